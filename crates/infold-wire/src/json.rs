@@ -1,0 +1,350 @@
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::{memchr, memchr2};
+use serde_json::value::RawValue;
+
+/// One JSON value, kept as the bytes it came in.
+///
+/// Only [`Json::parse`] makes one, so its text is valid JSON and valid UTF-8.
+/// Nothing is decoded until asked for: lone surrogates, duplicate keys and
+/// numbers of any size stay what they were.
+#[derive(Clone, Copy)]
+pub struct Json<'a> {
+    whole: &'a [u8],
+    start: usize,
+    end: usize,
+}
+
+/// What kind of value a [`Json`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `{…}`
+    Object,
+    /// `[…]`
+    Array,
+    /// `"…"`
+    String,
+    /// A number.
+    Number,
+    /// `true` or `false`
+    Bool,
+    /// `null`
+    Null,
+}
+
+/// Why a text is not JSON.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JsonError {
+    /// A byte that is not UTF-8.
+    #[error("invalid UTF-8 at byte {at}")]
+    Utf8 {
+        /// Offset of the first bad byte.
+        at: usize,
+    },
+    /// The grammar is broken.
+    #[error("not JSON: {reason}")]
+    Grammar {
+        /// What the parser says, with its position.
+        reason: String,
+    },
+}
+
+impl<'a> Json<'a> {
+    /// Checks that `text` is one JSON value (white space around it aside) and returns it.
+    pub fn parse(text: &'a [u8]) -> Result<Json<'a>, JsonError> {
+        let utf8 = std::str::from_utf8(text).map_err(|error| JsonError::Utf8 {
+            at: error.valid_up_to(),
+        })?;
+        let raw: &RawValue = serde_json::from_str(utf8).map_err(|error| JsonError::Grammar {
+            reason: error.to_string(),
+        })?;
+        let start = skip_space(text, 0);
+        Ok(Json {
+            whole: text,
+            start,
+            end: start + raw.get().len(),
+        })
+    }
+
+    /// Returns the value's own bytes.
+    pub fn bytes(self) -> &'a [u8] {
+        &self.whole[self.start..self.end]
+    }
+
+    /// Returns where the value stands in the text that was parsed.
+    pub fn range(self) -> Range<usize> {
+        self.start..self.end
+    }
+
+    /// Returns what kind of value this is.
+    pub fn kind(self) -> Kind {
+        match self.whole[self.start] {
+            b'{' => Kind::Object,
+            b'[' => Kind::Array,
+            b'"' => Kind::String,
+            b't' | b'f' => Kind::Bool,
+            b'n' => Kind::Null,
+            _ => Kind::Number,
+        }
+    }
+
+    /// Returns an object's members in order, duplicates included; none if it is not an object.
+    pub fn members(self) -> impl Iterator<Item = (Json<'a>, Json<'a>)> + use<'a> {
+        let mut at = self.inside(Kind::Object);
+        std::iter::from_fn(move || {
+            let key = self.item(&mut at)?;
+            // Past the colon.
+            at = skip_space(self.whole, at) + 1;
+            let value = self.item(&mut at)?;
+            self.past_comma(&mut at);
+            Some((key, value))
+        })
+    }
+
+    /// Returns an array's elements in order; none if it is not an array.
+    pub fn elements(self) -> impl Iterator<Item = Json<'a>> + use<'a> {
+        let mut at = self.inside(Kind::Array);
+        std::iter::from_fn(move || {
+            let element = self.item(&mut at)?;
+            self.past_comma(&mut at);
+            Some(element)
+        })
+    }
+
+    /// Returns the member named `key`. Of duplicates the last one counts, as in JavaScript.
+    pub fn get(self, key: &str) -> Option<Json<'a>> {
+        self.members()
+            .filter(|(name, _)| name.is(key))
+            .last()
+            .map(|(_, value)| value)
+    }
+
+    /// Says whether this is the string `text`, however it is escaped.
+    pub fn is(self, text: &str) -> bool {
+        self.kind() == Kind::String && {
+            let inner = &self.bytes()[1..self.bytes().len() - 1];
+            inner == text.as_bytes()
+                || (memchr(b'\\', inner).is_some() && self.text().as_deref() == Some(text))
+        }
+    }
+
+    /// Returns a string's text; what is not a character (a lone surrogate) becomes U+FFFD.
+    pub fn text(self) -> Option<Cow<'a, str>> {
+        if self.kind() != Kind::String {
+            return None;
+        }
+        let inner = &self.whole[self.start + 1..self.end - 1];
+        let inner = std::str::from_utf8(inner).expect("parse checked that the text is UTF-8");
+        if memchr(b'\\', inner.as_bytes()).is_none() {
+            return Some(Cow::Borrowed(inner));
+        }
+        let units = units(inner);
+        let text = char::decode_utf16(units)
+            .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER))
+            .collect();
+        Some(Cow::Owned(text))
+    }
+
+    /// Returns a string's UTF-16 units, lone surrogates included.
+    pub fn utf16(self) -> Option<Vec<u16>> {
+        let inner =
+            (self.kind() == Kind::String).then(|| &self.whole[self.start + 1..self.end - 1])?;
+        let inner = std::str::from_utf8(inner).expect("parse checked that the text is UTF-8");
+        Some(units(inner).collect())
+    }
+
+    /// Returns a number as JavaScript would hold it.
+    pub fn number(self) -> Option<f64> {
+        let text = (self.kind() == Kind::Number).then(|| self.bytes())?;
+        std::str::from_utf8(text).ok()?.parse().ok()
+    }
+
+    /// Says whether this is `true`.
+    pub fn is_true(self) -> bool {
+        self.bytes() == b"true"
+    }
+
+    /// Says whether this is `null`.
+    pub fn is_null(self) -> bool {
+        self.kind() == Kind::Null
+    }
+
+    fn inside(self, kind: Kind) -> usize {
+        if self.kind() == kind {
+            self.start + 1
+        } else {
+            self.end
+        }
+    }
+
+    /// Reads the value at `at`, which may be preceded by space; none at the closing bracket.
+    fn item(self, at: &mut usize) -> Option<Json<'a>> {
+        let start = skip_space(self.whole, *at);
+        if start >= self.end || matches!(self.whole[start], b'}' | b']') {
+            return None;
+        }
+        let end = value_end(self.whole, start);
+        *at = end;
+        Some(Json {
+            whole: self.whole,
+            start,
+            end,
+        })
+    }
+
+    fn past_comma(self, at: &mut usize) {
+        let next = skip_space(self.whole, *at);
+        *at = if self.whole.get(next) == Some(&b',') {
+            next + 1
+        } else {
+            next
+        };
+    }
+}
+
+impl std::fmt::Debug for Json<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&String::from_utf8_lossy(self.bytes()))
+    }
+}
+
+/// Returns `text` as a JSON string, quotes included.
+pub fn quote(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn skip_space(text: &[u8], mut at: usize) -> usize {
+    while matches!(text.get(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+        at += 1;
+    }
+    at
+}
+
+/// Finds the end of the value that starts at `start`. The grammar is known to hold.
+fn value_end(text: &[u8], start: usize) -> usize {
+    match text[start] {
+        b'"' => string_end(text, start),
+        b'{' | b'[' => {
+            let mut depth = 0usize;
+            let mut at = start;
+            while let Some(&byte) = text.get(at) {
+                match byte {
+                    b'"' => {
+                        at = string_end(text, at);
+                        continue;
+                    }
+                    b'{' | b'[' => depth += 1,
+                    b'}' | b']' => {
+                        depth -= 1;
+                        if depth == 0 {
+                            return at + 1;
+                        }
+                    }
+                    _ => {}
+                }
+                at += 1;
+            }
+            text.len()
+        }
+        _ => {
+            let rest = &text[start..];
+            let end = rest
+                .iter()
+                .position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r'));
+            start + end.unwrap_or(rest.len())
+        }
+    }
+}
+
+fn string_end(text: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(found) = memchr2(b'"', b'\\', &text[at..]) {
+        at += found;
+        if text[at] == b'"' {
+            return at + 1;
+        }
+        at += 2;
+    }
+    text.len()
+}
+
+/// The UTF-16 units of the inside of a JSON string.
+fn units(inner: &str) -> impl Iterator<Item = u16> + '_ {
+    let mut chars = inner.chars();
+    let mut second = None;
+    std::iter::from_fn(move || {
+        if let Some(unit) = second.take() {
+            return Some(unit);
+        }
+        let first = chars.next()?;
+        if first != '\\' {
+            let mut pair = [0u16; 2];
+            let encoded = first.encode_utf16(&mut pair);
+            second = encoded.get(1).copied();
+            return Some(encoded[0]);
+        }
+        Some(match chars.next()? {
+            'b' => 8,
+            'f' => 12,
+            'n' => 10,
+            'r' => 13,
+            't' => 9,
+            'u' => (0..4).fold(0u16, |unit, _| {
+                let digit = chars.next().and_then(|c| c.to_digit(16)).unwrap_or(0);
+                // Four hexadecimal digits fill a u16 exactly.
+                unit << 4 | digit as u16
+            }),
+            other => other as u16,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_keep_their_order_their_duplicates_and_their_bytes() {
+        let text = br#" { "a" : [1, {"b":"}\""}] ,"a":1e999, "\u0061": "x" } "#;
+        let json = Json::parse(text).unwrap();
+        let seen: Vec<_> = json
+            .members()
+            .map(|(k, v)| format!("{k:?}={v:?}"))
+            .collect();
+        assert_eq!(
+            seen,
+            [r#""a"=[1, {"b":"}\""}]"#, r#""a"=1e999"#, r#""\u0061"="x""#]
+        );
+        assert!(json.get("a").unwrap().is("x"));
+        let inner = json.members().next().unwrap().1;
+        assert_eq!(&text[inner.range()], br#"[1, {"b":"}\""}]"#);
+        assert_eq!(inner.elements().count(), 2);
+    }
+
+    #[test]
+    fn lone_surrogates_survive_and_read_as_replacement_characters() {
+        let json = Json::parse(br#""a\ud83d b \ud83d\ude80""#).unwrap();
+        assert_eq!(json.text().unwrap(), "a\u{fffd} b 🚀");
+        assert_eq!(json.utf16().unwrap()[1], 0xd83d);
+    }
+
+    #[test]
+    fn what_is_not_json_is_refused_with_its_place() {
+        assert_eq!(
+            Json::parse(b"{\"a\":\xff}").unwrap_err(),
+            JsonError::Utf8 { at: 5 }
+        );
+        let error = Json::parse(b"{\"a\":01}").unwrap_err();
+        assert!(error.to_string().contains("column"), "{error}");
+        assert!(Json::parse(b"").is_err());
+        assert!(Json::parse(b"{} {}").is_err());
+    }
+
+    #[test]
+    fn empty_containers_have_nothing_in_them() {
+        assert_eq!(Json::parse(b"{ }").unwrap().members().count(), 0);
+        assert_eq!(Json::parse(b"[ ]").unwrap().elements().count(), 0);
+        assert_eq!(Json::parse(b"7").unwrap().elements().count(), 0);
+    }
+}

@@ -1,4 +1,23 @@
 //! What messages look like.
+//!
+//! Pure: bytes in, facts and bytes out. This crate alone knows the shapes of JSON
+//! messages; everything else works on the facts it returns.
+//!
+//! ```
+//! use infold_wire::Message;
+//!
+//! let text = br#"{"role":"assistant","content":null,
+//!     "tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{}"}}]}"#;
+//! let message = Message::parse(text)?;
+//! assert_eq!(message.facts().calls[0].id.as_deref(), Some("c1"));
+//! # Ok::<(), infold_wire::MessageError>(())
+//! ```
 
 mod json;
+mod message;
+mod render;
+mod gist;
+pub use gist::{gist, shorten};
 pub use json::{Json, JsonError, Kind, quote};
+pub use message::{Message, MessageError, Part, PartKind, estimate};
+pub use render::{EMPTY, INTERRUPTED, Rendered, render_round, render_stub, render_text, splice};

@@ -1,0 +1,106 @@
+use crate::{EventId, Point, Seq, Span};
+
+/// Something that changes what is shown, or a fact worth keeping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Rounds are hidden, or one part of a message is.
+    Fold(Fold),
+    /// An active, outermost fold is opened.
+    Unfold(EventId),
+    /// The state becomes what it was at a point.
+    Rewind(Point),
+    /// The newest step not yet undone is taken back.
+    Undo,
+    /// The newest undo is taken back.
+    Redo,
+    /// A round is exempted from folding, or a note is added to every view.
+    Pin(Pin),
+    /// A pin is taken away.
+    Unpin(Pinned),
+    /// Anything that does not change what is shown: where the log comes from, usage, tool records, status.
+    Fact,
+}
+
+/// A fold, as far as the algebra goes; its stand-in's text lives in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fold {
+    /// What it hides.
+    pub hides: Hides,
+    /// Tokens of what is shown instead.
+    pub tokens: u64,
+}
+
+/// What a fold hides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hides {
+    /// The visible rounds and stand-ins of a span, each whole.
+    Rounds(Cause, Span),
+    /// One part of one message.
+    Part {
+        /// The message.
+        seq: Seq,
+        /// Which of its parts, counted from zero.
+        part: u32,
+        /// Tokens of that part.
+        tokens: u64,
+    },
+}
+
+/// Why rounds were hidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// Condensed: a summary stands in.
+    Summary,
+    /// Truncated: a marker stands in.
+    Window,
+}
+
+/// What a pin holds in view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pin {
+    /// The round of this message.
+    Message(Seq),
+    /// A text kept in the event itself.
+    Note {
+        /// Tokens of the text.
+        tokens: u64,
+    },
+}
+
+/// A pin that is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pinned {
+    /// The pin of this message.
+    Message(Seq),
+    /// The note added by this event.
+    Note(EventId),
+}
+
+impl Event {
+    /// Says whether `undo` can take it back.
+    pub fn is_step(&self) -> bool {
+        match self {
+            Event::Fold(_)
+            | Event::Unfold(_)
+            | Event::Rewind(_)
+            | Event::Pin(_)
+            | Event::Unpin(_) => true,
+            Event::Undo | Event::Redo | Event::Fact => false,
+        }
+    }
+}
+
+/// What must be known of an event later, without reading it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The last seq before it.
+    pub after: u64,
+    /// When it happened, in milliseconds since 1970.
+    pub time: u64,
+    /// The newest step not yet undone, once it happened.
+    pub step: Option<EventId>,
+    /// The newest undo not yet redone, once it happened.
+    pub undone: Option<EventId>,
+    /// It is a rewind: undoing it hides the messages since.
+    pub rewinds: bool,
+}

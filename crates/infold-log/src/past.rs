@@ -1,0 +1,93 @@
+use std::convert::Infallible;
+
+use crate::{Event, EventId, Facts, Mark, Point, Record, Rounds, Seq, Shown, State, Sums};
+
+/// What the algebra may ask of the log behind a state.
+///
+/// Two logs answer: [`Memory`] here, for callers who hold a conversation in
+/// memory, and the store's, which reads its index.
+pub trait Past {
+    /// Why the log could not be read.
+    type Error;
+
+    /// Returns the record of a message. The message exists.
+    fn record(&self, seq: Seq) -> Result<Record, Self::Error>;
+
+    /// Returns the mark of an event. The event exists.
+    fn mark(&self, event: EventId) -> Result<Mark, Self::Error>;
+
+    /// Returns what was shown at a point. The point is not in the future.
+    fn shown(&self, point: Point) -> Result<Shown, Self::Error>;
+}
+
+/// A log held in memory, without contents.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    state: State,
+    rounds: Rounds,
+    heard: Vec<Rounds>,
+    records: Vec<Record>,
+    marks: Vec<Mark>,
+    shown: Vec<Shown>,
+}
+
+impl Memory {
+    /// Appends a message.
+    pub fn message(&mut self, facts: &Facts, time: u64) -> Seq {
+        let seq = self.state.next_seq();
+        let heard = self.rounds.hear(seq, facts);
+        let sums = self
+            .records
+            .last()
+            .map_or(Sums::default(), |last| last.sums);
+        self.records
+            .push(Record::following(sums, facts, heard, time));
+        self.heard.push(self.rounds.clone());
+        self.state.message(seq);
+        seq
+    }
+
+    /// Appends an event that belongs to the manage pass `pass`, or stands alone.
+    pub fn event(&mut self, event: &Event, pass: Option<EventId>, time: u64) -> EventId {
+        let mut state = self.state.clone();
+        let Ok(mark) = state.event(event, pass, time, self);
+        let id = state.last_event().expect("an event was just applied");
+        self.rounds = match state.shown().last() {
+            Some(seq) => self.heard[seq.get() as usize - 1].clone(),
+            None => Rounds::default(),
+        };
+        self.shown.push(state.shown().clone());
+        self.marks.push(mark);
+        self.state = state;
+        id
+    }
+
+    /// The state after the last entry.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+}
+
+impl Past for Memory {
+    type Error = Infallible;
+
+    fn record(&self, seq: Seq) -> Result<Record, Infallible> {
+        Ok(self.records[seq.get() as usize - 1])
+    }
+
+    fn mark(&self, event: EventId) -> Result<Mark, Infallible> {
+        Ok(self.marks[event.get() as usize - 1])
+    }
+
+    fn shown(&self, point: Point) -> Result<Shown, Infallible> {
+        let (mut shown, after) = match point.event.checked_sub(1) {
+            Some(at) => (
+                self.shown[at as usize].clone(),
+                self.marks[at as usize].after,
+            ),
+            None => (Shown::default(), 0),
+        };
+        shown.append_up_to(after, point.seq);
+        Ok(shown)
+    }
+}

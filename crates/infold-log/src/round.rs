@@ -1,0 +1,190 @@
+use crate::{Call, Facts, Role, Seq};
+
+/// Sorts messages into rounds as they come, pairing tool results with calls.
+///
+/// A round is one message and, if it calls tools, the results that answer it. It
+/// stays open while calls wait; any message that is no tool result closes it. A
+/// result that answers no waiting call is *late*: it joins the open round, if there
+/// is one, and is shown as text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rounds {
+    round: Option<Seq>,
+    waiting: Vec<Call>,
+}
+
+/// Where a message belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// The first message of its round.
+    pub round: Seq,
+    /// Calls of that round that still wait.
+    pub waiting: u32,
+    /// At least one of its results answers nothing that waits.
+    pub late: bool,
+    /// It closed a round that still waited.
+    pub cuts: bool,
+}
+
+impl Rounds {
+    /// Takes the next message and says where it belongs.
+    pub fn hear(&mut self, seq: Seq, facts: &Facts) -> Heard {
+        self.pair(seq, facts).0
+    }
+
+    /// As [`Rounds::hear`], and says for each result whether it answers a waiting call.
+    pub fn pair(&mut self, seq: Seq, facts: &Facts) -> (Heard, Vec<bool>) {
+        let results = !facts.answers.is_empty() && facts.role != Role::Assistant;
+        let open = self.round.filter(|_| !self.waiting.is_empty());
+        let cuts = open.is_some() && !results;
+        let round = match open {
+            Some(round) if results => round,
+            _ => {
+                self.waiting.clear();
+                seq
+            }
+        };
+        self.round = Some(round);
+        let paired: Vec<bool> = facts
+            .answers
+            .iter()
+            .map(|answer| self.take(answer))
+            .collect();
+        if !results {
+            self.waiting.extend(facts.calls.iter().cloned());
+        }
+        let heard = Heard {
+            round,
+            waiting: u32::try_from(self.waiting.len()).unwrap_or(u32::MAX),
+            late: paired.contains(&false),
+            cuts,
+        };
+        (heard, paired)
+    }
+
+    /// The calls that wait for a result now.
+    pub fn waiting(&self) -> &[Call] {
+        &self.waiting
+    }
+
+    /// Removes the waiting call that `answer` is for: by id; without one, by name and order.
+    fn take(&mut self, answer: &Call) -> bool {
+        let found = self
+            .waiting
+            .iter()
+            .position(|call| match (&answer.id, &call.id) {
+                (Some(wanted), Some(id)) => wanted == id,
+                _ => answer.name.is_none() || call.name.is_none() || answer.name == call.name,
+            });
+        found.map(|at| self.waiting.remove(at)).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(role: Role, calls: &[&str], answers: &[&str]) -> Facts {
+        let by_id = |ids: &[&str]| ids.iter().map(|id| call(Some(id), None)).collect();
+        Facts {
+            role,
+            calls: by_id(calls),
+            answers: by_id(answers),
+            reasoning: false,
+            empty: false,
+            tokens: 1,
+            bytes: 4,
+        }
+    }
+
+    fn call(id: Option<&str>, name: Option<&str>) -> Call {
+        Call {
+            id: id.map(str::to_owned),
+            name: name.map(str::to_owned),
+        }
+    }
+
+    fn rounds(messages: &[Facts]) -> Vec<(u64, u32, bool, bool)> {
+        let mut rounds = Rounds::default();
+        let mut seq = Seq::FIRST;
+        let mut out = Vec::new();
+        for facts in messages {
+            let heard = rounds.hear(seq, facts);
+            out.push((heard.round.get(), heard.waiting, heard.late, heard.cuts));
+            seq = seq.next();
+        }
+        out
+    }
+
+    #[test]
+    fn results_join_the_round_of_their_call() {
+        let seen = rounds(&[
+            message(Role::User, &[], &[]),
+            message(Role::Assistant, &["a", "b"], &[]),
+            message(Role::Tool, &[], &["b"]),
+            message(Role::Tool, &[], &["a"]),
+            message(Role::Assistant, &[], &[]),
+        ]);
+        assert_eq!(
+            seen,
+            [
+                (1, 0, false, false),
+                (2, 2, false, false),
+                (2, 1, false, false),
+                (2, 0, false, false),
+                (5, 0, false, false)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_request_closes_the_round_and_its_result_comes_late() {
+        let seen = rounds(&[
+            message(Role::Assistant, &["a"], &[]),
+            message(Role::User, &[], &[]),
+            message(Role::Tool, &[], &["a"]),
+        ]);
+        assert_eq!(
+            seen,
+            [
+                (1, 1, false, false),
+                (2, 0, false, true),
+                (3, 0, true, false)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_result_for_nobody_does_not_close_the_round() {
+        let seen = rounds(&[
+            message(Role::Assistant, &["a"], &[]),
+            message(Role::Tool, &[], &["x"]),
+            message(Role::Tool, &[], &["a"]),
+        ]);
+        assert_eq!(
+            seen,
+            [
+                (1, 1, false, false),
+                (1, 1, true, false),
+                (1, 0, false, false)
+            ]
+        );
+    }
+
+    #[test]
+    fn results_without_an_id_pair_by_name_and_order() {
+        let mut rounds = Rounds::default();
+        let mut asks = message(Role::Assistant, &[], &[]);
+        asks.calls = vec![
+            call(Some("1"), Some("read")),
+            call(Some("2"), Some("write")),
+            call(Some("3"), Some("read")),
+        ];
+        rounds.hear(Seq::FIRST, &asks);
+        for (name, left) in [(Some("write"), 2), (Some("read"), 1), (None, 0)] {
+            let mut result = message(Role::Tool, &[], &[]);
+            result.answers = vec![call(None, name)];
+            let heard = rounds.hear(Seq::FIRST.next(), &result);
+            assert_eq!((heard.waiting, heard.late), (left, false));
+        }
+    }
+}

@@ -1,0 +1,314 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::{Cause, EventId, Seq, Span};
+
+/// What is shown at one point of a log: which messages, under which folds.
+///
+/// Small: runs of seqs, not messages. Items are in order and disjoint; read through
+/// the folds, they spell the path of messages that were appended one after another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    pub(crate) items: Vec<Item>,
+    pub(crate) masks: BTreeMap<(Seq, u32), Mask>,
+    pub(crate) pins: BTreeSet<Seq>,
+    pub(crate) notes: BTreeMap<EventId, u64>,
+}
+
+/// A run of messages, or a fold in their place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// Messages shown one after another.
+    Run(Span),
+    /// Messages that a fold hides.
+    Fold(Arc<Folded>),
+}
+
+/// An active fold over rounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folded {
+    /// The event that made it.
+    pub id: EventId,
+    /// Why.
+    pub cause: Cause,
+    /// Tokens of its stand-in.
+    pub tokens: u64,
+    /// What it covers, never empty; inner folds among it.
+    pub items: Vec<Item>,
+}
+
+/// An active fold over one part of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mask {
+    /// The event that made it.
+    pub id: EventId,
+    /// Tokens of the part it hides.
+    pub hides: u64,
+    /// Tokens of its stub.
+    pub tokens: u64,
+}
+
+/// Where a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// No fold covers it.
+    Open,
+    /// Covered; this is the outermost fold that does.
+    Under(EventId),
+    /// On another branch: a rewind hid it.
+    Elsewhere,
+}
+
+impl Item {
+    /// How many runs and folds it is made of.
+    pub fn nodes(&self) -> u64 {
+        match self {
+            Item::Run(_) => 1,
+            Item::Fold(fold) => 1 + fold.items.iter().map(Item::nodes).sum::<u64>(),
+        }
+    }
+
+    /// From its first to its last message, hidden branches in between included.
+    pub fn span(&self) -> Span {
+        match self {
+            Item::Run(span) => *span,
+            Item::Fold(fold) => fold.span(),
+        }
+    }
+}
+
+impl Folded {
+    /// From its first to its last message.
+    pub fn span(&self) -> Span {
+        let first = self.items.first().expect("a fold covers a message").span();
+        let last = self.items.last().expect("a fold covers a message").span();
+        Span::new(first.from(), last.to()).expect("items are in order")
+    }
+
+    /// The runs of messages it covers, inner folds opened.
+    pub fn runs(&self) -> Vec<Span> {
+        let mut runs = Vec::new();
+        spell(&self.items, &mut runs);
+        runs
+    }
+}
+
+impl Shown {
+    /// The items in order.
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// The messages whose rounds are pinned.
+    pub fn pins(&self) -> impl Iterator<Item = Seq> {
+        self.pins.iter().copied()
+    }
+
+    /// The notes every view carries, and their tokens.
+    pub fn notes(&self) -> impl Iterator<Item = (EventId, u64)> {
+        self.notes.iter().map(|(id, tokens)| (*id, *tokens))
+    }
+
+    /// The masks in force on messages of a span.
+    pub fn masks(&self, span: Span) -> impl Iterator<Item = (Seq, u32, Mask)> {
+        let range = (span.from(), 0)..=(span.to(), u32::MAX);
+        self.masks
+            .range(range)
+            .map(|((seq, part), mask)| (*seq, *part, *mask))
+    }
+
+    /// How many small records it is made of.
+    pub fn nodes(&self) -> u64 {
+        let items: u64 = self.items.iter().map(Item::nodes).sum();
+        items + (self.masks.len() + self.pins.len() + self.notes.len()) as u64
+    }
+
+    /// Puts together what was taken apart for keeping: items, masks, pins and notes.
+    pub fn restore(
+        items: Vec<Item>,
+        masks: impl IntoIterator<Item = (Seq, u32, Mask)>,
+        pins: impl IntoIterator<Item = Seq>,
+        notes: impl IntoIterator<Item = (EventId, u64)>,
+    ) -> Shown {
+        Shown {
+            items,
+            masks: masks
+                .into_iter()
+                .map(|(seq, part, mask)| ((seq, part), mask))
+                .collect(),
+            pins: pins.into_iter().collect(),
+            notes: notes.into_iter().collect(),
+        }
+    }
+
+    /// All masks in force.
+    pub fn all_masks(&self) -> impl Iterator<Item = (Seq, u32, Mask)> {
+        self.masks
+            .iter()
+            .map(|((seq, part), mask)| (*seq, *part, *mask))
+    }
+
+    /// The path of messages, folds read through.
+    pub fn path(&self) -> Vec<Span> {
+        let mut runs = Vec::new();
+        spell(&self.items, &mut runs);
+        runs
+    }
+
+    /// The last message of the path.
+    pub fn last(&self) -> Option<Seq> {
+        self.items.last().map(|item| item.span().to())
+    }
+
+    /// Says where a message is.
+    pub fn place(&self, seq: Seq) -> Place {
+        match find(&self.items, seq) {
+            Some(Item::Run(_)) => Place::Open,
+            Some(Item::Fold(fold)) if contains(&fold.items, seq) => Place::Under(fold.id),
+            _ => Place::Elsewhere,
+        }
+    }
+
+    /// Returns the outermost active fold with this id.
+    pub fn outermost(&self, id: EventId) -> Option<&Folded> {
+        self.items.iter().find_map(|item| match item {
+            Item::Fold(fold) if fold.id == id => Some(&**fold),
+            _ => None,
+        })
+    }
+
+    /// Returns the outermost fold that holds `id` inside it.
+    pub fn around(&self, id: EventId) -> Option<EventId> {
+        self.items.iter().find_map(|item| match item {
+            Item::Fold(fold) => within(&fold.items, id).then_some(fold.id),
+            Item::Run(_) => None,
+        })
+    }
+
+    /// Returns which part of which message the mask `id` hides.
+    pub fn masked_by(&self, id: EventId) -> Option<(Seq, u32)> {
+        let found = self.masks.iter().find(|(_, mask)| mask.id == id);
+        found.map(|(place, _)| *place)
+    }
+
+    /// Shows one more message at the end.
+    pub(crate) fn append(&mut self, seq: Seq) {
+        self.append_up_to(seq.get() - 1, seq.get());
+    }
+
+    /// Shows the messages after `after` up to `to` at the end.
+    ///
+    /// They were appended with nothing between them, so they form one run.
+    pub fn append_up_to(&mut self, after: u64, to: u64) {
+        let span = Seq::new(after + 1)
+            .zip(Seq::new(to))
+            .and_then(|(from, to)| Span::new(from, to));
+        if let Some(span) = span {
+            self.append_run(span);
+        }
+    }
+
+    pub(crate) fn append_run(&mut self, span: Span) {
+        if let Some(Item::Run(last)) = self.items.last_mut()
+            && last.to().next() == span.from()
+        {
+            *last = Span::new(last.from(), span.to()).expect("a run grows at its end");
+            return;
+        }
+        self.items.push(Item::Run(span));
+    }
+
+    /// Puts a fold over what is visible in `span`. Inner folds that it touches are taken whole.
+    pub(crate) fn fold(&mut self, id: EventId, cause: Cause, span: Span, tokens: u64) {
+        let mut before = Vec::new();
+        let mut inside = Vec::new();
+        let mut after = Vec::new();
+        for item in std::mem::take(&mut self.items) {
+            let Some(common) = item.span().meet(span) else {
+                let side = if item.span().to() < span.from() {
+                    &mut before
+                } else {
+                    &mut after
+                };
+                side.push(item);
+                continue;
+            };
+            let Item::Run(run) = item else {
+                inside.push(item);
+                continue;
+            };
+            before.extend(part(Some(run.from()), common.from().prev()));
+            inside.push(Item::Run(common));
+            after.extend(part(Some(common.to().next()), Some(run.to())));
+        }
+        self.items = before;
+        if !inside.is_empty() {
+            let fold = Folded {
+                id,
+                cause,
+                tokens,
+                items: inside,
+            };
+            self.items.push(Item::Fold(Arc::new(fold)));
+        }
+        self.items.append(&mut after);
+    }
+
+    /// Opens the outermost fold or the mask `id`; nothing happens if there is none.
+    pub(crate) fn unfold(&mut self, id: EventId) {
+        self.masks.retain(|_, mask| mask.id != id);
+        let at = self.items.iter().position(|item| match item {
+            Item::Fold(fold) => fold.id == id,
+            Item::Run(_) => false,
+        });
+        let Some(at) = at else { return };
+        let after = self.items.split_off(at + 1);
+        let Some(Item::Fold(fold)) = self.items.pop() else {
+            unreachable!("a fold was found there")
+        };
+        for item in fold.items.iter().cloned().chain(after) {
+            match item {
+                Item::Run(span) => self.append_run(span),
+                Item::Fold(_) => self.items.push(item),
+            }
+        }
+    }
+}
+
+fn part(from: Option<Seq>, to: Option<Seq>) -> Option<Item> {
+    Span::new(from?, to?).map(Item::Run)
+}
+
+fn find(items: &[Item], seq: Seq) -> Option<&Item> {
+    let at = items.partition_point(|item| item.span().to() < seq);
+    items.get(at).filter(|item| item.span().holds(seq))
+}
+
+fn contains(items: &[Item], seq: Seq) -> bool {
+    match find(items, seq) {
+        Some(Item::Run(_)) => true,
+        Some(Item::Fold(fold)) => contains(&fold.items, seq),
+        None => false,
+    }
+}
+
+fn within(items: &[Item], id: EventId) -> bool {
+    items.iter().any(|item| match item {
+        Item::Fold(fold) => fold.id == id || within(&fold.items, id),
+        Item::Run(_) => false,
+    })
+}
+
+fn spell(items: &[Item], runs: &mut Vec<Span>) {
+    for item in items {
+        match item {
+            Item::Run(span) => match runs.last_mut() {
+                Some(last) if last.to().next() == span.from() => {
+                    *last = Span::new(last.from(), span.to()).expect("items are in order");
+                }
+                _ => runs.push(*span),
+            },
+            Item::Fold(fold) => spell(&fold.items, runs),
+        }
+    }
+}

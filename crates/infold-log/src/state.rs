@@ -1,0 +1,193 @@
+use crate::{Event, EventId, Fold, Hides, Mark, Mask, Past, Pin, Pinned, Point, Seq, Shown, Span};
+
+/// The state of a log after its last entry: what is shown, and what can be undone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    at: Point,
+    shown: Shown,
+    step: Option<EventId>,
+    undone: Option<EventId>,
+}
+
+impl State {
+    /// Returns the state after the event at `at.event`, and the messages since up to `at.seq`.
+    ///
+    /// `mark` is that event's, if there is one, and `shown` what was shown right after it.
+    pub fn resume(at: Point, mark: Option<Mark>, mut shown: Shown) -> State {
+        shown.append_up_to(mark.map_or(0, |mark| mark.after), at.seq);
+        State {
+            at,
+            shown,
+            step: mark.and_then(|mark| mark.step),
+            undone: mark.and_then(|mark| mark.undone),
+        }
+    }
+
+    /// How far the log goes.
+    pub fn at(&self) -> Point {
+        self.at
+    }
+
+    /// What is shown.
+    pub fn shown(&self) -> &Shown {
+        &self.shown
+    }
+
+    /// The newest step that was not undone.
+    pub fn step(&self) -> Option<EventId> {
+        self.step
+    }
+
+    /// The newest undo that can be redone. A message appended since makes it final.
+    pub fn undone<P: Past>(&self, past: &P) -> Result<Option<EventId>, P::Error> {
+        let Some(undo) = self.undone else {
+            return Ok(None);
+        };
+        let mark = past.mark(undo)?;
+        Ok(Some(undo).filter(|_| mark.after == self.at.seq))
+    }
+
+    /// The seq of the message appended next.
+    pub fn next_seq(&self) -> Seq {
+        Seq::new(self.at.seq + 1).expect("one more than a count is not zero")
+    }
+
+    /// The last message appended.
+    pub fn last_seq(&self) -> Option<Seq> {
+        Seq::new(self.at.seq)
+    }
+
+    /// The id of the event appended next.
+    pub fn next_event(&self) -> EventId {
+        EventId::new(self.at.event + 1).expect("one more than a count is not zero")
+    }
+
+    /// The last event appended.
+    pub fn last_event(&self) -> Option<EventId> {
+        EventId::new(self.at.event)
+    }
+
+    /// Appends the message `seq`, which is the next one.
+    pub fn message(&mut self, seq: Seq) {
+        debug_assert_eq!(seq, self.next_seq());
+        self.at.seq = seq.get();
+        self.shown.append(seq);
+    }
+
+    /// Appends the messages up to `seq`, if any.
+    pub fn messages_up_to(&mut self, seq: u64) {
+        self.shown.append_up_to(self.at.seq, seq);
+        self.at.seq = self.at.seq.max(seq);
+    }
+
+    /// Appends an event, part of the manage pass that began with `pass` or on its own.
+    ///
+    /// Total: an event that makes no sense here (the planners never write one)
+    /// changes nothing.
+    pub fn event<P: Past>(
+        &mut self,
+        event: &Event,
+        pass: Option<EventId>,
+        time: u64,
+        past: &P,
+    ) -> Result<Mark, P::Error> {
+        let id = self.next_event();
+        match event {
+            Event::Undo => self.undo(id, past)?,
+            Event::Redo => self.redo(past)?,
+            event => {
+                self.apply(id, event, past)?;
+                if event.is_step() {
+                    // A pass is one step: undoing it restores what was before its first event.
+                    self.step = pass.filter(|first| self.step == Some(*first)).or(Some(id));
+                    self.undone = None;
+                }
+            }
+        }
+        self.at.event = id.get();
+        Ok(Mark {
+            after: self.at.seq,
+            time,
+            step: self.step,
+            undone: self.undone,
+            rewinds: matches!(event, Event::Rewind(_)),
+        })
+    }
+
+    fn apply<P: Past>(&mut self, id: EventId, event: &Event, past: &P) -> Result<(), P::Error> {
+        let shown = &mut self.shown;
+        match *event {
+            Event::Rewind(to) => *shown = past.shown(to)?,
+            Event::Fold(Fold { hides, tokens }) => match hides {
+                Hides::Rounds(cause, span) => shown.fold(id, cause, span, tokens),
+                Hides::Part {
+                    seq,
+                    part,
+                    tokens: hides,
+                } => {
+                    let mask = Mask { id, hides, tokens };
+                    shown.masks.entry((seq, part)).or_insert(mask);
+                }
+            },
+            Event::Unfold(fold) => shown.unfold(fold),
+            Event::Pin(Pin::Message(seq)) => {
+                shown.pins.insert(seq);
+            }
+            Event::Pin(Pin::Note { tokens }) => {
+                shown.notes.insert(id, tokens);
+            }
+            Event::Unpin(Pinned::Message(seq)) => {
+                shown.pins.remove(&seq);
+            }
+            Event::Unpin(Pinned::Note(note)) => {
+                shown.notes.remove(&note);
+            }
+            Event::Undo | Event::Redo | Event::Fact => {}
+        }
+        Ok(())
+    }
+
+    fn undo<P: Past>(&mut self, id: EventId, past: &P) -> Result<(), P::Error> {
+        let Some(step) = self.step else {
+            return Ok(());
+        };
+        let mark = past.mark(step)?;
+        let before = Point {
+            seq: mark.after,
+            event: step.get() - 1,
+        };
+        let mut shown = past.shown(before)?;
+        if !mark.rewinds {
+            // Messages appended since stay shown. No fold covers them: every step after
+            // this one has been undone already.
+            for run in self.shown.path() {
+                let since = Seq::new(mark.after + 1).and_then(|from| Span::new(from, run.to()));
+                if let Some(new) = since.and_then(|since| since.meet(run)) {
+                    shown.append_run(new);
+                }
+            }
+        }
+        self.undone = Some(id);
+        self.shown = shown;
+        self.step = match step.prev() {
+            Some(previous) => past.mark(previous)?.step,
+            None => None,
+        };
+        Ok(())
+    }
+
+    fn redo<P: Past>(&mut self, past: &P) -> Result<(), P::Error> {
+        let Some(undo) = self.undone(past)? else {
+            return Ok(());
+        };
+        let before = undo.prev().expect("an undo follows the step it undid");
+        let mark = past.mark(before)?;
+        self.shown = past.shown(Point {
+            seq: past.mark(undo)?.after,
+            event: before.get(),
+        })?;
+        self.step = mark.step;
+        self.undone = mark.undone;
+        Ok(())
+    }
+}

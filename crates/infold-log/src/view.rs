@@ -1,0 +1,336 @@
+use std::collections::BTreeSet;
+
+use crate::floor::{first_above, sums_before};
+use crate::{EventId, Floor, Folded, Item, Past, Place, Point, Seq, Shown, Span};
+
+/// What the model is shown, as a list of pieces to be rendered one after another.
+///
+/// A pure function of the log. Everything that can be sent as it came is named by
+/// its span; only rounds that need a repair or hold a mask are named one by one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    pieces: Vec<Piece>,
+    open: bool,
+}
+
+/// One piece of a view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// What it shows.
+    pub shows: Shows,
+    /// Its size in tokens.
+    pub tokens: u64,
+}
+
+/// What a piece shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// Messages, byte for byte as they came.
+    Verbatim(Span),
+    /// A round that is not shown as it came: results missing, late, masked, or content empty.
+    Round {
+        /// Its messages in order.
+        members: Vec<Seq>,
+        /// It is not the last one, so calls that still wait were interrupted.
+        closed: bool,
+        /// Masks in force on its messages: message, part, fold.
+        masks: Vec<(Seq, u32, EventId)>,
+    },
+    /// The stand-in of a fold.
+    StandIn(EventId),
+    /// A pinned note.
+    Note(EventId),
+}
+
+impl View {
+    /// Lays out what is shown.
+    pub fn of<P: Past>(shown: &Shown, past: &P) -> Result<View, P::Error> {
+        View::since(shown, Seq::FIRST, past)
+    }
+
+    /// Lays out what is shown from the round on that starts at `from`, which no fold covers.
+    pub fn since<P: Past>(shown: &Shown, from: Seq, past: &P) -> Result<View, P::Error> {
+        let items = shown.items();
+        let first = items.partition_point(|item| item.span().to() < from);
+        let mut layout = Layout::new(shown, from, past)?;
+        for (at, item) in items.iter().enumerate().skip(first) {
+            match item {
+                Item::Run(span) => layout.run(*span, &items[at + 1..])?,
+                Item::Fold(fold) => layout.fold(fold)?,
+            }
+        }
+        layout.finish()
+    }
+
+    /// Its pieces in order.
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// Its last round still waits for tool results: valid, but not to be sent.
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Its size in tokens.
+    pub fn tokens(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.tokens).sum()
+    }
+}
+
+/// Returns what was shown at a point, laid out.
+pub fn view_at<P: Past>(point: Point, past: &P) -> Result<View, P::Error> {
+    View::of(&past.shown(point)?, past)
+}
+
+struct Layout<'a, P> {
+    shown: &'a Shown,
+    past: &'a P,
+    floor: Floor,
+    pinned: BTreeSet<Seq>,
+    rewritten: BTreeSet<Seq>,
+    done: Option<Seq>,
+    notes_done: bool,
+    pieces: Vec<Piece>,
+}
+
+impl<'a, P: Past> Layout<'a, P> {
+    fn new(shown: &'a Shown, from: Seq, past: &'a P) -> Result<Layout<'a, P>, P::Error> {
+        let mut pinned = BTreeSet::new();
+        for seq in shown.pins() {
+            pinned.insert(past.record(seq)?.round);
+        }
+        let floor = Floor::of(shown, past)?;
+        let request = floor.request();
+        let mut layout = Layout {
+            shown,
+            past,
+            floor,
+            pinned,
+            rewritten: BTreeSet::new(),
+            done: from.prev(),
+            notes_done: request.is_some_and(|seq| seq < from),
+            pieces: Vec::new(),
+        };
+        layout.find_rewritten(from)?;
+        if request.is_none() && from == Seq::FIRST {
+            layout.notes();
+        }
+        Ok(layout)
+    }
+
+    /// Collects the visible rounds that cannot be shown byte for byte.
+    fn find_rewritten(&mut self, from: Seq) -> Result<(), P::Error> {
+        let mut previous: Option<Seq> = None;
+        for item in self.shown.items() {
+            let Item::Run(run) = item else {
+                previous = None;
+                continue;
+            };
+            let mut rest = Span::new(run.from().max(from), run.to());
+            while let Some(span) = rest {
+                let before = sums_before(span.from(), self.past)?.odd;
+                let Some(odd) = first_above(span, before, |sums| sums.odd, self.past)? else {
+                    break;
+                };
+                self.note_odd(
+                    odd,
+                    if odd == run.from() {
+                        previous
+                    } else {
+                        odd.prev()
+                    },
+                )?;
+                rest = Span::new(odd.next(), span.to());
+            }
+            for (seq, _, _) in self.shown.masks(*run).filter(|(seq, ..)| *seq >= from) {
+                let round = self.past.record(seq)?.round;
+                if !self.exempt(seq, round) {
+                    self.rewritten.insert(round);
+                }
+            }
+            previous = Some(run.to());
+        }
+        Ok(())
+    }
+
+    fn note_odd(&mut self, odd: Seq, previous: Option<Seq>) -> Result<(), P::Error> {
+        let record = self.past.record(odd)?;
+        if record.late || record.empty {
+            self.rewritten.insert(record.round);
+        }
+        if let Some(previous) = previous.filter(|_| record.cuts) {
+            self.rewritten.insert(self.past.record(previous)?.round);
+        }
+        Ok(())
+    }
+
+    fn exempt(&self, seq: Seq, round: Seq) -> bool {
+        self.pinned.contains(&round) || self.floor.holds(seq)
+    }
+
+    fn run(&mut self, run: Span, following: &[Item]) -> Result<(), P::Error> {
+        let from = self
+            .done
+            .map_or(run.from(), |done| run.from().max(done.next()));
+        let mut rest = Span::new(from, run.to());
+        while let Some(span) = rest {
+            let start = self
+                .rewritten
+                .range(span.from()..=span.to())
+                .next()
+                .copied();
+            // A round whose start lies before the span was already shown with it.
+            let verbatim = match start {
+                Some(start) => start.prev().and_then(|to| Span::new(span.from(), to)),
+                None => Some(span),
+            };
+            if let Some(verbatim) = verbatim {
+                self.verbatim(verbatim)?;
+            }
+            let Some(start) = start else { break };
+            let members = self.members(start, run, following)?;
+            let last = *members.last().expect("a round has a first message");
+            self.round(members)?;
+            self.done = Some(last);
+            rest = Span::new(last.next(), run.to());
+        }
+        Ok(())
+    }
+
+    /// The visible messages of the round that starts at `start` in `run`.
+    fn members(&self, start: Seq, run: Span, following: &[Item]) -> Result<Vec<Seq>, P::Error> {
+        let more = following.iter().map_while(|item| match item {
+            Item::Run(span) => Some(*span),
+            Item::Fold(_) => None,
+        });
+        round_members(start, std::iter::once(run).chain(more), self.past)
+    }
+
+    fn verbatim(&mut self, span: Span) -> Result<(), P::Error> {
+        let request = self.floor.request().filter(|seq| span.holds(*seq));
+        let cut = request.filter(|_| self.shown.notes().next().is_some() && !self.notes_done);
+        let Some(cut) = cut else {
+            return self.push_verbatim(span);
+        };
+        self.push_verbatim(Span::new(span.from(), cut).expect("the span holds the request"))?;
+        self.notes();
+        match Span::new(cut.next(), span.to()) {
+            Some(rest) => self.push_verbatim(rest),
+            None => Ok(()),
+        }
+    }
+
+    fn push_verbatim(&mut self, span: Span) -> Result<(), P::Error> {
+        let before = sums_before(span.from(), self.past)?.tokens;
+        let tokens = self.past.record(span.to())?.sums.tokens - before;
+        if let Some(Piece {
+            shows: Shows::Verbatim(last),
+            tokens: sum,
+        }) = self.pieces.last_mut()
+            && last.to().next() == span.from()
+        {
+            *last = Span::new(last.from(), span.to()).expect("pieces are in order");
+            *sum += tokens;
+            return Ok(());
+        }
+        self.push(Shows::Verbatim(span), tokens);
+        Ok(())
+    }
+
+    fn round(&mut self, members: Vec<Seq>) -> Result<(), P::Error> {
+        let closed = members.last().copied() != self.shown.last();
+        let mut masks = Vec::new();
+        let mut tokens = 0;
+        for seq in &members {
+            let record = self.past.record(*seq)?;
+            tokens += record.sums.tokens - sums_before(*seq, self.past)?.tokens;
+            if self.exempt(*seq, record.round) {
+                continue;
+            }
+            for (seq, part, mask) in self.shown.masks(Span::one(*seq)) {
+                tokens = tokens.saturating_sub(mask.hides) + mask.tokens;
+                masks.push((seq, part, mask.id));
+            }
+        }
+        let request = self
+            .floor
+            .request()
+            .is_some_and(|seq| members.contains(&seq));
+        let shows = Shows::Round {
+            members,
+            closed,
+            masks,
+        };
+        self.push(shows, tokens);
+        if request {
+            self.notes();
+        }
+        Ok(())
+    }
+
+    /// Shows a fold: what of the floor it covers, its stand-in, then the pinned rounds in it.
+    fn fold(&mut self, fold: &Folded) -> Result<(), P::Error> {
+        let under = |seq: Seq| self.shown.place(seq) == Place::Under(fold.id);
+        let floor: Vec<Seq> = self
+            .floor
+            .seqs()
+            .iter()
+            .copied()
+            .filter(|seq| under(*seq))
+            .collect();
+        let mut pinned = Vec::new();
+        for round in self.pinned.iter().copied().filter(|seq| under(*seq)) {
+            pinned.push(round_members(round, fold.runs().into_iter(), self.past)?);
+        }
+        for seq in &floor {
+            self.verbatim(Span::one(*seq))?;
+        }
+        self.push(Shows::StandIn(fold.id), fold.tokens);
+        for members in pinned {
+            if !members.iter().any(|seq| floor.contains(seq)) {
+                self.round(members)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn notes(&mut self) {
+        self.notes_done = true;
+        for (id, tokens) in self.shown.notes() {
+            self.push(Shows::Note(id), tokens);
+        }
+    }
+
+    fn push(&mut self, shows: Shows, tokens: u64) {
+        self.pieces.push(Piece { shows, tokens });
+    }
+
+    fn finish(self) -> Result<View, P::Error> {
+        let open = match self.shown.last() {
+            Some(last) => self.past.record(last)?.waiting > 0,
+            None => false,
+        };
+        Ok(View {
+            pieces: self.pieces,
+            open,
+        })
+    }
+}
+
+/// The messages of the round that starts at `round`, along the given runs.
+pub(crate) fn round_members<P: Past>(
+    round: Seq,
+    runs: impl Iterator<Item = Span>,
+    past: &P,
+) -> Result<Vec<Seq>, P::Error> {
+    let mut members = Vec::new();
+    let runs = runs.filter_map(|run| Span::new(run.from().max(round), run.to()));
+    for seq in runs.flat_map(Span::seqs) {
+        if past.record(seq)?.round != round {
+            break;
+        }
+        members.push(seq);
+    }
+    Ok(members)
+}

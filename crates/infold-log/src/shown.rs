@@ -33,8 +33,9 @@ pub struct Folded {
     pub cause: Cause,
     /// Tokens of its stand-in.
     pub tokens: u64,
-    /// What it covers, never empty; inner folds among it.
-    pub items: Vec<Item>,
+    /// The messages it covers, never none, inner folds read through. What those folds
+    /// were is not kept here: opening this one looks it up in the past.
+    pub runs: Vec<Span>,
 }
 
 /// An active fold over one part of a message.
@@ -60,14 +61,6 @@ pub enum Place {
 }
 
 impl Item {
-    /// How many runs and folds it is made of.
-    pub fn nodes(&self) -> u64 {
-        match self {
-            Item::Run(_) => 1,
-            Item::Fold(fold) => 1 + fold.items.iter().map(Item::nodes).sum::<u64>(),
-        }
-    }
-
     /// From its first to its last message, hidden branches in between included.
     pub fn span(&self) -> Span {
         match self {
@@ -80,16 +73,15 @@ impl Item {
 impl Folded {
     /// From its first to its last message.
     pub fn span(&self) -> Span {
-        let first = self.items.first().expect("a fold covers a message").span();
-        let last = self.items.last().expect("a fold covers a message").span();
-        Span::new(first.from(), last.to()).expect("items are in order")
+        let first = self.runs.first().expect("a fold covers a message");
+        let last = self.runs.last().expect("a fold covers a message");
+        Span::new(first.from(), last.to()).expect("runs are in order")
     }
 
-    /// The runs of messages it covers, inner folds opened.
-    pub fn runs(&self) -> Vec<Span> {
-        let mut runs = Vec::new();
-        spell(&self.items, &mut runs);
-        runs
+    /// Says whether it covers a message.
+    pub fn covers(&self, seq: Seq) -> bool {
+        let at = self.runs.partition_point(|run| run.to() < seq);
+        self.runs.get(at).is_some_and(|run| run.holds(seq))
     }
 }
 
@@ -119,8 +111,12 @@ impl Shown {
 
     /// How many small records it is made of.
     pub fn nodes(&self) -> u64 {
-        let items: u64 = self.items.iter().map(Item::nodes).sum();
-        items + (self.masks.len() + self.pins.len() + self.notes.len()) as u64
+        let item = |item: &Item| match item {
+            Item::Run(_) => 1,
+            Item::Fold(fold) => 1 + fold.runs.len(),
+        };
+        let items: usize = self.items.iter().map(item).sum();
+        (items + self.masks.len() + self.pins.len() + self.notes.len()) as u64
     }
 
     /// Puts together what was taken apart for keeping: items, masks, pins and notes.
@@ -151,7 +147,12 @@ impl Shown {
     /// The path of messages, folds read through.
     pub fn path(&self) -> Vec<Span> {
         let mut runs = Vec::new();
-        spell(&self.items, &mut runs);
+        for item in &self.items {
+            match item {
+                Item::Run(run) => join(&mut runs, *run),
+                Item::Fold(fold) => fold.runs.iter().for_each(|run| join(&mut runs, *run)),
+            }
+        }
         runs
     }
 
@@ -162,9 +163,10 @@ impl Shown {
 
     /// Says where a message is.
     pub fn place(&self, seq: Seq) -> Place {
-        match find(&self.items, seq) {
+        let at = self.items.partition_point(|item| item.span().to() < seq);
+        match self.items.get(at).filter(|item| item.span().holds(seq)) {
             Some(Item::Run(_)) => Place::Open,
-            Some(Item::Fold(fold)) if contains(&fold.items, seq) => Place::Under(fold.id),
+            Some(Item::Fold(fold)) if fold.covers(seq) => Place::Under(fold.id),
             _ => Place::Elsewhere,
         }
     }
@@ -174,14 +176,6 @@ impl Shown {
         self.items.iter().find_map(|item| match item {
             Item::Fold(fold) if fold.id == id => Some(&**fold),
             _ => None,
-        })
-    }
-
-    /// Returns the outermost fold that holds `id` inside it.
-    pub fn around(&self, id: EventId) -> Option<EventId> {
-        self.items.iter().find_map(|item| match item {
-            Item::Fold(fold) => within(&fold.items, id).then_some(fold.id),
-            Item::Run(_) => None,
         })
     }
 
@@ -220,57 +214,71 @@ impl Shown {
 
     /// Puts a fold over what is visible in `span`. Inner folds that it touches are taken whole.
     pub(crate) fn fold(&mut self, id: EventId, cause: Cause, span: Span, tokens: u64) {
-        let mut before = Vec::new();
-        let mut inside = Vec::new();
-        let mut after = Vec::new();
+        let (mut before, mut runs, mut after) = (Vec::new(), Vec::new(), Vec::new());
         for item in std::mem::take(&mut self.items) {
-            let Some(common) = item.span().meet(span) else {
-                let side = if item.span().to() < span.from() {
-                    &mut before
-                } else {
-                    &mut after
-                };
-                side.push(item);
-                continue;
-            };
-            let Item::Run(run) = item else {
-                inside.push(item);
-                continue;
-            };
-            before.extend(part(Some(run.from()), common.from().prev()));
-            inside.push(Item::Run(common));
-            after.extend(part(Some(common.to().next()), Some(run.to())));
+            match (item.span().meet(span), &item) {
+                (None, _) if item.span().to() < span.from() => before.push(item),
+                (None, _) => after.push(item),
+                (Some(_), Item::Fold(fold)) => {
+                    fold.runs.iter().for_each(|run| join(&mut runs, *run))
+                }
+                (Some(common), Item::Run(run)) => {
+                    before.extend(part(Some(run.from()), common.from().prev()));
+                    join(&mut runs, common);
+                    after.extend(part(Some(common.to().next()), Some(run.to())));
+                }
+            }
         }
         self.items = before;
-        if !inside.is_empty() {
+        if !runs.is_empty() {
             let fold = Folded {
                 id,
                 cause,
                 tokens,
-                items: inside,
+                runs,
             };
+            self.masks.retain(|(seq, _), _| !fold.covers(*seq));
             self.items.push(Item::Fold(Arc::new(fold)));
         }
         self.items.append(&mut after);
     }
 
-    /// Opens the outermost fold or the mask `id`; nothing happens if there is none.
-    pub(crate) fn unfold(&mut self, id: EventId) {
-        self.masks.retain(|_, mask| mask.id != id);
-        let at = self.items.iter().position(|item| match item {
-            Item::Fold(fold) => fold.id == id,
-            Item::Run(_) => false,
-        });
-        let Some(at) = at else { return };
-        let after = self.items.split_off(at + 1);
-        let Some(Item::Fold(fold)) = self.items.pop() else {
-            unreachable!("a fold was found there")
+    /// Opens the outermost fold `id`: what it covers is shown as `before` showed it.
+    pub(crate) fn unfold(&mut self, id: EventId, before: &Shown) {
+        let Some(fold) = self.outermost(id).cloned() else {
+            return;
         };
-        for item in fold.items.iter().cloned().chain(after) {
+        let span = fold.span();
+        let inner = before.items.iter().filter_map(|item| match item {
+            Item::Run(run) => run.meet(span).map(Item::Run),
+            Item::Fold(inner) => inner.span().meet(span).map(|_| item.clone()),
+        });
+        let inner: Vec<Item> = inner.collect();
+        for item in std::mem::take(&mut self.items) {
             match item {
-                Item::Run(span) => self.append_run(span),
-                Item::Fold(_) => self.items.push(item),
+                Item::Fold(outer) if outer.id == id => {
+                    inner.iter().for_each(|item| self.push(item.clone()));
+                }
+                item => self.push(item),
             }
+        }
+        let masks = before
+            .masks
+            .iter()
+            .filter(|((seq, _), _)| fold.covers(*seq));
+        self.masks
+            .extend(masks.map(|(place, mask)| (*place, *mask)));
+    }
+
+    /// Takes a mask away.
+    pub(crate) fn unmask(&mut self, id: EventId) {
+        self.masks.retain(|_, mask| mask.id != id);
+    }
+
+    fn push(&mut self, item: Item) {
+        match item {
+            Item::Run(span) => self.append_run(span),
+            Item::Fold(_) => self.items.push(item),
         }
     }
 }
@@ -279,36 +287,12 @@ fn part(from: Option<Seq>, to: Option<Seq>) -> Option<Item> {
     Span::new(from?, to?).map(Item::Run)
 }
 
-fn find(items: &[Item], seq: Seq) -> Option<&Item> {
-    let at = items.partition_point(|item| item.span().to() < seq);
-    items.get(at).filter(|item| item.span().holds(seq))
-}
-
-fn contains(items: &[Item], seq: Seq) -> bool {
-    match find(items, seq) {
-        Some(Item::Run(_)) => true,
-        Some(Item::Fold(fold)) => contains(&fold.items, seq),
-        None => false,
-    }
-}
-
-fn within(items: &[Item], id: EventId) -> bool {
-    items.iter().any(|item| match item {
-        Item::Fold(fold) => fold.id == id || within(&fold.items, id),
-        Item::Run(_) => false,
-    })
-}
-
-fn spell(items: &[Item], runs: &mut Vec<Span>) {
-    for item in items {
-        match item {
-            Item::Run(span) => match runs.last_mut() {
-                Some(last) if last.to().next() == span.from() => {
-                    *last = Span::new(last.from(), span.to()).expect("items are in order");
-                }
-                _ => runs.push(*span),
-            },
-            Item::Fold(fold) => spell(&fold.items, runs),
+/// Adds a run to a list of runs, joined to the last one if it follows on it.
+fn join(runs: &mut Vec<Span>, run: Span) {
+    match runs.last_mut() {
+        Some(last) if last.to().next() == run.from() => {
+            *last = Span::new(last.from(), run.to()).expect("runs are in order");
         }
+        _ => runs.push(run),
     }
 }

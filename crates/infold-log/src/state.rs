@@ -129,7 +129,11 @@ impl State {
                     shown.masks.entry((seq, part)).or_insert(mask);
                 }
             },
-            Event::Unfold(fold) => shown.unfold(fold),
+            Event::Unfold(fold) if shown.outermost(fold).is_some() => {
+                let inner = past.shown(before(fold, past)?)?;
+                shown.unfold(fold, &inner);
+            }
+            Event::Unfold(mask) => shown.unmask(mask),
             Event::Pin(Pin::Message(seq)) => {
                 shown.pins.insert(seq);
             }
@@ -152,11 +156,7 @@ impl State {
             return Ok(());
         };
         let mark = past.mark(step)?;
-        let before = Point {
-            seq: mark.after,
-            event: step.get() - 1,
-        };
-        let mut shown = past.shown(before)?;
+        let mut shown = past.shown(before(step, past)?)?;
         if !mark.rewinds {
             // Messages appended since stay shown. No fold covers them: every step after
             // this one has been undone already.
@@ -180,14 +180,19 @@ impl State {
         let Some(undo) = self.undone(past)? else {
             return Ok(());
         };
-        let before = undo.prev().expect("an undo follows the step it undid");
-        let mark = past.mark(before)?;
-        self.shown = past.shown(Point {
-            seq: past.mark(undo)?.after,
-            event: before.get(),
-        })?;
+        let previous = undo.prev().expect("an undo follows the step it undid");
+        let mark = past.mark(previous)?;
+        self.shown = past.shown(before(undo, past)?)?;
         self.step = mark.step;
         self.undone = mark.undone;
         Ok(())
     }
+}
+
+/// The point right before an event.
+pub(crate) fn before<P: Past>(event: EventId, past: &P) -> Result<Point, P::Error> {
+    Ok(Point {
+        seq: past.mark(event)?.after,
+        event: event.get() - 1,
+    })
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::floor::sums_before;
+use crate::state::before;
 use crate::view::round_members;
 use crate::{
-    Cause, Event, EventId, Floor, Fold, Hides, Item, Past, Pin, Pinned, Place, Point, Seq, Span,
-    State,
+    Cause, Event, EventId, Floor, Fold, Folded, Hides, Item, Past, Pin, Pinned, Place, Point, Seq,
+    Shown, Span, State,
 };
 
 /// Why a step was refused. Nothing has changed.
@@ -201,23 +202,51 @@ pub fn oldest<P: Past>(state: &State, fraction: f64, past: &P) -> Result<Cover, 
 }
 
 /// Returns the event that opens a fold.
-pub fn unfold<E>(state: &State, fold: EventId) -> Result<Event, Refused<E>> {
+pub fn unfold<P: Past>(state: &State, fold: EventId, past: &P) -> Result<Event, Refused<P::Error>> {
     known(state, fold)?;
     let shown = state.shown();
-    if let Some((seq, _)) = shown.masked_by(fold) {
-        return match shown.place(seq) {
-            Place::Open => Ok(Event::Unfold(fold)),
-            Place::Under(outer) => Err(Refused::Inner { fold, outer }),
-            Place::Elsewhere => Err(Refused::Inactive { fold }),
-        };
-    }
-    if shown.outermost(fold).is_some() {
+    if is_active(shown, fold) {
         return Ok(Event::Unfold(fold));
     }
-    match shown.around(fold) {
-        Some(outer) => Err(Refused::Inner { fold, outer }),
-        None => Err(Refused::Inactive { fold }),
+    for item in shown.items() {
+        if let Item::Fold(outer) = item
+            && lies_in(fold, outer, past)?
+        {
+            return Err(Refused::Inner {
+                fold,
+                outer: outer.id,
+            });
+        }
     }
+    Err(Refused::Inactive { fold })
+}
+
+fn is_active(shown: &Shown, fold: EventId) -> bool {
+    shown.outermost(fold).is_some() || shown.masked_by(fold).is_some()
+}
+
+/// Says whether a fold was in force, at whatever depth, when `outer` was put over it.
+fn lies_in<P: Past>(fold: EventId, outer: &Folded, past: &P) -> Result<bool, P::Error> {
+    let mut around = vec![(outer.id, outer.span())];
+    while let Some((outer, span)) = around.pop() {
+        // A fold is younger than what it covers.
+        if outer <= fold {
+            continue;
+        }
+        let inside = past.shown(before(outer, past)?)?;
+        let covered = |seq: Seq| span.holds(seq);
+        let masked = inside.masked_by(fold).is_some_and(|(seq, _)| covered(seq));
+        for item in inside.items() {
+            let Item::Fold(inner) = item else { continue };
+            if covered(inner.span().from()) {
+                around.push((inner.id, inner.span()));
+            }
+        }
+        if masked || around.iter().any(|(inner, _)| *inner == fold) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Checks that a part of a message may be masked.

@@ -281,7 +281,7 @@ impl<'a, P: Past> Layout<'a, P> {
             .collect();
         let mut pinned = Vec::new();
         for round in self.pinned.iter().copied().filter(|seq| under(*seq)) {
-            pinned.push(round_members(round, fold.runs().into_iter(), self.past)?);
+            pinned.push(round_members(round, fold.runs.iter().copied(), self.past)?);
         }
         for seq in &floor {
             self.verbatim(Span::one(*seq))?;

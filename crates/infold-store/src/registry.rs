@@ -319,10 +319,13 @@ fn make_private(dir: &Path, path: &Path) -> io::Result<()> {
 /// Closes the files to others, should an older database be open to them.
 fn guard(path: &Path) {
     for file in [path.to_owned(), beside(path, "-wal"), beside(path, "-shm")] {
-        let open = fs::metadata(&file).is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0);
-        if open {
+        let Ok(meta) = fs::metadata(&file) else {
+            continue;
+        };
+        let mode = meta.permissions().mode();
+        if mode & 0o077 != 0 {
             // A file that belongs to someone else is theirs to guard.
-            let _ = fs::set_permissions(&file, Permissions::from_mode(0o600));
+            let _ = fs::set_permissions(&file, Permissions::from_mode(mode & 0o700));
         }
     }
 }

@@ -1,7 +1,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 /// Why the registry did not answer, sorted by what can be done about it.
 #[derive(Debug, thiserror::Error)]
@@ -72,13 +72,15 @@ impl RegistryError {
                 reason: source.to_string(),
             };
         }
+        if is_full(&source) {
+            return RegistryError::Full { path };
+        }
         match source.sqlite_error_code() {
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
                 RegistryError::ReadOnly { path }
             }
             // In a directory that is write-protected SQLite cannot make its journal.
             Some(ErrorCode::CannotOpen) if path.is_file() => RegistryError::ReadOnly { path },
-            Some(ErrorCode::DiskFull) => RegistryError::Full { path },
             _ => RegistryError::Sql { path, source },
         }
     }
@@ -110,6 +112,13 @@ pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
     )
 }
 
+/// Whether there was no space, be it for the database or for the memory its users share.
+fn is_full(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| {
+        error.code == ErrorCode::DiskFull || error.extended_code == ffi::SQLITE_IOERR_SHMSIZE
+    })
+}
+
 /// Whether the file holds what we never wrote.
 fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(
@@ -127,6 +136,25 @@ fn is_damage(error: &rusqlite::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_sqlite_says_is_sorted_by_what_to_do() {
+        let path = Path::new("contexts/tasks.db");
+        let says = |code: i32| {
+            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            RegistryError::sql(path, error).to_string()
+        };
+        let full = "no space left to write contexts/tasks.db";
+        assert_eq!(says(ffi::SQLITE_FULL), full);
+        assert_eq!(says(ffi::SQLITE_IOERR_SHMSIZE), full);
+        assert_eq!(says(ffi::SQLITE_BUSY_SNAPSHOT), "contexts/tasks.db is busy");
+        assert_eq!(
+            says(ffi::SQLITE_READONLY_DIRECTORY),
+            "contexts/tasks.db cannot be written"
+        );
+        assert!(says(ffi::SQLITE_CORRUPT_INDEX).starts_with("contexts/tasks.db is damaged: "));
+        assert_eq!(says(ffi::SQLITE_IOERR_READ), "contexts/tasks.db failed");
+    }
 
     #[test]
     fn what_the_system_says_is_sorted_like_what_sqlite_says() {

@@ -56,39 +56,40 @@ pub(super) fn settle(db: &Connection) -> rusqlite::Result<()> {
 
 /// Returns whether [`migrate`] has anything to do.
 pub(super) fn is_due(db: &Connection) -> rusqlite::Result<bool> {
-    Ok(version(db)? != VERSION || !missing(db)?.is_empty())
+    Ok(version(db)? != VERSION || !missing(db, &STEPS)?.is_empty())
 }
 
 /// Takes the steps that are left, and makes again what someone dropped.
 ///
 /// Runs inside a transaction: another process may have migrated in the meantime.
 pub(super) fn migrate(db: &Connection) -> rusqlite::Result<()> {
+    take(db, &STEPS)
+}
+
+fn take(db: &Connection, steps: &[&str]) -> rusqlite::Result<()> {
     let done = usize::try_from(version(db)?).unwrap_or(0);
-    for step in STEPS.iter().skip(done) {
+    for step in steps.iter().skip(done) {
         db.execute_batch(step)?;
     }
-    for sql in missing(db)? {
+    for sql in missing(db, steps)? {
         db.execute_batch(&sql)?;
     }
-    if done < STEPS.len() {
-        db.execute_batch(&format!("PRAGMA user_version = {VERSION}"))?;
-    }
-    Ok(())
+    let now = done.max(steps.len());
+    db.execute_batch(&format!("PRAGMA user_version = {now}"))
 }
 
 /// The statements that make the tables and indexes a database lacks, tables first.
 ///
 /// What it should have is asked of an empty one that took all the steps; the
 /// steps themselves cannot be taken twice once one of them alters a table.
-fn missing(db: &Connection) -> rusqlite::Result<Vec<String>> {
+fn missing(db: &Connection, steps: &[&str]) -> rusqlite::Result<Vec<String>> {
     let model = Connection::open_in_memory()?;
-    for step in STEPS {
+    for step in steps {
         model.execute_batch(step)?;
     }
     let present: HashSet<String> = objects(db)?.into_iter().map(|(name, _)| name).collect();
-    let lacking = objects(&model)?
-        .into_iter()
-        .filter(|(name, _)| !present.contains(name));
+    let expected = objects(&model)?.into_iter();
+    let lacking = expected.filter(|(name, _)| !present.contains(name));
     Ok(lacking.map(|(_, sql)| sql).collect())
 }
 
@@ -98,4 +99,43 @@ fn objects(db: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
     db.prepare(sql)?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LATER: [&str; 2] = [
+        STEPS[0],
+        "ALTER TABLE tasks ADD COLUMN colour TEXT DEFAULT 'red';
+         CREATE INDEX tasks_colour ON tasks (colour)",
+    ];
+
+    fn colours(db: &Connection) -> i64 {
+        let sql = "SELECT count(*) FROM tasks WHERE colour = 'red'";
+        db.query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn a_new_version_is_one_more_step() {
+        let db = Connection::open_in_memory().unwrap();
+        take(&db, &STEPS).unwrap();
+        let row = "INSERT INTO tasks (uuid, status, created_at) VALUES ('u', 'queued', 't')";
+        db.execute_batch(row).unwrap();
+        take(&db, &LATER).unwrap();
+        assert_eq!(version(&db).unwrap(), 2);
+        assert_eq!(colours(&db), 1);
+        take(&db, &LATER).unwrap();
+        assert_eq!(colours(&db), 1);
+    }
+
+    #[test]
+    fn a_dropped_table_comes_back_as_its_version_has_it() {
+        let db = Connection::open_in_memory().unwrap();
+        take(&db, &LATER).unwrap();
+        db.execute_batch("DROP TABLE tasks").unwrap();
+        take(&db, &LATER).unwrap();
+        assert_eq!(colours(&db), 0);
+        assert!(missing(&db, &LATER).unwrap().is_empty());
+    }
 }

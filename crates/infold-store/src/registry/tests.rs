@@ -130,6 +130,16 @@ fn a_file_open_to_all_is_closed_to_them() {
 }
 
 #[test]
+fn a_file_that_is_write_protected_stays_so() {
+    let dir = home();
+    drop(Registry::open(dir.path()).unwrap());
+    let path = dir.path().join("tasks.db");
+    fs::set_permissions(&path, Permissions::from_mode(0o444)).unwrap();
+    let _registry = Registry::open(dir.path()).unwrap();
+    assert_eq!(mode(&path), 0o400);
+}
+
+#[test]
 fn a_row_comes_back_as_it_went_in() {
     let dir = home();
     let registry = Registry::open(dir.path()).unwrap();

@@ -1,0 +1,341 @@
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
+use uuid::Uuid;
+
+mod status;
+mod row;
+mod error;
+mod patience;
+mod schema;
+mod expiry;
+
+pub use error::RegistryError;
+pub use row::{Counters, Filter, TaskRow};
+pub use status::{Outcome, Status, StatusError};
+
+use patience::Patience;
+use row::{Text, amount, instant, key};
+
+/// The list of all tasks: `tasks.db` in a contexts directory.
+///
+/// Any number of processes may hold one at a time. All it says is derived from
+/// the tasks' own files, so a lost registry can be filled again with [`insert`](Registry::insert), [`set_counters`](Registry::set_counters) and
+/// [`add_fork`](Registry::add_fork), all of which may be repeated.
+///
+/// It has no clock; callers say when things happened, and milliseconds are kept.
+///
+/// ```
+/// use infold_store::{Counters, Outcome, Registry, Status, TaskRow};
+///
+/// let dir = tempfile::tempdir()?;
+/// let registry = Registry::open(dir.path())?;
+/// let uuid = uuid::Uuid::new_v4();
+/// registry.insert(&TaskRow::new(uuid, Status::Running, "2026-11-15T20:51:34.123Z".parse()?))?;
+/// registry.count(uuid, Counters { llm_calls: 1, tokens: 812, ..Counters::default() })?;
+/// registry.finish(uuid, &Outcome::Completed, "2026-11-15T20:59:02Z".parse()?)?;
+///
+/// let row = registry.get(uuid)?.expect("it was inserted");
+/// assert_eq!(row.status, Status::Completed);
+/// assert_eq!(row.counters.tokens, 812);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Registry {
+    connection: Connection,
+    path: PathBuf,
+    patience: Patience,
+}
+
+impl Registry {
+    /// Opens the registry of `contexts_dir`, and makes directory, file and tables where missing.
+    ///
+    /// A registry of an older version is brought up to date; one of a newer
+    /// version is refused and stays as it is.
+    pub fn open(contexts_dir: &Path) -> Result<Registry, RegistryError> {
+        Registry::open_with(contexts_dir, Patience::default())
+    }
+
+    fn open_with(contexts_dir: &Path, patience: Patience) -> Result<Registry, RegistryError> {
+        let path = contexts_dir.join("tasks.db");
+        make_private(contexts_dir, &path).map_err(|error| RegistryError::io(&path, error))?;
+        let had_wal = beside(&path, "-wal").exists();
+        let connection =
+            connect(&path, patience).map_err(|error| RegistryError::sql(&path, error))?;
+        let registry = Registry {
+            connection,
+            path,
+            patience,
+        };
+        let found = registry.run(schema::version)?;
+        if !(0..=schema::VERSION).contains(&found) {
+            return Err(registry.refuse(found, had_wal));
+        }
+        registry.run(schema::settle)?;
+        // Asked first, so that opening does not wait for writers.
+        if registry.run(schema::is_due)? {
+            registry.write(schema::migrate)?;
+        }
+        guard(&registry.path);
+        Ok(registry)
+    }
+
+    /// Adds a task; returns whether it was new.
+    ///
+    /// A task that is already there stays as it is, so repair may insert what it finds.
+    pub fn insert(&self, row: &TaskRow) -> Result<bool, RegistryError> {
+        self.run(|db| row::insert(db, row))
+    }
+
+    /// Returns a task's row.
+    pub fn get(&self, uuid: Uuid) -> Result<Option<TaskRow>, RegistryError> {
+        self.run(|db| row::get(db, uuid))
+    }
+
+    /// Returns the rows that pass `filter`, newest first.
+    pub fn list(&self, filter: &Filter) -> Result<Vec<TaskRow>, RegistryError> {
+        self.run(|db| row::list(db, filter))
+    }
+
+    /// Returns every task there is, newest first.
+    pub fn uuids(&self) -> Result<Vec<Uuid>, RegistryError> {
+        self.run(|db| {
+            keys(
+                db,
+                "SELECT uuid FROM tasks ORDER BY created_at DESC, rowid DESC",
+                [],
+            )
+        })
+    }
+
+    /// Returns the tasks that are queued, running or paused, newest first.
+    pub fn unfinished(&self) -> Result<Vec<Uuid>, RegistryError> {
+        let sql = "SELECT uuid FROM tasks WHERE status IN ('queued', 'running', 'paused')
+                   ORDER BY created_at DESC, rowid DESC";
+        self.run(|db| keys(db, sql, []))
+    }
+
+    /// Moves a task to `status`, as of `at`; returns whether there is such a task.
+    ///
+    /// The first move to `running` sets `started_at`. A move to `completed` or `failed` sets
+    /// `completed_at`, any other clears it; all clear the error, which [`Registry::finish`] gives.
+    pub fn set_status(
+        &self,
+        uuid: Uuid,
+        status: Status,
+        at: Timestamp,
+    ) -> Result<bool, RegistryError> {
+        self.change(uuid, status, at, None)
+    }
+
+    /// Ends a task at `at`; returns whether there is such a task.
+    pub fn finish(
+        &self,
+        uuid: Uuid,
+        outcome: &Outcome,
+        at: Timestamp,
+    ) -> Result<bool, RegistryError> {
+        self.change(uuid, outcome.status(), at, outcome.error())
+    }
+
+    fn change(
+        &self,
+        uuid: Uuid,
+        status: Status,
+        at: Timestamp,
+        error: Option<&str>,
+    ) -> Result<bool, RegistryError> {
+        let sql = "UPDATE tasks SET
+                       status = ?2,
+                       started_at = CASE WHEN ?3 THEN coalesce(started_at, ?5) ELSE started_at END,
+                       completed_at = CASE WHEN ?4 THEN ?5 END,
+                       error_message = ?6
+                   WHERE uuid = ?1";
+        let (starts, ends) = (status == Status::Running, status.is_end());
+        let values = params![key(uuid), status.name(), starts, ends, instant(at), error];
+        self.run(|db| Ok(db.execute(sql, values)? > 0))
+    }
+
+    /// Adds `more` to a task's counters; returns whether there is such a task.
+    ///
+    /// Counts of several processes add up.
+    pub fn count(&self, uuid: Uuid, more: Counters) -> Result<bool, RegistryError> {
+        let sql = "UPDATE tasks SET
+                       llm_call_count = llm_call_count + ?2,
+                       tool_call_count = tool_call_count + ?3,
+                       total_tokens = total_tokens + ?4,
+                       compression_count = compression_count + ?5
+                   WHERE uuid = ?1";
+        self.write_counters(sql, uuid, more)
+    }
+
+    /// Sets a task's counters, as counted in its log; returns whether there is such a task.
+    pub fn set_counters(&self, uuid: Uuid, counted: Counters) -> Result<bool, RegistryError> {
+        let sql = "UPDATE tasks SET
+                       llm_call_count = ?2,
+                       tool_call_count = ?3,
+                       total_tokens = ?4,
+                       compression_count = ?5
+                   WHERE uuid = ?1";
+        self.write_counters(sql, uuid, counted)
+    }
+
+    fn write_counters(&self, sql: &str, uuid: Uuid, c: Counters) -> Result<bool, RegistryError> {
+        let [llm, tool] = [c.llm_calls, c.tool_calls].map(amount);
+        let [tokens, folds] = [c.tokens, c.compressions].map(amount);
+        let values = params![key(uuid), llm, tool, tokens, folds];
+        self.run(|db| Ok(db.execute(sql, values)? > 0))
+    }
+
+    /// Records that `child`'s log begins with a reference to `parent`; returns whether `parent` is here.
+    ///
+    /// Recorded before the child is made, it keeps the parent from being
+    /// removed meanwhile. It is recorded in any case.
+    pub fn add_fork(&self, child: Uuid, parent: Uuid) -> Result<bool, RegistryError> {
+        self.write(|db| {
+            db.execute(
+                "INSERT INTO forks (child, parent) VALUES (?1, ?2)
+                 ON CONFLICT (child) DO UPDATE SET parent = excluded.parent",
+                params![key(child), key(parent)],
+            )?;
+            let sql = "SELECT EXISTS (SELECT 1 FROM tasks WHERE uuid = ?1)";
+            db.query_row(sql, [key(parent)], |row| row.get(0))
+        })
+    }
+
+    /// Returns the tasks whose log begins with a reference to `parent`.
+    pub fn forks_of(&self, parent: Uuid) -> Result<Vec<Uuid>, RegistryError> {
+        let sql = "SELECT child FROM forks WHERE parent = ?1 ORDER BY child";
+        self.run(|db| keys(db, sql, [key(parent)]))
+    }
+
+    /// Returns the tasks that ended before `before` and that no task which stays refers to.
+    ///
+    /// Forks come before what they were forked from, so removing them in this
+    /// order leaves no reference to nothing, wherever it stops.
+    pub fn expired(&self, before: Timestamp) -> Result<Vec<TaskRow>, RegistryError> {
+        self.run(|db| expiry::expired(db, before))
+    }
+
+    /// Removes a task's row, unless a fork refers to it; returns whether it was removed.
+    ///
+    /// Its own reference to a parent goes with it, also when it has no row.
+    pub fn remove(&self, uuid: Uuid) -> Result<bool, RegistryError> {
+        self.write(|db| {
+            let sql = "DELETE FROM tasks WHERE uuid = ?1
+                       AND NOT EXISTS (SELECT 1 FROM forks WHERE parent = ?1)";
+            let removed = db.execute(sql, [key(uuid)])? > 0;
+            // A task that stays goes on referring to its parent.
+            let sql = "DELETE FROM forks WHERE child = ?1
+                       AND NOT EXISTS (SELECT 1 FROM tasks WHERE uuid = ?1)";
+            db.execute(sql, [key(uuid)])?;
+            Ok(removed)
+        })
+    }
+
+    /// Runs `work`, again if the database is busy.
+    fn run<T>(
+        &self,
+        mut work: impl FnMut(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, RegistryError> {
+        self.patience
+            .wait_for(|| work(&self.connection))
+            .map_err(|error| RegistryError::sql(&self.path, error))
+    }
+
+    /// Runs `work` whole or not at all, and no other writer meanwhile.
+    fn write<T>(
+        &self,
+        mut work: impl FnMut(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, RegistryError> {
+        self.run(|db| {
+            // Immediate: a transaction that reads first could not be retried in
+            // place when another writer comes between.
+            let whole = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
+            let answer = work(&whole)?;
+            whole.commit()?;
+            Ok(answer)
+        })
+    }
+
+    /// Closes a registry of another version as it was found.
+    fn refuse(self, found: i64, had_wal: bool) -> RegistryError {
+        if had_wal {
+            // The last to close a database writes its journal back. That may be
+            // right, but is for the newer version to do.
+            let keep = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+            if let Err(error) = self.connection.set_db_config(keep, true) {
+                return RegistryError::sql(&self.path, error);
+            }
+        }
+        RegistryError::TooNew {
+            path: self.path,
+            found,
+            supported: schema::VERSION,
+        }
+    }
+}
+
+fn connect(path: &Path, patience: Patience) -> rusqlite::Result<Connection> {
+    // Without CREATE: SQLite would make the file readable to all.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(patience.timeout)?;
+    Ok(connection)
+}
+
+fn keys(db: &Connection, sql: &str, values: impl rusqlite::Params) -> rusqlite::Result<Vec<Uuid>> {
+    db.prepare(sql)?
+        .query_map(values, |row| Ok(row.get::<_, Text<Uuid>>(0)?.0))?
+        .collect()
+}
+
+/// Makes directory and file where missing, for their owner only.
+///
+/// SQLite gives its `-wal` and `-shm` files the mode of the database.
+fn make_private(dir: &Path, path: &Path) -> io::Result<()> {
+    // Closing a file drops every lock this process has on it, SQLite's too. So a
+    // file that exists is never opened here, and nobody connects while one is made.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    match OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+    {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map(drop),
+    }
+}
+
+/// Closes the files to others, should an older database be open to them.
+fn guard(path: &Path) {
+    for file in [path.to_owned(), beside(path, "-wal"), beside(path, "-shm")] {
+        let Ok(meta) = fs::metadata(&file) else {
+            continue;
+        };
+        let mode = meta.permissions().mode();
+        if mode & 0o077 != 0 {
+            // A file that belongs to someone else is theirs to guard.
+            let _ = fs::set_permissions(&file, Permissions::from_mode(mode & 0o700));
+        }
+    }
+}
+
+/// The file SQLite keeps beside a database, such as `tasks.db-wal`.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests;

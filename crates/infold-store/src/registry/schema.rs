@@ -1,0 +1,141 @@
+use std::collections::HashSet;
+
+use rusqlite::Connection;
+
+/// What leads from each version to the next.
+///
+/// Released steps never change; a new version is one more entry.
+const STEPS: [&str; 1] = ["
+    CREATE TABLE IF NOT EXISTS tasks (
+        uuid TEXT PRIMARY KEY NOT NULL,
+        task_source TEXT,
+        owner TEXT,
+        repo TEXT,
+        task_type TEXT,
+        task_id TEXT,
+        status TEXT NOT NULL,
+        created_at TEXT NOT NULL,
+        started_at TEXT,
+        completed_at TEXT,
+        process_id INTEGER,
+        hostname TEXT,
+        llm_provider TEXT,
+        model TEXT,
+        context_length INTEGER,
+        llm_call_count INTEGER NOT NULL DEFAULT 0,
+        tool_call_count INTEGER NOT NULL DEFAULT 0,
+        total_tokens INTEGER NOT NULL DEFAULT 0,
+        compression_count INTEGER NOT NULL DEFAULT 0,
+        error_message TEXT,
+        user TEXT
+    );
+    CREATE INDEX IF NOT EXISTS tasks_status ON tasks (status);
+    CREATE INDEX IF NOT EXISTS tasks_created_at ON tasks (created_at);
+    CREATE INDEX IF NOT EXISTS tasks_user ON tasks (user);
+    CREATE TABLE IF NOT EXISTS forks (
+        child TEXT PRIMARY KEY NOT NULL,
+        parent TEXT NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS forks_parent ON forks (parent);
+    "];
+
+/// The version that all steps lead to.
+pub(super) const VERSION: i64 = STEPS.len() as i64;
+
+/// Returns the version of a database; a new one has 0.
+pub(super) fn version(db: &Connection) -> rusqlite::Result<i64> {
+    db.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
+/// Sets how a connection writes: readers never wait, and a crash of the process loses nothing.
+pub(super) fn settle(db: &Connection) -> rusqlite::Result<()> {
+    // Answers with the mode it took. Where WAL cannot be had, any other will do.
+    db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    db.execute_batch("PRAGMA synchronous = NORMAL")
+}
+
+/// Returns whether [`migrate`] has anything to do.
+pub(super) fn is_due(db: &Connection) -> rusqlite::Result<bool> {
+    Ok(version(db)? != VERSION || !missing(db, &STEPS)?.is_empty())
+}
+
+/// Takes the steps that are left, and makes again what someone dropped.
+///
+/// Runs inside a transaction: another process may have migrated in the meantime.
+pub(super) fn migrate(db: &Connection) -> rusqlite::Result<()> {
+    take(db, &STEPS)
+}
+
+fn take(db: &Connection, steps: &[&str]) -> rusqlite::Result<()> {
+    let done = usize::try_from(version(db)?).unwrap_or(0);
+    for step in steps.iter().skip(done) {
+        db.execute_batch(step)?;
+    }
+    for sql in missing(db, steps)? {
+        db.execute_batch(&sql)?;
+    }
+    let now = done.max(steps.len());
+    db.execute_batch(&format!("PRAGMA user_version = {now}"))
+}
+
+/// The statements that make the tables and indexes a database lacks, tables first.
+///
+/// What it should have is asked of an empty one that took all the steps; the
+/// steps themselves cannot be taken twice once one of them alters a table.
+fn missing(db: &Connection, steps: &[&str]) -> rusqlite::Result<Vec<String>> {
+    let model = Connection::open_in_memory()?;
+    for step in steps {
+        model.execute_batch(step)?;
+    }
+    let present: HashSet<String> = objects(db)?.into_iter().map(|(name, _)| name).collect();
+    let expected = objects(&model)?.into_iter();
+    let lacking = expected.filter(|(name, _)| !present.contains(name));
+    Ok(lacking.map(|(_, sql)| sql).collect())
+}
+
+fn objects(db: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    // Indexes that come with a primary key have no statement of their own.
+    let sql = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type DESC, rowid";
+    db.prepare(sql)?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LATER: [&str; 2] = [
+        STEPS[0],
+        "ALTER TABLE tasks ADD COLUMN colour TEXT DEFAULT 'red';
+         CREATE INDEX tasks_colour ON tasks (colour)",
+    ];
+
+    fn colours(db: &Connection) -> i64 {
+        let sql = "SELECT count(*) FROM tasks WHERE colour = 'red'";
+        db.query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn a_new_version_is_one_more_step() {
+        let db = Connection::open_in_memory().unwrap();
+        take(&db, &STEPS).unwrap();
+        let row = "INSERT INTO tasks (uuid, status, created_at) VALUES ('u', 'queued', 't')";
+        db.execute_batch(row).unwrap();
+        take(&db, &LATER).unwrap();
+        assert_eq!(version(&db).unwrap(), 2);
+        assert_eq!(colours(&db), 1);
+        take(&db, &LATER).unwrap();
+        assert_eq!(colours(&db), 1);
+    }
+
+    #[test]
+    fn a_dropped_table_comes_back_as_its_version_has_it() {
+        let db = Connection::open_in_memory().unwrap();
+        take(&db, &LATER).unwrap();
+        db.execute_batch("DROP TABLE tasks").unwrap();
+        take(&db, &LATER).unwrap();
+        assert_eq!(colours(&db), 0);
+        assert!(missing(&db, &LATER).unwrap().is_empty());
+    }
+}

@@ -50,6 +50,6 @@ pub use past::{Memory, Past};
 pub use round::{Heard, Rounds};
 pub use seq::{EventId, Point, Seq, Span, SpanError};
 pub use shown::{Folded, Item, Mask, Place, Shown};
-pub use state::State;
+pub use state::{State, before};
 pub use valid::{Fault, Line, Source, Verdict, check};
-pub use view::{Piece, Shows, View, view_at};
+pub use view::{Piece, Shows, View, round_members, view_at};

@@ -10,11 +10,8 @@ pub struct State {
 }
 
 impl State {
-    /// Returns the state after the event at `at.event`, and the messages since up to `at.seq`.
-    ///
-    /// `mark` is that event's, if there is one, and `shown` what was shown right after it.
-    pub fn resume(at: Point, mark: Option<Mark>, mut shown: Shown) -> State {
-        shown.append_up_to(mark.map_or(0, |mark| mark.after), at.seq);
+    /// Returns the state at a point: what was shown there, and the mark of the last event before it.
+    pub fn resume(at: Point, mark: Option<Mark>, shown: Shown) -> State {
         State {
             at,
             shown,
@@ -190,7 +187,7 @@ impl State {
 }
 
 /// The point right before an event.
-pub(crate) fn before<P: Past>(event: EventId, past: &P) -> Result<Point, P::Error> {
+pub fn before<P: Past>(event: EventId, past: &P) -> Result<Point, P::Error> {
     Ok(Point {
         seq: past.mark(event)?.after,
         event: event.get() - 1,

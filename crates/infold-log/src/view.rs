@@ -319,7 +319,7 @@ impl<'a, P: Past> Layout<'a, P> {
 }
 
 /// The messages of the round that starts at `round`, along the given runs.
-pub(crate) fn round_members<P: Past>(
+pub fn round_members<P: Past>(
     round: Seq,
     runs: impl Iterator<Item = Span>,
     past: &P,

@@ -1,0 +1,184 @@
+use infold_log::{EventId, Mark, Point, Record, Role, Seq, Sums};
+
+use crate::table::{Fixed, Numbers, put};
+
+/// What the sidecar `messages.idx` knows of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageEntry {
+    /// Where its line starts in `messages.jsonl`.
+    pub offset: u64,
+    /// Bytes of its line, line break included.
+    pub len: u32,
+    /// Bytes of the message before its last brace.
+    pub cut: u32,
+    /// What planning needs.
+    pub record: Record,
+}
+
+const ROLES: [Role; 4] = [Role::System, Role::User, Role::Assistant, Role::Tool];
+
+impl Fixed for MessageEntry {
+    const MAGIC: [u8; 8] = *b"infoldm1";
+    const SIZE: usize = 80;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let record = &self.record;
+        let role = ROLES
+            .iter()
+            .position(|role| *role == record.role)
+            .unwrap_or(0) as u64;
+        let flags = [record.late, record.cuts, record.empty];
+        let flags = flags
+            .iter()
+            .zip(2..)
+            .fold(role, |bits, (flag, at)| bits | u64::from(*flag) << at);
+        let sums = &record.sums;
+        put(
+            out,
+            &[self.offset, u64::from(self.len) | u64::from(self.cut) << 32],
+        );
+        put(
+            out,
+            &[
+                record.round.get(),
+                record.time,
+                u64::from(record.waiting) | flags << 32,
+            ],
+        );
+        put(
+            out,
+            &[
+                sums.tokens,
+                sums.bytes,
+                sums.requests,
+                sums.replies,
+                sums.odd,
+            ],
+        );
+    }
+
+    fn decode(bytes: &[u8]) -> Option<MessageEntry> {
+        let mut numbers = Numbers(bytes);
+        let (offset, len, cut) = (numbers.u64()?, numbers.u32()?, numbers.u32()?);
+        let (round, time) = (Seq::new(numbers.u64()?)?, numbers.u64()?);
+        let (waiting, flags) = (numbers.u32()?, numbers.u32()?);
+        let flag = |at: u32| flags >> at & 1 == 1;
+        let record = Record {
+            role: ROLES[(flags & 3) as usize],
+            round,
+            waiting,
+            late: flag(2),
+            cuts: flag(3),
+            empty: flag(4),
+            time,
+            sums: Sums {
+                tokens: numbers.u64()?,
+                bytes: numbers.u64()?,
+                requests: numbers.u64()?,
+                replies: numbers.u64()?,
+                odd: numbers.u64()?,
+            },
+        };
+        Some(MessageEntry {
+            offset,
+            len,
+            cut,
+            record,
+        })
+    }
+}
+
+/// What the sidecar `events.idx` knows of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventEntry {
+    /// Where its line starts in `events.jsonl`.
+    pub offset: u64,
+    /// Bytes of its line, line break included.
+    pub len: u32,
+    /// What the algebra needs.
+    pub mark: Mark,
+    /// Where to find what was shown after it.
+    pub base: Base,
+    /// The newest event up to it that has a snapshot; zero if there is none.
+    pub snapshot: u64,
+    /// The newest event up to it that changed what is shown; zero if there is none.
+    pub change: u64,
+    /// Summary folds so far.
+    pub summaries: u64,
+    /// Tool records so far.
+    pub tools: u64,
+}
+
+/// Where to find what was shown after an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// By applying the event to what was shown before it.
+    Before,
+    /// The same as at an earlier point.
+    Same(Point),
+    /// Kept in `states.idx`.
+    Snapshot {
+        /// Where it starts.
+        offset: u64,
+        /// How long it is.
+        len: u64,
+    },
+}
+
+impl Fixed for EventEntry {
+    const MAGIC: [u8; 8] = *b"infolde1";
+    const SIZE: usize = 104;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let id = |id: Option<EventId>| id.map_or(0, EventId::get);
+        let mark = &self.mark;
+        let (kind, first, second) = match self.base {
+            Base::Before => (0, 0, 0),
+            Base::Same(point) => (1, point.seq, point.event),
+            Base::Snapshot { offset, len } => (2, offset, len),
+        };
+        let kinds = kind | u64::from(mark.rewinds) << 2;
+        put(out, &[self.offset, u64::from(self.len) | kinds << 32]);
+        put(
+            out,
+            &[mark.after, mark.time, id(mark.step), id(mark.undone)],
+        );
+        put(out, &[first, second, self.snapshot, self.change]);
+        put(out, &[self.summaries, self.tools, 0]);
+    }
+
+    fn decode(bytes: &[u8]) -> Option<EventEntry> {
+        let mut numbers = Numbers(bytes);
+        let (offset, len, kinds) = (numbers.u64()?, numbers.u32()?, numbers.u32()?);
+        let mark = Mark {
+            after: numbers.u64()?,
+            time: numbers.u64()?,
+            step: EventId::new(numbers.u64()?),
+            undone: EventId::new(numbers.u64()?),
+            rewinds: kinds >> 2 & 1 == 1,
+        };
+        let (first, second) = (numbers.u64()?, numbers.u64()?);
+        let base = match kinds & 3 {
+            0 => Base::Before,
+            1 => Base::Same(Point {
+                seq: first,
+                event: second,
+            }),
+            2 => Base::Snapshot {
+                offset: first,
+                len: second,
+            },
+            _ => return None,
+        };
+        Some(EventEntry {
+            offset,
+            len,
+            mark,
+            base,
+            snapshot: numbers.u64()?,
+            change: numbers.u64()?,
+            summaries: numbers.u64()?,
+            tools: numbers.u64()?,
+        })
+    }
+}

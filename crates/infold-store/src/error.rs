@@ -1,0 +1,79 @@
+use std::io;
+use std::path::{Path, PathBuf};
+
+use infold_log::steer::Refused;
+
+/// Why the log of a task could not be read or written, sorted by what can be done about it.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// Free some space, then do it again. Nothing acknowledged is lost.
+    #[error("no space left for {}", path.display())]
+    Full {
+        /// What was being written.
+        path: PathBuf,
+    },
+    /// Change the permissions.
+    #[error("{} may not be {action}", path.display())]
+    Denied {
+        /// The file or directory.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+    },
+    /// Look at the disk.
+    #[error("{} could not be {action}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Have it repaired. What lies before the damage is readable.
+    #[error("{} is damaged at byte {at}: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where the damage starts.
+        at: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Restore the task that this one was forked from.
+    #[error("this task continues task {parent}, which is not here")]
+    NoParent {
+        /// The task it was forked from.
+        parent: String,
+    },
+}
+
+/// Why a step was not made: refused by the rules, or the log failed.
+pub type StepError = Refused<LogError>;
+
+impl LogError {
+    pub(crate) fn io(path: &Path, action: &'static str, source: io::Error) -> LogError {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => LogError::Full { path },
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                LogError::Denied { path, action }
+            }
+            _ => LogError::Io {
+                path,
+                action,
+                source,
+            },
+        }
+    }
+
+    pub(crate) fn damaged(path: &Path, at: u64, reason: impl Into<String>) -> LogError {
+        LogError::Damaged {
+            path: path.to_owned(),
+            at,
+            reason: reason.into(),
+        }
+    }
+}

@@ -1,0 +1,401 @@
+use std::ops::Range;
+
+use infold_log::{Cause, Event, EventId, Fold, Hides, Pin, Pinned, Point, Role, Seq, Span};
+use infold_wire::{Json, quote};
+
+use crate::Status;
+
+/// An event as it stands in `events.jsonl`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventLine {
+    /// Its number.
+    pub id: EventId,
+    /// When it happened, in milliseconds since 1970.
+    pub ts: u64,
+    /// The last seq before it.
+    pub after: u64,
+    /// The first event of the manage pass it belongs to.
+    pub pass: Option<EventId>,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Rounds were hidden.
+    Fold(FoldLine),
+    /// A part of a message was hidden.
+    Mask(MaskLine),
+    /// A fold was opened.
+    Unfold(EventId),
+    /// The state became what it was at a point.
+    Rewind(Point),
+    /// A step was taken back.
+    Undo(EventId),
+    /// An undo was taken back.
+    Redo(EventId),
+    /// A round was pinned.
+    Pin(Seq),
+    /// A note was added to every view.
+    Note(String),
+    /// A pin was taken away.
+    Unpin(Pinned),
+    /// The log begins with another task's, up to a point.
+    Fork {
+        /// The other task.
+        task: String,
+        /// How much of it.
+        at: Point,
+    },
+    /// The task came to an end.
+    Status {
+        /// How.
+        status: Status,
+        /// Why, if it failed.
+        error: Option<String>,
+    },
+    /// A tool was run; its record as it came.
+    Tool(String),
+    /// Something this version does not know; it does not change what is shown.
+    Other(String),
+}
+
+/// A fold over rounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoldLine {
+    /// Condensed or truncated.
+    pub cause: Cause,
+    /// What it covers.
+    pub span: Span,
+    /// How many messages it hides.
+    pub messages: u64,
+    /// Tokens of those messages.
+    pub original_tokens: u64,
+    /// Tokens of the stand-in.
+    pub tokens: u64,
+    /// Who asked for it: `manual` or `auto`.
+    pub trigger: String,
+    /// What is shown instead.
+    pub stand_in: Vec<(Role, String)>,
+}
+
+/// A fold over one part of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MaskLine {
+    /// The message.
+    pub seq: Seq,
+    /// Which of its parts.
+    pub part: u32,
+    /// The bytes of the message that the stub replaces.
+    pub bytes: Range<usize>,
+    /// Tokens of that part.
+    pub original_tokens: u64,
+    /// Tokens of the stub.
+    pub tokens: u64,
+    /// The JSON shown instead.
+    pub stub: String,
+}
+
+impl EventLine {
+    /// The event as the algebra knows it.
+    pub fn event(&self) -> Event {
+        match &self.what {
+            What::Fold(fold) => Event::Fold(Fold {
+                hides: Hides::Rounds(fold.cause, fold.span),
+                tokens: fold.tokens,
+            }),
+            What::Mask(mask) => Event::Fold(Fold {
+                hides: Hides::Part {
+                    seq: mask.seq,
+                    part: mask.part,
+                    tokens: mask.original_tokens,
+                },
+                tokens: mask.tokens,
+            }),
+            What::Unfold(fold) => Event::Unfold(*fold),
+            What::Rewind(point) => Event::Rewind(*point),
+            What::Undo(_) => Event::Undo,
+            What::Redo(_) => Event::Redo,
+            What::Pin(seq) => Event::Pin(Pin::Message(*seq)),
+            What::Note(text) => Event::Pin(Pin::Note {
+                tokens: infold_wire::estimate(text.len() as u64),
+            }),
+            What::Unpin(pinned) => Event::Unpin(*pinned),
+            What::Fork { .. } | What::Status { .. } | What::Tool(_) | What::Other(_) => Event::Fact,
+        }
+    }
+
+    /// Writes the line, line break included.
+    pub fn encode(&self) -> Vec<u8> {
+        let (kind, rest) = self.what.encode();
+        let pass = self
+            .pass
+            .map_or(String::new(), |pass| format!(r#","pass":{}"#, pass.get()));
+        let (id, ts, after) = (self.id.get(), self.ts, self.after);
+        let line = format!(
+            r#"{{"id":{id},"ts":{ts},"after":{after},"type":{}{pass}{rest}}}"#,
+            quote(kind)
+        );
+        (line + "\n").into_bytes()
+    }
+
+    /// Reads a line; says what is wrong if it is not one.
+    pub fn decode(line: &[u8]) -> Result<EventLine, String> {
+        let json = Json::parse(line).map_err(|error| error.to_string())?;
+        let kind = json.get("type").and_then(Json::text).ok_or("no \"type\"")?;
+        let what = decode_what(&kind, json).ok_or_else(|| format!("a broken `{kind}` event"))?;
+        Ok(EventLine {
+            id: number(json, "id")
+                .and_then(EventId::new)
+                .ok_or("no \"id\"")?,
+            ts: number(json, "ts").ok_or("no \"ts\"")?,
+            after: number(json, "after").ok_or("no \"after\"")?,
+            pass: number(json, "pass").and_then(EventId::new),
+            what,
+        })
+    }
+}
+
+impl What {
+    fn encode(&self) -> (&str, String) {
+        match self {
+            What::Fold(fold) => ("fold", fold.encode()),
+            What::Mask(mask) => ("fold", mask.encode()),
+            What::Unfold(fold) => ("unfold", format!(r#","fold":{}"#, fold.get())),
+            What::Rewind(to) => (
+                "rewind",
+                format!(r#","to":{{"seq":{},"event":{}}}"#, to.seq, to.event),
+            ),
+            What::Undo(step) => ("undo", format!(r#","step":{}"#, step.get())),
+            What::Redo(undo) => ("redo", format!(r#","undo":{}"#, undo.get())),
+            What::Pin(seq) => ("pin", format!(r#","seq":{seq}"#)),
+            What::Note(text) => ("pin", format!(r#","note":{}"#, quote(text))),
+            What::Unpin(Pinned::Message(seq)) => ("unpin", format!(r#","seq":{seq}"#)),
+            What::Unpin(Pinned::Note(id)) => ("unpin", format!(r#","note":{}"#, id.get())),
+            What::Fork { task, at } => (
+                "fork",
+                format!(
+                    r#","task":{},"seq":{},"event":{}"#,
+                    quote(task),
+                    at.seq,
+                    at.event
+                ),
+            ),
+            What::Status { status, error } => {
+                let error = error.as_ref().map_or(String::new(), |error| {
+                    format!(r#","error":{}"#, quote(error))
+                });
+                ("status", format!(r#","status":"{status}"{error}"#))
+            }
+            What::Tool(record) => ("tool", format!(r#","record":{record}"#)),
+            What::Other(kind) => (kind, String::new()),
+        }
+    }
+}
+
+impl FoldLine {
+    fn encode(&self) -> String {
+        let kind = match self.cause {
+            Cause::Summary => "summary",
+            Cause::Window => "window",
+        };
+        let stand_in = self.stand_in.iter().map(|(role, text)| {
+            let role = if *role == Role::Assistant {
+                "assistant"
+            } else {
+                "user"
+            };
+            format!(r#"{{"role":"{role}","text":{}}}"#, quote(text))
+        });
+        let stand_in: Vec<String> = stand_in.collect();
+        let FoldLine {
+            span,
+            messages,
+            original_tokens,
+            tokens,
+            ..
+        } = self;
+        format!(
+            r#","kind":"{kind}","from":{},"to":{},"messages":{messages},"original_tokens":{original_tokens},"tokens":{tokens},"trigger":{},"stand_in":[{}]"#,
+            span.from(),
+            span.to(),
+            quote(&self.trigger),
+            stand_in.join(",")
+        )
+    }
+
+    fn decode(json: Json<'_>, cause: Cause) -> Option<FoldLine> {
+        let seq = |key| number(json, key).and_then(Seq::new);
+        let stand_in = json.get("stand_in")?.elements().map(|message| {
+            let role = match message.get("role")?.is("assistant") {
+                true => Role::Assistant,
+                false => Role::User,
+            };
+            Some((role, message.get("text")?.text()?.into_owned()))
+        });
+        Some(FoldLine {
+            cause,
+            span: Span::new(seq("from")?, seq("to")?)?,
+            messages: number(json, "messages")?,
+            original_tokens: number(json, "original_tokens")?,
+            tokens: number(json, "tokens")?,
+            trigger: json.get("trigger")?.text()?.into_owned(),
+            stand_in: stand_in.collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl MaskLine {
+    fn encode(&self) -> String {
+        let MaskLine {
+            seq,
+            part,
+            bytes,
+            original_tokens,
+            tokens,
+            stub,
+        } = self;
+        format!(
+            r#","kind":"mask","seq":{seq},"part":{part},"bytes":[{},{}],"original_tokens":{original_tokens},"tokens":{tokens},"stub":{stub}"#,
+            bytes.start, bytes.end
+        )
+    }
+
+    fn decode(json: Json<'_>) -> Option<MaskLine> {
+        let mut bytes = json.get("bytes")?.elements().map(whole);
+        let (start, end) = (bytes.next()??, bytes.next()??);
+        let stub = json.get("stub")?;
+        Some(MaskLine {
+            seq: number(json, "seq").and_then(Seq::new)?,
+            part: u32::try_from(number(json, "part")?).ok()?,
+            bytes: usize::try_from(start).ok()?..usize::try_from(end).ok()?,
+            original_tokens: number(json, "original_tokens")?,
+            tokens: number(json, "tokens")?,
+            stub: String::from_utf8(stub.bytes().to_vec()).ok()?,
+        })
+    }
+}
+
+fn decode_what(kind: &str, json: Json<'_>) -> Option<What> {
+    let event = |key| number(json, key).and_then(EventId::new);
+    let seq = |key| number(json, key).and_then(Seq::new);
+    let text = |key| Some(json.get(key)?.text()?.into_owned());
+    let point = |json: Json<'_>| {
+        Some(Point {
+            seq: number(json, "seq")?,
+            event: number(json, "event")?,
+        })
+    };
+    Some(match kind {
+        "fold" => match &*text("kind")? {
+            "summary" => What::Fold(FoldLine::decode(json, Cause::Summary)?),
+            "window" => What::Fold(FoldLine::decode(json, Cause::Window)?),
+            "mask" => What::Mask(MaskLine::decode(json)?),
+            _ => return None,
+        },
+        "unfold" => What::Unfold(event("fold")?),
+        "rewind" => What::Rewind(point(json.get("to")?)?),
+        "undo" => What::Undo(event("step")?),
+        "redo" => What::Redo(event("undo")?),
+        "pin" => match seq("seq") {
+            Some(seq) => What::Pin(seq),
+            None => What::Note(text("note")?),
+        },
+        "unpin" => What::Unpin(match seq("seq") {
+            Some(seq) => Pinned::Message(seq),
+            None => Pinned::Note(event("note")?),
+        }),
+        "fork" => What::Fork {
+            task: text("task")?,
+            at: point(json)?,
+        },
+        "status" => What::Status {
+            status: text("status")?.parse().ok()?,
+            error: text("error"),
+        },
+        "tool" => What::Tool(String::from_utf8(json.get("record")?.bytes().to_vec()).ok()?),
+        other => What::Other(other.to_owned()),
+    })
+}
+
+fn number(json: Json<'_>, key: &str) -> Option<u64> {
+    whole(json.get(key)?)
+}
+
+fn whole(value: Json<'_>) -> Option<u64> {
+    std::str::from_utf8(value.bytes()).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_reads_back_as_it_was_written() {
+        let id = |n| EventId::new(n).unwrap();
+        let seq = |n| Seq::new(n).unwrap();
+        let point = Point { seq: 4, event: 2 };
+        let whats = [
+            What::Fold(FoldLine {
+                cause: Cause::Summary,
+                span: Span::new(seq(2), seq(9)).unwrap(),
+                messages: 8,
+                original_tokens: 900,
+                tokens: 12,
+                trigger: "manual".into(),
+                stand_in: vec![
+                    (Role::User, "what\n\"was\" 🚀".into()),
+                    (Role::Assistant, "ok".into()),
+                ],
+            }),
+            What::Mask(MaskLine {
+                seq: seq(3),
+                part: 1,
+                bytes: 20..90,
+                original_tokens: 40,
+                tokens: 6,
+                stub: r#"{"type":"text","text":"[gone]"}"#.into(),
+            }),
+            What::Unfold(id(3)),
+            What::Rewind(point),
+            What::Undo(id(1)),
+            What::Redo(id(2)),
+            What::Pin(seq(7)),
+            What::Note("mind\u{2028}this".into()),
+            What::Unpin(Pinned::Message(seq(7))),
+            What::Unpin(Pinned::Note(id(9))),
+            What::Fork {
+                task: "ab".into(),
+                at: point,
+            },
+            What::Status {
+                status: Status::Failed,
+                error: Some("no".into()),
+            },
+            What::Tool(r#"{"tool":"ls","args":{"a":1e999}}"#.into()),
+        ];
+        for what in whats {
+            for pass in [None, Some(id(1))] {
+                let what = what.clone();
+                let line = EventLine {
+                    id: id(5),
+                    ts: 1_767_225_600_000,
+                    after: 4,
+                    pass,
+                    what,
+                };
+                assert_eq!(EventLine::decode(&line.encode()).as_ref(), Ok(&line));
+            }
+        }
+    }
+
+    #[test]
+    fn an_event_of_a_later_version_is_a_fact() {
+        let line = br#"{"id":1,"ts":2,"after":3,"type":"usage","tokens":9}"#;
+        let line = EventLine::decode(line).unwrap();
+        assert_eq!(line.what, What::Other("usage".into()));
+        assert_eq!(line.event(), Event::Fact);
+        assert!(EventLine::decode(br#"{"id":1,"ts":2,"after":3,"type":"undo"}"#).is_err());
+    }
+}

@@ -1,0 +1,166 @@
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::LogError;
+
+/// How a task's files are opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Without a lock, and without changing a byte.
+    Read,
+    /// Under the task's lock; missing files are made.
+    Write,
+}
+
+/// A file that only grows at its end, with the length that is known to be good.
+///
+/// A write that fails half way (a full disk) is taken back, so the end is always the
+/// end of a whole record.
+#[derive(Debug)]
+pub struct Growing {
+    path: PathBuf,
+    file: Option<File>,
+    len: u64,
+}
+
+impl Growing {
+    /// Opens a file. A missing one reads as empty.
+    pub fn open(path: PathBuf, access: Access) -> Result<Growing, LogError> {
+        let opened = match access {
+            Access::Read => File::open(&path),
+            Access::Write => options().read(true).write(true).create(true).open(&path),
+        };
+        let file = match opened {
+            Ok(file) => Some(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && access == Access::Read => None,
+            Err(error) => return Err(LogError::io(&path, "opened", error)),
+        };
+        let len = match &file {
+            Some(file) => {
+                let meta = file
+                    .metadata()
+                    .map_err(|error| LogError::io(&path, "read", error))?;
+                meta.len()
+            }
+            None => 0,
+        };
+        Ok(Growing { path, file, len })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its length in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Fills `buffer` from `at`.
+    pub fn read(&self, at: u64, buffer: &mut [u8]) -> Result<(), LogError> {
+        let read = match &self.file {
+            Some(file) => file.read_exact_at(buffer, at),
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        };
+        read.map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => LogError::damaged(&self.path, at, "it ends too early"),
+            _ => LogError::io(&self.path, "read", error),
+        })
+    }
+
+    /// Returns `len` bytes from `at`.
+    pub fn bytes(&self, at: u64, len: usize) -> Result<Vec<u8>, LogError> {
+        let mut buffer = vec![0; len];
+        self.read(at, &mut buffer)?;
+        Ok(buffer)
+    }
+
+    /// Appends bytes; all of them or none.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<u64, LogError> {
+        let at = self.len;
+        self.overwrite(at, bytes)?;
+        Ok(at)
+    }
+
+    /// Writes bytes at `at`, not beyond the end, and makes what they end the end.
+    pub fn overwrite(&mut self, at: u64, bytes: &[u8]) -> Result<(), LogError> {
+        let fail = |error| LogError::io(&self.path, "written", error);
+        let file = self
+            .file
+            .as_ref()
+            .ok_or_else(|| fail(io::ErrorKind::NotFound.into()))?;
+        if let Err(error) = file.write_all_at(bytes, at) {
+            // If even this fails, opening the task again sets the torn bytes aside.
+            let _ = file.set_len(self.len.min(at));
+            return Err(fail(error));
+        }
+        self.len = at + bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Takes `len` for the end, without touching the file: what lies beyond is overwritten.
+    pub fn forget(&mut self, len: u64) {
+        self.len = self.len.min(len);
+    }
+
+    /// Makes `len` the end.
+    pub fn cut(&mut self, len: u64) -> Result<(), LogError> {
+        if let Some(file) = &self.file {
+            let cut = file.set_len(len);
+            cut.map_err(|error| LogError::io(&self.path, "shortened", error))?;
+        }
+        self.len = len;
+        Ok(())
+    }
+
+    /// Returns when the bytes are on the disk itself.
+    pub fn sync(&self) -> Result<(), LogError> {
+        match &self.file {
+            Some(file) => file
+                .sync_data()
+                .map_err(|error| LogError::io(&self.path, "synced", error)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Options for a file that only its owner may read.
+pub fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+/// Makes a directory that only its owner may enter; it may be there already.
+pub fn make_dir(path: &Path) -> Result<(), LogError> {
+    let made = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path);
+    made.map_err(|error| LogError::io(path, "made", error))
+}
+
+/// Replaces a file in one step: either the old bytes are there or the new ones.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), LogError> {
+    let next = path.with_extension("tmp");
+    let fail = |error| LogError::io(path, "written", error);
+    let written = options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&next);
+    let file = written.map_err(fail)?;
+    file.write_all_at(bytes, 0)
+        .and_then(|()| file.sync_data())
+        .map_err(fail)?;
+    fs::rename(&next, path).map_err(fail)
+}
+
+/// Makes a change of names in a directory last.
+pub fn sync_dir(path: &Path) -> Result<(), LogError> {
+    let synced = File::open(path).and_then(|dir| dir.sync_all());
+    synced.map_err(|error| LogError::io(path, "synced", error))
+}

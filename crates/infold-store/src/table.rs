@@ -1,0 +1,193 @@
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use crate::LogError;
+use crate::file::{Access, Growing};
+
+/// A record of fixed size in a sidecar.
+pub trait Fixed: Copy {
+    /// Tells files of one kind and version from all others.
+    const MAGIC: [u8; 8];
+    /// Bytes of one record.
+    const SIZE: usize;
+    /// Writes the record, `SIZE` bytes.
+    fn encode(&self, out: &mut Vec<u8>);
+    /// Reads a record from `SIZE` bytes; none if they are not one.
+    fn decode(bytes: &[u8]) -> Option<Self>;
+}
+
+/// A sidecar: records by number, without reading the others.
+///
+/// Derived, so nothing depends on its being on disk: new records wait in memory and
+/// are written some at a time. Whoever opens it next derives what is missing.
+#[derive(Debug)]
+pub struct Table<T> {
+    file: Growing,
+    base: u64,
+    written: u64,
+    tail: Vec<T>,
+    block: RefCell<(u64, Vec<T>)>,
+}
+
+const HEADER: usize = 16;
+const BLOCK: u64 = 64;
+const TAIL: usize = 256;
+
+impl<T: Fixed> Table<T> {
+    /// Opens a sidecar whose first record has number `base + 1`. One that does not fit is taken as empty.
+    pub fn open(path: PathBuf, base: u64, access: Access) -> Result<Table<T>, LogError> {
+        let file = Growing::open(path, access)?;
+        let mut header = [0; HEADER];
+        let fits = file.len() >= HEADER as u64 && {
+            file.read(0, &mut header)?;
+            header == Table::<T>::header(base)
+        };
+        let written = if fits {
+            (file.len() - HEADER as u64) / T::SIZE as u64
+        } else {
+            0
+        };
+        Ok(Table {
+            file,
+            base,
+            written,
+            tail: Vec::new(),
+            block: RefCell::default(),
+        })
+    }
+
+    /// The number of the last record.
+    pub fn last(&self) -> u64 {
+        self.base + self.written + self.tail.len() as u64
+    }
+
+    /// Returns a record by its number, which lies above the base.
+    pub fn get(&self, number: u64) -> Result<T, LogError> {
+        let index = number - self.base - 1;
+        if let Some(at) = index.checked_sub(self.written) {
+            return self
+                .tail
+                .get(at as usize)
+                .copied()
+                .ok_or_else(|| self.missing(index));
+        }
+        let mut block = self.block.borrow_mut();
+        let (first, records) = &mut *block;
+        if index < *first || index >= *first + records.len() as u64 {
+            let start = index - index % BLOCK;
+            *records = self.load(start, BLOCK.min(self.written - start))?;
+            *first = start;
+        }
+        let at = (index - *first) as usize;
+        records.get(at).copied().ok_or_else(|| self.missing(index))
+    }
+
+    /// Adds a record; it reaches the disk with the next [`Table::flush`], or soon after.
+    pub fn push(&mut self, record: T) {
+        self.tail.push(record);
+        if self.tail.len() >= TAIL {
+            // A sidecar that cannot be written (a full disk) costs a scan later, nothing else.
+            let _ = self.flush();
+        }
+    }
+
+    /// Writes the records that wait.
+    pub fn flush(&mut self) -> Result<(), LogError> {
+        if self.tail.is_empty() {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        if self.written == 0 {
+            bytes.extend_from_slice(&Table::<T>::header(self.base));
+        }
+        self.tail
+            .iter()
+            .for_each(|record| record.encode(&mut bytes));
+        let at = if self.written == 0 {
+            0
+        } else {
+            self.position(self.written)
+        };
+        self.file.overwrite(at, &bytes)?;
+        self.written += self.tail.len() as u64;
+        self.tail.clear();
+        *self.block.borrow_mut() = Default::default();
+        Ok(())
+    }
+
+    /// Drops all records after number `last`.
+    pub fn cut(&mut self, last: u64) -> Result<(), LogError> {
+        let keep = last.saturating_sub(self.base);
+        self.tail
+            .truncate(keep.saturating_sub(self.written) as usize);
+        if keep < self.written {
+            self.written = keep;
+            *self.block.borrow_mut() = Default::default();
+        }
+        Ok(())
+    }
+
+    /// Shortens the file to the records in use, so that nothing stale lies behind them.
+    pub fn trim(&mut self) -> Result<(), LogError> {
+        let end = if self.written == 0 {
+            0
+        } else {
+            self.position(self.written)
+        };
+        if self.file.len() > end {
+            self.file.cut(end)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn header(base: u64) -> [u8; HEADER] {
+        let mut header = [0; HEADER];
+        header[..8].copy_from_slice(&T::MAGIC);
+        header[8..].copy_from_slice(&base.to_le_bytes());
+        header
+    }
+
+    fn position(&self, index: u64) -> u64 {
+        HEADER as u64 + index * T::SIZE as u64
+    }
+
+    fn load(&self, start: u64, count: u64) -> Result<Vec<T>, LogError> {
+        let bytes = self
+            .file
+            .bytes(self.position(start), count as usize * T::SIZE)?;
+        let records = bytes.chunks_exact(T::SIZE).zip(start..);
+        let decoded = records.map(|(bytes, at)| T::decode(bytes).ok_or_else(|| self.missing(at)));
+        decoded.collect()
+    }
+
+    fn missing(&self, index: u64) -> LogError {
+        LogError::damaged(self.file.path(), self.position(index), "no such record")
+    }
+}
+
+/// Takes little-endian numbers off the front of some bytes.
+pub struct Numbers<'a>(pub &'a [u8]);
+
+impl Numbers<'_> {
+    /// The next eight bytes.
+    pub fn u64(&mut self) -> Option<u64> {
+        let (bytes, rest) = self.0.split_first_chunk::<8>()?;
+        self.0 = rest;
+        Some(u64::from_le_bytes(*bytes))
+    }
+
+    /// The next four bytes.
+    pub fn u32(&mut self) -> Option<u32> {
+        let (bytes, rest) = self.0.split_first_chunk::<4>()?;
+        self.0 = rest;
+        Some(u32::from_le_bytes(*bytes))
+    }
+}
+
+/// Appends numbers in little-endian order.
+pub fn put(out: &mut Vec<u8>, numbers: &[u64]) {
+    numbers
+        .iter()
+        .for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+}

@@ -35,7 +35,7 @@ pub fn is_truthy(value: Json<'_>) -> bool {
     }
 }
 
-/// Returns how many UTF-16 units [`stringify`] would print: `JSON.stringify(value).length`.
+/// Returns how many UTF-16 units [`stringify()`] would print: `JSON.stringify(value).length`.
 pub fn weight(value: Json<'_>) -> usize {
     stringify(value).encode_utf16().count()
 }

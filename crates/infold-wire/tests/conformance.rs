@@ -94,7 +94,10 @@ fn run_file(file: &Path) -> Result<Tally, Box<dyn Error>> {
     }
     reasons.sort();
     reasons.dedup();
-    println!("{name}: {tally} {}", reasons.join(", "));
+    match reasons.join(", ").as_str() {
+        "" => println!("{name}: {tally}"),
+        reasons => println!("{name}: {tally} ({reasons})"),
+    }
     Ok(tally)
 }
 

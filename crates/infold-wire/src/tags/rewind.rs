@@ -208,6 +208,11 @@ mod tests {
     }
 
     #[test]
+    fn zero_is_a_time_to_rewind_to_and_stays_all_the_same() {
+        assert_eq!(stay(0.0, &[("user", "0"), ("user", "5")]), 1);
+    }
+
+    #[test]
     fn only_an_exact_time_or_nothing_earlier_cuts_at_once() {
         assert_eq!(
             stay(5.0, &[("user", "1"), ("assistant", "6"), ("user", "5")]),

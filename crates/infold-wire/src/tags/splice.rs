@@ -52,6 +52,8 @@ fn spliced(text: &[u8], range: std::ops::Range<usize>, new: &str) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn cut_text(object: &str) -> String {
@@ -88,5 +90,37 @@ mod tests {
         assert_eq!(put_text("{\"a\":1 \n}"), "{\"a\":1,\"x\":7 \n}");
         assert_eq!(put_text(r#"{"x":"", "a":1}"#), r#"{"x":7, "a":1}"#);
         assert_eq!(put_text(r#"{"x":1,"x":2}"#), r#"{"x":1,"x":7}"#);
+    }
+
+    /// An object of up to five members, some of them named `x`, with odd white space.
+    fn any_object() -> impl Strategy<Value = String> {
+        let space = || prop::sample::select(vec!["", " ", "\n\t"]);
+        let key = prop::sample::select(vec![r#""x""#, r#""\u0078""#, r#""a""#, r#""x\ud83d""#]);
+        let value = prop::sample::select(vec!["1e999", r#""},\"""#, r#"[{"x":1}, ""]"#, "{ }"]);
+        let member = (space(), key, space(), value, space());
+        let member = member.prop_map(|(a, key, b, value, c)| format!("{a}{key}{b}:{a}{value}{c}"));
+        let members = prop::collection::vec(member, 0..5);
+        (members, space()).prop_map(|(members, a)| format!("{{{a}{}}}", members.join(",")))
+    }
+
+    proptest! {
+        /// What is cut is gone, and the rest is there as it was.
+        #[test]
+        fn cutting_takes_that_member_only(object in any_object()) {
+            let members = |text: &str| -> Vec<String> {
+                let members = Json::parse(text.as_bytes()).unwrap().members();
+                members.filter(|(key, _)| !key.is("x")).map(|member| format!("{member:?}")).collect()
+            };
+            let rest = cut_text(&object);
+            prop_assert!(Json::parse(rest.as_bytes()).unwrap().get("x").is_none());
+            prop_assert_eq!(members(&rest), members(&object));
+        }
+
+        /// Cutting takes back what putting added.
+        #[test]
+        fn cutting_undoes_putting(object in any_object()) {
+            let without = cut_text(&object);
+            prop_assert_eq!(cut_text(&put_text(&without)), without);
+        }
     }
 }

@@ -51,3 +51,30 @@ fn has_part(entry: Json<'_>, name: &str) -> bool {
     let mut found = parts.filter_map(|part| part.get(name));
     found.any(js::is_truthy)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(contents: &str, fraction: f64) -> Result<usize, SplitError> {
+        let contents = Json::parse(contents.as_bytes()).unwrap();
+        split_point(&contents.elements().collect::<Vec<_>>(), fraction)
+    }
+
+    #[test]
+    fn weights_are_of_what_javascript_prints_not_of_what_was_written() {
+        // Three entries of equal weight, however they are spelt.
+        let contents = r#"[{"role":"user","n":10}, {"role" : "user", "n":1.0e1},
+            {"n":7,"role":"us\u0065r","n":1e1}]"#;
+        assert_eq!(split(contents, 0.34), Ok(2));
+        assert_eq!(split(contents, 0.33), Ok(1));
+    }
+
+    #[test]
+    fn a_fraction_lies_strictly_between_none_and_all() {
+        for fraction in [0.0, 1.0, -0.5, f64::INFINITY] {
+            assert!(split("[]", fraction).is_err(), "{fraction}");
+        }
+        assert_eq!(split("[]", 0.5), Ok(0));
+    }
+}

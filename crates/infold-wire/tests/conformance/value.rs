@@ -80,7 +80,7 @@ impl Value {
 
     fn short(&self) -> String {
         let text = match self {
-            Value::Text(units) => format!("{:?}", String::from_utf16_lossy(units)),
+            Value::Text(units) => format!("\"{}\"", escaped(units)),
             Value::List(items) => format!("a list of {}", items.len()),
             Value::Object(members) => {
                 let keys: Vec<_> = members
@@ -95,4 +95,15 @@ impl Value {
         };
         text.chars().take(80).collect()
     }
+}
+
+/// A text in which each lone surrogate can be told from the others.
+fn escaped(units: &[u16]) -> String {
+    let show = |unit: Result<char, std::char::DecodeUtf16Error>| match unit {
+        Ok(char) => char.escape_debug().to_string(),
+        Err(lone) => format!("\\u{:04x}", lone.unpaired_surrogate()),
+    };
+    char::decode_utf16(units.iter().copied())
+        .map(show)
+        .collect()
 }

@@ -17,6 +17,8 @@ mod json;
 mod message;
 mod render;
 mod gist;
+pub mod js;
+pub mod tags;
 pub use gist::{gist, shorten};
 pub use json::{Json, JsonError, Kind, quote};
 pub use message::{Message, MessageError, Part, PartKind, estimate};

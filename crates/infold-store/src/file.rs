@@ -10,6 +10,8 @@ use crate::LogError;
 pub enum Access {
     /// Without a lock, and without changing a byte.
     Read,
+    /// As [`Access::Read`], and without trusting any sidecar.
+    Rederive,
     /// Under the task's lock; missing files are made.
     Write,
 }
@@ -29,12 +31,14 @@ impl Growing {
     /// Opens a file. A missing one reads as empty.
     pub fn open(path: PathBuf, access: Access) -> Result<Growing, LogError> {
         let opened = match access {
-            Access::Read => File::open(&path),
+            Access::Read | Access::Rederive => File::open(&path),
             Access::Write => options().read(true).write(true).create(true).open(&path),
         };
         let file = match opened {
             Ok(file) => Some(file),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && access == Access::Read => None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && access != Access::Write => {
+                None
+            }
             Err(error) => return Err(LogError::io(&path, "opened", error)),
         };
         let len = match &file {

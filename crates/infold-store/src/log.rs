@@ -198,6 +198,18 @@ impl Log {
         }
     }
 
+    /// The point at which this task's own entries begin.
+    pub(crate) fn own_start(&self) -> Point {
+        self.base
+    }
+
+    /// Drops what the sidecars hold beyond their last good record.
+    pub(crate) fn trim(&mut self) -> Result<(), LogError> {
+        self.states.trim()?;
+        self.entries.trim()?;
+        self.marks.trim()
+    }
+
     /// Writes the sidecars.
     pub(crate) fn flush(&mut self) -> Result<(), LogError> {
         self.states.flush()?;
@@ -289,6 +301,32 @@ impl Log {
         })
     }
 
+    /// Says which sidecar differs from another reading of the same log.
+    pub(crate) fn differs_from(&self, other: &Log) -> Result<Option<&'static str>, LogError> {
+        for seq in self.own().seq..=self.entries.last() {
+            if self.entries.get(seq)? != other.entries.get(seq)? {
+                return Ok(Some("messages.idx"));
+            }
+        }
+        for event in self.own().event..=self.marks.last() {
+            if self.marks.get(event)? != other.marks.get(event)? {
+                return Ok(Some("events.idx"));
+            }
+            let point = Point {
+                seq: self.mark_after(event)?,
+                event,
+            };
+            if self.shown(point)? != other.shown(point)? {
+                return Ok(Some("states.idx"));
+            }
+        }
+        Ok(None)
+    }
+
+    fn mark_after(&self, event: u64) -> Result<u64, LogError> {
+        Ok(self.marks.get(event)?.mark.after)
+    }
+
     fn redone(&self, what: &What) -> Result<Option<Point>, LogError> {
         match what {
             What::Redo(_) => match self.state.undone(self)? {
@@ -313,7 +351,11 @@ impl Log {
 
     /// Brings the sidecars up to the files, reading only what they do not know.
     fn catch_up(&mut self) -> Result<Tail, LogError> {
-        let (seq, event) = self.trusted()?;
+        let (seq, event) = match self.trusted() {
+            // A broken sidecar is no loss: it is derived anew.
+            Err(LogError::Damaged { .. }) => (self.base.seq, self.base.event),
+            trusted => trusted?,
+        };
         self.entries.cut(seq)?;
         self.marks.cut(event)?;
         let kept = match self.last_own_event()? {
@@ -590,6 +632,11 @@ impl States {
             self.tail.clear();
         }
         Ok(())
+    }
+
+    fn trim(&mut self) -> Result<(), LogError> {
+        let end = self.file.len();
+        self.file.cut(end)
     }
 
     /// Forgets what lies beyond `end`; new snapshots overwrite it.

@@ -38,7 +38,7 @@ impl<T: Fixed> Table<T> {
     pub fn open(path: PathBuf, base: u64, access: Access) -> Result<Table<T>, LogError> {
         let file = Growing::open(path, access)?;
         let mut header = [0; HEADER];
-        let fits = file.len() >= HEADER as u64 && {
+        let fits = access != Access::Rederive && file.len() >= HEADER as u64 && {
             file.read(0, &mut header)?;
             header == Table::<T>::header(base)
         };

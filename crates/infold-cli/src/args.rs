@@ -1,0 +1,476 @@
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use infold_log::steer::Target;
+use infold_log::{EventId, Seq, Span};
+use infold_store::{Durability, Status, parse_iso};
+
+/// Keeps everything an agent has said and seen, and folds it to fit the model's window.
+#[derive(Debug, Parser)]
+#[command(name = "infold", version, max_term_width = 100, after_help = EXAMPLES)]
+pub struct Cli {
+    /// Where the tasks are
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "INFOLD_CONTEXTS",
+        default_value = "./contexts"
+    )]
+    pub contexts: PathBuf,
+    /// Print results, and errors, as JSON, one object a line
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+    /// When to force writes onto the disk
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        env = "INFOLD_DURABILITY",
+        default_value = "turn"
+    )]
+    pub durability: Fsync,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  infold task new --model gpt-5                make a task; prints its id
+  infold task push 3f9a session.jsonl          keep messages
+  infold view 3f9a                             what the model would be shown
+  infold condense 3f9a 3..40 --text notes.md   fold 3..40 behind a summary
+  infold undo 3f9a                             take that back
+
+A task is named by its id or any prefix of it that no other task shares.
+Exit codes: 0 done, 1 the answer is no, 2 wrong command, 3 the store failed.";
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// When to force writes onto the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Fsync {
+    /// Before each write is acknowledged
+    Always,
+    /// At the end of a turn and before any step
+    Turn,
+    /// When the system sees fit
+    Never,
+}
+
+impl From<Fsync> for Durability {
+    fn from(when: Fsync) -> Durability {
+        match when {
+            Fsync::Always => Durability::Always,
+            Fsync::Turn => Durability::Turn,
+            Fsync::Never => Durability::Never,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make, fill, list and end tasks
+    #[command(subcommand)]
+    Task(TaskCommand),
+    /// Everything that happened: messages and events in order, hidden ones too
+    #[command(after_help = "Examples:\n  infold log 3f9a\n  infold log 3f9a --at 40 | less -R")]
+    Log(Look),
+    /// What the model would be shown; a fold is one line
+    #[command(
+        after_help = "Examples:\n  infold view 3f9a\n  infold view 3f9a --at e3        as it was right after event e3\n  infold view 3f9a --raw > request.jsonl"
+    )]
+    View(ViewArgs),
+    /// All folds: what they hide, and whether they are active
+    #[command(after_help = "Example:\n  infold folds 3f9a --json")]
+    Folds(Look),
+    /// Hide the oldest rounds behind a marker
+    #[command(after_help = "Example:\n  infold truncate 3f9a --fraction 0.25")]
+    Truncate {
+        /// The task
+        task: String,
+        /// How much of what is visible to hide, more than 0 and at most 1
+        #[arg(long, default_value = "0.5", value_parser = fraction)]
+        fraction: f64,
+    },
+    /// Fold messages A to B behind a summary that you give
+    #[command(
+        after_help = "Examples:\n  infold condense 3f9a 3..40 --text notes.md\n  echo 'built the parser' | infold condense 3f9a 3..40 --text -"
+    )]
+    Condense {
+        /// The task
+        task: String,
+        /// The messages, such as 3..40; widened to whole rounds
+        #[arg(value_name = "A..B")]
+        range: Span,
+        /// The summary: a file, or - for standard input
+        #[arg(long, value_name = "FILE")]
+        text: PathBuf,
+    },
+    /// Show a part of a message, a tool result or an image, as a stub
+    #[command(after_help = "Example:\n  infold mask 3f9a 12 --part 0")]
+    Mask {
+        /// The task
+        task: String,
+        /// The message
+        seq: SeqArg,
+        /// Which part of it, counted from 0
+        #[arg(long, default_value_t = 0)]
+        part: u32,
+    },
+    /// Open a fold
+    #[command(after_help = "Example:\n  infold unfold 3f9a e3           `infold folds` names them")]
+    Unfold {
+        /// The task
+        task: String,
+        /// The fold, such as e3
+        fold: EventArg,
+    },
+    /// Go back to an earlier state; nothing is deleted
+    #[command(
+        after_help = "Examples:\n  infold rewind 3f9a --to 32                  as it was right after message 32\n  infold rewind 3f9a --before e5              as it was before event e5\n  infold rewind 3f9a --to 2026-11-15T12:00Z   as it was then"
+    )]
+    Rewind(RewindArgs),
+    /// Take back the newest step: a fold, unfold, pin, unpin or rewind
+    Undo {
+        /// The task
+        task: String,
+    },
+    /// Take back the newest undo
+    Redo {
+        /// The task
+        task: String,
+    },
+    /// Start a task that continues another one's conversation
+    #[command(after_help = "Example:\n  infold fork 3f9a --at 32")]
+    Fork {
+        /// The task
+        task: String,
+        /// From here instead of from its end: a seq, or an event such as e3
+        #[arg(long, value_name = "SEQ|EVENT")]
+        at: Option<At>,
+    },
+    /// Keep the round of a message in view, or add a note to every view
+    #[command(
+        after_help = "Examples:\n  infold pin 3f9a 7\n  infold pin 3f9a --note 'never touch main'"
+    )]
+    Pin(PinArgs),
+    /// Take a pin away
+    #[command(
+        after_help = "Examples:\n  infold unpin 3f9a 7\n  infold unpin 3f9a e4             a note, by the event that added it"
+    )]
+    Unpin {
+        /// The task
+        task: String,
+        /// The message, or the event of a note
+        #[arg(value_name = "SEQ|EVENT")]
+        pinned: At,
+    },
+    /// Messages in full, hidden ones too
+    #[command(after_help = "Examples:\n  infold recall 3f9a 3..40\n  infold recall 3f9a 12 --json")]
+    Recall {
+        /// The task
+        task: String,
+        /// Which messages
+        #[arg(value_name = "A..B")]
+        range: Span,
+    },
+    /// Check that everything is as it should be, byte by byte
+    #[command(
+        after_help = "Exits with 1 if it is not.\n\nExamples:\n  infold verify\n  infold verify 3f9a --json"
+    )]
+    Verify {
+        /// The task; all of them without it
+        task: Option<String>,
+    },
+    /// Where the data is and how it is; with --repair, put it right
+    #[command(after_help = "Examples:\n  infold doctor\n  infold doctor --repair")]
+    Doctor {
+        /// Repair what can be repaired; damaged bytes are kept aside
+        #[arg(long)]
+        repair: bool,
+    },
+    /// Print a completion script
+    #[command(
+        after_help = "Example:\n  infold completions bash > ~/.local/share/bash-completion/completions/infold"
+    )]
+    Completions {
+        /// For which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TaskCommand {
+    /// Make a task and print its id
+    #[command(
+        after_help = "Example:\n  infold task new --source github --owner acme --repo app --type issue --id 42 --model gpt-5"
+    )]
+    New(NewArgs),
+    /// List tasks, newest first
+    #[command(after_help = "Example:\n  infold task list --status running --user ada")]
+    List {
+        /// Only those with this status
+        #[arg(long)]
+        status: Option<Status>,
+        /// Only this user's
+        #[arg(long)]
+        user: Option<String>,
+    },
+    /// Show what is known of a task
+    Show {
+        /// The task
+        task: String,
+    },
+    /// Append messages, all of them or none
+    #[command(
+        after_help = "Takes JSON Lines or a JSON array of OpenAI chat or Anthropic messages.\n\nExamples:\n  infold task push 3f9a session.jsonl\n  echo '{\"role\":\"user\",\"content\":\"hi\"}' | infold task push 3f9a"
+    )]
+    Push {
+        /// The task
+        task: String,
+        /// The messages; - or nothing for standard input
+        #[arg(value_name = "FILE", default_value = "-")]
+        file: PathBuf,
+    },
+    /// Record that a tool was run; its record comes on standard input
+    #[command(
+        after_help = "Example:\n  echo '{\"tool\":\"ls\",\"args\":{},\"result\":\"a b\",\"duration_ms\":3}' | infold task tool 3f9a"
+    )]
+    Tool {
+        /// The task
+        task: String,
+    },
+    /// End a task well
+    Complete {
+        /// The task
+        task: String,
+    },
+    /// End a task badly
+    Fail {
+        /// The task
+        task: String,
+        /// Why
+        #[arg(long, value_name = "TEXT")]
+        error: String,
+    },
+    /// Remove tasks that ended long ago, rows and directories
+    #[command(
+        after_help = "A task that another one continues is spared.\n\nExample:\n  infold task clean --older-than 30d --dry-run"
+    )]
+    Clean {
+        /// How long ago, such as 30d, 12h or 90m
+        #[arg(long, value_name = "AGE", value_parser = age)]
+        older_than: jiff::SignedDuration,
+        /// Only say what would be removed
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct NewArgs {
+    /// Where it comes from, such as github
+    #[arg(long)]
+    pub source: Option<String>,
+    /// The owner of the repository
+    #[arg(long)]
+    pub owner: Option<String>,
+    /// The repository
+    #[arg(long)]
+    pub repo: Option<String>,
+    /// Its kind, such as issue
+    #[arg(long = "type", value_name = "TYPE")]
+    pub kind: Option<String>,
+    /// Its id at the source
+    #[arg(long)]
+    pub id: Option<String>,
+    /// For whom
+    #[arg(long)]
+    pub user: Option<String>,
+    /// Which API its model speaks
+    #[arg(long)]
+    pub provider: Option<String>,
+    /// Its model
+    #[arg(long)]
+    pub model: Option<String>,
+    /// The model's window, in tokens
+    #[arg(long, value_name = "TOKENS")]
+    pub context_length: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct Look {
+    /// The task
+    pub task: String,
+    /// As it was right after a message, or an event such as e3
+    #[arg(long, value_name = "SEQ|EVENT")]
+    pub at: Option<At>,
+}
+
+#[derive(Debug, Args)]
+pub struct ViewArgs {
+    #[command(flatten)]
+    pub look: Look,
+    /// Print the messages themselves, one a line, ready to be sent
+    #[arg(long)]
+    pub raw: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct RewindArgs {
+    /// The task
+    pub task: String,
+    #[command(flatten)]
+    pub point: RewindPoint,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct RewindPoint {
+    /// As it was right after this
+    #[arg(long, value_name = "SEQ|EVENT|TIME")]
+    pub to: Option<When>,
+    /// As it was just before this
+    #[arg(long, value_name = "SEQ|EVENT|TIME")]
+    pub before: Option<When>,
+}
+
+#[derive(Debug, Args)]
+pub struct PinArgs {
+    /// The task
+    pub task: String,
+    #[command(flatten)]
+    pub what: PinWhat,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct PinWhat {
+    /// The message
+    pub seq: Option<SeqArg>,
+    /// A text that every view carries
+    #[arg(long, value_name = "TEXT")]
+    pub note: Option<String>,
+}
+
+/// A message by its number.
+#[derive(Clone, Copy, Debug)]
+pub struct SeqArg(pub Seq);
+
+/// An event by its number, with or without an `e`.
+#[derive(Clone, Copy, Debug)]
+pub struct EventArg(pub EventId);
+
+/// A message or an event.
+#[derive(Clone, Copy, Debug)]
+pub enum At {
+    /// `32`
+    Seq(u64),
+    /// `e3`
+    Event(u64),
+}
+
+/// A message, an event or a time.
+#[derive(Clone, Copy, Debug)]
+pub struct When(pub Target);
+
+/// Numbers from here on are times in milliseconds; no log has as many messages.
+const TIMES: u64 = 100_000_000_000;
+
+impl From<At> for Target {
+    fn from(at: At) -> Target {
+        match at {
+            At::Seq(seq) => Target::Message(seq),
+            At::Event(event) => Target::Event(event),
+        }
+    }
+}
+
+impl FromStr for At {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<At, String> {
+        let bad = || format!("`{text}` is neither a seq such as 32 nor an event such as e3");
+        match text.strip_prefix('e') {
+            Some(event) => event.parse().map(At::Event).map_err(|_| bad()),
+            None => text.parse().map(At::Seq).map_err(|_| bad()),
+        }
+    }
+}
+
+impl FromStr for When {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<When, String> {
+        if let Ok(at) = text.parse::<At>() {
+            return Ok(When(match at {
+                At::Seq(number) if number >= TIMES => Target::Time(number),
+                at => at.into(),
+            }));
+        }
+        let time = parse_iso(text).or_else(|| parse_iso(&format!("{text}Z")));
+        let time = time.or_else(|| parse_iso(&format!("{text}T00:00Z")));
+        time.map(|time| When(Target::Time(time))).ok_or_else(|| {
+            format!("`{text}` is neither a seq (32), an event (e3) nor a time (2026-11-15T12:00Z)")
+        })
+    }
+}
+
+impl FromStr for SeqArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<SeqArg, String> {
+        let seq = text.parse().ok().and_then(Seq::new);
+        seq.map(SeqArg)
+            .ok_or_else(|| format!("`{text}` is not a seq such as 32"))
+    }
+}
+
+impl FromStr for EventArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<EventArg, String> {
+        let number = text.strip_prefix('e').unwrap_or(text).parse().ok();
+        let id = number.and_then(EventId::new);
+        id.map(EventArg)
+            .ok_or_else(|| format!("`{text}` is not an event such as e3"))
+    }
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    let valid = number.filter(|number| *number > 0.0 && *number <= 1.0);
+    valid.ok_or_else(|| "must be more than 0 and at most 1".to_owned())
+}
+
+fn age(text: &str) -> Result<jiff::SignedDuration, String> {
+    let bad = || format!("`{text}` is not an age such as 30d, 12h, 90m or 10s");
+    let unit = text.chars().last().ok_or_else(bad)?;
+    let seconds = match unit {
+        'd' => 86_400,
+        'h' => 3_600,
+        'm' => 60,
+        's' => 1,
+        _ => return Err(bad()),
+    };
+    let count: i64 = text[..text.len() - 1].parse().map_err(|_| bad())?;
+    let total = count
+        .checked_mul(seconds)
+        .filter(|total| *total >= 0)
+        .ok_or_else(bad)?;
+    Ok(jiff::SignedDuration::from_secs(total))
+}

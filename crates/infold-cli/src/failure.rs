@@ -1,0 +1,269 @@
+use std::fmt;
+use std::process::ExitCode;
+
+use infold_log::steer::Refused;
+use infold_store::{
+    AppendError, IncomingError, LogError, OpenError, RegistryError, StepError, TaskError, ToolError,
+};
+
+/// Why a command did not do what it was asked to, and what to do about it.
+#[derive(Debug)]
+pub struct Failure {
+    kind: Kind,
+    error: String,
+    hint: Option<String>,
+}
+
+/// What a script does about a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It ran, and the answer is no.
+    No = 1,
+    /// The command is wrong.
+    Usage = 2,
+    /// The store could not be read or written.
+    Store = 3,
+    /// Nobody reads what we print any more.
+    Pipe = 0,
+}
+
+impl Failure {
+    /// Makes a failure without a hint.
+    pub fn new(kind: Kind, error: impl fmt::Display) -> Failure {
+        Failure {
+            kind,
+            error: error.to_string(),
+            hint: None,
+        }
+    }
+
+    /// Adds what to do about it.
+    pub fn hint(mut self, hint: impl Into<String>) -> Failure {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Tells the person, or the script, and returns the exit code.
+    pub fn report(&self, json: bool) -> ExitCode {
+        if self.kind != Kind::Pipe {
+            if json {
+                let object = serde_json::json!({
+                    "error": self.error, "hint": self.hint, "exit": self.kind as u8
+                });
+                anstream::eprintln!("{object}");
+            } else {
+                let red = anstyle::AnsiColor::Red.on_default().bold();
+                let dim = anstyle::AnsiColor::Cyan.on_default();
+                anstream::eprintln!("{red}error:{red:#} {}", self.error);
+                if let Some(hint) = &self.hint {
+                    anstream::eprintln!("{dim}hint:{dim:#} {hint}");
+                }
+            }
+        }
+        ExitCode::from(self.kind as u8)
+    }
+}
+
+/// An error and everything behind it, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        // Some errors already say what is behind them.
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Failure {
+        let kind = match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Kind::Pipe,
+            _ => Kind::Store,
+        };
+        Failure::new(kind, format!("the output could not be written: {error}"))
+    }
+}
+
+impl From<LogError> for Failure {
+    fn from(error: LogError) -> Failure {
+        let hint = match &error {
+            LogError::Full { .. } => {
+                Some("free some space and do it again; nothing that was acknowledged is lost")
+            }
+            LogError::Denied { .. } => {
+                Some("the contexts directory must be writable by you; nothing was changed")
+            }
+            LogError::Damaged { .. } => Some(
+                "`infold verify` says how much is damaged, `infold doctor --repair` sets it aside",
+            ),
+            LogError::NoParent { .. } => {
+                Some("bring that task's directory back into this contexts directory")
+            }
+            LogError::Io { .. } => None,
+        };
+        let failure = Failure::new(Kind::Store, chain(&error));
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<RegistryError> for Failure {
+    fn from(error: RegistryError) -> Failure {
+        let hint = match &error {
+            RegistryError::TooNew { .. } => Some("a newer infold reads it; nothing was changed"),
+            RegistryError::Busy { .. } => {
+                Some("another process is using it; do it again in a moment")
+            }
+            RegistryError::ReadOnly { .. } => {
+                Some("the contexts directory must be writable by you; nothing was changed")
+            }
+            RegistryError::Full { .. } => {
+                Some("free some space and do it again; nothing that was acknowledged is lost")
+            }
+            RegistryError::Damaged { .. } => Some(
+                "move tasks.db away: `infold doctor --repair` makes a new one from the task directories",
+            ),
+            RegistryError::Open { .. } => {
+                Some("--contexts DIR or INFOLD_CONTEXTS says where the tasks are")
+            }
+            RegistryError::Sql { .. } => None,
+        };
+        let failure = Failure::new(Kind::Store, chain(&error));
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<TaskError> for Failure {
+    fn from(error: TaskError) -> Failure {
+        let text = chain(&error);
+        let names = |ids: &[uuid::Uuid]| {
+            let names: Vec<String> = ids.iter().take(5).map(|id| id.to_string()).collect();
+            names.join(", ")
+        };
+        match error {
+            TaskError::Unknown { nearest, .. } => {
+                let failure = Failure::new(Kind::Usage, text);
+                match nearest.is_empty() {
+                    true => failure.hint("there are no tasks here; `infold task new` makes one, --contexts DIR looks elsewhere"),
+                    false => failure.hint(format!("nearest: {}; `infold task list` names all", names(&nearest))),
+                }
+            }
+            TaskError::Ambiguous { matches, .. } => Failure::new(Kind::Usage, text)
+                .hint(format!("say more of its id: {}", names(&matches))),
+            TaskError::Ended { task, .. } => Failure::new(Kind::Usage, text).hint(format!(
+                "`infold fork {task}` goes on from there in a new task"
+            )),
+            TaskError::Open {
+                source: OpenError::Held { holder },
+                ..
+            } => {
+                let failure = Failure::new(Kind::Store, text);
+                match holder {
+                    Some(holder) => {
+                        failure.hint(format!("wait for it, or stop process {}", holder.pid))
+                    }
+                    None => failure.hint("wait for it"),
+                }
+            }
+            TaskError::Open {
+                source: OpenError::Log(error),
+                ..
+            } => error.into(),
+            TaskError::Step { source, .. } => (*source).into(),
+            TaskError::Log(error) => error.into(),
+            TaskError::Registry(error) => error.into(),
+        }
+    }
+}
+
+impl From<StepError> for Failure {
+    fn from(error: StepError) -> Failure {
+        let text = error.to_string();
+        let (kind, hint) = match error {
+            Refused::Past(error) => return error.into(),
+            Refused::NothingToUndo => (Kind::No, "`infold log` shows the steps".to_owned()),
+            Refused::NothingToRedo => (
+                Kind::No,
+                "only an undo with nothing after it can be redone".to_owned(),
+            ),
+            Refused::Already => (Kind::No, "nothing was changed".to_owned()),
+            Refused::Nothing { .. } => (Kind::No, "`infold view` shows what is visible".to_owned()),
+            Refused::NoMessage { .. } | Refused::NoEvent { .. } | Refused::TooEarly => (
+                Kind::Usage,
+                "`infold log` shows all messages and events".to_owned(),
+            ),
+            Refused::Elsewhere { seq } => (
+                Kind::Usage,
+                format!(
+                    "`infold recall TASK {seq}` shows it; `infold rewind --to {seq}` goes back to it"
+                ),
+            ),
+            Refused::Under { fold, .. } => (
+                Kind::Usage,
+                format!("open the fold first: `infold unfold TASK {fold}`"),
+            ),
+            Refused::Waiting { round, .. } => (
+                Kind::Usage,
+                format!("wait for the results, or end the range before message {round}"),
+            ),
+            Refused::Inactive { .. } => (
+                Kind::Usage,
+                "`infold folds` shows which are active".to_owned(),
+            ),
+            Refused::Inner { outer, .. } => (
+                Kind::Usage,
+                format!("open the outer one first: `infold unfold TASK {outer}`"),
+            ),
+            Refused::Part { .. } => (Kind::Usage, "`infold recall` shows the message".to_owned()),
+            Refused::Pinned { .. } => (Kind::No, "`infold unpin` takes the pin away".to_owned()),
+            Refused::NotPinned { .. } => {
+                (Kind::No, "`infold view` marks what is pinned".to_owned())
+            }
+        };
+        Failure::new(kind, text).hint(hint)
+    }
+}
+
+impl From<IncomingError> for Failure {
+    fn from(error: IncomingError) -> Failure {
+        let hint = match &error {
+            IncomingError::Read(_) => return Failure::new(Kind::Usage, chain(&error)),
+            IncomingError::TooLarge { .. } => {
+                "put large data into a file and its path into the message"
+            }
+            IncomingError::NotAMessage { .. } | IncomingError::Array { .. } => {
+                "the input is JSON Lines or a JSON array of messages with \"role\" and \"content\"; nothing of it was kept"
+            }
+        };
+        Failure::new(Kind::Usage, chain(&error)).hint(hint)
+    }
+}
+
+impl From<AppendError> for Failure {
+    fn from(error: AppendError) -> Failure {
+        match error {
+            AppendError::Log(error) => error.into(),
+            other => Failure::new(Kind::Usage, chain(&other)),
+        }
+    }
+}
+
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Failure {
+        match error {
+            ToolError::Log(error) => error.into(),
+            other => Failure::new(Kind::Usage, chain(&other))
+                .hint(r#"such as {"tool":"ls","args":{},"result":"a b","status":"success","duration_ms":3}"#),
+        }
+    }
+}

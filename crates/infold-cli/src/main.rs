@@ -1,0 +1,86 @@
+//! The `infold` command: reads the command line, prints, exits. What it does is in the libraries.
+
+mod args;
+mod failure;
+mod out;
+mod task;
+mod look;
+mod steps;
+mod checkup;
+
+use std::process::ExitCode;
+
+use args::{Cli, Color, Command};
+use clap::{CommandFactory as _, Parser as _};
+use failure::{Failure, Kind};
+use infold_store::Contexts;
+use out::Out;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let choice = match cli.color {
+        Color::Auto => anstream::ColorChoice::Auto,
+        Color::Always => anstream::ColorChoice::Always,
+        Color::Never => anstream::ColorChoice::Never,
+    };
+    choice.write_global();
+    let mut out = Out::new(cli.json);
+    let json = cli.json;
+    match run(cli, &mut out).and_then(|()| out.finish()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(json),
+    }
+}
+
+/// A wrong command line, told in JSON too if that was asked for.
+fn usage(error: &clap::Error) -> ExitCode {
+    let json = std::env::args().any(|arg| arg == "--json");
+    if json && error.use_stderr() {
+        let text = error.to_string();
+        let first = text
+            .trim_start_matches("error: ")
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        return Failure::new(Kind::Usage, first)
+            .hint("`infold --help` lists the commands")
+            .report(true);
+    }
+    // A closed pipe is no news.
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+}
+
+fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
+    let contexts = &Contexts::new(cli.contexts, cli.durability.into());
+    match cli.command {
+        Command::Task(command) => task::run(contexts, command, out),
+        Command::Log(look) => look::log(contexts, &look, out),
+        Command::View(args) => look::view(contexts, &args, out),
+        Command::Folds(look) => look::folds(contexts, &look, out),
+        Command::Recall { task, range } => look::recall(contexts, &task, range, out),
+        Command::Truncate { task, fraction } => steps::truncate(contexts, &task, fraction, out),
+        Command::Condense { task, range, text } => {
+            steps::condense(contexts, &task, range, &text, out)
+        }
+        Command::Mask { task, seq, part } => steps::mask(contexts, &task, seq.0, part, out),
+        Command::Unfold { task, fold } => steps::unfold(contexts, &task, fold.0, out),
+        Command::Rewind(args) => steps::rewind(contexts, &args, out),
+        Command::Undo { task } => steps::undo(contexts, &task, out),
+        Command::Redo { task } => steps::redo(contexts, &task, out),
+        Command::Fork { task, at } => steps::fork(contexts, &task, at, out),
+        Command::Pin(args) => steps::pin(contexts, &args, out),
+        Command::Unpin { task, pinned } => steps::unpin(contexts, &task, pinned, out),
+        Command::Verify { task } => checkup::verify(contexts, task.as_deref(), out),
+        Command::Doctor { repair } => checkup::doctor(contexts, repair, out),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "infold", &mut script);
+            out.raw(&script)
+        }
+    }
+}

@@ -1,0 +1,171 @@
+use std::io::{BufWriter, Write};
+
+use anstyle::{AnsiColor, Style};
+use infold_log::Role;
+
+use crate::failure::Failure;
+
+/// Where results go: text for people, or JSON, one object a line.
+pub struct Out {
+    json: bool,
+    width: usize,
+    to: Box<dyn Write>,
+}
+
+/// Quiet things: what is hidden, what is said beside.
+pub const DIM: Style = Style::new().dimmed();
+/// Folds and other things that infold made.
+pub const MADE: Style = AnsiColor::Magenta.on_default();
+/// What is well.
+pub const GOOD: Style = AnsiColor::Green.on_default();
+/// What is not.
+pub const BAD: Style = AnsiColor::Red.on_default();
+
+impl Out {
+    /// Prints to standard output.
+    pub fn new(json: bool) -> Out {
+        let terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+        let columns = std::env::var("COLUMNS")
+            .ok()
+            .and_then(|columns| columns.parse().ok());
+        Out {
+            json,
+            width: columns.or(terminal).unwrap_or(100).clamp(40, 400),
+            to: Box::new(BufWriter::new(anstream::stdout())),
+        }
+    }
+
+    /// Results are for scripts.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// How many characters a line may have.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Prints a line for people.
+    pub fn line(&mut self, text: impl AsRef<str>) -> Result<(), Failure> {
+        Ok(writeln!(self.to, "{}", text.as_ref().trim_end())?)
+    }
+
+    /// Prints bytes as they are.
+    pub fn raw(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        Ok(self.to.write_all(bytes)?)
+    }
+
+    /// Prints an object for scripts.
+    pub fn object(&mut self, object: &serde_json::Value) -> Result<(), Failure> {
+        Ok(writeln!(self.to, "{object}")?)
+    }
+
+    /// Prints an object that ends with a member whose bytes stay as they are.
+    pub fn object_with(
+        &mut self,
+        object: &serde_json::Value,
+        name: &str,
+        raw: &[u8],
+    ) -> Result<(), Failure> {
+        let text = object.to_string();
+        let head = text.strip_suffix('}').unwrap_or(&text);
+        write!(self.to, "{head},\"{name}\":")?;
+        self.to.write_all(raw)?;
+        Ok(self.to.write_all(b"}\n")?)
+    }
+
+    /// Makes sure that all is out.
+    pub fn finish(&mut self) -> Result<(), Failure> {
+        Ok(self.to.flush()?)
+    }
+}
+
+/// Says something to the person, not to a script.
+pub fn say(json: bool, text: impl AsRef<str>) {
+    if !json {
+        anstream::eprintln!("{}", text.as_ref());
+    }
+}
+
+/// A text in a style, padded to a width first so that columns stay in line.
+pub fn paint(style: Style, text: impl AsRef<str>) -> String {
+    format!("{style}{}{style:#}", text.as_ref())
+}
+
+/// The style of a role.
+pub fn of_role(role: Role) -> Style {
+    match role {
+        Role::System => AnsiColor::Yellow.on_default(),
+        Role::User => AnsiColor::Cyan.on_default(),
+        Role::Assistant => AnsiColor::Green.on_default(),
+        Role::Tool => AnsiColor::Blue.on_default(),
+    }
+}
+
+/// A number with its thousands apart.
+pub fn number(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1 message`, `2 messages`.
+pub fn count(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", self::number(number))
+}
+
+/// A size in bytes, for people.
+pub fn bytes(size: u64) -> String {
+    let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = size as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{size} bytes")
+    } else {
+        format!("{value:.1} {}", units[unit])
+    }
+}
+
+/// How many terminal cells a text takes, as far as it matters here: wide characters take two.
+pub fn cells(text: &str) -> usize {
+    text.chars().map(|c| if is_wide(c) { 2 } else { 1 }).sum()
+}
+
+fn is_wide(c: char) -> bool {
+    matches!(u32::from(c), 0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff
+        | 0xfe30..=0xfe6f | 0xff00..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1f64f | 0x1f680..=0x1f6ff
+        | 0x1f900..=0x1f9ff | 0x20000..=0x3fffd)
+}
+
+/// Pads a text with spaces on the right to so many cells, or cuts it.
+pub fn fit(text: &str, width: usize) -> String {
+    let mut out = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        let cell = if is_wide(c) { 2 } else { 1 };
+        if used + cell > width {
+            break;
+        }
+        out.push(c);
+        used += cell;
+    }
+    if cells(&out) < cells(text) {
+        while used > width.saturating_sub(1) {
+            used -= out.pop().map_or(used, |c| if is_wide(c) { 2 } else { 1 });
+        }
+        out.push('…');
+        used += 1;
+    }
+    out + &" ".repeat(width.saturating_sub(used))
+}

@@ -1,0 +1,372 @@
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal as _, Read, Seek as _, SeekFrom};
+use std::path::Path;
+
+use infold_log::Span;
+use infold_store::{Contexts, Filter, Incoming, MAX_MESSAGE, Metadata, Outcome, TaskRow, Writer};
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::args::{NewArgs, TaskCommand};
+use crate::failure::{Failure, Kind};
+use crate::out::{DIM, MADE, Out, bytes, count, fit, number, paint, say};
+
+/// `infold task …`
+pub fn run(contexts: &Contexts, command: TaskCommand, out: &mut Out) -> Result<(), Failure> {
+    match command {
+        TaskCommand::New(args) => new(contexts, args, out),
+        TaskCommand::List { status, user } => {
+            let filter = Filter {
+                status,
+                user,
+                limit: None,
+            };
+            list(contexts, &filter, out)
+        }
+        TaskCommand::Show { task } => show(contexts, &task, out),
+        TaskCommand::Push { task, file } => push(contexts, &task, &file, out),
+        TaskCommand::Tool { task } => tool(contexts, &task, out),
+        TaskCommand::Complete { task } => end(contexts, &task, &Outcome::Completed, out),
+        TaskCommand::Fail { task, error } => end(contexts, &task, &Outcome::Failed { error }, out),
+        TaskCommand::Clean {
+            older_than,
+            dry_run,
+        } => clean(contexts, older_than, dry_run, out),
+    }
+}
+
+fn new(contexts: &Contexts, args: NewArgs, out: &mut Out) -> Result<(), Failure> {
+    let anthropic = args.provider.as_deref() == Some("anthropic");
+    let wire = if anthropic { "anthropic" } else { "openai" };
+    let id = contexts.create(Metadata {
+        task_source: args.source,
+        owner: args.owner,
+        repo: args.repo,
+        task_type: args.kind,
+        task_id: args.id,
+        user: args.user,
+        llm_provider: args.provider,
+        model: args.model,
+        context_length: args.context_length,
+        wire: Some(wire.to_owned()),
+        ..Metadata::default()
+    })?;
+    if out.is_json() {
+        return out.object(&json!({"uuid": id.to_string()}));
+    }
+    out.line(id.to_string())
+}
+
+fn list(contexts: &Contexts, filter: &Filter, out: &mut Out) -> Result<(), Failure> {
+    let rows = contexts.registry()?.list(filter)?;
+    if out.is_json() {
+        return rows.iter().try_for_each(|row| out.object(&row_json(row)));
+    }
+    if rows.is_empty() {
+        say(false, paint(DIM, "no tasks"));
+        return Ok(());
+    }
+    let head = format!(
+        "{:<10}{:<11}{:<22}{:>7}{:>12}{:>7}  what",
+        "task", "status", "made", "calls", "tokens", "folds"
+    );
+    out.line(paint(DIM, head))?;
+    for row in &rows {
+        let counters = &row.counters;
+        let made = row.created_at.strftime("%Y-%m-%d %H:%M:%S").to_string();
+        let left = format!(
+            "{:<10}{:<11}{made:<22}{:>7}{:>12}{:>7}  ",
+            &row.uuid.to_string()[..8],
+            row.status,
+            number(counters.llm_calls),
+            number(counters.tokens),
+            number(counters.compressions),
+        );
+        let room = out.width().saturating_sub(left.chars().count()).max(10);
+        out.line(format!("{left}{}", fit(&what(row), room)))?;
+    }
+    Ok(())
+}
+
+/// What a task is about, as far as its row says.
+fn what(row: &TaskRow) -> String {
+    let place = [
+        &row.task_source,
+        &row.owner,
+        &row.repo,
+        &row.task_type,
+        &row.task_id,
+    ];
+    let place: Vec<&str> = place.iter().filter_map(|part| part.as_deref()).collect();
+    let parts = [
+        Some(place.join("/")),
+        row.model.clone(),
+        row.user.clone(),
+        row.error_message.clone(),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .flatten()
+        .filter(|part| !part.is_empty())
+        .collect();
+    parts.join(" · ")
+}
+
+fn row_json(row: &TaskRow) -> serde_json::Value {
+    let time = |at: Option<Timestamp>| at.map(|at| format!("{at:.3}"));
+    json!({
+        "uuid": row.uuid.to_string(), "status": row.status.to_string(),
+        "task_source": row.task_source, "owner": row.owner, "repo": row.repo,
+        "task_type": row.task_type, "task_id": row.task_id, "user": row.user,
+        "created_at": time(Some(row.created_at)), "started_at": time(row.started_at), "completed_at": time(row.completed_at),
+        "process_id": row.process_id, "hostname": row.hostname,
+        "llm_provider": row.llm_provider, "model": row.model, "context_length": row.context_length,
+        "llm_call_count": row.counters.llm_calls, "tool_call_count": row.counters.tool_calls,
+        "total_tokens": row.counters.tokens, "compression_count": row.counters.compressions,
+        "error_message": row.error_message,
+    })
+}
+
+fn show(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
+    let id = contexts.resolve(task)?;
+    let log = contexts.read(id)?;
+    let registry = contexts.registry()?;
+    let row = registry.get(id)?.ok_or_else(|| {
+        Failure::new(Kind::Store, format!("task {id} has no row in the registry"))
+            .hint("`infold doctor --repair` adds it")
+    })?;
+    let at = log.state().at();
+    let view = infold_log::View::of(log.state().shown(), &log)?;
+    let size = infold_store::size(log.dir());
+    let parent = log.parent().map(|(parent, at)| (parent.to_owned(), at));
+    if out.is_json() {
+        let mut object = row_json(&row);
+        object["messages"] = at.seq.into();
+        object["events"] = at.event.into();
+        object["view_tokens"] = view.tokens().into();
+        object["bytes"] = size.into();
+        object["directory"] = log.dir().display().to_string().into();
+        object["parent"] = parent
+            .map(|(parent, at)| json!({"task": parent, "seq": at.seq, "event": at.event}))
+            .into();
+        return out.object(&object);
+    }
+    let time =
+        |at: Option<Timestamp>| at.map(|at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
+    let tokens = log.sums()?.tokens;
+    let counters = &row.counters;
+    let rows = [
+        ("task", Some(id.to_string())),
+        ("status", Some(row.status.to_string())),
+        ("error", row.error_message.clone()),
+        (
+            "about",
+            Some(what(&TaskRow {
+                error_message: None,
+                ..row.clone()
+            })),
+        ),
+        ("made", time(Some(row.created_at))),
+        ("ended", time(row.completed_at)),
+        (
+            "by",
+            row.process_id
+                .zip(row.hostname.clone())
+                .map(|(pid, host)| format!("process {pid} on {host}")),
+        ),
+        (
+            "window",
+            row.context_length
+                .map(|window| format!("{} tokens", number(window))),
+        ),
+        (
+            "continues",
+            parent.map(|(parent, at)| format!("{parent} from {at}")),
+        ),
+        (
+            "log",
+            Some(format!(
+                "{}, {}, {} tokens",
+                count(at.seq, "message"),
+                count(at.event, "event"),
+                number(tokens)
+            )),
+        ),
+        ("view", Some(format!("{} tokens", number(view.tokens())))),
+        (
+            "counted",
+            Some(format!(
+                "{}, {}, {}",
+                count(counters.llm_calls, "model call"),
+                count(counters.tool_calls, "tool call"),
+                count(counters.compressions, "summary fold")
+            )),
+        ),
+        (
+            "on disk",
+            Some(format!("{} in {}", bytes(size), log.dir().display())),
+        ),
+    ];
+    for (name, value) in rows {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            out.line(format!("{}{value}", paint(DIM, format!("{name:<11}"))))?;
+        }
+    }
+    Ok(())
+}
+
+/// Appended at once; a larger input goes in pieces of about this size.
+const BATCH: usize = 4 << 20;
+
+fn push(contexts: &Contexts, task: &str, file: &Path, out: &mut Out) -> Result<(), Failure> {
+    let id = contexts.resolve(task)?;
+    let mut input = staged(file)?;
+    // All of it is checked before any of it is kept.
+    let mut checked = Incoming::new(BufReader::new(&mut input));
+    while checked.next()?.is_some() {}
+    input.seek(SeekFrom::Start(0)).map_err(unreadable(file))?;
+    let (mut writer, repairs) = contexts.write(id)?;
+    for repair in repairs {
+        say(out.is_json(), paint(MADE, format!("repaired: {repair}")));
+    }
+    let pushed = append(&mut writer, BufReader::new(&mut input))?;
+    writer.sync()?;
+    contexts.settle(id, &mut writer)?;
+    let Some(span) = pushed else {
+        say(out.is_json(), paint(DIM, "no messages"));
+        return Ok(());
+    };
+    if out.is_json() {
+        return out.object(
+            &json!({"from": span.from().get(), "to": span.to().get(), "count": span.count()}),
+        );
+    }
+    out.line(span.to_string())
+}
+
+/// The input as something that can be read twice: a file, or standard input put into one.
+fn staged(file: &Path) -> Result<Box<dyn Staged>, Failure> {
+    if file.as_os_str() != "-" {
+        let opened = File::open(file).map_err(unreadable(file))?;
+        if opened.metadata().map_err(unreadable(file))?.is_file() {
+            return Ok(Box::new(opened));
+        }
+        return spooled(opened, file);
+    }
+    if io::stdin().is_terminal() {
+        say(
+            false,
+            paint(DIM, "reading messages from the terminal; end with Ctrl-D"),
+        );
+    }
+    spooled(io::stdin().lock(), file)
+}
+
+/// A source of bytes that can be read again.
+trait Staged: Read + io::Seek {}
+impl<T: Read + io::Seek> Staged for T {}
+
+fn spooled(mut input: impl Read, name: &Path) -> Result<Box<dyn Staged>, Failure> {
+    let mut spool = tempfile::SpooledTempFile::new(BATCH);
+    io::copy(&mut input, &mut spool).map_err(unreadable(name))?;
+    spool.seek(SeekFrom::Start(0)).map_err(unreadable(name))?;
+    Ok(Box::new(spool))
+}
+
+fn unreadable(path: &Path) -> impl Fn(io::Error) -> Failure {
+    move |error| {
+        Failure::new(
+            Kind::Usage,
+            format!("{} could not be read: {error}", path.display()),
+        )
+    }
+}
+
+fn append(writer: &mut Writer, input: impl BufRead) -> Result<Option<Span>, Failure> {
+    let mut incoming = Incoming::new(input);
+    let mut whole: Option<Span> = None;
+    loop {
+        let mut batch = Vec::new();
+        let mut size = 0;
+        while size < BATCH {
+            let Some(message) = incoming.next()? else {
+                break;
+            };
+            size += message.len();
+            batch.push(message);
+        }
+        let Some(span) = writer.append(&batch)? else {
+            return Ok(whole);
+        };
+        let from = whole.map_or(span.from(), |whole| whole.from());
+        whole = Span::new(from, span.to());
+    }
+}
+
+fn tool(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
+    let id = contexts.resolve(task)?;
+    let mut record = Vec::new();
+    let limit = MAX_MESSAGE as u64 + 1;
+    io::stdin()
+        .lock()
+        .take(limit)
+        .read_to_end(&mut record)
+        .map_err(unreadable(Path::new("-")))?;
+    if record.len() > MAX_MESSAGE {
+        return Err(Failure::new(
+            Kind::Usage,
+            format!("the record is longer than {MAX_MESSAGE} bytes"),
+        ));
+    }
+    let (mut writer, _) = contexts.write(id)?;
+    let number = writer.tool(&record)?;
+    contexts.settle(id, &mut writer)?;
+    if out.is_json() {
+        return out.object(&json!({"seq": number}));
+    }
+    out.line(number.to_string())
+}
+
+fn end(contexts: &Contexts, task: &str, outcome: &Outcome, out: &mut Out) -> Result<(), Failure> {
+    let id = contexts.resolve(task)?;
+    for repair in contexts.finish(id, outcome)? {
+        say(out.is_json(), paint(MADE, format!("repaired: {repair}")));
+    }
+    let status = outcome.status();
+    if out.is_json() {
+        return out.object(&json!({"uuid": id.to_string(), "status": status.to_string()}));
+    }
+    out.line(format!("task {id} {status}; it stays readable"))
+}
+
+fn clean(
+    contexts: &Contexts,
+    age: jiff::SignedDuration,
+    dry_run: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let before = Timestamp::now()
+        .checked_sub(age)
+        .map_err(|error| Failure::new(Kind::Usage, error))?;
+    let removed = contexts.clean(before, !dry_run)?;
+    for row in &removed {
+        if out.is_json() {
+            out.object(&json!({"uuid": row.uuid.to_string(), "status": row.status.to_string(), "removed": !dry_run}))?;
+        } else {
+            out.line(format!("{}  {:<10} {}", row.uuid, row.status, what(row)))?;
+        }
+    }
+    let verb = if dry_run {
+        "would be removed"
+    } else {
+        "removed"
+    };
+    say(
+        out.is_json(),
+        paint(
+            DIM,
+            format!("{} {verb}", count(removed.len() as u64, "task")),
+        ),
+    );
+    Ok(())
+}

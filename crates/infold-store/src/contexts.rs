@@ -1,0 +1,491 @@
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use infold_log::EventId;
+use infold_log::steer::{self, Side, Target};
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::event::{EventLine, What};
+use crate::file::{self, Access};
+use crate::metadata::Metadata;
+use crate::{
+    Counters, Durability, Log, LogError, OpenError, Outcome, Registry, RegistryError, Repair,
+    Status, StepError, TaskRow, Writer, lock, time,
+};
+
+/// A contexts directory: the tasks in it, and the registry beside them.
+///
+/// The directories are the truth; the registry is put right from them.
+#[derive(Clone, Debug)]
+pub struct Contexts {
+    root: PathBuf,
+    durability: Durability,
+}
+
+/// Why a task could not be had, sorted by what can be done about it.
+#[derive(Debug, thiserror::Error)]
+pub enum TaskError {
+    /// Name another one.
+    #[error("no task `{name}`")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The ids that come nearest.
+        nearest: Vec<Uuid>,
+    },
+    /// Name it in full.
+    #[error("`{name}` could be {} tasks", matches.len())]
+    Ambiguous {
+        /// What was asked for.
+        name: String,
+        /// The ids it could mean.
+        matches: Vec<Uuid>,
+    },
+    /// Fork it to go on.
+    #[error("task {task} has ended ({status})")]
+    Ended {
+        /// The task.
+        task: Uuid,
+        /// How it ended.
+        status: Status,
+    },
+    /// Wait for the other process.
+    #[error("task {task}: {source}")]
+    Open {
+        /// The task.
+        task: Uuid,
+        /// What happened.
+        source: OpenError,
+    },
+    /// Ask for something else.
+    #[error("task {task}: {source}")]
+    Step {
+        /// The task.
+        task: Uuid,
+        /// What happened.
+        source: Box<StepError>,
+    },
+    /// Look at the disk.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// Look at the registry.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+}
+
+const PLACES: [&str; 2] = ["running", "completed"];
+/// Directories on their way in or out; no task has such a name.
+const HIDDEN: &str = ".";
+
+impl Contexts {
+    /// Names a contexts directory. It is made when the first task is.
+    pub fn new(root: impl Into<PathBuf>, durability: Durability) -> Contexts {
+        Contexts {
+            root: root.into(),
+            durability,
+        }
+    }
+
+    /// Where it is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Opens the registry and puts it right where a crash left it behind the directories.
+    pub fn registry(&self) -> Result<Registry, TaskError> {
+        for place in PLACES {
+            file::make_dir(&self.root.join(place))?;
+        }
+        let registry = Registry::open(&self.root)?;
+        self.reconcile(&registry)?;
+        Ok(registry)
+    }
+
+    /// Makes a task.
+    pub fn create(&self, metadata: Metadata) -> Result<Uuid, TaskError> {
+        self.make(metadata, None)
+    }
+
+    /// Makes a task that continues another one's log, from its end or from a point in it.
+    pub fn fork(&self, parent: Uuid, at: Option<Target>) -> Result<Uuid, TaskError> {
+        let step = |source| TaskError::Step {
+            task: parent,
+            source: Box::new(source),
+        };
+        let log = self.read(parent)?;
+        let at = match at {
+            Some(target) => steer::locate(log.state(), Side::To, target, &log).map_err(step)?,
+            None => log.state().at(),
+        };
+        let metadata = Metadata::read(log.dir())?;
+        let what = What::Fork {
+            task: parent.to_string(),
+            at,
+        };
+        let first = EventLine {
+            id: EventId::new(at.event + 1).expect("one more than a count is not zero"),
+            ts: time::now().max(log.last_time()?),
+            after: at.seq,
+            pass: None,
+            what,
+        };
+        self.make(metadata, Some((parent, first)))
+    }
+
+    /// Finds a task by its id or by any prefix of it that no other shares.
+    pub fn resolve(&self, name: &str) -> Result<Uuid, TaskError> {
+        let wanted = name.to_lowercase();
+        if let Ok(id) = wanted.parse::<Uuid>()
+            && self.place(id).is_some()
+        {
+            return Ok(id);
+        }
+        let all = self.tasks()?;
+        let mut matches: Vec<Uuid> = all
+            .iter()
+            .copied()
+            .filter(|id| id.to_string().starts_with(&wanted))
+            .collect();
+        match matches.len() {
+            1 if !wanted.is_empty() => Ok(matches.remove(0)),
+            0 => Err(TaskError::Unknown {
+                name: name.to_owned(),
+                nearest: nearest(&wanted, all),
+            }),
+            _ => Err(TaskError::Ambiguous {
+                name: name.to_owned(),
+                matches,
+            }),
+        }
+    }
+
+    /// All tasks, by the directories that are there.
+    pub fn tasks(&self) -> Result<Vec<Uuid>, LogError> {
+        let mut all = Vec::new();
+        for place in PLACES {
+            all.extend(self.tasks_in(place)?);
+        }
+        all.sort_unstable();
+        all.dedup();
+        Ok(all)
+    }
+
+    /// The directory of a task.
+    pub fn place(&self, id: Uuid) -> Option<PathBuf> {
+        let dirs = PLACES
+            .iter()
+            .map(|place| self.root.join(place).join(id.to_string()));
+        dirs.into_iter().find(|dir| dir.is_dir())
+    }
+
+    /// Opens a task for reading. Takes no lock.
+    pub fn read(&self, id: Uuid) -> Result<Log, TaskError> {
+        self.read_with_tail(id).map(|(log, _)| log)
+    }
+
+    /// As [`Contexts::read`], and says what is torn at the end of its log.
+    pub fn read_with_tail(&self, id: Uuid) -> Result<(Log, crate::Tail), TaskError> {
+        let find = |task: &str| self.find(task);
+        // A task that is being completed may move while it is looked up.
+        for _ in 0..3 {
+            match Log::open(&self.known(id)?, Access::Read, &find) {
+                Err(LogError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                opened => return Ok(opened?),
+            }
+        }
+        Err(self.unknown(id))
+    }
+
+    /// Opens a task for writing.
+    pub fn write(&self, id: Uuid) -> Result<(Writer, Vec<Repair>), TaskError> {
+        let dir = self.known(id)?;
+        let (writer, repairs) = self.writer(id, &dir)?;
+        if let Some((status, error)) = end_of(writer.log())? {
+            // A crash came between the end of the task and its moving.
+            self.settle_end(id, writer, &outcome(status, error))?;
+            return Err(TaskError::Ended { task: id, status });
+        }
+        Ok((writer, repairs))
+    }
+
+    /// Adds what a writer counted to the registry.
+    pub fn settle(&self, id: Uuid, writer: &mut Writer) -> Result<(), TaskError> {
+        let counted = writer.take_counters();
+        if counted != Counters::default() {
+            self.registry()?.count(id, counted)?;
+        }
+        Ok(())
+    }
+
+    /// Ends a task: the log says so first, then the registry, then its directory moves.
+    ///
+    /// A crash in between leaves a task that the log calls ended; opening it, or the
+    /// registry, carries on from there.
+    pub fn finish(&self, id: Uuid, end: &Outcome) -> Result<Vec<Repair>, TaskError> {
+        let (mut writer, repairs) = self.write(id)?;
+        self.settle(id, &mut writer)?;
+        let error = match end {
+            Outcome::Failed { error } => Some(error.clone()),
+            Outcome::Completed => None,
+        };
+        let status = end.status();
+        writer.step(What::Status { status, error })?;
+        self.settle_end(id, writer, end)?;
+        Ok(repairs)
+    }
+
+    /// Removes tasks that ended before a time and that no other task continues.
+    pub fn clean(&self, before: Timestamp, really: bool) -> Result<Vec<TaskRow>, TaskError> {
+        let registry = self.registry()?;
+        let mut removed = Vec::new();
+        for row in registry.expired(before)? {
+            if !really {
+                removed.push(row);
+            } else if registry.remove(row.uuid)? {
+                self.remove_dir(row.uuid)?;
+                removed.push(row);
+            }
+        }
+        if really {
+            self.empty_trash()?;
+        }
+        Ok(removed)
+    }
+
+    /// Counts a task's calls, tokens and folds from its log.
+    pub fn recount(&self, log: &Log) -> Result<Counters, TaskError> {
+        let mut sums = log.sums()?;
+        if let Some(base) = infold_log::Seq::new(log.own().seq - 1) {
+            let inherited = infold_log::Past::record(log, base)?.sums;
+            sums.tokens -= inherited.tokens;
+            sums.replies -= inherited.replies;
+        }
+        let (compressions, tool_calls) = log.counts()?;
+        Ok(Counters {
+            llm_calls: sums.replies,
+            tool_calls,
+            tokens: sums.tokens,
+            compressions,
+        })
+    }
+
+    fn make(
+        &self,
+        mut metadata: Metadata,
+        fork: Option<(Uuid, EventLine)>,
+    ) -> Result<Uuid, TaskError> {
+        let registry = self.registry()?;
+        metadata.uuid = Uuid::new_v4();
+        metadata.created_at = time::now();
+        metadata.process_id = std::process::id();
+        metadata.hostname = lock::host();
+        let running = self.root.join(PLACES[0]);
+        let next = running.join(format!("{HIDDEN}{}", metadata.uuid));
+        file::make_dir(&next)?;
+        metadata.write(&next)?;
+        let first = fork
+            .as_ref()
+            .map(|(_, line)| line.encode())
+            .unwrap_or_default();
+        for (name, bytes) in [
+            ("messages.jsonl", &[][..]),
+            ("events.jsonl", &first),
+            ("current.jsonl", &[]),
+        ] {
+            file::replace(&next.join(name), bytes)?;
+        }
+        if let Some((parent, _)) = fork {
+            // From here on `clean` spares the parent, whether or not the fork comes to be.
+            registry.add_fork(metadata.uuid, parent)?;
+        }
+        let dir = running.join(metadata.uuid.to_string());
+        fs::rename(&next, &dir).map_err(|error| LogError::io(&dir, "made", error))?;
+        file::sync_dir(&running)?;
+        registry.insert(&metadata.row(Status::Running))?;
+        Ok(metadata.uuid)
+    }
+
+    fn find(&self, task: &str) -> Option<PathBuf> {
+        self.place(task.parse().ok()?)
+    }
+
+    fn known(&self, id: Uuid) -> Result<PathBuf, TaskError> {
+        self.place(id).ok_or_else(|| self.unknown(id))
+    }
+
+    fn unknown(&self, id: Uuid) -> TaskError {
+        TaskError::Unknown {
+            name: id.to_string(),
+            nearest: Vec::new(),
+        }
+    }
+
+    fn writer(&self, id: Uuid, dir: &Path) -> Result<(Writer, Vec<Repair>), TaskError> {
+        if dir
+            .parent()
+            .is_some_and(|parent| parent.ends_with(PLACES[1]))
+        {
+            let log = self.read(id)?;
+            let status = end_of(&log)?.map_or(Status::Completed, |(status, _)| status);
+            return Err(TaskError::Ended { task: id, status });
+        }
+        let opened = Writer::open(dir, self.durability, &|task| self.find(task));
+        opened.map_err(|source| match source {
+            OpenError::Log(error) => TaskError::Log(error),
+            source => TaskError::Open { task: id, source },
+        })
+    }
+
+    /// The registry's row and the directory of a task whose log says that it ended.
+    fn settle_end(&self, id: Uuid, mut writer: Writer, end: &Outcome) -> Result<(), TaskError> {
+        let registry = Registry::open(&self.root)?;
+        registry.insert(&Metadata::read(writer.log().dir())?.row(Status::Running))?;
+        registry.finish(id, end, Timestamp::now())?;
+        writer.close()?;
+        let from = self.root.join(PLACES[0]).join(id.to_string());
+        let to = self.root.join(PLACES[1]).join(id.to_string());
+        fs::rename(&from, &to).map_err(|error| LogError::io(&from, "moved", error))?;
+        for place in PLACES {
+            file::sync_dir(&self.root.join(place))?;
+        }
+        Ok(())
+    }
+
+    /// Puts the registry right: rows that are missing, ends that were not carried through.
+    fn reconcile(&self, registry: &Registry) -> Result<(), TaskError> {
+        let running = self.tasks_in(PLACES[0])?;
+        let open: std::collections::BTreeSet<Uuid> = registry.unfinished()?.into_iter().collect();
+        for id in &running {
+            if open.contains(id) {
+                continue;
+            }
+            let dir = self.root.join(PLACES[0]).join(id.to_string());
+            match registry.get(*id)? {
+                None => {
+                    registry.insert(&Metadata::read(&dir)?.row(Status::Running))?;
+                }
+                // Whoever is just moving it holds its lock; then there is nothing to do here.
+                Some(_) => match self.write(*id) {
+                    Ok(_)
+                    | Err(
+                        TaskError::Ended { .. }
+                        | TaskError::Open { .. }
+                        | TaskError::Unknown { .. },
+                    ) => {}
+                    Err(error) => return Err(error),
+                },
+            }
+        }
+        for id in open.iter().filter(|id| !running.contains(id)) {
+            if self.root.join(PLACES[1]).join(id.to_string()).is_dir()
+                && let Some((status, error)) = end_of(&self.read(*id)?)?
+            {
+                registry.finish(*id, &outcome(status, error), Timestamp::now())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tasks_in(&self, place: &str) -> Result<Vec<Uuid>, LogError> {
+        let dir = self.root.join(place);
+        let entries = match fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(LogError::io(&dir, "read", error)),
+        };
+        let mut tasks = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|error| LogError::io(&dir, "read", error))?;
+            tasks.extend(
+                entry
+                    .file_name()
+                    .to_str()
+                    .and_then(|name| name.parse::<Uuid>().ok()),
+            );
+        }
+        Ok(tasks)
+    }
+
+    fn remove_dir(&self, id: Uuid) -> Result<(), LogError> {
+        let completed = self.root.join(PLACES[1]);
+        let from = completed.join(id.to_string());
+        if !from.is_dir() {
+            return Ok(());
+        }
+        // Gone in one step for whoever looks; a crash leaves trash, not half a task.
+        let trash = completed.join(format!("{HIDDEN}{id}"));
+        fs::rename(&from, &trash).map_err(|error| LogError::io(&from, "removed", error))
+    }
+
+    fn empty_trash(&self) -> Result<(), LogError> {
+        let completed = self.root.join(PLACES[1]);
+        let entries =
+            fs::read_dir(&completed).map_err(|error| LogError::io(&completed, "read", error))?;
+        for entry in entries.flatten() {
+            if entry
+                .file_name()
+                .to_str()
+                .is_some_and(|name| name.starts_with(HIDDEN))
+            {
+                let path = entry.path();
+                fs::remove_dir_all(&path).map_err(|error| LogError::io(&path, "removed", error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How a task's log says that it ended, if it does.
+pub fn end_of(log: &Log) -> Result<Option<(Status, Option<String>)>, LogError> {
+    let last = log
+        .state()
+        .last_event()
+        .filter(|id| id.get() >= log.own().event);
+    Ok(
+        match last
+            .map(|id| log.event(id))
+            .transpose()?
+            .map(|line| line.what)
+        {
+            Some(What::Status { status, error }) if status.is_end() => Some((status, error)),
+            _ => None,
+        },
+    )
+}
+
+fn outcome(status: Status, error: Option<String>) -> Outcome {
+    match status {
+        Status::Failed => Outcome::Failed {
+            error: error.unwrap_or_default(),
+        },
+        _ => Outcome::Completed,
+    }
+}
+
+/// The ids that look most like `name`, at most three.
+fn nearest(name: &str, mut all: Vec<Uuid>) -> Vec<Uuid> {
+    let name: Vec<char> = name.chars().take(36).collect();
+    all.sort_by_cached_key(|id| {
+        let id: Vec<char> = id.to_string().chars().take(name.len().max(1)).collect();
+        distance(&name, &id)
+    });
+    all.truncate(3);
+    all
+}
+
+/// How many characters must be changed, added or left out to make `a` of `b`.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let change = diagonal + usize::from(from != to);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

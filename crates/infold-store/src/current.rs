@@ -1,0 +1,177 @@
+use std::fs;
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use infold_log::{Past, Place, Point, Seq, Source, View};
+
+use crate::file::{self, Access, Growing};
+use crate::table::{Numbers, put};
+use crate::{Log, LogError};
+
+/// The view of a task, kept in `current.jsonl`.
+///
+/// Between folds the view grows only at its end, so only the last round is written
+/// again; a step that changes what is shown replaces the file in one go. How far the
+/// file goes is kept beside it, in `current.idx`.
+#[derive(Debug)]
+pub struct Current {
+    dir: PathBuf,
+    stamp: Option<Stamp>,
+}
+
+/// What `current.jsonl` holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    /// It shows the state at this point.
+    at: Point,
+    /// Its length in bytes.
+    len: u64,
+    /// Where its last round starts in it, and with which message; none if a fold hides it.
+    tail: Option<(u64, Seq)>,
+}
+
+const MAGIC: u64 = u64::from_le_bytes(*b"infoldc1");
+
+impl Current {
+    /// Reads how far `current.jsonl` goes.
+    pub fn open(dir: &Path) -> Current {
+        let stamp = fs::read(dir.join("current.idx"))
+            .ok()
+            .and_then(|bytes| Stamp::decode(&bytes));
+        Current {
+            dir: dir.to_owned(),
+            stamp,
+        }
+    }
+
+    /// Says whether the file is what its stamp says, as far as can be seen without reading it.
+    pub fn is_intact(&self) -> bool {
+        let len = fs::metadata(self.path()).map(|meta| meta.len());
+        self.stamp
+            .is_some_and(|stamp| len.is_ok_and(|len| len == stamp.len))
+    }
+
+    /// Brings the file up to the log.
+    pub fn follow(&mut self, log: &Log) -> Result<(), LogError> {
+        let at = log.state().at();
+        let tail = self
+            .stamp
+            .filter(|_| self.is_usable())
+            .map(|stamp| (stamp.at, stamp.tail));
+        match tail {
+            Some((done, _)) if done == at => return Ok(()),
+            Some((done, Some((offset, from)))) if log.last_change()? <= done.event => {
+                self.grow(log, offset, from)?;
+            }
+            _ => self.rewrite(log)?,
+        }
+        let stamp = self.stamp.as_ref().map(Stamp::encode).unwrap_or_default();
+        let path = self.dir.join("current.idx");
+        let mut file = Growing::open(path, Access::Write)?;
+        file.overwrite(0, &stamp)
+    }
+
+    /// Writes the whole view anew.
+    pub fn rewrite(&mut self, log: &Log) -> Result<(), LogError> {
+        let view = View::of(log.state().shown(), log)?;
+        let next = self.dir.join("current.tmp");
+        let fail = |error| LogError::io(&next, "written", error);
+        let opened = file::options()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&next);
+        let mut out = BufWriter::with_capacity(1 << 18, opened.map_err(fail)?);
+        let end = each(log, &view, 0, &mut |bytes| {
+            out.write_all(bytes).map_err(fail)
+        })?;
+        out.flush().map_err(fail)?;
+        let path = self.path();
+        fs::rename(&next, &path).map_err(|error| LogError::io(&path, "replaced", error))?;
+        self.stamp = Some(end);
+        Ok(())
+    }
+
+    /// Writes the last round, and what came after it, anew.
+    fn grow(&mut self, log: &Log, offset: u64, from: Seq) -> Result<(), LogError> {
+        let view = View::since(log.state().shown(), from, log)?;
+        let mut bytes = Vec::new();
+        let mut file = Growing::open(self.path(), Access::Write)?;
+        file.cut(offset)?;
+        let end = each(log, &view, offset, &mut |line| {
+            bytes.extend_from_slice(line);
+            if bytes.len() >= 1 << 18 {
+                file.append(&bytes)?;
+                bytes.clear();
+            }
+            Ok(())
+        })?;
+        file.append(&bytes)?;
+        self.stamp = Some(end);
+        Ok(())
+    }
+
+    /// The file is at least as long as its stamp says: what follows was not stamped yet.
+    fn is_usable(&self) -> bool {
+        let len = fs::metadata(self.path()).map_or(0, |meta| meta.len());
+        self.stamp.is_some_and(|stamp| len >= stamp.len)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.join("current.jsonl")
+    }
+}
+
+/// Writes the lines of a view that starts at `offset`; returns what the file then holds.
+fn each(
+    log: &Log,
+    view: &View,
+    offset: u64,
+    write: &mut dyn FnMut(&[u8]) -> Result<(), LogError>,
+) -> Result<Stamp, LogError> {
+    let shown = log.state().shown();
+    let last = match shown.last() {
+        Some(last) => Some(log.record(last)?.round),
+        None => None,
+    };
+    let last = last.filter(|round| shown.place(*round) == Place::Open);
+    let mut len = offset;
+    let mut tail = None;
+    log.render(view, &mut |source, bytes| {
+        if let (Source::Message(seq), Some(round), None) = (source, last, tail)
+            && seq == round
+        {
+            tail = Some((len, seq));
+        }
+        write(bytes)?;
+        write(b"\n")?;
+        len += bytes.len() as u64 + 1;
+        Ok(())
+    })?;
+    let at = log.state().at();
+    Ok(Stamp { at, len, tail })
+}
+
+impl Stamp {
+    fn encode(&self) -> Vec<u8> {
+        let (offset, seq) = self
+            .tail
+            .map_or((0, 0), |(offset, seq)| (offset, seq.get()));
+        let mut out = Vec::new();
+        put(
+            &mut out,
+            &[MAGIC, self.at.seq, self.at.event, self.len, offset, seq],
+        );
+        out
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Stamp> {
+        let mut numbers = Numbers(bytes);
+        (numbers.u64()? == MAGIC).then_some(())?;
+        let (seq, event) = (numbers.u64()?, numbers.u64()?);
+        let (len, offset) = (numbers.u64()?, numbers.u64()?);
+        let tail = Seq::new(numbers.u64()?).map(|seq| (offset, seq));
+        let at = Point { seq, event };
+        Some(Stamp { at, len, tail })
+    }
+}

@@ -1,0 +1,204 @@
+use std::path::Path;
+
+use infold_log::{Cause, EventId};
+use infold_wire::{Json, quote};
+
+use crate::event::{EventLine, What};
+use crate::file::{self, Access, Growing};
+use crate::{Log, LogError, time};
+
+/// A file whose lines follow from single events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Derived {
+    /// `summaries.jsonl`, a line for each summary fold.
+    Summaries,
+    /// `tools.jsonl`, a line for each tool record.
+    Tools,
+}
+
+impl Derived {
+    /// Both of them.
+    pub const ALL: [Derived; 2] = [Derived::Summaries, Derived::Tools];
+
+    /// The file's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Derived::Summaries => "summaries.jsonl",
+            Derived::Tools => "tools.jsonl",
+        }
+    }
+
+    /// The line that an event adds as the file's `number`th, line break included.
+    fn line(self, number: u64, event: &EventLine) -> Option<String> {
+        match (self, &event.what) {
+            (Derived::Summaries, What::Fold(fold)) if fold.cause == Cause::Summary => {
+                let text: Vec<&str> = fold.stand_in.iter().map(|(_, text)| &**text).collect();
+                let (from, to) = (fold.span.from(), fold.span.to());
+                let ratio = fold.tokens as f64 / fold.original_tokens.max(1) as f64;
+                Some(format!(
+                    "{{\"id\":{number},\"start_seq\":{from},\"end_seq\":{to},\"summary\":{},\"original_tokens\":{},\"summary_tokens\":{},\"ratio\":{ratio:.4},\"timestamp\":\"{}\"}}\n",
+                    quote(&text.join("\n\n")),
+                    fold.original_tokens,
+                    fold.tokens,
+                    time::iso(event.ts)
+                ))
+            }
+            (Derived::Tools, What::Tool(record)) => tool_line(number, record, event.ts),
+            _ => None,
+        }
+    }
+
+    fn count(self, log: &Log) -> Result<u64, LogError> {
+        let (summaries, tools) = log.counts()?;
+        Ok(match self {
+            Derived::Summaries => summaries,
+            Derived::Tools => tools,
+        })
+    }
+
+    /// Appends what the newest event adds.
+    pub fn follow(self, log: &Log, event: &EventLine) -> Result<(), LogError> {
+        let Some(line) = self.line(self.count(log)?, event) else {
+            return Ok(());
+        };
+        let mut file = Growing::open(log.dir().join(self.name()), Access::Write)?;
+        file.append(line.as_bytes()).map(|_| ())
+    }
+
+    /// All its lines, read from the events.
+    pub fn lines(self, log: &Log) -> Result<Vec<u8>, LogError> {
+        let mut out = Vec::new();
+        let mut number = 0;
+        for event in log.own().event..=log.state().at().event {
+            let id = EventId::new(event).expect("counted from one");
+            if let Some(line) = self.line(number + 1, &log.event(id)?) {
+                number += 1;
+                out.extend_from_slice(line.as_bytes());
+            }
+        }
+        Ok(out)
+    }
+
+    /// Says whether the file has as many lines as it should.
+    pub fn is_complete(self, dir: &Path, log: &Log) -> Result<bool, LogError> {
+        let wanted = self.count(log)?;
+        let path = dir.join(self.name());
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(LogError::io(&path, "read", error)),
+        };
+        let lines = memchr::memchr_iter(b'\n', &bytes).count() as u64;
+        Ok(lines == wanted && bytes.last().is_none_or(|last| *last == b'\n'))
+    }
+
+    /// Writes the file anew.
+    pub fn rewrite(self, log: &Log) -> Result<(), LogError> {
+        file::replace(&log.dir().join(self.name()), &self.lines(log)?)
+    }
+}
+
+/// Why a text is not a tool record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// Not JSON, or not an object.
+    #[error("a tool record is a JSON object: {reason}")]
+    NotAnObject {
+        /// What the parser says.
+        reason: String,
+    },
+    /// A member is missing or has a value it cannot have.
+    #[error("\"{member}\" {wanted}")]
+    Member {
+        /// Which one.
+        member: &'static str,
+        /// What it should be.
+        wanted: &'static str,
+    },
+}
+
+/// Checks that a text is a tool record: `tool`, and perhaps `args`, `result` or `error`, `status`, `duration_ms`.
+pub fn check_record(text: &[u8]) -> Result<String, RecordError> {
+    let json = Json::parse(text).map_err(|error| RecordError::NotAnObject {
+        reason: error.to_string(),
+    })?;
+    if json.kind() != infold_wire::Kind::Object {
+        let reason = "it is something else".to_owned();
+        return Err(RecordError::NotAnObject { reason });
+    }
+    let wrong = |member, wanted| Err(RecordError::Member { member, wanted });
+    if json
+        .get("tool")
+        .and_then(Json::text)
+        .is_none_or(|name| name.is_empty())
+    {
+        return wrong("tool", "must name the tool");
+    }
+    if json.get("result").is_some() && json.get("error").is_some_and(|error| !error.is_null()) {
+        return wrong("error", "cannot stand beside \"result\"");
+    }
+    if json
+        .get("status")
+        .is_some_and(|status| !status.is("success") && !status.is("error"))
+    {
+        return wrong("status", "must be \"success\" or \"error\"");
+    }
+    if json
+        .get("duration_ms")
+        .is_some_and(|ms| ms.number().is_none_or(|ms| ms < 0.0))
+    {
+        return wrong("duration_ms", "must be a number that is not negative");
+    }
+    let bytes: Vec<u8> = json
+        .bytes()
+        .iter()
+        .copied()
+        .filter(|byte| !matches!(byte, b'\n' | b'\r'))
+        .collect();
+    String::from_utf8(bytes).map_err(|error| RecordError::NotAnObject {
+        reason: error.to_string(),
+    })
+}
+
+fn tool_line(number: u64, record: &str, ts: u64) -> Option<String> {
+    const KNOWN: [&str; 8] = [
+        "seq",
+        "tool",
+        "args",
+        "result",
+        "error",
+        "status",
+        "duration_ms",
+        "timestamp",
+    ];
+    let json = Json::parse(record.as_bytes()).ok()?;
+    let raw = |key: &str| {
+        json.get(key)
+            .map(|value| String::from_utf8_lossy(value.bytes()).into_owned())
+    };
+    let error = raw("error").filter(|error| error != "null");
+    let status = if error.is_some() {
+        "\"error\""
+    } else {
+        "\"success\""
+    };
+    let outcome = match error {
+        Some(error) => format!("\"error\":{error}"),
+        None => format!("\"result\":{}", raw("result").unwrap_or("null".into())),
+    };
+    let mut line = format!(
+        "{{\"seq\":{number},\"tool\":{},\"args\":{},{outcome},\"status\":{},\"duration_ms\":{},\"timestamp\":\"{}\"",
+        raw("tool")?,
+        raw("args").unwrap_or("{}".into()),
+        raw("status").unwrap_or(status.into()),
+        raw("duration_ms").unwrap_or("null".into()),
+        time::iso(ts),
+    );
+    for (key, value) in json
+        .members()
+        .filter(|(key, _)| !KNOWN.iter().any(|known| key.is(known)))
+    {
+        line += &format!(",{key:?}:{value:?}");
+    }
+    Some(line + "}\n")
+}

@@ -1,0 +1,201 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use infold_log::{Role, Seq};
+use infold_wire::render_text;
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::derived::Derived;
+use crate::file::{self, Access, Growing};
+use crate::lines::Lines;
+use crate::lock::{Lock, Taken};
+use crate::log::tokens;
+use crate::verify::Problem;
+use crate::{
+    Contexts, Durability, Log, LogError, Metadata, OpenError, Outcome, Registry, RegistryError,
+    Status, TaskError, Writer, end_of, stored, time,
+};
+
+const SIDECARS: [&str; 4] = ["messages.idx", "events.idx", "states.idx", "current.idx"];
+
+impl Contexts {
+    /// Opens the registry; one that is damaged is kept aside and made anew from the directories.
+    pub fn repaired_registry(&self) -> Result<(Registry, Vec<String>), TaskError> {
+        let mut done = Vec::new();
+        let registry = match self.registry() {
+            Err(TaskError::Registry(RegistryError::Damaged { path, .. })) => {
+                let aside = path.with_extension(format!("damaged-{}", time::now()));
+                fs::rename(&path, &aside).map_err(|error| LogError::io(&path, "moved", error))?;
+                done.push(format!(
+                    "damaged registry moved to {} and made anew",
+                    aside.display()
+                ));
+                self.registry()?
+            }
+            opened => opened?,
+        };
+        for id in self.tasks()? {
+            if registry.get(id)?.is_none() {
+                self.register(id, &registry)?;
+                done.push(format!("task {id} entered into the registry"));
+            }
+        }
+        for id in registry.uuids()? {
+            if self.place(id).is_none() && registry.remove(id)? {
+                done.push(format!("row of task {id} removed: its directory is gone"));
+            }
+        }
+        Ok((registry, done))
+    }
+
+    /// Puts a task right and says what was done. Damaged bytes are kept aside.
+    pub fn repair(&self, id: Uuid, registry: &Registry) -> Result<Vec<String>, TaskError> {
+        let problems = self.verify(id, registry)?;
+        let Some(dir) = self.place(id).filter(|_| !problems.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let mut done = Vec::new();
+        for problem in &problems {
+            match problem {
+                Problem::Damaged(LogError::Damaged { path, .. })
+                    if path.ends_with("messages.jsonl") =>
+                {
+                    done.push(self.mend_messages(id, &dir)?);
+                }
+                Problem::Exposed { path, mode } => {
+                    let closed = fs::Permissions::from_mode(mode & 0o700);
+                    fs::set_permissions(path, closed)
+                        .map_err(|error| LogError::io(path, "closed", error))?;
+                    done.push(format!("{} closed to others", path.display()));
+                }
+                _ => {}
+            }
+        }
+        for name in SIDECARS {
+            let _ = fs::remove_file(dir.join(name));
+        }
+        done.extend(self.rewrite(id, &dir, registry)?);
+        Ok(done)
+    }
+
+    /// Derives everything of a task anew from its log.
+    fn rewrite(&self, id: Uuid, dir: &Path, registry: &Registry) -> Result<Vec<String>, TaskError> {
+        let find = |task: &str| self.place(task.parse().ok()?);
+        let opened = Writer::open(dir, Durability::Turn, &find);
+        let (writer, repairs) = opened.map_err(|source| match source {
+            OpenError::Log(error) => TaskError::Log(error),
+            source => TaskError::Open { task: id, source },
+        })?;
+        for derived in Derived::ALL {
+            if !derived.lines(writer.log())?.is_empty() || dir.join(derived.name()).exists() {
+                derived.rewrite(writer.log())?;
+            }
+        }
+        registry.set_counters(id, self.recount(writer.log())?)?;
+        let mut done: Vec<String> = repairs.iter().map(|repair| repair.to_string()).collect();
+        done.push("everything derived was derived anew".to_owned());
+        Ok(done)
+    }
+
+    fn register(&self, id: Uuid, registry: &Registry) -> Result<(), TaskError> {
+        let log = self.read(id)?;
+        if let Some((parent, _)) = log.parent()
+            && let Ok(parent) = parent.parse()
+        {
+            registry.add_fork(id, parent)?;
+        }
+        registry.insert(&Metadata::read(log.dir())?.row(Status::Running))?;
+        registry.set_counters(id, self.recount(&log)?)?;
+        if let Some((status, error)) = end_of(&log)? {
+            let end = match status {
+                Status::Failed => Outcome::Failed {
+                    error: error.unwrap_or_default(),
+                },
+                _ => Outcome::Completed,
+            };
+            registry.finish(id, &end, Timestamp::now())?;
+        }
+        Ok(())
+    }
+
+    /// Puts a note in the place of every damaged message. The damaged file is kept whole.
+    fn mend_messages(&self, id: Uuid, dir: &Path) -> Result<String, TaskError> {
+        let lock = match Lock::take(dir)? {
+            Taken::Ours(lock, _) => lock,
+            Taken::Held(holder) => {
+                let source = OpenError::Held { holder };
+                return Err(TaskError::Open { task: id, source });
+            }
+        };
+        let path = dir.join("messages.jsonl");
+        let aside = dir.join(format!("torn-messages-{}", time::now()));
+        fs::copy(&path, &aside).map_err(|error| LogError::io(&aside, "written", error))?;
+        let start = Log::open(dir, Access::Rederive, &|task| {
+            self.place(task.parse().ok()?)
+        });
+        let base = match start {
+            Ok((log, _)) => log.own().seq,
+            Err(_) => first_seq(dir)?,
+        };
+        let (mended, lost) = mended(&path, base, &aside)?;
+        file::replace(&path, &mended)?;
+        file::sync_dir(dir)?;
+        drop(lock);
+        Ok(format!(
+            "{lost} damaged messages replaced by notes; the damaged file is {}",
+            aside.display()
+        ))
+    }
+}
+
+/// The seq with which a task's own messages begin.
+fn first_seq(dir: &Path) -> Result<u64, LogError> {
+    let events = Growing::open(dir.join("events.jsonl"), Access::Read)?;
+    let mut lines = Lines::new(&events, 0);
+    let first = lines
+        .next()?
+        .and_then(|line| crate::EventLine::decode(line.bytes).ok());
+    Ok(match first.map(|line| line.what) {
+        Some(crate::What::Fork { at, .. }) => at.seq + 1,
+        _ => 1,
+    })
+}
+
+/// The good lines of a file, with notes for the messages that are missing between them.
+fn mended(path: &Path, first: u64, aside: &Path) -> Result<(Vec<u8>, u64), LogError> {
+    let file = Growing::open(path.to_owned(), Access::Read)?;
+    let mut lines = Lines::new(&file, 0);
+    let (mut out, mut next, mut lost) = (Vec::new(), first, 0);
+    while let Some(line) = lines.next()? {
+        let good = stored::split(line.bytes).filter(|_| line.whole);
+        let good = good.filter(|_| infold_wire::Message::parse(line.bytes).is_ok());
+        let Some(good) = good.filter(|good| good.seq.get() >= next) else {
+            continue;
+        };
+        while next < good.seq.get() {
+            let text = format!(
+                "[message {next} was damaged on disk; what is left of it is in {}]",
+                aside.display()
+            );
+            let note = render_text(Role::User, &text);
+            let seq = Seq::new(next).expect("counted from one");
+            stored::write(&note, seq, good.time, tokens(note.len()), &mut out);
+            (next, lost) = (next + 1, lost + 1);
+        }
+        out.extend_from_slice(line.bytes);
+        out.push(b'\n');
+        next = good.seq.get() + 1;
+    }
+    Ok((out, lost))
+}
+
+/// How many bytes a task takes on disk.
+pub fn size(dir: &Path) -> u64 {
+    let files = fs::read_dir(dir).into_iter().flatten().flatten();
+    files
+        .filter_map(|entry| entry.metadata().ok())
+        .map(|meta| meta.len())
+        .sum()
+}

@@ -1,0 +1,115 @@
+use std::fs::{File, TryLockError};
+use std::io::Read as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use infold_wire::{Json, quote};
+
+use crate::{LogError, file, time};
+
+/// The right to write to a task, held by the operating system: it ends with the process.
+#[derive(Debug)]
+pub struct Lock {
+    file: File,
+}
+
+/// Who holds, or held, a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its process.
+    pub pid: u32,
+    /// Its machine.
+    pub host: String,
+}
+
+/// What came of trying to take a lock.
+#[derive(Debug)]
+pub enum Taken {
+    /// It is ours; somebody who died may have left a name behind.
+    Ours(Lock, Option<Holder>),
+    /// Another process has it.
+    Held(Option<Holder>),
+}
+
+impl Lock {
+    /// Tries to take the lock of the task in `dir`, without waiting.
+    pub fn take(dir: &Path) -> Result<Taken, LogError> {
+        let path = dir.join("lock");
+        loop {
+            let opened = file::options()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path);
+            let file = opened.map_err(|error| LogError::io(&path, "locked", error))?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(Taken::Held(read(&file))),
+                Err(TryLockError::Error(error)) => {
+                    return Err(LogError::io(&path, "locked", error));
+                }
+            }
+            // The task may have been moved between opening and locking.
+            if same(&file, &path) {
+                let left = read(&file);
+                let lock = Lock { file };
+                lock.sign(&path)?;
+                return Ok(Taken::Ours(lock, left));
+            }
+        }
+    }
+
+    fn sign(&self, path: &Path) -> Result<(), LogError> {
+        let host = quote(&host());
+        let (pid, since) = (std::process::id(), time::iso(time::now()));
+        let name = format!("{{\"pid\":{pid},\"host\":{host},\"since\":\"{since}\"}}\n");
+        // On a full disk the name is missing; the lock holds all the same.
+        let signed = self
+            .file
+            .set_len(0)
+            .and_then(|()| self.file.write_all_at(name.as_bytes(), 0));
+        match signed.map_err(|error| LogError::io(path, "signed", error)) {
+            Err(LogError::Full { .. }) | Ok(()) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // An empty lock file says that its last holder closed the task in good order.
+        let _ = self.file.set_len(0);
+    }
+}
+
+/// Says whether some process holds the lock of the task in `dir`, without taking it.
+pub fn is_held(dir: &Path) -> bool {
+    let probe = File::open(dir.join("lock")).map(|file| file.try_lock_shared());
+    matches!(probe, Ok(Err(TryLockError::WouldBlock)))
+}
+
+/// The name of this machine.
+pub fn host() -> String {
+    hostname::get().map_or("unknown".into(), |name| name.to_string_lossy().into_owned())
+}
+
+fn read(file: &File) -> Option<Holder> {
+    let mut text = Vec::new();
+    let mut file = file;
+    file.read_to_end(&mut text).ok()?;
+    let json = Json::parse(&text).ok()?;
+    let pid = json.get("pid")?.number()?;
+    let host = json.get("host")?.text()?.into_owned();
+    Some(Holder {
+        // A process id that a u32 cannot hold was not written by us.
+        pid: (pid >= 0.0 && pid <= f64::from(u32::MAX)).then_some(pid as u32)?,
+        host,
+    })
+}
+
+fn same(file: &File, path: &PathBuf) -> bool {
+    let ours = file.metadata().map(|meta| (meta.dev(), meta.ino()));
+    let there = std::fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
+    matches!((ours, there), (Ok(ours), Ok(there)) if ours == there)
+}

@@ -1,0 +1,139 @@
+use std::path::Path;
+
+use infold_wire::{Json, quote};
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::file;
+use crate::{LogError, Status, TaskRow, time};
+
+/// What a task is, written once when it is made (`metadata.json`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metadata {
+    /// Its id.
+    pub uuid: Uuid,
+    /// Where it comes from: `github`, `gitlab`, `cli` …
+    pub task_source: Option<String>,
+    /// The owner of the repository it is about.
+    pub owner: Option<String>,
+    /// That repository.
+    pub repo: Option<String>,
+    /// Its kind: `issue`, `pull_request` …
+    pub task_type: Option<String>,
+    /// Its id at the source.
+    pub task_id: Option<String>,
+    /// When it was made, in milliseconds since 1970.
+    pub created_at: u64,
+    /// The process that made it.
+    pub process_id: u32,
+    /// The machine on which it was made.
+    pub hostname: String,
+    /// Which API its model speaks.
+    pub llm_provider: Option<String>,
+    /// Its model.
+    pub model: Option<String>,
+    /// The model's window, in tokens.
+    pub context_length: Option<u64>,
+    /// For whom.
+    pub user: Option<String>,
+    /// The wire form of its messages.
+    pub wire: Option<String>,
+}
+
+const NAME: &str = "metadata.json";
+
+impl Metadata {
+    /// Writes it into a task's directory.
+    pub fn write(&self, dir: &Path) -> Result<(), LogError> {
+        file::replace(&dir.join(NAME), self.encode().as_bytes())
+    }
+
+    /// Reads it from a task's directory.
+    pub fn read(dir: &Path) -> Result<Metadata, LogError> {
+        let path = dir.join(NAME);
+        let bytes = std::fs::read(&path).map_err(|error| LogError::io(&path, "read", error))?;
+        let json =
+            Json::parse(&bytes).map_err(|error| LogError::damaged(&path, 0, error.to_string()))?;
+        Metadata::decode(json)
+            .ok_or_else(|| LogError::damaged(&path, 0, "no \"uuid\" or no \"created_at\""))
+    }
+
+    /// The registry's row for it.
+    pub fn row(&self, status: Status) -> TaskRow {
+        let created = i64::try_from(self.created_at).ok();
+        let created = created
+            .and_then(|ms| Timestamp::from_millisecond(ms).ok())
+            .unwrap_or_default();
+        TaskRow {
+            task_source: self.task_source.clone(),
+            owner: self.owner.clone(),
+            repo: self.repo.clone(),
+            task_type: self.task_type.clone(),
+            task_id: self.task_id.clone(),
+            process_id: Some(self.process_id),
+            hostname: Some(self.hostname.clone()),
+            llm_provider: self.llm_provider.clone(),
+            model: self.model.clone(),
+            context_length: self.context_length,
+            user: self.user.clone(),
+            ..TaskRow::new(self.uuid, status, created)
+        }
+    }
+
+    fn encode(&self) -> String {
+        let text = |value: &Option<String>| value.as_deref().map_or("null".to_owned(), quote);
+        let window = self
+            .context_length
+            .map_or("null".to_owned(), |tokens| tokens.to_string());
+        format!(
+            "{{\"uuid\":\"{}\",\"task_key\":{{\"task_source\":{},\"owner\":{},\"repo\":{},\"task_type\":{},\"task_id\":{}}},\
+             \"created_at\":\"{}\",\"process_id\":{},\"hostname\":{},\
+             \"config\":{{\"llm_provider\":{},\"model\":{},\"context_length\":{window},\"compression_threshold\":null}},\
+             \"user\":{},\"wire\":{}}}\n",
+            self.uuid,
+            text(&self.task_source),
+            text(&self.owner),
+            text(&self.repo),
+            text(&self.task_type),
+            text(&self.task_id),
+            time::iso(self.created_at),
+            self.process_id,
+            quote(&self.hostname),
+            text(&self.llm_provider),
+            text(&self.model),
+            text(&self.user),
+            text(&self.wire),
+        )
+    }
+
+    fn decode(json: Json<'_>) -> Option<Metadata> {
+        let text =
+            |object: Option<Json<'_>>, key: &str| Some(object?.get(key)?.text()?.into_owned());
+        let whole = |object: Option<Json<'_>>, key: &str| {
+            std::str::from_utf8(object?.get(key)?.bytes())
+                .ok()?
+                .parse::<u64>()
+                .ok()
+        };
+        let (key, config) = (json.get("task_key"), json.get("config"));
+        let json = Some(json);
+        Some(Metadata {
+            uuid: text(json, "uuid")?.parse().ok()?,
+            task_source: text(key, "task_source"),
+            owner: text(key, "owner"),
+            repo: text(key, "repo"),
+            task_type: text(key, "task_type"),
+            task_id: text(key, "task_id"),
+            created_at: time::parse_iso(&text(json, "created_at")?)?,
+            process_id: whole(json, "process_id")
+                .and_then(|pid| pid.try_into().ok())
+                .unwrap_or(0),
+            hostname: text(json, "hostname").unwrap_or_default(),
+            llm_provider: text(config, "llm_provider"),
+            model: text(config, "model"),
+            context_length: whole(config, "context_length"),
+            user: text(json, "user"),
+            wire: text(json, "wire"),
+        })
+    }
+}

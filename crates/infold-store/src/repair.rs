@@ -1,0 +1,118 @@
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::current::Current;
+use crate::derived::Derived;
+use crate::file::{self, Growing};
+use crate::lock::Holder;
+use crate::log::Tail;
+use crate::{Log, LogError, time};
+
+/// Something that was put in order when a task was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// The last writer ended without closing the task.
+    StaleLock(Holder),
+    /// Torn bytes were moved out of a file.
+    Torn {
+        /// The file they were in.
+        name: &'static str,
+        /// How many.
+        bytes: u64,
+        /// Where they are now.
+        moved: PathBuf,
+    },
+    /// The sidecars did not know all entries.
+    Index {
+        /// How many they missed.
+        entries: u64,
+    },
+    /// A derived file was written anew.
+    Rebuilt {
+        /// Its name.
+        name: &'static str,
+    },
+}
+
+impl fmt::Display for Repair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Repair::StaleLock(Holder { pid, host }) => {
+                write!(
+                    f,
+                    "process {pid} on {host} had ended without closing the task"
+                )
+            }
+            Repair::Torn { name, bytes, moved } => {
+                write!(
+                    f,
+                    "{bytes} torn bytes of {name} moved to {}",
+                    moved.display()
+                )
+            }
+            Repair::Index { entries } => {
+                write!(f, "index was behind by {entries} entries; caught up")
+            }
+            Repair::Rebuilt { name } => write!(f, "{name} was missing or behind; rebuilt"),
+        }
+    }
+}
+
+/// Moves what is torn at the end of a log aside, and brings the sidecars up to date.
+pub fn tail(log: &mut Log, tail: &Tail) -> Result<Vec<Repair>, LogError> {
+    let mut repairs = Vec::new();
+    if let Some(at) = tail.events {
+        repairs.push(set_aside(&mut log.events, "events.jsonl", at)?);
+    }
+    if let Some(at) = tail.messages {
+        repairs.push(set_aside(&mut log.messages, "messages.jsonl", at)?);
+    }
+    if tail.unindexed > 0 {
+        repairs.push(Repair::Index {
+            entries: tail.unindexed,
+        });
+    }
+    log.trim()?;
+    log.flush()?;
+    Ok(repairs)
+}
+
+/// Checks the files that follow from the log, thoroughly after a crash.
+pub fn derived(log: &Log, current: &mut Current, crashed: bool) -> Result<Vec<Repair>, LogError> {
+    let mut repairs = Vec::new();
+    let (summaries, tools) = log.counts()?;
+    for (derived, count) in Derived::ALL.into_iter().zip([summaries, tools]) {
+        let missing = count > 0 && !log.dir().join(derived.name()).exists();
+        if missing || crashed && !derived.is_complete(log.dir(), log)? {
+            derived.rewrite(log)?;
+            repairs.push(Repair::Rebuilt {
+                name: derived.name(),
+            });
+        }
+    }
+    let fresh = log.state().at() == log.own_start();
+    if !current.is_intact() && !fresh {
+        repairs.push(Repair::Rebuilt {
+            name: "current.jsonl",
+        });
+    }
+    current.follow(log)?;
+    Ok(repairs)
+}
+
+fn set_aside(file: &mut Growing, name: &'static str, at: u64) -> Result<Repair, LogError> {
+    let bytes = file.len() - at;
+    let torn = file.bytes(at, usize::try_from(bytes).unwrap_or(usize::MAX))?;
+    let stem = name.trim_end_matches(".jsonl");
+    let dir = file.path().parent().unwrap_or(file.path()).to_owned();
+    let stamp = time::now();
+    let free = (0..).map(|n| dir.join(format!("torn-{stem}-{}", stamp + n)));
+    let moved = free
+        .into_iter()
+        .find(|path| !path.exists())
+        .expect("some name is free");
+    file::replace(&moved, &torn)?;
+    file.cut(at)?;
+    file.sync()?;
+    Ok(Repair::Torn { name, bytes, moved })
+}

@@ -1,0 +1,168 @@
+use infold_log::{
+    EventId, Floor, Line, Piece, Role, Seq, Shows, Source, Span, Verdict, View, check,
+};
+use infold_wire::{Message, render_round, render_text, splice};
+
+use crate::event::What;
+use crate::{Log, LogError};
+
+/// Takes the messages of a view one after another.
+pub type Visit<'a> = &'a mut dyn FnMut(Source, &[u8]) -> Result<(), LogError>;
+
+/// How much of a file is read at once.
+const PIECE: u64 = 1 << 20;
+
+impl Log {
+    /// Renders a view, message by message. What came in goes out byte for byte.
+    ///
+    /// Memory is bounded by the largest message, not by the view.
+    pub fn render(&self, view: &View, visit: Visit<'_>) -> Result<(), LogError> {
+        view.pieces()
+            .iter()
+            .try_for_each(|piece| self.render_piece(piece, visit))
+    }
+
+    /// Renders one piece of a view.
+    pub fn render_piece(&self, piece: &Piece, visit: Visit<'_>) -> Result<(), LogError> {
+        match &piece.shows {
+            Shows::Verbatim(span) => self.each_message(*span, visit),
+            Shows::Round {
+                members,
+                closed,
+                masks,
+            } => self.round(members, *closed, masks, visit),
+            Shows::StandIn(fold) => self.stand_in(*fold, visit),
+            Shows::Note(note) => self.note(*note, visit),
+        }
+    }
+
+    /// Returns the messages of a view, one a line.
+    pub fn rendered(&self, view: &View) -> Result<Vec<u8>, LogError> {
+        let mut out = Vec::new();
+        self.render(view, &mut |_, bytes| {
+            out.extend_from_slice(bytes);
+            out.push(b'\n');
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    /// Says what is wrong with a view.
+    pub fn check(&self, view: &View, floor: &Floor) -> Result<Verdict, LogError> {
+        let mut lines = Vec::new();
+        self.render(view, &mut |source, bytes| {
+            let message = Message::parse(bytes)
+                .map_err(|error| LogError::damaged(self.messages.path(), 0, error.to_string()))?;
+            lines.push(Line {
+                source,
+                facts: message.facts(),
+            });
+            Ok(())
+        })?;
+        Ok(check(lines, floor))
+    }
+
+    /// Visits messages as they came, hidden ones too.
+    pub fn each_message(&self, span: Span, visit: Visit<'_>) -> Result<(), LogError> {
+        let mut rest = Some(span);
+        while let Some(span) = rest {
+            // The first messages may be those of the task that this one was forked from.
+            let (log, last) = self.holder(span.from());
+            let end = span.to().min(last);
+            log.own_messages(span.from(), end, visit)?;
+            rest = Span::new(end.next(), span.to());
+        }
+        Ok(())
+    }
+
+    fn own_messages(&self, from: Seq, to: Seq, visit: Visit<'_>) -> Result<(), LogError> {
+        let mut next = from;
+        while next <= to {
+            let mut group = Vec::new();
+            let mut start = None;
+            while next <= to {
+                let Some(entry) = self.entry(next)? else {
+                    break;
+                };
+                let start = *start.get_or_insert(entry.offset);
+                let end = entry.offset + u64::from(entry.len);
+                if !group.is_empty() && end - start > PIECE {
+                    break;
+                }
+                group.push((next, (entry.offset - start) as usize, entry));
+                next = next.next();
+            }
+            let (Some(start), Some((_, at, last))) = (start, group.last()) else {
+                break;
+            };
+            let mut bytes = self.messages.bytes(start, at + last.len as usize)?;
+            for (seq, at, entry) in group {
+                let end = at + entry.cut as usize;
+                // The bookkeeping starts where the message's last brace was.
+                bytes[end] = b'}';
+                visit(Source::Message(seq), &bytes[at..=end])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn round(
+        &self,
+        members: &[Seq],
+        closed: bool,
+        masks: &[(Seq, u32, EventId)],
+        visit: Visit<'_>,
+    ) -> Result<(), LogError> {
+        let mut bodies = Vec::new();
+        for seq in members {
+            let ids = masks.iter().filter(|(masked, ..)| masked == seq);
+            let body = self.masked(self.message(*seq)?, ids.map(|(.., id)| *id))?;
+            bodies.push((*seq, body));
+        }
+        let damaged = |error: infold_wire::MessageError| {
+            LogError::damaged(self.messages.path(), 0, error.to_string())
+        };
+        for line in render_round(&bodies, closed).map_err(damaged)? {
+            visit(line.source, &line.bytes)?;
+        }
+        Ok(())
+    }
+
+    fn masked(
+        &self,
+        body: Vec<u8>,
+        masks: impl Iterator<Item = EventId>,
+    ) -> Result<Vec<u8>, LogError> {
+        let mut edits = Vec::new();
+        for id in masks {
+            if let What::Mask(mask) = self.event(id)?.what
+                && mask.bytes.start <= mask.bytes.end
+                && mask.bytes.end <= body.len()
+            {
+                edits.push((mask.bytes, mask.stub));
+            }
+        }
+        edits.sort_by_key(|(range, _)| range.start);
+        Ok(if edits.is_empty() {
+            body
+        } else {
+            splice(&body, &edits)
+        })
+    }
+
+    fn stand_in(&self, fold: EventId, visit: Visit<'_>) -> Result<(), LogError> {
+        if let What::Fold(fold) = self.event(fold)?.what {
+            for (role, text) in &fold.stand_in {
+                visit(Source::StandIn, &render_text(*role, text))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&self, note: EventId, visit: Visit<'_>) -> Result<(), LogError> {
+        if let What::Note(text) = self.event(note)?.what {
+            visit(Source::StandIn, &render_text(Role::User, &text))?;
+        }
+        Ok(())
+    }
+}

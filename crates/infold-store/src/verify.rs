@@ -1,0 +1,174 @@
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use infold_log::{Fault, Floor, View};
+use uuid::Uuid;
+
+use crate::derived::Derived;
+use crate::file::Access;
+use crate::{Contexts, Log, LogError, Registry, Status, TaskError, end_of, lock};
+
+/// Something about a task that is not as it should be.
+#[derive(Debug)]
+pub enum Problem {
+    /// The log itself is damaged.
+    Damaged(LogError),
+    /// A write was cut off; the next writer sets the bytes aside.
+    Torn {
+        /// The file.
+        name: &'static str,
+        /// Where the torn bytes start.
+        at: u64,
+    },
+    /// The view breaks a rule.
+    Invalid(Fault),
+    /// A file that follows from the log does not say what the log says.
+    Stale {
+        /// The file.
+        name: &'static str,
+    },
+    /// The registry does not say what the log says.
+    Registry {
+        /// What is wrong.
+        what: String,
+    },
+    /// Others may read it.
+    Exposed {
+        /// The file or directory.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Damaged(error) => error.fmt(f),
+            Problem::Torn { name, at } => write!(f, "{name} has torn bytes from byte {at} on"),
+            Problem::Invalid(fault) => write!(f, "the view is not valid: {fault}"),
+            Problem::Stale { name } => write!(f, "{name} does not follow from the log"),
+            Problem::Registry { what } => write!(f, "registry: {what}"),
+            Problem::Exposed { path, mode } => {
+                write!(
+                    f,
+                    "{} can be read by others (mode {mode:o})",
+                    path.display()
+                )
+            }
+        }
+    }
+}
+
+impl Contexts {
+    /// Checks a task, byte by byte. Nothing is changed.
+    pub fn verify(&self, id: Uuid, registry: &Registry) -> Result<Vec<Problem>, TaskError> {
+        let Some(dir) = self.place(id) else {
+            let what = "its directory is missing".to_owned();
+            return Ok(vec![Problem::Registry { what }]);
+        };
+        let mut problems = exposed(&dir);
+        let find = |task: &str| self.place(task.parse().ok()?);
+        let (fresh, tail) = match Log::open(&dir, Access::Rederive, &find) {
+            Ok(opened) => opened,
+            Err(error @ (LogError::Damaged { .. } | LogError::NoParent { .. })) => {
+                problems.push(Problem::Damaged(error));
+                return Ok(problems);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let floor = Floor::of(fresh.state().shown(), &fresh)?;
+        let view = View::of(fresh.state().shown(), &fresh)?;
+        let faults = fresh.check(&view, &floor)?.faults;
+        problems.extend(faults.into_iter().map(Problem::Invalid));
+        // What a writer has not brought up to date yet is not wrong.
+        if !lock::is_held(&dir) {
+            let torn = [
+                ("messages.jsonl", tail.messages),
+                ("events.jsonl", tail.events),
+            ];
+            let torn = torn
+                .into_iter()
+                .filter_map(|(name, at)| at.map(|at| Problem::Torn { name, at }));
+            let mut more: Vec<Problem> = torn.collect();
+            more.extend(stale(&dir, &fresh, &view, &find)?);
+            more.extend(self.unregistered(id, &dir, &fresh, registry)?);
+            if !lock::is_held(&dir) {
+                problems.append(&mut more);
+            }
+        }
+        Ok(problems)
+    }
+
+    fn unregistered(
+        &self,
+        id: Uuid,
+        dir: &Path,
+        log: &Log,
+        registry: &Registry,
+    ) -> Result<Vec<Problem>, TaskError> {
+        let problem = |what: String| vec![Problem::Registry { what }];
+        let Some(row) = registry.get(id)? else {
+            return Ok(problem("it has no row".to_owned()));
+        };
+        let counted = self.recount(log)?;
+        if row.counters != counted {
+            let what = format!("it counts {:?}, the log {counted:?}", row.counters);
+            return Ok(problem(what));
+        }
+        let ended = dir
+            .parent()
+            .is_some_and(|place| place.ends_with("completed"));
+        let status = end_of(log)?.map_or(Status::Running, |(status, _)| status);
+        if ended != row.status.is_end() || ended && row.status != status {
+            let what = format!("it says {}, the log {status}", row.status);
+            return Ok(problem(what));
+        }
+        Ok(Vec::new())
+    }
+}
+
+/// The files that do not follow from the log.
+fn stale(
+    dir: &Path,
+    fresh: &Log,
+    view: &View,
+    find: crate::Find<'_>,
+) -> Result<Vec<Problem>, LogError> {
+    let mut names = Vec::new();
+    let (log, _) = Log::open(dir, Access::Read, find)?;
+    names.extend(log.differs_from(fresh)?);
+    let read = |name: &str| fs::read(dir.join(name)).unwrap_or_default();
+    if read("current.jsonl") != fresh.rendered(view)? {
+        names.push("current.jsonl");
+    }
+    for derived in Derived::ALL {
+        if read(derived.name()) != derived.lines(fresh)? {
+            names.push(derived.name());
+        }
+    }
+    Ok(names
+        .into_iter()
+        .map(|name| Problem::Stale { name })
+        .collect())
+}
+
+/// The files of a task, and its directory, that others than their owner may read.
+fn exposed(dir: &Path) -> Vec<Problem> {
+    let files = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
+    let paths = std::iter::once(dir.to_owned()).chain(files);
+    let modes = paths.filter_map(|path| {
+        let mode = fs::metadata(&path).ok()?.permissions().mode() & 0o777;
+        Some((path, mode))
+    });
+    let exposed = modes.filter(|(_, mode)| mode & 0o077 != 0);
+    exposed
+        .map(|(path, mode)| Problem::Exposed { path, mode })
+        .collect()
+}

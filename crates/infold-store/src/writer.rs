@@ -1,0 +1,385 @@
+use std::path::Path;
+
+use infold_log::steer::{self, Cover, Refused, Side, Target};
+use infold_log::{Cause, Event, EventId, Pin, Pinned, Record, Role, Seq, Span};
+use infold_wire::{Message, MessageError, PartKind, estimate, quote, render_stub};
+
+use crate::current::Current;
+use crate::derived::{Derived, RecordError, check_record};
+use crate::event::{EventLine, FoldLine, MaskLine, What};
+use crate::file::Access;
+use crate::lock::{Holder, Lock, Taken};
+use crate::log::{Find, message_entry, tokens};
+use crate::repair::{self, Repair};
+use crate::stored;
+use crate::{Counters, Log, LogError, StepError, time};
+
+/// When what was written is forced onto the disk itself.
+///
+/// Whatever the setting, an acknowledged write survives the end of the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Before each write is acknowledged.
+    Always,
+    /// At the end of a turn, and before any step.
+    #[default]
+    Turn,
+    /// When the system sees fit.
+    Never,
+}
+
+/// The most bytes that one message may have.
+pub const MAX_MESSAGE: usize = 64 << 20;
+
+/// A task opened for writing. There is one at a time.
+#[derive(Debug)]
+pub struct Writer {
+    log: Log,
+    current: Current,
+    durability: Durability,
+    counters: Counters,
+    clock: u64,
+    closed: bool,
+    _lock: Lock,
+}
+
+/// Why a task could not be opened for writing.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process writes to it.
+    #[error("{}", held_by(.holder))]
+    Held {
+        /// Who.
+        holder: Option<Holder>,
+    },
+    /// The log could not be read or repaired.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+/// Why messages were not appended. None of them was.
+#[derive(Debug, thiserror::Error)]
+pub enum AppendError {
+    /// One of them is not a message.
+    #[error("{reason}")]
+    NotAMessage {
+        /// Which one, counted from zero.
+        index: usize,
+        /// Why.
+        reason: MessageError,
+    },
+    /// One of them is too large.
+    #[error("a message of {bytes} bytes; at most {MAX_MESSAGE} are taken")]
+    TooLarge {
+        /// Which one, counted from zero.
+        index: usize,
+        /// Its size.
+        bytes: usize,
+    },
+    /// The log failed.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+/// Why a tool record was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// It is not one.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The log failed.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+impl Writer {
+    /// Opens a task for writing and repairs what a crash left behind.
+    pub fn open(
+        dir: &Path,
+        durability: Durability,
+        find: Find<'_>,
+    ) -> Result<(Writer, Vec<Repair>), OpenError> {
+        let (lock, left) = match Lock::take(dir)? {
+            Taken::Ours(lock, left) => (lock, left),
+            Taken::Held(holder) => return Err(OpenError::Held { holder }),
+        };
+        let (mut log, tail) = Log::open(dir, Access::Write, find)?;
+        let mut repairs: Vec<Repair> = left.iter().cloned().map(Repair::StaleLock).collect();
+        repairs.extend(repair::tail(&mut log, &tail)?);
+        let mut current = Current::open(dir);
+        repairs.extend(repair::derived(&log, &mut current, left.is_some())?);
+        let writer = Writer {
+            clock: log.last_time()?,
+            log,
+            current,
+            durability,
+            counters: Counters::default(),
+            closed: false,
+            _lock: lock,
+        };
+        Ok((writer, repairs))
+    }
+
+    /// The log behind it.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// Appends messages, all or none, and returns their seqs; none for no messages.
+    ///
+    /// Each costs one parse and two small writes, however long the log is.
+    pub fn append<M: AsRef<[u8]>>(&mut self, messages: &[M]) -> Result<Option<Span>, AppendError> {
+        let time = self.now();
+        let mut rounds = self.log.rounds()?;
+        let mut sums = self.log.sums()?;
+        let mut seq = self.log.state().next_seq();
+        let (first, base) = (seq, self.log.messages.len());
+        let mut bytes = Vec::new();
+        let mut added = Vec::with_capacity(messages.len());
+        let mut ends_turn = false;
+        for (index, text) in messages.iter().enumerate() {
+            let text = text.as_ref();
+            if text.len() > MAX_MESSAGE {
+                let bytes = text.len();
+                return Err(AppendError::TooLarge { index, bytes });
+            }
+            let message = Message::parse(text)
+                .map_err(|reason| AppendError::NotAMessage { index, reason })?;
+            let mut facts = message.facts();
+            let start = bytes.len();
+            let size = message
+                .bytes()
+                .iter()
+                .filter(|byte| !matches!(byte, b'\n' | b'\r'))
+                .count();
+            facts.bytes = size as u64;
+            facts.tokens = tokens(size);
+            let cut = stored::write(message.bytes(), seq, time, facts.tokens, &mut bytes);
+            let heard = rounds.hear(seq, &facts);
+            let record = Record::following(sums, &facts, heard, time);
+            sums = record.sums;
+            ends_turn |= facts.role == Role::Assistant && heard.waiting == 0;
+            added.push(message_entry(
+                base + start as u64,
+                bytes.len() - start,
+                cut,
+                record,
+            ));
+            seq = seq.next();
+        }
+        self.log.messages.append(&bytes)?;
+        self.count(&added);
+        let last = seq.prev().and_then(|last| Span::new(first, last));
+        self.log.took_messages(added, rounds);
+        match self.durability {
+            Durability::Always => self.log.messages.sync()?,
+            Durability::Turn if ends_turn => self.log.messages.sync()?,
+            Durability::Turn | Durability::Never => {}
+        }
+        if ends_turn && self.durability != Durability::Never {
+            // Derived: what cannot be written now is caught up with later.
+            let _ = self.current.follow(&self.log);
+        }
+        Ok(last)
+    }
+
+    /// Folds the rounds of a span behind a summary.
+    pub fn condense(&mut self, asked: Span, text: &str) -> Result<(EventId, Cover), StepError> {
+        let cover = steer::cover(self.log.state(), asked, &self.log)?;
+        let (span, messages) = (cover.span, cover.messages);
+        let text = format!(
+            "[Summary of messages {span} ({messages} folded away; nothing is lost, and recall {span} shows them in full)]\n\n{text}"
+        );
+        let id = self.fold(Cause::Summary, &cover, text)?;
+        self.counters.compressions += 1;
+        Ok((id, cover))
+    }
+
+    /// Hides the oldest rounds, about `fraction` of those visible, behind a marker.
+    pub fn truncate(&mut self, fraction: f64) -> Result<(EventId, Cover), StepError> {
+        let cover = steer::oldest(self.log.state(), fraction, &self.log)?;
+        let (span, messages) = (cover.span, cover.messages);
+        let text = format!(
+            "[{messages} earlier messages are hidden to fit the window; nothing is lost, and recall {span} shows them in full]"
+        );
+        Ok((self.fold(Cause::Window, &cover, text)?, cover))
+    }
+
+    /// Shows a part of a message, a tool result or an image, as a stub.
+    pub fn mask(&mut self, seq: Seq, part: u32) -> Result<EventId, StepError> {
+        steer::mask(self.log.state(), (seq, part), &self.log)?;
+        let body = self.log.message(seq)?;
+        let parts = self.log.parsed(seq, &body)?.parts();
+        let found = parts.into_iter().find(|found| found.index == part);
+        let found = found
+            .filter(|found| found.kind != PartKind::Other)
+            .ok_or(Refused::Part {
+                seq,
+                part,
+                why: "only tool results and images can be",
+            })?;
+        let hidden = tokens(found.range.len());
+        let stub =
+            format!("[{hidden} tokens folded away; nothing is lost, and recall {seq} shows them]");
+        let stub = render_stub(found.kind, &stub);
+        let id = self.step(What::Mask(MaskLine {
+            seq,
+            part,
+            bytes: found.range,
+            original_tokens: hidden,
+            tokens: tokens(stub.len()),
+            stub,
+        }))?;
+        Ok(id)
+    }
+
+    /// Opens a fold.
+    pub fn unfold(&mut self, fold: EventId) -> Result<EventId, StepError> {
+        steer::unfold(self.log.state(), fold, &self.log)?;
+        Ok(self.step(What::Unfold(fold))?)
+    }
+
+    /// Goes back to an earlier state. Nothing is deleted.
+    pub fn rewind(&mut self, side: Side, target: Target) -> Result<EventId, StepError> {
+        match steer::rewind(self.log.state(), side, target, &self.log)? {
+            Event::Rewind(point) => Ok(self.step(What::Rewind(point))?),
+            other => unreachable!("a rewind was planned, not {other:?}"),
+        }
+    }
+
+    /// Takes back the newest step; returns it.
+    pub fn undo(&mut self) -> Result<EventId, StepError> {
+        let (_, step) = steer::undo::<LogError>(self.log.state())?;
+        self.step(What::Undo(step))?;
+        Ok(step)
+    }
+
+    /// Takes back the newest undo; returns the step that is in force again.
+    pub fn redo(&mut self) -> Result<EventId, StepError> {
+        let (_, undo) = steer::redo(self.log.state(), &self.log)?;
+        self.step(What::Redo(undo))?;
+        self.log.state().step().ok_or(Refused::NothingToRedo)
+    }
+
+    /// Exempts the round of a message from folding.
+    pub fn pin(&mut self, seq: Seq) -> Result<EventId, StepError> {
+        match steer::pin(self.log.state(), seq, &self.log)? {
+            Event::Pin(Pin::Message(seq)) => Ok(self.step(What::Pin(seq))?),
+            other => unreachable!("a pin was planned, not {other:?}"),
+        }
+    }
+
+    /// Adds a text to every view.
+    pub fn note(&mut self, text: &str) -> Result<EventId, LogError> {
+        self.step(What::Note(text.to_owned()))
+    }
+
+    /// Takes a pin away.
+    pub fn unpin(&mut self, pinned: Pinned) -> Result<EventId, StepError> {
+        match steer::unpin(self.log.state(), pinned, &self.log)? {
+            Event::Unpin(pinned) => Ok(self.step(What::Unpin(pinned))?),
+            other => unreachable!("an unpin was planned, not {other:?}"),
+        }
+    }
+
+    /// Records that a tool was run; returns the record's number.
+    pub fn tool(&mut self, record: &[u8]) -> Result<u64, ToolError> {
+        let record = check_record(record)?;
+        self.step(What::Tool(record))?;
+        self.counters.tool_calls += 1;
+        Ok(self.log.counts()?.1)
+    }
+
+    /// Brings everything derived up to date, and what was written onto the disk.
+    pub fn sync(&mut self) -> Result<(), LogError> {
+        if self.durability != Durability::Never {
+            self.log.messages.sync()?;
+            self.log.events.sync()?;
+        }
+        self.log.flush()?;
+        self.current.follow(&self.log)
+    }
+
+    /// Brings everything up to date for the last time; only the lock is still held.
+    pub(crate) fn close(&mut self) -> Result<(), LogError> {
+        self.closed = true;
+        self.sync()
+    }
+
+    /// Returns what was counted since the last time, for the registry.
+    pub fn take_counters(&mut self) -> Counters {
+        std::mem::take(&mut self.counters)
+    }
+
+    /// Appends an event and brings what follows from it up to date.
+    pub(crate) fn step(&mut self, what: What) -> Result<EventId, LogError> {
+        if self.durability != Durability::Never {
+            // Messages are on the disk before an event that follows them.
+            self.log.messages.sync()?;
+        }
+        let state = self.log.state();
+        let (id, after) = (state.next_event(), state.at().seq);
+        let ts = self.now();
+        let line = EventLine {
+            id,
+            ts,
+            after,
+            pass: None,
+            what,
+        };
+        let bytes = line.encode();
+        let offset = self.log.events.append(&bytes)?;
+        if self.durability != Durability::Never {
+            self.log.events.sync()?;
+        }
+        self.log.took_event(&line, offset, bytes.len())?;
+        // From here on all is derived: on a full disk it waits, and the step stands.
+        for derived in Derived::ALL {
+            let _ = derived.follow(&self.log, &line);
+        }
+        let _ = self.log.flush();
+        let _ = self.current.follow(&self.log);
+        Ok(id)
+    }
+
+    fn fold(&mut self, cause: Cause, cover: &Cover, text: String) -> Result<EventId, LogError> {
+        self.step(What::Fold(FoldLine {
+            cause,
+            span: cover.span,
+            messages: cover.messages,
+            original_tokens: cover.tokens,
+            tokens: estimate(quote(&text).len() as u64),
+            trigger: "manual".to_owned(),
+            stand_in: vec![(Role::User, text)],
+        }))
+    }
+
+    /// The time, which never runs backwards in a log.
+    fn now(&mut self) -> u64 {
+        self.clock = self.clock.max(time::now());
+        self.clock
+    }
+
+    fn count(&mut self, added: &[crate::entry::MessageEntry]) {
+        let Some(last) = added.last() else { return };
+        let before = self.log.sums().unwrap_or_default();
+        self.counters.tokens += last.record.sums.tokens - before.tokens;
+        self.counters.llm_calls += last.record.sums.replies - before.replies;
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.closed {
+            // Whoever opens the task next makes up for what could not be written here.
+            let _ = self.sync();
+        }
+    }
+}
+
+fn held_by(holder: &Option<Holder>) -> String {
+    match holder {
+        Some(Holder { pid, host }) => format!("process {pid} on {host} is writing to this task"),
+        None => "another process is writing to this task".to_owned(),
+    }
+}

@@ -127,14 +127,16 @@ fn view_line(source: Source, bytes: &[u8], note: &str, out: &mut Out) -> Result<
             json!({"seq": seq, "role": message.role().to_string(), "tokens": tokens, "note": note});
         return out.object_with(&object, "message", bytes);
     }
-    line(
-        out,
-        &name,
-        Some(message.role()),
-        &gist(&message, 400),
-        note,
-        tokens,
-    )
+    let text = gist(&message, 400);
+    line(out, &name, Some(speaker(&message)), &text, note, tokens)
+}
+
+/// Who speaks, for people: on some wires tool results come in the user's name.
+fn speaker(message: &Message<'_>) -> Role {
+    match message.answers().is_empty() {
+        true => message.role(),
+        false => Role::Tool,
+    }
 }
 
 fn fold_line(line: &EventLine, tokens: u64, out: &mut Out) -> Result<(), Failure> {
@@ -272,16 +274,16 @@ fn message_line(
         });
         return out.object_with(&object, "message", bytes);
     }
-    let text =
-        Message::parse(bytes).map_or_else(|error| error.to_string(), |message| gist(&message, 400));
+    let message = Message::parse(bytes);
+    let text = message
+        .as_ref()
+        .map_or_else(|error| error.to_string(), |message| gist(message, 400));
+    let role = message.as_ref().map_or(record.role, speaker);
     if place.is_empty() {
-        return line(out, &seq.to_string(), Some(record.role), &text, "", tokens);
+        return line(out, &seq.to_string(), Some(role), &text, "", tokens);
     }
     let room = out.width().saturating_sub(NAME + ROLE + TOKENS).max(10) - place.len() - 3;
-    let (name, role) = (
-        fit(&seq.to_string(), NAME),
-        fit(&record.role.to_string(), ROLE),
-    );
+    let (name, role) = (fit(&seq.to_string(), NAME), fit(&role.to_string(), ROLE));
     let text = format!(
         "{name}{role}{} [{place}]{:>TOKENS$}",
         fit(&text, room),

@@ -24,11 +24,9 @@ fn open(contexts: &Contexts, task: &str, json: bool) -> Result<Open, Failure> {
     for repair in repairs {
         say(json, paint(MADE, format!("repaired: {repair}")));
     }
-    Ok(Open {
-        id,
-        name: task.to_owned(),
-        writer,
-    })
+    // A full id is more than a person wants to type again.
+    let name = task.chars().take(8).collect();
+    Ok(Open { id, name, writer })
 }
 
 /// Does a step and says what it did to the view.

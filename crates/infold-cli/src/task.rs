@@ -223,7 +223,7 @@ fn push(contexts: &Contexts, task: &str, file: &Path, out: &mut Out) -> Result<(
     let mut input = staged(file)?;
     // All of it is checked before any of it is kept.
     let mut checked = Incoming::new(BufReader::new(&mut input));
-    while checked.next()?.is_some() {}
+    while checked.next_message()?.is_some() {}
     input.seek(SeekFrom::Start(0)).map_err(unreadable(file))?;
     let (mut writer, repairs) = contexts.write(id)?;
     for repair in repairs {
@@ -289,7 +289,7 @@ fn append(writer: &mut Writer, input: impl BufRead) -> Result<Option<Span>, Fail
         let mut batch = Vec::new();
         let mut size = 0;
         while size < BATCH {
-            let Some(message) = incoming.next()? else {
+            let Some(message) = incoming.next_message()? else {
                 break;
             };
             size += message.len();

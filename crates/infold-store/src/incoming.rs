@@ -68,7 +68,7 @@ impl<R: BufRead> Incoming<R> {
     }
 
     /// Returns the next message, checked to be one; none at the end.
-    pub fn next(&mut self) -> Result<Option<Vec<u8>>, IncomingError> {
+    pub fn next_message(&mut self) -> Result<Option<Vec<u8>>, IncomingError> {
         let form = match self.form {
             Some(form) => form,
             None => self.detect()?,
@@ -231,7 +231,7 @@ mod tests {
         let input = std::io::BufReader::with_capacity(3, text.as_bytes());
         let mut incoming = Incoming::new(input);
         let mut out = Vec::new();
-        while let Some(text) = incoming.next().map_err(|error| error.to_string())? {
+        while let Some(text) = incoming.next_message().map_err(|error| error.to_string())? {
             out.push(String::from_utf8(text).unwrap());
         }
         Ok(out)

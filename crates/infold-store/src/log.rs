@@ -461,10 +461,7 @@ impl Log {
 
     fn merge_lines(&mut self, messages: &Growing, events: &Growing) -> Result<Tail, LogError> {
         let Point { seq, event } = self.state.at();
-        let from = match self.entry_end(seq)? {
-            Some(end) => end,
-            None => 0,
-        };
+        let from = self.entry_end(seq)?.unwrap_or_default();
         let mut message_lines = Lines::new(messages, from);
         let from = if event > self.base.event {
             let entry = self.marks.get(event)?;

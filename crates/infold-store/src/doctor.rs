@@ -181,7 +181,13 @@ fn mended(path: &Path, first: u64, aside: &Path) -> Result<(Vec<u8>, u64), LogEr
             );
             let note = render_text(Role::User, &text);
             let seq = Seq::new(next).expect("counted from one");
-            stored::write(&note, seq, good.time, tokens(note.len()), &mut out);
+            stored::write(
+                &note,
+                seq,
+                &time::iso(good.time),
+                tokens(note.len()),
+                &mut out,
+            );
             (next, lost) = (next + 1, lost + 1);
         }
         out.extend_from_slice(line.bytes);

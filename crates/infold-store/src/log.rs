@@ -218,9 +218,9 @@ impl Log {
     }
 
     /// Takes up lines that were appended to `messages.jsonl`.
-    pub(crate) fn took_messages(&mut self, added: Vec<MessageEntry>, rounds: Rounds) {
+    pub(crate) fn took_messages(&mut self, added: &[MessageEntry], rounds: Rounds) {
         for entry in added {
-            self.entries.push(entry);
+            self.entries.push(*entry);
             self.state.message(self.state.next_seq());
         }
         self.rounds = Some(rounds);
@@ -273,23 +273,26 @@ impl Log {
         Ok(())
     }
 
-    /// The pairing of the last round, ready for the next message.
-    pub(crate) fn rounds(&mut self) -> Result<Rounds, LogError> {
-        if let Some(rounds) = &self.rounds {
-            return Ok(rounds.clone());
+    /// Takes the pairing of the last round out, ready for the next message.
+    ///
+    /// Whoever appends gives it back with the messages; if nothing comes of it, it is
+    /// read again next time.
+    pub(crate) fn take_rounds(&mut self) -> Result<Rounds, LogError> {
+        if let Some(rounds) = self.rounds.take() {
+            return Ok(rounds);
         }
         let mut rounds = Rounds::default();
-        if let Some(last) = self.state.shown().last() {
-            let record = self.record(last)?;
-            if record.waiting > 0 {
-                let path = self.state.shown().path();
-                for seq in round_members(record.round, path.into_iter(), self)? {
-                    let bytes = self.message(seq)?;
-                    rounds.hear(seq, &self.parsed(seq, &bytes)?.facts());
-                }
+        let Some(last) = self.state.shown().last() else {
+            return Ok(rounds);
+        };
+        let record = self.record(last)?;
+        if record.waiting > 0 {
+            let path = self.state.shown().path();
+            for seq in round_members(record.round, path.into_iter(), self)? {
+                let bytes = self.message(seq)?;
+                rounds.hear(seq, &self.parsed(seq, &bytes)?.facts());
             }
         }
-        self.rounds = Some(rounds.clone());
         Ok(rounds)
     }
 
@@ -525,11 +528,11 @@ impl Log {
         facts.tokens = stored.tokens;
         facts.bytes = stored.cut as u64 + 1;
         let len = line.bytes.len() + 1;
-        let mut rounds = self.rounds()?;
+        let mut rounds = self.take_rounds()?;
         let heard = rounds.hear(seq, &facts);
         let record = Record::following(self.sums()?, &facts, heard, stored.time);
         let entry = message_entry(offset, len, stored.cut, record);
-        self.took_messages(vec![entry], rounds);
+        self.took_messages(&[entry], rounds);
         tail.unindexed += 1;
         Ok(true)
     }

@@ -129,12 +129,58 @@ impl<'a> Json<'a> {
             .map(|(_, value)| value)
     }
 
+    /// Returns the members of these names, found in one pass; of duplicates the last one counts.
+    pub fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<Json<'a>>; N] {
+        let mut found = [None; N];
+        for (key, value) in self.members() {
+            let raw = &key.whole[key.start + 1..key.end - 1];
+            let mut at = keys.iter().position(|wanted| raw == wanted.as_bytes());
+            if at.is_none() && raw.contains(&b'\\') {
+                at = keys.iter().position(|wanted| key.is(wanted));
+            }
+            if let Some(at) = at {
+                found[at] = Some(value);
+            }
+        }
+        found
+    }
+
+    /// Says whether a string has nothing but white space in it. Other values are blank too.
+    pub fn is_blank(self) -> bool {
+        let first = self.whole[self.start..self.end].get(1);
+        // Most texts show at once that they are not.
+        if self.kind() == Kind::String
+            && first.is_some_and(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
+        {
+            return false;
+        }
+        self.text().is_none_or(|text| text.trim().is_empty())
+    }
+
     /// Says whether this is the string `text`, however it is escaped.
     pub fn is(self, text: &str) -> bool {
-        self.kind() == Kind::String && {
-            let inner = &self.bytes()[1..self.bytes().len() - 1];
-            inner == text.as_bytes()
-                || (memchr(b'\\', inner).is_some() && self.text().as_deref() == Some(text))
+        let bytes = self.bytes();
+        if bytes.first() != Some(&b'"') {
+            return false;
+        }
+        let inner = &bytes[1..bytes.len() - 1];
+        // Escapes only make a text longer.
+        inner == text.as_bytes()
+            || inner.len() > text.len()
+                && memchr(b'\\', inner).is_some()
+                && self.text().as_deref() == Some(text)
+    }
+
+    /// Returns a short string's bytes, escapes resolved, for comparing; nothing if it is no string.
+    pub fn name(self) -> Cow<'a, [u8]> {
+        let bytes = self.bytes();
+        if bytes.first() != Some(&b'"') {
+            return Cow::Borrowed(&[]);
+        }
+        let inner = &bytes[1..bytes.len() - 1];
+        match inner.contains(&b'\\') {
+            true => Cow::Owned(self.text().unwrap_or_default().into_owned().into_bytes()),
+            false => Cow::Borrowed(inner),
         }
     }
 
@@ -268,6 +314,14 @@ fn value_end(text: &[u8], start: usize) -> usize {
 
 fn string_end(text: &[u8], start: usize) -> usize {
     let mut at = start + 1;
+    // Keys and ids are short: for them a plain loop beats a vector search.
+    for &byte in text[at..].iter().take(16) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => break,
+            _ => at += 1,
+        }
+    }
     while let Some(found) = memchr2(b'"', b'\\', &text[at..]) {
         at += found;
         if text[at] == b'"' {

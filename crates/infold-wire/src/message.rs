@@ -12,6 +12,14 @@ pub struct Message<'a> {
     json: Json<'a>,
     role: Role,
     content: Option<Json<'a>>,
+    tool_calls: Option<Json<'a>>,
+    function_call: Option<Json<'a>>,
+    answers: Option<Json<'a>>,
+    name: Option<Json<'a>>,
+    /// It has a member beside `content` that says something.
+    speaks: bool,
+    /// It has a member that holds reasoning.
+    reasons: bool,
 }
 
 /// Why a JSON text is not a message.
@@ -77,13 +85,42 @@ impl<'a> Message<'a> {
                 found: describe(json.kind()),
             });
         }
-        let role = json.get("role").ok_or(MessageError::NoRole)?;
-        let message = Message {
-            json,
-            role: known_role(role)?,
-            content: json.get("content"),
-        };
+        let message = Message::read(json)?;
         message.check_content()?;
+        Ok(message)
+    }
+
+    /// Takes up the members in one pass; of duplicates the last one counts.
+    fn read(json: Json<'a>) -> Result<Message<'a>, MessageError> {
+        let mut role = None;
+        let mut message = Message {
+            json,
+            role: Role::User,
+            content: None,
+            tool_calls: None,
+            function_call: None,
+            answers: None,
+            name: None,
+            speaks: false,
+            reasons: false,
+        };
+        for (key, value) in json.members() {
+            let given = !value.is_null();
+            match &*key.name() {
+                b"role" => role = Some(value),
+                b"content" => message.content = Some(value),
+                b"tool_calls" => message.tool_calls = given.then_some(value),
+                b"function_call" => message.function_call = given.then_some(value),
+                b"tool_call_id" => message.answers = given.then_some(value),
+                b"name" | b"tool_name" => message.name = given.then_some(value),
+                b"reasoning_content" | b"reasoning" | b"reasoning_details" | b"thinking" => {
+                    message.reasons |= given;
+                }
+                b"refusal" | b"audio" | b"images" => message.speaks |= given,
+                _ => {}
+            }
+        }
+        message.role = known_role(role.ok_or(MessageError::NoRole)?)?;
         Ok(message)
     }
 
@@ -111,7 +148,7 @@ impl<'a> Message<'a> {
     pub fn facts(&self) -> Facts {
         let bytes = self.bytes().len() as u64;
         let (calls, answers) = (self.calls(), self.answers());
-        let reasoning = self.reasons();
+        let reasoning = self.has_reasoning();
         let empty = calls.is_empty() && answers.is_empty() && self.says_nothing();
         Facts {
             role: self.role,
@@ -134,29 +171,25 @@ impl<'a> Message<'a> {
         if self.role != Role::Assistant {
             return Vec::new();
         }
-        let chat = self
-            .json
-            .get("tool_calls")
-            .into_iter()
-            .flat_map(Json::elements);
-        let chat = chat.map(|call| Call {
-            id: text(call, "id"),
-            name: ["function", "custom"]
-                .iter()
-                .find_map(|inner| text(call.get(inner)?, "name")),
+        let chat = self.tool_calls.into_iter().flat_map(Json::elements);
+        let chat = chat.map(|call| {
+            let [id, function, custom] = call.pick(["id", "function", "custom"]);
+            let name = function.or(custom).and_then(|inner| inner.get("name"));
+            Call {
+                id: id.and_then(said),
+                name: name.and_then(said),
+            }
         });
-        let legacy = self
-            .json
-            .get("function_call")
-            .filter(|call| !call.is_null());
-        let legacy = legacy.into_iter().map(|call| Call {
+        let legacy = self.function_call.into_iter().map(|call| Call {
             id: None,
-            name: text(call, "name"),
+            name: call.get("name").and_then(said),
         });
-        let blocks = self.blocks().filter(|block| block_is(*block, "tool_use"));
-        let blocks = blocks.map(|block| Call {
-            id: text(block, "id"),
-            name: text(block, "name"),
+        let blocks = self.blocks().filter_map(|block| {
+            let [kind, id, name] = block.pick(["type", "id", "name"]);
+            kind.filter(|kind| kind.is("tool_use")).map(|_| Call {
+                id: id.and_then(said),
+                name: name.and_then(said),
+            })
         });
         chat.chain(legacy).chain(blocks).collect()
     }
@@ -165,8 +198,8 @@ impl<'a> Message<'a> {
     pub fn answers(&self) -> Vec<Call> {
         match self.role {
             Role::Tool => vec![Call {
-                id: text(self.json, "tool_call_id"),
-                name: text(self.json, "name").or_else(|| text(self.json, "tool_name")),
+                id: self.answers.and_then(said),
+                name: self.name.and_then(said),
             }],
             Role::User => self.results().map(|block| result_of(block)).collect(),
             Role::System | Role::Assistant => Vec::new(),
@@ -210,45 +243,29 @@ impl<'a> Message<'a> {
 
     /// It has a member beside `content` that a provider takes for an answer.
     fn speaks_otherwise(&self) -> bool {
-        const SPEAKING: [&str; 5] = ["tool_calls", "function_call", "refusal", "audio", "images"];
-        self.role == Role::Assistant && self.has_any(&SPEAKING)
-            || self.role != Role::System && self.has_any(&["images", "parts"])
-            || self.has_any(&REASONING)
+        let calls = self.tool_calls.is_some() || self.function_call.is_some();
+        self.speaks || self.reasons || self.role == Role::Assistant && calls
     }
 
-    fn reasons(&self) -> bool {
+    fn has_reasoning(&self) -> bool {
         let kinds = ["thinking", "redacted_thinking", "reasoning"];
-        self.has_any(&REASONING)
-            || self
-                .blocks()
-                .any(|block| kinds.iter().any(|kind| block_is(block, kind)))
-    }
-
-    fn has_any(&self, names: &[&str]) -> bool {
-        let mut members = self.json.members();
-        members.any(|(key, value)| !value.is_null() && names.iter().any(|name| key.is(name)))
+        let block = |block| kinds.iter().any(|kind| block_is(block, kind));
+        self.reasons || self.role == Role::Assistant && self.blocks().any(block)
     }
 
     fn says_nothing(&self) -> bool {
-        if self.speaks_otherwise() {
-            return false;
-        }
-        match self.content.map(|content| (content, content.kind())) {
-            Some((text, Kind::String)) => blank(text),
-            Some((list, Kind::Array)) => list
-                .elements()
-                .all(|block| block_is(block, "text") && block.get("text").is_none_or(blank)),
+        let blank_text = |block: Json<'_>| {
+            let [kind, text] = block.pick(["type", "text"]);
+            kind.is_some_and(|kind| kind.is("text")) && text.is_none_or(Json::is_blank)
+        };
+        let blank = match self.content.map(|content| (content, content.kind())) {
+            Some((text, Kind::String)) => text.is_blank(),
+            Some((list, Kind::Array)) => list.elements().all(blank_text),
             _ => true,
-        }
+        };
+        blank && !self.speaks_otherwise()
     }
 }
-
-const REASONING: [&str; 4] = [
-    "reasoning_content",
-    "reasoning",
-    "reasoning_details",
-    "thinking",
-];
 
 /// The estimate of a message's tokens from its bytes.
 pub fn estimate(bytes: u64) -> u64 {
@@ -263,7 +280,7 @@ pub fn block_is(block: Json<'_>, kind: &str) -> bool {
 /// The call that a tool result block answers.
 pub fn result_of(block: Json<'_>) -> Call {
     Call {
-        id: text(block, "tool_use_id"),
+        id: block.get("tool_use_id").and_then(said),
         name: None,
     }
 }
@@ -283,23 +300,18 @@ fn block_part((block, index): (Json<'_>, u32)) -> Part {
     Part { index, kind, range }
 }
 
-/// A member that is a text and not an empty one.
-fn text(object: Json<'_>, key: &str) -> Option<String> {
-    let text = object.get(key)?.text()?;
+/// A value that is a text and not an empty one.
+fn said(value: Json<'_>) -> Option<String> {
+    let text = value.text()?;
     (!text.is_empty()).then(|| text.into_owned())
 }
 
-fn blank(value: Json<'_>) -> bool {
-    value.text().is_none_or(|text| text.trim().is_empty())
-}
-
 fn known_role(role: Json<'_>) -> Result<Role, MessageError> {
-    let name = role.text().unwrap_or_default();
-    match &*name {
-        "system" | "developer" => Ok(Role::System),
-        "user" => Ok(Role::User),
-        "assistant" => Ok(Role::Assistant),
-        "tool" | "function" => Ok(Role::Tool),
+    match &*role.name() {
+        b"system" | b"developer" => Ok(Role::System),
+        b"user" => Ok(Role::User),
+        b"assistant" => Ok(Role::Assistant),
+        b"tool" | b"function" => Ok(Role::Tool),
         _ => Err(MessageError::UnknownRole {
             role: String::from_utf8_lossy(role.bytes())
                 .trim_matches('"')

@@ -1,5 +1,7 @@
 //! Histories in the tag form, and what agents do to them.
 
+#![allow(dead_code, reason = "each test uses a part of this")]
+
 use infold_wire::tags::{
     Fold, Millis, Orphans, TagId, Tagged, Target, Task, UiEntry, keep_with_tool_blocks,
     rewind_to_ts, truncate,
@@ -27,10 +29,11 @@ pub enum Deed {
     Store,
 }
 
-/// An agent's history, and all that was ever said in it.
+/// An agent's history, and what it has on screen.
 #[derive(Clone, Default)]
 pub struct Agent {
     pub history: Vec<Tagged>,
+    screen: Vec<UiEntry>,
     said: u64,
     folds: u64,
 }
@@ -48,7 +51,7 @@ impl Agent {
             Deed::Say(next) => self.say(next),
             Deed::Truncate(percent) => self.truncate(f64::from(percent) / 100.0),
             Deed::Condense => drop(self.condense()),
-            Deed::Rewind(at) => self.rewind(at),
+            Deed::Rewind(at) => self.rewind(self.time_of(at)),
             Deed::Store => self.history = stored(&self.history),
         }
     }
@@ -84,11 +87,26 @@ impl Agent {
         let ts = self.said * 10;
         let text = format!(r#"{{"role":"{role}", "content":{content},"ts":{ts}, "x":[ ] }}"#);
         self.history.push(tagged(&text));
+        self.shows(ts, "");
+    }
+
+    fn shows(&mut self, ts: u64, more: &str) {
+        let entry = format!(r#"{{"ts":{ts}{more}}}"#);
+        let entry = UiEntry::parse(entry.as_bytes());
+        self.screen.push(entry.expect("an entry is an object"));
     }
 
     pub fn truncate(&mut self, fraction: f64) {
         let id = self.new_id("T");
-        self.history = truncate(&self.history, fraction, &id, self.now()).messages;
+        let truncated = truncate(&self.history, fraction, &id, self.now());
+        if truncated.reported > 0.0 {
+            let id = id.json();
+            let told = format!(
+                r#","say":"sliding_window_truncation","contextTruncation":{{"truncationId":{id}}}"#
+            );
+            self.shows(self.said * 10 + 5, &told);
+        }
+        self.history = truncated.messages;
     }
 
     /// Puts a summary between the first message and the last three, as the peers do.
@@ -119,25 +137,32 @@ impl Agent {
             }
         }
         self.history.insert(at, tagged(&text));
+        let id = id.json();
+        let told = format!(r#","say":"condense_context","contextCondense":{{"condenseId":{id}}}"#);
+        self.shows(self.said * 10 + 5, &told);
         true
     }
 
-    fn rewind(&mut self, at: u16) {
-        let at = usize::from(at) % self.history.len();
-        // The first message stays.
-        let ts = self.history[at.max(1) % self.history.len()].ts();
-        let Some(ts) = ts.given().filter(|ts| ts.0 > 10.0) else {
-            return;
-        };
-        let entry = UiEntry::parse(format!(r#"{{"ts":{}}}"#, ts.0).as_bytes());
-        let ui = [entry.expect("an entry is an object")];
+    /// Cuts off what was said at this time and later; the first message stays.
+    pub fn rewind(&mut self, ts: Millis) {
         let task = Task {
-            ui: &ui,
+            ui: &self.screen,
             history: &self.history,
         };
-        let rewound = rewind_to_ts(task, ts, Target::Cut, Orphans::Untag);
-        let history = rewound.expect("the time is on screen").history;
-        self.history = history.unwrap_or_else(|| self.history.clone());
+        if ts.0 <= 10.0 {
+            return;
+        }
+        let Ok(rewound) = rewind_to_ts(task, ts, Target::Cut, Orphans::Untag) else {
+            return;
+        };
+        let (screen, history) = (rewound.ui.to_vec(), rewound.history);
+        self.screen = screen;
+        self.history = history.unwrap_or_else(|| std::mem::take(&mut self.history));
+    }
+
+    fn time_of(&self, at: u16) -> Millis {
+        let at = usize::from(at) % self.history.len();
+        self.history[at].ts().given().unwrap_or(Millis(0.0))
     }
 
     fn new_id(&mut self, kind: &str) -> TagId {

@@ -215,7 +215,7 @@ proptest! {
         }
     }
 
-    /// Active folds are disjoint and in order, and no round is cut.
+    /// Active folds are disjoint and in order, none cuts a round, and none covers a mask.
     #[test]
     fn rounds_are_shown_or_hidden_whole(moves in any_moves(40)) {
         let mut talk = Talk::default();
@@ -223,6 +223,9 @@ proptest! {
             talk.play(next);
             let spans = || talk.shown().items().iter().map(Item::span);
             prop_assert!(spans().zip(spans().skip(1)).all(|(a, b)| a.to() < b.from()));
+            for (seq, ..) in talk.shown().all_masks() {
+                prop_assert_eq!(talk.shown().place(seq), Place::Open);
+            }
             let told = told(&talk);
             for seq in talk.path() {
                 let round = talk.round(seq);

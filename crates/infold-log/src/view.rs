@@ -124,7 +124,10 @@ impl<'a, P: Past> Layout<'a, P> {
         let mut previous: Option<Seq> = None;
         for item in self.shown.items() {
             let Item::Run(run) = item else {
-                previous = None;
+                // What cut the round before it off may lie in this fold.
+                if let Some(before) = previous.take().filter(|seq| *seq >= from) {
+                    self.note_interrupted(before)?;
+                }
                 continue;
             };
             let mut rest = Span::new(run.from().max(from), run.to());
@@ -161,6 +164,14 @@ impl<'a, P: Past> Layout<'a, P> {
         }
         if let Some(previous) = previous.filter(|_| record.cuts) {
             self.rewritten.insert(self.past.record(previous)?.round);
+        }
+        Ok(())
+    }
+
+    fn note_interrupted(&mut self, last: Seq) -> Result<(), P::Error> {
+        let record = self.past.record(last)?;
+        if record.waiting > 0 {
+            self.rewritten.insert(record.round);
         }
         Ok(())
     }
@@ -270,29 +281,35 @@ impl<'a, P: Past> Layout<'a, P> {
     }
 
     /// Shows a fold: what of the floor it covers, its stand-in, then the pinned rounds in it.
+    ///
+    /// A round that came before the first request stays before it.
     fn fold(&mut self, fold: &Folded) -> Result<(), P::Error> {
-        let under = |seq: Seq| self.shown.place(seq) == Place::Under(fold.id);
-        let floor: Vec<Seq> = self
-            .floor
-            .seqs()
-            .iter()
-            .copied()
-            .filter(|seq| under(*seq))
-            .collect();
+        let under = |seq: &Seq| self.shown.place(*seq) == Place::Under(fold.id);
+        let floor: Vec<Seq> = self.floor.seqs().iter().copied().filter(under).collect();
         let mut pinned = Vec::new();
-        for round in self.pinned.iter().copied().filter(|seq| under(*seq)) {
-            pinned.push(round_members(round, fold.runs.iter().copied(), self.past)?);
-        }
-        for seq in &floor {
-            self.verbatim(Span::one(*seq))?;
-        }
-        self.push(Shows::StandIn(fold.id), fold.tokens);
-        for members in pinned {
+        for round in self.pinned.iter().copied().filter(under) {
+            let members = round_members(round, fold.runs.iter().copied(), self.past)?;
             if !members.iter().any(|seq| floor.contains(seq)) {
-                self.round(members)?;
+                pinned.push(members);
             }
         }
-        Ok(())
+        let mut pinned = pinned.into_iter().peekable();
+        for seq in floor {
+            while let Some(members) = pinned.next_if(|members| members[0] < seq) {
+                self.round(members)?;
+            }
+            self.one(seq)?;
+        }
+        self.push(Shows::StandIn(fold.id), fold.tokens);
+        pinned.try_for_each(|members| self.round(members))
+    }
+
+    /// Shows a message of the floor that a fold covers.
+    fn one(&mut self, seq: Seq) -> Result<(), P::Error> {
+        if self.past.record(seq)?.empty {
+            return self.round(vec![seq]);
+        }
+        self.verbatim(Span::one(seq))
     }
 
     fn notes(&mut self) {

@@ -40,8 +40,10 @@ pub fn render_round(
             dialect = Dialect::of(&message);
         }
         let (_, paired) = rounds.pair(*seq, &facts);
-        let source = Source::Message(*seq);
-        let rendered = |bytes| Rendered { source, bytes };
+        let rendered = |bytes| Rendered {
+            source: Source::Message(*seq),
+            bytes,
+        };
         if facts.empty {
             shown.push(rendered(with_content(&message)));
         } else if paired.iter().all(|paired| *paired) {
@@ -49,7 +51,10 @@ pub fn render_round(
         } else if paired.contains(&true) {
             shown.push(rendered(results_as_text(&message, &paired)));
         } else {
-            late.push(rendered(results_as_text(&message, &paired)));
+            late.push(Rendered {
+                source: Source::Late(*seq),
+                bytes: results_as_text(&message, &paired),
+            });
         }
     }
     if closed && !rounds.waiting().is_empty() {

@@ -44,7 +44,7 @@ pub fn view(contexts: &Contexts, args: &ViewArgs, out: &mut Out) -> Result<(), F
         let mut notes = marks(&shown, &piece.shows, &log)?;
         log.render_piece(piece, &mut |source, bytes| {
             let note = match source {
-                Source::Message(seq) => notes.remove(&seq).unwrap_or_default(),
+                Source::Message(seq) | Source::Late(seq) => notes.remove(&seq).unwrap_or_default(),
                 Source::StandIn => "note".to_owned(),
                 Source::Repair => "no result".to_owned(),
             };
@@ -114,15 +114,9 @@ fn view_line(source: Source, bytes: &[u8], note: &str, out: &mut Out) -> Result<
         return out.raw(bytes);
     };
     let tokens = message.facts().tokens;
-    let name = match source {
-        Source::Message(seq) => seq.to_string(),
-        Source::StandIn | Source::Repair => String::new(),
-    };
+    let name = source.seq().map_or(String::new(), |seq| seq.to_string());
     if out.is_json() {
-        let seq = match source {
-            Source::Message(seq) => Some(seq.get()),
-            Source::StandIn | Source::Repair => None,
-        };
+        let seq = source.seq().map(Seq::get);
         let object =
             json!({"seq": seq, "role": message.role().to_string(), "tokens": tokens, "note": note});
         return out.object_with(&object, "message", bytes);

@@ -22,6 +22,16 @@ pub enum Source {
     Repair,
 }
 
+impl Source {
+    /// The message of the log it is, if it is one.
+    pub fn seq(self) -> Option<Seq> {
+        match self {
+            Source::Message(seq) | Source::Late(seq) => Some(seq),
+            Source::StandIn | Source::Repair => None,
+        }
+    }
+}
+
 /// What is wrong with a view.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {

@@ -279,7 +279,8 @@ fn measure(count: u64, tagged: &[Tagged], log: &mut Memory) {
         Ok(Event::Rewind(point)) => log.shown(point),
         other => panic!("a rewind, not {other:?}"),
     };
-    let rows: [(&str, &dyn Fn(), &dyn Fn()); 3] = [
+    type Run<'a> = &'a dyn Fn();
+    let rows: [(&str, Run<'_>, Run<'_>); 3] = [
         (
             "truncate",
             &|| drop(tags::truncate(tagged, 0.5, &id, now)),

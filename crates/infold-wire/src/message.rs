@@ -11,15 +11,41 @@ use crate::{Json, JsonError, Kind};
 pub struct Message<'a> {
     json: Json<'a>,
     role: Role,
+    members: Members<'a>,
+}
+
+/// The members of a message that say something to us.
+#[derive(Clone, Copy, Debug, Default)]
+struct Members<'a> {
+    role: Option<Json<'a>>,
     content: Option<Json<'a>>,
     tool_calls: Option<Json<'a>>,
     function_call: Option<Json<'a>>,
-    answers: Option<Json<'a>>,
+    tool_call_id: Option<Json<'a>>,
     name: Option<Json<'a>>,
-    /// It has a member beside `content` that says something.
+    /// There is one beside `content` that says something.
     speaks: bool,
-    /// It has a member that holds reasoning.
+    /// There is one that holds reasoning.
     reasons: bool,
+}
+
+impl<'a> Members<'a> {
+    fn take(&mut self, key: Json<'a>, value: Json<'a>) {
+        let given = !value.is_null();
+        match &*key.name() {
+            b"role" => self.role = Some(value),
+            b"content" => self.content = Some(value),
+            b"tool_calls" => self.tool_calls = given.then_some(value),
+            b"function_call" => self.function_call = given.then_some(value),
+            b"tool_call_id" => self.tool_call_id = given.then_some(value),
+            b"name" | b"tool_name" => self.name = given.then_some(value),
+            b"reasoning_content" | b"reasoning" | b"reasoning_details" | b"thinking" => {
+                self.reasons |= given;
+            }
+            b"refusal" | b"audio" | b"images" => self.speaks |= given,
+            _ => {}
+        }
+    }
 }
 
 /// Why a JSON text is not a message.
@@ -77,50 +103,22 @@ pub enum PartKind {
 }
 
 impl<'a> Message<'a> {
-    /// Checks that `text` is a message.
+    /// Checks that `text` is a message. Of duplicate members the last one counts.
     pub fn parse(text: &'a [u8]) -> Result<Message<'a>, MessageError> {
-        let json = Json::parse(text)?;
+        let mut read = Members::default();
+        let json = Json::parse_members(text, |key, value| read.take(key, value))?;
         if json.kind() != Kind::Object {
             return Err(MessageError::NotAnObject {
                 found: describe(json.kind()),
             });
         }
-        let message = Message::read(json)?;
-        message.check_content()?;
-        Ok(message)
-    }
-
-    /// Takes up the members in one pass; of duplicates the last one counts.
-    fn read(json: Json<'a>) -> Result<Message<'a>, MessageError> {
-        let mut role = None;
-        let mut message = Message {
+        let role = known_role(read.role.ok_or(MessageError::NoRole)?)?;
+        let message = Message {
             json,
-            role: Role::User,
-            content: None,
-            tool_calls: None,
-            function_call: None,
-            answers: None,
-            name: None,
-            speaks: false,
-            reasons: false,
+            role,
+            members: read,
         };
-        for (key, value) in json.members() {
-            let given = !value.is_null();
-            match &*key.name() {
-                b"role" => role = Some(value),
-                b"content" => message.content = Some(value),
-                b"tool_calls" => message.tool_calls = given.then_some(value),
-                b"function_call" => message.function_call = given.then_some(value),
-                b"tool_call_id" => message.answers = given.then_some(value),
-                b"name" | b"tool_name" => message.name = given.then_some(value),
-                b"reasoning_content" | b"reasoning" | b"reasoning_details" | b"thinking" => {
-                    message.reasons |= given;
-                }
-                b"refusal" | b"audio" | b"images" => message.speaks |= given,
-                _ => {}
-            }
-        }
-        message.role = known_role(role.ok_or(MessageError::NoRole)?)?;
+        message.check_content()?;
         Ok(message)
     }
 
@@ -141,7 +139,7 @@ impl<'a> Message<'a> {
 
     /// Its content, if it has a member of that name.
     pub fn content(&self) -> Option<Json<'a>> {
-        self.content
+        self.members.content
     }
 
     /// What planning needs to know of it.
@@ -163,7 +161,7 @@ impl<'a> Message<'a> {
 
     /// The content's blocks; none if it is a plain text.
     pub fn blocks(&self) -> impl Iterator<Item = Json<'a>> + use<'a> {
-        self.content.into_iter().flat_map(Json::elements)
+        self.members.content.into_iter().flat_map(Json::elements)
     }
 
     /// The tool calls it makes.
@@ -171,7 +169,7 @@ impl<'a> Message<'a> {
         if self.role != Role::Assistant {
             return Vec::new();
         }
-        let chat = self.tool_calls.into_iter().flat_map(Json::elements);
+        let chat = self.members.tool_calls.into_iter().flat_map(Json::elements);
         let chat = chat.map(|call| {
             let [id, function, custom] = call.pick(["id", "function", "custom"]);
             let name = function.or(custom).and_then(|inner| inner.get("name"));
@@ -180,7 +178,7 @@ impl<'a> Message<'a> {
                 name: name.and_then(said),
             }
         });
-        let legacy = self.function_call.into_iter().map(|call| Call {
+        let legacy = self.members.function_call.into_iter().map(|call| Call {
             id: None,
             name: call.get("name").and_then(said),
         });
@@ -198,8 +196,8 @@ impl<'a> Message<'a> {
     pub fn answers(&self) -> Vec<Call> {
         match self.role {
             Role::Tool => vec![Call {
-                id: self.answers.and_then(said),
-                name: self.name.and_then(said),
+                id: self.members.tool_call_id.and_then(said),
+                name: self.members.name.and_then(said),
             }],
             Role::User => self.results().map(|block| result_of(block)).collect(),
             Role::System | Role::Assistant => Vec::new(),
@@ -214,7 +212,7 @@ impl<'a> Message<'a> {
 
     /// Its parts. A text is one part, a list of blocks one part per block.
     pub fn parts(&self) -> Vec<Part> {
-        let Some(content) = self.content else {
+        let Some(content) = self.members.content else {
             return Vec::new();
         };
         let whole = |kind| Part {
@@ -230,7 +228,7 @@ impl<'a> Message<'a> {
     }
 
     fn check_content(&self) -> Result<(), MessageError> {
-        match self.content.map(Json::kind) {
+        match self.members.content.map(Json::kind) {
             Some(Kind::String | Kind::Array) => Ok(()),
             Some(Kind::Null) | None if self.speaks_otherwise() => Ok(()),
             Some(Kind::Null) if self.role == Role::Assistant => Ok(()),
@@ -243,14 +241,14 @@ impl<'a> Message<'a> {
 
     /// It has a member beside `content` that a provider takes for an answer.
     fn speaks_otherwise(&self) -> bool {
-        let calls = self.tool_calls.is_some() || self.function_call.is_some();
-        self.speaks || self.reasons || self.role == Role::Assistant && calls
+        let calls = self.members.tool_calls.is_some() || self.members.function_call.is_some();
+        self.members.speaks || self.members.reasons || self.role == Role::Assistant && calls
     }
 
     fn has_reasoning(&self) -> bool {
         let kinds = ["thinking", "redacted_thinking", "reasoning"];
         let block = |block| kinds.iter().any(|kind| block_is(block, kind));
-        self.reasons || self.role == Role::Assistant && self.blocks().any(block)
+        self.members.reasons || self.role == Role::Assistant && self.blocks().any(block)
     }
 
     fn says_nothing(&self) -> bool {
@@ -258,7 +256,11 @@ impl<'a> Message<'a> {
             let [kind, text] = block.pick(["type", "text"]);
             kind.is_some_and(|kind| kind.is("text")) && text.is_none_or(Json::is_blank)
         };
-        let blank = match self.content.map(|content| (content, content.kind())) {
+        let blank = match self
+            .members
+            .content
+            .map(|content| (content, content.kind()))
+        {
             Some((text, Kind::String)) => text.is_blank(),
             Some((list, Kind::Array)) => list.elements().all(blank_text),
             _ => true,

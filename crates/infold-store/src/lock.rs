@@ -42,7 +42,7 @@ impl Lock {
                 .create(true)
                 .truncate(false)
                 .open(&path);
-            let file = opened.map_err(|error| LogError::io(&path, "locked", error))?;
+            let file = opened.map_err(|error| LogError::io(&path, "opened for writing", error))?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Ok(Taken::Held(read(&file))),

@@ -10,6 +10,10 @@ pub fn verify(contexts: &Contexts, task: Option<&str>, out: &mut Out) -> Result<
         Some(task) => vec![contexts.resolve(task)?],
         None => contexts.tasks()?,
     };
+    if ids.is_empty() {
+        say(out.is_json(), paint(DIM, "no tasks"));
+        return Ok(());
+    }
     let registry = contexts.registry()?;
     let mut found = 0;
     for id in &ids {
@@ -52,20 +56,29 @@ pub fn doctor(contexts: &Contexts, repair: bool, out: &mut Out) -> Result<(), Fa
     let root = contexts.root();
     let here = std::path::absolute(root).unwrap_or(root.to_owned());
     let (registry, mut done) = match repair {
-        true => contexts.repaired_registry()?,
-        false => (contexts.registry()?, Vec::new()),
+        true => contexts
+            .repaired_registry()
+            .map(|(registry, done)| (Some(registry), done))?,
+        // Looking does not make a directory.
+        false if !root.exists() => (None, Vec::new()),
+        false => (Some(contexts.registry()?), Vec::new()),
     };
     let ids = contexts.tasks()?;
     let mut found = Vec::new();
-    for id in &ids {
-        if repair {
-            let repaired = contexts.repair(*id, &registry)?;
-            done.extend(repaired.into_iter().map(|what| format!("{id}: {what}")));
+    let mut rows = Vec::new();
+    if let Some(registry) = &registry {
+        for id in &ids {
+            if repair {
+                let repaired = contexts.repair(*id, registry)?;
+                done.extend(repaired.into_iter().map(|what| format!("{id}: {what}")));
+            }
+            let problems = contexts.verify(*id, registry)?;
+            found.extend(problems.iter().map(|problem| format!("{id}: {problem}")));
         }
-        let problems = contexts.verify(*id, &registry)?;
-        found.extend(problems.iter().map(|problem| format!("{id}: {problem}")));
+        rows = registry.list(&infold_store::Filter::default())?;
     }
-    for id in registry.uuids()? {
+    for row in &rows {
+        let id = row.uuid;
         if contexts.place(id).is_none() {
             found.push(format!("{id}: in the registry, but its directory is gone"));
         }
@@ -75,7 +88,6 @@ pub fn doctor(contexts: &Contexts, repair: bool, out: &mut Out) -> Result<(), Fa
         .filter_map(|id| contexts.place(*id))
         .map(|dir| infold_store::size(&dir))
         .sum();
-    let rows = registry.list(&infold_store::Filter::default())?;
     let with = |status: Status| rows.iter().filter(|row| row.status == status).count() as u64;
     let statuses: Vec<(Status, u64)> = Status::ALL
         .iter()
@@ -106,7 +118,12 @@ pub fn doctor(contexts: &Contexts, repair: bool, out: &mut Out) -> Result<(), Fa
             paint(DIM, "infold     "),
             env!("CARGO_PKG_VERSION")
         ))?;
-        out.line(format!("{}{}", paint(DIM, "contexts   "), here.display()))?;
+        let made = match root.exists() {
+            true => "",
+            false => " (not there yet; the first task makes it)",
+        };
+        let here = here.display();
+        out.line(format!("{}{here}{made}", paint(DIM, "contexts   ")))?;
         out.line(format!("{}{statuses}", paint(DIM, "tasks      ")))?;
         out.line(format!("{}{}", paint(DIM, "on disk    "), bytes(size)))?;
         done.iter()
@@ -124,7 +141,8 @@ pub fn doctor(contexts: &Contexts, repair: bool, out: &mut Out) -> Result<(), Fa
         number if repair => Err(Failure::new(
             Kind::No,
             format!("{} left", count(number, "problem")),
-        )),
+        )
+        .hint("what is left needs a person: bring back what is missing from a backup")),
         number => Err(Failure::new(Kind::No, count(number, "problem"))
             .hint("`infold doctor --repair` puts right what can be")),
     }

@@ -8,7 +8,8 @@ use serde_json::json;
 
 use crate::args::{Look, ViewArgs};
 use crate::failure::Failure;
-use crate::out::{DIM, MADE, Out, count, fit, number, of_role, paint, say};
+use crate::out::{DIM, MADE, Out, cells, count, fit, number, of_role, one_line, paint, say, table};
+use crate::steps::short;
 
 /// A log as it was at a point.
 struct Seen {
@@ -20,7 +21,8 @@ struct Seen {
 fn seen(contexts: &Contexts, look: &Look) -> Result<Seen, Failure> {
     let log = contexts.read(contexts.resolve(&look.task)?)?;
     let at = match look.at {
-        Some(at) => locate(log.state(), Side::To, at.into(), &log)?,
+        Some(at) => locate(log.state(), Side::To, at.into(), &log)
+            .map_err(|error| Failure::from(error).about(&short(&look.task)))?,
         None => log.state().at(),
     };
     let shown = log.shown(at)?;
@@ -30,6 +32,7 @@ fn seen(contexts: &Contexts, look: &Look) -> Result<Seen, Failure> {
 /// `infold view`
 pub fn view(contexts: &Contexts, args: &ViewArgs, out: &mut Out) -> Result<(), Failure> {
     let Seen { log, at, shown } = seen(contexts, &args.look)?;
+    out.widen_names(at.seq);
     let view = View::of(&shown, &log)?;
     let mut printed = Ok(());
     for piece in view.pieces() {
@@ -177,7 +180,6 @@ fn kind(what: &What) -> &'static str {
     }
 }
 
-const NAME: usize = 9;
 const ROLE: usize = 7;
 const TOKENS: usize = 15;
 
@@ -195,24 +197,27 @@ fn line(
     } else {
         format!(" [{note}]")
     };
-    let room = out.width().saturating_sub(NAME + ROLE + TOKENS).max(10);
-    let room = room.saturating_sub(note.chars().count());
+    let room = out
+        .width()
+        .saturating_sub(out.names() + ROLE + TOKENS)
+        .max(10);
+    let room = room.saturating_sub(cells(&note));
     let role = paint(role.map_or(DIM, of_role), fit(&role_text, ROLE));
     let tokens = paint(DIM, format!("{:>TOKENS$}", count(tokens, "token")));
     out.line(format!(
         "{}{role}{}{}{tokens}",
-        fit(name, NAME),
+        fit(name, out.names()),
         fit(text, room),
         paint(MADE, &note)
     ))
 }
 
 fn made_line(out: &mut Out, name: &str, text: &str, tokens: u64) -> Result<(), Failure> {
-    let room = out.width().saturating_sub(NAME + TOKENS).max(10);
+    let room = out.width().saturating_sub(out.names() + TOKENS).max(10);
     let tokens = paint(DIM, format!("{:>TOKENS$}", count(tokens, "token")));
     out.line(format!(
         "{}{}{tokens}",
-        fit(name, NAME),
+        fit(name, out.names()),
         paint(MADE, fit(text, room))
     ))
 }
@@ -220,6 +225,7 @@ fn made_line(out: &mut Out, name: &str, text: &str, tokens: u64) -> Result<(), F
 /// `infold log`
 pub fn log(contexts: &Contexts, look: &Look, out: &mut Out) -> Result<(), Failure> {
     let Seen { log, at, shown } = seen(contexts, look)?;
+    out.widen_names(at.seq);
     let mut event = 0;
     let mut printed: Result<(), Failure> = Ok(());
     let mut events_up_to = |seq: u64, out: &mut Out| -> Result<(), Failure> {
@@ -276,8 +282,15 @@ fn message_line(
     if place.is_empty() {
         return line(out, &seq.to_string(), Some(role), &text, "", tokens);
     }
-    let room = out.width().saturating_sub(NAME + ROLE + TOKENS).max(10) - place.len() - 3;
-    let (name, role) = (fit(&seq.to_string(), NAME), fit(&role.to_string(), ROLE));
+    let room = out
+        .width()
+        .saturating_sub(out.names() + ROLE + TOKENS)
+        .max(10);
+    let room = room.saturating_sub(place.len() + 3);
+    let (name, role) = (
+        fit(&seq.to_string(), out.names()),
+        fit(&role.to_string(), ROLE),
+    );
     let text = format!(
         "{name}{role}{} [{place}]{:>TOKENS$}",
         fit(&text, room),
@@ -287,14 +300,14 @@ fn message_line(
 }
 
 fn event_line(line: &EventLine, out: &mut Out) -> Result<(), Failure> {
-    let text = describe(&line.what);
+    let text = one_line(&describe(&line.what));
     if out.is_json() {
         return out.object(&json!({
             "event": line.id.to_string(), "timestamp": iso(line.ts), "after": line.after, "what": text,
         }));
     }
-    let room = out.width().saturating_sub(NAME).max(10);
-    let (name, text) = (fit(&line.id.to_string(), NAME), fit(&text, room));
+    let room = out.width().saturating_sub(out.names()).max(10);
+    let (name, text) = (fit(&line.id.to_string(), out.names()), fit(&text, room));
     out.line(paint(MADE, format!("{name}{}", text.trim_end())))
 }
 
@@ -338,7 +351,8 @@ fn describe(what: &What) -> String {
 pub fn folds(contexts: &Contexts, look: &Look, out: &mut Out) -> Result<(), Failure> {
     let Seen { log, at, shown } = seen(contexts, look)?;
     let state = infold_log::State::resume(at, None, shown);
-    let mut any = false;
+    let mut rows = Vec::new();
+    let mut styles = Vec::new();
     for id in (1..=at.event).filter_map(EventId::new) {
         let line = log.event(id)?;
         let (span, hides, tokens) = match &line.what {
@@ -346,43 +360,36 @@ pub fn folds(contexts: &Contexts, look: &Look, out: &mut Out) -> Result<(), Fail
             What::Mask(mask) => (Span::one(mask.seq), mask.original_tokens, mask.tokens),
             _ => continue,
         };
-        any = true;
         let status = match infold_log::steer::unfold(&state, id, &log) {
             Ok(_) => "active".to_owned(),
             Err(infold_log::steer::Refused::Inner { outer, .. }) => format!("inside {outer}"),
             Err(infold_log::steer::Refused::Past(error)) => return Err(error.into()),
             Err(_) => "inactive".to_owned(),
         };
-        fold_row(&line, span, (hides, tokens), &status, out)?;
+        let kind = kind(&line.what);
+        if out.is_json() {
+            out.object(&json!({
+                "fold": line.id.to_string(), "kind": kind, "from": span.from().get(), "to": span.to().get(),
+                "original_tokens": hides, "tokens": tokens, "status": status, "timestamp": iso(line.ts),
+            }))?;
+            continue;
+        }
+        styles.push(if status == "active" { MADE } else { DIM });
+        rows.push([
+            id.to_string(),
+            kind.to_owned(),
+            span.to_string(),
+            status,
+            format!("{} → {} tokens", number(hides), number(tokens)),
+            iso(line.ts)[..19].replace('T', " "),
+        ]);
     }
-    if !any {
+    if rows.is_empty() {
         say(out.is_json(), paint(DIM, "no folds"));
     }
-    Ok(())
-}
-
-fn fold_row(
-    line: &EventLine,
-    span: Span,
-    (hides, tokens): (u64, u64),
-    status: &str,
-    out: &mut Out,
-) -> Result<(), Failure> {
-    let kind = kind(&line.what);
-    if out.is_json() {
-        return out.object(&json!({
-            "fold": line.id.to_string(), "kind": kind, "from": span.from().get(), "to": span.to().get(),
-            "original_tokens": hides, "tokens": tokens, "status": status, "timestamp": iso(line.ts),
-        }));
-    }
-    let sizes = format!("{} → {} tokens", number(hides), number(tokens));
-    let style = if status == "active" { MADE } else { DIM };
-    let text = format!(
-        "{:<6}{kind:<9}{span:<12}{status:<13}{sizes:<24}{}",
-        line.id,
-        iso(line.ts)
-    );
-    out.line(paint(style, text))
+    let lines = table(&rows, &[4], out.width());
+    let mut lines = styles.iter().zip(lines);
+    lines.try_for_each(|(style, line)| out.line(paint(*style, line)))
 }
 
 /// `infold recall`
@@ -391,7 +398,8 @@ pub fn recall(contexts: &Contexts, task: &str, range: Span, out: &mut Out) -> Re
     let last = log.state().at().seq;
     if range.to().get() > last {
         let seq = range.to().get();
-        return Err(infold_store::StepError::NoMessage { seq, last }.into());
+        let error = infold_store::StepError::NoMessage { seq, last };
+        return Err(Failure::from(error).about(&short(task)));
     }
     let mut printed: Result<(), Failure> = Ok(());
     log.each_message(range, &mut |source, bytes| {

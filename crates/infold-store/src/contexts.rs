@@ -299,6 +299,8 @@ impl Contexts {
         if let Some((parent, _)) = fork {
             // From here on `clean` spares the parent, whether or not the fork comes to be.
             registry.add_fork(metadata.uuid, parent)?;
+            // Its view starts as its parent's; opening it writes that down.
+            self.writer(metadata.uuid, &next)?;
         }
         let dir = running.join(metadata.uuid.to_string());
         fs::rename(&next, &dir).map_err(|error| LogError::io(&dir, "made", error))?;

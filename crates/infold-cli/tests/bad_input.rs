@@ -379,7 +379,7 @@ fn a_fold_over_what_cannot_be_hidden() {
     ! hint: `infold recall t1······ 3` shows it; `infold rewind t1······ --to 3` goes back to it
     [2]
     $ infold truncate T1
-    ! error: nothing to fold: only the system prompt, the first request, stand-ins and the last round are visible
+    ! error: nothing to fold: only the system prompt, the first request, pins, stand-ins and the last round are visible
     ! hint: `infold view t1······` shows what is visible
     [1]
     ");
@@ -400,7 +400,7 @@ fn a_step_when_there_is_none_to_take_back() {
     ! hint: only an undo with nothing after it can be redone
     [1]
     $ infold truncate T1
-    ! error: nothing to fold: only the system prompt, the first request, stand-ins and the last round are visible
+    ! error: nothing to fold: only the system prompt, the first request, pins, stand-ins and the last round are visible
     ! hint: `infold view t1······` shows what is visible
     [1]
     ");

@@ -447,7 +447,7 @@ fn truncating_hides_the_oldest_rounds() {
     10       model  done                                                                       10 tokens
     ! 59 tokens shown of 215 in 10 messages
     $ infold truncate T1
-    ! error: nothing to fold: only the system prompt, the first request, stand-ins and the last round are visible
+    ! error: nothing to fold: only the system prompt, the first request, pins, stand-ins and the last round are visible
     ! hint: `infold view t1······` shows what is visible
     [1]
     $ infold task show T1
@@ -476,15 +476,15 @@ fn truncating_looks_past_what_is_pinned() {
     $ infold pin T1 6
     pinned message 6 and its round; view 215 → 215 tokens (undo: infold undo t1······)
     $ infold truncate T1
-    e3: hid 3..9, 3 messages; view 215 → 172 tokens (undo: infold undo t1······)
+    e3: hid 7..9, 3 messages; view 215 → 172 tokens (undo: infold undo t1······)
     $ infold view T1
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
-    3-9      e3 (3 messages hidden, 69 tokens)                                                 26 tokens
     3        model  I look. · calls read(login.rs) · calls bash(cargo test)      [pinned]      63 tokens
     4        tool   fn login() { todo!() }                                                     18 tokens
     5        tool   test result: FAILED                                                        17 tokens
     6        model  It is a stub; I write it.                                    [pinned]      15 tokens
+    7-9      e3 (3 messages hidden, 69 tokens)                                                 26 tokens
     10       model  done                                                                       10 tokens
     ! 172 tokens shown of 215 in 10 messages
     ");

@@ -184,14 +184,14 @@ pub fn cover<P: Past>(state: &State, asked: Span, past: &P) -> Result<Cover, Ref
 /// stay; a summary goes last.
 pub fn oldest<P: Past>(state: &State, fraction: f64, past: &P) -> Result<Cover, Refused<P::Error>> {
     let floor = Floor::of(state.shown(), past)?;
-    let mut nothing = Refused::Nothing {
-        why: "only the system prompt, the first request, stand-ins and the last round are visible",
+    let nothing = Refused::Nothing {
+        why: "only the system prompt, the first request, pins, stand-ins and the last round are visible",
     };
     let Some(tip) = state.shown().last() else {
         return Err(nothing);
     };
     let last_round = past.record(tip)?.round;
-    let mut budget = budget(state, &floor, fraction);
+    let budget = budget(state, &floor, fraction);
     if budget == 0 {
         let some = oldest_rounds(state, &floor, last_round, u64::MAX, past)?;
         return Err(match some {
@@ -201,18 +201,12 @@ pub fn oldest<P: Past>(state: &State, fraction: f64, past: &P) -> Result<Cover, 
             None => nothing,
         });
     }
-    while let Some(span) = oldest_rounds(state, &floor, last_round, budget, past)? {
-        match cover(state, span, past) {
-            // All of it is pinned: look further, in a few leaps.
-            Err(refused @ Refused::Nothing { .. }) => nothing = refused,
-            other => return other,
-        }
-        if budget > state.at().seq {
-            break;
-        }
-        budget *= 2;
-    }
-    cover(state, stand_ins(state).ok_or(nothing)?, past)
+    let span = oldest_rounds(state, &floor, last_round, budget, past)?;
+    cover(
+        state,
+        span.or_else(|| stand_ins(state)).ok_or(nothing)?,
+        past,
+    )
 }
 
 /// Returns the event that opens a fold.

@@ -279,6 +279,6 @@ fn truncation_counts_no_pinned_round_as_gain() {
 fn truncation_leaves_the_last_round() {
     assert_eq!(
         view("user\n model a\n tool a\n truncate 100"),
-        "1..3; nothing to fold: only the system prompt, the first request and the last round are visible"
+        "1..3; nothing to fold: only the system prompt, the first request, pins, stand-ins and the last round are visible"
     );
 }

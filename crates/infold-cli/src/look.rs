@@ -76,7 +76,7 @@ pub fn view(contexts: &Contexts, args: &ViewArgs, out: &mut Out) -> Result<(), F
         paint(
             DIM,
             format!(
-                "{shown} tokens shown of {all} in {}{open}",
+                "view {shown} tokens, log {all} in {}{open}",
                 count(at.seq, "message")
             ),
         ),
@@ -121,7 +121,7 @@ fn view_line(source: Source, bytes: &[u8], note: &str, out: &mut Out) -> Result<
     if out.is_json() {
         let seq = source.seq().map(Seq::get);
         let object =
-            json!({"seq": seq, "role": message.role().to_string(), "tokens": tokens, "note": note});
+            json!({"seq": seq, "role": message.role().wire_name(), "tokens": tokens, "note": note});
         return out.object_with(&object, "message", bytes);
     }
     let text = gist(&message, 400);
@@ -145,7 +145,7 @@ fn fold_line(line: &EventLine, tokens: u64, out: &mut Out) -> Result<(), Failure
         let stand_in: Vec<_> = fold
             .stand_in
             .iter()
-            .map(|(role, text)| json!({"role": role.to_string(), "text": text}))
+            .map(|(role, text)| json!({"role": role.wire_name(), "text": text}))
             .collect();
         return out.object(&json!({
             "fold": line.id.to_string(), "kind": kind, "from": span.from().get(), "to": span.to().get(),
@@ -269,7 +269,7 @@ fn message_line(
     };
     if out.is_json() {
         let object = json!({
-            "seq": seq.get(), "role": record.role.to_string(), "timestamp": iso(record.time),
+            "seq": seq.get(), "role": record.role.wire_name(), "timestamp": iso(record.time),
             "tokens": tokens, "round": record.round.get(), "place": if place.is_empty() { "shown" } else { &place },
         });
         return out.object_with(&object, "message", bytes);
@@ -416,7 +416,7 @@ fn in_full(log: &Log, seq: Seq, bytes: &[u8], out: &mut Out) -> Result<(), Failu
     let shown = log.state().shown().place(seq) == Place::Open;
     if out.is_json() {
         let object = json!({
-            "seq": seq.get(), "role": record.role.to_string(), "timestamp": iso(record.time), "shown": shown,
+            "seq": seq.get(), "role": record.role.wire_name(), "timestamp": iso(record.time), "shown": shown,
         });
         return out.object_with(&object, "message", bytes);
     }

@@ -530,7 +530,7 @@ fn a_directory_that_is_write_protected() {
     2-4      e1 (summary of 3 messages, 28 tokens)                                             29 tokens
     5        user   five                                                                        8 tokens
     6        model  six                                                                         9 tokens
-    ! 54 tokens shown of 53 in 6 messages
+    ! view 54 tokens, log 53 in 6 messages
     $ infold folds T1
     e1  summary  2..4  active  28 → 29 tokens  YYYY-MM-DD hh:mm:ss
     $ infold recall T1 2
@@ -1056,7 +1056,7 @@ fn nobody_who_listens_to_what_is_said_beside() {
     let stdout = full().expect("it was there");
     let ran = home.command("view T1").stdout(stdout).output();
     assert_snapshot!(home.transcript(&Ran::from(ran.expect("the command starts"))), @r"
-    ! 54 tokens shown of 53 in 6 messages
+    ! view 54 tokens, log 53 in 6 messages
     ! error: the output could not be written: No space left on device (os error 28)
     [3]
     ");

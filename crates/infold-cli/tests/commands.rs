@@ -59,7 +59,7 @@ fn a_task_is_made_filled_and_shown() {
     8        model  calls write(7.sql)                                                         36 tokens
     9        tool   ファイルを書きました。                                                     21 tokens
     10       model  done                                                                       10 tokens
-    ! 215 tokens shown of 215 in 10 messages
+    ! view 215 tokens, log 215 in 10 messages
     $ infold task show T1
     task       T1
     status     running
@@ -164,7 +164,7 @@ fn messages_come_as_lines_as_an_array_or_from_standard_input() {
     {"content":"from a pipe","role":"user"}
     {"content":"and","role":"user"}
     {"content":"another","role":"assistant"}
-    ! 50 tokens shown of 50 in 5 messages
+    ! view 50 tokens, log 50 in 5 messages
     "#);
 }
 
@@ -243,7 +243,7 @@ fn an_ended_task_stays_readable_and_is_cleaned_when_it_is_old() {
     $ infold view T1 --at 2
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
-    ! 23 tokens shown of 23 in 2 messages
+    ! view 23 tokens, log 23 in 2 messages
     $ infold task clean --older-than 30d
     ! 0 tasks removed
     $ infold task clean --older-than 0s --dry-run
@@ -313,15 +313,15 @@ fn the_view_shows_a_fold_as_one_line() {
     8        model  calls write(7.sql)                                                         36 tokens
     9        tool   ファイルを書きました。                                                     21 tokens
     10       model  done                                                                       10 tokens
-    ! 137 tokens shown of 215 in 10 messages
+    ! view 137 tokens, log 215 in 10 messages
     $ infold view T1 --json
     {"note":"","role":"system","seq":1,"tokens":12,"message":{"role":"system","content":"You are careful."}}
     {"note":"","role":"user","seq":2,"tokens":11,"message":{"role":"user","content":"Fix the login"}}
     {"fold":"e1","from":3,"kind":"summary","messages":4,"original_tokens":113,"stand_in":[{"role":"user","text":"[Summary of messages 3..6 (4 folded away; nothing is lost, and recall 3..6 shows them in full)]\n\nlogin() was a stub; it is written now."}],"to":6,"tokens":35}
     {"note":"","role":"user","seq":7,"tokens":12,"message":{"role":"user","content":"then the migration"}}
-    {"note":"","role":"model","seq":8,"tokens":36,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}}
+    {"note":"","role":"assistant","seq":8,"tokens":36,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}}
     {"note":"","role":"tool","seq":9,"tokens":21,"message":{"role":"tool","tool_call_id":"c3","content":"ファイルを書きました。"}}
-    {"note":"","role":"model","seq":10,"tokens":10,"message":{"role":"assistant","content":"done"}}
+    {"note":"","role":"assistant","seq":10,"tokens":10,"message":{"role":"assistant","content":"done"}}
     $ infold view T1 --raw
     {"role":"system","content":"You are careful."}
     {"role":"user","content":"Fix the login"}
@@ -330,7 +330,7 @@ fn the_view_shows_a_fold_as_one_line() {
     {"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}
     {"role":"tool","tool_call_id":"c3","content":"ファイルを書きました。"}
     {"role":"assistant","content":"done"}
-    ! 137 tokens shown of 215 in 10 messages
+    ! view 137 tokens, log 215 in 10 messages
     $ infold log T1
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
@@ -437,7 +437,7 @@ fn truncating_hides_the_oldest_rounds() {
     8        model  calls write(7.sql)                                                         36 tokens
     9        tool   ファイルを書きました。                                                     21 tokens
     10       model  done                                                                       10 tokens
-    ! 128 tokens shown of 215 in 10 messages
+    ! view 128 tokens, log 215 in 10 messages
     $ infold truncate T1 --fraction 1 --json
     {"asked_from":3,"asked_to":9,"event":"e2","fold":"e2","from":3,"messages":7,"to":9,"tokens_after":59,"tokens_before":128}
     $ infold view T1
@@ -445,7 +445,7 @@ fn truncating_hides_the_oldest_rounds() {
     2        user   Fix the login                                                              11 tokens
     3-9      e2 (7 messages hidden, 182 tokens)                                                26 tokens
     10       model  done                                                                       10 tokens
-    ! 59 tokens shown of 215 in 10 messages
+    ! view 59 tokens, log 215 in 10 messages
     $ infold truncate T1
     ! error: nothing to fold: only the system prompt, the first request, pins, stand-ins and the last round are visible
     ! hint: `infold view t1······` shows what is visible
@@ -486,7 +486,7 @@ fn truncating_looks_past_what_is_pinned() {
     6        model  It is a stub; I write it.                                    [pinned]      15 tokens
     7-9      e3 (3 messages hidden, 69 tokens)                                                 26 tokens
     10       model  done                                                                       10 tokens
-    ! 172 tokens shown of 215 in 10 messages
+    ! view 172 tokens, log 215 in 10 messages
     ");
 }
 
@@ -516,13 +516,13 @@ fn a_masked_result_is_a_stub_and_the_rest_of_its_message_stays() {
     2        model  calls read(a)                                                              25 tokens
     3        tool   [101 tokens folded away; nothing is lost, and … [part 0 masked by e1]      45 tokens
     4        model  ok                                                                          9 tokens
-    ! 87 tokens shown of 171 in 4 messages
+    ! view 87 tokens, log 171 in 4 messages
     $ infold view T1 --raw
     {"content":"read it","role":"user"}
     {"role":"assistant","content":[{"type":"tool_use","id":"u1","name":"read","input":{"path":"a"}}]}
     {"role":"user","content":[{"type":"tool_result","tool_use_id":"u1","content":"[101 tokens folded away; nothing is lost, and recall 3 shows them]"},{"type":"text","text":"and?"}]}
     {"content":"ok","role":"assistant"}
-    ! 87 tokens shown of 171 in 4 messages
+    ! view 87 tokens, log 171 in 4 messages
     $ infold mask T1 3 --part 1
     ! error: part 1 of message 3 cannot be masked: only tool results and images can be
     ! hint: `infold recall t1······ 3` shows the message
@@ -559,7 +559,7 @@ fn rewinding_goes_to_or_before_a_message_or_an_event() {
     4        tool   fn login() { todo!() }                                                     18 tokens
     5        tool   test result: FAILED                                                        17 tokens
     6        model  It is a stub; I write it.                                                  15 tokens
-    ! 136 tokens shown of 215 in 10 messages
+    ! view 136 tokens, log 215 in 10 messages
     $ infold rewind T1 --before 3
     rewound to before 3: 4 messages hidden, none lost; view 136 → 23 tokens (undo: infold undo t1······)
     $ infold rewind T1 --to e1
@@ -572,7 +572,7 @@ fn rewinding_goes_to_or_before_a_message_or_an_event() {
     8        model  calls write(7.sql)                                                         36 tokens
     9        tool   ファイルを書きました。                                                     21 tokens
     10       model  done                                                                       10 tokens
-    ! 137 tokens shown of 215 in 10 messages
+    ! view 137 tokens, log 215 in 10 messages
     $ infold rewind T1 --before e1 --json
     {"event":"e5","hidden":0,"shown":10,"tokens_after":215,"tokens_before":137}
     $ infold log T1
@@ -619,7 +619,7 @@ fn rewinding_goes_to_a_time() {
     8        model  calls write(7.sql)                                                         36 tokens
     9        tool   ファイルを書きました。                                                     21 tokens
     10       model  done                                                                       10 tokens
-    ! 215 tokens shown of 215 in 10 messages
+    ! view 215 tokens, log 215 in 10 messages
     $ infold rewind T1 --before 2001-01-01T00:00Z
     ! error: nothing was recorded at or before that time
     ! hint: `infold log t1······` shows all messages and events
@@ -678,7 +678,7 @@ fn undo_and_redo_go_back_and_forth() {
     $ infold view T1
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
-    ! 23 tokens shown of 215 in 10 messages
+    ! view 23 tokens, log 215 in 10 messages
     $ infold undo T1
     undid e2; view 23 → 137 tokens (redo: infold redo t1······)
     $ infold pin T1 7
@@ -690,14 +690,14 @@ fn undo_and_redo_go_back_and_forth() {
     $ infold log T1 --json
     {"place":"shown","role":"system","round":1,"seq":1,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":12,"message":{"role":"system","content":"You are careful."}}
     {"place":"shown","role":"user","round":2,"seq":2,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":11,"message":{"role":"user","content":"Fix the login"}}
-    {"place":"in e1","role":"model","round":3,"seq":3,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":63,"message":{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"path\":\"login.rs\"}"}},{"id":"c2","type":"function","function":{"name":"bash","arguments":"{\"command\":\"cargo test\"}"}}]}}
+    {"place":"in e1","role":"assistant","round":3,"seq":3,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":63,"message":{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"path\":\"login.rs\"}"}},{"id":"c2","type":"function","function":{"name":"bash","arguments":"{\"command\":\"cargo test\"}"}}]}}
     {"place":"in e1","role":"tool","round":3,"seq":4,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":18,"message":{"role":"tool","tool_call_id":"c1","content":"fn login() { todo!() }"}}
     {"place":"in e1","role":"tool","round":3,"seq":5,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":17,"message":{"role":"tool","tool_call_id":"c2","content":"test result: FAILED"}}
-    {"place":"in e1","role":"model","round":6,"seq":6,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":15,"message":{"role":"assistant","content":"It is a stub; I write it."}}
+    {"place":"in e1","role":"assistant","round":6,"seq":6,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":15,"message":{"role":"assistant","content":"It is a stub; I write it."}}
     {"place":"shown","role":"user","round":7,"seq":7,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":12,"message":{"role":"user","content":"then the migration"}}
-    {"place":"shown","role":"model","round":8,"seq":8,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":36,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}}
+    {"place":"shown","role":"assistant","round":8,"seq":8,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":36,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}}
     {"place":"shown","role":"tool","round":8,"seq":9,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":21,"message":{"role":"tool","tool_call_id":"c3","content":"ファイルを書きました。"}}
-    {"place":"shown","role":"model","round":10,"seq":10,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":10,"message":{"role":"assistant","content":"done"}}
+    {"place":"shown","role":"assistant","round":10,"seq":10,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":10,"message":{"role":"assistant","content":"done"}}
     {"after":10,"event":"e1","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"fold summary 3..6: 4 messages, 113 → 35 tokens"}
     {"after":10,"event":"e2","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"rewind to message 2, event 0"}
     {"after":10,"event":"e3","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"undo e2"}
@@ -747,7 +747,7 @@ fn a_fork_goes_on_from_where_it_was_made() {
     8        user   another way                                                                10 tokens
     9        model  sure                                                                       10 tokens
     10       user   good                                                                        8 tokens
-    ! 176 tokens shown of 176 in 10 messages
+    ! view 176 tokens, log 176 in 10 messages
     $ infold log T3 --at 8
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
@@ -779,7 +779,7 @@ fn a_fork_goes_on_from_where_it_was_made() {
     8        model  calls write(7.sql)                                                         36 tokens
     9        tool   ファイルを書きました。                                                     21 tokens
     10       model  done                                                                       10 tokens
-    ! 137 tokens shown of 215 in 10 messages
+    ! view 137 tokens, log 215 in 10 messages
     $ infold recall T3 7..10
     ── 7 user · YYYY-MM-DDThh:mm:ss.mmmZ
     then the migration
@@ -823,7 +823,7 @@ fn pins_survive_folds_and_notes_are_in_every_view() {
     4        tool   fn login() { todo!() }                                       [pinned]      18 tokens
     5        tool   test result: FAILED                                                        17 tokens
     10       model  done                                                                       10 tokens
-    ! 170 tokens shown of 215 in 10 messages
+    ! view 170 tokens, log 215 in 10 messages
     $ infold unpin T1 5
     unpinned message 5; view 170 → 72 tokens (undo: infold undo t1······)
     $ infold unpin T1 e2 --json
@@ -833,7 +833,7 @@ fn pins_survive_folds_and_notes_are_in_every_view() {
     2        user   Fix the login                                                              11 tokens
     3-9      e3 (summary of 4 messages, 84 tokens)                                             35 tokens
     10       model  done                                                                       10 tokens
-    ! 68 tokens shown of 215 in 10 messages
+    ! view 68 tokens, log 215 in 10 messages
     $ infold pin T1 7 --json
     {"event":"e6","round":7,"seq":7,"tokens_after":80,"tokens_before":68}
     $ infold pin T1 --note 'x' --json
@@ -876,12 +876,12 @@ fn the_past_is_looked_at_with_at() {
     $ infold view T1
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
-    ! 23 tokens shown of 215 in 10 messages
+    ! view 23 tokens, log 215 in 10 messages
     $ infold view T1 --at 3
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
     3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    63 tokens
-    ! 86 tokens shown of 86 in 3 messages; its last round waits for tool results
+    ! view 86 tokens, log 86 in 3 messages; its last round waits for tool results
     $ infold view T1 --at e1
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
@@ -890,18 +890,18 @@ fn the_past_is_looked_at_with_at() {
     8        model  calls write(7.sql)                                                         36 tokens
     9        tool   ファイルを書きました。                                                     21 tokens
     10       model  done                                                                       10 tokens
-    ! 137 tokens shown of 215 in 10 messages
+    ! view 137 tokens, log 215 in 10 messages
     $ infold log T1 --at e1 --json
     {"place":"shown","role":"system","round":1,"seq":1,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":12,"message":{"role":"system","content":"You are careful."}}
     {"place":"shown","role":"user","round":2,"seq":2,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":11,"message":{"role":"user","content":"Fix the login"}}
-    {"place":"in e1","role":"model","round":3,"seq":3,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":63,"message":{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"path\":\"login.rs\"}"}},{"id":"c2","type":"function","function":{"name":"bash","arguments":"{\"command\":\"cargo test\"}"}}]}}
+    {"place":"in e1","role":"assistant","round":3,"seq":3,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":63,"message":{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"path\":\"login.rs\"}"}},{"id":"c2","type":"function","function":{"name":"bash","arguments":"{\"command\":\"cargo test\"}"}}]}}
     {"place":"in e1","role":"tool","round":3,"seq":4,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":18,"message":{"role":"tool","tool_call_id":"c1","content":"fn login() { todo!() }"}}
     {"place":"in e1","role":"tool","round":3,"seq":5,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":17,"message":{"role":"tool","tool_call_id":"c2","content":"test result: FAILED"}}
-    {"place":"in e1","role":"model","round":6,"seq":6,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":15,"message":{"role":"assistant","content":"It is a stub; I write it."}}
+    {"place":"in e1","role":"assistant","round":6,"seq":6,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":15,"message":{"role":"assistant","content":"It is a stub; I write it."}}
     {"place":"shown","role":"user","round":7,"seq":7,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":12,"message":{"role":"user","content":"then the migration"}}
-    {"place":"shown","role":"model","round":8,"seq":8,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":36,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}}
+    {"place":"shown","role":"assistant","round":8,"seq":8,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":36,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}}
     {"place":"shown","role":"tool","round":8,"seq":9,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":21,"message":{"role":"tool","tool_call_id":"c3","content":"ファイルを書きました。"}}
-    {"place":"shown","role":"model","round":10,"seq":10,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":10,"message":{"role":"assistant","content":"done"}}
+    {"place":"shown","role":"assistant","round":10,"seq":10,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":10,"message":{"role":"assistant","content":"done"}}
     {"after":10,"event":"e1","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"fold summary 3..6: 4 messages, 113 → 35 tokens"}
     $ infold folds T1 --at 10
     ! no folds
@@ -1120,7 +1120,7 @@ fn line_breaks_between_tokens_are_all_that_goes() {
     assert_snapshot!(home.tell("view T1 --raw"), @r#"
     $ infold view T1 --raw
     {  "role": "user",  "content": "a\nb"}
-    ! 10 tokens shown of 10 in 1 message
+    ! view 10 tokens, log 10 in 1 message
     "#);
 }
 
@@ -1137,12 +1137,12 @@ fn a_call_without_a_result_is_shown_as_interrupted() {
     1        user   go                                                                          8 tokens
     2        model  calls ls() · calls cat()                                                   49 tokens
     3        tool   text                                                                       13 tokens
-    ! 70 tokens shown of 70 in 3 messages; its last round waits for tool results
+    ! view 70 tokens, log 70 in 3 messages; its last round waits for tool results
     $ infold view T1 --raw
     {"content":"go","role":"user"}
     {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"cat","arguments":"{}"}}]}
     {"role":"tool","tool_call_id":"b","content":"text"}
-    ! 70 tokens shown of 70 in 3 messages; its last round waits for tool results
+    ! view 70 tokens, log 70 in 3 messages; its last round waits for tool results
     "#);
     home.file("on.jsonl", talk(&["never mind", "fine"]));
     assert_snapshot!(home.tell("
@@ -1161,7 +1161,7 @@ fn a_call_without_a_result_is_shown_as_interrupted() {
              tool   [interrupted: this call never returned a result]          [no result]      24 tokens
     4        user   never mind                                                                 10 tokens
     5        model  fine                                                                       10 tokens
-    ! 90 tokens shown of 90 in 5 messages
+    ! view 118 tokens, log 90 in 5 messages
     $ infold view T1 --raw
     {"content":"go","role":"user"}
     {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"cat","arguments":"{}"}}]}
@@ -1169,14 +1169,14 @@ fn a_call_without_a_result_is_shown_as_interrupted() {
     {"role":"tool","tool_call_id":"a","content":"[interrupted: this call never returned a result]"}
     {"content":"never mind","role":"user"}
     {"content":"fine","role":"assistant"}
-    ! 90 tokens shown of 90 in 5 messages
+    ! view 118 tokens, log 90 in 5 messages
     $ infold view T1 --json
     {"note":"","role":"user","seq":1,"tokens":8,"message":{"content":"go","role":"user"}}
-    {"note":"","role":"model","seq":2,"tokens":49,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"cat","arguments":"{}"}}]}}
+    {"note":"","role":"assistant","seq":2,"tokens":49,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"cat","arguments":"{}"}}]}}
     {"note":"","role":"tool","seq":3,"tokens":13,"message":{"role":"tool","tool_call_id":"b","content":"text"}}
     {"note":"no result","role":"tool","seq":null,"tokens":24,"message":{"role":"tool","tool_call_id":"a","content":"[interrupted: this call never returned a result]"}}
     {"note":"","role":"user","seq":4,"tokens":10,"message":{"content":"never mind","role":"user"}}
-    {"note":"","role":"model","seq":5,"tokens":10,"message":{"content":"fine","role":"assistant"}}
+    {"note":"","role":"assistant","seq":5,"tokens":10,"message":{"content":"fine","role":"assistant"}}
     $ infold verify
     T1  ok
     ! 1 task checked
@@ -1202,7 +1202,7 @@ fn a_result_that_came_late_is_shown_as_text() {
     4        model  no ls yet                                                                  11 tokens
     5        user   [Tool result (a) without its call, or too late:] files  [late result]      27 tokens
     6        model  thanks                                                                     10 tokens
-    ! 116 tokens shown of 116 in 6 messages
+    ! view 144 tokens, log 116 in 6 messages
     $ infold view T1 --raw
     {"content":"go","role":"user"}
     {"role":"assistant","content":[{"type":"text","text":"I look"},{"type":"tool_use","id":"a","name":"ls","input":{}},{"type":"tool_use","id":"b","name":"cat","input":{}}]}
@@ -1210,7 +1210,7 @@ fn a_result_that_came_late_is_shown_as_text() {
     {"content":"no ls yet","role":"assistant"}
     {"role":"user","content":[{"type":"text","text":"[Tool result (a) without its call, or too late:]\nfiles"}]}
     {"content":"thanks","role":"assistant"}
-    ! 116 tokens shown of 116 in 6 messages
+    ! view 144 tokens, log 116 in 6 messages
     $ infold verify
     T1  ok
     ! 1 task checked
@@ -1238,7 +1238,7 @@ fn orphan_results_and_calls_of_one_id_are_shown_so_that_a_provider_takes_them() 
     5        tool   two                                                                        13 tokens
     6        user   [Tool result (a) without its call, or too late:] three  [late result]      21 tokens
     7        model  done                                                                       10 tokens
-    ! 120 tokens shown of 120 in 7 messages
+    ! view 120 tokens, log 120 in 7 messages
     $ infold view T1 --raw
     {"content":"go","role":"user"}
     {"role":"user","content":"[Tool result (nobody) without its call, or too late:]\norphan"}
@@ -1247,7 +1247,7 @@ fn orphan_results_and_calls_of_one_id_are_shown_so_that_a_provider_takes_them() 
     {"role":"tool","tool_call_id":"a","content":"two"}
     {"role":"user","content":"[Tool result (a) without its call, or too late:]\nthree"}
     {"content":"done","role":"assistant"}
-    ! 120 tokens shown of 120 in 7 messages
+    ! view 120 tokens, log 120 in 7 messages
     $ infold verify
     T1  ok
     ! 1 task checked
@@ -1290,7 +1290,7 @@ fn the_names_of_late_folds_are_shown_whole() {
     10005-10008  e2 (summary of 4 messages, 32 tokens)                                         39 tokens
     10009        user   on                                                                      8 tokens
     10010        user   on                                                                      8 tokens
-    ! 109 tokens shown of 80,080 in 10,010 messages
+    ! view 109 tokens, log 80,080 in 10,010 messages
     ");
 }
 

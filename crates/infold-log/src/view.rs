@@ -83,6 +83,9 @@ pub fn view_at<P: Past>(point: Point, past: &P) -> Result<View, P::Error> {
     View::of(&past.shown(point)?, past)
 }
 
+/// About how many tokens it takes to answer a call as interrupted.
+const INTERRUPTED: u64 = 28;
+
 struct Layout<'a, P> {
     shown: &'a Shown,
     past: &'a P,
@@ -263,6 +266,9 @@ impl<'a, P: Past> Layout<'a, P> {
                 tokens = tokens.saturating_sub(mask.hides) + mask.tokens;
                 masks.push((seq, part, mask.id));
             }
+        }
+        if let Some(last) = members.last().filter(|_| closed) {
+            tokens += u64::from(self.past.record(*last)?.waiting) * INTERRUPTED;
         }
         let request = self
             .floor

@@ -66,12 +66,7 @@ pub fn render_round(
 
 /// Renders a stand-in or a note.
 pub fn render_text(role: Role, text: &str) -> Vec<u8> {
-    let role = match role {
-        Role::Assistant => "assistant",
-        Role::System => "system",
-        Role::User | Role::Tool => "user",
-    };
-    let text = quote(text);
+    let (role, text) = (role.wire_name(), quote(text));
     format!(r#"{{"role":"{role}","content":{text}}}"#).into_bytes()
 }
 

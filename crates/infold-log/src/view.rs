@@ -84,7 +84,7 @@ pub fn view_at<P: Past>(point: Point, past: &P) -> Result<View, P::Error> {
 }
 
 /// About how many tokens it takes to answer a call as interrupted.
-const INTERRUPTED: u64 = 28;
+pub const INTERRUPTED: u64 = 28;
 
 struct Layout<'a, P> {
     shown: &'a Shown,

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use infold_log::steer::{self, Refused, Side};
 use infold_log::{
-    Cause, Event, EventId, Floor, Fold, Hides, Item, Past, Pin, Pinned, Place, Point, Seq, Shown,
-    Shows, Source, Span, View, check, view_at,
+    Cause, Event, EventId, Floor, Fold, Hides, INTERRUPTED, Item, Past, Pin, Pinned, Place, Point,
+    Seq, Shown, Shows, Source, Span, View, check, view_at,
 };
 use proptest::prelude::*;
 use talk::Talk;
@@ -50,7 +50,9 @@ proptest! {
         let stand_ins = folds(talk.shown()).map(|fold| fold.tokens).sum::<u64>();
         let notes = talk.shown().notes().map(|(_, tokens)| tokens).sum::<u64>();
         let messages = 10 * told(&talk).len() as u64;
-        prop_assert_eq!(talk.view().tokens(), messages + stand_ins + notes);
+        let repairs = lines(&talk, &talk.view()).into_iter().filter(|line| line.source == Source::Repair);
+        let repairs = repairs.map(|line| line.facts.answers.len() as u64 * INTERRUPTED).sum::<u64>();
+        prop_assert_eq!(talk.view().tokens(), messages + stand_ins + notes + repairs);
     }
 
     /// Rewinding shows what was shown then.
@@ -366,10 +368,7 @@ fn faults(talk: &Talk) -> String {
 fn told(talk: &Talk) -> BTreeSet<Seq> {
     let seqs = lines(talk, &talk.view())
         .into_iter()
-        .filter_map(|line| match line.source {
-            Source::Message(seq) | Source::Late(seq) => Some(seq),
-            Source::StandIn | Source::Repair => None,
-        });
+        .filter_map(|line| line.source.seq());
     seqs.collect()
 }
 

@@ -97,20 +97,14 @@ pub struct Verdict {
 /// 5. Messages stand in the order in which they came, each once; late results behind their round.
 /// 6. The system prompt and the first request are there.
 pub fn check(lines: impl IntoIterator<Item = Line>, floor: &Floor) -> Verdict {
-    let mut reading = Reading {
-        missing: floor.seqs().to_vec(),
-        ..Reading::default()
-    };
-    for (at, line) in lines.into_iter().enumerate() {
-        reading.line = at + 1;
-        reading.read(&line);
-    }
+    let mut reading = Reading::new(floor);
+    lines.into_iter().for_each(|line| reading.read(&line));
     reading.verdict()
 }
 
-/// A view, read up to some line.
-#[derive(Default)]
-struct Reading {
+/// A view being checked, for callers who do not hold all its lines: see [`check`].
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
     line: usize,
     rounds: Rounds,
     /// Late results were read, so the round before them takes no more.
@@ -123,7 +117,17 @@ struct Reading {
 }
 
 impl Reading {
-    fn read(&mut self, Line { source, facts }: &Line) {
+    /// Starts before the first line.
+    pub fn new(floor: &Floor) -> Reading {
+        Reading {
+            missing: floor.seqs().to_vec(),
+            ..Reading::default()
+        }
+    }
+
+    /// Takes the next line.
+    pub fn read(&mut self, Line { source, facts }: &Line) {
+        self.line += 1;
         let line = self.line;
         match *source {
             Source::Late(seq) => {
@@ -191,7 +195,8 @@ impl Reading {
         self.round = Some(seq);
     }
 
-    fn verdict(self) -> Verdict {
+    /// Says what was found, once all lines were read.
+    pub fn verdict(self) -> Verdict {
         let mut faults = self.faults;
         let hidden = self.missing.into_iter();
         faults.extend(hidden.map(|seq| Fault::FloorHidden { seq }));
@@ -249,7 +254,8 @@ mod tests {
         line(Source::Late(Seq::new(seq).unwrap()), Role::User, &[], &[])
     }
 
-    fn verdict(lines: Vec<Line>) -> (Vec<String>, bool) {
+    /// Says what was found, once all lines were read.
+    pub fn verdict(lines: Vec<Line>) -> (Vec<String>, bool) {
         let verdict = check(lines, &Floor::default());
         let faults = verdict.faults.iter().map(ToString::to_string);
         (faults.collect(), verdict.open)

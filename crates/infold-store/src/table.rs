@@ -23,6 +23,7 @@ pub trait Fixed: Copy {
 #[derive(Debug)]
 pub struct Table<T> {
     file: Growing,
+    access: Access,
     base: u64,
     written: u64,
     tail: Vec<T>,
@@ -36,9 +37,12 @@ const TAIL: usize = 256;
 impl<T: Fixed> Table<T> {
     /// Opens a sidecar whose first record has number `base + 1`. One that does not fit is taken as empty.
     pub fn open(path: PathBuf, base: u64, access: Access) -> Result<Table<T>, LogError> {
-        let file = Growing::open(path, access)?;
+        let file = match access {
+            Access::Rederive => Growing::scratch(path)?,
+            _ => Growing::open(path, access)?,
+        };
         let mut header = [0; HEADER];
-        let fits = access != Access::Rederive && file.len() >= HEADER as u64 && {
+        let fits = file.len() >= HEADER as u64 && {
             file.read(0, &mut header)?;
             header == Table::<T>::header(base)
         };
@@ -49,6 +53,7 @@ impl<T: Fixed> Table<T> {
         };
         Ok(Table {
             file,
+            access,
             base,
             written,
             tail: Vec::new(),
@@ -85,7 +90,8 @@ impl<T: Fixed> Table<T> {
     /// Adds a record; it reaches the disk with the next [`Table::flush`], or soon after.
     pub fn push(&mut self, record: T) {
         self.tail.push(record);
-        if self.tail.len() >= TAIL {
+        // Not on every push: if it fails, the tail only grows.
+        if self.access != Access::Read && self.tail.len().is_multiple_of(TAIL) {
             // A sidecar that cannot be written (a full disk) costs a scan later, nothing else.
             let _ = self.flush();
         }

@@ -124,7 +124,10 @@ impl<'a, P: Past> Layout<'a, P> {
         let mut previous: Option<Seq> = None;
         for item in self.shown.items() {
             let Item::Run(run) = item else {
-                previous = None;
+                // What interrupted the round before it may be hidden now.
+                if let Some(last) = previous.take().filter(|last| *last >= from) {
+                    self.note_cut(last)?;
+                }
                 continue;
             };
             let mut rest = Span::new(run.from().max(from), run.to());
@@ -159,8 +162,17 @@ impl<'a, P: Past> Layout<'a, P> {
         if record.late || record.empty {
             self.rewritten.insert(record.round);
         }
-        if let Some(previous) = previous.filter(|_| record.cuts) {
-            self.rewritten.insert(self.past.record(previous)?.round);
+        match previous.filter(|_| record.cuts) {
+            Some(previous) => self.note_cut(previous),
+            None => Ok(()),
+        }
+    }
+
+    /// Collects the round that ends with `last` if it still waits for results.
+    fn note_cut(&mut self, last: Seq) -> Result<(), P::Error> {
+        let record = self.past.record(last)?;
+        if record.waiting > 0 {
+            self.rewritten.insert(record.round);
         }
         Ok(())
     }
@@ -284,7 +296,10 @@ impl<'a, P: Past> Layout<'a, P> {
             pinned.push(round_members(round, fold.runs.iter().copied(), self.past)?);
         }
         for seq in &floor {
-            self.verbatim(Span::one(*seq))?;
+            match self.past.record(*seq)?.empty {
+                true => self.round(vec![*seq])?,
+                false => self.verbatim(Span::one(*seq))?,
+            }
         }
         self.push(Shows::StandIn(fold.id), fold.tokens);
         for members in pinned {

@@ -43,6 +43,17 @@ impl Failure {
         self
     }
 
+    /// Tells the person, or the script, of something that did not keep the command from being done.
+    pub fn warn(&self, json: bool) {
+        if json {
+            let object = serde_json::json!({"warning": self.error, "hint": self.hint});
+            anstream::eprintln!("{object}");
+        } else {
+            let yellow = anstyle::AnsiColor::Yellow.on_default().bold();
+            anstream::eprintln!("{yellow}warning:{yellow:#} {}", self.error);
+        }
+    }
+
     /// Tells the person, or the script, and returns the exit code.
     pub fn report(&self, json: bool) -> ExitCode {
         if self.kind != Kind::Pipe {
@@ -133,7 +144,7 @@ impl From<RegistryError> for Failure {
             RegistryError::Open { .. } => {
                 Some("--contexts DIR or INFOLD_CONTEXTS says where the tasks are")
             }
-            RegistryError::Sql { .. } => None,
+            RegistryError::Sql { .. } => Some("look at the disk: it may be full, or failing"),
         };
         let failure = Failure::new(Kind::Store, chain(&error));
         match hint {

@@ -2,6 +2,7 @@ use std::io::{BufWriter, Write};
 
 use anstyle::{AnsiColor, Style};
 use infold_log::Role;
+use infold_store::Repair;
 
 use crate::failure::Failure;
 
@@ -84,6 +85,23 @@ impl Out {
 pub fn say(json: bool, text: impl AsRef<str>) {
     if !json {
         anstream::eprintln!("{}", text.as_ref());
+    }
+}
+
+/// Says what was put in order when a task was opened: never silently, scripts or not.
+pub fn report(json: bool, repairs: &[Repair]) {
+    for repair in repairs {
+        match json {
+            true => anstream::eprintln!("{}", serde_json::json!({"repaired": repair.to_string()})),
+            false => say(false, paint(MADE, format!("repaired: {repair}"))),
+        }
+    }
+}
+
+/// Says what went wrong after the command had done what it was asked to.
+pub fn warn(json: bool, done: Result<(), impl Into<Failure>>) {
+    if let Err(failure) = done.map_err(Into::into) {
+        failure.warn(json);
     }
 }
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::args::{At, PinArgs, RewindArgs};
 use crate::failure::{Failure, Kind};
-use crate::out::{MADE, Out, count, number, paint, say};
+use crate::out::{Out, count, number, report, say, warn};
 
 /// A task opened for one step.
 struct Open {
@@ -21,9 +21,7 @@ struct Open {
 fn open(contexts: &Contexts, task: &str, json: bool) -> Result<Open, Failure> {
     let id = contexts.resolve(task)?;
     let (writer, repairs) = contexts.write(id)?;
-    for repair in repairs {
-        say(json, paint(MADE, format!("repaired: {repair}")));
-    }
+    report(json, &repairs);
     // A full id is more than a person wants to type again.
     let name = task.chars().take(8).collect();
     Ok(Open { id, name, writer })
@@ -40,7 +38,8 @@ fn step(
     let before = tokens(&open.writer)?;
     let (text, mut object) = make(&mut open.writer)?;
     let after = tokens(&open.writer)?;
-    contexts.settle(open.id, &mut open.writer)?;
+    // The step is made; the registry catches up with the next one.
+    warn(out.is_json(), contexts.settle(open.id, &mut open.writer));
     if out.is_json() {
         object["tokens_before"] = before.into();
         object["tokens_after"] = after.into();

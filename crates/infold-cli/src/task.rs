@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::args::{NewArgs, TaskCommand};
 use crate::failure::{Failure, Kind};
-use crate::out::{DIM, MADE, Out, bytes, count, fit, number, paint, say};
+use crate::out::{DIM, Out, bytes, count, fit, number, paint, report, say, warn};
 
 /// `infold task …`
 pub fn run(contexts: &Contexts, command: TaskCommand, out: &mut Out) -> Result<(), Failure> {
@@ -226,13 +226,12 @@ fn push(contexts: &Contexts, task: &str, file: &Path, out: &mut Out) -> Result<(
     while checked.next_message()?.is_some() {}
     input.seek(SeekFrom::Start(0)).map_err(unreadable(file))?;
     let (mut writer, repairs) = contexts.write(id)?;
-    for repair in repairs {
-        say(out.is_json(), paint(MADE, format!("repaired: {repair}")));
-    }
-    let pushed = append(&mut writer, BufReader::new(&mut input))?;
+    report(out.is_json(), &repairs);
+    let pushed = append(&mut writer, BufReader::new(&mut input));
     writer.sync()?;
-    contexts.settle(id, &mut writer)?;
-    let Some(span) = pushed else {
+    // The messages are kept; the registry catches up with the next ones.
+    warn(out.is_json(), contexts.settle(id, &mut writer));
+    let Some(span) = pushed? else {
         say(out.is_json(), paint(DIM, "no messages"));
         return Ok(());
     };
@@ -295,8 +294,16 @@ fn append(writer: &mut Writer, input: impl BufRead) -> Result<Option<Span>, Fail
             size += message.len();
             batch.push(message);
         }
-        let Some(span) = writer.append(&batch)? else {
-            return Ok(whole);
+        let span = match (writer.append(&batch), whole) {
+            (Ok(Some(span)), _) => span,
+            (Ok(None), _) => return Ok(whole),
+            (Err(error), None) => return Err(error.into()),
+            (Err(error), Some(kept)) => {
+                let count = kept.count();
+                return Err(Failure::from(error).hint(format!(
+                    "the first {count} messages are kept, as {kept}; do it again with the others"
+                )));
+            }
         };
         let from = whole.map_or(span.from(), |whole| whole.from());
         whole = Span::new(from, span.to());
@@ -318,9 +325,10 @@ fn tool(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
             format!("the record is longer than {MAX_MESSAGE} bytes"),
         ));
     }
-    let (mut writer, _) = contexts.write(id)?;
+    let (mut writer, repairs) = contexts.write(id)?;
+    report(out.is_json(), &repairs);
     let number = writer.tool(&record)?;
-    contexts.settle(id, &mut writer)?;
+    warn(out.is_json(), contexts.settle(id, &mut writer));
     if out.is_json() {
         return out.object(&json!({"seq": number}));
     }
@@ -329,9 +337,7 @@ fn tool(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
 
 fn end(contexts: &Contexts, task: &str, outcome: &Outcome, out: &mut Out) -> Result<(), Failure> {
     let id = contexts.resolve(task)?;
-    for repair in contexts.finish(id, outcome)? {
-        say(out.is_json(), paint(MADE, format!("repaired: {repair}")));
-    }
+    report(out.is_json(), &contexts.finish(id, outcome)?);
     let status = outcome.status();
     if out.is_json() {
         return out.object(&json!({"uuid": id.to_string(), "status": status.to_string()}));

@@ -82,12 +82,15 @@ pub struct Verdict {
 /// 2. A call has its result, unless it is in the last round: then the view is open.
 /// 3. Stand-ins hold text only: no call, no result, no reasoning.
 /// 4. No message is empty.
-/// 5. Messages stand in the order in which they came, each once.
+/// 5. Messages stand in the order in which they came, each once; only results that came
+///    while their round waited for others stand, as text, behind it.
 /// 6. The system prompt and the first request are there.
 pub fn check(lines: impl IntoIterator<Item = Line>, floor: &Floor) -> Verdict {
     let mut rounds = Rounds::default();
     let mut faults = Vec::new();
     let mut last: Option<Seq> = None;
+    // The messages since the last call, that one included.
+    let mut round: Vec<Seq> = Vec::new();
     let mut missing: Vec<Seq> = floor.seqs().to_vec();
     for (at, Line { source, facts }) in lines.into_iter().enumerate() {
         let line = at + 1;
@@ -112,10 +115,17 @@ pub fn check(lines: impl IntoIterator<Item = Line>, floor: &Floor) -> Verdict {
         }
         match source {
             Source::Message(seq) => {
-                if last.is_some_and(|last| seq <= last) {
+                if !facts.calls.is_empty() {
+                    round.clear();
+                }
+                let late = plain(&facts)
+                    && round.first().is_some_and(|first| *first < seq)
+                    && !round.contains(&seq);
+                if last.is_some_and(|last| seq <= last) && !late {
                     faults.push(Fault::Disorder { line, seq });
                 }
-                last = Some(seq);
+                round.push(seq);
+                last = last.max(Some(seq));
                 missing.retain(|floor| *floor != seq);
             }
             Source::StandIn if !plain(&facts) => faults.push(Fault::NotPlain { line }),

@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::floor::{first_above, sums_before};
 use crate::{EventId, Floor, Folded, Item, Past, Place, Point, Seq, Shown, Span};
@@ -281,7 +281,7 @@ impl<'a, P: Past> Layout<'a, P> {
         Ok(())
     }
 
-    /// Shows a fold: what of the floor it covers, its stand-in, then the pinned rounds in it.
+    /// Shows a fold: what of the floor it covers, its stand-in, then the pinned rounds behind the floor.
     fn fold(&mut self, fold: &Folded) -> Result<(), P::Error> {
         let under = |seq: Seq| self.shown.place(seq) == Place::Under(fold.id);
         let floor: Vec<Seq> = self
@@ -291,23 +291,27 @@ impl<'a, P: Past> Layout<'a, P> {
             .copied()
             .filter(|seq| under(*seq))
             .collect();
-        let mut pinned = Vec::new();
+        let mut pinned = VecDeque::new();
         for round in self.pinned.iter().copied().filter(|seq| under(*seq)) {
-            pinned.push(round_members(round, fold.runs.iter().copied(), self.past)?);
+            let members = round_members(round, fold.runs.iter().copied(), self.past)?;
+            if !members.iter().any(|seq| floor.contains(seq)) {
+                pinned.push_back(members);
+            }
         }
         for seq in &floor {
+            // A model may have spoken before the first request.
+            while let Some(members) = pinned.pop_front_if(|members| members[0] < *seq) {
+                self.round(members)?;
+            }
             match self.past.record(*seq)?.empty {
                 true => self.round(vec![*seq])?,
                 false => self.verbatim(Span::one(*seq))?,
             }
         }
         self.push(Shows::StandIn(fold.id), fold.tokens);
-        for members in pinned {
-            if !members.iter().any(|seq| floor.contains(seq)) {
-                self.round(members)?;
-            }
-        }
-        Ok(())
+        pinned
+            .into_iter()
+            .try_for_each(|members| self.round(members))
     }
 
     fn notes(&mut self) {

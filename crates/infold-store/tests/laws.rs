@@ -594,6 +594,17 @@ fn caches(dir: &Path) -> BTreeMap<&'static str, Option<Vec<u8>>> {
         .collect()
 }
 
+/// So many cases, or as many as `PROPTEST_CASES` asks for.
+fn config(cases: u32) -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    ProptestConfig {
+        cases: asked.and_then(|asked| asked.parse().ok()).unwrap_or(cases),
+        failure_persistence: None,
+        max_shrink_iters: 400,
+        ..ProptestConfig::default()
+    }
+}
+
 fn play(blocks: bool, ops: &[Op]) {
     let mut world = World::new(blocks);
     for op in ops {
@@ -603,7 +614,7 @@ fn play(blocks: bool, ops: &[Op]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config(600))]
 
     /// Nothing is lost and every view is valid, whatever is done to an OpenAI conversation.
     #[test]
@@ -619,7 +630,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config(200))]
 
     /// Undoing a step restores what was shown, and redoing the undo what it had become.
     #[test]

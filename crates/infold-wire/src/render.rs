@@ -23,8 +23,8 @@ pub const EMPTY: &str = "(empty)";
 /// Renders a round that cannot be shown as it came.
 ///
 /// Calls that never got a result are answered as interrupted, if the round is
-/// closed. Results that answer nothing become user text behind the round. Every
-/// other byte stays.
+/// closed. Results that answer nothing become user text behind the round, once it
+/// waits for nothing more. Every other byte stays.
 pub fn render_round(
     members: &[(Seq, Vec<u8>)],
     closed: bool,
@@ -55,7 +55,10 @@ pub fn render_round(
     if closed && !rounds.waiting().is_empty() {
         interrupt(rounds.waiting(), dialect, &mut shown)?;
     }
-    shown.append(&mut late);
+    if closed || rounds.waiting().is_empty() {
+        // In a round that still waits, text would stand between a call and its result.
+        shown.append(&mut late);
+    }
     Ok(shown)
 }
 
@@ -327,15 +330,14 @@ mod tests {
     #[test]
     fn a_late_result_is_text_behind_the_round_and_keeps_its_bytes() {
         let late = r#"{"role":"tool","tool_call_id":"z","content":"caf\u00e9 \ud83d"}"#;
-        let shown = rendered(
-            false,
-            &[
-                CHAT,
-                late,
-                r#"{"role":"tool","tool_call_id":"a","content":"x"}"#,
-            ],
-        );
-        insta::assert_snapshot!(shown[2], @r#"{"role":"user","content":"[Tool result (z) without its call, or too late:]\ncaf\u00e9 \ud83d"}"#);
+        let round = [
+            CHAT,
+            late,
+            r#"{"role":"tool","tool_call_id":"a","content":"x"}"#,
+        ];
+        assert_eq!(rendered(false, &round), [round[0], round[2]]);
+        let shown = rendered(true, &round);
+        insta::assert_snapshot!(shown[3], @r#"{"role":"user","content":"[Tool result (z) without its call, or too late:]\ncaf\u00e9 \ud83d"}"#);
     }
 
     #[test]

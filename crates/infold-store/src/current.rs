@@ -70,6 +70,9 @@ impl Current {
         let stamp = self.stamp.as_ref().map(Stamp::encode).unwrap_or_default();
         let path = self.dir.join("current.idx");
         let mut file = Growing::open(path, Access::Write)?;
+        if file.len() > stamp.len() as u64 {
+            file.cut(0)?;
+        }
         file.overwrite(0, &stamp)
     }
 

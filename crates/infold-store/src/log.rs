@@ -452,10 +452,11 @@ impl Log {
         let entry = self.entries.get(seq)?;
         let line = self.messages.bytes(entry.offset, entry.len as usize)?;
         let stored = line.strip_suffix(b"\n").and_then(stored::split);
-        Ok(
-            stored
-                .is_some_and(|stored| stored.seq.get() == seq && stored.cut == entry.cut as usize),
-        )
+        Ok(stored.is_some_and(|stored| {
+            stored.seq.get() == seq
+                && stored.cut == entry.cut as usize
+                && stored.time == entry.record.time
+        }))
     }
 
     fn event_fits(&self, event: u64) -> Result<bool, LogError> {
@@ -465,7 +466,11 @@ impl Log {
         let entry = self.marks.get(event)?;
         let line = self.events.bytes(entry.offset, entry.len as usize)?;
         Ok(line.ends_with(b"\n")
-            && EventLine::decode(&line).is_ok_and(|line| line.id.get() == event))
+            && EventLine::decode(&line).is_ok_and(|line| {
+                line.id.get() == event
+                    && line.ts == entry.mark.time
+                    && line.after == entry.mark.after
+            }))
     }
 
     /// Reads messages and events that the sidecars do not know, in the order they happened.

@@ -238,9 +238,11 @@ impl Contexts {
     ///
     /// They are set, not added to: then nothing that went wrong before stays wrong.
     pub fn settle(&self, id: Uuid, writer: &mut Writer) -> Result<(), TaskError> {
-        if writer.take_counters() != Counters::default() {
-            let registry = Registry::open(&self.root)?;
-            registry.set_counters(id, self.recount(writer.log())?)?;
+        writer.take_counters();
+        let registry = Registry::open(&self.root)?;
+        let counted = self.recount(writer.log())?;
+        if registry.get(id)?.is_some_and(|row| row.counters != counted) {
+            registry.set_counters(id, counted)?;
         }
         Ok(())
     }

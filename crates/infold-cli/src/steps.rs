@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::args::{At, PinArgs, RewindArgs};
 use crate::failure::{Failure, Kind};
-use crate::out::{DIM, Out, count, number, paint, repaired, say};
+use crate::out::{DIM, Out, count, number, paint, repaired, say, warn};
 
 /// A task opened for one step.
 struct Open {
@@ -57,7 +57,8 @@ fn step_and(
     let made = make(&mut open.writer);
     let (text, mut object) = made.map_err(|error| Failure::from(error).about(&open.name))?;
     let after = tokens(&open.writer)?;
-    contexts.settle(open.id, &mut open.writer)?;
+    // The step is made; the registry catches up with the next one.
+    warn(out.is_json(), contexts.settle(open.id, &mut open.writer));
     if out.is_json() {
         object["tokens_before"] = before.into();
         object["tokens_after"] = after.into();

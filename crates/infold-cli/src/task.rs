@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::args::{NewArgs, TaskCommand};
 use crate::failure::{Failure, Kind};
-use crate::out::{DIM, Out, bytes, count, number, one_line, paint, repaired, say, table};
+use crate::out::{DIM, Out, bytes, count, number, one_line, paint, repaired, say, table, warn};
 
 /// `infold task …`
 pub fn run(contexts: &Contexts, command: TaskCommand, out: &mut Out) -> Result<(), Failure> {
@@ -227,9 +227,11 @@ fn push(contexts: &Contexts, task: &str, file: &Path, out: &mut Out) -> Result<(
     input.seek(SeekFrom::Start(0)).map_err(unreadable(file))?;
     let (mut writer, repairs) = contexts.write(id)?;
     repaired(out.is_json(), &repairs);
-    let pushed = append(&mut writer, BufReader::new(&mut input))?;
+    let pushed = append(&mut writer, BufReader::new(&mut input));
     writer.sync()?;
-    contexts.settle(id, &mut writer)?;
+    // The messages are kept; the registry catches up with the next ones.
+    warn(out.is_json(), contexts.settle(id, &mut writer));
+    let pushed = pushed?;
     if out.is_json() {
         let seq = |side: fn(Span) -> Seq| pushed.map(|span| side(span).get());
         let count = pushed.map_or(0, Span::count);
@@ -326,8 +328,16 @@ fn append(writer: &mut Writer, input: impl BufRead) -> Result<Option<Span>, Fail
             size += message.len();
             batch.push(message);
         }
-        let Some(span) = writer.append(&batch)? else {
-            return Ok(whole);
+        let span = match (writer.append(&batch), whole) {
+            (Ok(Some(span)), _) => span,
+            (Ok(None), _) => return Ok(whole),
+            (Err(error), None) => return Err(error.into()),
+            (Err(error), Some(kept)) => {
+                let count = kept.count();
+                return Err(Failure::from(error).hint(format!(
+                    "the first {count} messages are kept, as {kept}; do it again with the others"
+                )));
+            }
         };
         let from = whole.map_or(span.from(), |whole| whole.from());
         whole = Span::new(from, span.to());
@@ -353,7 +363,7 @@ fn tool(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
     let (mut writer, repairs) = contexts.write(id)?;
     repaired(out.is_json(), &repairs);
     let number = writer.tool(&record)?;
-    contexts.settle(id, &mut writer)?;
+    warn(out.is_json(), contexts.settle(id, &mut writer));
     if out.is_json() {
         return out.object(&json!({"seq": number}));
     }

@@ -66,7 +66,8 @@ impl Log {
                 };
                 let path = find(&task).ok_or_else(no_parent)?;
                 let (log, _) = Log::open(&path, Access::Read, find)?;
-                if log.state.at() < at {
+                let end = log.state.at();
+                if end.seq < at.seq || end.event < at.event {
                     return Err(no_parent());
                 }
                 (at, Some((task, Box::new(log))))

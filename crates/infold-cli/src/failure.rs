@@ -245,6 +245,7 @@ impl From<StepError> for Failure {
                 Kind::No,
                 format!("`infold unpin TASK {seq}` takes the pin away"),
             ),
+            Refused::Blank => (Kind::Usage, "nothing was pinned".to_owned()),
             Refused::NotPinned { .. } => (
                 Kind::No,
                 "`infold view TASK` marks what is pinned".to_owned(),

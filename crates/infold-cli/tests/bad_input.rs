@@ -568,6 +568,17 @@ fn a_directory_that_is_write_protected() {
 }
 
 #[test]
+fn a_note_that_says_nothing() {
+    let home = with_task();
+    assert_snapshot!(refused(&home, "pin T1 --note="), @r"
+    $ infold pin T1 --note=
+    ! error: a note has to say something
+    ! hint: nothing was pinned
+    [2]
+    ");
+}
+
+#[test]
 fn a_registry_of_a_newer_version() {
     let home = with_task();
     let path = home.contexts().join("tasks.db");

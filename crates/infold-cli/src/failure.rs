@@ -73,7 +73,7 @@ impl Failure {
 }
 
 /// An error and everything behind it, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

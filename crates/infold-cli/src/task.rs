@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::args::{NewArgs, TaskCommand};
 use crate::failure::{Failure, Kind};
 use crate::out::{DIM, Out, bytes, count, number, one_line, paint, repaired, say, table};
+use crate::steps::settle;
 
 /// `infold task …`
 pub fn run(contexts: &Contexts, command: TaskCommand, out: &mut Out) -> Result<(), Failure> {
@@ -227,9 +228,11 @@ fn push(contexts: &Contexts, task: &str, file: &Path, out: &mut Out) -> Result<(
     input.seek(SeekFrom::Start(0)).map_err(unreadable(file))?;
     let (mut writer, repairs) = contexts.write(id)?;
     repaired(out.is_json(), &repairs);
-    let pushed = append(&mut writer, BufReader::new(&mut input))?;
-    writer.sync()?;
-    contexts.settle(id, &mut writer)?;
+    let pushed = append(&mut writer, BufReader::new(&mut input));
+    let synced = writer.sync();
+    settle(contexts, id, &mut writer, out.is_json());
+    let pushed = pushed?;
+    synced?;
     if out.is_json() {
         let seq = |side: fn(Span) -> Seq| pushed.map(|span| side(span).get());
         let count = pushed.map_or(0, Span::count);
@@ -326,7 +329,18 @@ fn append(writer: &mut Writer, input: impl BufRead) -> Result<Option<Span>, Fail
             size += message.len();
             batch.push(message);
         }
-        let Some(span) = writer.append(&batch)? else {
+        let appended = writer.append(&batch).map_err(|error| {
+            let failure = Failure::from(error);
+            match whole {
+                // Doing all of it again would append these twice.
+                Some(kept) => failure.hint(format!(
+                    "the first {} of the input are in the log as {kept}; push only the rest",
+                    count(kept.count(), "message")
+                )),
+                None => failure,
+            }
+        });
+        let Some(span) = appended? else {
             return Ok(whole);
         };
         let from = whole.map_or(span.from(), |whole| whole.from());
@@ -353,7 +367,7 @@ fn tool(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
     let (mut writer, repairs) = contexts.write(id)?;
     repaired(out.is_json(), &repairs);
     let number = writer.tool(&record)?;
-    contexts.settle(id, &mut writer)?;
+    settle(contexts, id, &mut writer, out.is_json());
     if out.is_json() {
         return out.object(&json!({"seq": number}));
     }

@@ -1,7 +1,8 @@
-use infold_store::{Contexts, Status};
+use infold_store::{Contexts, Registry, Status};
 use serde_json::json;
+use uuid::Uuid;
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, chain};
 use crate::out::{BAD, DIM, GOOD, Out, bytes, count, paint, say};
 
 /// `infold verify`
@@ -17,9 +18,8 @@ pub fn verify(contexts: &Contexts, task: Option<&str>, out: &mut Out) -> Result<
     let registry = contexts.registry()?;
     let mut found = 0;
     for id in &ids {
-        let problems = contexts.verify(*id, &registry)?;
-        found += problems.len() as u64;
-        let texts: Vec<String> = problems.iter().map(|problem| problem.to_string()).collect();
+        let texts = problems(contexts, *id, &registry);
+        found += texts.len() as u64;
         if out.is_json() {
             out.object(
                 &json!({"uuid": id.to_string(), "ok": texts.is_empty(), "problems": texts}),
@@ -51,6 +51,15 @@ pub fn verify(contexts: &Contexts, task: Option<&str>, out: &mut Out) -> Result<
     }
 }
 
+/// What is wrong with a task. That it cannot be checked is a problem of that task, not
+/// the end of the checking: the others come after it.
+fn problems(contexts: &Contexts, id: Uuid, registry: &Registry) -> Vec<String> {
+    match contexts.verify(id, registry) {
+        Ok(problems) => problems.iter().map(ToString::to_string).collect(),
+        Err(error) => vec![chain(&error)],
+    }
+}
+
 /// `infold doctor`
 pub fn doctor(contexts: &Contexts, repair: bool, out: &mut Out) -> Result<(), Failure> {
     let root = contexts.root();
@@ -69,10 +78,14 @@ pub fn doctor(contexts: &Contexts, repair: bool, out: &mut Out) -> Result<(), Fa
     if let Some(registry) = &registry {
         for id in &ids {
             if repair {
-                let repaired = contexts.repair(*id, registry)?;
-                done.extend(repaired.into_iter().map(|what| format!("{id}: {what}")));
+                match contexts.repair(*id, registry) {
+                    Ok(repaired) => {
+                        done.extend(repaired.into_iter().map(|what| format!("{id}: {what}")));
+                    }
+                    Err(error) => found.push(format!("{id}: not repaired: {}", chain(&error))),
+                }
             }
-            let problems = contexts.verify(*id, registry)?;
+            let problems = problems(contexts, *id, registry);
             found.extend(problems.iter().map(|problem| format!("{id}: {problem}")));
         }
         rows = registry.list(&infold_store::Filter::default())?;

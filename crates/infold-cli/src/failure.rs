@@ -84,7 +84,7 @@ impl Failure {
 }
 
 /// An error and everything behind it, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -256,6 +256,7 @@ impl From<StepError> for Failure {
                 Kind::No,
                 format!("`infold unpin TASK {seq}` takes the pin away"),
             ),
+            Refused::Blank => (Kind::Usage, "nothing was pinned".to_owned()),
             Refused::NotPinned { .. } => (
                 Kind::No,
                 "`infold view TASK` marks what is pinned".to_owned(),

@@ -427,29 +427,24 @@ fn in_full(log: &Log, seq: Seq, bytes: &[u8], out: &mut Out) -> Result<(), Failu
         if shown { "" } else { " · hidden" }
     );
     out.line(paint(of_role(record.role), head))?;
-    match Message::parse(bytes)
-        .ok()
-        .and_then(|message| message.content()?.text())
-    {
-        Some(text) => {
-            let safe: String = text
-                .chars()
-                .map(|c| {
-                    if c.is_control() && c != '\n' && c != '\t' {
-                        '\u{fffd}'
-                    } else {
-                        c
-                    }
-                })
-                .collect();
-            out.line(safe)?;
-        }
-        None => {
-            out.raw(bytes)?;
-            out.raw(b"\n")?;
-        }
+    let message = Message::parse(bytes).ok();
+    let text = message.and_then(|message| message.content()?.text());
+    let more = message.is_none_or(|message| !message.calls().is_empty());
+    if let Some(text) = &text {
+        let safe: String = text
+            .chars()
+            .map(|c| {
+                if c.is_control() && c != '\n' && c != '\t' {
+                    '\u{fffd}'
+                } else {
+                    c
+                }
+            })
+            .collect();
+        out.line(safe)?;
     }
-    if !Message::parse(bytes).is_ok_and(|message| message.calls().is_empty()) {
+    // What no text says: blocks and calls, as they came.
+    if text.is_none() || more {
         out.raw(bytes)?;
         out.raw(b"\n")?;
     }

@@ -197,11 +197,9 @@ pub fn rewind(contexts: &Contexts, args: &RewindArgs, out: &mut Out) -> Result<(
         let before = writer.log().state().shown().path();
         writer.rewind(side, target)?;
         let shown = writer.log().state().shown();
-        let after: u64 = shown.path().iter().map(|run| run.count()).sum();
-        let gone = before.iter().flat_map(|run| run.seqs());
-        let gone = gone
-            .filter(|seq| shown.place(*seq) == infold_log::Place::Elsewhere)
-            .count() as u64;
+        let after = shown.path();
+        let gone = messages(&before) - shared(&before, &after);
+        let after = messages(&after);
         let text = format!(
             "rewound {}: {} hidden, none lost",
             target_name(side, target),
@@ -209,6 +207,25 @@ pub fn rewind(contexts: &Contexts, args: &RewindArgs, out: &mut Out) -> Result<(
         );
         Ok((text, json!({"hidden": gone, "shown": after})))
     })
+}
+
+fn messages(runs: &[Span]) -> u64 {
+    runs.iter().map(|run| run.count()).sum()
+}
+
+/// How many messages two paths have in common.
+fn shared(one: &[Span], other: &[Span]) -> u64 {
+    let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
+    let mut count = 0;
+    while let (Some(a), Some(b)) = (one.peek(), other.peek()) {
+        count += a.meet(**b).map_or(0, Span::count);
+        if a.to() <= b.to() {
+            one.next();
+        } else {
+            other.next();
+        }
+    }
+    count
 }
 
 fn target_name(side: Side, target: Target) -> String {

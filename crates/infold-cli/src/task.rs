@@ -228,10 +228,11 @@ fn push(contexts: &Contexts, task: &str, file: &Path, out: &mut Out) -> Result<(
     let (mut writer, repairs) = contexts.write(id)?;
     repaired(out.is_json(), &repairs);
     let pushed = append(&mut writer, BufReader::new(&mut input));
-    writer.sync()?;
+    let synced = writer.sync();
     // The messages are kept; the registry catches up with the next ones.
     warn(out.is_json(), contexts.settle(id, &mut writer));
     let pushed = pushed?;
+    synced?;
     if out.is_json() {
         let seq = |side: fn(Span) -> Seq| pushed.map(|span| side(span).get());
         let count = pushed.map_or(0, Span::count);
@@ -328,16 +329,19 @@ fn append(writer: &mut Writer, input: impl BufRead) -> Result<Option<Span>, Fail
             size += message.len();
             batch.push(message);
         }
-        let span = match (writer.append(&batch), whole) {
-            (Ok(Some(span)), _) => span,
-            (Ok(None), _) => return Ok(whole),
-            (Err(error), None) => return Err(error.into()),
-            (Err(error), Some(kept)) => {
-                let count = kept.count();
-                return Err(Failure::from(error).hint(format!(
-                    "the first {count} messages are kept, as {kept}; do it again with the others"
-                )));
+        let appended = writer.append(&batch).map_err(|error| {
+            let failure = Failure::from(error);
+            match whole {
+                // Doing all of it again would append these twice.
+                Some(kept) => failure.hint(format!(
+                    "the first {} of the input are in the log as {kept}; push only the rest",
+                    count(kept.count(), "message")
+                )),
+                None => failure,
             }
+        });
+        let Some(span) = appended? else {
+            return Ok(whole);
         };
         let from = whole.map_or(span.from(), |whole| whole.from());
         whole = Span::new(from, span.to());

@@ -537,15 +537,15 @@ fn a_directory_that_is_write_protected() {
     ── 2 model · YYYY-MM-DDThh:mm:ss.mmmZ · hidden
     two
     $ infold task push T1 chat.jsonl
-    ! error: ./contexts/running/T1/lock may not be opened for writing
+    ! error: ./contexts/tasks.db cannot be written
     ! hint: the contexts directory must be writable by you; nothing was changed
     [3]
     $ infold undo T1
-    ! error: ./contexts/running/T1/lock may not be opened for writing
+    ! error: ./contexts/tasks.db cannot be written
     ! hint: the contexts directory must be writable by you; nothing was changed
     [3]
     $ infold task complete T1
-    ! error: ./contexts/running/T1/lock may not be opened for writing
+    ! error: ./contexts/tasks.db cannot be written
     ! hint: the contexts directory must be writable by you; nothing was changed
     [3]
     $ infold task new
@@ -568,6 +568,17 @@ fn a_directory_that_is_write_protected() {
 }
 
 #[test]
+fn a_note_that_says_nothing() {
+    let home = with_task();
+    assert_snapshot!(refused(&home, "pin T1 --note="), @r"
+    $ infold pin T1 --note=
+    ! error: a note has to say something
+    ! hint: nothing was pinned
+    [2]
+    ");
+}
+
+#[test]
 fn a_registry_of_a_newer_version() {
     let home = with_task();
     let path = home.contexts().join("tasks.db");
@@ -582,6 +593,8 @@ fn a_registry_of_a_newer_version() {
         task clean --older-than 0s
         fork T1
         doctor
+        pin T1 2
+        task complete T1
     "), @r"
     $ infold task new
     ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 1
@@ -604,6 +617,14 @@ fn a_registry_of_a_newer_version() {
     ! hint: a newer infold reads it; nothing was changed
     [3]
     $ infold doctor
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 1
+    ! hint: a newer infold reads it; nothing was changed
+    [3]
+    $ infold pin T1 2
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 1
+    ! hint: a newer infold reads it; nothing was changed
+    [3]
+    $ infold task complete T1
     ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 1
     ! hint: a newer infold reads it; nothing was changed
     [3]

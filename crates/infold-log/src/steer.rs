@@ -99,6 +99,9 @@ pub enum Refused<E> {
         /// The message.
         seq: Seq,
     },
+    /// A note without a word: no provider takes an empty message.
+    #[error("a note has to say something")]
+    Blank,
     /// There is no such pin.
     #[error("{what} is not pinned")]
     NotPinned {

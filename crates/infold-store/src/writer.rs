@@ -286,8 +286,11 @@ impl Writer {
     }
 
     /// Adds a text to every view.
-    pub fn note(&mut self, text: &str) -> Result<EventId, LogError> {
-        self.step(What::Note(text.to_owned()))
+    pub fn note(&mut self, text: &str) -> Result<EventId, StepError> {
+        if text.trim().is_empty() {
+            return Err(Refused::Blank);
+        }
+        Ok(self.step(What::Note(text.to_owned()))?)
     }
 
     /// Takes a pin away.

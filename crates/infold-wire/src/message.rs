@@ -35,7 +35,10 @@ impl<'a> Members<'a> {
         match &*key.name() {
             b"role" => self.role = Some(value),
             b"content" => self.content = Some(value),
-            b"tool_calls" => self.tool_calls = given.then_some(value),
+            // An empty list calls nobody, and says nothing either.
+            b"tool_calls" => {
+                self.tool_calls = Some(value).filter(|calls| calls.elements().next().is_some());
+            }
             b"function_call" => self.function_call = given.then_some(value),
             b"tool_call_id" => self.tool_call_id = given.then_some(value),
             b"name" | b"tool_name" => self.name = given.then_some(value),
@@ -402,6 +405,7 @@ mod tests {
         assert!(facts(r#"{"role":"user","content":" \n"}"#).empty);
         assert!(facts(r#"{"role":"assistant","content":null}"#).empty);
         assert!(facts(r#"{"role":"user","content":[]}"#).empty);
+        assert!(facts(r#"{"role":"assistant","content":null,"tool_calls":[]}"#).empty);
         assert!(!facts(r#"{"role":"assistant","content":null,"refusal":"no"}"#).empty);
         assert!(!facts(r#"{"role":"user","content":[{"type":"image","source":{}}]}"#).empty);
     }

@@ -155,16 +155,23 @@ fn interrupt(
     let blocks: Vec<String> = waiting.iter().map(interrupted_block).collect();
     let blocks = blocks.join(",");
     // Anthropic wants all results of a round in one message.
-    let Some(first) = shown.get_mut(1) else {
-        let bytes = format!(r#"{{"role":"user","content":[{blocks}]}}"#).into_bytes();
-        let source = Source::Repair;
-        shown.push(Rendered { source, bytes });
-        return Ok(());
-    };
-    let message = Message::parse(&first.bytes)?;
-    let content = message.content().ok_or(MessageError::NoContent)?;
-    let at = content.range().start + 1;
-    first.bytes = splice(&first.bytes, &[(at..at, format!("{blocks},"))]);
+    for line in shown.iter_mut().skip(1) {
+        let message = Message::parse(&line.bytes)?;
+        // A result of role `tool`, from a client that mixes the forms, has no place for a block.
+        let list = message
+            .results()
+            .next()
+            .and_then(|_| message.content())
+            .map(|list| list.range());
+        if let Some(list) = list {
+            let at = list.start + 1;
+            line.bytes = splice(&line.bytes, &[(at..at, format!("{blocks},"))]);
+            return Ok(());
+        }
+    }
+    let bytes = format!(r#"{{"role":"user","content":[{blocks}]}}"#).into_bytes();
+    let source = Source::Repair;
+    shown.push(Rendered { source, bytes });
     Ok(())
 }
 
@@ -322,6 +329,14 @@ mod tests {
         let result = r#"{"role":"user","content":[ {"type":"tool_result","tool_use_id":"b","content":"\ud83d"},{"type":"text","text":"and"}]}"#;
         insta::assert_snapshot!(rendered(true, &[BLOCKS, result])[1], @r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"[interrupted: this call never returned a result]","is_error":true}, {"type":"tool_result","tool_use_id":"b","content":"\ud83d"},{"type":"text","text":"and"}]}"#);
         insta::assert_snapshot!(rendered(true, &[BLOCKS]).len(), @"2");
+    }
+
+    #[test]
+    fn interrupted_blocks_stand_alone_beside_results_of_the_other_form() {
+        let result = r#"{"role":"tool","tool_call_id":"b","content":"x"}"#;
+        let shown = rendered(true, &[BLOCKS, result]);
+        assert_eq!(shown[1], result);
+        insta::assert_snapshot!(shown[2], @r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"[interrupted: this call never returned a result]","is_error":true}]}"#);
     }
 
     #[test]

@@ -51,6 +51,17 @@ impl Failure {
         self
     }
 
+    /// Tells the person, or the script, of something that did not keep the command from being done.
+    pub fn warn(&self, json: bool) {
+        if json {
+            let object = serde_json::json!({"warning": self.error, "hint": self.hint});
+            aside(object.to_string());
+        } else {
+            let yellow = anstyle::AnsiColor::Yellow.on_default().bold();
+            aside(format!("{yellow}warning:{yellow:#} {}", self.error));
+        }
+    }
+
     /// Tells the person, or the script, and returns the exit code.
     pub fn report(&self, json: bool) -> ExitCode {
         if self.kind != Kind::Pipe {
@@ -143,7 +154,7 @@ impl From<RegistryError> for Failure {
             RegistryError::Open { .. } => {
                 Some("--contexts DIR or INFOLD_CONTEXTS says where the tasks are")
             }
-            RegistryError::Sql { .. } => Some("`infold doctor` says how the registry is"),
+            RegistryError::Sql { .. } => Some("look at the disk: it may be full, or failing"),
         };
         let failure = Failure::new(Kind::Store, chain(&error));
         match hint {

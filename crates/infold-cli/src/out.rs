@@ -125,6 +125,13 @@ pub fn aside(text: impl AsRef<str>) {
     let _ = writeln!(anstream::stderr(), "{}", text.as_ref());
 }
 
+/// Says what went wrong after the command had done what it was asked to.
+pub fn warn(json: bool, done: Result<(), impl Into<Failure>>) {
+    if let Err(failure) = done.map_err(Into::into) {
+        failure.warn(json);
+    }
+}
+
 /// A text in a style, padded to a width first so that columns stay in line.
 pub fn paint(style: Style, text: impl AsRef<str>) -> String {
     format!("{style}{}{style:#}", text.as_ref())

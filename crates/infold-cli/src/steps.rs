@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::args::{At, PinArgs, RewindArgs};
 use crate::failure::{Failure, Kind};
-use crate::out::{BAD, DIM, Out, aside, count, number, paint, repaired, say};
+use crate::out::{DIM, Out, count, number, paint, repaired, say, warn};
 
 /// A task opened for one step.
 struct Open {
@@ -27,19 +27,6 @@ fn open(contexts: &Contexts, task: &str, json: bool) -> Result<Open, Failure> {
         name: short(task),
         writer,
     })
-}
-
-/// Has the registry count what was written. The log has it by now, so a registry that
-/// cannot is no reason to do it again, which is what a failure would say.
-pub fn settle(contexts: &Contexts, id: Uuid, writer: &mut Writer, json: bool) {
-    if let Err(error) = contexts.settle(id, writer) {
-        let text =
-            format!("done, but not counted: {error} (`infold doctor --repair` counts again)");
-        match json {
-            true => aside(json!({"warning": text}).to_string()),
-            false => aside(paint(BAD, text)),
-        }
-    }
 }
 
 /// A full id is more than a person wants to type again.
@@ -70,7 +57,8 @@ fn step_and(
     let made = make(&mut open.writer);
     let (text, mut object) = made.map_err(|error| Failure::from(error).about(&open.name))?;
     let after = tokens(&open.writer)?;
-    settle(contexts, open.id, &mut open.writer, out.is_json());
+    // The step is made; the registry catches up with the next one.
+    warn(out.is_json(), contexts.settle(open.id, &mut open.writer));
     if out.is_json() {
         object["tokens_before"] = before.into();
         object["tokens_after"] = after.into();

@@ -9,8 +9,7 @@ use serde_json::json;
 
 use crate::args::{NewArgs, TaskCommand};
 use crate::failure::{Failure, Kind};
-use crate::out::{DIM, Out, bytes, count, number, one_line, paint, repaired, say, table};
-use crate::steps::settle;
+use crate::out::{DIM, Out, bytes, count, number, one_line, paint, repaired, say, table, warn};
 
 /// `infold task …`
 pub fn run(contexts: &Contexts, command: TaskCommand, out: &mut Out) -> Result<(), Failure> {
@@ -229,10 +228,10 @@ fn push(contexts: &Contexts, task: &str, file: &Path, out: &mut Out) -> Result<(
     let (mut writer, repairs) = contexts.write(id)?;
     repaired(out.is_json(), &repairs);
     let pushed = append(&mut writer, BufReader::new(&mut input));
-    let synced = writer.sync();
-    settle(contexts, id, &mut writer, out.is_json());
+    writer.sync()?;
+    // The messages are kept; the registry catches up with the next ones.
+    warn(out.is_json(), contexts.settle(id, &mut writer));
     let pushed = pushed?;
-    synced?;
     if out.is_json() {
         let seq = |side: fn(Span) -> Seq| pushed.map(|span| side(span).get());
         let count = pushed.map_or(0, Span::count);
@@ -329,19 +328,16 @@ fn append(writer: &mut Writer, input: impl BufRead) -> Result<Option<Span>, Fail
             size += message.len();
             batch.push(message);
         }
-        let appended = writer.append(&batch).map_err(|error| {
-            let failure = Failure::from(error);
-            match whole {
-                // Doing all of it again would append these twice.
-                Some(kept) => failure.hint(format!(
-                    "the first {} of the input are in the log as {kept}; push only the rest",
-                    count(kept.count(), "message")
-                )),
-                None => failure,
+        let span = match (writer.append(&batch), whole) {
+            (Ok(Some(span)), _) => span,
+            (Ok(None), _) => return Ok(whole),
+            (Err(error), None) => return Err(error.into()),
+            (Err(error), Some(kept)) => {
+                let count = kept.count();
+                return Err(Failure::from(error).hint(format!(
+                    "the first {count} messages are kept, as {kept}; do it again with the others"
+                )));
             }
-        });
-        let Some(span) = appended? else {
-            return Ok(whole);
         };
         let from = whole.map_or(span.from(), |whole| whole.from());
         whole = Span::new(from, span.to());
@@ -367,7 +363,7 @@ fn tool(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
     let (mut writer, repairs) = contexts.write(id)?;
     repaired(out.is_json(), &repairs);
     let number = writer.tool(&record)?;
-    settle(contexts, id, &mut writer, out.is_json());
+    warn(out.is_json(), contexts.settle(id, &mut writer));
     if out.is_json() {
         return out.object(&json!({"seq": number}));
     }

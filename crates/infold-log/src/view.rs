@@ -129,7 +129,7 @@ impl<'a, P: Past> Layout<'a, P> {
             let Item::Run(run) = item else {
                 // What cut the round before it off may lie in this fold.
                 if let Some(before) = previous.take().filter(|seq| *seq >= from) {
-                    self.note_interrupted(before)?;
+                    self.note_cut(before)?;
                 }
                 continue;
             };
@@ -165,13 +165,14 @@ impl<'a, P: Past> Layout<'a, P> {
         if record.late || record.empty {
             self.rewritten.insert(record.round);
         }
-        if let Some(previous) = previous.filter(|_| record.cuts) {
-            self.rewritten.insert(self.past.record(previous)?.round);
+        match previous.filter(|_| record.cuts) {
+            Some(previous) => self.note_cut(previous),
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    fn note_interrupted(&mut self, last: Seq) -> Result<(), P::Error> {
+    /// Collects the round that ends with `last` if it still waits for results.
+    fn note_cut(&mut self, last: Seq) -> Result<(), P::Error> {
         let record = self.past.record(last)?;
         if record.waiting > 0 {
             self.rewritten.insert(record.round);

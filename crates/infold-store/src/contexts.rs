@@ -1,6 +1,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use infold_log::EventId;
 use infold_log::steer::{self, Side, Target};
@@ -78,6 +79,8 @@ pub enum TaskError {
 const PLACES: [&str; 2] = ["running", "completed"];
 /// Directories on their way in or out; no task has such a name.
 const HIDDEN: &str = ".";
+/// Making a task takes milliseconds; what is this old will not be finished.
+const UNBORN: Duration = Duration::from_secs(3600);
 
 impl Contexts {
     /// Names a contexts directory. It is made when the first task is.
@@ -115,6 +118,11 @@ impl Contexts {
             source: Box::new(source),
         };
         let log = self.read(parent)?;
+        if self.durability != Durability::Never {
+            // What the fork refers to must not be lost to a power cut that the fork survives.
+            log.messages.sync()?;
+            log.events.sync()?;
+        }
         let at = match at {
             Some(target) => steer::locate(log.state(), Side::To, target, &log).map_err(step)?,
             None => log.state().at(),
@@ -131,7 +139,10 @@ impl Contexts {
             pass: None,
             what,
         };
-        self.make(metadata, Some((parent, first)))
+        let id = self.make(metadata, Some((parent, first)))?;
+        // Its view is there from the start; should this fail, its first writer makes it.
+        let _ = self.write(id);
+        Ok(id)
     }
 
     /// Finds a task by its id or by any prefix of it that no other shares.
@@ -188,11 +199,20 @@ impl Contexts {
     /// As [`Contexts::read`], and says what is torn at the end of its log.
     pub fn read_with_tail(&self, id: Uuid) -> Result<(Log, crate::Tail), TaskError> {
         let find = |task: &str| self.find(task);
-        // A task that is being completed may move while it is looked up.
+        self.moving(id, |dir| Ok(Log::open(dir, Access::Read, &find)?))
+    }
+
+    /// Opens a task that may be moved, by whoever completes it, while it is looked up.
+    fn moving<T>(
+        &self,
+        id: Uuid,
+        open: impl Fn(&Path) -> Result<T, TaskError>,
+    ) -> Result<T, TaskError> {
         for _ in 0..3 {
-            match Log::open(&self.known(id)?, Access::Read, &find) {
-                Err(LogError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
-                opened => return Ok(opened?),
+            match open(&self.known(id)?) {
+                Err(TaskError::Log(LogError::Io { source, .. }))
+                    if source.kind() == io::ErrorKind::NotFound => {}
+                opened => return opened,
             }
         }
         Err(self.unknown(id))
@@ -200,21 +220,29 @@ impl Contexts {
 
     /// Opens a task for writing.
     pub fn write(&self, id: Uuid) -> Result<(Writer, Vec<Repair>), TaskError> {
-        let dir = self.known(id)?;
-        let (writer, repairs) = self.writer(id, &dir)?;
+        let (writer, repairs) = self.moving(id, |dir| self.writer(id, dir))?;
         if let Some((status, error)) = end_of(writer.log())? {
             // A crash came between the end of the task and its moving.
             self.settle_end(id, writer, &outcome(status, error))?;
             return Err(TaskError::Ended { task: id, status });
         }
+        if !repairs.is_empty() {
+            // Whoever left it so may not have come to count what it wrote.
+            let registry = Registry::open(&self.root)?;
+            registry.set_counters(id, self.recount(writer.log())?)?;
+        }
         Ok((writer, repairs))
     }
 
-    /// Adds what a writer counted to the registry.
+    /// Brings the registry's counters up to what a writer wrote.
+    ///
+    /// They are set, not added to: then nothing that went wrong before stays wrong.
     pub fn settle(&self, id: Uuid, writer: &mut Writer) -> Result<(), TaskError> {
-        let counted = writer.take_counters();
-        if counted != Counters::default() {
-            self.registry()?.count(id, counted)?;
+        writer.take_counters();
+        let registry = Registry::open(&self.root)?;
+        let counted = self.recount(writer.log())?;
+        if registry.get(id)?.is_some_and(|row| row.counters != counted) {
+            registry.set_counters(id, counted)?;
         }
         Ok(())
     }
@@ -224,8 +252,14 @@ impl Contexts {
     /// A crash in between leaves a task that the log calls ended; opening it, or the
     /// registry, carries on from there.
     pub fn finish(&self, id: Uuid, end: &Outcome) -> Result<Vec<Repair>, TaskError> {
-        let (mut writer, repairs) = self.write(id)?;
-        self.settle(id, &mut writer)?;
+        let running = self.root.join(PLACES[0]).join(id.to_string()).is_dir();
+        let (mut writer, repairs) = match self.write(id) {
+            // It had been ended so before, and only now was that carried through.
+            Err(TaskError::Ended { status, .. }) if running && status == end.status() => {
+                return Ok(Vec::new());
+            }
+            opened => opened?,
+        };
         let error = match end {
             Outcome::Failed { error } => Some(error.clone()),
             Outcome::Completed => None,
@@ -239,6 +273,12 @@ impl Contexts {
     /// Removes tasks that ended before a time and that no other task continues.
     pub fn clean(&self, before: Timestamp, really: bool) -> Result<Vec<TaskRow>, TaskError> {
         let registry = self.registry()?;
+        for id in self.tasks_in(PLACES[1])? {
+            // A crash may have come between the removal of a row and of its directory.
+            if registry.get(id)?.is_none() {
+                self.enter(id, &registry)?;
+            }
+        }
         let mut removed = Vec::new();
         for row in registry.expired(before)? {
             if !really {
@@ -250,6 +290,7 @@ impl Contexts {
         }
         if really {
             self.empty_trash()?;
+            self.remove_unborn(&registry)?;
         }
         Ok(removed)
     }
@@ -298,10 +339,15 @@ impl Contexts {
         }
         if let Some((parent, _)) = fork {
             // From here on `clean` spares the parent, whether or not the fork comes to be.
-            registry.add_fork(metadata.uuid, parent)?;
+            if !registry.add_fork(metadata.uuid, parent)? && self.place(parent).is_none() {
+                registry.remove(metadata.uuid)?;
+                let _ = fs::remove_dir_all(&next);
+                return Err(self.unknown(parent));
+            }
             // Its view starts as its parent's; opening it writes that down.
             self.writer(metadata.uuid, &next)?;
         }
+        file::sync_dir(&next)?;
         let dir = running.join(metadata.uuid.to_string());
         fs::rename(&next, &dir).map_err(|error| LogError::io(&dir, "made", error))?;
         file::sync_dir(&running)?;
@@ -344,9 +390,10 @@ impl Contexts {
 
     /// The registry's row and the directory of a task whose log says that it ended.
     fn settle_end(&self, id: Uuid, mut writer: Writer, end: &Outcome) -> Result<(), TaskError> {
-        let registry = Registry::open(&self.root)?;
-        registry.insert(&Metadata::read(writer.log().dir())?.row(Status::Running))?;
-        registry.finish(id, end, Timestamp::now())?;
+        if let Err(error) = self.register_end(id, &writer, end) {
+            writer.abandon();
+            return Err(error);
+        }
         writer.close()?;
         let from = self.root.join(PLACES[0]).join(id.to_string());
         let to = self.root.join(PLACES[1]).join(id.to_string());
@@ -357,37 +404,77 @@ impl Contexts {
         Ok(())
     }
 
+    fn register_end(&self, id: Uuid, writer: &Writer, end: &Outcome) -> Result<(), TaskError> {
+        let registry = Registry::open(&self.root)?;
+        registry.insert(&Metadata::read(writer.log().dir())?.row(Status::Running))?;
+        registry.set_counters(id, self.recount(writer.log())?)?;
+        registry.finish(id, end, ended_at(writer.log())?)?;
+        Ok(())
+    }
+
     /// Puts the registry right: rows that are missing, ends that were not carried through.
+    ///
+    /// A task that cannot be read is left for `verify` to tell of; the others go on.
     fn reconcile(&self, registry: &Registry) -> Result<(), TaskError> {
         let running = self.tasks_in(PLACES[0])?;
         let open: std::collections::BTreeSet<Uuid> = registry.unfinished()?.into_iter().collect();
         for id in &running {
-            if open.contains(id) {
+            let dir = self.root.join(PLACES[0]).join(id.to_string());
+            if open.contains(id) && !lock::is_left(&dir) {
                 continue;
             }
-            let dir = self.root.join(PLACES[0]).join(id.to_string());
-            match registry.get(*id)? {
-                None => {
-                    registry.insert(&Metadata::read(&dir)?.row(Status::Running))?;
-                }
-                // Whoever is just moving it holds its lock; then there is nothing to do here.
-                Some(_) => match self.write(*id) {
-                    Ok(_)
-                    | Err(
-                        TaskError::Ended { .. }
-                        | TaskError::Open { .. }
-                        | TaskError::Unknown { .. },
-                    ) => {}
-                    Err(error) => return Err(error),
-                },
-            }
+            let readable = match registry.get(*id)? {
+                None => self.enter(*id, registry),
+                Some(row) => self.carry_through(*id, row.status, registry),
+            };
+            passable(readable)?;
         }
         for id in open.iter().filter(|id| !running.contains(id)) {
-            if self.root.join(PLACES[1]).join(id.to_string()).is_dir()
-                && let Some((status, error)) = end_of(&self.read(*id)?)?
-            {
-                registry.finish(*id, &outcome(status, error), Timestamp::now())?;
+            if self.root.join(PLACES[1]).join(id.to_string()).is_dir() {
+                passable(self.enter(*id, registry))?;
             }
+        }
+        Ok(())
+    }
+
+    /// Moves a task that its log calls ended, and calls one running that is.
+    fn carry_through(
+        &self,
+        id: Uuid,
+        status: Status,
+        registry: &Registry,
+    ) -> Result<(), TaskError> {
+        let ended = end_of(&self.read(id)?)?.is_some();
+        if !ended && !status.is_end() {
+            // Its next writer repairs it, and says so.
+            return Ok(());
+        }
+        match self.write(id) {
+            Ok(_) => {
+                registry.set_status(id, Status::Running, Timestamp::now())?;
+                Ok(())
+            }
+            // Whoever is just moving it holds its lock; then there is nothing to do here.
+            Err(TaskError::Ended { .. } | TaskError::Open { .. } | TaskError::Unknown { .. }) => {
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Enters a task into the registry, or what is missing of it, as its log says.
+    pub(crate) fn enter(&self, id: Uuid, registry: &Registry) -> Result<(), TaskError> {
+        let log = self.read(id)?;
+        // First, so that no parent of a known task is ever without this reference.
+        if let Some((parent, _)) = log.parent()
+            && let Ok(parent) = parent.parse()
+        {
+            registry.add_fork(id, parent)?;
+        }
+        registry.insert(&Metadata::read(log.dir())?.row(Status::Running))?;
+        registry.set_counters(id, self.recount(&log)?)?;
+        if let Some((status, error)) = end_of(&log)? {
+            registry.finish(id, &outcome(status, error), ended_at(&log)?)?;
         }
         Ok(())
     }
@@ -424,21 +511,55 @@ impl Contexts {
     }
 
     fn empty_trash(&self) -> Result<(), LogError> {
-        let completed = self.root.join(PLACES[1]);
-        let entries =
-            fs::read_dir(&completed).map_err(|error| LogError::io(&completed, "read", error))?;
-        for entry in entries.flatten() {
-            if entry
-                .file_name()
-                .to_str()
-                .is_some_and(|name| name.starts_with(HIDDEN))
-            {
-                let path = entry.path();
-                fs::remove_dir_all(&path).map_err(|error| LogError::io(&path, "removed", error))?;
-            }
+        for path in self.hidden(PLACES[1])? {
+            fs::remove_dir_all(&path).map_err(|error| LogError::io(&path, "removed", error))?;
         }
         Ok(())
     }
+
+    /// Removes what is left of tasks whose making was cut off, and their references to a parent.
+    fn remove_unborn(&self, registry: &Registry) -> Result<(), TaskError> {
+        for path in self.hidden(PLACES[0])? {
+            let made = fs::metadata(&path).and_then(|meta| meta.modified());
+            let age = made.ok().and_then(|made| made.elapsed().ok());
+            if age.is_none_or(|age| age < UNBORN) {
+                continue;
+            }
+            let id = path.file_name().and_then(|name| name.to_str());
+            if let Some(id) = id.and_then(|name| name.trim_start_matches(HIDDEN).parse().ok()) {
+                registry.remove(id)?;
+            }
+            fs::remove_dir_all(&path).map_err(|error| LogError::io(&path, "removed", error))?;
+        }
+        Ok(())
+    }
+
+    /// The directories in a place that are no tasks.
+    fn hidden(&self, place: &str) -> Result<Vec<PathBuf>, LogError> {
+        let dir = self.root.join(place);
+        let entries = fs::read_dir(&dir).map_err(|error| LogError::io(&dir, "read", error))?;
+        let hidden = entries.flatten().filter(|entry| {
+            let name = entry.file_name();
+            name.to_str().is_some_and(|name| name.starts_with(HIDDEN))
+        });
+        Ok(hidden.map(|entry| entry.path()).collect())
+    }
+}
+
+/// Passes over a task that cannot be read.
+fn passable(done: Result<(), TaskError>) -> Result<(), TaskError> {
+    match done {
+        Err(TaskError::Log(_) | TaskError::Unknown { .. }) => Ok(()),
+        done => done,
+    }
+}
+
+/// When a log was written to for the last time.
+fn ended_at(log: &Log) -> Result<Timestamp, LogError> {
+    let ms = i64::try_from(log.last_time()?).ok();
+    Ok(ms
+        .and_then(|ms| Timestamp::from_millisecond(ms).ok())
+        .unwrap_or_else(Timestamp::now))
 }
 
 /// How a task's log says that it ended, if it does.

@@ -2,10 +2,10 @@ use std::fs;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use infold_log::{Past, Place, Point, Seq, View};
+use infold_log::{Floor, Past, Place, Point, Seq, View};
 
 use crate::file::{self, Access, Growing};
-use crate::table::{Numbers, put};
+use crate::table::{Numbers, checksum, put, unsealed};
 use crate::{Log, LogError};
 
 /// The view of a task, kept in `current.jsonl`.
@@ -26,7 +26,7 @@ struct Stamp {
     at: Point,
     /// Its length in bytes.
     len: u64,
-    /// Where its last round starts in it, and with which message; none if a fold hides it.
+    /// Where its last round starts in it, and with which message; none if more than that may change.
     tail: Option<(u64, Seq)>,
 }
 
@@ -54,13 +54,15 @@ impl Current {
     /// Brings the file up to the log.
     pub fn follow(&mut self, log: &Log) -> Result<(), LogError> {
         let at = log.state().at();
-        let tail = self
-            .stamp
-            .filter(|_| self.is_usable())
-            .map(|stamp| (stamp.at, stamp.tail));
-        match tail {
-            Some((done, _)) if done == at => return Ok(()),
-            Some((done, Some((offset, from)))) if log.last_change()? <= done.event => {
+        if self.is_intact() && self.stamp.is_some_and(|stamp| stamp.at == at) {
+            return Ok(());
+        }
+        // A file that shows more than there is may show what was never kept.
+        let stamp = self.stamp.filter(|stamp| {
+            self.is_usable() && stamp.at.seq <= at.seq && stamp.at.event <= at.event
+        });
+        match stamp.and_then(|stamp| Some((stamp.at.event, stamp.tail?))) {
+            Some((event, (offset, from))) if log.last_change()? <= event => {
                 self.grow(log, offset, from)?;
             }
             _ => self.rewrite(log)?,
@@ -68,6 +70,9 @@ impl Current {
         let stamp = self.stamp.as_ref().map(Stamp::encode).unwrap_or_default();
         let path = self.dir.join("current.idx");
         let mut file = Growing::open(path, Access::Write)?;
+        if file.len() > stamp.len() as u64 {
+            file.cut(0)?;
+        }
         file.overwrite(0, &stamp)
     }
 
@@ -134,7 +139,9 @@ fn each(
         Some(last) => Some(log.record(last)?.round),
         None => None,
     };
-    let last = last.filter(|round| shown.place(*round) == Place::Open);
+    // Notes stand behind the first request; until it comes, the view may yet change before its end.
+    let settled = shown.notes().next().is_none() || Floor::of(shown, log)?.request().is_some();
+    let last = last.filter(|round| settled && shown.place(*round) == Place::Open);
     let mut len = offset;
     let mut tail = None;
     log.render(view, &mut |source, bytes| {
@@ -162,11 +169,13 @@ impl Stamp {
             &mut out,
             &[MAGIC, self.at.seq, self.at.event, self.len, offset, seq],
         );
+        let sum = checksum(0, &out);
+        put(&mut out, &[sum]);
         out
     }
 
     fn decode(bytes: &[u8]) -> Option<Stamp> {
-        let mut numbers = Numbers(bytes);
+        let mut numbers = Numbers(unsealed(0, bytes)?);
         (numbers.u64()? == MAGIC).then_some(())?;
         let (seq, event) = (numbers.u64()?, numbers.u64()?);
         let (len, offset) = (numbers.u64()?, numbers.u64()?);

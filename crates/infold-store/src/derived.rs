@@ -56,13 +56,54 @@ impl Derived {
         })
     }
 
-    /// Appends what the newest event adds.
+    /// Appends what the newest event adds. A file that misses a line is written anew.
     pub fn follow(self, log: &Log, event: &EventLine) -> Result<(), LogError> {
-        let Some(line) = self.line(self.count(log)?, event) else {
+        let count = self.count(log)?;
+        let Some(line) = self.line(count, event) else {
             return Ok(());
         };
         let mut file = Growing::open(log.dir().join(self.name()), Access::Write)?;
+        if self.last(&file)? != Some(count - 1) {
+            return self.rewrite(log);
+        }
         file.append(line.as_bytes()).map(|_| ())
+    }
+
+    /// Says whether the file ends with the line it should end with.
+    pub fn is_current(self, log: &Log) -> Result<bool, LogError> {
+        let file = Growing::open(log.dir().join(self.name()), Access::Read)?;
+        Ok(self.last(&file)? == Some(self.count(log)?))
+    }
+
+    /// The number of the last line, zero if there is none; none if it is torn.
+    fn last(self, file: &Growing) -> Result<Option<u64>, LogError> {
+        const PIECE: u64 = 4096;
+        let Some(end) = file.len().checked_sub(1) else {
+            return Ok(Some(0));
+        };
+        if file.bytes(end, 1)? != b"\n" {
+            return Ok(None);
+        }
+        let mut start = end;
+        while start > 0 {
+            let from = start.saturating_sub(PIECE);
+            let piece = file.bytes(from, (start - from) as usize)?;
+            if let Some(at) = memchr::memrchr(b'\n', &piece) {
+                start = from + at as u64 + 1;
+                break;
+            }
+            start = from;
+        }
+        let head = file.bytes(start, (end - start).min(40) as usize)?;
+        let member = match self {
+            Derived::Summaries => "{\"id\":",
+            Derived::Tools => "{\"seq\":",
+        };
+        let number = head.strip_prefix(member.as_bytes()).unwrap_or_default();
+        let digits = number.iter().take_while(|byte| byte.is_ascii_digit());
+        Ok(std::str::from_utf8(&number[..digits.count()])
+            .ok()
+            .and_then(|digits| digits.parse().ok()))
     }
 
     /// All its lines, read from the events.

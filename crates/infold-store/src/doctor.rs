@@ -4,7 +4,6 @@ use std::path::Path;
 
 use infold_log::{Role, Seq};
 use infold_wire::render_text;
-use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::derived::Derived;
@@ -14,8 +13,8 @@ use crate::lock::{Lock, Taken};
 use crate::log::tokens;
 use crate::verify::Problem;
 use crate::{
-    Contexts, Durability, Log, LogError, Metadata, OpenError, Outcome, Registry, RegistryError,
-    Status, TaskError, Writer, end_of, stored, time,
+    Contexts, Durability, Log, LogError, OpenError, Registry, RegistryError, TaskError, Writer,
+    stored, time,
 };
 
 const SIDECARS: [&str; 4] = ["messages.idx", "events.idx", "states.idx", "current.idx"];
@@ -38,7 +37,7 @@ impl Contexts {
         };
         for id in self.tasks()? {
             if registry.get(id)?.is_none() {
-                self.register(id, &registry)?;
+                self.enter(id, &registry)?;
                 done.push(format!("task {id} entered into the registry"));
             }
         }
@@ -99,27 +98,6 @@ impl Contexts {
         Ok(done)
     }
 
-    fn register(&self, id: Uuid, registry: &Registry) -> Result<(), TaskError> {
-        let log = self.read(id)?;
-        if let Some((parent, _)) = log.parent()
-            && let Ok(parent) = parent.parse()
-        {
-            registry.add_fork(id, parent)?;
-        }
-        registry.insert(&Metadata::read(log.dir())?.row(Status::Running))?;
-        registry.set_counters(id, self.recount(&log)?)?;
-        if let Some((status, error)) = end_of(&log)? {
-            let end = match status {
-                Status::Failed => Outcome::Failed {
-                    error: error.unwrap_or_default(),
-                },
-                _ => Outcome::Completed,
-            };
-            registry.finish(id, &end, Timestamp::now())?;
-        }
-        Ok(())
-    }
-
     /// Puts a note in the place of every damaged message. The damaged file is kept whole.
     fn mend_messages(&self, id: Uuid, dir: &Path) -> Result<String, TaskError> {
         let lock = match Lock::take(dir)? {
@@ -166,15 +144,24 @@ fn first_seq(dir: &Path) -> Result<u64, LogError> {
 /// The good lines of a file, with notes for the messages that are missing between them.
 fn mended(path: &Path, first: u64, aside: &Path) -> Result<(Vec<u8>, u64), LogError> {
     let file = Growing::open(path.to_owned(), Access::Read)?;
+    let mut good = Vec::new();
     let mut lines = Lines::new(&file, 0);
-    let (mut out, mut next, mut lost) = (Vec::new(), first, 0);
     while let Some(line) = lines.next()? {
-        let good = stored::split(line.bytes).filter(|_| line.whole);
-        let good = good.filter(|_| infold_wire::Message::parse(line.bytes).is_ok());
-        let Some(good) = good.filter(|good| good.seq.get() >= next) else {
-            continue;
-        };
-        while next < good.seq.get() {
+        let stored = stored::split(line.bytes).filter(|_| line.whole);
+        if let Some(stored) = stored
+            && infold_wire::Message::parse(line.bytes).is_ok()
+        {
+            good.push(Good {
+                seq: stored.seq.get(),
+                time: stored.time,
+                start: line.offset,
+                end: line.offset + line.bytes.len() as u64 + 1,
+            });
+        }
+    }
+    let (mut out, mut next, mut lost) = (Vec::new(), first, 0);
+    for line in in_order(good, first) {
+        while next < line.seq {
             let text = format!(
                 "[message {next} was damaged on disk; what is left of it is in {}]",
                 aside.display()
@@ -184,17 +171,74 @@ fn mended(path: &Path, first: u64, aside: &Path) -> Result<(Vec<u8>, u64), LogEr
             stored::write(
                 &note,
                 seq,
-                &time::iso(good.time),
+                &time::iso(line.time),
                 tokens(note.len()),
                 &mut out,
             );
             (next, lost) = (next + 1, lost + 1);
         }
-        out.extend_from_slice(line.bytes);
-        out.push(b'\n');
-        next = good.seq.get() + 1;
+        let bytes = file.bytes(line.start, (line.end - line.start) as usize)?;
+        out.extend_from_slice(&bytes);
+        next = line.seq + 1;
     }
     Ok((out, lost))
+}
+
+/// A line that reads like a message.
+#[derive(Clone, Copy)]
+struct Good {
+    seq: u64,
+    time: u64,
+    start: u64,
+    end: u64,
+}
+
+/// The longest row of lines whose seqs rise, and not much faster than lines have room between them.
+///
+/// Damage in the digits of a seq makes a line that reads well and claims a wrong place;
+/// taking it at its word would leave out all that follow it.
+fn in_order(good: Vec<Good>, first: u64) -> Vec<Good> {
+    // No line of ours is shorter; and of so many lines the bytes may be gone altogether.
+    const SHORTEST: u64 = 80;
+    const GONE: u64 = 10_000;
+    let fits = |line: &Good, after: u64, end: u64| {
+        line.seq > after && line.seq - after - 1 <= GONE + line.start.saturating_sub(end) / SHORTEST
+    };
+    // Lines that follow on one another make a row; rows that clash are few, and damage is.
+    let mut rows: Vec<Vec<Good>> = Vec::new();
+    for line in good {
+        match rows.last_mut() {
+            Some(row) if row.last().is_some_and(|last| last.seq + 1 == line.seq) => row.push(line),
+            _ => rows.push(vec![line]),
+        }
+    }
+    let mut best: Vec<(usize, Option<usize>)> = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        let near = at.saturating_sub(256)..at;
+        let before = near.rev().filter(|before| {
+            let last = rows[*before].last().expect("a row has a line");
+            best[*before].0 > 0 && fits(&row[0], last.seq, last.end)
+        });
+        let before = before.max_by_key(|before| best[*before].0);
+        best.push(match before {
+            Some(before) => (best[before].0 + row.len(), Some(before)),
+            None if fits(&row[0], first - 1, 0) => (row.len(), None),
+            None => (0, None),
+        });
+    }
+    let mut at = (0..rows.len())
+        .filter(|at| best[*at].0 > 0)
+        .max_by_key(|at| best[*at].0);
+    let mut chosen = Vec::new();
+    while let Some(row) = at {
+        chosen.push(row);
+        at = best[row].1;
+    }
+    chosen
+        .into_iter()
+        .rev()
+        .flat_map(|row| rows[row].clone())
+        .collect()
 }
 
 /// How many bytes a task takes on disk.

@@ -24,6 +24,7 @@ pub enum Access {
 pub struct Growing {
     path: PathBuf,
     file: Option<File>,
+    writable: bool,
     len: u64,
 }
 
@@ -36,7 +37,12 @@ impl Growing {
         };
         let file = match opened {
             Ok(file) => Some(file),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && access != Access::Write => {
+            // A file may be missing; with its directory gone, all of them would seem to be.
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && access != Access::Write
+                    && path.parent().is_some_and(Path::is_dir) =>
+            {
                 None
             }
             Err(error) => return Err(LogError::io(&path, "opened", error)),
@@ -50,7 +56,13 @@ impl Growing {
             }
             None => 0,
         };
-        Ok(Growing { path, file, len })
+        let writable = access == Access::Write;
+        Ok(Growing {
+            path,
+            file,
+            writable,
+            len,
+        })
     }
 
     /// Makes a file without a name, which is gone with the process; `path` is what it stands for.
@@ -58,6 +70,7 @@ impl Growing {
         let made = tempfile::tempfile().map_err(|error| LogError::io(&path, "rederived", error));
         Ok(Growing {
             file: Some(made?),
+            writable: true,
             path,
             len: 0,
         })
@@ -66,6 +79,21 @@ impl Growing {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Says whether it was opened for writing.
+    pub fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    /// Says whether it grew since it was opened.
+    pub fn has_grown(&self) -> Result<bool, LogError> {
+        let now = match &self.file {
+            Some(file) => file.metadata().map(|meta| meta.len()),
+            None => Ok(0),
+        };
+        let now = now.map_err(|error| LogError::io(&self.path, "read", error))?;
+        Ok(now != self.len)
     }
 
     /// Its length in bytes.
@@ -113,6 +141,13 @@ impl Growing {
         }
         self.len = at + bytes.len() as u64;
         Ok(())
+    }
+
+    /// Takes back what was appended from `len` on.
+    pub fn take_back(&mut self, len: u64) {
+        // If it cannot be cut, the next append goes over it.
+        let _ = self.cut(len);
+        self.forget(len);
     }
 
     /// Takes `len` for the end, without touching the file: what lies beyond is overwritten.

@@ -2,6 +2,7 @@ use std::fs::{File, TryLockError};
 use std::io::Read as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use infold_wire::{Json, quote};
 
@@ -11,6 +12,7 @@ use crate::{LogError, file, time};
 #[derive(Debug)]
 pub struct Lock {
     file: File,
+    in_order: bool,
 }
 
 /// Who holds, or held, a lock.
@@ -43,7 +45,7 @@ impl Lock {
                 .truncate(false)
                 .open(&path);
             let file = opened.map_err(|error| LogError::io(&path, "opened for writing", error))?;
-            match file.try_lock() {
+            match patiently(&file) {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Ok(Taken::Held(read(&file))),
                 Err(TryLockError::Error(error)) => {
@@ -53,11 +55,21 @@ impl Lock {
             // The task may have been moved between opening and locking.
             if same(&file, &path) {
                 let left = read(&file);
-                let lock = Lock { file };
+                let lock = Lock {
+                    file,
+                    in_order: left.is_none(),
+                };
                 lock.sign(&path)?;
                 return Ok(Taken::Ours(lock, left));
             }
         }
+    }
+
+    /// Says whether the task will be in good order when the lock is given up.
+    ///
+    /// At first it is unless the last holder died: opening the task may yet fail.
+    pub fn in_order(&mut self, yes: bool) {
+        self.in_order = yes;
     }
 
     fn sign(&self, path: &Path) -> Result<(), LogError> {
@@ -67,8 +79,8 @@ impl Lock {
         // On a full disk the name is missing; the lock holds all the same.
         let signed = self
             .file
-            .set_len(0)
-            .and_then(|()| self.file.write_all_at(name.as_bytes(), 0));
+            .write_all_at(name.as_bytes(), 0)
+            .and_then(|()| self.file.set_len(name.len() as u64));
         match signed.map_err(|error| LogError::io(path, "signed", error)) {
             Err(LogError::Full { .. }) | Ok(()) => Ok(()),
             Err(error) => Err(error),
@@ -79,11 +91,30 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         // An empty lock file says that its last holder closed the task in good order.
-        let _ = self.file.set_len(0);
+        if self.in_order {
+            let _ = self.file.set_len(0);
+        }
         // Closing the file is not enough: a process that is being started from this one holds
         // a copy of it for a moment, and with it the lock.
         let _ = self.file.unlock();
     }
+}
+
+/// Tries to lock a file, for a moment: [`is_held`] has it for an instant, too.
+fn patiently(file: &File) -> Result<(), TryLockError> {
+    for _ in 0..10 {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+            tried => return tried,
+        }
+    }
+    file.try_lock()
+}
+
+/// Says whether the last writer of the task in `dir` is gone without having closed it.
+pub fn is_left(dir: &Path) -> bool {
+    let named = std::fs::metadata(dir.join("lock")).is_ok_and(|meta| meta.len() > 0);
+    named && !is_held(dir)
 }
 
 /// Says whether some process holds the lock of the task in `dir`, without taking it.

@@ -12,7 +12,7 @@ use crate::file::{Access, Growing};
 use crate::lines::Lines;
 use crate::snapshot;
 use crate::stored;
-use crate::table::Table;
+use crate::table::{Table, checksum, put, unsealed};
 
 /// The log of one task: its messages and events, by number, and the state they lead to.
 ///
@@ -56,9 +56,15 @@ struct States {
 impl Log {
     /// Opens the log in `dir`. What is torn at its end is left out and reported.
     pub fn open(dir: &Path, access: Access, find: Find<'_>) -> Result<(Log, Tail), LogError> {
-        // Events first: one that is seen has its messages before it.
-        let events = Growing::open(dir.join("events.jsonl"), access)?;
-        let messages = Growing::open(dir.join("messages.jsonl"), access)?;
+        let (events, messages) = loop {
+            // Events first: one that is seen has its messages before it. And none came in
+            // between: messages without the event before them make a state that never was.
+            let events = Growing::open(dir.join("events.jsonl"), access)?;
+            let messages = Growing::open(dir.join("messages.jsonl"), access)?;
+            if !events.has_grown()? {
+                break (events, messages);
+            }
+        };
         let (base, parent) = match first_event(&events)? {
             Some(What::Fork { task, at }) => {
                 let no_parent = || LogError::NoParent {
@@ -242,11 +248,11 @@ impl Log {
         let snapshot = last.map_or(self.base.event, |last| last.snapshot);
         let due = line.id.get() - snapshot >= (state.shown().nodes() / 4).max(32);
         let base = match &line.what {
-            What::Undo(_) | What::Unfold(_) => self.states.push(state.shown()),
-            _ if due => self.states.push(state.shown()),
+            What::Undo(_) | What::Unfold(_) => self.states.push(line.id.get(), state.shown()),
+            _ if due => self.states.push(line.id.get(), state.shown()),
             What::Rewind(_) | What::Redo(_) => match back_to {
                 Some(point) if self.is_near(point)? => Base::Same(point),
-                Some(_) => self.states.push(state.shown()),
+                Some(_) => self.states.push(line.id.get(), state.shown()),
                 None => Base::Before,
             },
             _ => Base::Before,
@@ -375,30 +381,46 @@ impl Log {
 
     /// Brings the sidecars up to the files, reading only what they do not know.
     fn catch_up(&mut self) -> Result<Tail, LogError> {
-        let (seq, event) = match self.trusted() {
-            // A broken sidecar is no loss: it is derived anew.
-            Err(LogError::Damaged { .. }) => (self.base.seq, self.base.event),
-            trusted => trusted?,
+        let known = self.trusted().and_then(|at| self.resume(at));
+        match known.and_then(|()| self.merge()) {
+            // A broken sidecar is no loss: all of it is derived anew.
+            Err(LogError::Damaged { .. }) => {
+                self.resume(self.base)?;
+                self.merge()
+            }
+            caught_up => caught_up,
+        }
+    }
+
+    /// Takes up the log at a point that the sidecars know, and forgets what they hold beyond.
+    fn resume(&mut self, at: Point) -> Result<(), LogError> {
+        self.entries.cut(at.seq)?;
+        self.marks.cut(at.event)?;
+        let snapshot = match self.last_own_event()? {
+            Some(entry) if entry.snapshot > self.base.event => entry.snapshot,
+            _ => self.base.event,
         };
-        self.entries.cut(seq)?;
-        self.marks.cut(event)?;
-        let kept = match self.last_own_event()? {
-            Some(entry) if entry.snapshot > self.base.event => self.marks.get(entry.snapshot)?.base,
-            _ => Base::Before,
+        let end = if snapshot > self.base.event {
+            match self.marks.get(snapshot)?.base {
+                Base::Snapshot { offset, len } => {
+                    // Snapshots may not have reached the disk with the records that name them.
+                    self.states.get(snapshot, offset, len)?;
+                    offset + len
+                }
+                _ => 0,
+            }
+        } else {
+            0
         };
-        self.states.cut(match kept {
-            Base::Snapshot { offset, len } => offset + len,
-            _ => 0,
-        });
-        let at = Point { seq, event };
-        let mark = EventId::new(event).map(|id| self.mark(id)).transpose()?;
+        self.states.cut(end);
+        let mark = EventId::new(at.event).map(|id| self.mark(id)).transpose()?;
+        self.rounds = None;
         self.state = State::resume(at, mark, self.shown(at)?);
-        self.merge()
+        Ok(())
     }
 
     /// How many messages and events of the sidecars agree with the files and with each other.
-    fn trusted(&self) -> Result<(u64, u64), LogError> {
-        let nothing = (self.base.seq, self.base.event);
+    fn trusted(&self) -> Result<Point, LogError> {
         let in_file =
             |last: u64, base: u64, end: &dyn Fn(u64) -> Result<u64, LogError>, len: u64| {
                 let (mut low, mut high) = (base, last);
@@ -427,7 +449,7 @@ impl Log {
             self.events.len(),
         )?;
         if !self.message_fits(seq)? || !self.event_fits(event)? {
-            return Ok(nothing);
+            return Ok(self.base);
         }
         while event > self.base.event && self.marks.get(event)?.mark.after > seq {
             event -= 1;
@@ -444,7 +466,7 @@ impl Log {
         {
             seq = seq.min(line.after.max(self.base.seq));
         }
-        Ok((seq, event))
+        Ok(Point { seq, event })
     }
 
     fn message_fits(&self, seq: u64) -> Result<bool, LogError> {
@@ -454,10 +476,11 @@ impl Log {
         let entry = self.entries.get(seq)?;
         let line = self.messages.bytes(entry.offset, entry.len as usize)?;
         let stored = line.strip_suffix(b"\n").and_then(stored::split);
-        Ok(
-            stored
-                .is_some_and(|stored| stored.seq.get() == seq && stored.cut == entry.cut as usize),
-        )
+        Ok(stored.is_some_and(|stored| {
+            stored.seq.get() == seq
+                && stored.cut == entry.cut as usize
+                && stored.time == entry.record.time
+        }))
     }
 
     fn event_fits(&self, event: u64) -> Result<bool, LogError> {
@@ -467,7 +490,11 @@ impl Log {
         let entry = self.marks.get(event)?;
         let line = self.events.bytes(entry.offset, entry.len as usize)?;
         Ok(line.ends_with(b"\n")
-            && EventLine::decode(&line).is_ok_and(|line| line.id.get() == event))
+            && EventLine::decode(&line).is_ok_and(|line| {
+                line.id.get() == event
+                    && line.ts == entry.mark.time
+                    && line.after == entry.mark.after
+            }))
     }
 
     /// Reads messages and events that the sidecars do not know, in the order they happened.
@@ -622,8 +649,10 @@ fn no_more(
 }
 
 impl States {
-    fn push(&mut self, shown: &Shown) -> Base {
-        let bytes = snapshot::encode(shown);
+    fn push(&mut self, event: u64, shown: &Shown) -> Base {
+        let mut bytes = snapshot::encode(shown);
+        let sum = checksum(event, &bytes);
+        put(&mut bytes, &[sum]);
         let offset = self.file.len() + self.tail.len() as u64;
         self.tail.extend_from_slice(&bytes);
         Base::Snapshot {
@@ -632,7 +661,7 @@ impl States {
         }
     }
 
-    fn get(&self, offset: u64, len: u64) -> Result<Shown, LogError> {
+    fn get(&self, event: u64, offset: u64, len: u64) -> Result<Shown, LogError> {
         let bytes = match offset.checked_sub(self.file.len()) {
             Some(at) => {
                 let at = at as usize;
@@ -644,7 +673,9 @@ impl States {
             None => self.file.bytes(offset, len as usize)?,
         };
         let damaged = || LogError::damaged(self.file.path(), offset, "not a snapshot");
-        snapshot::decode(&bytes).ok_or_else(damaged)
+        unsealed(event, &bytes)
+            .and_then(snapshot::decode)
+            .ok_or_else(damaged)
     }
 
     fn flush(&mut self) -> Result<(), LogError> {
@@ -714,7 +745,7 @@ impl Past for Log {
                     continue;
                 }
                 Base::Same(point) => self.shown(point)?,
-                Base::Snapshot { offset, len } => self.states.get(offset, len)?,
+                Base::Snapshot { offset, len } => self.states.get(known, offset, len)?,
             };
             break State::resume(at, None, shown);
         };

@@ -80,10 +80,8 @@ pub fn tail(log: &mut Log, tail: &Tail) -> Result<Vec<Repair>, LogError> {
 /// Checks the files that follow from the log, thoroughly after a crash.
 pub fn derived(log: &Log, current: &mut Current, crashed: bool) -> Result<Vec<Repair>, LogError> {
     let mut repairs = Vec::new();
-    let (summaries, tools) = log.counts()?;
-    for (derived, count) in Derived::ALL.into_iter().zip([summaries, tools]) {
-        let missing = count > 0 && !log.dir().join(derived.name()).exists();
-        if missing || crashed && !derived.is_complete(log.dir(), log)? {
+    for derived in Derived::ALL {
+        if !derived.is_current(log)? || crashed && !derived.is_complete(log.dir(), log)? {
             derived.rewrite(log)?;
             repairs.push(Repair::Rebuilt {
                 name: derived.name(),
@@ -112,6 +110,7 @@ fn set_aside(file: &mut Growing, name: &'static str, at: u64) -> Result<Repair, 
         .find(|path| !path.exists())
         .expect("some name is free");
     file::replace(&moved, &torn)?;
+    file::sync_dir(&dir)?;
     file.cut(at)?;
     file.sync()?;
     Ok(Repair::Torn { name, bytes, moved })

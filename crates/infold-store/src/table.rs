@@ -19,11 +19,11 @@ pub trait Fixed: Copy {
 /// A sidecar: records by number, without reading the others.
 ///
 /// Derived, so nothing depends on its being on disk: new records wait in memory and
-/// are written some at a time. Whoever opens it next derives what is missing.
+/// are written some at a time. Whoever opens it next derives what is missing. Each
+/// record ends with a checksum: a power cut may leave a file its length and not its bytes.
 #[derive(Debug)]
 pub struct Table<T> {
     file: Growing,
-    access: Access,
     base: u64,
     written: u64,
     tail: Vec<T>,
@@ -35,6 +35,8 @@ const BLOCK: u64 = 64;
 const TAIL: usize = 256;
 
 impl<T: Fixed> Table<T> {
+    const STRIDE: usize = T::SIZE + 8;
+
     /// Opens a sidecar whose first record has number `base + 1`. One that does not fit is taken as empty.
     pub fn open(path: PathBuf, base: u64, access: Access) -> Result<Table<T>, LogError> {
         let file = match access {
@@ -47,13 +49,12 @@ impl<T: Fixed> Table<T> {
             header == Table::<T>::header(base)
         };
         let written = if fits {
-            (file.len() - HEADER as u64) / T::SIZE as u64
+            (file.len() - HEADER as u64) / Table::<T>::STRIDE as u64
         } else {
             0
         };
         Ok(Table {
             file,
-            access,
             base,
             written,
             tail: Vec::new(),
@@ -91,7 +92,7 @@ impl<T: Fixed> Table<T> {
     pub fn push(&mut self, record: T) {
         self.tail.push(record);
         // Not on every push: if it fails, the tail only grows.
-        if self.access != Access::Read && self.tail.len().is_multiple_of(TAIL) {
+        if self.file.is_writable() && self.tail.len().is_multiple_of(TAIL) {
             // A sidecar that cannot be written (a full disk) costs a scan later, nothing else.
             let _ = self.flush();
         }
@@ -106,9 +107,12 @@ impl<T: Fixed> Table<T> {
         if self.written == 0 {
             bytes.extend_from_slice(&Table::<T>::header(self.base));
         }
-        self.tail
-            .iter()
-            .for_each(|record| record.encode(&mut bytes));
+        for (record, index) in self.tail.iter().zip(self.written..) {
+            let start = bytes.len();
+            record.encode(&mut bytes);
+            let sum = checksum(self.base + index, &bytes[start..]);
+            put(&mut bytes, &[sum]);
+        }
         let at = if self.written == 0 {
             0
         } else {
@@ -140,11 +144,8 @@ impl<T: Fixed> Table<T> {
         } else {
             self.position(self.written)
         };
-        if self.file.len() > end {
-            self.file.cut(end)
-        } else {
-            Ok(())
-        }
+        // Also if some records were written over stale ones in the meantime.
+        self.file.cut(end)
     }
 
     fn header(base: u64) -> [u8; HEADER] {
@@ -155,21 +156,39 @@ impl<T: Fixed> Table<T> {
     }
 
     fn position(&self, index: u64) -> u64 {
-        HEADER as u64 + index * T::SIZE as u64
+        HEADER as u64 + index * Table::<T>::STRIDE as u64
     }
 
     fn load(&self, start: u64, count: u64) -> Result<Vec<T>, LogError> {
         let bytes = self
             .file
-            .bytes(self.position(start), count as usize * T::SIZE)?;
-        let records = bytes.chunks_exact(T::SIZE).zip(start..);
-        let decoded = records.map(|(bytes, at)| T::decode(bytes).ok_or_else(|| self.missing(at)));
+            .bytes(self.position(start), count as usize * Table::<T>::STRIDE)?;
+        let records = bytes.chunks_exact(Table::<T>::STRIDE).zip(start..);
+        let decoded = records.map(|(bytes, at)| {
+            let bytes = unsealed(self.base + at, bytes).filter(|bytes| bytes.len() == T::SIZE);
+            bytes.and_then(T::decode).ok_or_else(|| self.missing(at))
+        });
         decoded.collect()
     }
 
     fn missing(&self, index: u64) -> LogError {
         LogError::damaged(self.file.path(), self.position(index), "no such record")
     }
+}
+
+/// Tells bytes from others, and from the same bytes in another place (FNV-1a).
+pub fn checksum(place: u64, bytes: &[u8]) -> u64 {
+    let place = place.to_le_bytes();
+    let all = place.iter().chain(bytes);
+    all.fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// Takes the checksum off the end of some bytes; none if it is not theirs.
+pub fn unsealed(place: u64, bytes: &[u8]) -> Option<&[u8]> {
+    let (bytes, sum) = bytes.split_last_chunk::<8>()?;
+    (u64::from_le_bytes(*sum) == checksum(place, bytes)).then_some(bytes)
 }
 
 /// Takes little-endian numbers off the front of some bytes.

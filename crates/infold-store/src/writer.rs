@@ -47,7 +47,7 @@ pub struct Writer {
     /// Lines on their way to the log.
     buffer: Vec<u8>,
     closed: bool,
-    _lock: Lock,
+    lock: Lock,
 }
 
 /// Why a task could not be opened for writing.
@@ -106,7 +106,7 @@ impl Writer {
         durability: Durability,
         find: Find<'_>,
     ) -> Result<(Writer, Vec<Repair>), OpenError> {
-        let (lock, left) = match Lock::take(dir)? {
+        let (mut lock, left) = match Lock::take(dir)? {
             Taken::Ours(lock, left) => (lock, left),
             Taken::Held(holder) => return Err(OpenError::Held { holder }),
         };
@@ -115,8 +115,10 @@ impl Writer {
         repairs.extend(repair::tail(&mut log, &tail)?);
         let mut current = Current::open(dir);
         repairs.extend(repair::derived(&log, &mut current, left.is_some())?);
+        let clock = log.last_time()?;
+        lock.in_order(true);
         let writer = Writer {
-            clock: log.last_time()?,
+            clock,
             stamp: String::new(),
             buffer: Vec::new(),
             log,
@@ -124,7 +126,7 @@ impl Writer {
             durability,
             counters: Counters::default(),
             closed: false,
-            _lock: lock,
+            lock,
         };
         Ok((writer, repairs))
     }
@@ -174,6 +176,15 @@ impl Writer {
             seq = seq.next();
         }
         self.log.messages.append(&bytes)?;
+        let synced = match self.durability {
+            Durability::Always => self.log.messages.sync(),
+            Durability::Turn if ends_turn => self.log.messages.sync(),
+            Durability::Turn | Durability::Never => Ok(()),
+        };
+        if let Err(error) = synced {
+            self.log.messages.take_back(base);
+            return Err(error.into());
+        }
         self.count(&added);
         let last = seq.prev().and_then(|last| Span::new(first, last));
         self.log.took_messages(&added, rounds);
@@ -181,11 +192,6 @@ impl Writer {
         bytes.truncate(0);
         bytes.shrink_to(BUFFER);
         self.buffer = bytes;
-        match self.durability {
-            Durability::Always => self.log.messages.sync()?,
-            Durability::Turn if ends_turn => self.log.messages.sync()?,
-            Durability::Turn | Durability::Never => {}
-        }
         if ends_turn && self.durability != Durability::Never {
             // Derived: what cannot be written now is caught up with later.
             let _ = self.current.follow(&self.log);
@@ -304,13 +310,21 @@ impl Writer {
     }
 
     /// Brings everything derived up to date, and what was written onto the disk.
+    ///
+    /// What is derived and cannot be written now is caught up with later.
     pub fn sync(&mut self) -> Result<(), LogError> {
         if self.durability != Durability::Never {
             self.log.messages.sync()?;
             self.log.events.sync()?;
         }
-        self.log.flush()?;
-        self.current.follow(&self.log)
+        let _ = self.log.flush();
+        let _ = self.current.follow(&self.log);
+        Ok(())
+    }
+
+    /// Gives the task up without closing it in good order: whoever looks next finds it so.
+    pub(crate) fn abandon(mut self) {
+        self.lock.in_order(false);
     }
 
     /// Brings everything up to date for the last time; only the lock is still held.
@@ -342,10 +356,16 @@ impl Writer {
         };
         let bytes = line.encode();
         let offset = self.log.events.append(&bytes)?;
-        if self.durability != Durability::Never {
-            self.log.events.sync()?;
+        let synced = match self.durability {
+            Durability::Never => Ok(()),
+            Durability::Always | Durability::Turn => self.log.events.sync(),
+        };
+        let taken = synced.and_then(|()| self.log.took_event(&line, offset, bytes.len()));
+        if let Err(error) = taken {
+            // Else the next event would stand behind it with the same number.
+            self.log.events.take_back(offset);
+            return Err(error);
         }
-        self.log.took_event(&line, offset, bytes.len())?;
         // From here on all is derived: on a full disk it waits, and the step stands.
         for derived in Derived::ALL {
             let _ = derived.follow(&self.log, &line);

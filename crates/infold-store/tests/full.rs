@@ -1,0 +1,201 @@
+//! A disk that is really full, and then is not.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use infold_log::{Floor, Seq, View};
+use infold_store::{
+    AppendError, Contexts, Durability, LogError, Metadata, StepError, ToolError, Writer,
+};
+use tempfile::TempDir;
+
+/// A small file system in memory.
+struct Disk {
+    dir: TempDir,
+}
+
+impl Disk {
+    /// Mounts one, where that is allowed.
+    fn mount(size: &str) -> Option<Disk> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]);
+        let mounted = mount.arg(dir.path()).output();
+        mounted
+            .is_ok_and(|output| output.status.success())
+            .then_some(Disk { dir })
+    }
+
+    fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Takes all the space there is.
+    fn fill(&self) {
+        let mut filler = File::create(self.path().join("filler")).expect("a file");
+        for size in [4096, 1] {
+            while filler.write_all(&vec![0; size]).is_ok() {}
+        }
+    }
+
+    fn free(&self) {
+        fs::remove_file(self.path().join("filler")).expect("removed");
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.dir.path()).status();
+    }
+}
+
+fn text(number: u64) -> String {
+    let role = if number % 2 == 1 { "user" } else { "assistant" };
+    let length = number as usize * 37 % 1500;
+    format!(
+        r#"{{"role":"{role}","content":"{number} {}"}}"#,
+        "x".repeat(length)
+    )
+}
+
+/// Appends until there is no space; returns how many were acknowledged.
+fn append_until_full(writer: &mut Writer) -> u64 {
+    loop {
+        let at = writer.log().state().at();
+        match writer.append(&[text(at.seq + 1)]) {
+            Ok(span) => assert_eq!(span.expect("a seq").from().get(), at.seq + 1),
+            Err(AppendError::Log(LogError::Full { .. })) => {
+                assert_eq!(writer.log().state().at(), at);
+                return at.seq;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Makes steps until there is no space.
+fn step_until_full(writer: &mut Writer) {
+    loop {
+        let at = writer.log().state().at();
+        match step(writer, at.event % 3) {
+            Ok(()) => assert_eq!(writer.log().state().at().event, at.event + 1),
+            Err(StepError::Past(LogError::Full { .. })) => {
+                assert_eq!(writer.log().state().at(), at);
+                return;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn step(writer: &mut Writer, kind: u64) -> Result<(), StepError> {
+    match kind {
+        0 => match writer.truncate(0.5) {
+            Err(StepError::Nothing { .. }) => step(writer, 1),
+            other => other.map(drop),
+        },
+        1 => Ok(writer.note(&"n".repeat(300)).map(drop)?),
+        _ => match writer.tool(br#"{"tool":"ls","result":"x"}"#) {
+            Err(ToolError::Log(error)) => Err(error.into()),
+            other => {
+                other.expect("a tool record");
+                Ok(())
+            }
+        },
+    }
+}
+
+#[test]
+fn a_writer_goes_on_when_there_is_space_again() {
+    for durability in [Durability::Never, Durability::Turn, Durability::Always] {
+        let Some(disk) = Disk::mount("600k") else {
+            println!("skipped: nothing can be mounted here");
+            return;
+        };
+        let contexts = Contexts::new(disk.path(), durability);
+        let id = contexts.create(Metadata::default()).expect("a task");
+        let (mut writer, _) = contexts.write(id).expect("a writer");
+        writer
+            .append(&(1..=20).map(text).collect::<Vec<_>>())
+            .expect("messages");
+        for round in 0..4 {
+            disk.fill();
+            match round % 2 {
+                0 => step_until_full(&mut writer),
+                _ => drop(append_until_full(&mut writer)),
+            }
+            let last = append_until_full(&mut writer);
+            step_until_full(&mut writer);
+            let bytes = fs::read(writer.log().dir().join("messages.jsonl")).expect("messages");
+            assert_eq!(
+                bytes.iter().filter(|byte| **byte == b'\n').count() as u64,
+                last
+            );
+            assert_eq!(bytes.last(), Some(&b'\n'), "nothing is half written");
+            // Readers can look at it meanwhile.
+            let log = contexts.read(id).expect("a reader");
+            assert_eq!(log.state(), writer.log().state());
+            disk.free();
+            writer
+                .append(&[text(last + 1)])
+                .expect("there is space again");
+            writer
+                .tool(br#"{"tool":"ls","result":"y"}"#)
+                .expect("there is space again");
+            is_whole(&contexts.read(id).expect("a reader"), last + 1);
+        }
+        contexts.settle(id, &mut writer).expect("counted");
+        drop(writer);
+        let registry = contexts.registry().expect("a registry");
+        let problems = contexts.verify(id, &registry).expect("a verdict");
+        assert!(problems.is_empty(), "{problems:?}");
+    }
+}
+
+#[test]
+fn a_task_closed_on_a_full_disk_opens_when_there_is_space_again() {
+    let Some(disk) = Disk::mount("600k") else {
+        println!("skipped: nothing can be mounted here");
+        return;
+    };
+    let contexts = Contexts::new(disk.path(), Durability::Turn);
+    let id = contexts.create(Metadata::default()).expect("a task");
+    for _ in 0..4 {
+        let (mut writer, _) = contexts.write(id).expect("a writer");
+        writer
+            .tool(br#"{"tool":"ls","result":"y"}"#)
+            .expect("there is space");
+        disk.fill();
+        step_until_full(&mut writer);
+        let last = append_until_full(&mut writer);
+        let _ = contexts.settle(id, &mut writer);
+        drop(writer);
+        is_whole(&contexts.read(id).expect("a reader"), last);
+        disk.free();
+    }
+    let (mut writer, _) = contexts.write(id).expect("a writer");
+    writer.note("on").expect("a note");
+    contexts.settle(id, &mut writer).expect("counted");
+    drop(writer);
+    let registry = contexts.registry().expect("a registry");
+    let problems = contexts.verify(id, &registry).expect("a verdict");
+    assert!(problems.is_empty(), "{problems:?}");
+}
+
+/// Every message up to `last` is there, and the view keeps its rules.
+fn is_whole(log: &infold_store::Log, last: u64) {
+    assert_eq!(log.state().at().seq, last);
+    for number in 1..=last {
+        let seq = Seq::new(number).expect("counted from one");
+        assert_eq!(
+            log.message(seq).expect("a message"),
+            text(number).as_bytes()
+        );
+    }
+    let shown = log.state().shown();
+    let view = View::of(shown, log).expect("a view");
+    let verdict = log.check(&view, &Floor::of(shown, log).expect("a floor"));
+    assert_eq!(verdict.expect("a verdict").faults, []);
+}

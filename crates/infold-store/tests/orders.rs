@@ -1,0 +1,335 @@
+//! What a crash leaves half done in registry and directories, and who finishes it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use infold_log::Point;
+use infold_store::{
+    Contexts, Counters, Durability, EventLine, Filter, Metadata, Outcome, Status, TaskError, What,
+};
+use jiff::Timestamp;
+use tempfile::TempDir;
+use uuid::Uuid;
+
+struct World {
+    root: TempDir,
+    contexts: Contexts,
+}
+
+impl World {
+    fn new() -> World {
+        let root = tempfile::tempdir().expect("a directory");
+        let contexts = Contexts::new(root.path(), Durability::Never);
+        World { root, contexts }
+    }
+
+    fn task(&self) -> Uuid {
+        let id = self.contexts.create(Metadata::default()).expect("a task");
+        let (mut writer, _) = self.contexts.write(id).expect("a writer");
+        let texts = [
+            r#"{"role":"user","content":"go"}"#,
+            r#"{"role":"assistant","content":"done"}"#,
+        ];
+        writer.append(&texts).expect("messages");
+        self.contexts.settle(id, &mut writer).expect("counted");
+        id
+    }
+
+    fn dir(&self, place: &str, id: Uuid) -> PathBuf {
+        self.root.path().join(place).join(id.to_string())
+    }
+
+    /// Writes into the log that the task failed, and does nothing that follows from it.
+    ///
+    /// Whoever did so is gone, and its name is still in the lock.
+    fn say_failed(&self, id: Uuid) {
+        let dir = self.contexts.place(id).expect("it has a directory");
+        let log = self.contexts.read(id).expect("a reader");
+        let Point { seq, .. } = log.state().at();
+        let line = EventLine {
+            id: log.state().next_event(),
+            ts: log.last_time().expect("a time"),
+            after: seq,
+            pass: None,
+            what: What::Status {
+                status: Status::Failed,
+                error: Some("no".to_owned()),
+            },
+        };
+        let mut events = fs::read(dir.join("events.jsonl")).expect("events");
+        events.extend(line.encode());
+        fs::write(dir.join("events.jsonl"), events).expect("one more event");
+        fs::write(dir.join("lock"), r#"{"pid":1,"host":"gone"}"#).expect("a name");
+    }
+
+    /// What any next command sees: the row of a task, once the registry was put right.
+    fn status(&self, id: Uuid) -> Status {
+        let rows = self.rows();
+        let row = rows.iter().find(|(row, _)| *row == id);
+        row.expect("it has a row").1
+    }
+
+    fn rows(&self) -> Vec<(Uuid, Status)> {
+        let registry = self.contexts.registry().expect("a registry");
+        let rows = registry.list(&Filter::default()).expect("rows");
+        rows.into_iter().map(|row| (row.uuid, row.status)).collect()
+    }
+
+    /// Everywhere the task is said to have failed, and nothing is wrong with it.
+    fn has_failed(&self, id: Uuid) {
+        assert_eq!(self.status(id), Status::Failed);
+        assert!(self.dir("completed", id).is_dir() && !self.dir("running", id).exists());
+        let registry = self.contexts.registry().expect("a registry");
+        let row = registry.get(id).expect("a row").expect("a row");
+        assert_eq!(row.error_message.as_deref(), Some("no"));
+        let last = self
+            .contexts
+            .read(id)
+            .expect("a reader")
+            .last_time()
+            .expect("a time");
+        let ended = row.completed_at.expect("a time").as_millisecond();
+        assert_eq!(u64::try_from(ended).expect("after 1970"), last);
+        self.is_well(id);
+    }
+
+    fn is_well(&self, id: Uuid) {
+        let registry = self.contexts.registry().expect("a registry");
+        let problems = self.contexts.verify(id, &registry).expect("a verdict");
+        assert!(problems.is_empty(), "{problems:?}");
+    }
+}
+
+fn failed() -> Outcome {
+    Outcome::Failed {
+        error: "no".to_owned(),
+    }
+}
+
+#[test]
+fn an_end_that_only_the_log_knows_is_carried_through() {
+    let world = World::new();
+    let id = world.task();
+    world.say_failed(id);
+    world.has_failed(id);
+}
+
+#[test]
+fn an_end_that_only_the_log_knows_is_carried_through_by_a_writer() {
+    let world = World::new();
+    let id = world.task();
+    world.say_failed(id);
+    let error = world.contexts.write(id).expect_err("it has ended");
+    assert!(
+        matches!(
+            error,
+            TaskError::Ended {
+                status: Status::Failed,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    world.has_failed(id);
+}
+
+#[test]
+fn ending_again_what_was_not_carried_through_is_no_error() {
+    let world = World::new();
+    let id = world.task();
+    world.say_failed(id);
+    world
+        .contexts
+        .finish(id, &failed())
+        .expect("it had failed before");
+    world.has_failed(id);
+    let error = world
+        .contexts
+        .finish(id, &failed())
+        .expect_err("it has ended");
+    assert!(matches!(error, TaskError::Ended { .. }), "{error}");
+}
+
+#[test]
+fn an_end_that_log_and_registry_know_moves_the_directory() {
+    let world = World::new();
+    let id = world.task();
+    world.say_failed(id);
+    let registry = world.contexts.registry().expect("a registry");
+    // Put back to the moment before the move.
+    fs::rename(world.dir("completed", id), world.dir("running", id)).expect("moved back");
+    assert_eq!(
+        registry.get(id).expect("a row").expect("a row").status,
+        Status::Failed
+    );
+    world.has_failed(id);
+}
+
+#[test]
+fn an_end_that_the_registry_missed_is_entered() {
+    let world = World::new();
+    let id = world.task();
+    world.say_failed(id);
+    fs::rename(world.dir("running", id), world.dir("completed", id)).expect("moved");
+    assert_eq!(world.status(id), Status::Failed);
+    // Its sidecars are behind by the one event; they are nobody's any more, but doctor's.
+    let registry = world.contexts.registry().expect("a registry");
+    world.contexts.repair(id, &registry).expect("repaired");
+    world.has_failed(id);
+}
+
+#[test]
+fn an_end_that_only_the_registry_knows_is_none() {
+    let world = World::new();
+    let id = world.task();
+    let registry = world.contexts.registry().expect("a registry");
+    registry
+        .finish(id, &failed(), Timestamp::now())
+        .expect("a row");
+    assert_eq!(world.status(id), Status::Running);
+    world.is_well(id);
+    world.contexts.write(id).expect("it can be gone on with");
+}
+
+#[test]
+fn a_directory_without_a_row_gets_one() {
+    let world = World::new();
+    let (parent, ended) = (world.task(), world.task());
+    let child = world.contexts.fork(parent, None).expect("a fork");
+    world.contexts.finish(ended, &failed()).expect("failed");
+    world
+        .contexts
+        .finish(parent, &Outcome::Completed)
+        .expect("completed");
+    for name in ["tasks.db", "tasks.db-wal", "tasks.db-shm"] {
+        let _ = fs::remove_file(world.root.path().join(name));
+    }
+    assert_eq!(world.rows(), [(child, Status::Running)]);
+    world.is_well(child);
+    let (registry, _) = world.contexts.repaired_registry().expect("a registry");
+    assert_eq!(registry.uuids().expect("rows").len(), 3);
+    world.has_failed(ended);
+    let counters = registry
+        .get(parent)
+        .expect("a row")
+        .expect("a row")
+        .counters;
+    assert_eq!(
+        counters,
+        Counters {
+            llm_calls: 1,
+            tokens: 18,
+            ..Counters::default()
+        }
+    );
+    // The new registry knows that the fork needs its parent.
+    let gone = world.contexts.clean(later(), true).expect("cleaned");
+    assert_eq!(gone.iter().map(|row| row.uuid).collect::<Vec<_>>(), [ended]);
+    world.is_well(child);
+}
+
+#[test]
+fn a_row_without_a_directory_is_told_and_removed() {
+    let world = World::new();
+    let (id, other) = (world.task(), world.task());
+    fs::remove_dir_all(world.dir("running", id)).expect("removed");
+    let registry = world.contexts.registry().expect("a registry");
+    assert_eq!(
+        world
+            .contexts
+            .verify(id, &registry)
+            .expect("a verdict")
+            .len(),
+        1
+    );
+    let (_, done) = world.contexts.repaired_registry().expect("a registry");
+    assert!(
+        matches!(&done[..], [one] if one.contains(&id.to_string())),
+        "{done:?}"
+    );
+    assert_eq!(world.rows(), [(other, Status::Running)]);
+}
+
+#[test]
+fn one_task_that_cannot_be_read_does_not_stop_the_others() {
+    let world = World::new();
+    let (broken, bare) = (world.task(), Uuid::new_v4());
+    fs::create_dir(world.dir("running", bare)).expect("a directory");
+    let dir = world.dir("running", broken);
+    let registry = world.contexts.registry().expect("a registry");
+    registry
+        .finish(broken, &failed(), Timestamp::now())
+        .expect("a row");
+    let log = fs::read(dir.join("messages.jsonl")).expect("messages");
+    fs::write(dir.join("messages.jsonl"), [b"x\n", &log[..]].concat()).expect("damaged");
+    for name in ["messages.idx", "events.idx"] {
+        fs::remove_file(dir.join(name)).expect("removed");
+    }
+    let other = world.task();
+    world.is_well(other);
+    world.contexts.finish(other, &failed()).expect("failed");
+    world.has_failed(other);
+}
+
+#[test]
+fn what_is_left_of_a_task_that_was_never_made_goes_with_the_old() {
+    let world = World::new();
+    let parent = world.task();
+    let child = world.contexts.fork(parent, None).expect("a fork");
+    world
+        .contexts
+        .finish(parent, &Outcome::Completed)
+        .expect("completed");
+    // Put back to the moment before it had its name, with and without somebody at it.
+    let registry = world.contexts.registry().expect("a registry");
+    let hidden = world.root.path().join("running").join(format!(".{child}"));
+    fs::rename(world.dir("running", child), &hidden).expect("renamed");
+    let (rows, _) = world.contexts.repaired_registry().expect("a registry");
+    assert_eq!(rows.uuids().expect("rows"), [parent]);
+    registry.add_fork(child, parent).expect("a reference");
+    let gone = world.contexts.clean(later(), true).expect("cleaned");
+    assert!(
+        gone.is_empty() && hidden.is_dir(),
+        "it may be in the making"
+    );
+
+    let long_ago = SystemTime::now() - Duration::from_secs(7200);
+    let dir = fs::File::open(&hidden).expect("a directory");
+    dir.set_modified(long_ago).expect("an older one");
+    world.contexts.clean(later(), true).expect("cleaned");
+    assert!(!hidden.exists());
+    let gone = world.contexts.clean(later(), true).expect("cleaned");
+    assert_eq!(gone.len(), 1, "nothing refers to the parent any more");
+}
+
+#[test]
+fn a_removal_that_was_cut_off_is_finished() {
+    let world = World::new();
+    let (rowless, trash) = (world.task(), world.task());
+    for id in [rowless, trash] {
+        world
+            .contexts
+            .finish(id, &Outcome::Completed)
+            .expect("completed");
+    }
+    let registry = world.contexts.registry().expect("a registry");
+    for id in [rowless, trash] {
+        registry.remove(id).expect("no row");
+    }
+    let hidden = world
+        .root
+        .path()
+        .join("completed")
+        .join(format!(".{trash}"));
+    fs::rename(world.dir("completed", trash), &hidden).expect("renamed");
+    assert_eq!(world.contexts.tasks().expect("directories"), [rowless]);
+    let gone = world.contexts.clean(later(), true).expect("cleaned");
+    assert_eq!(gone.len(), 1);
+    assert!(!hidden.exists() && !world.dir("completed", rowless).exists());
+    assert_eq!(world.rows(), []);
+}
+
+fn later() -> Timestamp {
+    Timestamp::now() + Duration::from_secs(60)
+}

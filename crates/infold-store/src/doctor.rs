@@ -72,11 +72,29 @@ impl Contexts {
                 _ => {}
             }
         }
-        for name in SIDECARS {
-            let _ = fs::remove_file(dir.join(name));
+        if problems
+            .iter()
+            .any(|problem| !matches!(problem, Problem::Exposed { .. }))
+        {
+            let lock = self.locked(id, &dir)?;
+            for name in SIDECARS {
+                let _ = fs::remove_file(dir.join(name));
+            }
+            drop(lock);
+            done.extend(self.rewrite(id, &dir, registry)?);
         }
-        done.extend(self.rewrite(id, &dir, registry)?);
         Ok(done)
+    }
+
+    /// Takes the lock of a task, so that no writer is in the way.
+    fn locked(&self, id: Uuid, dir: &Path) -> Result<Lock, TaskError> {
+        match Lock::take(dir)? {
+            Taken::Ours(lock, _) => Ok(lock),
+            Taken::Held(holder) => {
+                let source = OpenError::Held { holder };
+                Err(TaskError::Open { task: id, source })
+            }
+        }
     }
 
     /// Derives everything of a task anew from its log.
@@ -100,13 +118,7 @@ impl Contexts {
 
     /// Puts a note in the place of every damaged message. The damaged file is kept whole.
     fn mend_messages(&self, id: Uuid, dir: &Path) -> Result<String, TaskError> {
-        let lock = match Lock::take(dir)? {
-            Taken::Ours(lock, _) => lock,
-            Taken::Held(holder) => {
-                let source = OpenError::Held { holder };
-                return Err(TaskError::Open { task: id, source });
-            }
-        };
+        let lock = self.locked(id, dir)?;
         let path = dir.join("messages.jsonl");
         let aside = dir.join(format!("torn-messages-{}", time::now()));
         fs::copy(&path, &aside).map_err(|error| LogError::io(&aside, "written", error))?;

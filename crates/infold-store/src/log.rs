@@ -56,6 +56,7 @@ struct States {
 impl Log {
     /// Opens the log in `dir`. What is torn at its end is left out and reported.
     pub fn open(dir: &Path, access: Access, find: Find<'_>) -> Result<(Log, Tail), LogError> {
+        check_present(dir)?;
         let (events, messages) = loop {
             // Events first: one that is seen has its messages before it. And none came in
             // between: messages without the event before them make a state that never was.
@@ -601,6 +602,18 @@ pub(crate) fn message_entry(offset: u64, len: usize, cut: usize, record: Record)
 /// The tokens recorded for a message of this many bytes.
 pub(crate) fn tokens(bytes: usize) -> u64 {
     estimate(bytes as u64)
+}
+
+/// Checks that a task has its log: both files are there from the moment it is made.
+fn check_present(dir: &Path) -> Result<(), LogError> {
+    for name in ["messages.jsonl", "events.jsonl"] {
+        let path = dir.join(name);
+        // A directory that has just been moved away lacks both.
+        if !path.exists() && dir.join("metadata.json").exists() {
+            return Err(LogError::damaged(&path, 0, "the file is missing"));
+        }
+    }
+    Ok(())
 }
 
 fn first_event(events: &Growing) -> Result<Option<What>, LogError> {

@@ -141,6 +141,12 @@ impl Log {
             }
         }
         edits.sort_by_key(|(range, _)| range.start);
+        let mut end = 0;
+        edits.retain(|(range, _)| {
+            let apart = range.start >= end;
+            end = if apart { range.end } else { end };
+            apart
+        });
         Ok(if edits.is_empty() {
             body
         } else {

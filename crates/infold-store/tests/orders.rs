@@ -333,3 +333,38 @@ fn a_removal_that_was_cut_off_is_finished() {
 fn later() -> Timestamp {
     Timestamp::now() + Duration::from_secs(60)
 }
+
+#[test]
+fn a_registry_made_anew_still_spares_what_forks_refer_to() {
+    let world = World::new();
+    let parent = world.task();
+    let fork = world.contexts.fork(parent, None).expect("a fork");
+    let done = world.contexts.finish(parent, &Outcome::Completed);
+    done.expect("it ends");
+    for name in ["tasks.db", "tasks.db-wal", "tasks.db-shm"] {
+        let _ = fs::remove_file(world.root.path().join(name));
+    }
+    world.contexts.repaired_registry().expect("a new registry");
+    let later = Timestamp::now() + Duration::from_secs(60);
+    let removed = world.contexts.clean(later, true).expect("cleaning");
+    assert!(removed.is_empty(), "{removed:?}");
+    let log = world.contexts.read(fork).expect("the fork reads on");
+    assert_eq!(log.state().at().seq, 2);
+}
+
+#[test]
+fn a_log_without_one_of_its_files_is_damaged_not_empty() {
+    for name in ["messages.jsonl", "events.jsonl"] {
+        let world = World::new();
+        let id = world.task();
+        let path = world.dir("running", id).join(name);
+        fs::remove_file(&path).expect("it was there");
+        let error = world.contexts.read(id).expect_err("it is damaged");
+        assert!(error.to_string().contains("the file is missing"), "{error}");
+        assert!(world.contexts.write(id).is_err());
+        assert!(!path.exists(), "nothing was made in its place");
+        let registry = world.contexts.registry().expect("the registry");
+        let problems = world.contexts.verify(id, &registry).expect("a check");
+        assert_eq!(problems.len(), 1, "{problems:?}");
+    }
+}

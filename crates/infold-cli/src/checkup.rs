@@ -59,8 +59,16 @@ pub fn doctor(contexts: &Contexts, repair: bool, out: &mut Out) -> Result<(), Fa
     let mut found = Vec::new();
     for id in &ids {
         if repair {
-            let repaired = contexts.repair(*id, &registry)?;
-            done.extend(repaired.into_iter().map(|what| format!("{id}: {what}")));
+            match contexts.repair(*id, &registry) {
+                Ok(repaired) => {
+                    done.extend(repaired.into_iter().map(|what| format!("{id}: {what}")));
+                }
+                // One that cannot be repaired does not keep the others from it.
+                Err(error) => {
+                    found.push(format!("{id}: {error}"));
+                    continue;
+                }
+            }
         }
         let problems = contexts.verify(*id, &registry)?;
         found.extend(problems.iter().map(|problem| format!("{id}: {problem}")));

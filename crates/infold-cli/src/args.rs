@@ -84,7 +84,10 @@ impl From<Fsync> for Durability {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Make, fill, list and end tasks
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  infold task new --model gpt-5\n  infold task push 3f9a session.jsonl\n  infold task list"
+    )]
     Task(TaskCommand),
     /// Everything that happened: messages and events in order, hidden ones too
     #[command(after_help = "Examples:\n  infold log 3f9a\n  infold log 3f9a --at 40 | less -R")]
@@ -145,11 +148,17 @@ pub enum Command {
     )]
     Rewind(RewindArgs),
     /// Take back the newest step: a fold, unfold, pin, unpin or rewind
+    #[command(
+        after_help = "Example:\n  infold undo 3f9a                again takes back the step before"
+    )]
     Undo {
         /// The task
         task: String,
     },
     /// Take back the newest undo
+    #[command(
+        after_help = "Example:\n  infold redo 3f9a                until something new is said or done"
+    )]
     Redo {
         /// The task
         task: String,
@@ -231,6 +240,7 @@ pub enum TaskCommand {
         user: Option<String>,
     },
     /// Show what is known of a task
+    #[command(after_help = "Example:\n  infold task show 3f9a --json")]
     Show {
         /// The task
         task: String,
@@ -255,11 +265,13 @@ pub enum TaskCommand {
         task: String,
     },
     /// End a task well
+    #[command(after_help = "Example:\n  infold task complete 3f9a")]
     Complete {
         /// The task
         task: String,
     },
     /// End a task badly
+    #[command(after_help = "Example:\n  infold task fail 3f9a --error 'the API key has expired'")]
     Fail {
         /// The task
         task: String,

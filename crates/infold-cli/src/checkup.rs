@@ -1,7 +1,8 @@
-use infold_store::{Contexts, Status};
+use infold_store::{Contexts, Registry, Status};
 use serde_json::json;
+use uuid::Uuid;
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, chain};
 use crate::out::{BAD, DIM, GOOD, Out, bytes, count, paint, say};
 
 /// `infold verify`
@@ -10,12 +11,15 @@ pub fn verify(contexts: &Contexts, task: Option<&str>, out: &mut Out) -> Result<
         Some(task) => vec![contexts.resolve(task)?],
         None => contexts.tasks()?,
     };
+    if ids.is_empty() {
+        say(out.is_json(), paint(DIM, "no tasks"));
+        return Ok(());
+    }
     let registry = contexts.registry()?;
     let mut found = 0;
     for id in &ids {
-        let problems = contexts.verify(*id, &registry)?;
-        found += problems.len() as u64;
-        let texts: Vec<String> = problems.iter().map(|problem| problem.to_string()).collect();
+        let texts = problems(contexts, *id, &registry);
+        found += texts.len() as u64;
         if out.is_json() {
             out.object(
                 &json!({"uuid": id.to_string(), "ok": texts.is_empty(), "problems": texts}),
@@ -47,33 +51,47 @@ pub fn verify(contexts: &Contexts, task: Option<&str>, out: &mut Out) -> Result<
     }
 }
 
+/// What is wrong with a task. That it cannot be checked is a problem of that task, not
+/// the end of the checking: the others come after it.
+fn problems(contexts: &Contexts, id: Uuid, registry: &Registry) -> Vec<String> {
+    match contexts.verify(id, registry) {
+        Ok(problems) => problems.iter().map(ToString::to_string).collect(),
+        Err(error) => vec![chain(&error)],
+    }
+}
+
 /// `infold doctor`
 pub fn doctor(contexts: &Contexts, repair: bool, out: &mut Out) -> Result<(), Failure> {
     let root = contexts.root();
     let here = std::path::absolute(root).unwrap_or(root.to_owned());
     let (registry, mut done) = match repair {
-        true => contexts.repaired_registry()?,
-        false => (contexts.registry()?, Vec::new()),
+        true => contexts
+            .repaired_registry()
+            .map(|(registry, done)| (Some(registry), done))?,
+        // Looking does not make a directory.
+        false if !root.exists() => (None, Vec::new()),
+        false => (Some(contexts.registry()?), Vec::new()),
     };
     let ids = contexts.tasks()?;
     let mut found = Vec::new();
-    for id in &ids {
-        if repair {
-            match contexts.repair(*id, &registry) {
-                Ok(repaired) => {
-                    done.extend(repaired.into_iter().map(|what| format!("{id}: {what}")));
-                }
-                // One that cannot be repaired does not keep the others from it.
-                Err(error) => {
-                    found.push(format!("{id}: {error}"));
-                    continue;
+    let mut rows = Vec::new();
+    if let Some(registry) = &registry {
+        for id in &ids {
+            if repair {
+                match contexts.repair(*id, registry) {
+                    Ok(repaired) => {
+                        done.extend(repaired.into_iter().map(|what| format!("{id}: {what}")));
+                    }
+                    Err(error) => found.push(format!("{id}: not repaired: {}", chain(&error))),
                 }
             }
+            let problems = problems(contexts, *id, registry);
+            found.extend(problems.iter().map(|problem| format!("{id}: {problem}")));
         }
-        let problems = contexts.verify(*id, &registry)?;
-        found.extend(problems.iter().map(|problem| format!("{id}: {problem}")));
+        rows = registry.list(&infold_store::Filter::default())?;
     }
-    for id in registry.uuids()? {
+    for row in &rows {
+        let id = row.uuid;
         if contexts.place(id).is_none() {
             found.push(format!("{id}: in the registry, but its directory is gone"));
         }
@@ -83,7 +101,6 @@ pub fn doctor(contexts: &Contexts, repair: bool, out: &mut Out) -> Result<(), Fa
         .filter_map(|id| contexts.place(*id))
         .map(|dir| infold_store::size(&dir))
         .sum();
-    let rows = registry.list(&infold_store::Filter::default())?;
     let with = |status: Status| rows.iter().filter(|row| row.status == status).count() as u64;
     let statuses: Vec<(Status, u64)> = Status::ALL
         .iter()
@@ -114,7 +131,12 @@ pub fn doctor(contexts: &Contexts, repair: bool, out: &mut Out) -> Result<(), Fa
             paint(DIM, "infold     "),
             env!("CARGO_PKG_VERSION")
         ))?;
-        out.line(format!("{}{}", paint(DIM, "contexts   "), here.display()))?;
+        let made = match root.exists() {
+            true => "",
+            false => " (not there yet; the first task makes it)",
+        };
+        let here = here.display();
+        out.line(format!("{}{here}{made}", paint(DIM, "contexts   ")))?;
         out.line(format!("{}{statuses}", paint(DIM, "tasks      ")))?;
         out.line(format!("{}{}", paint(DIM, "on disk    "), bytes(size)))?;
         done.iter()
@@ -132,7 +154,8 @@ pub fn doctor(contexts: &Contexts, repair: bool, out: &mut Out) -> Result<(), Fa
         number if repair => Err(Failure::new(
             Kind::No,
             format!("{} left", count(number, "problem")),
-        )),
+        )
+        .hint("what is left needs a person: bring back what is missing from a backup")),
         number => Err(Failure::new(Kind::No, count(number, "problem"))
             .hint("`infold doctor --repair` puts right what can be")),
     }

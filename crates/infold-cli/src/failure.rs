@@ -6,6 +6,8 @@ use infold_store::{
     AppendError, IncomingError, LogError, OpenError, RegistryError, StepError, TaskError, ToolError,
 };
 
+use crate::out::aside;
+
 /// Why a command did not do what it was asked to, and what to do about it.
 #[derive(Debug)]
 pub struct Failure {
@@ -43,14 +45,20 @@ impl Failure {
         self
     }
 
+    /// Puts the task's name where the hint says `TASK`, so that it can be typed as it stands.
+    pub fn about(mut self, task: &str) -> Failure {
+        self.hint = self.hint.map(|hint| hint.replace("TASK", task));
+        self
+    }
+
     /// Tells the person, or the script, of something that did not keep the command from being done.
     pub fn warn(&self, json: bool) {
         if json {
             let object = serde_json::json!({"warning": self.error, "hint": self.hint});
-            anstream::eprintln!("{object}");
+            aside(object.to_string());
         } else {
             let yellow = anstyle::AnsiColor::Yellow.on_default().bold();
-            anstream::eprintln!("{yellow}warning:{yellow:#} {}", self.error);
+            aside(format!("{yellow}warning:{yellow:#} {}", self.error));
         }
     }
 
@@ -61,13 +69,13 @@ impl Failure {
                 let object = serde_json::json!({
                     "error": self.error, "hint": self.hint, "exit": self.kind as u8
                 });
-                anstream::eprintln!("{object}");
+                aside(object.to_string());
             } else {
                 let red = anstyle::AnsiColor::Red.on_default().bold();
                 let dim = anstyle::AnsiColor::Cyan.on_default();
-                anstream::eprintln!("{red}error:{red:#} {}", self.error);
+                aside(format!("{red}error:{red:#} {}", self.error));
                 if let Some(hint) = &self.hint {
-                    anstream::eprintln!("{dim}hint:{dim:#} {hint}");
+                    aside(format!("{dim}hint:{dim:#} {hint}"));
                 }
             }
         }
@@ -76,7 +84,7 @@ impl Failure {
 }
 
 /// An error and everything behind it, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -115,7 +123,9 @@ impl From<LogError> for Failure {
             LogError::NoParent { .. } => {
                 Some("bring that task's directory back into this contexts directory")
             }
-            LogError::Io { .. } => None,
+            LogError::Io { .. } => {
+                Some("--contexts DIR or INFOLD_CONTEXTS says where the tasks are")
+            }
         };
         let failure = Failure::new(Kind::Store, chain(&error));
         match hint {
@@ -139,7 +149,7 @@ impl From<RegistryError> for Failure {
                 Some("free some space and do it again; nothing that was acknowledged is lost")
             }
             RegistryError::Damaged { .. } => Some(
-                "move tasks.db away: `infold doctor --repair` makes a new one from the task directories",
+                "`infold doctor --repair` keeps it aside and makes a new one from the task directories",
             ),
             RegistryError::Open { .. } => {
                 Some("--contexts DIR or INFOLD_CONTEXTS says where the tasks are")
@@ -202,21 +212,24 @@ impl From<StepError> for Failure {
         let text = error.to_string();
         let (kind, hint) = match error {
             Refused::Past(error) => return error.into(),
-            Refused::NothingToUndo => (Kind::No, "`infold log` shows the steps".to_owned()),
+            Refused::NothingToUndo => (Kind::No, "`infold log TASK` shows the steps".to_owned()),
             Refused::NothingToRedo => (
                 Kind::No,
                 "only an undo with nothing after it can be redone".to_owned(),
             ),
             Refused::Already => (Kind::No, "nothing was changed".to_owned()),
-            Refused::Nothing { .. } => (Kind::No, "`infold view` shows what is visible".to_owned()),
+            Refused::Nothing { .. } => (
+                Kind::No,
+                "`infold view TASK` shows what is visible".to_owned(),
+            ),
             Refused::NoMessage { .. } | Refused::NoEvent { .. } | Refused::TooEarly => (
                 Kind::Usage,
-                "`infold log` shows all messages and events".to_owned(),
+                "`infold log TASK` shows all messages and events".to_owned(),
             ),
             Refused::Elsewhere { seq } => (
                 Kind::Usage,
                 format!(
-                    "`infold recall TASK {seq}` shows it; `infold rewind --to {seq}` goes back to it"
+                    "`infold recall TASK {seq}` shows it; `infold rewind TASK --to {seq}` goes back to it"
                 ),
             ),
             Refused::Under { fold, .. } => (
@@ -229,17 +242,25 @@ impl From<StepError> for Failure {
             ),
             Refused::Inactive { .. } => (
                 Kind::Usage,
-                "`infold folds` shows which are active".to_owned(),
+                "`infold folds TASK` shows which are active".to_owned(),
             ),
             Refused::Inner { outer, .. } => (
                 Kind::Usage,
                 format!("open the outer one first: `infold unfold TASK {outer}`"),
             ),
-            Refused::Part { .. } => (Kind::Usage, "`infold recall` shows the message".to_owned()),
-            Refused::Pinned { .. } => (Kind::No, "`infold unpin` takes the pin away".to_owned()),
-            Refused::NotPinned { .. } => {
-                (Kind::No, "`infold view` marks what is pinned".to_owned())
-            }
+            Refused::Part { seq, .. } => (
+                Kind::Usage,
+                format!("`infold recall TASK {seq}` shows the message"),
+            ),
+            Refused::Pinned { seq } => (
+                Kind::No,
+                format!("`infold unpin TASK {seq}` takes the pin away"),
+            ),
+            Refused::Blank => (Kind::Usage, "nothing was pinned".to_owned()),
+            Refused::NotPinned { .. } => (
+                Kind::No,
+                "`infold view TASK` marks what is pinned".to_owned(),
+            ),
         };
         Failure::new(kind, text).hint(hint)
     }
@@ -248,12 +269,17 @@ impl From<StepError> for Failure {
 impl From<IncomingError> for Failure {
     fn from(error: IncomingError) -> Failure {
         let hint = match &error {
-            IncomingError::Read(_) => return Failure::new(Kind::Usage, chain(&error)),
+            IncomingError::Read(source) if source.kind() == std::io::ErrorKind::StorageFull => {
+                return Failure::new(Kind::Store, chain(&error)).hint(
+                    "the input is kept in TMPDIR while it is checked; free some space there",
+                );
+            }
+            IncomingError::Read(_) => "nothing of it was kept",
             IncomingError::TooLarge { .. } => {
-                "put large data into a file and its path into the message"
+                "put large data into a file and its path into the message; nothing of it was kept"
             }
             IncomingError::NotAMessage { .. } | IncomingError::Array { .. } => {
-                "the input is JSON Lines or a JSON array of messages with \"role\" and \"content\"; nothing of it was kept"
+                "the input is JSON Lines (each message on one line) or a JSON array, of messages with \"role\" and \"content\"; nothing of it was kept"
             }
         };
         Failure::new(Kind::Usage, chain(&error)).hint(hint)
@@ -264,7 +290,7 @@ impl From<AppendError> for Failure {
     fn from(error: AppendError) -> Failure {
         match error {
             AppendError::Log(error) => error.into(),
-            other => Failure::new(Kind::Usage, chain(&other)),
+            other => Failure::new(Kind::Usage, chain(&other)).hint("nothing of it was kept"),
         }
     }
 }

@@ -8,7 +8,8 @@ use serde_json::json;
 
 use crate::args::{Look, ViewArgs};
 use crate::failure::Failure;
-use crate::out::{DIM, MADE, Out, count, fit, number, of_role, paint, say};
+use crate::out::{DIM, MADE, Out, cells, count, fit, number, of_role, one_line, paint, say, table};
+use crate::steps::short;
 
 /// A log as it was at a point.
 struct Seen {
@@ -20,7 +21,8 @@ struct Seen {
 fn seen(contexts: &Contexts, look: &Look) -> Result<Seen, Failure> {
     let log = contexts.read(contexts.resolve(&look.task)?)?;
     let at = match look.at {
-        Some(at) => locate(log.state(), Side::To, at.into(), &log)?,
+        Some(at) => locate(log.state(), Side::To, at.into(), &log)
+            .map_err(|error| Failure::from(error).about(&short(&look.task)))?,
         None => log.state().at(),
     };
     let shown = log.shown(at)?;
@@ -30,6 +32,7 @@ fn seen(contexts: &Contexts, look: &Look) -> Result<Seen, Failure> {
 /// `infold view`
 pub fn view(contexts: &Contexts, args: &ViewArgs, out: &mut Out) -> Result<(), Failure> {
     let Seen { log, at, shown } = seen(contexts, &args.look)?;
+    out.widen_names(at.seq);
     let view = View::of(&shown, &log)?;
     let mut printed = Ok(());
     for piece in view.pieces() {
@@ -44,7 +47,7 @@ pub fn view(contexts: &Contexts, args: &ViewArgs, out: &mut Out) -> Result<(), F
         let mut notes = marks(&shown, &piece.shows, &log)?;
         log.render_piece(piece, &mut |source, bytes| {
             let note = match source {
-                Source::Message(seq) => notes.remove(&seq).unwrap_or_default(),
+                Source::Message(seq) | Source::Late(seq) => notes.remove(&seq).unwrap_or_default(),
                 Source::StandIn => "note".to_owned(),
                 Source::Repair => "no result".to_owned(),
             };
@@ -73,7 +76,7 @@ pub fn view(contexts: &Contexts, args: &ViewArgs, out: &mut Out) -> Result<(), F
         paint(
             DIM,
             format!(
-                "{shown} tokens shown of {all} in {}{open}",
+                "view {shown} tokens, log {all} in {}{open}",
                 count(at.seq, "message")
             ),
         ),
@@ -114,17 +117,11 @@ fn view_line(source: Source, bytes: &[u8], note: &str, out: &mut Out) -> Result<
         return out.raw(bytes);
     };
     let tokens = message.facts().tokens;
-    let name = match source {
-        Source::Message(seq) => seq.to_string(),
-        Source::StandIn | Source::Repair => String::new(),
-    };
+    let name = source.seq().map_or(String::new(), |seq| seq.to_string());
     if out.is_json() {
-        let seq = match source {
-            Source::Message(seq) => Some(seq.get()),
-            Source::StandIn | Source::Repair => None,
-        };
+        let seq = source.seq().map(Seq::get);
         let object =
-            json!({"seq": seq, "role": message.role().to_string(), "tokens": tokens, "note": note});
+            json!({"seq": seq, "role": message.role().wire_name(), "tokens": tokens, "note": note});
         return out.object_with(&object, "message", bytes);
     }
     let text = gist(&message, 400);
@@ -148,7 +145,7 @@ fn fold_line(line: &EventLine, tokens: u64, out: &mut Out) -> Result<(), Failure
         let stand_in: Vec<_> = fold
             .stand_in
             .iter()
-            .map(|(role, text)| json!({"role": role.to_string(), "text": text}))
+            .map(|(role, text)| json!({"role": role.wire_name(), "text": text}))
             .collect();
         return out.object(&json!({
             "fold": line.id.to_string(), "kind": kind, "from": span.from().get(), "to": span.to().get(),
@@ -183,7 +180,6 @@ fn kind(what: &What) -> &'static str {
     }
 }
 
-const NAME: usize = 9;
 const ROLE: usize = 7;
 const TOKENS: usize = 15;
 
@@ -201,24 +197,27 @@ fn line(
     } else {
         format!(" [{note}]")
     };
-    let room = out.width().saturating_sub(NAME + ROLE + TOKENS).max(10);
-    let room = room.saturating_sub(note.chars().count());
+    let room = out
+        .width()
+        .saturating_sub(out.names() + ROLE + TOKENS)
+        .max(10);
+    let room = room.saturating_sub(cells(&note));
     let role = paint(role.map_or(DIM, of_role), fit(&role_text, ROLE));
     let tokens = paint(DIM, format!("{:>TOKENS$}", count(tokens, "token")));
     out.line(format!(
         "{}{role}{}{}{tokens}",
-        fit(name, NAME),
+        fit(name, out.names()),
         fit(text, room),
         paint(MADE, &note)
     ))
 }
 
 fn made_line(out: &mut Out, name: &str, text: &str, tokens: u64) -> Result<(), Failure> {
-    let room = out.width().saturating_sub(NAME + TOKENS).max(10);
+    let room = out.width().saturating_sub(out.names() + TOKENS).max(10);
     let tokens = paint(DIM, format!("{:>TOKENS$}", count(tokens, "token")));
     out.line(format!(
         "{}{}{tokens}",
-        fit(name, NAME),
+        fit(name, out.names()),
         paint(MADE, fit(text, room))
     ))
 }
@@ -226,6 +225,7 @@ fn made_line(out: &mut Out, name: &str, text: &str, tokens: u64) -> Result<(), F
 /// `infold log`
 pub fn log(contexts: &Contexts, look: &Look, out: &mut Out) -> Result<(), Failure> {
     let Seen { log, at, shown } = seen(contexts, look)?;
+    out.widen_names(at.seq);
     let mut event = 0;
     let mut printed: Result<(), Failure> = Ok(());
     let mut events_up_to = |seq: u64, out: &mut Out| -> Result<(), Failure> {
@@ -269,7 +269,7 @@ fn message_line(
     };
     if out.is_json() {
         let object = json!({
-            "seq": seq.get(), "role": record.role.to_string(), "timestamp": iso(record.time),
+            "seq": seq.get(), "role": record.role.wire_name(), "timestamp": iso(record.time),
             "tokens": tokens, "round": record.round.get(), "place": if place.is_empty() { "shown" } else { &place },
         });
         return out.object_with(&object, "message", bytes);
@@ -282,8 +282,15 @@ fn message_line(
     if place.is_empty() {
         return line(out, &seq.to_string(), Some(role), &text, "", tokens);
     }
-    let room = out.width().saturating_sub(NAME + ROLE + TOKENS).max(10) - place.len() - 3;
-    let (name, role) = (fit(&seq.to_string(), NAME), fit(&role.to_string(), ROLE));
+    let room = out
+        .width()
+        .saturating_sub(out.names() + ROLE + TOKENS)
+        .max(10);
+    let room = room.saturating_sub(place.len() + 3);
+    let (name, role) = (
+        fit(&seq.to_string(), out.names()),
+        fit(&role.to_string(), ROLE),
+    );
     let text = format!(
         "{name}{role}{} [{place}]{:>TOKENS$}",
         fit(&text, room),
@@ -293,14 +300,14 @@ fn message_line(
 }
 
 fn event_line(line: &EventLine, out: &mut Out) -> Result<(), Failure> {
-    let text = describe(&line.what);
+    let text = one_line(&describe(&line.what));
     if out.is_json() {
         return out.object(&json!({
             "event": line.id.to_string(), "timestamp": iso(line.ts), "after": line.after, "what": text,
         }));
     }
-    let room = out.width().saturating_sub(NAME).max(10);
-    let (name, text) = (fit(&line.id.to_string(), NAME), fit(&text, room));
+    let room = out.width().saturating_sub(out.names()).max(10);
+    let (name, text) = (fit(&line.id.to_string(), out.names()), fit(&text, room));
     out.line(paint(MADE, format!("{name}{}", text.trim_end())))
 }
 
@@ -344,7 +351,8 @@ fn describe(what: &What) -> String {
 pub fn folds(contexts: &Contexts, look: &Look, out: &mut Out) -> Result<(), Failure> {
     let Seen { log, at, shown } = seen(contexts, look)?;
     let state = infold_log::State::resume(at, None, shown);
-    let mut any = false;
+    let mut rows = Vec::new();
+    let mut styles = Vec::new();
     for id in (1..=at.event).filter_map(EventId::new) {
         let line = log.event(id)?;
         let (span, hides, tokens) = match &line.what {
@@ -352,43 +360,36 @@ pub fn folds(contexts: &Contexts, look: &Look, out: &mut Out) -> Result<(), Fail
             What::Mask(mask) => (Span::one(mask.seq), mask.original_tokens, mask.tokens),
             _ => continue,
         };
-        any = true;
         let status = match infold_log::steer::unfold(&state, id, &log) {
             Ok(_) => "active".to_owned(),
             Err(infold_log::steer::Refused::Inner { outer, .. }) => format!("inside {outer}"),
             Err(infold_log::steer::Refused::Past(error)) => return Err(error.into()),
             Err(_) => "inactive".to_owned(),
         };
-        fold_row(&line, span, (hides, tokens), &status, out)?;
+        let kind = kind(&line.what);
+        if out.is_json() {
+            out.object(&json!({
+                "fold": line.id.to_string(), "kind": kind, "from": span.from().get(), "to": span.to().get(),
+                "original_tokens": hides, "tokens": tokens, "status": status, "timestamp": iso(line.ts),
+            }))?;
+            continue;
+        }
+        styles.push(if status == "active" { MADE } else { DIM });
+        rows.push([
+            id.to_string(),
+            kind.to_owned(),
+            span.to_string(),
+            status,
+            format!("{} → {} tokens", number(hides), number(tokens)),
+            iso(line.ts)[..19].replace('T', " "),
+        ]);
     }
-    if !any {
+    if rows.is_empty() {
         say(out.is_json(), paint(DIM, "no folds"));
     }
-    Ok(())
-}
-
-fn fold_row(
-    line: &EventLine,
-    span: Span,
-    (hides, tokens): (u64, u64),
-    status: &str,
-    out: &mut Out,
-) -> Result<(), Failure> {
-    let kind = kind(&line.what);
-    if out.is_json() {
-        return out.object(&json!({
-            "fold": line.id.to_string(), "kind": kind, "from": span.from().get(), "to": span.to().get(),
-            "original_tokens": hides, "tokens": tokens, "status": status, "timestamp": iso(line.ts),
-        }));
-    }
-    let sizes = format!("{} → {} tokens", number(hides), number(tokens));
-    let style = if status == "active" { MADE } else { DIM };
-    let text = format!(
-        "{:<6}{kind:<9}{span:<12}{status:<13}{sizes:<24}{}",
-        line.id,
-        iso(line.ts)
-    );
-    out.line(paint(style, text))
+    let lines = table(&rows, &[4], out.width());
+    let mut lines = styles.iter().zip(lines);
+    lines.try_for_each(|(style, line)| out.line(paint(*style, line)))
 }
 
 /// `infold recall`
@@ -397,7 +398,8 @@ pub fn recall(contexts: &Contexts, task: &str, range: Span, out: &mut Out) -> Re
     let last = log.state().at().seq;
     if range.to().get() > last {
         let seq = range.to().get();
-        return Err(infold_store::StepError::NoMessage { seq, last }.into());
+        let error = infold_store::StepError::NoMessage { seq, last };
+        return Err(Failure::from(error).about(&short(task)));
     }
     let mut printed: Result<(), Failure> = Ok(());
     log.each_message(range, &mut |source, bytes| {
@@ -414,7 +416,7 @@ fn in_full(log: &Log, seq: Seq, bytes: &[u8], out: &mut Out) -> Result<(), Failu
     let shown = log.state().shown().place(seq) == Place::Open;
     if out.is_json() {
         let object = json!({
-            "seq": seq.get(), "role": record.role.to_string(), "timestamp": iso(record.time), "shown": shown,
+            "seq": seq.get(), "role": record.role.wire_name(), "timestamp": iso(record.time), "shown": shown,
         });
         return out.object_with(&object, "message", bytes);
     }
@@ -425,29 +427,24 @@ fn in_full(log: &Log, seq: Seq, bytes: &[u8], out: &mut Out) -> Result<(), Failu
         if shown { "" } else { " · hidden" }
     );
     out.line(paint(of_role(record.role), head))?;
-    match Message::parse(bytes)
-        .ok()
-        .and_then(|message| message.content()?.text())
-    {
-        Some(text) => {
-            let safe: String = text
-                .chars()
-                .map(|c| {
-                    if c.is_control() && c != '\n' && c != '\t' {
-                        '\u{fffd}'
-                    } else {
-                        c
-                    }
-                })
-                .collect();
-            out.line(safe)?;
-        }
-        None => {
-            out.raw(bytes)?;
-            out.raw(b"\n")?;
-        }
+    let message = Message::parse(bytes).ok();
+    let text = message.and_then(|message| message.content()?.text());
+    let more = message.is_none_or(|message| !message.calls().is_empty());
+    if let Some(text) = &text {
+        let safe: String = text
+            .chars()
+            .map(|c| {
+                if c.is_control() && c != '\n' && c != '\t' {
+                    '\u{fffd}'
+                } else {
+                    c
+                }
+            })
+            .collect();
+        out.line(safe)?;
     }
-    if !Message::parse(bytes).is_ok_and(|message| message.calls().is_empty()) {
+    // What no text says: blocks and calls, as they came.
+    if text.is_none() || more {
         out.raw(bytes)?;
         out.raw(b"\n")?;
     }

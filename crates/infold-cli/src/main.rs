@@ -37,22 +37,23 @@ fn main() -> ExitCode {
 
 /// A wrong command line, told in JSON too if that was asked for.
 fn usage(error: &clap::Error) -> ExitCode {
-    let json = std::env::args().any(|arg| arg == "--json");
+    let json = std::env::args_os().any(|arg| arg == "--json");
     if json && error.use_stderr() {
-        let text = error.to_string();
-        let first = text
-            .trim_start_matches("error: ")
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .to_owned();
-        return Failure::new(Kind::Usage, first)
-            .hint("`infold --help` lists the commands")
-            .report(true);
+        return told(&error.to_string()).report(true);
     }
     // A closed pipe is no news.
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+}
+
+/// What clap says, as an error and a hint of one line each.
+fn told(text: &str) -> Failure {
+    let lines = || text.lines().map(str::trim);
+    let error: Vec<&str> = lines().take_while(|line| !line.is_empty()).collect();
+    let error = error.join(" ");
+    let tip = lines().find_map(|line| line.strip_prefix("tip: "));
+    Failure::new(Kind::Usage, error.trim_start_matches("error: "))
+        .hint(tip.unwrap_or("`infold --help` lists the commands"))
 }
 
 fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Stdout, Write, stdout};
 
 use anstyle::{AnsiColor, Style};
 use infold_log::Role;
@@ -10,7 +10,9 @@ use crate::failure::Failure;
 pub struct Out {
     json: bool,
     width: usize,
-    to: Box<dyn Write>,
+    names: usize,
+    plain: bool,
+    to: BufWriter<Stdout>,
 }
 
 /// Quiet things: what is hidden, what is said beside.
@@ -29,10 +31,14 @@ impl Out {
         let columns = std::env::var("COLUMNS")
             .ok()
             .and_then(|columns| columns.parse().ok());
+        let choice = anstream::AutoStream::choice(&stdout());
         Out {
             json,
             width: columns.or(terminal).unwrap_or(100).clamp(40, 400),
-            to: Box::new(BufWriter::new(anstream::stdout())),
+            names: 9,
+            plain: choice == anstream::ColorChoice::Never,
+            // Not anstream's: what looks like colour to it may be part of a message.
+            to: BufWriter::new(stdout()),
         }
     }
 
@@ -46,9 +52,25 @@ impl Out {
         self.width
     }
 
+    /// How wide the column is that names messages, folds and events.
+    pub fn names(&self) -> usize {
+        self.names
+    }
+
+    /// Makes room for the name of any fold in a log that ends with message `last`.
+    pub fn widen_names(&mut self, last: u64) {
+        let both = 2 * last.to_string().len() + "-".len();
+        self.names = self.names.max(both + 2);
+    }
+
     /// Prints a line for people.
     pub fn line(&mut self, text: impl AsRef<str>) -> Result<(), Failure> {
-        Ok(writeln!(self.to, "{}", text.as_ref().trim_end())?)
+        let text = text.as_ref().trim_end();
+        match self.plain {
+            true => writeln!(self.to, "{}", anstream::adapter::strip_str(text))?,
+            false => writeln!(self.to, "{text}")?,
+        }
+        Ok(())
     }
 
     /// Prints bytes as they are.
@@ -84,18 +106,23 @@ impl Out {
 /// Says something to the person, not to a script.
 pub fn say(json: bool, text: impl AsRef<str>) {
     if !json {
-        anstream::eprintln!("{}", text.as_ref());
+        aside(text);
     }
 }
 
-/// Says what was put in order when a task was opened: never silently, scripts or not.
-pub fn report(json: bool, repairs: &[Repair]) {
+/// Says what was put in order on the way, to scripts too.
+pub fn repaired(json: bool, repairs: &[Repair]) {
     for repair in repairs {
         match json {
-            true => anstream::eprintln!("{}", serde_json::json!({"repaired": repair.to_string()})),
-            false => say(false, paint(MADE, format!("repaired: {repair}"))),
+            true => aside(serde_json::json!({"repaired": repair.to_string()}).to_string()),
+            false => aside(paint(MADE, format!("repaired: {repair}"))),
         }
     }
+}
+
+/// Prints to standard error. When nobody listens there, that is no failure.
+pub fn aside(text: impl AsRef<str>) {
+    let _ = writeln!(anstream::stderr(), "{}", text.as_ref());
 }
 
 /// Says what went wrong after the command had done what it was asked to.
@@ -186,4 +213,31 @@ pub fn fit(text: &str, width: usize) -> String {
         used += 1;
     }
     out + &" ".repeat(width.saturating_sub(used))
+}
+
+/// Sets out rows in columns, two spaces apart; those named in `right` end in line.
+///
+/// The last column is cut to the width of the terminal.
+pub fn table<const N: usize>(rows: &[[String; N]], right: &[usize], width: usize) -> Vec<String> {
+    let widths: Vec<usize> = (0..N - 1)
+        .map(|at| rows.iter().map(|row| cells(&row[at])).max().unwrap_or(0))
+        .collect();
+    let lines = rows.iter().map(|row| {
+        let mut line = String::new();
+        for (at, (text, width)) in row.iter().zip(&widths).enumerate() {
+            let space = " ".repeat(width - cells(text));
+            line += &match right.contains(&at) {
+                true => format!("{space}{text}  "),
+                false => format!("{text}{space}  "),
+            };
+        }
+        let room = width.saturating_sub(cells(&line)).max(10);
+        line + fit(&row[N - 1], room).trim_end()
+    });
+    lines.collect()
+}
+
+/// A text that other people gave, safe in a line of a terminal.
+pub fn one_line(text: &str) -> String {
+    infold_wire::shorten(text, 1000)
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::args::{At, PinArgs, RewindArgs};
 use crate::failure::{Failure, Kind};
-use crate::out::{Out, count, number, report, say, warn};
+use crate::out::{DIM, Out, count, number, paint, repaired, say, warn};
 
 /// A task opened for one step.
 struct Open {
@@ -21,10 +21,17 @@ struct Open {
 fn open(contexts: &Contexts, task: &str, json: bool) -> Result<Open, Failure> {
     let id = contexts.resolve(task)?;
     let (writer, repairs) = contexts.write(id)?;
-    report(json, &repairs);
-    // A full id is more than a person wants to type again.
-    let name = task.chars().take(8).collect();
-    Ok(Open { id, name, writer })
+    repaired(json, &repairs);
+    Ok(Open {
+        id,
+        name: short(task),
+        writer,
+    })
+}
+
+/// A full id is more than a person wants to type again.
+pub fn short(task: &str) -> String {
+    task.chars().take(8).collect()
 }
 
 /// Does a step and says what it did to the view.
@@ -34,9 +41,21 @@ fn step(
     out: &mut Out,
     make: impl FnOnce(&mut Writer) -> Result<(String, serde_json::Value), StepError>,
 ) -> Result<(), Failure> {
+    step_and(contexts, task, "undo", out, make)
+}
+
+/// As [`step`], naming the command that takes it back.
+fn step_and(
+    contexts: &Contexts,
+    task: &str,
+    back: &str,
+    out: &mut Out,
+    make: impl FnOnce(&mut Writer) -> Result<(String, serde_json::Value), StepError>,
+) -> Result<(), Failure> {
     let mut open = open(contexts, task, out.is_json())?;
     let before = tokens(&open.writer)?;
-    let (text, mut object) = make(&mut open.writer)?;
+    let made = make(&mut open.writer);
+    let (text, mut object) = made.map_err(|error| Failure::from(error).about(&open.name))?;
     let after = tokens(&open.writer)?;
     // The step is made; the registry catches up with the next one.
     warn(out.is_json(), contexts.settle(open.id, &mut open.writer));
@@ -53,7 +72,8 @@ fn step(
         return out.object(&object);
     }
     let sizes = format!("view {} → {} tokens", number(before), number(after));
-    out.line(format!("{text}; {sizes} (undo: infold undo {})", open.name))
+    let name = &open.name;
+    out.line(format!("{text}; {sizes} ({back}: infold {back} {name})"))
 }
 
 fn tokens(writer: &Writer) -> Result<u64, Failure> {
@@ -70,7 +90,7 @@ pub fn truncate(
 ) -> Result<(), Failure> {
     step(contexts, task, out, |writer| {
         let (id, cover) = writer.truncate(fraction)?;
-        Ok(folded("hid", id, &cover, None))
+        Ok(folded("hid", id, &cover))
     })
 }
 
@@ -84,31 +104,45 @@ pub fn condense(
 ) -> Result<(), Failure> {
     let text = read_text(text)?;
     if text.trim().is_empty() {
-        return Err(Failure::new(Kind::Usage, "the summary is empty").hint("nothing was folded"));
+        return Err(Failure::new(Kind::Usage, "the summary is empty")
+            .hint("say what happened in those messages; nothing was folded"));
     }
+    let json = out.is_json();
     step(contexts, task, out, |writer| {
         let (id, cover) = writer.condense(range, text.trim_end())?;
-        Ok(folded("folded", id, &cover, Some(range)))
+        if let Some(why) = adjusted(&cover) {
+            say(json, paint(DIM, why));
+        }
+        Ok(folded("folded", id, &cover))
     })
 }
 
-fn folded(
-    verb: &str,
-    id: EventId,
-    cover: &Cover,
-    asked: Option<Span>,
-) -> (String, serde_json::Value) {
-    let span = cover.span;
-    let why = match asked.filter(|asked| *asked != span) {
-        Some(asked) => format!(
-            " (asked for {asked}: only whole rounds and folds are hidden, and never the system prompt or the first request)"
+/// How a fold differs from what was asked for, and why.
+fn adjusted(cover: &Cover) -> Option<String> {
+    let (asked, span) = (cover.asked, cover.span);
+    let wider = span.from() < asked.from() || span.to() > asked.to();
+    let narrower = span.from() > asked.from() || span.to() < asked.to();
+    let (verb, why) = match (wider, narrower) {
+        (false, false) => return None,
+        (true, false) => (
+            "widened",
+            "a call and its results are hidden together, and a fold as a whole",
         ),
-        None => String::new(),
+        (false, true) => (
+            "narrowed",
+            "the system prompt, the first request and what a rewind hid stay as they are",
+        ),
+        (true, true) => (
+            "moved",
+            "a call and its results are hidden together, the system prompt and the first request never",
+        ),
     };
-    let text = format!(
-        "{id}: {verb} {span}, {}{why}",
-        count(cover.messages, "message")
-    );
+    Some(format!("{asked} was {verb} to {span}: {why}"))
+}
+
+fn folded(verb: &str, id: EventId, cover: &Cover) -> (String, serde_json::Value) {
+    let span = cover.span;
+    let text = format!("{id}: {verb} {span}, {}", count(cover.messages, "message"));
     let object = json!({
         "fold": id.to_string(), "from": span.from().get(), "to": span.to().get(), "messages": cover.messages,
         "asked_from": cover.asked.from().get(), "asked_to": cover.asked.to().get(),
@@ -151,15 +185,21 @@ pub fn rewind(contexts: &Contexts, args: &RewindArgs, out: &mut Out) -> Result<(
         (None, Some(when)) => (Side::Before, when.0),
         (None, None) => return Err(Failure::new(Kind::Usage, "say where: --to or --before")),
     };
+    if let Target::Time(time) = target
+        && time > infold_store::now()
+    {
+        let error = format!("{} lies in the future", infold_store::iso(time));
+        return Err(Failure::new(Kind::Usage, error)
+            .hint("`infold log TASK --json` shows when things happened")
+            .about(&short(&args.task)));
+    }
     step(contexts, &args.task, out, |writer| {
         let before = writer.log().state().shown().path();
         writer.rewind(side, target)?;
         let shown = writer.log().state().shown();
-        let after: u64 = shown.path().iter().map(|run| run.count()).sum();
-        let gone = before.iter().flat_map(|run| run.seqs());
-        let gone = gone
-            .filter(|seq| shown.place(*seq) == infold_log::Place::Elsewhere)
-            .count() as u64;
+        let after = shown.path();
+        let gone = messages(&before) - shared(&before, &after);
+        let after = messages(&after);
         let text = format!(
             "rewound {}: {} hidden, none lost",
             target_name(side, target),
@@ -167,6 +207,25 @@ pub fn rewind(contexts: &Contexts, args: &RewindArgs, out: &mut Out) -> Result<(
         );
         Ok((text, json!({"hidden": gone, "shown": after})))
     })
+}
+
+fn messages(runs: &[Span]) -> u64 {
+    runs.iter().map(|run| run.count()).sum()
+}
+
+/// How many messages two paths have in common.
+fn shared(one: &[Span], other: &[Span]) -> u64 {
+    let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
+    let mut count = 0;
+    while let (Some(a), Some(b)) = (one.peek(), other.peek()) {
+        count += a.meet(**b).map_or(0, Span::count);
+        if a.to() <= b.to() {
+            one.next();
+        } else {
+            other.next();
+        }
+    }
+    count
 }
 
 fn target_name(side: Side, target: Target) -> String {
@@ -183,38 +242,25 @@ fn target_name(side: Side, target: Target) -> String {
 
 /// `infold undo`
 pub fn undo(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
-    let mut open = open(contexts, task, out.is_json())?;
-    let step = open.writer.undo()?;
-    let tokens = tokens(&open.writer)?;
-    if out.is_json() {
-        return out.object(&json!({"undone": step.to_string(), "tokens_after": tokens}));
-    }
-    out.line(format!(
-        "undid {step}; view {} tokens (redo: infold redo {})",
-        number(tokens),
-        open.name
-    ))
+    step_and(contexts, task, "redo", out, |writer| {
+        let step = writer.undo()?;
+        Ok((format!("undid {step}"), json!({"undone": step.to_string()})))
+    })
 }
 
 /// `infold redo`
 pub fn redo(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
-    let mut open = open(contexts, task, out.is_json())?;
-    let step = open.writer.redo()?;
-    let tokens = tokens(&open.writer)?;
-    if out.is_json() {
-        return out.object(&json!({"redone": step.to_string(), "tokens_after": tokens}));
-    }
-    out.line(format!(
-        "redid {step}; view {} tokens (undo: infold undo {})",
-        number(tokens),
-        open.name
-    ))
+    step(contexts, task, out, |writer| {
+        let step = writer.redo()?;
+        Ok((format!("redid {step}"), json!({"redone": step.to_string()})))
+    })
 }
 
 /// `infold fork`
 pub fn fork(contexts: &Contexts, task: &str, at: Option<At>, out: &mut Out) -> Result<(), Failure> {
     let parent = contexts.resolve(task)?;
-    let id = contexts.fork(parent, at.map(Target::from))?;
+    let forked = contexts.fork(parent, at.map(Target::from));
+    let id = forked.map_err(|error| Failure::from(error).about(&short(task)))?;
     let Point { seq, event } = contexts
         .read(id)?
         .parent()
@@ -254,7 +300,11 @@ pub fn pin(contexts: &Contexts, args: &PinArgs, out: &mut Out) -> Result<(), Fai
 
 /// `infold unpin`
 pub fn unpin(contexts: &Contexts, task: &str, pinned: At, out: &mut Out) -> Result<(), Failure> {
-    let bad = || Failure::new(Kind::Usage, "messages and events are counted from 1");
+    let bad = || {
+        Failure::new(Kind::Usage, "messages and events are counted from 1")
+            .hint("`infold view TASK` marks what is pinned")
+            .about(&short(task))
+    };
     let (pinned, name) = match pinned {
         At::Seq(seq) => (
             Pinned::Message(Seq::new(seq).ok_or_else(bad)?),
@@ -278,9 +328,11 @@ fn read_text(path: &Path) -> Result<String, Failure> {
         false => std::fs::read(path).map(|read| bytes = read),
     };
     let name = path.display();
-    read.map_err(|error| Failure::new(Kind::Usage, format!("{name} could not be read: {error}")))?;
+    let hint = "--text names a file with the summary, or - for standard input";
+    let unread = |error| format!("{name} could not be read: {error}");
+    read.map_err(|error| Failure::new(Kind::Usage, unread(error)).hint(hint))?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Failure::new(Kind::Usage, format!("{name} is not UTF-8 (byte {at})"))
+        Failure::new(Kind::Usage, format!("{name} is not UTF-8 (byte {at})")).hint(hint)
     })
 }

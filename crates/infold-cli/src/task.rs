@@ -1,15 +1,15 @@
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal as _, Read, Seek as _, SeekFrom};
+use std::io::{self, BufRead, BufReader, IsTerminal as _, Read, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-use infold_log::Span;
+use infold_log::{Seq, Span};
 use infold_store::{Contexts, Filter, Incoming, MAX_MESSAGE, Metadata, Outcome, TaskRow, Writer};
 use jiff::Timestamp;
 use serde_json::json;
 
 use crate::args::{NewArgs, TaskCommand};
 use crate::failure::{Failure, Kind};
-use crate::out::{DIM, Out, bytes, count, fit, number, paint, report, say, warn};
+use crate::out::{DIM, Out, bytes, count, number, one_line, paint, repaired, say, table, warn};
 
 /// `infold task …`
 pub fn run(contexts: &Contexts, command: TaskCommand, out: &mut Out) -> Result<(), Failure> {
@@ -58,7 +58,11 @@ fn new(contexts: &Contexts, args: NewArgs, out: &mut Out) -> Result<(), Failure>
 }
 
 fn list(contexts: &Contexts, filter: &Filter, out: &mut Out) -> Result<(), Failure> {
-    let rows = contexts.registry()?.list(filter)?;
+    // Looking does not make a directory.
+    let rows = match contexts.root().exists() {
+        true => contexts.registry()?.list(filter)?,
+        false => Vec::new(),
+    };
     if out.is_json() {
         return rows.iter().try_for_each(|row| out.object(&row_json(row)));
     }
@@ -66,26 +70,24 @@ fn list(contexts: &Contexts, filter: &Filter, out: &mut Out) -> Result<(), Failu
         say(false, paint(DIM, "no tasks"));
         return Ok(());
     }
-    let head = format!(
-        "{:<10}{:<11}{:<22}{:>7}{:>12}{:>7}  what",
-        "task", "status", "made", "calls", "tokens", "folds"
-    );
-    out.line(paint(DIM, head))?;
-    for row in &rows {
+    let head = ["task", "status", "made", "calls", "tokens", "folds", "what"];
+    let mut lines = vec![head.map(str::to_owned)];
+    lines.extend(rows.iter().map(|row| {
         let counters = &row.counters;
-        let made = row.created_at.strftime("%Y-%m-%d %H:%M:%S").to_string();
-        let left = format!(
-            "{:<10}{:<11}{made:<22}{:>7}{:>12}{:>7}  ",
-            &row.uuid.to_string()[..8],
-            row.status,
+        [
+            row.uuid.to_string()[..8].to_owned(),
+            row.status.to_string(),
+            row.created_at.strftime("%Y-%m-%d %H:%M").to_string(),
             number(counters.llm_calls),
             number(counters.tokens),
             number(counters.compressions),
-        );
-        let room = out.width().saturating_sub(left.chars().count()).max(10);
-        out.line(format!("{left}{}", fit(&what(row), room)))?;
-    }
-    Ok(())
+            what(row),
+        ]
+    }));
+    let mut lines = table(&lines, &[3, 4, 5], out.width()).into_iter();
+    let head = lines.next().unwrap_or_default();
+    out.line(paint(DIM, head))?;
+    lines.try_for_each(|line| out.line(line))
 }
 
 /// What a task is about, as far as its row says.
@@ -109,7 +111,7 @@ fn what(row: &TaskRow) -> String {
         .flatten()
         .filter(|part| !part.is_empty())
         .collect();
-    parts.join(" · ")
+    one_line(&parts.join(" · "))
 }
 
 fn row_json(row: &TaskRow) -> serde_json::Value {
@@ -158,7 +160,7 @@ fn show(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
     let rows = [
         ("task", Some(id.to_string())),
         ("status", Some(row.status.to_string())),
-        ("error", row.error_message.clone()),
+        ("error", row.error_message.as_deref().map(one_line)),
         (
             "about",
             Some(what(&TaskRow {
@@ -220,37 +222,46 @@ const BATCH: usize = 4 << 20;
 
 fn push(contexts: &Contexts, task: &str, file: &Path, out: &mut Out) -> Result<(), Failure> {
     let id = contexts.resolve(task)?;
-    let mut input = staged(file)?;
     // All of it is checked before any of it is kept.
-    let mut checked = Incoming::new(BufReader::new(&mut input));
-    while checked.next_message()?.is_some() {}
+    let mut input = checked(file)?;
     input.seek(SeekFrom::Start(0)).map_err(unreadable(file))?;
     let (mut writer, repairs) = contexts.write(id)?;
-    report(out.is_json(), &repairs);
+    repaired(out.is_json(), &repairs);
     let pushed = append(&mut writer, BufReader::new(&mut input));
-    writer.sync()?;
+    let synced = writer.sync();
     // The messages are kept; the registry catches up with the next ones.
     warn(out.is_json(), contexts.settle(id, &mut writer));
-    let Some(span) = pushed? else {
-        say(out.is_json(), paint(DIM, "no messages"));
-        return Ok(());
-    };
+    let pushed = pushed?;
+    synced?;
     if out.is_json() {
-        return out.object(
-            &json!({"from": span.from().get(), "to": span.to().get(), "count": span.count()}),
-        );
+        let seq = |side: fn(Span) -> Seq| pushed.map(|span| side(span).get());
+        let count = pushed.map_or(0, Span::count);
+        return out.object(&json!({"from": seq(Span::from), "to": seq(Span::to), "count": count}));
     }
-    out.line(span.to_string())
+    match pushed {
+        Some(span) => out.line(span.to_string()),
+        None => {
+            say(false, paint(DIM, "no messages"));
+            Ok(())
+        }
+    }
 }
 
-/// The input as something that can be read twice: a file, or standard input put into one.
-fn staged(file: &Path) -> Result<Box<dyn Staged>, Failure> {
+/// The input, known to be messages, as something that can be read again: a file, or
+/// standard input put into one.
+fn checked(file: &Path) -> Result<Box<dyn Staged>, Failure> {
     if file.as_os_str() != "-" {
-        let opened = File::open(file).map_err(unreadable(file))?;
-        if opened.metadata().map_err(unreadable(file))?.is_file() {
+        let mut opened = File::open(file).map_err(unreadable(file))?;
+        let kind = opened.metadata().map_err(unreadable(file))?;
+        if kind.is_dir() {
+            let error = io::Error::from(io::ErrorKind::IsADirectory);
+            return Err(unreadable(file)(error));
+        }
+        if kind.is_file() {
+            check(&mut opened)?;
             return Ok(Box::new(opened));
         }
-        return spooled(opened, file);
+        return spooled(opened);
     }
     if io::stdin().is_terminal() {
         say(
@@ -258,18 +269,41 @@ fn staged(file: &Path) -> Result<Box<dyn Staged>, Failure> {
             paint(DIM, "reading messages from the terminal; end with Ctrl-D"),
         );
     }
-    spooled(io::stdin().lock(), file)
+    spooled(io::stdin().lock())
 }
 
 /// A source of bytes that can be read again.
 trait Staged: Read + io::Seek {}
 impl<T: Read + io::Seek> Staged for T {}
 
-fn spooled(mut input: impl Read, name: &Path) -> Result<Box<dyn Staged>, Failure> {
-    let mut spool = tempfile::SpooledTempFile::new(BATCH);
-    io::copy(&mut input, &mut spool).map_err(unreadable(name))?;
-    spool.seek(SeekFrom::Start(0)).map_err(unreadable(name))?;
-    Ok(Box::new(spool))
+fn check(input: impl Read) -> Result<(), Failure> {
+    let mut checked = Incoming::new(BufReader::new(input));
+    while checked.next_message()?.is_some() {}
+    Ok(())
+}
+
+/// Checked as it comes: what is refused is not read to its end.
+fn spooled(input: impl Read) -> Result<Box<dyn Staged>, Failure> {
+    let mut copied = Copied {
+        from: input,
+        to: tempfile::SpooledTempFile::new(BATCH),
+    };
+    check(&mut copied)?;
+    Ok(Box::new(copied.to))
+}
+
+/// Keeps a copy of what is read.
+struct Copied<R> {
+    from: R,
+    to: tempfile::SpooledTempFile,
+}
+
+impl<R: Read> Read for Copied<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.from.read(buffer)?;
+        self.to.write_all(&buffer[..count])?;
+        Ok(count)
+    }
 }
 
 fn unreadable(path: &Path) -> impl Fn(io::Error) -> Failure {
@@ -278,6 +312,7 @@ fn unreadable(path: &Path) -> impl Fn(io::Error) -> Failure {
             Kind::Usage,
             format!("{} could not be read: {error}", path.display()),
         )
+        .hint("say which file holds the messages, or - for standard input")
     }
 }
 
@@ -294,16 +329,19 @@ fn append(writer: &mut Writer, input: impl BufRead) -> Result<Option<Span>, Fail
             size += message.len();
             batch.push(message);
         }
-        let span = match (writer.append(&batch), whole) {
-            (Ok(Some(span)), _) => span,
-            (Ok(None), _) => return Ok(whole),
-            (Err(error), None) => return Err(error.into()),
-            (Err(error), Some(kept)) => {
-                let count = kept.count();
-                return Err(Failure::from(error).hint(format!(
-                    "the first {count} messages are kept, as {kept}; do it again with the others"
-                )));
+        let appended = writer.append(&batch).map_err(|error| {
+            let failure = Failure::from(error);
+            match whole {
+                // Doing all of it again would append these twice.
+                Some(kept) => failure.hint(format!(
+                    "the first {} of the input are in the log as {kept}; push only the rest",
+                    count(kept.count(), "message")
+                )),
+                None => failure,
             }
+        });
+        let Some(span) = appended? else {
+            return Ok(whole);
         };
         let from = whole.map_or(span.from(), |whole| whole.from());
         whole = Span::new(from, span.to());
@@ -323,10 +361,11 @@ fn tool(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
         return Err(Failure::new(
             Kind::Usage,
             format!("the record is longer than {MAX_MESSAGE} bytes"),
-        ));
+        )
+        .hint("put large data into a file and its path into the record; nothing was kept"));
     }
     let (mut writer, repairs) = contexts.write(id)?;
-    report(out.is_json(), &repairs);
+    repaired(out.is_json(), &repairs);
     let number = writer.tool(&record)?;
     warn(out.is_json(), contexts.settle(id, &mut writer));
     if out.is_json() {
@@ -337,7 +376,7 @@ fn tool(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
 
 fn end(contexts: &Contexts, task: &str, outcome: &Outcome, out: &mut Out) -> Result<(), Failure> {
     let id = contexts.resolve(task)?;
-    report(out.is_json(), &contexts.finish(id, outcome)?);
+    repaired(out.is_json(), &contexts.finish(id, outcome)?);
     let status = outcome.status();
     if out.is_json() {
         return out.object(&json!({"uuid": id.to_string(), "status": status.to_string()}));
@@ -353,8 +392,11 @@ fn clean(
 ) -> Result<(), Failure> {
     let before = Timestamp::now()
         .checked_sub(age)
-        .map_err(|error| Failure::new(Kind::Usage, error))?;
-    let removed = contexts.clean(before, !dry_run)?;
+        .map_err(|error| Failure::new(Kind::Usage, error).hint("an age such as 30d will do"))?;
+    let removed = match contexts.root().exists() {
+        true => contexts.clean(before, !dry_run)?,
+        false => Vec::new(),
+    };
     for row in &removed {
         if out.is_json() {
             out.object(&json!({"uuid": row.uuid.to_string(), "status": row.status.to_string(), "removed": !dry_run}))?;

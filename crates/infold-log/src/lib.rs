@@ -51,5 +51,5 @@ pub use round::{Heard, Rounds};
 pub use seq::{EventId, Point, Seq, Span, SpanError};
 pub use shown::{Folded, Item, Mask, Place, Shown};
 pub use state::{State, before};
-pub use valid::{Fault, Line, Source, Verdict, check};
-pub use view::{Piece, Shows, View, round_members, view_at};
+pub use valid::{Fault, Line, Reading, Source, Verdict, check};
+pub use view::{INTERRUPTED, Piece, Shows, View, round_members, view_at};

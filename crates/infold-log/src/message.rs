@@ -15,6 +15,18 @@ pub enum Role {
     Tool,
 }
 
+impl Role {
+    /// Its name on the wires.
+    pub fn wire_name(self) -> &'static str {
+        match self {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+        }
+    }
+}
+
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

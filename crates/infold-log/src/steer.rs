@@ -99,6 +99,9 @@ pub enum Refused<E> {
         /// The message.
         seq: Seq,
     },
+    /// A note without a word: no provider takes an empty message.
+    #[error("a note has to say something")]
+    Blank,
     /// There is no such pin.
     #[error("{what} is not pinned")]
     NotPinned {
@@ -180,12 +183,12 @@ pub fn cover<P: Past>(state: &State, asked: Span, past: &P) -> Result<Cover, Ref
 /// Works out which rounds a truncation hides: the oldest, about `fraction` of those visible.
 ///
 /// The count follows the peers' rule, floor((visible − 1) × fraction) made even, then
-/// whole rounds within it, at least one. The floor and the last round stay; a
-/// summary goes last.
+/// whole rounds within it, at least one. The floor, pinned rounds and the last round
+/// stay; a summary goes last.
 pub fn oldest<P: Past>(state: &State, fraction: f64, past: &P) -> Result<Cover, Refused<P::Error>> {
     let floor = Floor::of(state.shown(), past)?;
     let nothing = Refused::Nothing {
-        why: "only the system prompt, the first request and the last round are visible",
+        why: "only the system prompt, the first request, pins, stand-ins and the last round are visible",
     };
     let Some(tip) = state.shown().last() else {
         return Err(nothing);
@@ -193,12 +196,20 @@ pub fn oldest<P: Past>(state: &State, fraction: f64, past: &P) -> Result<Cover, 
     let last_round = past.record(tip)?.round;
     let budget = budget(state, &floor, fraction);
     if budget == 0 {
-        return Err(Refused::Nothing {
-            why: "so small a fraction of what is visible is less than two messages",
+        let some = oldest_rounds(state, &floor, last_round, u64::MAX, past)?;
+        return Err(match some {
+            Some(_) => Refused::Nothing {
+                why: "so small a fraction of what is visible is less than two messages",
+            },
+            None => nothing,
         });
     }
-    let span = oldest_rounds(state, &floor, last_round, budget, past)?.or_else(|| stand_ins(state));
-    cover(state, span.ok_or(nothing)?, past)
+    let span = oldest_rounds(state, &floor, last_round, budget, past)?;
+    cover(
+        state,
+        span.or_else(|| stand_ins(state)).ok_or(nothing)?,
+        past,
+    )
 }
 
 /// Returns the event that opens a fold.
@@ -524,6 +535,42 @@ fn budget(state: &State, floor: &Floor, fraction: f64) -> u64 {
     hide - hide % 2
 }
 
+/// A stretch of what is visible, as far as truncation goes.
+enum Stretch {
+    /// A summary, which goes last.
+    Summary,
+    /// A marker, which starts there and joins the next one.
+    Marker(Seq),
+    /// Messages that may be hidden.
+    Run(Span),
+}
+
+fn stretches<P: Past>(
+    state: &State,
+    floor: &Floor,
+    last_round: Seq,
+    past: &P,
+) -> Result<Vec<Stretch>, P::Error> {
+    let path = state.shown().path();
+    let mut stretches = Vec::new();
+    let (Some(first), Some(last)) = (path.first(), path.last()) else {
+        return Ok(stretches);
+    };
+    let whole = Span::new(first.from(), last.to()).expect("runs are in order");
+    let stays = exempt(&path, state, whole, floor, past)?;
+    for item in state.shown().items() {
+        match item {
+            Item::Fold(fold) if fold.cause == Cause::Summary => stretches.push(Stretch::Summary),
+            Item::Fold(fold) => stretches.push(Stretch::Marker(fold.span().from())),
+            Item::Run(run) => {
+                let parts = foldable(*run, &stays, last_round).into_iter();
+                stretches.extend(parts.map(Stretch::Run));
+            }
+        }
+    }
+    Ok(stretches)
+}
+
 /// The oldest visible rounds of at most `budget` messages, at least one round.
 fn oldest_rounds<P: Past>(
     state: &State,
@@ -535,24 +582,19 @@ fn oldest_rounds<P: Past>(
     let mut from: Option<Seq> = None;
     let mut to: Option<Seq> = None;
     let mut left = budget;
-    for item in state.shown().items() {
-        let run = match item {
-            // A summary goes last: start again behind it, or stop before it.
-            Item::Fold(fold) if fold.cause == Cause::Summary => match to {
-                Some(_) => break,
-                None => {
-                    from = None;
-                    continue;
-                }
-            },
-            Item::Fold(fold) => {
-                from = from.or(Some(fold.span().from()));
+    for stretch in stretches(state, floor, last_round, past)? {
+        let run = match stretch {
+            // Start again behind a summary, or stop before it.
+            Stretch::Summary if to.is_some() => break,
+            Stretch::Summary => {
+                from = None;
                 continue;
             }
-            Item::Run(run) => run,
-        };
-        let Some(run) = foldable(*run, floor, last_round) else {
-            continue;
+            Stretch::Marker(start) => {
+                from = from.or(Some(start));
+                continue;
+            }
+            Stretch::Run(run) => run,
         };
         let wanted = run.count().min(left);
         if wanted < run.count() {
@@ -584,13 +626,18 @@ fn oldest_rounds<P: Past>(
     Ok(from.zip(to).and_then(|(from, to)| Span::new(from, to)))
 }
 
-/// What of a run may be hidden: not the floor at its start, not the last round.
-fn foldable(run: Span, floor: &Floor, last_round: Seq) -> Option<Span> {
+/// What of a run may be hidden: not the floor or a pinned round, not the last round.
+fn foldable(run: Span, stays: &BTreeSet<Seq>, last_round: Seq) -> Vec<Span> {
+    let end = last_round.prev().map(|end| end.min(run.to()));
+    let part = |from, to: Option<Seq>| Span::new(from, to?.min(end?));
     let mut from = run.from();
-    while floor.holds(from) {
-        from = from.next();
+    let mut parts = Vec::new();
+    for stays in stays.range(run.from()..=run.to()) {
+        parts.extend(part(from, stays.prev()));
+        from = stays.next();
     }
-    Span::new(from, run.to().min(last_round.prev()?))
+    parts.extend(part(from, end));
+    parts
 }
 
 /// From the first visible stand-in to the last, if a summary is among them.

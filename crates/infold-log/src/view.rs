@@ -1,4 +1,4 @@
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use crate::floor::{first_above, sums_before};
 use crate::{EventId, Floor, Folded, Item, Past, Place, Point, Seq, Shown, Span};
@@ -83,6 +83,9 @@ pub fn view_at<P: Past>(point: Point, past: &P) -> Result<View, P::Error> {
     View::of(&past.shown(point)?, past)
 }
 
+/// About how many tokens it takes to answer a call as interrupted.
+pub const INTERRUPTED: u64 = 28;
+
 struct Layout<'a, P> {
     shown: &'a Shown,
     past: &'a P,
@@ -124,9 +127,9 @@ impl<'a, P: Past> Layout<'a, P> {
         let mut previous: Option<Seq> = None;
         for item in self.shown.items() {
             let Item::Run(run) = item else {
-                // What interrupted the round before it may be hidden now.
-                if let Some(last) = previous.take().filter(|last| *last >= from) {
-                    self.note_cut(last)?;
+                // What cut the round before it off may lie in this fold.
+                if let Some(before) = previous.take().filter(|seq| *seq >= from) {
+                    self.note_cut(before)?;
                 }
                 continue;
             };
@@ -265,6 +268,9 @@ impl<'a, P: Past> Layout<'a, P> {
                 masks.push((seq, part, mask.id));
             }
         }
+        if let Some(last) = members.last().filter(|_| closed) {
+            tokens += u64::from(self.past.record(*last)?.waiting) * INTERRUPTED;
+        }
         let request = self
             .floor
             .request()
@@ -281,37 +287,36 @@ impl<'a, P: Past> Layout<'a, P> {
         Ok(())
     }
 
-    /// Shows a fold: what of the floor it covers, its stand-in, then the pinned rounds behind the floor.
+    /// Shows a fold: what of the floor it covers, its stand-in, then the pinned rounds in it.
+    ///
+    /// A round that came before the first request stays before it.
     fn fold(&mut self, fold: &Folded) -> Result<(), P::Error> {
-        let under = |seq: Seq| self.shown.place(seq) == Place::Under(fold.id);
-        let floor: Vec<Seq> = self
-            .floor
-            .seqs()
-            .iter()
-            .copied()
-            .filter(|seq| under(*seq))
-            .collect();
-        let mut pinned = VecDeque::new();
-        for round in self.pinned.iter().copied().filter(|seq| under(*seq)) {
+        let under = |seq: &Seq| self.shown.place(*seq) == Place::Under(fold.id);
+        let floor: Vec<Seq> = self.floor.seqs().iter().copied().filter(under).collect();
+        let mut pinned = Vec::new();
+        for round in self.pinned.iter().copied().filter(under) {
             let members = round_members(round, fold.runs.iter().copied(), self.past)?;
             if !members.iter().any(|seq| floor.contains(seq)) {
-                pinned.push_back(members);
+                pinned.push(members);
             }
         }
-        for seq in &floor {
-            // A model may have spoken before the first request.
-            while let Some(members) = pinned.pop_front_if(|members| members[0] < *seq) {
+        let mut pinned = pinned.into_iter().peekable();
+        for seq in floor {
+            while let Some(members) = pinned.next_if(|members| members[0] < seq) {
                 self.round(members)?;
             }
-            match self.past.record(*seq)?.empty {
-                true => self.round(vec![*seq])?,
-                false => self.verbatim(Span::one(*seq))?,
-            }
+            self.one(seq)?;
         }
         self.push(Shows::StandIn(fold.id), fold.tokens);
-        pinned
-            .into_iter()
-            .try_for_each(|members| self.round(members))
+        pinned.try_for_each(|members| self.round(members))
+    }
+
+    /// Shows a message of the floor that a fold covers.
+    fn one(&mut self, seq: Seq) -> Result<(), P::Error> {
+        if self.past.record(seq)?.empty {
+            return self.round(vec![seq]);
+        }
+        self.verbatim(Span::one(seq))
     }
 
     fn notes(&mut self) {

@@ -344,6 +344,8 @@ impl Contexts {
                 let _ = fs::remove_dir_all(&next);
                 return Err(self.unknown(parent));
             }
+            // Its view starts as its parent's; opening it writes that down.
+            self.writer(metadata.uuid, &next)?;
         }
         file::sync_dir(&next)?;
         let dir = running.join(metadata.uuid.to_string());
@@ -377,6 +379,8 @@ impl Contexts {
             let status = end_of(&log)?.map_or(Status::Completed, |(status, _)| status);
             return Err(TaskError::Ended { task: id, status });
         }
+        // A registry that cannot be used is told of before anything is written, not after.
+        Registry::open(&self.root)?;
         let opened = Writer::open(dir, self.durability, &|task| self.find(task));
         opened.map_err(|source| match source {
             OpenError::Log(error) => TaskError::Log(error),

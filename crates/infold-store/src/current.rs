@@ -2,7 +2,7 @@ use std::fs;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use infold_log::{Floor, Past, Place, Point, Seq, Source, View};
+use infold_log::{Floor, Past, Place, Point, Seq, View};
 
 use crate::file::{self, Access, Growing};
 use crate::table::{Numbers, checksum, put, unsealed};
@@ -145,8 +145,8 @@ fn each(
     let mut len = offset;
     let mut tail = None;
     log.render(view, &mut |source, bytes| {
-        if let (Source::Message(seq), Some(round), None) = (source, last, tail)
-            && seq == round
+        if let (Some(seq), None) = (source.seq(), tail)
+            && Some(seq) == last
         {
             tail = Some((len, seq));
         }

@@ -172,7 +172,13 @@ fn mended(path: &Path, first: u64, aside: &Path) -> Result<(Vec<u8>, u64), LogEr
             );
             let note = render_text(Role::User, &text);
             let seq = Seq::new(next).expect("counted from one");
-            stored::write(&note, seq, line.time, tokens(note.len()), &mut out);
+            stored::write(
+                &note,
+                seq,
+                &time::iso(line.time),
+                tokens(note.len()),
+                &mut out,
+            );
             (next, lost) = (next + 1, lost + 1);
         }
         let bytes = file.bytes(line.start, (line.end - line.start) as usize)?;

@@ -201,11 +201,7 @@ impl FoldLine {
             Cause::Window => "window",
         };
         let stand_in = self.stand_in.iter().map(|(role, text)| {
-            let role = if *role == Role::Assistant {
-                "assistant"
-            } else {
-                "user"
-            };
+            let role = role.wire_name();
             format!(r#"{{"role":"{role}","text":{}}}"#, quote(text))
         });
         let stand_in: Vec<String> = stand_in.collect();

@@ -65,6 +65,17 @@ impl Growing {
         })
     }
 
+    /// Makes a file without a name, which is gone with the process; `path` is what it stands for.
+    pub fn scratch(path: PathBuf) -> Result<Growing, LogError> {
+        let made = tempfile::tempfile().map_err(|error| LogError::io(&path, "rederived", error));
+        Ok(Growing {
+            file: Some(made?),
+            writable: true,
+            path,
+            len: 0,
+        })
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path

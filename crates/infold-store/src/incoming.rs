@@ -36,7 +36,10 @@ pub enum IncomingError {
         reason: MessageError,
     },
     /// One of them is too large to be a message.
-    #[error("line {line}, message {count}: longer than the {MAX_MESSAGE} bytes a message may have")]
+    #[error(
+        "line {line}, message {count}: longer than {} MiB, the most a message may have",
+        MAX_MESSAGE >> 20
+    )]
     TooLarge {
         /// The line it starts on, counted from one.
         line: u64,

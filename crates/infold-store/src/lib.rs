@@ -1,4 +1,33 @@
-//! Keeps what tasks said and did.
+//! Keeps what tasks said and did: the log of each task in files, the registry of all in SQLite.
+//!
+//! This crate alone knows bytes on disk, locks and SQL. `docs/DESIGN.md` §3 and §9 say what the files are.
+//!
+//! ```
+//! use infold_log::{Seq, View};
+//! use infold_store::{Contexts, Durability, Metadata};
+//!
+//! let dir = tempfile::tempdir()?;
+//! let contexts = Contexts::new(dir.path(), Durability::Turn);
+//! let task = contexts.create(Metadata::default())?;
+//!
+//! let (mut writer, repairs) = contexts.write(task)?;
+//! assert!(repairs.is_empty());
+//! let say = |role: &str, text: &str| format!(r#"{{"role":"{role}","content":"{text}"}}"#);
+//! writer.append(&[say("user", "name the project"), say("assistant", "call it silt")])?;
+//! writer.append(&[say("user", "better"), say("assistant", "call it infold")])?;
+//!
+//! writer.condense("2..3".parse()?, "one name was turned down")?;
+//! writer.undo()?;
+//! writer.redo()?;
+//! drop(writer);
+//!
+//! // Readers need no lock, and nothing is lost under a fold.
+//! let log = contexts.read(task)?;
+//! let view = View::of(log.state().shown(), &log)?;
+//! assert_eq!(String::from_utf8(log.rendered(&view)?)?.lines().count(), 3);
+//! assert_eq!(log.message(Seq::new(2).unwrap())?, say("assistant", "call it silt").as_bytes());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod error;
 mod time;

@@ -44,7 +44,7 @@ impl Lock {
                 .create(true)
                 .truncate(false)
                 .open(&path);
-            let file = opened.map_err(|error| LogError::io(&path, "locked", error))?;
+            let file = opened.map_err(|error| LogError::io(&path, "opened for writing", error))?;
             match patiently(&file) {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Ok(Taken::Held(read(&file))),
@@ -94,6 +94,9 @@ impl Drop for Lock {
         if self.in_order {
             let _ = self.file.set_len(0);
         }
+        // Closing the file is not enough: a process that is being started from this one holds
+        // a copy of it for a moment, and with it the lock.
+        let _ = self.file.unlock();
     }
 }
 
@@ -143,4 +146,25 @@ fn same(file: &File, path: &PathBuf) -> bool {
     let ours = file.metadata().map(|meta| (meta.dev(), meta.ino()));
     let there = std::fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
     matches!((ours, there), (Ok(ours), Ok(there)) if ours == there)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_of_the_file_in_a_process_just_started_does_not_keep_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let Taken::Ours(lock, _) = Lock::take(dir.path()).unwrap() else {
+            panic!("nobody else holds it");
+        };
+        let copy = lock.file.try_clone().unwrap();
+        assert!(is_held(dir.path()));
+        drop(lock);
+        assert!(matches!(
+            Lock::take(dir.path()).unwrap(),
+            Taken::Ours(_, None)
+        ));
+        drop(copy);
+    }
 }

@@ -72,7 +72,8 @@ impl Log {
                 };
                 let path = find(&task).ok_or_else(no_parent)?;
                 let (log, _) = Log::open(&path, Access::Read, find)?;
-                if log.state.at() < at {
+                let end = log.state.at();
+                if end.seq < at.seq || end.event < at.event {
                     return Err(no_parent());
                 }
                 (at, Some((task, Box::new(log))))
@@ -224,9 +225,9 @@ impl Log {
     }
 
     /// Takes up lines that were appended to `messages.jsonl`.
-    pub(crate) fn took_messages(&mut self, added: Vec<MessageEntry>, rounds: Rounds) {
+    pub(crate) fn took_messages(&mut self, added: &[MessageEntry], rounds: Rounds) {
         for entry in added {
-            self.entries.push(entry);
+            self.entries.push(*entry);
             self.state.message(self.state.next_seq());
         }
         self.rounds = Some(rounds);
@@ -240,7 +241,7 @@ impl Log {
         len: usize,
     ) -> Result<(), LogError> {
         let event = line.event();
-        let redone = self.redone(&line.what)?;
+        let back_to = self.back_to(&line.what)?;
         let mut state = self.state.clone();
         let mark = state.event(&event, line.pass, line.ts, &*self)?;
         let last = self.last_own_event()?;
@@ -249,8 +250,11 @@ impl Log {
         let base = match &line.what {
             What::Undo(_) | What::Unfold(_) => self.states.push(line.id.get(), state.shown()),
             _ if due => self.states.push(line.id.get(), state.shown()),
-            What::Rewind(point) => Base::Same(*point),
-            What::Redo(_) => redone.map_or(Base::Before, Base::Same),
+            What::Rewind(_) | What::Redo(_) => match back_to {
+                Some(point) if self.is_near(point)? => Base::Same(point),
+                Some(_) => self.states.push(line.id.get(), state.shown()),
+                None => Base::Before,
+            },
             _ => Base::Before,
         };
         let kept = matches!(base, Base::Snapshot { .. });
@@ -279,23 +283,26 @@ impl Log {
         Ok(())
     }
 
-    /// The pairing of the last round, ready for the next message.
-    pub(crate) fn rounds(&mut self) -> Result<Rounds, LogError> {
-        if let Some(rounds) = &self.rounds {
-            return Ok(rounds.clone());
+    /// Takes the pairing of the last round out, ready for the next message.
+    ///
+    /// Whoever appends gives it back with the messages; if nothing comes of it, it is
+    /// read again next time.
+    pub(crate) fn take_rounds(&mut self) -> Result<Rounds, LogError> {
+        if let Some(rounds) = self.rounds.take() {
+            return Ok(rounds);
         }
         let mut rounds = Rounds::default();
-        if let Some(last) = self.state.shown().last() {
-            let record = self.record(last)?;
-            if record.waiting > 0 {
-                let path = self.state.shown().path();
-                for seq in round_members(record.round, path.into_iter(), self)? {
-                    let bytes = self.message(seq)?;
-                    rounds.hear(seq, &self.parsed(seq, &bytes)?.facts());
-                }
+        let Some(last) = self.state.shown().last() else {
+            return Ok(rounds);
+        };
+        let record = self.record(last)?;
+        if record.waiting > 0 {
+            let path = self.state.shown().path();
+            for seq in round_members(record.round, path.into_iter(), self)? {
+                let bytes = self.message(seq)?;
+                rounds.hear(seq, &self.parsed(seq, &bytes)?.facts());
             }
         }
-        self.rounds = Some(rounds.clone());
         Ok(rounds)
     }
 
@@ -333,8 +340,25 @@ impl Log {
         Ok(self.marks.get(event)?.mark.after)
     }
 
-    fn redone(&self, what: &What) -> Result<Option<Point>, LogError> {
+    /// Says whether what was shown at a point is found without going on to yet another one.
+    ///
+    /// A state that is the same as one that is the same as another … would be looked for
+    /// all the way back, in steps that add up over thousands of rewinds.
+    fn is_near(&self, point: Point) -> Result<bool, LogError> {
+        for event in (self.own().event..=point.event).rev() {
+            match self.marks.get(event)?.base {
+                Base::Before => {}
+                Base::Same(_) => return Ok(false),
+                Base::Snapshot { .. } => return Ok(true),
+            }
+        }
+        Ok(true)
+    }
+
+    /// The earlier point whose state an event brings back as it was, if it does.
+    fn back_to(&self, what: &What) -> Result<Option<Point>, LogError> {
         match what {
+            What::Rewind(point) => Ok(Some(*point)),
             What::Redo(_) => match self.state.undone(self)? {
                 Some(undo) => Ok(Some(before(undo, self)?)),
                 None => Ok(None),
@@ -552,11 +576,11 @@ impl Log {
         facts.tokens = stored.tokens;
         facts.bytes = stored.cut as u64 + 1;
         let len = line.bytes.len() + 1;
-        let mut rounds = self.rounds()?;
+        let mut rounds = self.take_rounds()?;
         let heard = rounds.hear(seq, &facts);
         let record = Record::following(self.sums()?, &facts, heard, stored.time);
         let entry = message_entry(offset, len, stored.cut, record);
-        self.took_messages(vec![entry], rounds);
+        self.took_messages(&[entry], rounds);
         tail.unindexed += 1;
         Ok(true)
     }
@@ -733,5 +757,37 @@ impl Past for Log {
         }
         state.messages_up_to(point.seq);
         Ok(state.shown().clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Contexts, Durability, Metadata};
+
+    #[test]
+    fn going_back_thousands_of_times_is_no_deeper_than_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let contexts = Contexts::new(dir.path(), Durability::Never);
+        let task = contexts.create(Metadata::default()).unwrap();
+        let (mut writer, _) = contexts.write(task).unwrap();
+        let said = [
+            r#"{"role":"user","content":"q"}"#,
+            r#"{"role":"assistant","content":"a"}"#,
+        ];
+        writer.append(&said).unwrap();
+        drop(writer);
+        // Each goes back to the rewind before the last.
+        let rewind = |id: u64| {
+            let to = id.saturating_sub(2);
+            format!(
+                "{{\"id\":{id},\"ts\":1,\"after\":2,\"type\":\"rewind\",\"to\":{{\"seq\":2,\"event\":{to}}}}}\n"
+            )
+        };
+        let events: String = (1..=4_000).map(rewind).collect();
+        let path = contexts.place(task).unwrap().join("events.jsonl");
+        std::fs::write(path, events).unwrap();
+        let log = contexts.read(task).unwrap();
+        assert_eq!(log.state().at().event, 4_000);
+        assert_eq!(log.state().shown().path().len(), 1);
     }
 }

@@ -1,5 +1,5 @@
 use infold_log::{
-    EventId, Floor, Line, Piece, Role, Seq, Shows, Source, Span, Verdict, View, check,
+    EventId, Floor, Line, Piece, Reading, Role, Seq, Shows, Source, Span, Verdict, View,
 };
 use infold_wire::{Message, render_round, render_text, splice};
 
@@ -49,17 +49,15 @@ impl Log {
 
     /// Says what is wrong with a view.
     pub fn check(&self, view: &View, floor: &Floor) -> Result<Verdict, LogError> {
-        let mut lines = Vec::new();
+        let mut reading = Reading::new(floor);
         self.render(view, &mut |source, bytes| {
             let message = Message::parse(bytes)
                 .map_err(|error| LogError::damaged(self.messages.path(), 0, error.to_string()))?;
-            lines.push(Line {
-                source,
-                facts: message.facts(),
-            });
+            let facts = message.facts();
+            reading.read(&Line { source, facts });
             Ok(())
         })?;
-        Ok(check(lines, floor))
+        Ok(reading.verdict())
     }
 
     /// Visits messages as they came, hidden ones too.

@@ -1,5 +1,3 @@
-use std::io::Write as _;
-
 use infold_log::Seq;
 
 use crate::time;
@@ -25,25 +23,49 @@ const TIMESTAMP: &[u8] = b",\"timestamp\":\"";
 const TOKENS: &[u8] = b"\",\"tokens\":";
 
 /// Appends the line of a message, line break included. Line breaks between tokens are left out.
-pub fn write(message: &[u8], seq: Seq, time: u64, tokens: u64, out: &mut Vec<u8>) -> usize {
+pub fn write(message: &[u8], seq: Seq, stamp: &str, tokens: u64, out: &mut Vec<u8>) -> usize {
     let start = out.len();
-    let breaks = |byte: &u8| matches!(byte, b'\n' | b'\r');
-    if message.iter().any(breaks) {
+    match memchr::memchr2(b'\n', b'\r', message) {
         // A break inside a text would be escaped, so every bare one stands between tokens.
-        out.extend(message.iter().copied().filter(|byte| !breaks(byte)));
-    } else {
-        out.extend_from_slice(message);
+        Some(_) => out.extend(message.iter().copied().filter(|byte| !is_break(*byte))),
+        None => out.extend_from_slice(message),
     }
     out.pop();
     let cut = out.len() - start;
-    let stamp = time::iso(time);
-    write!(
-        out,
-        r#","seq":{seq},"timestamp":"{stamp}","tokens":{tokens}}}"#
-    )
-    .expect("a Vec takes every byte");
+    out.extend_from_slice(SEQ);
+    decimal(seq.get(), out);
+    out.extend_from_slice(TIMESTAMP);
+    out.extend_from_slice(stamp.as_bytes());
+    out.extend_from_slice(TOKENS);
+    decimal(tokens, out);
+    out.extend_from_slice(b"}");
     out.push(b'\n');
     cut
+}
+
+/// Appends a number's digits; the general formatter is what an append would wait for most.
+fn decimal(mut number: u64, out: &mut Vec<u8>) {
+    let start = out.len();
+    loop {
+        out.push(b'0' + (number % 10) as u8);
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out[start..].reverse();
+}
+
+/// How many bytes a message has without line breaks between tokens.
+pub fn size(message: &[u8]) -> usize {
+    match memchr::memchr2(b'\n', b'\r', message) {
+        Some(_) => message.iter().filter(|byte| !is_break(**byte)).count(),
+        None => message.len(),
+    }
+}
+
+fn is_break(byte: u8) -> bool {
+    matches!(byte, b'\n' | b'\r')
 }
 
 /// Takes a line (without its line break) apart; none if it is not one of ours.
@@ -78,7 +100,7 @@ mod tests {
         let message = br#"{"role":"user","content":"x","seq":5,"timestamp":"t","tokens":3}"#;
         let mut line = Vec::new();
         let seq = Seq::new(7).unwrap();
-        let cut = write(message, seq, 1_767_225_600_000, 2, &mut line);
+        let cut = write(message, seq, &time::iso(1_767_225_600_000), 2, &mut line);
         assert_eq!(
             String::from_utf8_lossy(&line),
             "{\"role\":\"user\",\"content\":\"x\",\"seq\":5,\"timestamp\":\"t\",\"tokens\":3,\
@@ -99,7 +121,7 @@ mod tests {
         write(
             b"{\r\n \"role\": \"user\",\n\"content\":\"a\\nb\"\n}",
             Seq::FIRST,
-            0,
+            &time::iso(0),
             1,
             &mut line,
         );
@@ -112,7 +134,7 @@ mod tests {
         write(
             br#"{"role":"user","content":"x"}"#,
             Seq::FIRST,
-            0,
+            &time::iso(0),
             12,
             &mut line,
         );

@@ -39,9 +39,12 @@ impl<T: Fixed> Table<T> {
 
     /// Opens a sidecar whose first record has number `base + 1`. One that does not fit is taken as empty.
     pub fn open(path: PathBuf, base: u64, access: Access) -> Result<Table<T>, LogError> {
-        let file = Growing::open(path, access)?;
+        let file = match access {
+            Access::Rederive => Growing::scratch(path)?,
+            _ => Growing::open(path, access)?,
+        };
         let mut header = [0; HEADER];
-        let fits = access != Access::Rederive && file.len() >= HEADER as u64 && {
+        let fits = file.len() >= HEADER as u64 && {
             file.read(0, &mut header)?;
             header == Table::<T>::header(base)
         };
@@ -88,6 +91,7 @@ impl<T: Fixed> Table<T> {
     /// Adds a record; it reaches the disk with the next [`Table::flush`], or soon after.
     pub fn push(&mut self, record: T) {
         self.tail.push(record);
+        // Not on every push: if it fails, the tail only grows.
         if self.file.is_writable() && self.tail.len().is_multiple_of(TAIL) {
             // A sidecar that cannot be written (a full disk) costs a scan later, nothing else.
             let _ = self.flush();

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -150,7 +151,7 @@ fn stale(
         differs => differs?,
     });
     let read = |name: &str| fs::read(dir.join(name)).unwrap_or_default();
-    if read("current.jsonl") != fresh.rendered(view)? {
+    if !shows(&dir.join("current.jsonl"), fresh, view)? {
         names.push("current.jsonl");
     }
     for derived in Derived::ALL {
@@ -162,6 +163,23 @@ fn stale(
         .into_iter()
         .map(|name| Problem::Stale { name })
         .collect())
+}
+
+/// Says whether a file holds a view, and nothing else. Neither is held in memory.
+fn shows(path: &Path, log: &Log, view: &View) -> Result<bool, LogError> {
+    let Ok(file) = fs::File::open(path) else {
+        return Ok(view.pieces().is_empty());
+    };
+    let mut file = BufReader::new(file);
+    let mut same = true;
+    let mut found = Vec::new();
+    log.render(view, &mut |_, bytes| {
+        found.resize(bytes.len() + 1, 0);
+        same &= file.read_exact(&mut found).is_ok();
+        same &= found.split_last() == Some((&b'\n', bytes));
+        Ok(())
+    })?;
+    Ok(same && file.fill_buf().is_ok_and(<[u8]>::is_empty))
 }
 
 /// The files of a task, and its directory, that others than their owner may read.

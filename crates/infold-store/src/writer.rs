@@ -31,6 +31,9 @@ pub enum Durability {
 /// The most bytes that one message may have.
 pub const MAX_MESSAGE: usize = 64 << 20;
 
+/// How large a buffer is kept between appends.
+const BUFFER: usize = 64 << 10;
+
 /// A task opened for writing. There is one at a time.
 #[derive(Debug)]
 pub struct Writer {
@@ -39,6 +42,10 @@ pub struct Writer {
     durability: Durability,
     counters: Counters,
     clock: u64,
+    /// The clock as text.
+    stamp: String,
+    /// Lines on their way to the log.
+    buffer: Vec<u8>,
     closed: bool,
     lock: Lock,
 }
@@ -112,6 +119,8 @@ impl Writer {
         lock.in_order(true);
         let writer = Writer {
             clock,
+            stamp: String::new(),
+            buffer: Vec::new(),
             log,
             current,
             durability,
@@ -132,11 +141,12 @@ impl Writer {
     /// Each costs one parse and two small writes, however long the log is.
     pub fn append<M: AsRef<[u8]>>(&mut self, messages: &[M]) -> Result<Option<Span>, AppendError> {
         let time = self.now();
-        let mut rounds = self.log.rounds()?;
+        let mut rounds = self.log.take_rounds()?;
         let mut sums = self.log.sums()?;
         let mut seq = self.log.state().next_seq();
         let (first, base) = (seq, self.log.messages.len());
-        let mut bytes = Vec::new();
+        let mut bytes = std::mem::take(&mut self.buffer);
+        bytes.clear();
         let mut added = Vec::with_capacity(messages.len());
         let mut ends_turn = false;
         for (index, text) in messages.iter().enumerate() {
@@ -149,14 +159,10 @@ impl Writer {
                 .map_err(|reason| AppendError::NotAMessage { index, reason })?;
             let mut facts = message.facts();
             let start = bytes.len();
-            let size = message
-                .bytes()
-                .iter()
-                .filter(|byte| !matches!(byte, b'\n' | b'\r'))
-                .count();
+            let size = stored::size(message.bytes());
             facts.bytes = size as u64;
             facts.tokens = tokens(size);
-            let cut = stored::write(message.bytes(), seq, time, facts.tokens, &mut bytes);
+            let cut = stored::write(message.bytes(), seq, &self.stamp, facts.tokens, &mut bytes);
             let heard = rounds.hear(seq, &facts);
             let record = Record::following(sums, &facts, heard, time);
             sums = record.sums;
@@ -181,7 +187,11 @@ impl Writer {
         }
         self.count(&added);
         let last = seq.prev().and_then(|last| Span::new(first, last));
-        self.log.took_messages(added, rounds);
+        self.log.took_messages(&added, rounds);
+        // A buffer that grew for one large message is not kept.
+        bytes.truncate(0);
+        bytes.shrink_to(BUFFER);
+        self.buffer = bytes;
         if ends_turn && self.durability != Durability::Never {
             // Derived: what cannot be written now is caught up with later.
             let _ = self.current.follow(&self.log);
@@ -276,8 +286,11 @@ impl Writer {
     }
 
     /// Adds a text to every view.
-    pub fn note(&mut self, text: &str) -> Result<EventId, LogError> {
-        self.step(What::Note(text.to_owned()))
+    pub fn note(&mut self, text: &str) -> Result<EventId, StepError> {
+        if text.trim().is_empty() {
+            return Err(Refused::Blank);
+        }
+        Ok(self.step(What::Note(text.to_owned()))?)
     }
 
     /// Takes a pin away.
@@ -376,7 +389,11 @@ impl Writer {
 
     /// The time, which never runs backwards in a log.
     fn now(&mut self) -> u64 {
-        self.clock = self.clock.max(time::now());
+        let now = time::now();
+        if now > self.clock || self.stamp.is_empty() {
+            self.clock = self.clock.max(now);
+            self.stamp = time::iso(self.clock);
+        }
         self.clock
     }
 

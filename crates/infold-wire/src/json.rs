@@ -1,8 +1,10 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use memchr::{memchr, memchr2};
+use memchr::memchr;
 use serde_json::value::RawValue;
+
+use crate::scan::{plain, scan, space};
 
 /// One JSON value, kept as the bytes it came in.
 ///
@@ -53,18 +55,38 @@ pub enum JsonError {
 impl<'a> Json<'a> {
     /// Checks that `text` is one JSON value (white space around it aside) and returns it.
     pub fn parse(text: &'a [u8]) -> Result<Json<'a>, JsonError> {
+        Json::parse_members(text, |_, _| {})
+    }
+
+    /// As [`Json::parse`]; also calls `member` for each member of an object, on the way.
+    ///
+    /// What it was called with counts only if the whole text turns out to be JSON.
+    pub fn parse_members(
+        text: &'a [u8],
+        mut member: impl FnMut(Json<'a>, Json<'a>),
+    ) -> Result<Json<'a>, JsonError> {
         let utf8 = std::str::from_utf8(text).map_err(|error| JsonError::Utf8 {
             at: error.valid_up_to(),
         })?;
+        let start = space(text, 0);
+        let part = |(start, end)| Json {
+            whole: text,
+            start,
+            end,
+        };
+        let scanned = scan(text, start, &mut |key, value| {
+            member(part(key), part(value))
+        });
+        if let Some(end) = scanned.filter(|end| space(text, *end) == text.len()) {
+            return Ok(part((start, end)));
+        }
         let raw: &RawValue = serde_json::from_str(utf8).map_err(|error| JsonError::Grammar {
             reason: error.to_string(),
         })?;
-        let start = skip_space(text, 0);
-        Ok(Json {
-            whole: text,
-            start,
-            end: start + raw.get().len(),
-        })
+        // Deeper than the scanner goes: found again, one by one.
+        let json = part((start, start + raw.get().len()));
+        json.members().for_each(|(key, value)| member(key, value));
+        Ok(json)
     }
 
     /// Returns the value that fills `text`, which an earlier parse has found to be one.
@@ -104,7 +126,7 @@ impl<'a> Json<'a> {
         std::iter::from_fn(move || {
             let key = self.item(&mut at)?;
             // Past the colon.
-            at = skip_space(self.whole, at) + 1;
+            at = space(self.whole, at) + 1;
             let value = self.item(&mut at)?;
             self.past_comma(&mut at);
             Some((key, value))
@@ -129,12 +151,58 @@ impl<'a> Json<'a> {
             .map(|(_, value)| value)
     }
 
+    /// Returns the members of these names, found in one pass; of duplicates the last one counts.
+    pub fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<Json<'a>>; N] {
+        let mut found = [None; N];
+        for (key, value) in self.members() {
+            let raw = &key.whole[key.start + 1..key.end - 1];
+            let mut at = keys.iter().position(|wanted| raw == wanted.as_bytes());
+            if at.is_none() && raw.contains(&b'\\') {
+                at = keys.iter().position(|wanted| key.is(wanted));
+            }
+            if let Some(at) = at {
+                found[at] = Some(value);
+            }
+        }
+        found
+    }
+
+    /// Says whether a string has nothing but white space in it. Other values are blank too.
+    pub fn is_blank(self) -> bool {
+        let first = self.whole[self.start..self.end].get(1);
+        // Most texts show at once that they are not.
+        if self.kind() == Kind::String
+            && first.is_some_and(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
+        {
+            return false;
+        }
+        self.text().is_none_or(|text| text.trim().is_empty())
+    }
+
     /// Says whether this is the string `text`, however it is escaped.
     pub fn is(self, text: &str) -> bool {
-        self.kind() == Kind::String && {
-            let inner = &self.bytes()[1..self.bytes().len() - 1];
-            inner == text.as_bytes()
-                || (memchr(b'\\', inner).is_some() && self.text().as_deref() == Some(text))
+        let bytes = self.bytes();
+        if bytes.first() != Some(&b'"') {
+            return false;
+        }
+        let inner = &bytes[1..bytes.len() - 1];
+        // Escapes only make a text longer.
+        inner == text.as_bytes()
+            || inner.len() > text.len()
+                && memchr(b'\\', inner).is_some()
+                && self.text().as_deref() == Some(text)
+    }
+
+    /// Returns a short string's bytes, escapes resolved, for comparing; nothing if it is no string.
+    pub fn name(self) -> Cow<'a, [u8]> {
+        let bytes = self.bytes();
+        if bytes.first() != Some(&b'"') {
+            return Cow::Borrowed(&[]);
+        }
+        let inner = &bytes[1..bytes.len() - 1];
+        match inner.contains(&b'\\') {
+            true => Cow::Owned(self.text().unwrap_or_default().into_owned().into_bytes()),
+            false => Cow::Borrowed(inner),
         }
     }
 
@@ -189,7 +257,7 @@ impl<'a> Json<'a> {
 
     /// Reads the value at `at`, which may be preceded by space; none at the closing bracket.
     fn item(self, at: &mut usize) -> Option<Json<'a>> {
-        let start = skip_space(self.whole, *at);
+        let start = space(self.whole, *at);
         if start >= self.end || matches!(self.whole[start], b'}' | b']') {
             return None;
         }
@@ -203,7 +271,7 @@ impl<'a> Json<'a> {
     }
 
     fn past_comma(self, at: &mut usize) {
-        let next = skip_space(self.whole, *at);
+        let next = space(self.whole, *at);
         *at = if self.whole.get(next) == Some(&b',') {
             next + 1
         } else {
@@ -221,13 +289,6 @@ impl std::fmt::Debug for Json<'_> {
 /// Returns `text` as a JSON string, quotes included.
 pub fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
-}
-
-fn skip_space(text: &[u8], mut at: usize) -> usize {
-    while matches!(text.get(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-        at += 1;
-    }
-    at
 }
 
 /// Finds the end of the value that starts at `start`. The grammar is known to hold.
@@ -267,15 +328,11 @@ fn value_end(text: &[u8], start: usize) -> usize {
 }
 
 fn string_end(text: &[u8], start: usize) -> usize {
-    let mut at = start + 1;
-    while let Some(found) = memchr2(b'"', b'\\', &text[at..]) {
-        at += found;
-        if text[at] == b'"' {
-            return at + 1;
-        }
-        at += 2;
+    let mut at = plain(text, start + 1);
+    while text.get(at).is_some_and(|byte| *byte != b'"') {
+        at = plain(text, at + 2);
     }
-    text.len()
+    at + 1
 }
 
 /// The UTF-16 units of the inside of a JSON string.

@@ -13,6 +13,7 @@
 //! # Ok::<(), infold_wire::MessageError>(())
 //! ```
 
+mod scan;
 mod json;
 mod message;
 mod render;

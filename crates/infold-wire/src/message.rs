@@ -11,7 +11,44 @@ use crate::{Json, JsonError, Kind};
 pub struct Message<'a> {
     json: Json<'a>,
     role: Role,
+    members: Members<'a>,
+}
+
+/// The members of a message that say something to us.
+#[derive(Clone, Copy, Debug, Default)]
+struct Members<'a> {
+    role: Option<Json<'a>>,
     content: Option<Json<'a>>,
+    tool_calls: Option<Json<'a>>,
+    function_call: Option<Json<'a>>,
+    tool_call_id: Option<Json<'a>>,
+    name: Option<Json<'a>>,
+    /// There is one beside `content` that says something.
+    speaks: bool,
+    /// There is one that holds reasoning.
+    reasons: bool,
+}
+
+impl<'a> Members<'a> {
+    fn take(&mut self, key: Json<'a>, value: Json<'a>) {
+        let given = !value.is_null();
+        match &*key.name() {
+            b"role" => self.role = Some(value),
+            b"content" => self.content = Some(value),
+            // An empty list calls nobody, and says nothing either.
+            b"tool_calls" => {
+                self.tool_calls = Some(value).filter(|calls| calls.elements().next().is_some());
+            }
+            b"function_call" => self.function_call = given.then_some(value),
+            b"tool_call_id" => self.tool_call_id = given.then_some(value),
+            b"name" | b"tool_name" => self.name = given.then_some(value),
+            b"reasoning_content" | b"reasoning" | b"reasoning_details" | b"thinking" => {
+                self.reasons |= given;
+            }
+            b"refusal" | b"audio" | b"images" => self.speaks |= given,
+            _ => {}
+        }
+    }
 }
 
 /// Why a JSON text is not a message.
@@ -69,19 +106,20 @@ pub enum PartKind {
 }
 
 impl<'a> Message<'a> {
-    /// Checks that `text` is a message.
+    /// Checks that `text` is a message. Of duplicate members the last one counts.
     pub fn parse(text: &'a [u8]) -> Result<Message<'a>, MessageError> {
-        let json = Json::parse(text)?;
+        let mut read = Members::default();
+        let json = Json::parse_members(text, |key, value| read.take(key, value))?;
         if json.kind() != Kind::Object {
             return Err(MessageError::NotAnObject {
                 found: describe(json.kind()),
             });
         }
-        let role = json.get("role").ok_or(MessageError::NoRole)?;
+        let role = known_role(read.role.ok_or(MessageError::NoRole)?)?;
         let message = Message {
             json,
-            role: known_role(role)?,
-            content: json.get("content"),
+            role,
+            members: read,
         };
         message.check_content()?;
         Ok(message)
@@ -104,14 +142,14 @@ impl<'a> Message<'a> {
 
     /// Its content, if it has a member of that name.
     pub fn content(&self) -> Option<Json<'a>> {
-        self.content
+        self.members.content
     }
 
     /// What planning needs to know of it.
     pub fn facts(&self) -> Facts {
         let bytes = self.bytes().len() as u64;
         let (calls, answers) = (self.calls(), self.answers());
-        let reasoning = self.reasons();
+        let reasoning = self.has_reasoning();
         let empty = calls.is_empty() && answers.is_empty() && self.says_nothing();
         Facts {
             role: self.role,
@@ -126,7 +164,7 @@ impl<'a> Message<'a> {
 
     /// The content's blocks; none if it is a plain text.
     pub fn blocks(&self) -> impl Iterator<Item = Json<'a>> + use<'a> {
-        self.content.into_iter().flat_map(Json::elements)
+        self.members.content.into_iter().flat_map(Json::elements)
     }
 
     /// The tool calls it makes.
@@ -134,29 +172,25 @@ impl<'a> Message<'a> {
         if self.role != Role::Assistant {
             return Vec::new();
         }
-        let chat = self
-            .json
-            .get("tool_calls")
-            .into_iter()
-            .flat_map(Json::elements);
-        let chat = chat.map(|call| Call {
-            id: text(call, "id"),
-            name: ["function", "custom"]
-                .iter()
-                .find_map(|inner| text(call.get(inner)?, "name")),
+        let chat = self.members.tool_calls.into_iter().flat_map(Json::elements);
+        let chat = chat.map(|call| {
+            let [id, function, custom] = call.pick(["id", "function", "custom"]);
+            let name = function.or(custom).and_then(|inner| inner.get("name"));
+            Call {
+                id: id.and_then(said),
+                name: name.and_then(said),
+            }
         });
-        let legacy = self
-            .json
-            .get("function_call")
-            .filter(|call| !call.is_null());
-        let legacy = legacy.into_iter().map(|call| Call {
+        let legacy = self.members.function_call.into_iter().map(|call| Call {
             id: None,
-            name: text(call, "name"),
+            name: call.get("name").and_then(said),
         });
-        let blocks = self.blocks().filter(|block| block_is(*block, "tool_use"));
-        let blocks = blocks.map(|block| Call {
-            id: text(block, "id"),
-            name: text(block, "name"),
+        let blocks = self.blocks().filter_map(|block| {
+            let [kind, id, name] = block.pick(["type", "id", "name"]);
+            kind.filter(|kind| kind.is("tool_use")).map(|_| Call {
+                id: id.and_then(said),
+                name: name.and_then(said),
+            })
         });
         chat.chain(legacy).chain(blocks).collect()
     }
@@ -165,8 +199,8 @@ impl<'a> Message<'a> {
     pub fn answers(&self) -> Vec<Call> {
         match self.role {
             Role::Tool => vec![Call {
-                id: text(self.json, "tool_call_id"),
-                name: text(self.json, "name").or_else(|| text(self.json, "tool_name")),
+                id: self.members.tool_call_id.and_then(said),
+                name: self.members.name.and_then(said),
             }],
             Role::User => self.results().map(|block| result_of(block)).collect(),
             Role::System | Role::Assistant => Vec::new(),
@@ -181,7 +215,7 @@ impl<'a> Message<'a> {
 
     /// Its parts. A text is one part, a list of blocks one part per block.
     pub fn parts(&self) -> Vec<Part> {
-        let Some(content) = self.content else {
+        let Some(content) = self.members.content else {
             return Vec::new();
         };
         let whole = |kind| Part {
@@ -197,7 +231,7 @@ impl<'a> Message<'a> {
     }
 
     fn check_content(&self) -> Result<(), MessageError> {
-        match self.content.map(Json::kind) {
+        match self.members.content.map(Json::kind) {
             Some(Kind::String | Kind::Array) => Ok(()),
             Some(Kind::Null) | None if self.speaks_otherwise() => Ok(()),
             Some(Kind::Null) if self.role == Role::Assistant => Ok(()),
@@ -210,45 +244,33 @@ impl<'a> Message<'a> {
 
     /// It has a member beside `content` that a provider takes for an answer.
     fn speaks_otherwise(&self) -> bool {
-        const SPEAKING: [&str; 5] = ["tool_calls", "function_call", "refusal", "audio", "images"];
-        self.role == Role::Assistant && self.has_any(&SPEAKING)
-            || self.role != Role::System && self.has_any(&["images", "parts"])
-            || self.has_any(&REASONING)
+        let calls = self.members.tool_calls.is_some() || self.members.function_call.is_some();
+        self.members.speaks || self.members.reasons || self.role == Role::Assistant && calls
     }
 
-    fn reasons(&self) -> bool {
+    fn has_reasoning(&self) -> bool {
         let kinds = ["thinking", "redacted_thinking", "reasoning"];
-        self.has_any(&REASONING)
-            || self
-                .blocks()
-                .any(|block| kinds.iter().any(|kind| block_is(block, kind)))
-    }
-
-    fn has_any(&self, names: &[&str]) -> bool {
-        let mut members = self.json.members();
-        members.any(|(key, value)| !value.is_null() && names.iter().any(|name| key.is(name)))
+        let block = |block| kinds.iter().any(|kind| block_is(block, kind));
+        self.members.reasons || self.role == Role::Assistant && self.blocks().any(block)
     }
 
     fn says_nothing(&self) -> bool {
-        if self.speaks_otherwise() {
-            return false;
-        }
-        match self.content.map(|content| (content, content.kind())) {
-            Some((text, Kind::String)) => blank(text),
-            Some((list, Kind::Array)) => list
-                .elements()
-                .all(|block| block_is(block, "text") && block.get("text").is_none_or(blank)),
+        let blank_text = |block: Json<'_>| {
+            let [kind, text] = block.pick(["type", "text"]);
+            kind.is_some_and(|kind| kind.is("text")) && text.is_none_or(Json::is_blank)
+        };
+        let blank = match self
+            .members
+            .content
+            .map(|content| (content, content.kind()))
+        {
+            Some((text, Kind::String)) => text.is_blank(),
+            Some((list, Kind::Array)) => list.elements().all(blank_text),
             _ => true,
-        }
+        };
+        blank && !self.speaks_otherwise()
     }
 }
-
-const REASONING: [&str; 4] = [
-    "reasoning_content",
-    "reasoning",
-    "reasoning_details",
-    "thinking",
-];
 
 /// The estimate of a message's tokens from its bytes.
 pub fn estimate(bytes: u64) -> u64 {
@@ -263,7 +285,7 @@ pub fn block_is(block: Json<'_>, kind: &str) -> bool {
 /// The call that a tool result block answers.
 pub fn result_of(block: Json<'_>) -> Call {
     Call {
-        id: text(block, "tool_use_id"),
+        id: block.get("tool_use_id").and_then(said),
         name: None,
     }
 }
@@ -283,23 +305,18 @@ fn block_part((block, index): (Json<'_>, u32)) -> Part {
     Part { index, kind, range }
 }
 
-/// A member that is a text and not an empty one.
-fn text(object: Json<'_>, key: &str) -> Option<String> {
-    let text = object.get(key)?.text()?;
+/// A value that is a text and not an empty one.
+fn said(value: Json<'_>) -> Option<String> {
+    let text = value.text()?;
     (!text.is_empty()).then(|| text.into_owned())
 }
 
-fn blank(value: Json<'_>) -> bool {
-    value.text().is_none_or(|text| text.trim().is_empty())
-}
-
 fn known_role(role: Json<'_>) -> Result<Role, MessageError> {
-    let name = role.text().unwrap_or_default();
-    match &*name {
-        "system" | "developer" => Ok(Role::System),
-        "user" => Ok(Role::User),
-        "assistant" => Ok(Role::Assistant),
-        "tool" | "function" => Ok(Role::Tool),
+    match &*role.name() {
+        b"system" | b"developer" => Ok(Role::System),
+        b"user" => Ok(Role::User),
+        b"assistant" => Ok(Role::Assistant),
+        b"tool" | b"function" => Ok(Role::Tool),
         _ => Err(MessageError::UnknownRole {
             role: String::from_utf8_lossy(role.bytes())
                 .trim_matches('"')
@@ -388,6 +405,7 @@ mod tests {
         assert!(facts(r#"{"role":"user","content":" \n"}"#).empty);
         assert!(facts(r#"{"role":"assistant","content":null}"#).empty);
         assert!(facts(r#"{"role":"user","content":[]}"#).empty);
+        assert!(facts(r#"{"role":"assistant","content":null,"tool_calls":[]}"#).empty);
         assert!(!facts(r#"{"role":"assistant","content":null,"refusal":"no"}"#).empty);
         assert!(!facts(r#"{"role":"user","content":[{"type":"image","source":{}}]}"#).empty);
     }

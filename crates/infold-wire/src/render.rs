@@ -23,8 +23,8 @@ pub const EMPTY: &str = "(empty)";
 /// Renders a round that cannot be shown as it came.
 ///
 /// Calls that never got a result are answered as interrupted, if the round is
-/// closed. Results that answer nothing become user text behind the round, once it
-/// waits for nothing more. Every other byte stays.
+/// closed. Results that answer nothing become user text behind the round. Every
+/// other byte stays.
 pub fn render_round(
     members: &[(Seq, Vec<u8>)],
     closed: bool,
@@ -40,8 +40,10 @@ pub fn render_round(
             dialect = Dialect::of(&message);
         }
         let (_, paired) = rounds.pair(*seq, &facts);
-        let source = Source::Message(*seq);
-        let rendered = |bytes| Rendered { source, bytes };
+        let rendered = |bytes| Rendered {
+            source: Source::Message(*seq),
+            bytes,
+        };
         if facts.empty {
             shown.push(rendered(with_content(&message)));
         } else if paired.iter().all(|paired| *paired) {
@@ -49,27 +51,22 @@ pub fn render_round(
         } else if paired.contains(&true) {
             shown.push(rendered(results_as_text(&message, &paired)));
         } else {
-            late.push(rendered(results_as_text(&message, &paired)));
+            late.push(Rendered {
+                source: Source::Late(*seq),
+                bytes: results_as_text(&message, &paired),
+            });
         }
     }
     if closed && !rounds.waiting().is_empty() {
         interrupt(rounds.waiting(), dialect, &mut shown)?;
     }
-    if closed || rounds.waiting().is_empty() {
-        // In a round that still waits, text would stand between a call and its result.
-        shown.append(&mut late);
-    }
+    shown.append(&mut late);
     Ok(shown)
 }
 
 /// Renders a stand-in or a note.
 pub fn render_text(role: Role, text: &str) -> Vec<u8> {
-    let role = match role {
-        Role::Assistant => "assistant",
-        Role::System => "system",
-        Role::User | Role::Tool => "user",
-    };
-    let text = quote(text);
+    let (role, text) = (role.wire_name(), quote(text));
     format!(r#"{{"role":"{role}","content":{text}}}"#).into_bytes()
 }
 
@@ -158,16 +155,23 @@ fn interrupt(
     let blocks: Vec<String> = waiting.iter().map(interrupted_block).collect();
     let blocks = blocks.join(",");
     // Anthropic wants all results of a round in one message.
-    let Some(first) = shown.get_mut(1) else {
-        let bytes = format!(r#"{{"role":"user","content":[{blocks}]}}"#).into_bytes();
-        let source = Source::Repair;
-        shown.push(Rendered { source, bytes });
-        return Ok(());
-    };
-    let message = Message::parse(&first.bytes)?;
-    let content = message.content().ok_or(MessageError::NoContent)?;
-    let at = content.range().start + 1;
-    first.bytes = splice(&first.bytes, &[(at..at, format!("{blocks},"))]);
+    for line in shown.iter_mut().skip(1) {
+        let message = Message::parse(&line.bytes)?;
+        // A result of role `tool`, from a client that mixes the forms, has no place for a block.
+        let list = message
+            .results()
+            .next()
+            .and_then(|_| message.content())
+            .map(|list| list.range());
+        if let Some(list) = list {
+            let at = list.start + 1;
+            line.bytes = splice(&line.bytes, &[(at..at, format!("{blocks},"))]);
+            return Ok(());
+        }
+    }
+    let bytes = format!(r#"{{"role":"user","content":[{blocks}]}}"#).into_bytes();
+    let source = Source::Repair;
+    shown.push(Rendered { source, bytes });
     Ok(())
 }
 
@@ -328,16 +332,25 @@ mod tests {
     }
 
     #[test]
+    fn interrupted_blocks_stand_alone_beside_results_of_the_other_form() {
+        let result = r#"{"role":"tool","tool_call_id":"b","content":"x"}"#;
+        let shown = rendered(true, &[BLOCKS, result]);
+        assert_eq!(shown[1], result);
+        insta::assert_snapshot!(shown[2], @r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"[interrupted: this call never returned a result]","is_error":true}]}"#);
+    }
+
+    #[test]
     fn a_late_result_is_text_behind_the_round_and_keeps_its_bytes() {
         let late = r#"{"role":"tool","tool_call_id":"z","content":"caf\u00e9 \ud83d"}"#;
-        let round = [
-            CHAT,
-            late,
-            r#"{"role":"tool","tool_call_id":"a","content":"x"}"#,
-        ];
-        assert_eq!(rendered(false, &round), [round[0], round[2]]);
-        let shown = rendered(true, &round);
-        insta::assert_snapshot!(shown[3], @r#"{"role":"user","content":"[Tool result (z) without its call, or too late:]\ncaf\u00e9 \ud83d"}"#);
+        let shown = rendered(
+            false,
+            &[
+                CHAT,
+                late,
+                r#"{"role":"tool","tool_call_id":"a","content":"x"}"#,
+            ],
+        );
+        insta::assert_snapshot!(shown[2], @r#"{"role":"user","content":"[Tool result (z) without its call, or too late:]\ncaf\u00e9 \ud83d"}"#);
     }
 
     #[test]

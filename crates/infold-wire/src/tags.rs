@@ -42,6 +42,8 @@ mod since;
 mod ui;
 mod rewind;
 mod split;
+mod convert;
+pub use convert::{FromTags, TagFold, from_tags, to_tags};
 pub use id::TagId;
 pub use keep::{Kept, keep_with_tool_blocks};
 pub use present::{effective, untag_orphans};

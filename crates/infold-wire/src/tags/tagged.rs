@@ -1,6 +1,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use infold_log::Cause;
+
 use super::{TagId, Ts, splice};
 use crate::{Json, JsonError, Kind, js};
 
@@ -15,8 +17,11 @@ pub struct Tagged {
     // through a long list then touches no memory but the list's own.
     body: Arc<Body>,
     parents: [Option<TagId>; 2],
-    /// Which tags are no longer as the bytes have them.
+    /// Which tags are no longer as the bytes have them, which of them were taken away at
+    /// some time, and which was put there last.
     changed: [bool; 2],
+    cut: [bool; 2],
+    last: Fold,
     stand_in: [bool; 2],
     role: Role,
     ts: Ts,
@@ -80,6 +85,31 @@ impl Fold {
             Fold::Window => "truncationParent",
         }
     }
+
+    pub(super) fn other(self) -> Fold {
+        match self {
+            Fold::Summary => Fold::Window,
+            Fold::Window => Fold::Summary,
+        }
+    }
+}
+
+impl From<Cause> for Fold {
+    fn from(cause: Cause) -> Fold {
+        match cause {
+            Cause::Summary => Fold::Summary,
+            Cause::Window => Fold::Window,
+        }
+    }
+}
+
+impl From<Fold> for Cause {
+    fn from(fold: Fold) -> Cause {
+        match fold {
+            Fold::Summary => Cause::Summary,
+            Fold::Window => Cause::Window,
+        }
+    }
 }
 
 impl Tagged {
@@ -110,12 +140,16 @@ impl Tagged {
         let mut bytes = Cow::Borrowed(&*self.body.bytes);
         for fold in Fold::ALL
             .into_iter()
-            .filter(|fold| self.changed[*fold as usize])
+            .filter(|fold| self.cut[*fold as usize])
         {
-            bytes = match self.parent(fold) {
-                Some(id) => splice::put(&bytes, fold.tag_name(), id.json()).into(),
-                None => splice::cut(&bytes, fold.tag_name()).into(),
-            };
+            bytes = splice::cut(&bytes, fold.tag_name()).into();
+        }
+        // New members stand in the order in which they were set, as in JavaScript.
+        for fold in [self.last.other(), self.last] {
+            let new = self.parent(fold).filter(|_| self.changed[fold as usize]);
+            if let Some(id) = new {
+                bytes = splice::put(&bytes, fold.tag_name(), id.json()).into();
+            }
         }
         bytes
     }
@@ -163,7 +197,27 @@ impl Tagged {
         self.set(fold, None);
     }
 
+    /// The tags it has, in the order of its bytes.
+    pub(super) fn tags(&self) -> Vec<Fold> {
+        let has = |fold: &Fold| self.parent(*fold).is_some();
+        let mut tags: Vec<Fold> = Fold::ALL.into_iter().filter(has).collect();
+        if tags.len() > 1 {
+            let bytes = self.bytes();
+            let place = |fold: &Fold| {
+                let mut keys = Json::checked(&bytes).members();
+                keys.position(|(key, _)| key.is(fold.tag_name()))
+            };
+            tags.sort_by_key(place);
+        }
+        tags
+    }
+
     fn set(&mut self, fold: Fold, parent: Option<TagId>) {
+        match parent {
+            Some(_) if self.parent(fold).is_none() => self.last = fold,
+            Some(_) => {}
+            None => self.cut[fold as usize] = true,
+        }
         self.parents[fold as usize] = parent;
         self.changed[fold as usize] = true;
     }
@@ -218,6 +272,8 @@ impl Read {
             }),
             parents: self.parents,
             changed: [false; 2],
+            cut: [false; 2],
+            last: Fold::Window,
             stand_in: self.stand_in,
             role: self.role,
             ts: self.ts,
@@ -273,6 +329,23 @@ mod tests {
                 message.untag(second);
                 assert_eq!(text(message), ODD);
             }
+        }
+    }
+
+    #[test]
+    fn tags_stand_in_the_order_in_which_they_were_set() {
+        for (first, second) in [(Fold::Summary, Fold::Window), (Fold::Window, Fold::Summary)] {
+            let mut kept = message(ODD);
+            kept.tag(first, &TagId::new("a"));
+            let mut stored = message(&text(&kept));
+            for message in [&mut kept, &mut stored] {
+                message.tag(second, &TagId::new("b"));
+                assert_eq!(message.tags(), [first, second]);
+            }
+            assert_eq!(text(&kept), text(&stored));
+            kept.untag(first);
+            kept.tag(first, &TagId::new("c"));
+            assert_eq!(kept.tags(), [second, first]);
         }
     }
 

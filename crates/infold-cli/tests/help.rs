@@ -1,0 +1,133 @@
+//! Help is for people who have never seen the command.
+
+mod common;
+
+use common::Home;
+use insta::assert_snapshot;
+
+fn help(command: &str) -> String {
+    let ran = Home::new().run(&format!("{command} --help"), b"");
+    assert_eq!((ran.code, ran.stderr.len()), (0, 0), "{command}");
+    let text = String::from_utf8(ran.stdout).expect("UTF-8");
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    lines.join("\n")
+}
+
+#[test]
+fn the_first_page_names_every_command() {
+    assert_snapshot!(help(""), @r"
+    Keeps everything an agent has said and seen, and folds it to fit the model's window
+
+    Usage: infold [OPTIONS] <COMMAND>
+
+    Commands:
+      task         Make, fill, list and end tasks
+      log          Everything that happened: messages and events in order, hidden ones too
+      view         What the model would be shown; a fold is one line
+      folds        All folds: what they hide, and whether they are active
+      truncate     Hide the oldest rounds behind a marker
+      condense     Fold messages A to B behind a summary that you give
+      mask         Show a part of a message, a tool result or an image, as a stub
+      unfold       Open a fold
+      rewind       Go back to an earlier state; nothing is deleted
+      undo         Take back the newest step: a fold, unfold, pin, unpin or rewind
+      redo         Take back the newest undo
+      fork         Start a task that continues another one's conversation
+      pin          Keep the round of a message in view, or add a note to every view
+      unpin        Take a pin away
+      recall       Messages in full, hidden ones too
+      verify       Check that everything is as it should be, byte by byte
+      doctor       Where the data is and how it is; with --repair, put it right
+      completions  Print a completion script
+      help         Print this message or the help of the given subcommand(s)
+
+    Options:
+          --contexts <DIR>
+              Where the tasks are
+
+              [env: INFOLD_CONTEXTS=]
+              [default: ./contexts]
+
+          --json
+              Print results, and errors, as JSON, one object a line
+
+          --color <WHEN>
+              When to use colour
+
+              Possible values:
+              - auto:   On a terminal, unless NO_COLOR is set
+              - always: Always
+              - never:  Never
+
+              [default: auto]
+
+          --durability <WHEN>
+              When to force writes onto the disk
+
+              Possible values:
+              - always: Before each write is acknowledged
+              - turn:   At the end of a turn and before any step
+              - never:  When the system sees fit
+
+              [env: INFOLD_DURABILITY=]
+              [default: turn]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+      -V, --version
+              Print version
+
+    Examples:
+      infold task new --model gpt-5                make a task; prints its id
+      infold task push 3f9a session.jsonl          keep messages
+      infold view 3f9a                             what the model would be shown
+      infold condense 3f9a 3..40 --text notes.md   fold 3..40 behind a summary
+      infold undo 3f9a                             take that back
+
+    A task is named by its id or any prefix of it that no other task shares.
+    Exit codes: 0 done, 1 the answer is no, 2 wrong command, 3 the store failed.
+    ");
+}
+
+#[test]
+fn every_command_gives_an_example_of_itself() {
+    for command in [
+        "task new",
+        "task list",
+        "task show",
+        "task push",
+        "task tool",
+        "task complete",
+        "task fail",
+        "task clean",
+        "log",
+        "view",
+        "folds",
+        "truncate",
+        "condense",
+        "mask",
+        "unfold",
+        "rewind",
+        "undo",
+        "redo",
+        "fork",
+        "pin",
+        "unpin",
+        "recall",
+        "verify",
+        "doctor",
+        "completions",
+    ] {
+        let text = help(command);
+        let example = text
+            .split_once("Example")
+            .map(|(_, after)| after)
+            .unwrap_or_default();
+        assert!(
+            example.contains(&format!("infold {command}")),
+            "{command}:\n{text}"
+        );
+    }
+    assert!(help("task").contains("Example"));
+}

@@ -1,0 +1,64 @@
+//! From a view to the messages it would be sent as, on facts alone.
+
+use infold_log::{Facts, Line, Role, Rounds, Seq, Shows, Source, View};
+
+use super::{Talk, facts};
+
+/// The messages of a view, rendered by the rules of the wire.
+pub fn lines(talk: &Talk, view: &View) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for piece in view.pieces() {
+        match &piece.shows {
+            Shows::Verbatim(span) => lines.extend(span.seqs().map(|seq| verbatim(talk, seq))),
+            Shows::Round {
+                members, closed, ..
+            } => lines.extend(round(talk, members, *closed)),
+            Shows::StandIn(_) | Shows::Note(_) => lines.push(Line {
+                source: Source::StandIn,
+                facts: facts(Role::User),
+            }),
+        }
+    }
+    lines
+}
+
+fn verbatim(talk: &Talk, seq: Seq) -> Line {
+    Line {
+        source: Source::Message(seq),
+        facts: talk.facts_at(seq).clone(),
+    }
+}
+
+fn round(talk: &Talk, members: &[Seq], closed: bool) -> Vec<Line> {
+    let mut rounds = Rounds::default();
+    let (mut shown, mut late) = (Vec::new(), Vec::new());
+    for seq in members {
+        let mut line = verbatim(talk, *seq);
+        let (_, paired) = rounds.pair(*seq, &line.facts);
+        line.facts.empty = false;
+        keep_paired(&mut line.facts, &paired);
+        match paired.is_empty() || paired.contains(&true) {
+            true => shown.push(line),
+            false => late.push(Line {
+                source: Source::Late(*seq),
+                facts: facts(Role::User),
+            }),
+        }
+    }
+    if closed && !rounds.waiting().is_empty() {
+        shown.push(Line {
+            source: Source::Repair,
+            facts: Facts {
+                answers: rounds.waiting().to_vec(),
+                ..facts(Role::Tool)
+            },
+        });
+    }
+    shown.append(&mut late);
+    shown
+}
+
+fn keep_paired(facts: &mut Facts, paired: &[bool]) {
+    let mut paired = paired.iter();
+    facts.answers.retain(|_| paired.next() == Some(&true));
+}

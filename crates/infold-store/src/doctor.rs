@@ -37,8 +37,12 @@ impl Contexts {
         };
         for id in self.tasks()? {
             if registry.get(id)?.is_none() {
-                self.enter(id, &registry)?;
-                done.push(format!("task {id} entered into the registry"));
+                match self.enter(id, &registry) {
+                    Ok(()) => done.push(format!("task {id} entered into the registry")),
+                    // `verify` tells what is wrong with it.
+                    Err(TaskError::Log(_)) => {}
+                    Err(error) => return Err(error),
+                }
             }
         }
         for id in registry.uuids()? {

@@ -226,6 +226,7 @@ fn goes_on(task: &Task, dir: &Path, what: &str) {
         "{what}: readers and writers differ"
     );
     is_valid(writer.log(), what);
+    is_current(dir, what);
     for (name, stem) in [("messages.jsonl", "messages"), ("events.jsonl", "events")] {
         let kept = fs::read(dir.join(name)).expect("a file of the log");
         assert!(
@@ -675,4 +676,23 @@ fn damaged_events_are_told_with_their_place() {
         "{error}"
     );
     assert!(EventLine::decode(&bytes[start..]).is_err());
+}
+
+#[test]
+fn a_line_that_could_not_be_written_is_caught_up_with() {
+    let task = task();
+    let dir = task.dir();
+    let path = dir.join("tools.jsonl");
+    let (mut writer, _) = write(&dir);
+    let record = |writer: &mut Writer| writer.tool(br#"{"tool":"cp"}"#).expect("a record");
+    fs::remove_file(&path).expect("removed");
+    fs::create_dir(&path).expect("nothing can be written there");
+    assert_eq!(record(&mut writer), 3);
+    fs::remove_dir(&path).expect("removed");
+    assert_eq!(record(&mut writer), 4);
+    let bytes = fs::read(&path).expect("tools.jsonl");
+    assert_eq!(lines(&bytes), 4);
+    assert!(bytes.starts_with(&task.files["tools.jsonl"]));
+    drop(writer);
+    is_derived(&dir, "tools.jsonl");
 }

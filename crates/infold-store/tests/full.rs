@@ -90,6 +90,11 @@ fn step_until_full(writer: &mut Writer) {
     }
 }
 
+fn record(number: u64) -> Vec<u8> {
+    let result = "r".repeat(number as usize * 61 % 900);
+    format!(r#"{{"tool":"ls","result":"{result}"}}"#).into_bytes()
+}
+
 fn step(writer: &mut Writer, kind: u64) -> Result<(), StepError> {
     match kind {
         0 => match writer.truncate(0.5) {
@@ -97,7 +102,7 @@ fn step(writer: &mut Writer, kind: u64) -> Result<(), StepError> {
             other => other.map(drop),
         },
         1 => Ok(writer.note(&"n".repeat(300)).map(drop)?),
-        _ => match writer.tool(br#"{"tool":"ls","result":"x"}"#) {
+        _ => match writer.tool(&record(writer.log().state().at().event)) {
             Err(ToolError::Log(error)) => Err(error.into()),
             other => {
                 other.expect("a tool record");

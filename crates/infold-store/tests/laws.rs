@@ -5,9 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use infold_log::steer::{Side, Target};
-use infold_log::{
-    EventId, Floor, Item, Past as _, Pinned, Place, Point, Seq, Shown, Span, View, view_at,
-};
+use infold_log::{EventId, Floor, Item, Past as _, Pinned, Point, Seq, Shown, Span, View, view_at};
 use infold_store::{Contexts, Durability, LogError, Metadata, Outcome, StepError, What, Writer};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -614,7 +612,7 @@ fn play(blocks: bool, ops: &[Op]) {
 }
 
 proptest! {
-    #![proptest_config(config(600))]
+    #![proptest_config(config(450))]
 
     /// Nothing is lost and every view is valid, whatever is done to an OpenAI conversation.
     #[test]
@@ -630,7 +628,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config(200))]
+    #![proptest_config(config(150))]
 
     /// Undoing a step restores what was shown, and redoing the undo what it had become.
     #[test]
@@ -664,12 +662,101 @@ proptest! {
         world.play(&Op::Condense(from, to));
         if world.at().event > events {
             let fold = world.writer().log().state().last_event().expect("the fold");
-            let hidden = world.seq(&from).expect("a message");
-            let place = world.writer().log().state().shown().place(hidden);
-            prop_assert!(matches!(place, Place::Open | Place::Under(_) | Place::Elsewhere));
             world.writer().unfold(fold).expect("it is active");
             prop_assert_eq!(world.writer().log().state().shown(), &before);
             world.check();
         }
     }
+}
+
+/// A chat conversation in which each kind of message is said once, in this order.
+fn conversation(kinds: &[u8]) -> World {
+    let mut world = World::new(false);
+    for kind in kinds {
+        world.append(&[Said {
+            kind: *kind,
+            first: 0,
+            second: 0,
+            dress: 23,
+        }]);
+        world.check();
+    }
+    world
+}
+
+fn condense(world: &mut World, range: &str) {
+    let span = range.parse().expect("a range");
+    world.writer().condense(span, "so far").expect("a fold");
+    world.check();
+}
+
+const USER: u8 = 0;
+const MODEL: u8 = 1;
+const CALL: u8 = 5;
+const RESULT: u8 = 6;
+const EMPTY: u8 = 13;
+
+#[test]
+fn a_call_is_answered_when_what_interrupted_it_is_folded_away() {
+    let mut world = conversation(&[USER, CALL, USER, MODEL, USER]);
+    condense(&mut world, "3..4");
+    world.end();
+}
+
+#[test]
+fn an_empty_first_request_is_not_shown_empty_inside_a_fold() {
+    let mut world = conversation(&[MODEL, USER, MODEL, USER]);
+    condense(&mut world, "1..3");
+    world.end();
+    // The same with a request that says nothing.
+    let mut world = World::new(false);
+    let empty = Said {
+        kind: EMPTY,
+        first: 1,
+        second: 0,
+        dress: 23,
+    };
+    world.append(&[empty]);
+    world.append(&[empty, empty, empty]);
+    world.check();
+    condense(&mut world, "1..3");
+    world.end();
+}
+
+#[test]
+fn a_result_for_another_call_waits_behind_the_round() {
+    let mut world = conversation(&[USER, CALL]);
+    let stray = Said {
+        kind: RESULT,
+        first: 3,
+        second: 0,
+        dress: 23,
+    };
+    world.append(&[stray]);
+    world.check();
+    world.append(&[Said { first: 0, ..stray }]);
+    world.check();
+    world.end();
+}
+
+#[test]
+fn a_note_that_came_before_the_first_request_moves_behind_it() {
+    let mut world = conversation(&[MODEL]);
+    world.play(&Op::Note);
+    world.append(&[Said {
+        kind: USER,
+        first: 0,
+        second: 0,
+        dress: 23,
+    }]);
+    world.check();
+    world.end();
+}
+
+#[test]
+fn a_pin_before_the_first_request_stays_before_it() {
+    let mut world = conversation(&[MODEL, USER, MODEL, USER, MODEL]);
+    world.writer().pin(Seq::FIRST).expect("a pin");
+    condense(&mut world, "1..4");
+    world.end();
 }

@@ -270,6 +270,9 @@ fn one_task_that_cannot_be_read_does_not_stop_the_others() {
     world.is_well(other);
     world.contexts.finish(other, &failed()).expect("failed");
     world.has_failed(other);
+    let (registry, _) = world.contexts.repaired_registry().expect("a registry");
+    let problems = world.contexts.verify(bare, &registry).expect("a verdict");
+    assert!(!problems.is_empty());
 }
 
 #[test]

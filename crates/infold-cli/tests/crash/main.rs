@@ -200,6 +200,15 @@ impl Author {
         }
     }
 
+    /// Lets it go on for so many acknowledgements, then kills it.
+    fn kill_after(mut self, count: u32) -> Option<(u64, u64)> {
+        let mut last = None;
+        for _ in 0..count {
+            last = self.acknowledged().or(last);
+        }
+        self.kill(last)
+    }
+
     /// Kills it; returns the last thing it acknowledged, if it is not in `last` already.
     fn kill(mut self, mut last: Option<(u64, u64)>) -> Option<(u64, u64)> {
         self.child.kill().expect("it can be killed");
@@ -246,7 +255,7 @@ fn author() {
         match next % 13 {
             // Refusals are fine: whatever is done, the log grows or stays.
             0 => drop(writer.truncate(0.5)),
-            3 => drop(writer.note("mind this")),
+            3 if next < 600 => drop(writer.note("mind this")),
             5 => drop(writer.undo()),
             7 => drop(writer.rewind(
                 infold_log::steer::Side::To,

@@ -1,5 +1,7 @@
 //! Two processes on one task.
 
+use infold_log::{EventId, Past as _};
+
 use crate::{Author, World, authored, is_valid, message};
 
 #[test]
@@ -55,14 +57,43 @@ fn readers_need_no_lock() {
         assert_eq!(world.problems(task), [""; 0]);
         last = author.acknowledged();
     }
-    // Every state that a reader catches is one that was.
-    for _ in 0..150 {
-        let log = world.read(task);
-        is_valid(&log);
-        let at = log.state().at();
-        assert_eq!(message(&log, at.seq), authored(at.seq).as_bytes());
-    }
     author.kill(last).expect("it wrote");
+}
+
+/// A reader may come at any moment: what it sees is a state that was, never messages without
+/// the event before them.
+#[test]
+fn readers_see_only_states_that_were() {
+    let world = World::new();
+    let task = world.task();
+    let mut author = Author::start(&world.path(), task, "never");
+    let last = author.acknowledged();
+    let mut seen = Vec::new();
+    // The author stops when nobody reads what it says.
+    let lines = std::thread::spawn(move || author.kill_after(3000));
+    while !lines.is_finished() {
+        let log = world.read(task);
+        seen.push(log.state().at());
+        if seen.len() % 20 == 0 {
+            is_valid(&log);
+        }
+    }
+    let killed = lines.join().expect("it was read to its end");
+    assert!(killed.or(last).is_some());
+    let log = world.read(task);
+    println!("{} states seen", seen.len());
+    for point in seen {
+        assert_eq!(message(&log, point.seq), authored(point.seq).as_bytes());
+        if let Some(next) =
+            EventId::new(point.event + 1).filter(|id| Some(*id) <= log.state().last_event())
+        {
+            let after = log.mark(next).expect("a mark").after;
+            assert!(
+                after >= point.seq,
+                "{point} was seen, but {next} came after message {after}"
+            );
+        }
+    }
 }
 
 fn hostname() -> String {

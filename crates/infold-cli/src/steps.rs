@@ -58,7 +58,7 @@ fn step_and(
     let (text, mut object) = made.map_err(|error| Failure::from(error).about(&open.name))?;
     let after = tokens(&open.writer)?;
     // The step is made; the registry catches up with the next one.
-    warn(out.is_json(), contexts.settle(open.id, &mut open.writer));
+    warn(out.is_json(), contexts.settle(open.id, &open.writer));
     if out.is_json() {
         object["tokens_before"] = before.into();
         object["tokens_after"] = after.into();

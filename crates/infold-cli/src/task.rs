@@ -230,7 +230,7 @@ fn push(contexts: &Contexts, task: &str, file: &Path, out: &mut Out) -> Result<(
     let pushed = append(&mut writer, BufReader::new(&mut input));
     let synced = writer.sync();
     // The messages are kept; the registry catches up with the next ones.
-    warn(out.is_json(), contexts.settle(id, &mut writer));
+    warn(out.is_json(), contexts.settle(id, &writer));
     let pushed = pushed?;
     synced?;
     if out.is_json() {
@@ -367,7 +367,7 @@ fn tool(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
     let (mut writer, repairs) = contexts.write(id)?;
     repaired(out.is_json(), &repairs);
     let number = writer.tool(&record)?;
-    warn(out.is_json(), contexts.settle(id, &mut writer));
+    warn(out.is_json(), contexts.settle(id, &writer));
     if out.is_json() {
         return out.object(&json!({"seq": number}));
     }

@@ -1,19 +1,24 @@
+mod nearest;
+mod reconcile;
+mod clean;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use infold_log::EventId;
 use infold_log::steer::{self, Side, Target};
-use jiff::Timestamp;
 use uuid::Uuid;
+
+use nearest::nearest;
+use reconcile::outcome;
 
 use crate::event::{EventLine, What};
 use crate::file::{self, Access};
 use crate::metadata::Metadata;
 use crate::{
     Counters, Durability, Log, LogError, OpenError, Outcome, Registry, RegistryError, Repair,
-    Status, StepError, TaskRow, Writer, lock, time,
+    Status, StepError, Writer, lock, time,
 };
 
 /// A contexts directory: the tasks in it, and the registry beside them.
@@ -79,8 +84,6 @@ pub enum TaskError {
 const PLACES: [&str; 2] = ["running", "completed"];
 /// Directories on their way in or out; no task has such a name.
 const HIDDEN: &str = ".";
-/// Making a task takes milliseconds; what is this old will not be finished.
-const UNBORN: Duration = Duration::from_secs(3600);
 
 impl Contexts {
     /// Names a contexts directory. It is made when the first task is.
@@ -237,8 +240,7 @@ impl Contexts {
     /// Brings the registry's counters up to what a writer wrote.
     ///
     /// They are set, not added to: then nothing that went wrong before stays wrong.
-    pub fn settle(&self, id: Uuid, writer: &mut Writer) -> Result<(), TaskError> {
-        writer.take_counters();
+    pub fn settle(&self, id: Uuid, writer: &Writer) -> Result<(), TaskError> {
         let registry = Registry::open(&self.root)?;
         let counted = self.recount(writer.log())?;
         if registry.get(id)?.is_some_and(|row| row.counters != counted) {
@@ -268,31 +270,6 @@ impl Contexts {
         writer.step(What::Status { status, error })?;
         self.settle_end(id, writer, end)?;
         Ok(repairs)
-    }
-
-    /// Removes tasks that ended before a time and that no other task continues.
-    pub fn clean(&self, before: Timestamp, really: bool) -> Result<Vec<TaskRow>, TaskError> {
-        let registry = self.registry()?;
-        for id in self.tasks_in(PLACES[1])? {
-            // A crash may have come between the removal of a row and of its directory.
-            if registry.get(id)?.is_none() {
-                self.enter(id, &registry)?;
-            }
-        }
-        let mut removed = Vec::new();
-        for row in registry.expired(before)? {
-            if !really {
-                removed.push(row);
-            } else if registry.remove(row.uuid)? {
-                self.remove_dir(row.uuid)?;
-                removed.push(row);
-            }
-        }
-        if really {
-            self.empty_trash()?;
-            self.remove_unborn(&registry)?;
-        }
-        Ok(removed)
     }
 
     /// Counts a task's calls, tokens and folds from its log.
@@ -388,97 +365,6 @@ impl Contexts {
         })
     }
 
-    /// The registry's row and the directory of a task whose log says that it ended.
-    fn settle_end(&self, id: Uuid, mut writer: Writer, end: &Outcome) -> Result<(), TaskError> {
-        if let Err(error) = self.register_end(id, &writer, end) {
-            writer.abandon();
-            return Err(error);
-        }
-        writer.close()?;
-        let from = self.root.join(PLACES[0]).join(id.to_string());
-        let to = self.root.join(PLACES[1]).join(id.to_string());
-        fs::rename(&from, &to).map_err(|error| LogError::io(&from, "moved", error))?;
-        for place in PLACES {
-            file::sync_dir(&self.root.join(place))?;
-        }
-        Ok(())
-    }
-
-    fn register_end(&self, id: Uuid, writer: &Writer, end: &Outcome) -> Result<(), TaskError> {
-        let registry = Registry::open(&self.root)?;
-        registry.insert(&Metadata::read(writer.log().dir())?.row(Status::Running))?;
-        registry.set_counters(id, self.recount(writer.log())?)?;
-        registry.finish(id, end, ended_at(writer.log())?)?;
-        Ok(())
-    }
-
-    /// Puts the registry right: rows that are missing, ends that were not carried through.
-    ///
-    /// A task that cannot be read is left for `verify` to tell of; the others go on.
-    fn reconcile(&self, registry: &Registry) -> Result<(), TaskError> {
-        let running = self.tasks_in(PLACES[0])?;
-        let open: std::collections::BTreeSet<Uuid> = registry.unfinished()?.into_iter().collect();
-        for id in &running {
-            let dir = self.root.join(PLACES[0]).join(id.to_string());
-            if open.contains(id) && !lock::is_left(&dir) {
-                continue;
-            }
-            let readable = match registry.get(*id)? {
-                None => self.enter(*id, registry),
-                Some(row) => self.carry_through(*id, row.status, registry),
-            };
-            passable(readable)?;
-        }
-        for id in open.iter().filter(|id| !running.contains(id)) {
-            if self.root.join(PLACES[1]).join(id.to_string()).is_dir() {
-                passable(self.enter(*id, registry))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Moves a task that its log calls ended, and calls one running that is.
-    fn carry_through(
-        &self,
-        id: Uuid,
-        status: Status,
-        registry: &Registry,
-    ) -> Result<(), TaskError> {
-        let ended = end_of(&self.read(id)?)?.is_some();
-        if !ended && !status.is_end() {
-            // Its next writer repairs it, and says so.
-            return Ok(());
-        }
-        match self.write(id) {
-            Ok(_) => {
-                registry.set_status(id, Status::Running, Timestamp::now())?;
-                Ok(())
-            }
-            // Whoever is just moving it holds its lock; then there is nothing to do here.
-            Err(TaskError::Ended { .. } | TaskError::Open { .. } | TaskError::Unknown { .. }) => {
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Enters a task into the registry, or what is missing of it, as its log says.
-    pub(crate) fn enter(&self, id: Uuid, registry: &Registry) -> Result<(), TaskError> {
-        let log = self.read(id)?;
-        // First, so that no parent of a known task is ever without this reference.
-        if let Some((parent, _)) = log.parent()
-            && let Ok(parent) = parent.parse()
-        {
-            registry.add_fork(id, parent)?;
-        }
-        registry.insert(&Metadata::read(log.dir())?.row(Status::Running))?;
-        registry.set_counters(id, self.recount(&log)?)?;
-        if let Some((status, error)) = end_of(&log)? {
-            registry.finish(id, &outcome(status, error), ended_at(&log)?)?;
-        }
-        Ok(())
-    }
-
     fn tasks_in(&self, place: &str) -> Result<Vec<Uuid>, LogError> {
         let dir = self.root.join(place);
         let entries = match fs::read_dir(&dir) {
@@ -498,68 +384,6 @@ impl Contexts {
         }
         Ok(tasks)
     }
-
-    fn remove_dir(&self, id: Uuid) -> Result<(), LogError> {
-        let completed = self.root.join(PLACES[1]);
-        let from = completed.join(id.to_string());
-        if !from.is_dir() {
-            return Ok(());
-        }
-        // Gone in one step for whoever looks; a crash leaves trash, not half a task.
-        let trash = completed.join(format!("{HIDDEN}{id}"));
-        fs::rename(&from, &trash).map_err(|error| LogError::io(&from, "removed", error))
-    }
-
-    fn empty_trash(&self) -> Result<(), LogError> {
-        for path in self.hidden(PLACES[1])? {
-            fs::remove_dir_all(&path).map_err(|error| LogError::io(&path, "removed", error))?;
-        }
-        Ok(())
-    }
-
-    /// Removes what is left of tasks whose making was cut off, and their references to a parent.
-    fn remove_unborn(&self, registry: &Registry) -> Result<(), TaskError> {
-        for path in self.hidden(PLACES[0])? {
-            let made = fs::metadata(&path).and_then(|meta| meta.modified());
-            let age = made.ok().and_then(|made| made.elapsed().ok());
-            if age.is_none_or(|age| age < UNBORN) {
-                continue;
-            }
-            let id = path.file_name().and_then(|name| name.to_str());
-            if let Some(id) = id.and_then(|name| name.trim_start_matches(HIDDEN).parse().ok()) {
-                registry.remove(id)?;
-            }
-            fs::remove_dir_all(&path).map_err(|error| LogError::io(&path, "removed", error))?;
-        }
-        Ok(())
-    }
-
-    /// The directories in a place that are no tasks.
-    fn hidden(&self, place: &str) -> Result<Vec<PathBuf>, LogError> {
-        let dir = self.root.join(place);
-        let entries = fs::read_dir(&dir).map_err(|error| LogError::io(&dir, "read", error))?;
-        let hidden = entries.flatten().filter(|entry| {
-            let name = entry.file_name();
-            name.to_str().is_some_and(|name| name.starts_with(HIDDEN))
-        });
-        Ok(hidden.map(|entry| entry.path()).collect())
-    }
-}
-
-/// Passes over a task that cannot be read.
-fn passable(done: Result<(), TaskError>) -> Result<(), TaskError> {
-    match done {
-        Err(TaskError::Log(_) | TaskError::Unknown { .. }) => Ok(()),
-        done => done,
-    }
-}
-
-/// When a log was written to for the last time.
-fn ended_at(log: &Log) -> Result<Timestamp, LogError> {
-    let ms = i64::try_from(log.last_time()?).ok();
-    Ok(ms
-        .and_then(|ms| Timestamp::from_millisecond(ms).ok())
-        .unwrap_or_else(Timestamp::now))
 }
 
 /// How a task's log says that it ended, if it does.
@@ -578,39 +402,4 @@ pub fn end_of(log: &Log) -> Result<Option<(Status, Option<String>)>, LogError> {
             _ => None,
         },
     )
-}
-
-fn outcome(status: Status, error: Option<String>) -> Outcome {
-    match status {
-        Status::Failed => Outcome::Failed {
-            error: error.unwrap_or_default(),
-        },
-        _ => Outcome::Completed,
-    }
-}
-
-/// The ids that look most like `name`, at most three.
-fn nearest(name: &str, mut all: Vec<Uuid>) -> Vec<Uuid> {
-    let name: Vec<char> = name.chars().take(36).collect();
-    all.sort_by_cached_key(|id| {
-        let id: Vec<char> = id.to_string().chars().take(name.len().max(1)).collect();
-        distance(&name, &id)
-    });
-    all.truncate(3);
-    all
-}
-
-/// How many characters must be changed, added or left out to make `a` of `b`.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let change = diagonal + usize::from(from != to);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }

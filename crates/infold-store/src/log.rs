@@ -1,8 +1,10 @@
+mod states;
+mod past;
+mod catch_up;
+
 use std::path::{Path, PathBuf};
 
-use infold_log::{
-    EventId, Mark, Past, Point, Record, Rounds, Seq, Shown, State, Sums, before, round_members,
-};
+use infold_log::{EventId, Past, Point, Record, Rounds, Seq, State, Sums, before, round_members};
 use infold_wire::{Message, estimate};
 
 use crate::LogError;
@@ -10,9 +12,8 @@ use crate::entry::{Base, EventEntry, MessageEntry};
 use crate::event::{EventLine, What};
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
-use crate::snapshot;
-use crate::stored;
-use crate::table::{Table, checksum, put, unsealed};
+use crate::table::Table;
+use states::States;
 
 /// The log of one task: its messages and events, by number, and the state they lead to.
 ///
@@ -44,13 +45,6 @@ pub struct Tail {
     pub events: Option<u64>,
     /// Messages and events that the sidecars did not know.
     pub unindexed: u64,
-}
-
-/// Snapshots of states; new ones wait in memory like records of a [`Table`].
-#[derive(Debug)]
-struct States {
-    file: Growing,
-    tail: Vec<u8>,
 }
 
 impl Log {
@@ -87,10 +81,7 @@ impl Log {
             events,
             entries: Table::open(dir.join("messages.idx"), base.seq, access)?,
             marks: Table::open(dir.join("events.idx"), base.event, access)?,
-            states: States {
-                file: Growing::open(dir.join("states.idx"), access)?,
-                tail: Vec::new(),
-            },
+            states: States::open(dir.join("states.idx"), access)?,
             base,
             parent,
             state: State::default(),
@@ -379,212 +370,6 @@ impl Log {
             .then(|| self.marks.get(last))
             .transpose()
     }
-
-    /// Brings the sidecars up to the files, reading only what they do not know.
-    fn catch_up(&mut self) -> Result<Tail, LogError> {
-        let known = self.trusted().and_then(|at| self.resume(at));
-        match known.and_then(|()| self.merge()) {
-            // A broken sidecar is no loss: all of it is derived anew.
-            Err(LogError::Damaged { .. }) => {
-                self.resume(self.base)?;
-                self.merge()
-            }
-            caught_up => caught_up,
-        }
-    }
-
-    /// Takes up the log at a point that the sidecars know, and forgets what they hold beyond.
-    fn resume(&mut self, at: Point) -> Result<(), LogError> {
-        self.entries.cut(at.seq)?;
-        self.marks.cut(at.event)?;
-        let snapshot = match self.last_own_event()? {
-            Some(entry) if entry.snapshot > self.base.event => entry.snapshot,
-            _ => self.base.event,
-        };
-        let end = if snapshot > self.base.event {
-            match self.marks.get(snapshot)?.base {
-                Base::Snapshot { offset, len } => {
-                    // Snapshots may not have reached the disk with the records that name them.
-                    self.states.get(snapshot, offset, len)?;
-                    offset + len
-                }
-                _ => 0,
-            }
-        } else {
-            0
-        };
-        self.states.cut(end);
-        let mark = EventId::new(at.event).map(|id| self.mark(id)).transpose()?;
-        self.rounds = None;
-        self.state = State::resume(at, mark, self.shown(at)?);
-        Ok(())
-    }
-
-    /// How many messages and events of the sidecars agree with the files and with each other.
-    fn trusted(&self) -> Result<Point, LogError> {
-        let in_file =
-            |last: u64, base: u64, end: &dyn Fn(u64) -> Result<u64, LogError>, len: u64| {
-                let (mut low, mut high) = (base, last);
-                while low < high {
-                    let middle = low + (high - low).div_ceil(2);
-                    if end(middle)? <= len {
-                        low = middle
-                    } else {
-                        high = middle - 1
-                    }
-                }
-                Ok::<u64, LogError>(low)
-            };
-        let message_end = |seq: u64| self.entries.get(seq).map(|e| e.offset + u64::from(e.len));
-        let event_end = |id: u64| self.marks.get(id).map(|e| e.offset + u64::from(e.len));
-        let mut seq = in_file(
-            self.entries.last(),
-            self.base.seq,
-            &message_end,
-            self.messages.len(),
-        )?;
-        let mut event = in_file(
-            self.marks.last(),
-            self.base.event,
-            &event_end,
-            self.events.len(),
-        )?;
-        if !self.message_fits(seq)? || !self.event_fits(event)? {
-            return Ok(self.base);
-        }
-        while event > self.base.event && self.marks.get(event)?.mark.after > seq {
-            event -= 1;
-        }
-        // An event the sidecar missed may lie before messages that it knows; those were
-        // derived after it, but their records may not outlive the derivation of the event.
-        let next = if event > self.base.event {
-            event_end(event)?
-        } else {
-            0
-        };
-        if let Some(line) = Lines::new(&self.events, next).next()?
-            && let Ok(line) = EventLine::decode(line.bytes)
-        {
-            seq = seq.min(line.after.max(self.base.seq));
-        }
-        Ok(Point { seq, event })
-    }
-
-    fn message_fits(&self, seq: u64) -> Result<bool, LogError> {
-        if seq <= self.base.seq {
-            return Ok(true);
-        }
-        let entry = self.entries.get(seq)?;
-        let line = self.messages.bytes(entry.offset, entry.len as usize)?;
-        let stored = line.strip_suffix(b"\n").and_then(stored::split);
-        Ok(stored.is_some_and(|stored| {
-            stored.seq.get() == seq
-                && stored.cut == entry.cut as usize
-                && stored.time == entry.record.time
-        }))
-    }
-
-    fn event_fits(&self, event: u64) -> Result<bool, LogError> {
-        if event <= self.base.event {
-            return Ok(true);
-        }
-        let entry = self.marks.get(event)?;
-        let line = self.events.bytes(entry.offset, entry.len as usize)?;
-        Ok(line.ends_with(b"\n")
-            && EventLine::decode(&line).is_ok_and(|line| {
-                line.id.get() == event
-                    && line.ts == entry.mark.time
-                    && line.after == entry.mark.after
-            }))
-    }
-
-    /// Reads messages and events that the sidecars do not know, in the order they happened.
-    fn merge(&mut self) -> Result<Tail, LogError> {
-        // The files are lent out while their lines change the rest of the log.
-        let path = self.messages.path().to_owned();
-        let messages = std::mem::replace(&mut self.messages, Growing::open(path, Access::Read)?);
-        let path = self.events.path().to_owned();
-        let events = std::mem::replace(&mut self.events, Growing::open(path, Access::Read)?);
-        let merged = self.merge_lines(&messages, &events);
-        self.messages = messages;
-        self.events = events;
-        merged
-    }
-
-    fn merge_lines(&mut self, messages: &Growing, events: &Growing) -> Result<Tail, LogError> {
-        let Point { seq, event } = self.state.at();
-        let from = self.entry_end(seq)?.unwrap_or_default();
-        let mut message_lines = Lines::new(messages, from);
-        let from = if event > self.base.event {
-            let entry = self.marks.get(event)?;
-            entry.offset + u64::from(entry.len)
-        } else {
-            0
-        };
-        let mut event_lines = Lines::new(events, from);
-        let mut tail = Tail::default();
-        let mut next = read_event(&mut event_lines, events, &mut tail)?;
-        loop {
-            while let Some((line, offset, len)) =
-                next.take_if(|(line, ..)| line.after <= self.state.at().seq)
-            {
-                if line.id != self.state.next_event() || line.after != self.state.at().seq {
-                    let reason = format!("event {} is out of order", line.id);
-                    return Err(LogError::damaged(events.path(), offset, reason));
-                }
-                self.took_event(&line, offset, len)?;
-                tail.unindexed += 1;
-                next = read_event(&mut event_lines, events, &mut tail)?;
-            }
-            if !self.read_message(&mut message_lines, messages, &mut tail)? {
-                break;
-            }
-        }
-        if let Some((_, offset, _)) = next {
-            // Its messages are not there, so it cannot be applied.
-            tail.events = Some(offset);
-        }
-        Ok(tail)
-    }
-
-    fn entry_end(&self, seq: u64) -> Result<Option<u64>, LogError> {
-        if seq <= self.base.seq {
-            return Ok(None);
-        }
-        let entry = self.entries.get(seq)?;
-        Ok(Some(entry.offset + u64::from(entry.len)))
-    }
-
-    fn read_message(
-        &mut self,
-        lines: &mut Lines<'_>,
-        file: &Growing,
-        tail: &mut Tail,
-    ) -> Result<bool, LogError> {
-        let seq = self.state.next_seq();
-        let Some(line) = lines.next()? else {
-            return Ok(false);
-        };
-        let offset = line.offset;
-        let stored = stored::split(line.bytes).filter(|_| line.whole);
-        let message = stored.and_then(|stored| Some((stored, Message::parse(line.bytes).ok()?)));
-        let Some((stored, message)) = message.filter(|(stored, _)| stored.seq == seq) else {
-            no_more(lines, file, offset, &|line| stored::split(line).is_some())?;
-            tail.messages = Some(offset);
-            return Ok(false);
-        };
-        let mut facts = message.facts();
-        facts.tokens = stored.tokens;
-        facts.bytes = stored.cut as u64 + 1;
-        let len = line.bytes.len() + 1;
-        let mut rounds = self.take_rounds()?;
-        let heard = rounds.hear(seq, &facts);
-        let record = Record::following(self.sums()?, &facts, heard, stored.time);
-        let entry = message_entry(offset, len, stored.cut, record);
-        self.took_messages(&[entry], rounds);
-        tail.unindexed += 1;
-        Ok(true)
-    }
 }
 
 /// Makes the sidecar's entry of a line.
@@ -622,185 +407,4 @@ fn first_event(events: &Growing) -> Result<Option<What>, LogError> {
     Ok(first
         .and_then(|line| EventLine::decode(line.bytes).ok())
         .map(|line| line.what))
-}
-
-type NextEvent = Option<(EventLine, u64, usize)>;
-
-fn read_event(
-    lines: &mut Lines<'_>,
-    file: &Growing,
-    tail: &mut Tail,
-) -> Result<NextEvent, LogError> {
-    let Some(line) = lines.next()? else {
-        return Ok(None);
-    };
-    let (offset, len) = (line.offset, line.bytes.len() + 1);
-    match EventLine::decode(line.bytes) {
-        Ok(event) if line.whole => Ok(Some((event, offset, len))),
-        _ => {
-            no_more(lines, file, offset, &|line| EventLine::decode(line).is_ok())?;
-            tail.events = Some(offset);
-            Ok(None)
-        }
-    }
-}
-
-/// Checks that nothing good follows damage at `offset`: then it is a torn tail, else the file is damaged.
-fn no_more(
-    lines: &mut Lines<'_>,
-    file: &Growing,
-    offset: u64,
-    good: &dyn Fn(&[u8]) -> bool,
-) -> Result<(), LogError> {
-    while let Some(line) = lines.next()? {
-        if line.whole && good(line.bytes) {
-            let reason = "a broken line, with good ones after it";
-            return Err(LogError::damaged(file.path(), offset, reason));
-        }
-    }
-    Ok(())
-}
-
-impl States {
-    fn push(&mut self, event: u64, shown: &Shown) -> Base {
-        let mut bytes = snapshot::encode(shown);
-        let sum = checksum(event, &bytes);
-        put(&mut bytes, &[sum]);
-        let offset = self.file.len() + self.tail.len() as u64;
-        self.tail.extend_from_slice(&bytes);
-        Base::Snapshot {
-            offset,
-            len: bytes.len() as u64,
-        }
-    }
-
-    fn get(&self, event: u64, offset: u64, len: u64) -> Result<Shown, LogError> {
-        let bytes = match offset.checked_sub(self.file.len()) {
-            Some(at) => {
-                let at = at as usize;
-                self.tail
-                    .get(at..at + len as usize)
-                    .unwrap_or_default()
-                    .to_vec()
-            }
-            None => self.file.bytes(offset, len as usize)?,
-        };
-        let damaged = || LogError::damaged(self.file.path(), offset, "not a snapshot");
-        unsealed(event, &bytes)
-            .and_then(snapshot::decode)
-            .ok_or_else(damaged)
-    }
-
-    fn flush(&mut self) -> Result<(), LogError> {
-        if !self.tail.is_empty() {
-            self.file.append(&self.tail)?;
-            self.tail.clear();
-        }
-        Ok(())
-    }
-
-    fn trim(&mut self) -> Result<(), LogError> {
-        let end = self.file.len();
-        self.file.cut(end)
-    }
-
-    /// Forgets what lies beyond `end`; new snapshots overwrite it.
-    fn cut(&mut self, end: u64) {
-        self.tail.clear();
-        self.file.forget(end);
-    }
-}
-
-impl Past for Log {
-    type Error = LogError;
-
-    fn record(&self, seq: Seq) -> Result<Record, LogError> {
-        if let Some(parent) = self.parent_of(seq.get(), self.base.seq) {
-            return parent.record(seq);
-        }
-        Ok(self.entries.get(seq.get())?.record)
-    }
-
-    fn mark(&self, event: EventId) -> Result<Mark, LogError> {
-        if let Some(parent) = self.parent_of(event.get(), self.base.event) {
-            return parent.mark(event);
-        }
-        Ok(self.marks.get(event.get())?.mark)
-    }
-
-    fn shown(&self, point: Point) -> Result<Shown, LogError> {
-        if let Some(parent) = self.parent_of(point.event, self.base.event) {
-            let mut shown = parent.shown(Point {
-                seq: point.seq.min(self.base.seq),
-                event: point.event,
-            })?;
-            shown.append_up_to(self.base.seq, point.seq);
-            return Ok(shown);
-        }
-        if point.event == 0 {
-            let mut shown = Shown::default();
-            shown.append_up_to(0, point.seq);
-            return Ok(shown);
-        }
-        let mut known = point.event;
-        let mut state = loop {
-            if known == self.base.event {
-                break State::resume(self.base, None, self.shown(self.base)?);
-            }
-            let entry = self.marks.get(known)?;
-            let at = Point {
-                seq: entry.mark.after,
-                event: known,
-            };
-            let shown = match entry.base {
-                Base::Before => {
-                    known -= 1;
-                    continue;
-                }
-                Base::Same(point) => self.shown(point)?,
-                Base::Snapshot { offset, len } => self.states.get(known, offset, len)?,
-            };
-            break State::resume(at, None, shown);
-        };
-        for number in known + 1..=point.event {
-            let id = EventId::new(number).expect("counted from one");
-            let line = self.event(id)?;
-            state.messages_up_to(line.after);
-            state.event(&line.event(), line.pass, line.ts, self)?;
-        }
-        state.messages_up_to(point.seq);
-        Ok(state.shown().clone())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::{Contexts, Durability, Metadata};
-
-    #[test]
-    fn going_back_thousands_of_times_is_no_deeper_than_once() {
-        let dir = tempfile::tempdir().unwrap();
-        let contexts = Contexts::new(dir.path(), Durability::Never);
-        let task = contexts.create(Metadata::default()).unwrap();
-        let (mut writer, _) = contexts.write(task).unwrap();
-        let said = [
-            r#"{"role":"user","content":"q"}"#,
-            r#"{"role":"assistant","content":"a"}"#,
-        ];
-        writer.append(&said).unwrap();
-        drop(writer);
-        // Each goes back to the rewind before the last.
-        let rewind = |id: u64| {
-            let to = id.saturating_sub(2);
-            format!(
-                "{{\"id\":{id},\"ts\":1,\"after\":2,\"type\":\"rewind\",\"to\":{{\"seq\":2,\"event\":{to}}}}}\n"
-            )
-        };
-        let events: String = (1..=4_000).map(rewind).collect();
-        let path = contexts.place(task).unwrap().join("events.jsonl");
-        std::fs::write(path, events).unwrap();
-        let log = contexts.read(task).unwrap();
-        assert_eq!(log.state().at().event, 4_000);
-        assert_eq!(log.state().shown().path().len(), 1);
-    }
 }

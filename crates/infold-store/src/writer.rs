@@ -12,7 +12,7 @@ use crate::lock::{Holder, Lock, Taken};
 use crate::log::{Find, message_entry, tokens};
 use crate::repair::{self, Repair};
 use crate::stored;
-use crate::{Counters, Log, LogError, StepError, time};
+use crate::{Log, LogError, StepError, time};
 
 /// When what was written is forced onto the disk itself.
 ///
@@ -40,7 +40,6 @@ pub struct Writer {
     log: Log,
     current: Current,
     durability: Durability,
-    counters: Counters,
     clock: u64,
     /// The clock as text.
     stamp: String,
@@ -124,7 +123,6 @@ impl Writer {
             log,
             current,
             durability,
-            counters: Counters::default(),
             closed: false,
             lock,
         };
@@ -185,7 +183,6 @@ impl Writer {
             self.log.messages.take_back(base);
             return Err(error.into());
         }
-        self.count(&added);
         let last = seq.prev().and_then(|last| Span::new(first, last));
         self.log.took_messages(&added, rounds);
         // A buffer that grew for one large message is not kept.
@@ -207,7 +204,6 @@ impl Writer {
             "[Summary of messages {span} ({messages} folded away; nothing is lost, and recall {span} shows them in full)]\n\n{text}"
         );
         let id = self.fold(Cause::Summary, &cover, text)?;
-        self.counters.compressions += 1;
         Ok((id, cover))
     }
 
@@ -305,7 +301,6 @@ impl Writer {
     pub fn tool(&mut self, record: &[u8]) -> Result<u64, ToolError> {
         let record = check_record(record)?;
         self.step(What::Tool(record))?;
-        self.counters.tool_calls += 1;
         Ok(self.log.counts()?.1)
     }
 
@@ -331,11 +326,6 @@ impl Writer {
     pub(crate) fn close(&mut self) -> Result<(), LogError> {
         self.closed = true;
         self.sync()
-    }
-
-    /// Returns what was counted since the last time, for the registry.
-    pub fn take_counters(&mut self) -> Counters {
-        std::mem::take(&mut self.counters)
     }
 
     /// Appends an event and brings what follows from it up to date.
@@ -395,13 +385,6 @@ impl Writer {
             self.stamp = time::iso(self.clock);
         }
         self.clock
-    }
-
-    fn count(&mut self, added: &[crate::entry::MessageEntry]) {
-        let Some(last) = added.last() else { return };
-        let before = self.log.sums().unwrap_or_default();
-        self.counters.tokens += last.record.sums.tokens - before.tokens;
-        self.counters.llm_calls += last.record.sums.replies - before.replies;
     }
 }
 

@@ -100,7 +100,7 @@ fn task() -> Task {
         .tool(br#"{"tool":"rm","error":"no"}"#)
         .expect("a tool record");
     let state = writer.log().state().clone();
-    contexts.settle(id, &mut writer).expect("counted");
+    contexts.settle(id, &writer).expect("counted");
     drop(writer);
     let files = files(&contexts.place(id).expect("it has a directory"));
     Task {

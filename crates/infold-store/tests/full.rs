@@ -151,7 +151,7 @@ fn a_writer_goes_on_when_there_is_space_again() {
                 .expect("there is space again");
             is_whole(&contexts.read(id).expect("a reader"), last + 1);
         }
-        contexts.settle(id, &mut writer).expect("counted");
+        contexts.settle(id, &writer).expect("counted");
         drop(writer);
         let registry = contexts.registry().expect("a registry");
         let problems = contexts.verify(id, &registry).expect("a verdict");
@@ -175,14 +175,14 @@ fn a_task_closed_on_a_full_disk_opens_when_there_is_space_again() {
         disk.fill();
         step_until_full(&mut writer);
         let last = append_until_full(&mut writer);
-        let _ = contexts.settle(id, &mut writer);
+        let _ = contexts.settle(id, &writer);
         drop(writer);
         is_whole(&contexts.read(id).expect("a reader"), last);
         disk.free();
     }
     let (mut writer, _) = contexts.write(id).expect("a writer");
     writer.note("on").expect("a note");
-    contexts.settle(id, &mut writer).expect("counted");
+    contexts.settle(id, &writer).expect("counted");
     drop(writer);
     let registry = contexts.registry().expect("a registry");
     let problems = contexts.verify(id, &registry).expect("a verdict");

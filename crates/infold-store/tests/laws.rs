@@ -295,7 +295,7 @@ impl World {
 
     fn close(&mut self) {
         let mut writer = self.writer.take().expect("it is open");
-        self.contexts.settle(self.id, &mut writer).expect("counted");
+        self.contexts.settle(self.id, &writer).expect("counted");
         drop(writer);
         assert!(
             fs::read(self.dir().join("lock"))

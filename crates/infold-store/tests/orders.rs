@@ -32,7 +32,7 @@ impl World {
             r#"{"role":"assistant","content":"done"}"#,
         ];
         writer.append(&texts).expect("messages");
-        self.contexts.settle(id, &mut writer).expect("counted");
+        self.contexts.settle(id, &writer).expect("counted");
         id
     }
 

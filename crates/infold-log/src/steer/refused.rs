@@ -1,0 +1,104 @@
+use crate::{EventId, Seq};
+
+/// Why a step was refused. Nothing has changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused<E> {
+    /// No such message.
+    #[error("message {seq} does not exist; the last one is {last}")]
+    NoMessage {
+        /// The message asked for.
+        seq: u64,
+        /// The last one there is.
+        last: u64,
+    },
+    /// No such event.
+    #[error("event e{event} does not exist; the last one is e{last}")]
+    NoEvent {
+        /// The event asked for.
+        event: u64,
+        /// The last one there is.
+        last: u64,
+    },
+    /// Nothing happened that early.
+    #[error("nothing was recorded at or before that time")]
+    TooEarly,
+    /// The point asked for is where the log already is.
+    #[error("the conversation is already there")]
+    Already,
+    /// The message is on another branch.
+    #[error("message {seq} is hidden by a rewind")]
+    Elsewhere {
+        /// The message.
+        seq: Seq,
+    },
+    /// The message is covered by a fold already.
+    #[error("message {seq} is inside fold {fold}")]
+    Under {
+        /// The message.
+        seq: Seq,
+        /// The outermost fold over it.
+        fold: EventId,
+    },
+    /// Nothing in the span could be hidden.
+    #[error("nothing to fold: {why}")]
+    Nothing {
+        /// What stands in the way.
+        why: &'static str,
+    },
+    /// The span reaches into a round whose results are still to come.
+    #[error("the round that starts at message {round} still waits for {waiting} tool result(s)")]
+    Waiting {
+        /// The first message of the round.
+        round: Seq,
+        /// How many calls wait.
+        waiting: u32,
+    },
+    /// The fold is not in force.
+    #[error("fold {fold} is not active")]
+    Inactive {
+        /// The fold.
+        fold: EventId,
+    },
+    /// The fold lies in another one.
+    #[error("fold {fold} lies inside fold {outer}")]
+    Inner {
+        /// The fold.
+        fold: EventId,
+        /// The outermost one around it.
+        outer: EventId,
+    },
+    /// A part that is hidden already, or must not be.
+    #[error("part {part} of message {seq} cannot be masked: {why}")]
+    Part {
+        /// The message.
+        seq: Seq,
+        /// The part.
+        part: u32,
+        /// What stands in the way.
+        why: &'static str,
+    },
+    /// No step is left to undo.
+    #[error("nothing to undo")]
+    NothingToUndo,
+    /// No undo is left to redo.
+    #[error("nothing to redo")]
+    NothingToRedo,
+    /// The round is pinned already.
+    #[error("message {seq} is pinned already")]
+    Pinned {
+        /// The message.
+        seq: Seq,
+    },
+    /// A note without a word: no provider takes an empty message.
+    #[error("a note has to say something")]
+    Blank,
+    /// There is no such pin.
+    #[error("{what} is not pinned")]
+    NotPinned {
+        /// What was to be unpinned.
+        what: String,
+    },
+    /// The log could not be read.
+    #[error(transparent)]
+    Past(#[from] E),
+}

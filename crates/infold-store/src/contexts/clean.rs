@@ -1,0 +1,86 @@
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use uuid::Uuid;
+
+use super::{HIDDEN, PLACES};
+use crate::{Contexts, LogError, Registry, TaskError, TaskRow};
+
+/// Making a task takes milliseconds; what is this old will not be finished.
+const UNBORN: Duration = Duration::from_secs(3600);
+
+impl Contexts {
+    /// Removes tasks that ended before a time and that no other task continues.
+    pub fn clean(&self, before: Timestamp, really: bool) -> Result<Vec<TaskRow>, TaskError> {
+        let registry = self.registry()?;
+        for id in self.tasks_in(PLACES[1])? {
+            // A crash may have come between the removal of a row and of its directory.
+            if registry.get(id)?.is_none() {
+                self.enter(id, &registry)?;
+            }
+        }
+        let mut removed = Vec::new();
+        for row in registry.expired(before)? {
+            if !really {
+                removed.push(row);
+            } else if registry.remove(row.uuid)? {
+                self.remove_dir(row.uuid)?;
+                removed.push(row);
+            }
+        }
+        if really {
+            self.empty_trash()?;
+            self.remove_unborn(&registry)?;
+        }
+        Ok(removed)
+    }
+
+    fn remove_dir(&self, id: Uuid) -> Result<(), LogError> {
+        let completed = self.root.join(PLACES[1]);
+        let from = completed.join(id.to_string());
+        if !from.is_dir() {
+            return Ok(());
+        }
+        // Gone in one step for whoever looks; a crash leaves trash, not half a task.
+        let trash = completed.join(format!("{HIDDEN}{id}"));
+        fs::rename(&from, &trash).map_err(|error| LogError::io(&from, "removed", error))
+    }
+
+    fn empty_trash(&self) -> Result<(), LogError> {
+        for path in self.hidden(PLACES[1])? {
+            fs::remove_dir_all(&path).map_err(|error| LogError::io(&path, "removed", error))?;
+        }
+        Ok(())
+    }
+
+    /// Removes what is left of tasks whose making was cut off, and their references to a parent.
+    fn remove_unborn(&self, registry: &Registry) -> Result<(), TaskError> {
+        for path in self.hidden(PLACES[0])? {
+            let made = fs::metadata(&path).and_then(|meta| meta.modified());
+            let age = made.ok().and_then(|made| made.elapsed().ok());
+            if age.is_none_or(|age| age < UNBORN) {
+                continue;
+            }
+            let id = path.file_name().and_then(|name| name.to_str());
+            if let Some(id) = id.and_then(|name| name.trim_start_matches(HIDDEN).parse().ok()) {
+                registry.remove(id)?;
+            }
+            fs::remove_dir_all(&path).map_err(|error| LogError::io(&path, "removed", error))?;
+        }
+        Ok(())
+    }
+
+    /// The directories in a place that are no tasks.
+    fn hidden(&self, place: &str) -> Result<Vec<PathBuf>, LogError> {
+        let dir = self.root.join(place);
+        let entries = fs::read_dir(&dir).map_err(|error| LogError::io(&dir, "read", error))?;
+        let hidden = entries.flatten().filter(|entry| {
+            let name = entry.file_name();
+            name.to_str().is_some_and(|name| name.starts_with(HIDDEN))
+        });
+        Ok(hidden.map(|entry| entry.path()).collect())
+    }
+}

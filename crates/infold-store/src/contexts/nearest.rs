@@ -1,0 +1,27 @@
+use uuid::Uuid;
+
+/// The ids that look most like `name`, at most three.
+pub(super) fn nearest(name: &str, mut all: Vec<Uuid>) -> Vec<Uuid> {
+    let name: Vec<char> = name.chars().take(36).collect();
+    all.sort_by_cached_key(|id| {
+        let id: Vec<char> = id.to_string().chars().take(name.len().max(1)).collect();
+        distance(&name, &id)
+    });
+    all.truncate(3);
+    all
+}
+
+/// How many characters must be changed, added or left out to make `a` of `b`.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let change = diagonal + usize::from(from != to);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

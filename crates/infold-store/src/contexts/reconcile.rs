@@ -1,0 +1,133 @@
+use std::fs;
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::PLACES;
+use crate::file;
+use crate::{
+    Contexts, Log, LogError, Metadata, Outcome, Registry, Status, TaskError, Writer, end_of, lock,
+};
+
+impl Contexts {
+    /// The registry's row and the directory of a task whose log says that it ended.
+    pub(super) fn settle_end(
+        &self,
+        id: Uuid,
+        mut writer: Writer,
+        end: &Outcome,
+    ) -> Result<(), TaskError> {
+        if let Err(error) = self.register_end(id, &writer, end) {
+            writer.abandon();
+            return Err(error);
+        }
+        writer.close()?;
+        let from = self.root.join(PLACES[0]).join(id.to_string());
+        let to = self.root.join(PLACES[1]).join(id.to_string());
+        fs::rename(&from, &to).map_err(|error| LogError::io(&from, "moved", error))?;
+        for place in PLACES {
+            file::sync_dir(&self.root.join(place))?;
+        }
+        Ok(())
+    }
+
+    fn register_end(&self, id: Uuid, writer: &Writer, end: &Outcome) -> Result<(), TaskError> {
+        let registry = Registry::open(&self.root)?;
+        registry.insert(&Metadata::read(writer.log().dir())?.row(Status::Running))?;
+        registry.set_counters(id, self.recount(writer.log())?)?;
+        registry.finish(id, end, ended_at(writer.log())?)?;
+        Ok(())
+    }
+
+    /// Puts the registry right: rows that are missing, ends that were not carried through.
+    ///
+    /// A task that cannot be read is left for `verify` to tell of; the others go on.
+    pub(super) fn reconcile(&self, registry: &Registry) -> Result<(), TaskError> {
+        let running = self.tasks_in(PLACES[0])?;
+        let open: std::collections::BTreeSet<Uuid> = registry.unfinished()?.into_iter().collect();
+        for id in &running {
+            let dir = self.root.join(PLACES[0]).join(id.to_string());
+            if open.contains(id) && !lock::is_left(&dir) {
+                continue;
+            }
+            let readable = match registry.get(*id)? {
+                None => self.enter(*id, registry),
+                Some(row) => self.carry_through(*id, row.status, registry),
+            };
+            passable(readable)?;
+        }
+        for id in open.iter().filter(|id| !running.contains(id)) {
+            if self.root.join(PLACES[1]).join(id.to_string()).is_dir() {
+                passable(self.enter(*id, registry))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves a task that its log calls ended, and calls one running that is.
+    fn carry_through(
+        &self,
+        id: Uuid,
+        status: Status,
+        registry: &Registry,
+    ) -> Result<(), TaskError> {
+        let ended = end_of(&self.read(id)?)?.is_some();
+        if !ended && !status.is_end() {
+            // Its next writer repairs it, and says so.
+            return Ok(());
+        }
+        match self.write(id) {
+            Ok(_) => {
+                registry.set_status(id, Status::Running, Timestamp::now())?;
+                Ok(())
+            }
+            // Whoever is just moving it holds its lock; then there is nothing to do here.
+            Err(TaskError::Ended { .. } | TaskError::Open { .. } | TaskError::Unknown { .. }) => {
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Enters a task into the registry, or what is missing of it, as its log says.
+    pub(crate) fn enter(&self, id: Uuid, registry: &Registry) -> Result<(), TaskError> {
+        let log = self.read(id)?;
+        // First, so that no parent of a known task is ever without this reference.
+        if let Some((parent, _)) = log.parent()
+            && let Ok(parent) = parent.parse()
+        {
+            registry.add_fork(id, parent)?;
+        }
+        registry.insert(&Metadata::read(log.dir())?.row(Status::Running))?;
+        registry.set_counters(id, self.recount(&log)?)?;
+        if let Some((status, error)) = end_of(&log)? {
+            registry.finish(id, &outcome(status, error), ended_at(&log)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Passes over a task that cannot be read.
+fn passable(done: Result<(), TaskError>) -> Result<(), TaskError> {
+    match done {
+        Err(TaskError::Log(_) | TaskError::Unknown { .. }) => Ok(()),
+        done => done,
+    }
+}
+
+/// When a log was written to for the last time.
+fn ended_at(log: &Log) -> Result<Timestamp, LogError> {
+    let ms = i64::try_from(log.last_time()?).ok();
+    Ok(ms
+        .and_then(|ms| Timestamp::from_millisecond(ms).ok())
+        .unwrap_or_else(Timestamp::now))
+}
+
+pub(super) fn outcome(status: Status, error: Option<String>) -> Outcome {
+    match status {
+        Status::Failed => Outcome::Failed {
+            error: error.unwrap_or_default(),
+        },
+        _ => Outcome::Completed,
+    }
+}

@@ -1,0 +1,254 @@
+use infold_log::{EventId, Past as _, Point, Record, State};
+use infold_wire::Message;
+
+use crate::entry::Base;
+use crate::event::EventLine;
+use crate::file::{Access, Growing};
+use crate::lines::Lines;
+use crate::log::{Tail, message_entry};
+use crate::{Log, LogError, stored};
+
+impl Log {
+    /// Brings the sidecars up to the files, reading only what they do not know.
+    pub(super) fn catch_up(&mut self) -> Result<Tail, LogError> {
+        let known = self.trusted().and_then(|at| self.resume(at));
+        match known.and_then(|()| self.merge()) {
+            // A broken sidecar is no loss: all of it is derived anew.
+            Err(LogError::Damaged { .. }) => {
+                self.resume(self.base)?;
+                self.merge()
+            }
+            caught_up => caught_up,
+        }
+    }
+
+    /// Takes up the log at a point that the sidecars know, and forgets what they hold beyond.
+    fn resume(&mut self, at: Point) -> Result<(), LogError> {
+        self.entries.cut(at.seq)?;
+        self.marks.cut(at.event)?;
+        let snapshot = match self.last_own_event()? {
+            Some(entry) if entry.snapshot > self.base.event => entry.snapshot,
+            _ => self.base.event,
+        };
+        let end = if snapshot > self.base.event {
+            match self.marks.get(snapshot)?.base {
+                Base::Snapshot { offset, len } => {
+                    // Snapshots may not have reached the disk with the records that name them.
+                    self.states.get(snapshot, offset, len)?;
+                    offset + len
+                }
+                _ => 0,
+            }
+        } else {
+            0
+        };
+        self.states.cut(end);
+        let mark = EventId::new(at.event).map(|id| self.mark(id)).transpose()?;
+        self.rounds = None;
+        self.state = State::resume(at, mark, self.shown(at)?);
+        Ok(())
+    }
+
+    /// How many messages and events of the sidecars agree with the files and with each other.
+    fn trusted(&self) -> Result<Point, LogError> {
+        let in_file =
+            |last: u64, base: u64, end: &dyn Fn(u64) -> Result<u64, LogError>, len: u64| {
+                let (mut low, mut high) = (base, last);
+                while low < high {
+                    let middle = low + (high - low).div_ceil(2);
+                    if end(middle)? <= len {
+                        low = middle
+                    } else {
+                        high = middle - 1
+                    }
+                }
+                Ok::<u64, LogError>(low)
+            };
+        let message_end = |seq: u64| self.entries.get(seq).map(|e| e.offset + u64::from(e.len));
+        let event_end = |id: u64| self.marks.get(id).map(|e| e.offset + u64::from(e.len));
+        let mut seq = in_file(
+            self.entries.last(),
+            self.base.seq,
+            &message_end,
+            self.messages.len(),
+        )?;
+        let mut event = in_file(
+            self.marks.last(),
+            self.base.event,
+            &event_end,
+            self.events.len(),
+        )?;
+        if !self.message_fits(seq)? || !self.event_fits(event)? {
+            return Ok(self.base);
+        }
+        while event > self.base.event && self.marks.get(event)?.mark.after > seq {
+            event -= 1;
+        }
+        // An event the sidecar missed may lie before messages that it knows; those were
+        // derived after it, but their records may not outlive the derivation of the event.
+        let next = if event > self.base.event {
+            event_end(event)?
+        } else {
+            0
+        };
+        if let Some(line) = Lines::new(&self.events, next).next()?
+            && let Ok(line) = EventLine::decode(line.bytes)
+        {
+            seq = seq.min(line.after.max(self.base.seq));
+        }
+        Ok(Point { seq, event })
+    }
+
+    fn message_fits(&self, seq: u64) -> Result<bool, LogError> {
+        if seq <= self.base.seq {
+            return Ok(true);
+        }
+        let entry = self.entries.get(seq)?;
+        let line = self.messages.bytes(entry.offset, entry.len as usize)?;
+        let stored = line.strip_suffix(b"\n").and_then(stored::split);
+        Ok(stored.is_some_and(|stored| {
+            stored.seq.get() == seq
+                && stored.cut == entry.cut as usize
+                && stored.time == entry.record.time
+        }))
+    }
+
+    fn event_fits(&self, event: u64) -> Result<bool, LogError> {
+        if event <= self.base.event {
+            return Ok(true);
+        }
+        let entry = self.marks.get(event)?;
+        let line = self.events.bytes(entry.offset, entry.len as usize)?;
+        Ok(line.ends_with(b"\n")
+            && EventLine::decode(&line).is_ok_and(|line| {
+                line.id.get() == event
+                    && line.ts == entry.mark.time
+                    && line.after == entry.mark.after
+            }))
+    }
+
+    /// Reads messages and events that the sidecars do not know, in the order they happened.
+    fn merge(&mut self) -> Result<Tail, LogError> {
+        // The files are lent out while their lines change the rest of the log.
+        let path = self.messages.path().to_owned();
+        let messages = std::mem::replace(&mut self.messages, Growing::open(path, Access::Read)?);
+        let path = self.events.path().to_owned();
+        let events = std::mem::replace(&mut self.events, Growing::open(path, Access::Read)?);
+        let merged = self.merge_lines(&messages, &events);
+        self.messages = messages;
+        self.events = events;
+        merged
+    }
+
+    fn merge_lines(&mut self, messages: &Growing, events: &Growing) -> Result<Tail, LogError> {
+        let Point { seq, event } = self.state.at();
+        let from = self.entry_end(seq)?.unwrap_or_default();
+        let mut message_lines = Lines::new(messages, from);
+        let from = if event > self.base.event {
+            let entry = self.marks.get(event)?;
+            entry.offset + u64::from(entry.len)
+        } else {
+            0
+        };
+        let mut event_lines = Lines::new(events, from);
+        let mut tail = Tail::default();
+        let mut next = read_event(&mut event_lines, events, &mut tail)?;
+        loop {
+            while let Some((line, offset, len)) =
+                next.take_if(|(line, ..)| line.after <= self.state.at().seq)
+            {
+                if line.id != self.state.next_event() || line.after != self.state.at().seq {
+                    let reason = format!("event {} is out of order", line.id);
+                    return Err(LogError::damaged(events.path(), offset, reason));
+                }
+                self.took_event(&line, offset, len)?;
+                tail.unindexed += 1;
+                next = read_event(&mut event_lines, events, &mut tail)?;
+            }
+            if !self.read_message(&mut message_lines, messages, &mut tail)? {
+                break;
+            }
+        }
+        if let Some((_, offset, _)) = next {
+            // Its messages are not there, so it cannot be applied.
+            tail.events = Some(offset);
+        }
+        Ok(tail)
+    }
+
+    fn entry_end(&self, seq: u64) -> Result<Option<u64>, LogError> {
+        if seq <= self.base.seq {
+            return Ok(None);
+        }
+        let entry = self.entries.get(seq)?;
+        Ok(Some(entry.offset + u64::from(entry.len)))
+    }
+
+    fn read_message(
+        &mut self,
+        lines: &mut Lines<'_>,
+        file: &Growing,
+        tail: &mut Tail,
+    ) -> Result<bool, LogError> {
+        let seq = self.state.next_seq();
+        let Some(line) = lines.next()? else {
+            return Ok(false);
+        };
+        let offset = line.offset;
+        let stored = stored::split(line.bytes).filter(|_| line.whole);
+        let message = stored.and_then(|stored| Some((stored, Message::parse(line.bytes).ok()?)));
+        let Some((stored, message)) = message.filter(|(stored, _)| stored.seq == seq) else {
+            no_more(lines, file, offset, &|line| stored::split(line).is_some())?;
+            tail.messages = Some(offset);
+            return Ok(false);
+        };
+        let mut facts = message.facts();
+        facts.tokens = stored.tokens;
+        facts.bytes = stored.cut as u64 + 1;
+        let len = line.bytes.len() + 1;
+        let mut rounds = self.take_rounds()?;
+        let heard = rounds.hear(seq, &facts);
+        let record = Record::following(self.sums()?, &facts, heard, stored.time);
+        let entry = message_entry(offset, len, stored.cut, record);
+        self.took_messages(&[entry], rounds);
+        tail.unindexed += 1;
+        Ok(true)
+    }
+}
+
+type NextEvent = Option<(EventLine, u64, usize)>;
+
+fn read_event(
+    lines: &mut Lines<'_>,
+    file: &Growing,
+    tail: &mut Tail,
+) -> Result<NextEvent, LogError> {
+    let Some(line) = lines.next()? else {
+        return Ok(None);
+    };
+    let (offset, len) = (line.offset, line.bytes.len() + 1);
+    match EventLine::decode(line.bytes) {
+        Ok(event) if line.whole => Ok(Some((event, offset, len))),
+        _ => {
+            no_more(lines, file, offset, &|line| EventLine::decode(line).is_ok())?;
+            tail.events = Some(offset);
+            Ok(None)
+        }
+    }
+}
+
+/// Checks that nothing good follows damage at `offset`: then it is a torn tail, else the file is damaged.
+fn no_more(
+    lines: &mut Lines<'_>,
+    file: &Growing,
+    offset: u64,
+    good: &dyn Fn(&[u8]) -> bool,
+) -> Result<(), LogError> {
+    while let Some(line) = lines.next()? {
+        if line.whole && good(line.bytes) {
+            let reason = "a broken line, with good ones after it";
+            return Err(LogError::damaged(file.path(), offset, reason));
+        }
+    }
+    Ok(())
+}

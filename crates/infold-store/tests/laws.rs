@@ -294,7 +294,7 @@ impl World {
     }
 
     fn close(&mut self) {
-        let mut writer = self.writer.take().expect("it is open");
+        let writer = self.writer.take().expect("it is open");
         self.contexts.settle(self.id, &writer).expect("counted");
         drop(writer);
         assert!(

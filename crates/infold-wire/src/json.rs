@@ -4,7 +4,7 @@ use std::ops::Range;
 use memchr::memchr;
 use serde_json::value::RawValue;
 
-use crate::scan::{plain, scan, space};
+use crate::scan::{scan, space, string_end};
 
 /// One JSON value, kept as the bytes it came in.
 ///
@@ -231,6 +231,14 @@ impl<'a> Json<'a> {
         Some(units(inner).collect())
     }
 
+    /// Starts at the value itself.
+    pub(crate) fn cursor(self) -> Cursor<'a> {
+        Cursor {
+            text: self.whole,
+            at: self.start,
+        }
+    }
+
     /// Returns a number as JavaScript would hold it.
     pub fn number(self) -> Option<f64> {
         let text = (self.kind() == Kind::Number).then(|| self.bytes())?;
@@ -280,6 +288,66 @@ impl<'a> Json<'a> {
     }
 }
 
+/// A place in a JSON text, moved over its values one by one: each byte is looked at once.
+pub(crate) struct Cursor<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// Passes a value and returns it.
+    pub fn value(&mut self) -> Json<'a> {
+        let (whole, start) = (self.text, self.at);
+        self.at = value_end(whole, start);
+        let end = self.at;
+        Json { whole, start, end }
+    }
+
+    /// Passes an object; `member` is called at each of its values and must pass it.
+    pub fn object(&mut self, mut member: impl FnMut(&[u8], &mut Cursor<'a>)) {
+        if !self.enter(b'{') {
+            return;
+        }
+        while !self.leave(b'}') {
+            let name = self.value().name();
+            // Past the colon.
+            self.at = space(self.text, space(self.text, self.at) + 1);
+            member(&name, self);
+        }
+    }
+
+    /// Passes an array; `element` is called at each of its values and must pass it.
+    pub fn array(&mut self, mut element: impl FnMut(&mut Cursor<'a>)) {
+        if !self.enter(b'[') {
+            return;
+        }
+        while !self.leave(b']') {
+            element(self);
+        }
+    }
+
+    /// Goes into a value that starts with this bracket, or past any other.
+    fn enter(&mut self, bracket: u8) -> bool {
+        let there = self.text.get(self.at) == Some(&bracket);
+        match there {
+            true => self.at += 1,
+            false => drop(self.value()),
+        }
+        there
+    }
+
+    /// Goes to the next value, or past the closing bracket.
+    fn leave(&mut self, bracket: u8) -> bool {
+        self.at = space(self.text, self.at);
+        if self.text.get(self.at) == Some(&b',') {
+            self.at = space(self.text, self.at + 1);
+        }
+        let over = self.text.get(self.at).is_none_or(|byte| *byte == bracket);
+        self.at += usize::from(over);
+        over
+    }
+}
+
 impl std::fmt::Debug for Json<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&String::from_utf8_lossy(self.bytes()))
@@ -325,14 +393,6 @@ fn value_end(text: &[u8], start: usize) -> usize {
             start + end.unwrap_or(rest.len())
         }
     }
-}
-
-fn string_end(text: &[u8], start: usize) -> usize {
-    let mut at = plain(text, start + 1);
-    while text.get(at).is_some_and(|byte| *byte != b'"') {
-        at = plain(text, at + 2);
-    }
-    at + 1
 }
 
 /// The UTF-16 units of the inside of a JSON string.

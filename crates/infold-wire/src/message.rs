@@ -2,6 +2,7 @@ use std::ops::Range;
 
 use infold_log::{Call, Facts, Role};
 
+use crate::json::Cursor;
 use crate::{Json, JsonError, Kind};
 
 /// A message as it came over the wire, OpenAI chat or Anthropic, known to be one.
@@ -148,14 +149,18 @@ impl<'a> Message<'a> {
     /// What planning needs to know of it.
     pub fn facts(&self) -> Facts {
         let bytes = self.bytes().len() as u64;
-        let (calls, answers) = (self.calls(), self.answers());
-        let reasoning = self.has_reasoning();
-        let empty = calls.is_empty() && answers.is_empty() && self.says_nothing();
+        let Spoken {
+            calls,
+            answers,
+            reasons,
+            blank,
+        } = self.spoken();
+        let empty = calls.is_empty() && answers.is_empty() && blank && !self.speaks_otherwise();
         Facts {
             role: self.role,
             calls,
             answers,
-            reasoning,
+            reasoning: self.members.reasons || reasons,
             empty,
             tokens: estimate(bytes),
             bytes,
@@ -169,42 +174,12 @@ impl<'a> Message<'a> {
 
     /// The tool calls it makes.
     pub fn calls(&self) -> Vec<Call> {
-        if self.role != Role::Assistant {
-            return Vec::new();
-        }
-        let chat = self.members.tool_calls.into_iter().flat_map(Json::elements);
-        let chat = chat.map(|call| {
-            let [id, function, custom] = call.pick(["id", "function", "custom"]);
-            let name = function.or(custom).and_then(|inner| inner.get("name"));
-            Call {
-                id: id.and_then(said),
-                name: name.and_then(said),
-            }
-        });
-        let legacy = self.members.function_call.into_iter().map(|call| Call {
-            id: None,
-            name: call.get("name").and_then(said),
-        });
-        let blocks = self.blocks().filter_map(|block| {
-            let [kind, id, name] = block.pick(["type", "id", "name"]);
-            kind.filter(|kind| kind.is("tool_use")).map(|_| Call {
-                id: id.and_then(said),
-                name: name.and_then(said),
-            })
-        });
-        chat.chain(legacy).chain(blocks).collect()
+        self.spoken().calls
     }
 
     /// The calls it brings results for.
     pub fn answers(&self) -> Vec<Call> {
-        match self.role {
-            Role::Tool => vec![Call {
-                id: self.members.tool_call_id.and_then(said),
-                name: self.members.name.and_then(said),
-            }],
-            Role::User => self.results().map(|block| result_of(block)).collect(),
-            Role::System | Role::Assistant => Vec::new(),
-        }
+        self.spoken().answers
     }
 
     /// Its tool result blocks.
@@ -248,27 +223,101 @@ impl<'a> Message<'a> {
         self.members.speaks || self.members.reasons || self.role == Role::Assistant && calls
     }
 
-    fn has_reasoning(&self) -> bool {
-        let kinds = ["thinking", "redacted_thinking", "reasoning"];
-        let block = |block| kinds.iter().any(|kind| block_is(block, kind));
-        self.members.reasons || self.role == Role::Assistant && self.blocks().any(block)
+    /// Reads calls and content, in one pass over each.
+    fn spoken(&self) -> Spoken {
+        let mut spoken = Spoken {
+            blank: true,
+            ..Spoken::default()
+        };
+        if self.role == Role::Assistant {
+            self.read_calls(&mut spoken.calls);
+        }
+        if self.role == Role::Tool {
+            spoken.answers.push(Call {
+                id: self.members.tool_call_id.and_then(said),
+                name: self.members.name.and_then(said),
+            });
+        }
+        if let Some(content) = self.members.content {
+            match content.kind() {
+                Kind::String => spoken.blank = content.is_blank(),
+                _ => content.cursor().array(|at| spoken.block(self.role, at)),
+            }
+        }
+        spoken
     }
 
-    fn says_nothing(&self) -> bool {
-        let blank_text = |block: Json<'_>| {
-            let [kind, text] = block.pick(["type", "text"]);
-            kind.is_some_and(|kind| kind.is("text")) && text.is_none_or(Json::is_blank)
+    /// Reads the calls that stand beside the content.
+    fn read_calls(&self, calls: &mut Vec<Call>) {
+        let named = |at: &mut Cursor<'_>| {
+            let mut found = None;
+            at.object(|key, at| match key {
+                b"name" => found = said(at.value()),
+                _ => drop(at.value()),
+            });
+            found
         };
-        let blank = match self
-            .members
-            .content
-            .map(|content| (content, content.kind()))
-        {
-            Some((text, Kind::String)) => text.is_blank(),
-            Some((list, Kind::Array)) => list.elements().all(blank_text),
-            _ => true,
-        };
-        blank && !self.speaks_otherwise()
+        if let Some(list) = self.members.tool_calls {
+            list.cursor().array(|at| {
+                let mut call = Call::default();
+                at.object(|key, at| match key {
+                    b"id" => call.id = said(at.value()),
+                    b"function" | b"custom" => call.name = named(at),
+                    _ => drop(at.value()),
+                });
+                calls.push(call);
+            });
+        }
+        calls.extend(self.members.function_call.map(|call| Call {
+            id: None,
+            name: named(&mut call.cursor()),
+        }));
+    }
+}
+
+/// What a message says, as far as it matters.
+#[derive(Default)]
+struct Spoken {
+    calls: Vec<Call>,
+    answers: Vec<Call>,
+    /// A block holds reasoning.
+    reasons: bool,
+    /// Nothing but white space was said.
+    blank: bool,
+}
+
+impl Spoken {
+    /// Takes in a block of the content.
+    fn block(&mut self, role: Role, at: &mut Cursor<'_>) {
+        let (mut kind, mut text) = (None, None);
+        let (mut id, mut name, mut answers) = (None, None, None);
+        at.object(|key, at| {
+            let value = at.value();
+            match key {
+                b"type" => kind = Some(value),
+                b"text" => text = Some(value),
+                b"id" => id = Some(value),
+                b"name" => name = Some(value),
+                b"tool_use_id" => answers = Some(value),
+                _ => {}
+            }
+        });
+        let kind = kind.map(Json::name).unwrap_or_default();
+        self.blank &= &*kind == b"text" && text.is_none_or(Json::is_blank);
+        match (&*kind, role) {
+            (b"tool_use", Role::Assistant) => self.calls.push(Call {
+                id: id.and_then(said),
+                name: name.and_then(said),
+            }),
+            (b"tool_result", Role::User) => self.answers.push(Call {
+                id: answers.and_then(said),
+                name: None,
+            }),
+            (b"thinking" | b"redacted_thinking" | b"reasoning", Role::Assistant) => {
+                self.reasons = true;
+            }
+            _ => {}
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use uuid::Uuid;
 
 use crate::failure::{Failure, Kind, chain};
 use crate::out::{BAD, DIM, GOOD, Out, bytes, count, paint, say};
+use crate::progress::Progress;
 
 /// `infold verify`
 pub fn verify(contexts: &Contexts, task: Option<&str>, out: &mut Out) -> Result<(), Failure> {
@@ -17,8 +18,10 @@ pub fn verify(contexts: &Contexts, task: Option<&str>, out: &mut Out) -> Result<
     }
     let registry = contexts.registry()?;
     let mut found = 0;
+    let mut progress = Progress::new(out.is_json(), "checking tasks", ids.len() as u64);
     for id in &ids {
         let texts = problems(contexts, *id, &registry);
+        progress.advance(1);
         found += texts.len() as u64;
         if out.is_json() {
             out.object(
@@ -36,6 +39,7 @@ pub fn verify(contexts: &Contexts, task: Option<&str>, out: &mut Out) -> Result<
             .iter()
             .try_for_each(|text| out.line(format!("    {text}")))?;
     }
+    drop(progress);
     out.finish()?;
     match found {
         0 => {

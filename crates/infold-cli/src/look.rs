@@ -65,6 +65,8 @@ pub fn view(contexts: &Contexts, args: &ViewArgs, out: &mut Out) -> Result<(), F
         Some(last) => log.record(last)?.sums.tokens,
         None => 0,
     };
+    // What is said comes after what was printed.
+    out.finish()?;
     let open = if view.is_open() {
         "; its last round waits for tool results"
     } else {

@@ -3,6 +3,7 @@
 mod args;
 mod failure;
 mod out;
+mod progress;
 mod task;
 mod look;
 mod steps;

@@ -270,6 +270,7 @@ pub fn fork(contexts: &Contexts, task: &str, at: Option<At>, out: &mut Out) -> R
         return out.object(&json!({"uuid": id.to_string(), "parent": parent.to_string(), "seq": seq, "event": event}));
     }
     out.line(id.to_string())?;
+    out.finish()?;
     say(false, format!("continues {parent} from message {seq}"));
     Ok(())
 }

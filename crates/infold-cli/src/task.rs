@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::args::{NewArgs, TaskCommand};
 use crate::failure::{Failure, Kind};
 use crate::out::{DIM, Out, bytes, count, number, one_line, paint, repaired, say, table, warn};
+use crate::progress::Progress;
 
 /// `infold task …`
 pub fn run(contexts: &Contexts, command: TaskCommand, out: &mut Out) -> Result<(), Failure> {
@@ -223,11 +224,14 @@ const BATCH: usize = 4 << 20;
 fn push(contexts: &Contexts, task: &str, file: &Path, out: &mut Out) -> Result<(), Failure> {
     let id = contexts.resolve(task)?;
     // All of it is checked before any of it is kept.
-    let mut input = checked(file)?;
+    let mut input = checked(file, out.is_json())?;
+    let size = input.seek(SeekFrom::End(0)).map_err(unreadable(file))?;
     input.seek(SeekFrom::Start(0)).map_err(unreadable(file))?;
     let (mut writer, repairs) = contexts.write(id)?;
     repaired(out.is_json(), &repairs);
-    let pushed = append(&mut writer, BufReader::new(&mut input));
+    let mut progress = Progress::new(out.is_json(), "appending", size);
+    let pushed = append(&mut writer, BufReader::new(progress.watch(&mut input)));
+    drop(progress);
     let synced = writer.sync();
     // The messages are kept; the registry catches up with the next ones.
     warn(out.is_json(), contexts.settle(id, &writer));
@@ -249,7 +253,7 @@ fn push(contexts: &Contexts, task: &str, file: &Path, out: &mut Out) -> Result<(
 
 /// The input, known to be messages, as something that can be read again: a file, or
 /// standard input put into one.
-fn checked(file: &Path) -> Result<Box<dyn Staged>, Failure> {
+fn checked(file: &Path, json: bool) -> Result<Box<dyn Staged>, Failure> {
     if file.as_os_str() != "-" {
         let mut opened = File::open(file).map_err(unreadable(file))?;
         let kind = opened.metadata().map_err(unreadable(file))?;
@@ -258,10 +262,11 @@ fn checked(file: &Path) -> Result<Box<dyn Staged>, Failure> {
             return Err(unreadable(file)(error));
         }
         if kind.is_file() {
-            check(&mut opened)?;
+            let mut progress = Progress::new(json, "checking", kind.len());
+            check(progress.watch(&mut opened))?;
             return Ok(Box::new(opened));
         }
-        return spooled(opened);
+        return spooled(opened, json);
     }
     if io::stdin().is_terminal() {
         say(
@@ -269,7 +274,7 @@ fn checked(file: &Path) -> Result<Box<dyn Staged>, Failure> {
             paint(DIM, "reading messages from the terminal; end with Ctrl-D"),
         );
     }
-    spooled(io::stdin().lock())
+    spooled(io::stdin().lock(), json)
 }
 
 /// A source of bytes that can be read again.
@@ -283,12 +288,13 @@ fn check(input: impl Read) -> Result<(), Failure> {
 }
 
 /// Checked as it comes: what is refused is not read to its end.
-fn spooled(input: impl Read) -> Result<Box<dyn Staged>, Failure> {
+fn spooled(input: impl Read, json: bool) -> Result<Box<dyn Staged>, Failure> {
     let mut copied = Copied {
         from: input,
         to: tempfile::SpooledTempFile::new(BATCH),
     };
-    check(&mut copied)?;
+    let mut progress = Progress::new(json, "reading", 0);
+    check(progress.watch(&mut copied))?;
     Ok(Box::new(copied.to))
 }
 
@@ -404,6 +410,7 @@ fn clean(
             out.line(format!("{}  {:<10} {}", row.uuid, row.status, what(row)))?;
         }
     }
+    out.finish()?;
     let verb = if dry_run {
         "would be removed"
     } else {

@@ -38,7 +38,7 @@ use row::{Text, amount, instant, key};
 /// let registry = Registry::open(dir.path())?;
 /// let uuid = uuid::Uuid::new_v4();
 /// registry.insert(&TaskRow::new(uuid, Status::Running, "2026-11-15T20:51:34.123Z".parse()?))?;
-/// registry.count(uuid, Counters { llm_calls: 1, tokens: 812, ..Counters::default() })?;
+/// registry.set_counters(uuid, Counters { llm_calls: 1, tokens: 812, ..Counters::default() })?;
 /// registry.finish(uuid, &Outcome::Completed, "2026-11-15T20:59:02Z".parse()?)?;
 ///
 /// let row = registry.get(uuid)?.expect("it was inserted");
@@ -162,19 +162,6 @@ impl Registry {
         self.run(|db| Ok(db.execute(sql, values)? > 0))
     }
 
-    /// Adds `more` to a task's counters; returns whether there is such a task.
-    ///
-    /// Counts of several processes add up.
-    pub fn count(&self, uuid: Uuid, more: Counters) -> Result<bool, RegistryError> {
-        let sql = "UPDATE tasks SET
-                       llm_call_count = llm_call_count + ?2,
-                       tool_call_count = tool_call_count + ?3,
-                       total_tokens = total_tokens + ?4,
-                       compression_count = compression_count + ?5
-                   WHERE uuid = ?1";
-        self.write_counters(sql, uuid, more)
-    }
-
     /// Sets a task's counters, as counted in its log; returns whether there is such a task.
     pub fn set_counters(&self, uuid: Uuid, counted: Counters) -> Result<bool, RegistryError> {
         let sql = "UPDATE tasks SET
@@ -183,12 +170,8 @@ impl Registry {
                        total_tokens = ?4,
                        compression_count = ?5
                    WHERE uuid = ?1";
-        self.write_counters(sql, uuid, counted)
-    }
-
-    fn write_counters(&self, sql: &str, uuid: Uuid, c: Counters) -> Result<bool, RegistryError> {
-        let [llm, tool] = [c.llm_calls, c.tool_calls].map(amount);
-        let [tokens, folds] = [c.tokens, c.compressions].map(amount);
+        let [llm, tool] = [counted.llm_calls, counted.tool_calls].map(amount);
+        let [tokens, folds] = [counted.tokens, counted.compressions].map(amount);
         let values = params![key(uuid), llm, tool, tokens, folds];
         self.run(|db| Ok(db.execute(sql, values)? > 0))
     }

@@ -331,73 +331,41 @@ fn a_task_that_is_not_here_is_not_changed() {
             .finish(task(1), &Outcome::Completed, day(1))
             .unwrap()
     );
-    assert!(!registry.count(task(1), Counters::default()).unwrap());
     assert!(!registry.set_counters(task(1), Counters::default()).unwrap());
     assert!(!registry.remove(task(1)).unwrap());
 }
 
 #[test]
-fn counts_add_up_until_they_are_set() {
+fn counters_are_what_they_were_set_to() {
     let dir = home();
     let registry = Registry::open(dir.path()).unwrap();
     registry.insert(&running(1)).unwrap();
-    let counters = || registry.get(task(1)).unwrap().unwrap().counters;
-    let one = Counters {
+    let counted = Counters {
         llm_calls: 1,
         tool_calls: 2,
         tokens: 300,
         compressions: 4,
     };
-    registry.count(task(1), one).unwrap();
-    registry.count(task(1), one).unwrap();
-    assert_eq!(
-        counters(),
-        Counters {
-            llm_calls: 2,
-            tool_calls: 4,
-            tokens: 600,
-            compressions: 8
-        }
-    );
-    registry.set_counters(task(1), one).unwrap();
-    assert_eq!(counters(), one);
+    registry.set_counters(task(1), counted).unwrap();
+    assert_eq!(registry.get(task(1)).unwrap().unwrap().counters, counted);
 }
 
 #[test]
-fn counts_of_many_add_up() {
+fn what_many_write_at_once_is_all_there() {
     let dir = home();
-    Registry::open(dir.path())
-        .unwrap()
-        .insert(&running(1))
-        .unwrap();
-    let one = Counters {
-        llm_calls: 1,
-        tool_calls: 1,
-        tokens: 10,
-        compressions: 1,
-    };
     thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
+        for writer in 0..4 {
+            let dir = &dir;
+            scope.spawn(move || {
                 let registry = Registry::open(dir.path()).unwrap();
-                for _ in 0..100 {
-                    assert!(registry.count(task(1), one).unwrap());
+                for number in 0..100 {
+                    assert!(registry.insert(&running(writer * 100 + number)).unwrap());
                 }
             });
         }
     });
-    let row = Registry::open(dir.path())
-        .unwrap()
-        .get(task(1))
-        .unwrap()
-        .unwrap();
-    let all = Counters {
-        llm_calls: 400,
-        tool_calls: 400,
-        tokens: 4000,
-        compressions: 400,
-    };
-    assert_eq!(row.counters, all);
+    let registry = Registry::open(dir.path()).unwrap();
+    assert_eq!(registry.uuids().unwrap().len(), 400);
 }
 
 #[test]
@@ -548,7 +516,9 @@ fn a_write_that_never_gets_its_turn_says_busy() {
     let registry = Registry::open_with(dir.path(), IMPATIENT).unwrap();
     registry.insert(&running(1)).unwrap();
     let other = by_hand(&dir, "BEGIN IMMEDIATE");
-    let error = registry.count(task(1), Counters::default()).unwrap_err();
+    let error = registry
+        .set_counters(task(1), Counters::default())
+        .unwrap_err();
     assert!(matches!(error, RegistryError::Busy { .. }), "{error:?}");
     assert!(matches!(
         registry.remove(task(1)),

@@ -1077,7 +1077,6 @@ fn nobody_who_listens_to_what_is_said_beside() {
     let stdout = full().expect("it was there");
     let ran = home.command("view T1").stdout(stdout).output();
     assert_snapshot!(home.transcript(&Ran::from(ran.expect("the command starts"))), @r"
-    ! view 54 tokens, log 53 in 6 messages
     ! error: the output could not be written: No space left on device (os error 28)
     [3]
     ");

@@ -612,7 +612,7 @@ fn play(blocks: bool, ops: &[Op]) {
 }
 
 proptest! {
-    #![proptest_config(config(450))]
+    #![proptest_config(config(1500))]
 
     /// Nothing is lost and every view is valid, whatever is done to an OpenAI conversation.
     #[test]
@@ -628,7 +628,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config(150))]
+    #![proptest_config(config(1000))]
 
     /// Undoing a step restores what was shown, and redoing the undo what it had become.
     #[test]

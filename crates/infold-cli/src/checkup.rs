@@ -1,4 +1,4 @@
-use infold_store::{Contexts, Registry, Status};
+use infold_store::{Contexts, Filter, Registry, Status, TaskRow};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -16,11 +16,11 @@ pub fn verify(contexts: &Contexts, task: Option<&str>, out: &mut Out) -> Result<
         say(out.is_json(), paint(DIM, "no tasks"));
         return Ok(());
     }
-    let registry = contexts.registry()?;
+    let registry = contexts.registry_if_writable()?;
     let mut found = 0;
     let mut progress = Progress::new(out.is_json(), "checking tasks", ids.len() as u64);
     for id in &ids {
-        let texts = problems(contexts, *id, &registry);
+        let texts = problems(contexts, *id, registry.as_ref());
         progress.advance(1);
         found += texts.len() as u64;
         if out.is_json() {
@@ -57,49 +57,70 @@ pub fn verify(contexts: &Contexts, task: Option<&str>, out: &mut Out) -> Result<
 
 /// What is wrong with a task. That it cannot be checked is a problem of that task, not
 /// the end of the checking: the others come after it.
-fn problems(contexts: &Contexts, id: Uuid, registry: &Registry) -> Vec<String> {
+fn problems(contexts: &Contexts, id: Uuid, registry: Option<&Registry>) -> Vec<String> {
     match contexts.verify(id, registry) {
         Ok(problems) => problems.iter().map(ToString::to_string).collect(),
         Err(error) => vec![chain(&error)],
     }
 }
 
-/// `infold doctor`
-pub fn doctor(contexts: &Contexts, repair: bool, out: &mut Out) -> Result<(), Failure> {
-    let root = contexts.root();
-    let here = std::path::absolute(root).unwrap_or(root.to_owned());
-    let (registry, mut done) = match repair {
+/// What a check-up found.
+struct Findings {
+    ids: Vec<Uuid>,
+    rows: Vec<TaskRow>,
+    problems: Vec<String>,
+    repaired: Vec<String>,
+}
+
+/// Looks at all tasks, after repairing them if that is wanted.
+fn examine(contexts: &Contexts, repair: bool) -> Result<Findings, Failure> {
+    let (registry, mut repaired) = match repair {
         true => contexts
             .repaired_registry()
             .map(|(registry, done)| (Some(registry), done))?,
         // Looking does not make a directory.
-        false if !root.exists() => (None, Vec::new()),
-        false => (Some(contexts.registry()?), Vec::new()),
+        false if !contexts.root().exists() => (None, Vec::new()),
+        false => (contexts.registry_if_writable()?, Vec::new()),
     };
     let ids = contexts.tasks()?;
     let mut found = Vec::new();
-    let mut rows = Vec::new();
-    if let Some(registry) = &registry {
-        for id in &ids {
-            if repair {
-                match contexts.repair(*id, registry) {
-                    Ok(repaired) => {
-                        done.extend(repaired.into_iter().map(|what| format!("{id}: {what}")));
-                    }
-                    Err(error) => found.push(format!("{id}: not repaired: {}", chain(&error))),
-                }
+    for id in &ids {
+        if let Some(registry) = registry.as_ref().filter(|_| repair) {
+            match contexts.repair(*id, registry) {
+                Ok(done) => repaired.extend(done.into_iter().map(|what| format!("{id}: {what}"))),
+                Err(error) => found.push(format!("{id}: not repaired: {}", chain(&error))),
             }
-            let problems = problems(contexts, *id, registry);
-            found.extend(problems.iter().map(|problem| format!("{id}: {problem}")));
         }
-        rows = registry.list(&infold_store::Filter::default())?;
+        let problems = problems(contexts, *id, registry.as_ref());
+        found.extend(problems.iter().map(|problem| format!("{id}: {problem}")));
     }
-    for row in &rows {
-        let id = row.uuid;
-        if contexts.place(id).is_none() {
-            found.push(format!("{id}: in the registry, but its directory is gone"));
-        }
-    }
+    let rows = match contexts.root().exists() {
+        true => contexts.rows(&Filter::default())?,
+        false => Vec::new(),
+    };
+    let gone = rows
+        .iter()
+        .map(|row| row.uuid)
+        .filter(|id| contexts.place(*id).is_none());
+    found.extend(gone.map(|id| format!("{id}: in the registry, but its directory is gone")));
+    Ok(Findings {
+        ids,
+        rows,
+        problems: found,
+        repaired,
+    })
+}
+
+/// `infold doctor`
+pub fn doctor(contexts: &Contexts, repair: bool, out: &mut Out) -> Result<(), Failure> {
+    let root = contexts.root();
+    let here = std::path::absolute(root).unwrap_or(root.to_owned());
+    let Findings {
+        ids,
+        rows,
+        problems: found,
+        repaired: done,
+    } = examine(contexts, repair)?;
     let size: u64 = ids
         .iter()
         .filter_map(|id| contexts.place(*id))

@@ -61,7 +61,7 @@ fn new(contexts: &Contexts, args: NewArgs, out: &mut Out) -> Result<(), Failure>
 fn list(contexts: &Contexts, filter: &Filter, out: &mut Out) -> Result<(), Failure> {
     // Looking does not make a directory.
     let rows = match contexts.root().exists() {
-        true => contexts.registry()?.list(filter)?,
+        true => contexts.rows(filter)?,
         false => Vec::new(),
     };
     if out.is_json() {
@@ -133,8 +133,7 @@ fn row_json(row: &TaskRow) -> serde_json::Value {
 fn show(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
     let id = contexts.resolve(task)?;
     let log = contexts.read(id)?;
-    let registry = contexts.registry()?;
-    let row = registry.get(id)?.ok_or_else(|| {
+    let row = contexts.row(id)?.ok_or_else(|| {
         Failure::new(Kind::Store, format!("task {id} has no row in the registry"))
             .hint("`infold doctor --repair` adds it")
     })?;

@@ -557,13 +557,14 @@ fn a_directory_that_is_write_protected() {
     ! hint: the contexts directory must be writable by you; nothing was changed
     [3]
     $ infold task list
-    ! error: ./contexts/tasks.db cannot be written
-    ! hint: the contexts directory must be writable by you; nothing was changed
-    [3]
+    task      status   made              calls  tokens  folds  what
+    t1······  running  YYYY-MM-DD hh:mm      3      53      1
     $ infold doctor
-    ! error: ./contexts/tasks.db cannot be written
-    ! hint: the contexts directory must be writable by you; nothing was changed
-    [3]
+    infold     0.1.0
+    contexts   DIR/contexts
+    tasks      1 running
+    on disk    SIZE
+    ! all is well
     ");
 }
 

@@ -1,6 +1,7 @@
 mod nearest;
 mod reconcile;
 mod clean;
+mod rows;
 
 use std::fs;
 use std::io;

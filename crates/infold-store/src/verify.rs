@@ -64,8 +64,12 @@ impl fmt::Display for Problem {
 }
 
 impl Contexts {
-    /// Checks a task, byte by byte. Nothing is changed.
-    pub fn verify(&self, id: Uuid, registry: &Registry) -> Result<Vec<Problem>, TaskError> {
+    /// Checks a task, byte by byte, and, if given, what the registry says of it. Nothing is changed.
+    pub fn verify<'a>(
+        &self,
+        id: Uuid,
+        registry: impl Into<Option<&'a Registry>>,
+    ) -> Result<Vec<Problem>, TaskError> {
         let Some(dir) = self.place(id) else {
             let what = "its directory is missing".to_owned();
             return Ok(vec![Problem::Registry { what }]);
@@ -95,7 +99,9 @@ impl Contexts {
                 .filter_map(|(name, at)| at.map(|at| Problem::Torn { name, at }));
             let mut more: Vec<Problem> = torn.collect();
             more.extend(stale(&dir, &fresh, &view, &find)?);
-            more.extend(self.unregistered(id, &dir, &fresh, registry)?);
+            if let Some(registry) = registry.into() {
+                more.extend(self.unregistered(id, &dir, &fresh, registry)?);
+            }
             if !lock::is_held(&dir) {
                 problems.append(&mut more);
             }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use infold_log::{Floor, Seq, View};
 use infold_store::{
-    AppendError, Contexts, Durability, LogError, Metadata, StepError, ToolError, Writer,
+    AppendError, Contexts, Durability, Filter, LogError, Metadata, StepError, ToolError, Writer,
 };
 use tempfile::TempDir;
 
@@ -203,4 +203,30 @@ fn is_whole(log: &infold_store::Log, last: u64) {
     let view = View::of(shown, log).expect("a view");
     let verdict = log.check(&view, &Floor::of(shown, log).expect("a floor"));
     assert_eq!(verdict.expect("a verdict").faults, []);
+}
+
+#[test]
+fn what_may_not_be_written_can_be_looked_at() {
+    let Some(disk) = Disk::mount("4m") else {
+        eprintln!("skipped: no file system can be mounted here");
+        return;
+    };
+    let contexts = Contexts::new(disk.path(), Durability::Turn);
+    let id = contexts.create(Metadata::default()).expect("a task");
+    let (mut writer, _) = contexts.write(id).expect("a writer");
+    writer.append(&[text(1), text(2)]).expect("messages");
+    contexts.settle(id, &writer).expect("counted");
+    drop(writer);
+    let known = contexts.rows(&Filter::default()).expect("rows");
+    let mut remount = Command::new("mount");
+    let remounted = remount.args(["-o", "remount,ro"]).arg(disk.path()).status();
+    assert!(remounted.expect("mount runs").success());
+    let rows = contexts.rows(&Filter::default()).expect("rows, read only");
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0].counters, known[0].counters);
+    assert_eq!(contexts.row(id).expect("a row"), Some(rows[0].clone()));
+    assert_eq!(contexts.read(id).expect("a reader").state().at().seq, 2);
+    let problems = contexts.verify(id, None).expect("a verdict");
+    assert!(problems.is_empty(), "{problems:?}");
+    assert!(contexts.write(id).is_err());
 }

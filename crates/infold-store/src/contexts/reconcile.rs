@@ -116,7 +116,7 @@ fn passable(done: Result<(), TaskError>) -> Result<(), TaskError> {
 }
 
 /// When a log was written to for the last time.
-fn ended_at(log: &Log) -> Result<Timestamp, LogError> {
+pub(super) fn ended_at(log: &Log) -> Result<Timestamp, LogError> {
     let ms = i64::try_from(log.last_time()?).ok();
     Ok(ms
         .and_then(|ms| Timestamp::from_millisecond(ms).ok())

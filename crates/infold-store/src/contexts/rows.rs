@@ -1,0 +1,67 @@
+use std::cmp::Reverse;
+
+use uuid::Uuid;
+
+use super::reconcile::ended_at;
+use crate::{
+    Contexts, Filter, LogError, Metadata, Registry, RegistryError, Status, TaskError, TaskRow,
+    end_of,
+};
+
+impl Contexts {
+    /// Opens the registry for looking; there is none where nothing may be written.
+    ///
+    /// All it says can be read from the directories too, only more slowly.
+    pub fn registry_if_writable(&self) -> Result<Option<Registry>, TaskError> {
+        match self.registry() {
+            Err(
+                TaskError::Registry(RegistryError::ReadOnly { .. })
+                | TaskError::Log(LogError::Denied { .. }),
+            ) => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
+    /// What is known of all tasks that a filter lets through, newest first.
+    pub fn rows(&self, filter: &Filter) -> Result<Vec<TaskRow>, TaskError> {
+        match self.registry_if_writable()? {
+            Some(registry) => Ok(registry.list(filter)?),
+            None => self.derived_rows(filter),
+        }
+    }
+
+    /// What is known of one task; none if the registry does not know it.
+    pub fn row(&self, id: Uuid) -> Result<Option<TaskRow>, TaskError> {
+        match self.registry_if_writable()? {
+            Some(registry) => Ok(registry.get(id)?),
+            None => self.derived_row(id).map(Some),
+        }
+    }
+
+    fn derived_rows(&self, filter: &Filter) -> Result<Vec<TaskRow>, TaskError> {
+        let mut rows = Vec::new();
+        for id in self.tasks()? {
+            let row = self.derived_row(id)?;
+            let status = filter.status.is_none_or(|status| status == row.status);
+            if status && (filter.user.is_none() || filter.user == row.user) {
+                rows.push(row);
+            }
+        }
+        rows.sort_by_key(|row| Reverse((row.created_at, row.uuid)));
+        let limit = filter.limit.and_then(|limit| usize::try_from(limit).ok());
+        rows.truncate(limit.unwrap_or(rows.len()));
+        Ok(rows)
+    }
+
+    fn derived_row(&self, id: Uuid) -> Result<TaskRow, TaskError> {
+        let log = self.read(id)?;
+        let mut row = Metadata::read(log.dir())?.row(Status::Running);
+        row.counters = self.recount(&log)?;
+        if let Some((status, error)) = end_of(&log)? {
+            row.status = status;
+            row.completed_at = Some(ended_at(&log)?);
+            row.error_message = error;
+        }
+        Ok(row)
+    }
+}

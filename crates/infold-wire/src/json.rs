@@ -151,22 +151,6 @@ impl<'a> Json<'a> {
             .map(|(_, value)| value)
     }
 
-    /// Returns the members of these names, found in one pass; of duplicates the last one counts.
-    pub fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<Json<'a>>; N] {
-        let mut found = [None; N];
-        for (key, value) in self.members() {
-            let raw = &key.whole[key.start + 1..key.end - 1];
-            let mut at = keys.iter().position(|wanted| raw == wanted.as_bytes());
-            if at.is_none() && raw.contains(&b'\\') {
-                at = keys.iter().position(|wanted| key.is(wanted));
-            }
-            if let Some(at) = at {
-                found[at] = Some(value);
-            }
-        }
-        found
-    }
-
     /// Says whether a string has nothing but white space in it. Other values are blank too.
     pub fn is_blank(self) -> bool {
         let first = self.whole[self.start..self.end].get(1);

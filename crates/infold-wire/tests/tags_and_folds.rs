@@ -246,5 +246,5 @@ fn folds_of_another_origin_can_be_written_as_tags() {
     let again = from_tags(&array).folds;
     assert_eq!(again[0].covers, folds[0].covers);
     assert_eq!(again[1].covers, folds[1].covers);
-    assert!(again[0].is_nested());
+    assert!(again[0].inside.is_some());
 }

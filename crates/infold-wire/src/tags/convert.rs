@@ -65,11 +65,6 @@ impl TagFold {
             place: None,
         }
     }
-
-    /// Says whether another fold covers it.
-    pub fn is_nested(&self) -> bool {
-        self.inside.is_some()
-    }
 }
 
 /// Takes a tagged array apart.

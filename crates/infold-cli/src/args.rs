@@ -6,6 +6,8 @@ use infold_log::steer::Target;
 use infold_log::{EventId, Seq, Span};
 use infold_store::{Durability, Status, parse_iso};
 
+use crate::{config, count, eval, fold, manage, models, transfer};
+
 /// Keeps everything an agent has said and seen, and folds it to fit the model's window.
 #[derive(Debug, Parser)]
 #[command(name = "infold", version, max_term_width = 100, after_help = EXAMPLES)]
@@ -83,6 +85,22 @@ impl From<Fsync> for Durability {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// How many tokens a transcript has, per message and in all
+    Count(count::CountArgs),
+    /// What is known of models: windows, tokenizers, prices, defaults
+    Models(models::ModelsArgs),
+    /// Show or check the configuration
+    Config(config::ConfigArgs),
+    /// Make a task from a transcript of any known format
+    Import(transfer::ImportArgs),
+    /// Write a task out as a transcript of any known format
+    Export(transfer::ExportArgs),
+    /// Fold any transcript to fit a window; the view to stdout, the story to stderr
+    Fold(fold::FoldArgs),
+    /// Fold as much of a task as its window needs, and no more
+    Manage(manage::ManageArgs),
+    /// Replay sessions under several strategies and compare them
+    Eval(eval::EvalArgs),
     /// Make, fill, list and end tasks
     #[command(
         subcommand,

@@ -8,6 +8,13 @@ mod task;
 mod look;
 mod steps;
 mod checkup;
+mod count;
+mod models;
+mod config;
+mod transfer;
+mod fold;
+mod manage;
+mod eval;
 
 use std::process::ExitCode;
 
@@ -60,6 +67,14 @@ fn told(text: &str) -> Failure {
 fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
     let contexts = &Contexts::new(cli.contexts, cli.durability.into());
     match cli.command {
+        Command::Count(args) => count::run(contexts, &args, out),
+        Command::Models(args) => models::run(contexts, &args, out),
+        Command::Config(args) => config::run(contexts, &args, out),
+        Command::Import(args) => transfer::import(contexts, &args, out),
+        Command::Export(args) => transfer::export(contexts, &args, out),
+        Command::Fold(args) => fold::run(contexts, &args, out),
+        Command::Manage(args) => manage::run(contexts, &args, out),
+        Command::Eval(args) => eval::run(contexts, &args, out),
         Command::Task(command) => task::run(contexts, command, out),
         Command::Log(look) => look::log(contexts, &look, out),
         Command::View(args) => look::view(contexts, &args, out),

@@ -1,0 +1,1 @@
+//! Folds a conversation to fit a window.

@@ -1,0 +1,250 @@
+use crate::Sums;
+
+/// What a view weighs, or may weigh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Tokens, as the model counts them.
+    pub tokens: u64,
+    /// Bytes of the request.
+    pub bytes: u64,
+}
+
+/// How much of a model's window a view may fill, and when it is time to fold.
+///
+/// Invariant: `allow` is more than nothing, so there is always room for a question.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Budget {
+    window: u64,
+    reserve: u64,
+    allow: u64,
+    threshold: Option<f64>,
+    bytes: Option<u64>,
+}
+
+/// What a budget is made from.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// How many tokens the model takes, its reply included.
+    pub window: u64,
+    /// How long a reply this call asks for.
+    pub max_tokens: Option<u64>,
+    /// How long a reply the model can give.
+    pub output: Option<u64>,
+    /// From what percentage of the window on to fold; none to fold only when it must be.
+    pub threshold: Option<f64>,
+    /// How many bytes a request may have.
+    pub bytes: Option<u64>,
+}
+
+/// A window in which nothing can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a window of {window} tokens leaves no room: a tenth of it is held back, and {reserve} are reserved for the reply"
+)]
+pub struct NoRoom {
+    /// The window.
+    pub window: u64,
+    /// What the reply takes of it.
+    pub reserve: u64,
+}
+
+/// Why it is time to fold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// The view reached the threshold.
+    Threshold,
+    /// The view leaves no room for the reply.
+    Window,
+    /// The request has too many bytes.
+    Bytes,
+    /// Somebody asked for it.
+    Forced,
+}
+
+impl Due {
+    /// Its name in events and for scripts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Due::Threshold => "threshold",
+            Due::Window => "window",
+            Due::Bytes => "bytes",
+            Due::Forced => "forced",
+        }
+    }
+}
+
+/// How far a pass folds: to a share of what made it due.
+const TARGET: f64 = 0.6;
+
+/// How long a reply is expected when nobody says.
+const REPLY: u64 = 8192;
+
+impl Budget {
+    /// Works out a budget.
+    pub fn new(limits: Limits) -> Result<Budget, NoRoom> {
+        let window = limits.window;
+        let reserve = limits.max_tokens.filter(|asked| *asked > 0);
+        let reserve = reserve.unwrap_or_else(|| {
+            let output = limits.output.filter(|output| *output > 0);
+            REPLY.min(output.unwrap_or(REPLY)).min(window / 4)
+        });
+        let allow = share(window, 0.9).saturating_sub(reserve);
+        if allow == 0 {
+            return Err(NoRoom { window, reserve });
+        }
+        Ok(Budget {
+            window,
+            reserve,
+            allow,
+            threshold: limits.threshold,
+            bytes: limits.bytes,
+        })
+    }
+
+    /// How many tokens the model takes.
+    pub fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// What is kept free for the reply.
+    pub fn reserve(&self) -> u64 {
+        self.reserve
+    }
+
+    /// The most tokens a view may have.
+    pub fn allow(&self) -> u64 {
+        self.allow
+    }
+
+    /// The most bytes a view may have.
+    pub fn bytes(&self) -> Option<u64> {
+        self.bytes
+    }
+
+    /// From how many tokens on the threshold makes it due.
+    pub fn trigger(&self) -> Option<u64> {
+        let percent = self.threshold?;
+        Some((percent * self.window as f64 / 100.0).ceil() as u64)
+    }
+
+    /// Says whether a view may be sent.
+    pub fn fits(&self, size: Size) -> bool {
+        size.tokens <= self.allow && self.bytes.is_none_or(|most| size.bytes <= most)
+    }
+
+    /// Says why it is time to fold, if it is. What must be folded comes before what may be.
+    pub fn due(&self, size: Size) -> Option<Due> {
+        if size.tokens > self.allow {
+            Some(Due::Window)
+        } else if self.bytes.is_some_and(|most| size.bytes > most) {
+            Some(Due::Bytes)
+        } else if self.trigger().is_some_and(|trigger| size.tokens >= trigger) {
+            Some(Due::Threshold)
+        } else {
+            None
+        }
+    }
+
+    /// How small the view should become once it is due.
+    pub fn target(&self, due: Due, size: Size) -> Size {
+        let most = |limit: Option<u64>| limit.map_or(u64::MAX, |limit| share(limit, TARGET));
+        let tokens = match due {
+            Due::Forced => share(size.tokens, TARGET),
+            Due::Threshold | Due::Window | Due::Bytes => u64::MAX,
+        };
+        let bytes = match due {
+            Due::Bytes => most(self.bytes),
+            Due::Threshold | Due::Window | Due::Forced => self.bytes.unwrap_or(u64::MAX),
+        };
+        let limit = self.trigger().unwrap_or(self.allow).min(self.allow);
+        Size {
+            tokens: tokens.min(most(Some(limit))),
+            bytes,
+        }
+    }
+}
+
+impl Size {
+    /// Says whether it is no more than another in either respect.
+    pub fn within(self, other: Size) -> bool {
+        self.tokens <= other.tokens && self.bytes <= other.bytes
+    }
+}
+
+impl From<Sums> for Size {
+    fn from(sums: Sums) -> Size {
+        Size {
+            tokens: sums.tokens,
+            bytes: sums.bytes,
+        }
+    }
+}
+
+/// A share of a number, rounded down.
+pub(crate) fn share(of: u64, fraction: f64) -> u64 {
+    (of as f64 * fraction).floor() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget(window: u64) -> Budget {
+        Budget::new(Limits {
+            window,
+            threshold: Some(75.0),
+            ..Limits::default()
+        })
+        .unwrap()
+    }
+
+    fn tokens(tokens: u64) -> Size {
+        Size { tokens, bytes: 0 }
+    }
+
+    #[test]
+    fn small_windows_keep_a_quarter_for_the_reply() {
+        assert_eq!(budget(1_024).allow(), 921 - 256);
+        assert_eq!(budget(8_000).allow(), 7_200 - 2_000);
+        assert_eq!(budget(200_000).allow(), 180_000 - 8_192);
+    }
+
+    #[test]
+    fn a_reply_as_long_as_the_window_leaves_no_room() {
+        let limits = Limits {
+            window: 8_000,
+            max_tokens: Some(7_200),
+            ..Limits::default()
+        };
+        let error = Budget::new(limits).unwrap_err();
+        assert_eq!(error.reserve, 7_200);
+        assert!(Budget::new(Limits::default()).is_err());
+    }
+
+    #[test]
+    fn the_threshold_is_reached_and_the_budget_exceeded() {
+        let large = budget(100_000);
+        assert_eq!(large.due(tokens(74_999)), None);
+        assert_eq!(large.due(tokens(75_000)), Some(Due::Threshold));
+        assert_eq!(large.due(tokens(large.allow())), Some(Due::Threshold));
+        assert_eq!(large.due(tokens(large.allow() + 1)), Some(Due::Window));
+    }
+
+    #[test]
+    fn what_made_it_due_decides_how_far_to_fold() {
+        let large = budget(100_000);
+        let size = Size {
+            tokens: 80_000,
+            bytes: 900,
+        };
+        assert_eq!(large.target(Due::Threshold, size).tokens, 45_000);
+        assert_eq!(large.target(Due::Forced, tokens(10_000)).tokens, 6_000);
+        let narrow = Budget {
+            bytes: Some(500),
+            ..large
+        };
+        assert_eq!(narrow.due(size), Some(Due::Threshold));
+        assert_eq!(narrow.due(Size { tokens: 9, ..size }), Some(Due::Bytes));
+        assert_eq!(narrow.target(Due::Bytes, size).bytes, 300);
+    }
+}

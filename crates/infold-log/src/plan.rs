@@ -1,0 +1,388 @@
+//! What a pass of `manage` folds: sizes and choices, on records alone.
+
+use crate::budget::share;
+use crate::floor::sums_before;
+use crate::steer::{self, Cover, Refused};
+use crate::view::round_members;
+use crate::{Cause, EventId, Floor, Item, Past, Seq, Size, Span, State, Sums, View};
+
+/// What cannot be folded, part by part, as counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FloorSize {
+    /// The system prompt.
+    pub system: Size,
+    /// The first request.
+    pub request: Size,
+    /// Notes that every view carries.
+    pub notes: Size,
+    /// Pinned rounds.
+    pub pins: Size,
+    /// The last round.
+    pub last: Size,
+}
+
+impl FloorSize {
+    /// Measures the floor of what is shown.
+    pub fn of<P: Past>(state: &State, past: &P) -> Result<FloorSize, P::Error> {
+        let shown = state.shown();
+        let floor = Floor::of(shown, past)?;
+        let path = shown.path();
+        let mut size = FloorSize::default();
+        for seq in floor.seqs() {
+            let part = match floor.request() == Some(*seq) {
+                true => &mut size.request,
+                false => &mut size.system,
+            };
+            add(part, weigh(Span::one(*seq), past)?);
+        }
+        size.notes.tokens = shown.notes().map(|(_, tokens)| tokens).sum();
+        let last = match shown.last() {
+            Some(tip) => Some(past.record(tip)?.round),
+            None => None,
+        };
+        let mut rounds: Vec<Seq> = last.into_iter().collect();
+        for pin in shown.pins() {
+            rounds.push(past.record(pin)?.round);
+        }
+        rounds.sort_unstable();
+        rounds.dedup();
+        for round in rounds {
+            let part = match Some(round) == last {
+                true => &mut size.last,
+                false => &mut size.pins,
+            };
+            for seq in round_members(round, path.iter().copied(), past)? {
+                if !floor.holds(seq) {
+                    add(part, weigh(Span::one(seq), past)?);
+                    for (_, _, mask) in shown.masks(Span::one(seq)) {
+                        part.tokens = part.tokens.saturating_sub(mask.hides) + mask.tokens;
+                    }
+                }
+            }
+        }
+        Ok(size)
+    }
+
+    /// All of it.
+    pub fn total(&self) -> Size {
+        let mut total = Size::default();
+        for (_, part) in self.parts() {
+            add(&mut total, part);
+        }
+        total
+    }
+
+    /// Its parts by name.
+    pub fn parts(&self) -> [(&'static str, Size); 5] {
+        [
+            ("system prompt", self.system),
+            ("first request", self.request),
+            ("notes", self.notes),
+            ("pinned rounds", self.pins),
+            ("last round", self.last),
+        ]
+    }
+}
+
+fn add(part: &mut Size, more: Size) {
+    part.tokens += more.tokens;
+    part.bytes += more.bytes;
+}
+
+fn weigh<P: Past>(span: Span, past: &P) -> Result<Size, P::Error> {
+    let (before, after) = (
+        sums_before(span.from(), past)?,
+        past.record(span.to())?.sums,
+    );
+    Ok(difference(before, after))
+}
+
+fn difference(before: Sums, after: Sums) -> Size {
+    Size {
+        tokens: after.tokens - before.tokens,
+        bytes: after.bytes - before.bytes,
+    }
+}
+
+/// How much of the end of a conversation a fold leaves as it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Keep {
+    /// So many messages, widened to rounds.
+    Messages(u64),
+    /// So large a share of what is shown, by bytes, from a request on.
+    Share(f64),
+    /// So many tokens, as counted, and at least so many messages while they take no more than twice that.
+    Tokens(u64, u64),
+}
+
+/// Returns the first message of the tail that stays: at least the last round, and of what
+/// `keep` asks for as much as `room` takes.
+///
+/// None if nothing is shown, or nothing but stand-ins.
+pub fn tail<P: Past>(
+    state: &State,
+    keep: Keep,
+    room: u64,
+    past: &P,
+) -> Result<Option<Seq>, P::Error> {
+    let mut tail: Option<Seq> = None;
+    let mut request: Option<Seq> = None;
+    let all: u64 = match keep {
+        Keep::Share(_) => shown_bytes(state, past)?,
+        Keep::Messages(_) | Keep::Tokens(..) => 0,
+    };
+    let mut kept = Size::default();
+    let mut messages = 0;
+    rounds_back(state, past, |round| {
+        let with = Size {
+            tokens: kept.tokens + round.size.tokens,
+            bytes: kept.bytes + round.size.bytes,
+        };
+        let wanted = match keep {
+            Keep::Messages(count) => messages < count,
+            Keep::Share(part) => with.bytes <= share(all, part),
+            Keep::Tokens(most, count) => {
+                with.tokens <= most || messages < count && with.tokens <= most.saturating_mul(2)
+            }
+        };
+        if tail.is_some() && !(wanted && with.tokens <= room) {
+            return false;
+        }
+        kept = with;
+        messages += round.messages;
+        tail = Some(round.start);
+        if round.request {
+            request = Some(round.start);
+        }
+        true
+    })?;
+    Ok(match keep {
+        Keep::Share(_) => request.or(match tail {
+            Some(_) => last_round(state, past)?,
+            None => None,
+        }),
+        Keep::Messages(_) | Keep::Tokens(..) => tail,
+    })
+}
+
+/// The first message of the last round that is shown.
+pub fn last_round<P: Past>(state: &State, past: &P) -> Result<Option<Seq>, P::Error> {
+    match state.shown().items().last() {
+        Some(Item::Run(run)) => Ok(Some(past.record(run.to())?.round)),
+        Some(Item::Fold(_)) | None => Ok(None),
+    }
+}
+
+fn shown_bytes<P: Past>(state: &State, past: &P) -> Result<u64, P::Error> {
+    let mut bytes = 0;
+    for item in state.shown().items() {
+        if let Item::Run(run) = item {
+            bytes += weigh(*run, past)?.bytes;
+        }
+    }
+    Ok(bytes)
+}
+
+/// A round that is shown.
+struct Round {
+    start: Seq,
+    size: Size,
+    messages: u64,
+    /// It is a request of the user's.
+    request: bool,
+}
+
+/// Visits the rounds at the end of what is shown, the last one first, as far as the newest
+/// fold or as long as the visitor wants more.
+fn rounds_back<P: Past>(
+    state: &State,
+    past: &P,
+    mut more: impl FnMut(Round) -> bool,
+) -> Result<(), P::Error> {
+    // A round that a rewind cut in two lies in two runs.
+    let mut later = (Size::default(), 0);
+    for item in state.shown().items().iter().rev() {
+        let Item::Run(run) = item else { break };
+        let mut end = Some(run.to());
+        while let Some(to) = end.filter(|to| *to >= run.from()) {
+            let round = past.record(to)?.round;
+            let from = round.max(run.from());
+            let span = Span::new(from, to).expect("a round starts no later than it ends");
+            let (before, after) = (sums_before(from, past)?, past.record(to)?.sums);
+            add(&mut later.0, difference(before, after));
+            later.1 += span.count();
+            end = from.prev();
+            if round < run.from() {
+                continue;
+            }
+            for (_, _, mask) in state.shown().masks(span) {
+                later.0.tokens = later.0.tokens.saturating_sub(mask.hides) + mask.tokens;
+            }
+            let (size, messages) = std::mem::take(&mut later);
+            let request = messages == 1 && after.requests > before.requests;
+            if !more(Round {
+                start: round,
+                size,
+                messages,
+                request,
+            }) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Works out what condensing everything before `tail` covers; none if that is nothing new.
+pub fn before_tail<P: Past>(
+    state: &State,
+    tail: Seq,
+    past: &P,
+) -> Result<Option<Cover>, Refused<P::Error>> {
+    let shown = state.shown();
+    let Some(first) = shown.items().first() else {
+        return Ok(None);
+    };
+    let Some(span) = tail
+        .prev()
+        .and_then(|to| Span::new(first.span().from(), to))
+    else {
+        return Ok(None);
+    };
+    match steer::cover(state, span, past) {
+        Ok(cover) => {
+            // A stand-in alone says all there is to say already.
+            let new = shown.items().iter().any(|item| match item {
+                Item::Run(run) => run.meet(cover.span).is_some(),
+                Item::Fold(_) => false,
+            });
+            Ok(Some(cover).filter(|_| new))
+        }
+        Err(Refused::Nothing { .. } | Refused::Elsewhere { .. }) => Ok(None),
+        Err(other) => Err(other),
+    }
+}
+
+/// Works out what to hide so that the view comes within `fits`: the oldest rounds, half of
+/// those visible, then half of the rest, and so on, summaries last. None of these covers
+/// holds another; nothing is hidden that would not make the view smaller.
+///
+/// Ends, because every turn hides a round or a stand-in that was visible.
+pub fn to_hide<P: Past>(
+    state: &State,
+    marker: u64,
+    fits: impl Fn(u64) -> bool,
+    past: &P,
+) -> Result<Vec<Cover>, Refused<P::Error>> {
+    let before = View::of(state.shown(), past)?.tokens();
+    let mut imagined = state.clone();
+    let mut covers: Vec<Cover> = Vec::new();
+    loop {
+        let next = match steer::oldest(&imagined, 0.5, past) {
+            Err(Refused::Nothing { .. }) => rest(&imagined, past)?,
+            found => Some(found?),
+        };
+        let Some(cover) = next.filter(|next| covers.iter().all(|found| found.span != next.span))
+        else {
+            break;
+        };
+        covers.retain(|found| found.span.meet(cover.span) != Some(found.span));
+        covers.push(cover);
+        let id = imagined.next_event();
+        let event = steer::folded(Cause::Window, &cover, marker);
+        imagined.event(&event, Some(id), 0, past)?;
+        if fits(View::of(imagined.shown(), past)?.tokens()) {
+            break;
+        }
+    }
+    let after = View::of(imagined.shown(), past)?.tokens();
+    covers.retain(|_| after < before);
+    Ok(covers)
+}
+
+/// Everything between the floor and the last round.
+fn rest<P: Past>(state: &State, past: &P) -> Result<Option<Cover>, Refused<P::Error>> {
+    match last_round(state, past)? {
+        Some(last) => before_tail(state, last, past),
+        None => Ok(None),
+    }
+}
+
+/// A part of a message that could be shown as a stub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Maskable {
+    /// The message.
+    pub seq: Seq,
+    /// Which of its parts.
+    pub part: u32,
+    /// It is an image, worth hiding for its bytes.
+    pub image: bool,
+    /// What it weighs.
+    pub size: Size,
+    /// Stands for its contents: equal parts have equal ones.
+    pub same: u64,
+}
+
+/// What masking may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Masking {
+    /// The newest tool output up to so many tokens stays.
+    pub safe: u64,
+    /// Less than this is not worth changing the view for.
+    pub least: u64,
+    /// About what a stub weighs.
+    pub stub: u64,
+    /// How much has to go.
+    pub need: Size,
+}
+
+/// Chooses what to mask, oldest first, repeats before all else, and no more than is needed.
+///
+/// None if too little would be gained.
+pub fn choose(parts: &[Maskable], masking: Masking) -> Option<Vec<Maskable>> {
+    let mut newest = std::collections::HashMap::new();
+    for (at, part) in parts.iter().enumerate() {
+        newest.insert(part.same, at);
+    }
+    let mut output = 0;
+    let mut repeats = Vec::new();
+    let mut old = Vec::new();
+    for (at, part) in parts.iter().enumerate().rev() {
+        output += part.size.tokens;
+        if newest[&part.same] != at {
+            repeats.push(*part);
+        } else if output > masking.safe || part.image && masking.need.bytes > 0 {
+            old.push(*part);
+        }
+    }
+    let mut gained = Size::default();
+    let mut chosen = Vec::new();
+    for part in repeats.into_iter().rev().chain(old.into_iter().rev()) {
+        let short = gained.tokens < masking.need.tokens;
+        let large = gained.bytes < masking.need.bytes;
+        let worth = part.size.tokens > 2 * masking.stub || part.image && large;
+        if worth && (short || large) {
+            gained.tokens += part.size.tokens.saturating_sub(masking.stub);
+            gained.bytes += part.size.bytes;
+            chosen.push(part);
+        }
+    }
+    let enough = gained.tokens >= masking.least || gained.bytes >= masking.need.bytes.max(1);
+    chosen.sort_unstable_by_key(|part| (part.seq, part.part));
+    (enough && !chosen.is_empty()).then_some(chosen)
+}
+
+/// Says whether a step was taken back: it is not among those that are in force.
+pub fn is_undone<P: Past>(state: &State, step: EventId, past: &P) -> Result<bool, P::Error> {
+    let mut at = state.step();
+    while let Some(found) = at.filter(|found| *found >= step) {
+        if found == step {
+            return Ok(false);
+        }
+        at = match found.prev() {
+            Some(previous) => past.mark(previous)?.step,
+            None => None,
+        };
+    }
+    Ok(true)
+}

@@ -345,6 +345,7 @@ fn describe(what: &What) -> String {
             None => status.to_string(),
         },
         What::Tool(record) => format!("tool {}", infold_wire::shorten(record, 200)),
+        What::Manage(record) => format!("manage {}", infold_wire::shorten(record, 200)),
         What::Other(kind) => kind.clone(),
     }
 }

@@ -57,6 +57,8 @@ pub enum What {
     },
     /// A tool was run; its record as it came.
     Tool(String),
+    /// A pass of `manage` ended; its record, a JSON object.
+    Manage(String),
     /// Something this version does not know; it does not change what is shown.
     Other(String),
 }
@@ -122,7 +124,11 @@ impl EventLine {
                 tokens: infold_wire::estimate(text.len() as u64),
             }),
             What::Unpin(pinned) => Event::Unpin(*pinned),
-            What::Fork { .. } | What::Status { .. } | What::Tool(_) | What::Other(_) => Event::Fact,
+            What::Fork { .. }
+            | What::Status { .. }
+            | What::Tool(_)
+            | What::Manage(_)
+            | What::Other(_) => Event::Fact,
         }
     }
 
@@ -189,6 +195,7 @@ impl What {
                 ("status", format!(r#","status":"{status}"{error}"#))
             }
             What::Tool(record) => ("tool", format!(r#","record":{record}"#)),
+            What::Manage(record) => ("manage", format!(r#","record":{record}"#)),
             What::Other(kind) => (kind, String::new()),
         }
     }
@@ -261,14 +268,13 @@ impl MaskLine {
     fn decode(json: Json<'_>) -> Option<MaskLine> {
         let mut bytes = json.get("bytes")?.elements().map(whole);
         let (start, end) = (bytes.next()??, bytes.next()??);
-        let stub = json.get("stub")?;
         Some(MaskLine {
             seq: number(json, "seq").and_then(Seq::new)?,
             part: u32::try_from(number(json, "part")?).ok()?,
             bytes: usize::try_from(start).ok()?..usize::try_from(end).ok()?,
             original_tokens: number(json, "original_tokens")?,
             tokens: number(json, "tokens")?,
-            stub: String::from_utf8(stub.bytes().to_vec()).ok()?,
+            stub: raw(json.get("stub")?)?,
         })
     }
 }
@@ -310,9 +316,15 @@ fn decode_what(kind: &str, json: Json<'_>) -> Option<What> {
             status: text("status")?.parse().ok()?,
             error: text("error"),
         },
-        "tool" => What::Tool(String::from_utf8(json.get("record")?.bytes().to_vec()).ok()?),
+        "tool" => What::Tool(raw(json.get("record")?)?),
+        "manage" => What::Manage(raw(json.get("record")?)?),
         other => What::Other(other.to_owned()),
     })
+}
+
+/// A value as it stands.
+fn raw(value: Json<'_>) -> Option<String> {
+    String::from_utf8(value.bytes().to_vec()).ok()
 }
 
 fn number(json: Json<'_>, key: &str) -> Option<u64> {
@@ -370,6 +382,7 @@ mod tests {
                 error: Some("no".into()),
             },
             What::Tool(r#"{"tool":"ls","args":{"a":1e999}}"#.into()),
+            What::Manage(r#"{"outcome":"condensed"}"#.into()),
         ];
         for what in whats {
             for pass in [None, Some(id(1))] {

@@ -183,6 +183,12 @@ pub fn options() -> OpenOptions {
     options
 }
 
+/// Makes an empty file that only its owner may read, in place of one that may be there.
+pub fn create(path: &Path) -> Result<File, LogError> {
+    let made = options().write(true).create(true).truncate(true).open(path);
+    made.map_err(|error| LogError::io(path, "made", error))
+}
+
 /// Makes a directory that only its owner may enter; it may be there already.
 pub fn make_dir(path: &Path) -> Result<(), LogError> {
     let made = fs::DirBuilder::new()

@@ -42,6 +42,7 @@ mod log;
 mod show;
 mod current;
 mod derived;
+mod aside;
 mod lock;
 mod repair;
 mod writer;
@@ -51,6 +52,7 @@ mod contexts;
 mod incoming;
 mod verify;
 mod doctor;
+pub use aside::{Aside, Working};
 pub use contexts::{Contexts, TaskError, end_of};
 pub use derived::{Derived, RecordError};
 pub use doctor::size;
@@ -68,4 +70,7 @@ pub use repair::Repair;
 pub use show::Visit;
 pub use time::{iso, now, parse_iso};
 pub use verify::Problem;
-pub use writer::{AppendError, Durability, MAX_MESSAGE, OpenError, ToolError, Writer};
+pub use writer::{
+    AppendError, Durability, MAX_MESSAGE, OpenError, ToolError, Trigger, Writer, marker,
+    stand_in_tokens,
+};

@@ -6,7 +6,7 @@ use crate::derived::Derived;
 use crate::file::{self, Growing};
 use crate::lock::Holder;
 use crate::log::Tail;
-use crate::{Log, LogError, time};
+use crate::{Log, LogError, aside, time};
 
 /// Something that was put in order when a task was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,11 @@ pub enum Repair {
         /// Its name.
         name: &'static str,
     },
+    /// A fold was cut short before it came to be; what it had set aside was removed.
+    Unfinished {
+        /// The file it left.
+        name: &'static str,
+    },
 }
 
 impl fmt::Display for Repair {
@@ -52,6 +57,12 @@ impl fmt::Display for Repair {
             }
             Repair::Index { entries } => {
                 write!(f, "index was behind by {entries} entries; caught up")
+            }
+            Repair::Unfinished { name } => {
+                write!(
+                    f,
+                    "a fold had been cut short, nothing was folded; {name} removed"
+                )
             }
             Repair::Rebuilt { name } => write!(f, "{name} was missing or behind; rebuilt"),
         }
@@ -80,6 +91,9 @@ pub fn tail(log: &mut Log, tail: &Tail) -> Result<Vec<Repair>, LogError> {
 /// Checks the files that follow from the log, thoroughly after a crash.
 pub fn derived(log: &Log, current: &mut Current, crashed: bool) -> Result<Vec<Repair>, LogError> {
     let mut repairs = Vec::new();
+    if let Some(name) = aside::clear(log.dir())? {
+        repairs.push(Repair::Unfinished { name });
+    }
     for derived in Derived::ALL {
         if !derived.is_current(log)? || crashed && !derived.is_complete(log.dir(), log)? {
             derived.rewrite(log)?;

@@ -28,6 +28,25 @@ pub enum Durability {
     Never,
 }
 
+/// Who asked for a fold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// A person or a script, for this one.
+    Manual,
+    /// `manage`, because it was due.
+    Auto,
+}
+
+impl Trigger {
+    /// Its name in events and for hooks.
+    pub fn name(self) -> &'static str {
+        match self {
+            Trigger::Manual => "manual",
+            Trigger::Auto => "auto",
+        }
+    }
+}
+
 /// The most bytes that one message may have.
 pub const MAX_MESSAGE: usize = 64 << 20;
 
@@ -45,6 +64,8 @@ pub struct Writer {
     stamp: String,
     /// Lines on their way to the log.
     buffer: Vec<u8>,
+    /// The pass that steps belong to.
+    pass: Option<EventId>,
     closed: bool,
     lock: Lock,
 }
@@ -120,6 +141,7 @@ impl Writer {
             clock,
             stamp: String::new(),
             buffer: Vec::new(),
+            pass: None,
             log,
             current,
             durability,
@@ -203,18 +225,17 @@ impl Writer {
         let text = format!(
             "[Summary of messages {span} ({messages} folded away; nothing is lost, and recall {span} shows them in full)]\n\n{text}"
         );
-        let id = self.fold(Cause::Summary, &cover, text)?;
+        let stand_in = vec![(Role::User, text)];
+        let id = self.fold(Cause::Summary, &cover, Trigger::Manual, stand_in)?;
         Ok((id, cover))
     }
 
     /// Hides the oldest rounds, about `fraction` of those visible, behind a marker.
     pub fn truncate(&mut self, fraction: f64) -> Result<(EventId, Cover), StepError> {
         let cover = steer::oldest(self.log.state(), fraction, &self.log)?;
-        let (span, messages) = (cover.span, cover.messages);
-        let text = format!(
-            "[{messages} earlier messages are hidden to fit the window; nothing is lost, and recall {span} shows them in full]"
-        );
-        Ok((self.fold(Cause::Window, &cover, text)?, cover))
+        let marker = vec![(Role::User, marker(&cover))];
+        let id = self.fold(Cause::Window, &cover, Trigger::Manual, marker)?;
+        Ok((id, cover))
     }
 
     /// Shows a part of a message, a tool result or an image, as a stub.
@@ -341,7 +362,7 @@ impl Writer {
             id,
             ts,
             after,
-            pass: None,
+            pass: self.pass,
             what,
         };
         let bytes = line.encode();
@@ -365,16 +386,36 @@ impl Writer {
         Ok(id)
     }
 
-    fn fold(&mut self, cause: Cause, cover: &Cover, text: String) -> Result<EventId, LogError> {
+    /// Folds what a cover covers behind a stand-in.
+    pub fn fold(
+        &mut self,
+        cause: Cause,
+        cover: &Cover,
+        trigger: Trigger,
+        stand_in: Vec<(Role, String)>,
+    ) -> Result<EventId, LogError> {
+        let tokens = stand_in_tokens(&stand_in);
         self.step(What::Fold(FoldLine {
             cause,
             span: cover.span,
             messages: cover.messages,
             original_tokens: cover.tokens,
-            tokens: estimate(quote(&text).len() as u64),
-            trigger: "manual".to_owned(),
-            stand_in: vec![(Role::User, text)],
+            tokens,
+            trigger: trigger.name().to_owned(),
+            stand_in,
         }))
+    }
+
+    /// Makes the steps until [`Writer::end_pass`] one: `undo` takes them back together.
+    pub fn begin_pass(&mut self) {
+        self.pass = Some(self.log.state().next_event());
+    }
+
+    /// Ends a pass and keeps a record of it, a JSON object.
+    pub fn end_pass(&mut self, record: Option<String>) -> Result<(), LogError> {
+        let ended = record.map(|record| self.step(What::Manage(record)));
+        self.pass = None;
+        ended.transpose().map(|_| ())
     }
 
     /// The time, which never runs backwards in a log.
@@ -395,6 +436,22 @@ impl Drop for Writer {
             let _ = self.sync();
         }
     }
+}
+
+/// Says in a view that messages are hidden.
+pub fn marker(cover: &Cover) -> String {
+    let (span, messages) = (cover.span, cover.messages);
+    format!(
+        "[{messages} earlier messages are hidden to fit the window; nothing is lost, and recall {span} shows them in full]"
+    )
+}
+
+/// What a stand-in weighs.
+pub fn stand_in_tokens(stand_in: &[(Role, String)]) -> u64 {
+    let texts = stand_in.iter();
+    texts
+        .map(|(_, text)| estimate(quote(text).len() as u64))
+        .sum()
 }
 
 fn held_by(holder: &Option<Holder>) -> String {

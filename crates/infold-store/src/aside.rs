@@ -1,0 +1,88 @@
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::{Log, LogError, file};
+
+/// A file of a task that is there only while a fold is being made.
+///
+/// It goes when this does; what a crash leaves behind goes when the task is next opened.
+#[derive(Debug)]
+pub struct Aside {
+    path: PathBuf,
+    out: BufWriter<File>,
+}
+
+/// Which file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Working {
+    /// `unsummarized.jsonl`: the messages that stay as they are.
+    Kept,
+    /// `transcript.txt`: what is to be summarised, as text.
+    Transcript,
+}
+
+impl Working {
+    /// Both of them.
+    pub const ALL: [Working; 2] = [Working::Kept, Working::Transcript];
+
+    /// The file's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Working::Kept => "unsummarized.jsonl",
+            Working::Transcript => "transcript.txt",
+        }
+    }
+}
+
+impl Log {
+    /// Makes a working file in the task's directory, empty.
+    pub fn aside(&self, working: Working) -> Result<Aside, LogError> {
+        let path = self.dir().join(working.name());
+        let made = file::create(&path)?;
+        Ok(Aside {
+            path,
+            out: BufWriter::new(made),
+        })
+    }
+}
+
+impl Aside {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends to it.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), LogError> {
+        let written = self.out.write_all(bytes);
+        written.map_err(|error| LogError::io(&self.path, "written", error))
+    }
+
+    /// Lets others read what was written.
+    pub fn flush(&mut self) -> Result<(), LogError> {
+        let flushed = self.out.flush();
+        flushed.map_err(|error| LogError::io(&self.path, "written", error))
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // Should it stay, opening the task removes it.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Removes what a fold that was cut short left in a task's directory; says what it was.
+pub fn clear(dir: &Path) -> Result<Option<&'static str>, LogError> {
+    let mut found = None;
+    for working in Working::ALL {
+        let path = dir.join(working.name());
+        match std::fs::remove_file(&path) {
+            Ok(()) => found = Some(working.name()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(LogError::io(&path, "removed", error)),
+        }
+    }
+    Ok(found)
+}

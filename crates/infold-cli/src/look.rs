@@ -345,6 +345,12 @@ fn describe(what: &What) -> String {
             None => status.to_string(),
         },
         What::Tool(record) => format!("tool {}", infold_wire::shorten(record, 200)),
+        What::Usage(usage) => format!(
+            "usage {}: {} tokens, {} of them cached",
+            usage.model,
+            number(usage.tokens),
+            number(usage.cached)
+        ),
         What::Manage(record) => format!("manage {}", infold_wire::shorten(record, 200)),
         What::Other(kind) => kind.clone(),
     }

@@ -109,6 +109,8 @@ fn difference(before: Sums, after: Sums) -> Size {
 pub enum Keep {
     /// So many messages, widened to rounds.
     Messages(u64),
+    /// So many rounds.
+    Rounds(u64),
     /// So large a share of what is shown, by bytes, from a request on.
     Share(f64),
     /// So many tokens, as counted, and at least so many messages while they take no more than twice that.
@@ -129,10 +131,10 @@ pub fn tail<P: Past>(
     let mut request: Option<Seq> = None;
     let all: u64 = match keep {
         Keep::Share(_) => shown_bytes(state, past)?,
-        Keep::Messages(_) | Keep::Tokens(..) => 0,
+        Keep::Messages(_) | Keep::Rounds(_) | Keep::Tokens(..) => 0,
     };
     let mut kept = Size::default();
-    let mut messages = 0;
+    let (mut messages, mut rounds) = (0, 0);
     rounds_back(state, past, |round| {
         let with = Size {
             tokens: kept.tokens + round.size.tokens,
@@ -140,6 +142,7 @@ pub fn tail<P: Past>(
         };
         let wanted = match keep {
             Keep::Messages(count) => messages < count,
+            Keep::Rounds(count) => rounds < count,
             Keep::Share(part) => with.bytes <= share(all, part),
             Keep::Tokens(most, count) => {
                 with.tokens <= most || messages < count && with.tokens <= most.saturating_mul(2)
@@ -150,6 +153,7 @@ pub fn tail<P: Past>(
         }
         kept = with;
         messages += round.messages;
+        rounds += 1;
         tail = Some(round.start);
         if round.request {
             request = Some(round.start);
@@ -161,7 +165,7 @@ pub fn tail<P: Past>(
             Some(_) => last_round(state, past)?,
             None => None,
         }),
-        Keep::Messages(_) | Keep::Tokens(..) => tail,
+        Keep::Messages(_) | Keep::Rounds(_) | Keep::Tokens(..) => tail,
     })
 }
 

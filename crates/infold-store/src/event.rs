@@ -57,6 +57,8 @@ pub enum What {
     },
     /// A tool was run; its record as it came.
     Tool(String),
+    /// A provider reported what a request came to.
+    Usage(Usage),
     /// A pass of `manage` ended; its record, a JSON object.
     Manage(String),
     /// Something this version does not know; it does not change what is shown.
@@ -80,6 +82,47 @@ pub struct FoldLine {
     pub trigger: String,
     /// What is shown instead.
     pub stand_in: Vec<(Role, String)>,
+}
+
+/// What a provider reported for a request and its reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Who reported it.
+    pub provider: String,
+    /// For which model.
+    pub model: String,
+    /// Everything that was sent, cached or not, and the reply, in tokens.
+    pub tokens: u64,
+    /// What of it came from the provider's cache.
+    pub cached: u64,
+    /// The reply.
+    pub output: u64,
+}
+
+impl Usage {
+    fn encode(&self) -> String {
+        let Usage {
+            tokens,
+            cached,
+            output,
+            ..
+        } = self;
+        format!(
+            r#","provider":{},"model":{},"tokens":{tokens},"cached":{cached},"output":{output}"#,
+            quote(&self.provider),
+            quote(&self.model)
+        )
+    }
+
+    fn decode(json: Json<'_>) -> Option<Usage> {
+        Some(Usage {
+            provider: json.get("provider")?.text()?.into_owned(),
+            model: json.get("model")?.text()?.into_owned(),
+            tokens: number(json, "tokens")?,
+            cached: number(json, "cached")?,
+            output: number(json, "output")?,
+        })
+    }
 }
 
 /// A fold over one part of a message.
@@ -127,6 +170,7 @@ impl EventLine {
             What::Fork { .. }
             | What::Status { .. }
             | What::Tool(_)
+            | What::Usage(_)
             | What::Manage(_)
             | What::Other(_) => Event::Fact,
         }
@@ -195,6 +239,7 @@ impl What {
                 ("status", format!(r#","status":"{status}"{error}"#))
             }
             What::Tool(record) => ("tool", format!(r#","record":{record}"#)),
+            What::Usage(usage) => ("usage", usage.encode()),
             What::Manage(record) => ("manage", format!(r#","record":{record}"#)),
             What::Other(kind) => (kind, String::new()),
         }
@@ -317,6 +362,7 @@ fn decode_what(kind: &str, json: Json<'_>) -> Option<What> {
             error: text("error"),
         },
         "tool" => What::Tool(raw(json.get("record")?)?),
+        "usage" => What::Usage(Usage::decode(json)?),
         "manage" => What::Manage(raw(json.get("record")?)?),
         other => What::Other(other.to_owned()),
     })
@@ -382,6 +428,13 @@ mod tests {
                 error: Some("no".into()),
             },
             What::Tool(r#"{"tool":"ls","args":{"a":1e999}}"#.into()),
+            What::Usage(Usage {
+                provider: "openai".into(),
+                model: "gpt-5".into(),
+                tokens: 900,
+                cached: 800,
+                output: 20,
+            }),
             What::Manage(r#"{"outcome":"condensed"}"#.into()),
         ];
         for what in whats {
@@ -401,9 +454,9 @@ mod tests {
 
     #[test]
     fn an_event_of_a_later_version_is_a_fact() {
-        let line = br#"{"id":1,"ts":2,"after":3,"type":"usage","tokens":9}"#;
+        let line = br#"{"id":1,"ts":2,"after":3,"type":"weather","tokens":9}"#;
         let line = EventLine::decode(line).unwrap();
-        assert_eq!(line.what, What::Other("usage".into()));
+        assert_eq!(line.what, What::Other("weather".into()));
         assert_eq!(line.event(), Event::Fact);
         assert!(EventLine::decode(br#"{"id":1,"ts":2,"after":3,"type":"undo"}"#).is_err());
     }

@@ -57,7 +57,7 @@ pub use contexts::{Contexts, TaskError, end_of};
 pub use derived::{Derived, RecordError};
 pub use doctor::size;
 pub use error::{LogError, StepError};
-pub use event::{EventLine, FoldLine, MaskLine, What};
+pub use event::{EventLine, FoldLine, MaskLine, Usage, What};
 pub use file::Access;
 pub use incoming::{Incoming, IncomingError};
 pub use lock::Holder;

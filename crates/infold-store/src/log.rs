@@ -9,7 +9,7 @@ use infold_wire::{Message, estimate};
 
 use crate::LogError;
 use crate::entry::{Base, EventEntry, MessageEntry};
-use crate::event::{EventLine, What};
+use crate::event::{EventLine, Usage, What};
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
 use crate::table::Table;
@@ -160,6 +160,26 @@ impl Log {
     /// The newest event that changed what is shown; zero if there is none.
     pub fn last_change(&self) -> Result<u64, LogError> {
         Ok(self.last_own_event()?.map_or(0, |entry| entry.change))
+    }
+
+    /// The last usage that was reported for what is shown, if nothing but messages came since
+    /// what is shown last changed; and the tokens counted for those that came after it.
+    pub fn last_usage(&self) -> Result<Option<(Usage, u64)>, LogError> {
+        /// Tool records may stand behind it; a report so far back is not worth looking for.
+        const LOOK_BACK: u64 = 256;
+        let newest = self.state.at().event;
+        let oldest = self.last_change()?.max(newest.saturating_sub(LOOK_BACK));
+        for id in (oldest + 1..=newest).rev().filter_map(EventId::new) {
+            let line = self.event(id)?;
+            if let What::Usage(usage) = line.what {
+                let counted = match Seq::new(line.after) {
+                    Some(seq) => self.record(seq)?.sums.tokens,
+                    None => 0,
+                };
+                return Ok(Some((usage, self.sums()?.tokens - counted)));
+            }
+        }
+        Ok(None)
     }
 
     /// How many summary folds and tool records this task itself has.

@@ -1,5 +1,5 @@
 use infold_log::{
-    EventId, Floor, Line, Piece, Reading, Role, Seq, Shows, Source, Span, Verdict, View,
+    EventId, Floor, Line, Past, Piece, Reading, Role, Seq, Shows, Source, Span, Verdict, View,
 };
 use infold_wire::{Message, render_round, render_text, splice};
 
@@ -45,6 +45,29 @@ impl Log {
             Ok(())
         })?;
         Ok(out)
+    }
+
+    /// How many bytes the messages of a view have.
+    ///
+    /// Only what is not shown as it came is looked at.
+    pub fn view_bytes(&self, view: &View) -> Result<u64, LogError> {
+        let mut bytes = 0;
+        for piece in view.pieces() {
+            match piece.shows {
+                Shows::Verbatim(span) => {
+                    let before = match span.from().prev() {
+                        Some(seq) => self.record(seq)?.sums.bytes,
+                        None => 0,
+                    };
+                    bytes += self.record(span.to())?.sums.bytes - before;
+                }
+                _ => self.render_piece(piece, &mut |_, shown| {
+                    bytes += shown.len() as u64;
+                    Ok(())
+                })?,
+            }
+        }
+        Ok(bytes)
     }
 
     /// Says what is wrong with a view.

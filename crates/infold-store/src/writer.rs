@@ -6,7 +6,7 @@ use infold_wire::{Message, MessageError, PartKind, estimate, quote, render_stub}
 
 use crate::current::Current;
 use crate::derived::{Derived, RecordError, check_record};
-use crate::event::{EventLine, FoldLine, MaskLine, What};
+use crate::event::{EventLine, FoldLine, MaskLine, Usage, What};
 use crate::file::Access;
 use crate::lock::{Holder, Lock, Taken};
 use crate::log::{Find, message_entry, tokens};
@@ -323,6 +323,12 @@ impl Writer {
         let record = check_record(record)?;
         self.step(What::Tool(record))?;
         Ok(self.log.counts()?.1)
+    }
+
+    /// Records what a provider reported for the last request and its reply, which is the
+    /// last message.
+    pub fn usage(&mut self, usage: Usage) -> Result<EventId, LogError> {
+        self.step(What::Usage(usage))
     }
 
     /// Brings everything derived up to date, and what was written onto the disk.

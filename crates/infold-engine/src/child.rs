@@ -1,0 +1,129 @@
+//! Commands that are run on the side: bounded in time and in what they say.
+
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How a command ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// With exit code 0.
+    Well {
+        /// What it printed.
+        stdout: Vec<u8>,
+    },
+    /// With another one, or killed.
+    Badly {
+        /// How.
+        status: ExitStatus,
+        /// What it complained about, the end of it.
+        stderr: String,
+    },
+    /// It was stopped: its time was up.
+    Hung,
+    /// It was stopped: it printed too much.
+    Endless,
+}
+
+/// A command for the shell, in a process group of its own.
+pub fn shell(command: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(command).process_group(0);
+    shell
+}
+
+/// What is kept of complaints.
+const COMPLAINTS: u64 = 64 << 10;
+
+/// Runs a command to its end, or stops it with all it started.
+///
+/// `input` goes to its standard input; none leaves that as the command has it.
+pub fn run(
+    mut command: Command,
+    input: Option<Vec<u8>>,
+    most: u64,
+    timeout: Duration,
+) -> io::Result<Ended> {
+    if input.is_some() {
+        command.stdin(Stdio::piped());
+    }
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
+        // A command need not read what it is told.
+        thread::spawn(move || drop(stdin.write_all(&input)));
+    }
+    let until = Instant::now() + timeout;
+    let stdout = reading(child.stdout.take(), most + 1);
+    let stderr = reading(child.stderr.take(), COMPLAINTS);
+    let ended = wait(&mut child, &stdout, &stderr, most, until);
+    if !matches!(ended, Ok(Ended::Well { .. } | Ended::Badly { .. })) {
+        stop(&mut child);
+    }
+    ended
+}
+
+fn wait(
+    child: &mut Child,
+    stdout: &mpsc::Receiver<Vec<u8>>,
+    stderr: &mpsc::Receiver<Vec<u8>>,
+    most: u64,
+    until: Instant,
+) -> io::Result<Ended> {
+    let left = || until.saturating_duration_since(Instant::now());
+    let Ok(stdout) = stdout.recv_timeout(left()) else {
+        return Ok(Ended::Hung);
+    };
+    if stdout.len() as u64 > most {
+        return Ok(Ended::Endless);
+    }
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if left().is_zero() {
+            return Ok(Ended::Hung);
+        }
+        thread::sleep(Duration::from_millis(2).min(left()));
+    };
+    if status.success() {
+        return Ok(Ended::Well { stdout });
+    }
+    // Something it left running may hold its standard error open.
+    let stderr = stderr
+        .recv_timeout(Duration::from_millis(200))
+        .unwrap_or_default();
+    Ok(Ended::Badly {
+        status,
+        stderr: String::from_utf8_lossy(&stderr).into_owned(),
+    })
+}
+
+/// Reads up to `most` bytes on a thread of its own.
+fn reading<R: Read + Send + 'static>(from: Option<R>, most: u64) -> mpsc::Receiver<Vec<u8>> {
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(from) = from {
+            // What could be read counts.
+            let _ = from.take(most).read_to_end(&mut bytes);
+        }
+        let _ = send.send(bytes);
+    });
+    receive
+}
+
+/// Ends a command and everything in its process group.
+fn stop(child: &mut Child) {
+    let group = format!("-{}", child.id());
+    let _ = Command::new("kill")
+        .args(["-KILL", "--", &group])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    let _ = child.kill();
+    let _ = child.wait();
+}

@@ -1,0 +1,54 @@
+use std::time::Duration;
+
+use crate::child::{self, Ended};
+
+/// Commands that are told of folds, a JSON object on their standard input.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hooks {
+    /// Run before a pass folds; ending badly, it keeps the pass from folding.
+    pub before_fold: Option<String>,
+    /// Run after a pass folded.
+    pub after_fold: Option<String>,
+}
+
+/// How long a hook may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How much a hook may print; nobody reads it.
+const MOST: u64 = 1 << 20;
+
+impl Hooks {
+    /// Asks whether to fold; says why not.
+    pub fn before(&self, told: &serde_json::Value) -> Result<(), String> {
+        run("before_fold", self.before_fold.as_deref(), told)
+    }
+
+    /// Tells of what was folded; says what went wrong.
+    pub fn after(&self, told: &serde_json::Value) -> Result<(), String> {
+        run("after_fold", self.after_fold.as_deref(), told)
+    }
+}
+
+fn run(name: &str, command: Option<&str>, told: &serde_json::Value) -> Result<(), String> {
+    let Some(command) = command else {
+        return Ok(());
+    };
+    let input = format!("{told}\n").into_bytes();
+    let said = |text: &str| match text.trim().lines().next_back() {
+        Some(line) => format!(": {}", line.trim()),
+        None => String::new(),
+    };
+    match child::run(child::shell(command), Some(input), MOST, PATIENCE) {
+        Ok(Ended::Well { .. }) => Ok(()),
+        Ok(Ended::Badly { status, stderr }) => Err(format!(
+            "the hook {name} `{command}` ended with {status}{}",
+            said(&stderr)
+        )),
+        Ok(Ended::Hung) => Err(format!(
+            "the hook {name} `{command}` took more than {} s and was stopped",
+            PATIENCE.as_secs()
+        )),
+        Ok(Ended::Endless) => Err(format!("the hook {name} `{command}` prints without end")),
+        Err(error) => Err(format!("the hook {name} `{command}` could not be run: {error}")),
+    }
+}

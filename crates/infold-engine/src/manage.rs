@@ -1,0 +1,326 @@
+//! The step before each request: fold as much as needed, and no more.
+//!
+//! # Why a pass ends
+//!
+//! A pass is a fixed sequence: mask, condense, mask what is left, truncate. Each happens at
+//! most once. Masking goes once over the visible parts. Condensing asks the summarizer at most
+//! [`CHUNKS`] times, and the built-in one, which calls nobody, at most once more. Truncating
+//! imagines hiding half of what is visible, then half of the rest; every turn of that loop
+//! hides a round or a stand-in that was visible, of which there are finitely many, and it asks
+//! no summarizer. A step that would not make the view smaller is not taken.
+//!
+//! # Why it does not thrash
+//!
+//! A pass that ends above its target, whose summarizer failed, or that was undone, is recorded
+//! with `wait`: the next automatic pass waits until the view grew by a tenth of the window, or
+//! no longer fits. A floor that fills the threshold almost alone is reported once.
+
+mod aim;
+mod hand;
+mod measure;
+mod waits;
+mod mask;
+mod condense;
+mod truncate;
+
+use infold_log::plan::FloorSize;
+use infold_log::{Due, Size};
+use infold_store::{Log, LogError, StepError, Trigger, Writer};
+use serde_json::json;
+
+pub use aim::Aim;
+pub use condense::CHUNKS;
+use hand::Hand;
+use measure::Scale;
+
+use crate::{Did, Hooks, Left, Outcome, Summarizer};
+
+/// Why a conversation could not be made to fit.
+#[derive(Debug, thiserror::Error)]
+pub enum ManageError {
+    /// What cannot be folded does not fit. Nothing was folded.
+    #[error("{floor}")]
+    Floor {
+        /// How large it is, and its parts.
+        floor: Box<TooSmall>,
+    },
+    /// A step was refused.
+    #[error(transparent)]
+    Step(#[from] StepError),
+    /// The log could not be read or written.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+/// A window that is too small for what cannot be folded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TooSmall {
+    /// The window.
+    pub window: u64,
+    /// What of it the reply takes.
+    pub reserve: u64,
+    /// What of it a view may have.
+    pub allow: u64,
+    /// The parts that cannot be folded, by name.
+    pub parts: Vec<(&'static str, u64)>,
+    /// All of them, in tokens.
+    pub tokens: u64,
+    /// All of them, in bytes, if that is the trouble, and how many are allowed.
+    pub bytes: Option<(u64, u64)>,
+}
+
+impl std::fmt::Display for TooSmall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (tokens, allow, window) = (self.tokens, self.allow, self.window);
+        match self.bytes {
+            Some((bytes, most)) => write!(
+                f,
+                "what cannot be folded has {bytes} bytes, and a request may have {most}"
+            )?,
+            None => write!(
+                f,
+                "what cannot be folded has {tokens} tokens, and a window of {window} leaves {allow} for it"
+            )?,
+        }
+        let parts: Vec<String> = self
+            .parts
+            .iter()
+            .map(|(name, size)| format!("{name} {size}"))
+            .collect();
+        write!(f, " ({}; {} reserved for the reply)", parts.join(", "), self.reserve)
+    }
+}
+
+/// About what a marker or a stub weighs, as counted.
+const MARKER: u64 = 48;
+
+/// Folds as much of a task as it takes to fit, and no more. One pass is one step for `undo`.
+pub fn manage(
+    writer: &mut Writer,
+    aim: &Aim,
+    summarizer: &mut dyn Summarizer,
+    hooks: &Hooks,
+) -> Result<Outcome, ManageError> {
+    let mut pass = match Pass::begin(writer.log(), aim)? {
+        Begun::Go(pass) => pass,
+        Begun::Stop(outcome) => {
+            waits::record_once(writer, aim, &outcome)?;
+            return Ok(outcome);
+        }
+    };
+    let told = json!({
+        "task": writer.log().dir().file_name().map(|name| name.to_string_lossy()),
+        "trigger": aim.trigger.name(),
+        "due": pass.outcome.due.map(Due::name),
+        "tokens": pass.outcome.before.tokens,
+        "target": pass.outcome.target.tokens,
+        "window": aim.budget.window(),
+    });
+    if let Err(veto) = hooks.before(&told) {
+        pass.outcome.left = Some(Left::Vetoed);
+        pass.outcome.errors.push(veto);
+        waits::record_once(writer, aim, &pass.outcome)?;
+        return Ok(pass.outcome);
+    }
+    writer.begin_pass();
+    let folded = pass.fold(&mut Hand::Writes(writer), summarizer);
+    let mut outcome = pass.outcome;
+    if outcome.did > Did::Untouched {
+        let mut told = told;
+        told["outcome"] = outcome.json();
+        if let Err(error) = hooks.after(&told) {
+            outcome.errors.push(error);
+        }
+    }
+    let record = waits::record(aim, &outcome);
+    writer.end_pass(record.map(|record| record.to_string()))?;
+    folded.map(|()| outcome)
+}
+
+/// Says what `manage` would do, and does nothing. `summarizer` is really asked.
+pub fn rehearse(
+    log: &Log,
+    aim: &Aim,
+    summarizer: &mut dyn Summarizer,
+) -> Result<Outcome, ManageError> {
+    let mut pass = match Pass::begin(log, aim)? {
+        Begun::Go(pass) => pass,
+        Begun::Stop(outcome) => return Ok(outcome),
+    };
+    let mut hand = Hand::Imagines {
+        log,
+        state: log.state().clone(),
+    };
+    pass.fold(&mut hand, summarizer)?;
+    Ok(pass.outcome)
+}
+
+/// Says whether `manage` would fold, and why, without doing anything or asking anybody.
+pub fn will_manage(log: &Log, aim: &Aim) -> Result<Option<Due>, ManageError> {
+    Ok(match Pass::begin(log, aim)? {
+        Begun::Go(pass) => pass.outcome.due,
+        Begun::Stop(_) => None,
+    })
+}
+
+/// A pass under way.
+struct Pass<'a> {
+    aim: &'a Aim,
+    scale: Scale,
+    outcome: Outcome,
+}
+
+/// How a pass began.
+enum Begun<'a> {
+    /// It is due.
+    Go(Pass<'a>),
+    /// There is nothing to do.
+    Stop(Outcome),
+}
+
+impl<'a> Pass<'a> {
+    /// Measures, and decides whether it is time.
+    fn begin(log: &Log, aim: &'a Aim) -> Result<Begun<'a>, ManageError> {
+        let (scale, before) = Scale::now(log, aim)?;
+        let due = match aim.forced {
+            true => Some(aim.budget.due(before).unwrap_or(Due::Forced)),
+            false => aim.budget.due(before),
+        };
+        let outcome = Outcome {
+            did: Did::Untouched,
+            due,
+            left: None,
+            before,
+            after: before,
+            target: due.map_or(before, |due| aim.budget.target(due, before)),
+            fits: aim.budget.fits(before),
+            steps: Vec::new(),
+            cost: 0.0,
+            calls: 0,
+            errors: Vec::new(),
+            dropped: Vec::new(),
+        };
+        let Some(due) = due else {
+            return Ok(Begun::Stop(outcome));
+        };
+        let floor = FloorSize::of(log.state(), log)?;
+        check_floor(&floor, aim, scale, before)?;
+        let left = if due != Due::Threshold {
+            None
+        } else if near(scale.size(floor.total()).tokens, aim.budget.trigger()) {
+            Some(Left::Floor)
+        } else if waits::waits(log, aim, before)? {
+            Some(Left::Waiting)
+        } else {
+            None
+        };
+        Ok(match left {
+            Some(_) => Begun::Stop(Outcome { left, ..outcome }),
+            None => Begun::Go(Pass {
+                aim,
+                scale,
+                outcome,
+            }),
+        })
+    }
+
+    /// The pass itself: each line a step that is taken at most once.
+    fn fold(
+        &mut self,
+        hand: &mut Hand<'_>,
+        summarizer: &mut dyn Summarizer,
+    ) -> Result<(), ManageError> {
+        // Many times too large a view is not saved by stubs, and looking at all of it takes long.
+        let window = self.aim.budget.window();
+        if self.outcome.before.tokens <= 4 * window {
+            self.mask(hand, mask::Gain::Enough)?;
+        }
+        if !self.is_done() {
+            self.condense(hand, summarizer)?;
+        }
+        if !self.is_done() {
+            self.mask(hand, mask::Gain::Some)?;
+        }
+        if !self.outcome.fits {
+            self.truncate(hand)?;
+        }
+        if self.outcome.did == Did::Untouched {
+            self.outcome.left = Some(Left::Nothing);
+        }
+        if !self.outcome.fits {
+            let floor = FloorSize::of(hand.state(), hand.log())?;
+            return Err(too_small(&floor, self.aim, self.scale, self.outcome.after));
+        }
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.outcome.after.within(self.outcome.target)
+    }
+
+    /// Measures again after a step, and returns the tokens before and after it.
+    fn measured(&mut self, hand: &Hand<'_>, did: Did) -> Result<(u64, u64), LogError> {
+        let before = self.outcome.after;
+        self.outcome.after = self.scale.measure(hand, self.aim)?;
+        self.outcome.fits = self.aim.budget.fits(self.outcome.after);
+        self.outcome.did = self.outcome.did.max(did);
+        Ok((before.tokens, self.outcome.after.tokens))
+    }
+}
+
+/// The floor is reported instead of folded at when it comes this near the threshold.
+fn near(floor: u64, trigger: Option<u64>) -> bool {
+    trigger.is_some_and(|trigger| floor as f64 >= trigger as f64 * 0.9)
+}
+
+fn check_floor(
+    floor: &FloorSize,
+    aim: &Aim,
+    scale: Scale,
+    before: Size,
+) -> Result<(), ManageError> {
+    if aim.budget.fits(before) {
+        return Ok(());
+    }
+    let total = scale.size(floor.total());
+    let least = Size {
+        tokens: total.tokens.min(before.tokens),
+        bytes: 0,
+    };
+    match aim.budget.fits(least) {
+        true => Ok(()),
+        false => Err(too_small(floor, aim, scale, least)),
+    }
+}
+
+fn too_small(floor: &FloorSize, aim: &Aim, scale: Scale, found: Size) -> ManageError {
+    let budget = aim.budget;
+    let mut parts: Vec<(&'static str, u64)> = Vec::new();
+    let bytes = budget
+        .bytes()
+        .filter(|most| found.bytes > *most && found.tokens <= budget.allow())
+        .map(|most| (found.bytes, most));
+    for (name, part) in floor.parts() {
+        let size = match bytes {
+            Some(_) => part.bytes,
+            None => scale.part(part.tokens),
+        };
+        if size > 0 {
+            parts.push((name, size));
+        }
+    }
+    if aim.frame.tokens > 0 {
+        parts.push(("tools and instructions", aim.frame.tokens));
+    }
+    ManageError::Floor {
+        floor: Box::new(TooSmall {
+            window: budget.window(),
+            reserve: budget.reserve(),
+            allow: budget.allow(),
+            parts,
+            tokens: scale.size(floor.total()).tokens,
+            bytes,
+        }),
+    }
+}
+

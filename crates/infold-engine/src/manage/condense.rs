@@ -1,0 +1,303 @@
+use infold_log::plan::{self, FloorSize, Keep};
+use infold_log::steer::Cover;
+use infold_log::{Cause, Item, Past, Role, Seq, Span, View, steer};
+use infold_store::{Log, LogError, What, Working, stand_in_tokens};
+use infold_wire::Message;
+
+use super::{Hand, ManageError, Pass};
+use crate::extract::Extract;
+use crate::strategy::{Keeps, StandIn};
+use crate::summarizer::{Brief, Extractive, Summarizer, SummarizerError};
+use crate::{Did, Step, quotes};
+
+/// How often one pass asks a summarizer at most.
+pub const CHUNKS: usize = 16;
+
+/// A summary is no longer than this, whatever the window.
+const LONGEST: u64 = 8_192;
+
+/// A summary shorter than this says nothing.
+const SHORTEST: u64 = 96;
+
+impl Pass<'_> {
+    /// Folds everything between the floor and the tail behind a summary.
+    pub(super) fn condense(
+        &mut self,
+        hand: &mut Hand<'_>,
+        summarizer: &mut dyn Summarizer,
+    ) -> Result<(), ManageError> {
+        if !self.aim.strategy.condenses {
+            return Ok(());
+        }
+        let Some((cover, tail)) = self.covered(hand)? else {
+            return Ok(());
+        };
+        let folded = Folded::read(hand, cover, tail)?;
+        let budget = self.summary_budget(hand, &folded)?;
+        let _kept = match hand {
+            Hand::Writes(_) => Some(folded.set_aside(hand.log())?),
+            Hand::Imagines { .. } => None,
+        };
+        let written = self.written(hand, &folded, budget, summarizer)?;
+        let Some((name, stand_in)) = written else {
+            return Ok(());
+        };
+        let fold = hand.fold(Cause::Summary, &cover, self.aim.trigger, stand_in)?;
+        let (before, after) = self.measured(hand, Did::Condensed)?;
+        self.outcome.steps.push(Step {
+            did: Did::Condensed,
+            folds: fold.into_iter().collect(),
+            hidden: cover.messages,
+            span: cover.span,
+            before,
+            after,
+            summarizer: Some(name),
+        });
+        Ok(())
+    }
+
+    /// Chooses what to fold, and where the tail begins.
+    fn covered(&self, hand: &Hand<'_>) -> Result<Option<(Cover, Seq)>, ManageError> {
+        let (aim, scale) = (self.aim, self.scale);
+        let floor = FloorSize::of(hand.state(), hand.log())?;
+        let fixed = scale.size(floor.total()).tokens;
+        let window = aim.budget.window();
+        let room = |limit: u64| {
+            let left = limit.saturating_sub(fixed + window / 16);
+            scale.counted(left) + floor.last.tokens
+        };
+        let (keep, room) = match aim.strategy.keeps {
+            Keeps::Messages(_) => (Keep::Messages(aim.keep), room(aim.budget.allow())),
+            Keeps::Share(share) => (Keep::Share(share), room(aim.budget.allow())),
+            Keeps::Window(share) => {
+                let most = scale.counted((window as f64 * share) as u64);
+                (Keep::Tokens(most, aim.keep), room(self.outcome.target.tokens))
+            }
+        };
+        let Some(tail) = plan::tail(hand.state(), keep, room, hand.log())? else {
+            return Ok(None);
+        };
+        let cover = plan::before_tail(hand.state(), tail, hand.log())?;
+        let cover = cover.filter(|cover| aim.forced || cover.messages >= aim.strategy.least);
+        Ok(cover.map(|cover| (cover, tail)))
+    }
+
+    /// How many tokens, as counted, the summary may have.
+    fn summary_budget(&self, hand: &Hand<'_>, folded: &Folded) -> Result<u64, LogError> {
+        let rest = folded.view_without(hand)?;
+        let target = self.outcome.target.tokens;
+        let room = target.saturating_sub(self.scale.part(rest) + self.aim.frame.tokens);
+        let window = self.aim.budget.window();
+        let most = self.scale.counted(room.max(window / 16).min(window / 8));
+        let share = (folded.leaves as f64 * (1.0 - self.aim.ratio).clamp(0.05, 0.9)) as u64;
+        Ok(most.min(share).min(LONGEST).max(SHORTEST))
+    }
+
+    /// Has the summary written and checked; the built-in summarizer helps out.
+    fn written(
+        &mut self,
+        hand: &Hand<'_>,
+        folded: &Folded,
+        budget: u64,
+        summarizer: &mut dyn Summarizer,
+    ) -> Result<Option<(String, Vec<(Role, String)>)>, ManageError> {
+        let built_in = summarizer.name() == Extractive.name();
+        let asked = match built_in {
+            true => Err(None),
+            false => self.asked(hand, folded, budget, summarizer).map_err(Some),
+        };
+        let failed = match asked {
+            Ok(stand_in) => return Ok(Some((summarizer.name(), stand_in))),
+            Err(Some(SummarizerError::Log(error))) => return Err(error.into()),
+            Err(failed) => failed,
+        };
+        if let Some(error) = failed {
+            let name = summarizer.name();
+            self.outcome
+                .errors
+                .push(format!("the summarizer {name} failed: {error}"));
+        }
+        // A shorter one may still be smaller than what it replaces.
+        for budget in [budget, budget / 2, budget / 4] {
+            let text = folded.extract.write(budget.max(SHORTEST));
+            if let Ok(stand_in) = self.checked(hand, folded, &text) {
+                return Ok(Some((Extractive.name(), stand_in)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Asks a summarizer, in chunks if it cannot take everything at once.
+    fn asked(
+        &mut self,
+        hand: &Hand<'_>,
+        folded: &Folded,
+        budget: u64,
+        summarizer: &mut dyn Summarizer,
+    ) -> Result<Vec<(Role, String)>, SummarizerError> {
+        let lists = folded.extract.lists(budget / 4);
+        let mut previous = folded.previous.clone();
+        for chunk in folded.chunks(hand.log(), summarizer.takes())? {
+            let brief = Brief {
+                log: hand.log(),
+                runs: &chunk,
+                previous: previous.as_deref(),
+                extract: &folded.extract,
+                budget: budget - budget / 4,
+                prompt: self.aim.prompt.as_deref(),
+            };
+            self.outcome.calls += 1;
+            let summary = summarizer.summarize(&brief)?;
+            self.outcome.cost += summary.cost;
+            if summary.text.trim().is_empty() {
+                return Err(SummarizerError::Empty);
+            }
+            previous = Some(summary.text.trim().to_owned());
+        }
+        let text = previous.ok_or(SummarizerError::Empty)?;
+        let text = match lists.is_empty() {
+            true => text,
+            false => format!("{text}\n\n{lists}"),
+        };
+        self.checked(hand, folded, &text)
+    }
+
+    /// Drops what nobody said, and refuses what would not make the view smaller.
+    fn checked(
+        &mut self,
+        hand: &Hand<'_>,
+        folded: &Folded,
+        text: &str,
+    ) -> Result<Vec<(Role, String)>, SummarizerError> {
+        let checked = quotes::check(text, hand.log())?;
+        if checked.text.trim().is_empty() {
+            return Err(SummarizerError::Empty);
+        }
+        let (span, messages) = (folded.cover.span, folded.cover.messages);
+        let heading = infold_store::heading(span, messages);
+        let stand_in = self.aim.strategy.stand_in.compose(&heading, checked.text.trim());
+        let summary = stand_in_tokens(&stand_in);
+        if summary >= folded.leaves {
+            return Err(SummarizerError::Larger {
+                summary,
+                replaced: folded.leaves,
+            });
+        }
+        self.outcome
+            .dropped
+            .extend(checked.dropped.into_iter().map(|dropped| dropped.line));
+        Ok(stand_in)
+    }
+}
+
+/// What is to be folded, read once.
+struct Folded {
+    cover: Cover,
+    tail: Seq,
+    /// What is visible of it, as runs of seqs.
+    runs: Vec<Span>,
+    /// Earlier summaries in it.
+    previous: Option<String>,
+    extract: Extract,
+    /// Tokens that leave the view, as counted.
+    leaves: u64,
+}
+
+impl Folded {
+    fn read(hand: &Hand<'_>, cover: Cover, tail: Seq) -> Result<Folded, LogError> {
+        let (log, state) = (hand.log(), hand.state());
+        let mut extract = Extract::new();
+        let mut runs = Vec::new();
+        let mut earlier = Vec::new();
+        for item in state.shown().items() {
+            match item {
+                Item::Run(run) => runs.extend(run.meet(cover.span)),
+                Item::Fold(fold) if fold.span().meet(cover.span).is_some() => {
+                    if fold.cause == Cause::Summary
+                        && let What::Fold(line) = log.event(fold.id)?.what
+                    {
+                        let summary = StandIn::summary(&line.stand_in).to_owned();
+                        extract.previous(&summary);
+                        earlier.push(summary);
+                    }
+                }
+                Item::Fold(_) => {}
+            }
+        }
+        for run in &runs {
+            log.each_message(*run, &mut |source, bytes| {
+                if let (Some(seq), Ok(message)) = (source.seq(), Message::parse(bytes)) {
+                    extract.message(seq, &message);
+                }
+                Ok(())
+            })?;
+        }
+        let mut folded = Folded {
+            cover,
+            tail,
+            runs,
+            previous: (!earlier.is_empty()).then(|| earlier.join("\n\n")),
+            extract,
+            leaves: 0,
+        };
+        let before = View::of(state.shown(), log)?.tokens();
+        folded.leaves = before.saturating_sub(folded.view_without(hand)?);
+        Ok(folded)
+    }
+
+    /// Tokens of the view, as counted, if the fold had a stand-in that weighs nothing.
+    fn view_without(&self, hand: &Hand<'_>) -> Result<u64, LogError> {
+        let mut state = hand.state().clone();
+        let event = steer::folded(Cause::Summary, &self.cover, 0);
+        state.event(&event, None, 0, hand.log())?;
+        Ok(View::of(state.shown(), hand.log())?.tokens())
+    }
+
+    /// Keeps the messages that stay in a file of their own while the summary is written.
+    fn set_aside(&self, log: &Log) -> Result<infold_store::Aside, LogError> {
+        let mut kept = log.aside(Working::Kept)?;
+        let last = log.state().shown().last().unwrap_or(self.tail);
+        if let Some(span) = Span::new(self.tail, last) {
+            for run in log.state().shown().path() {
+                let Some(run) = run.meet(span) else { continue };
+                log.each_message(run, &mut |_, bytes| {
+                    kept.write(bytes)?;
+                    kept.write(b"\n")
+                })?;
+            }
+        }
+        kept.flush()?;
+        Ok(kept)
+    }
+
+    /// Cuts what is to be summarised into pieces that a summarizer takes, at most [`CHUNKS`],
+    /// the newest ones: what is older stands in the code-made lists.
+    fn chunks(&self, log: &Log, takes: Option<u64>) -> Result<Vec<Vec<Span>>, LogError> {
+        let Some(takes) = takes else {
+            return Ok(vec![self.runs.clone()]);
+        };
+        let mut chunks: Vec<Vec<Span>> = Vec::new();
+        let mut room = 0;
+        for seq in self.runs.iter().flat_map(|run| run.seqs()) {
+            let before = match seq.prev() {
+                Some(previous) => log.record(previous)?.sums.tokens,
+                None => 0,
+            };
+            let tokens = log.record(seq)?.sums.tokens - before;
+            if tokens > room || chunks.is_empty() {
+                chunks.push(Vec::new());
+                room = takes;
+            }
+            room = room.saturating_sub(tokens);
+            let chunk = chunks.last_mut().expect("one was just pushed");
+            match chunk.last_mut() {
+                Some(run) if run.to().next() == seq => {
+                    *run = Span::new(run.from(), seq).expect("seqs are in order");
+                }
+                _ => chunk.push(Span::one(seq)),
+            }
+        }
+        let surplus = chunks.len().saturating_sub(CHUNKS);
+        Ok(chunks.split_off(surplus))
+    }
+}

@@ -1,0 +1,46 @@
+use infold_log::{Cause, Role, Span, plan};
+use infold_store::marker;
+
+use super::{Hand, MARKER, ManageError, Pass};
+use crate::{Did, Step};
+
+impl Pass<'_> {
+    /// Hides the oldest rounds until the view fits.
+    pub(super) fn truncate(&mut self, hand: &mut Hand<'_>) -> Result<(), ManageError> {
+        let (scale, frame) = (self.scale, self.aim.frame.tokens);
+        let allow = self.aim.budget.allow();
+        let tokens_fit = self.outcome.after.tokens <= allow;
+        // Bytes cannot be imagined: then as much is hidden as would halve the view.
+        let most = match tokens_fit {
+            true => self.outcome.after.tokens / 2,
+            false => allow,
+        };
+        let fits = |counted| scale.part(counted) + frame <= most;
+        let covers = plan::to_hide(hand.state(), MARKER, fits, hand.log())?;
+        let mut folds = Vec::new();
+        let mut hidden = 0;
+        let mut span: Option<Span> = None;
+        for cover in covers {
+            let stand_in = vec![(Role::User, marker(&cover))];
+            folds.extend(hand.fold(Cause::Window, &cover, self.aim.trigger, stand_in)?);
+            hidden += cover.messages;
+            let from = span.map_or(cover.span.from(), |span| span.from().min(cover.span.from()));
+            let to = span.map_or(cover.span.to(), |span| span.to().max(cover.span.to()));
+            span = Span::new(from, to);
+        }
+        let Some(span) = span else {
+            return Ok(());
+        };
+        let (before, after) = self.measured(hand, Did::Truncated)?;
+        self.outcome.steps.push(Step {
+            did: Did::Truncated,
+            folds,
+            hidden,
+            span,
+            before,
+            after,
+            summarizer: None,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+use std::fmt;
+use std::str::FromStr;
+
+use infold_log::Role;
+
+/// What to keep, when to fold, and how the stand-in looks: data, not code paths.
+///
+/// In every strategy the floor stays and the stand-in follows the first request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Strategy {
+    /// Its name.
+    pub name: &'static str,
+    /// From what percentage of the window on it folds.
+    pub threshold: f64,
+    /// What stays at the end.
+    pub keeps: Keeps,
+    /// It is not worth summarising fewer messages than this.
+    pub least: u64,
+    /// Old tool output is shown as stubs first.
+    pub masks: bool,
+    /// Old turns are condensed; else they are only hidden.
+    pub condenses: bool,
+    /// How a summary is shown.
+    pub stand_in: StandIn,
+}
+
+/// What a strategy leaves as it is at the end of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Keeps {
+    /// So many messages, widened to rounds.
+    Messages(u64),
+    /// So large a share of the conversation, from a request on.
+    Share(f64),
+    /// The newest rounds up to so large a share of the window.
+    Window(f64),
+}
+
+/// How a summary is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StandIn {
+    /// As the user's words.
+    User,
+    /// As the model's.
+    Assistant,
+    /// As a `<state_snapshot>` of the user's, which the model acknowledges.
+    Snapshot,
+}
+
+/// All presets, the default first.
+pub const STRATEGIES: [Strategy; 5] = [
+    Strategy {
+        name: "infold",
+        threshold: 75.0,
+        keeps: Keeps::Window(0.2),
+        least: 2,
+        masks: true,
+        condenses: true,
+        stand_in: StandIn::User,
+    },
+    Strategy {
+        name: "roo",
+        threshold: 75.0,
+        keeps: Keeps::Messages(3),
+        least: 2,
+        masks: false,
+        condenses: true,
+        stand_in: StandIn::Assistant,
+    },
+    Strategy {
+        name: "gemini",
+        threshold: 50.0,
+        keeps: Keeps::Share(0.3),
+        least: 2,
+        masks: false,
+        condenses: true,
+        stand_in: StandIn::Snapshot,
+    },
+    Strategy {
+        name: "file",
+        threshold: 70.0,
+        keeps: Keeps::Messages(5),
+        least: 10,
+        masks: false,
+        condenses: true,
+        stand_in: StandIn::Assistant,
+    },
+    Strategy {
+        name: "truncate",
+        threshold: 75.0,
+        keeps: Keeps::Window(0.2),
+        least: 2,
+        masks: false,
+        condenses: false,
+        stand_in: StandIn::User,
+    },
+];
+
+impl Default for Strategy {
+    fn default() -> Strategy {
+        STRATEGIES[0]
+    }
+}
+
+/// A strategy nobody knows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown strategy `{name}` (known: infold, roo, gemini, file, truncate)")]
+pub struct UnknownStrategy {
+    /// What was asked for.
+    pub name: String,
+}
+
+impl FromStr for Strategy {
+    type Err = UnknownStrategy;
+
+    fn from_str(name: &str) -> Result<Strategy, UnknownStrategy> {
+        let found = STRATEGIES.iter().find(|strategy| strategy.name == name);
+        found.copied().ok_or_else(|| UnknownStrategy {
+            name: name.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// What the model says to a snapshot, so that roles alternate.
+const ACKNOWLEDGED: &str = "Understood. I go on from this state.";
+
+impl StandIn {
+    /// Puts a summary under its heading and into the messages that are shown.
+    pub fn compose(self, heading: &str, summary: &str) -> Vec<(Role, String)> {
+        let text = format!("{heading}\n\n{summary}");
+        match self {
+            StandIn::User => vec![(Role::User, text)],
+            StandIn::Assistant => vec![(Role::Assistant, text)],
+            StandIn::Snapshot => {
+                let snapshot =
+                    format!("{heading}\n\n<state_snapshot>\n{summary}\n</state_snapshot>");
+                vec![
+                    (Role::User, snapshot),
+                    (Role::Assistant, ACKNOWLEDGED.to_owned()),
+                ]
+            }
+        }
+    }
+
+    /// Takes the summary out of the messages that show it.
+    pub fn summary(stand_in: &[(Role, String)]) -> &str {
+        let Some((_, text)) = stand_in.first() else {
+            return "";
+        };
+        // The heading is one line in brackets; a summary made by hand may have none.
+        let text = match text.split_once("\n\n") {
+            Some((heading, rest)) if heading.starts_with('[') && heading.ends_with(']') => rest,
+            _ => text,
+        };
+        let text = text.trim();
+        let inner = text
+            .strip_prefix("<state_snapshot>")
+            .and_then(|text| text.strip_suffix("</state_snapshot>"));
+        inner.unwrap_or(text).trim()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_comes_out_as_it_went_in() {
+        for form in [StandIn::User, StandIn::Assistant, StandIn::Snapshot] {
+            let stand_in = form.compose("[Summary of messages 2..9]", "first\n\nsecond");
+            assert_eq!(StandIn::summary(&stand_in), "first\n\nsecond");
+        }
+        assert_eq!(StandIn::summary(&[(Role::User, "plain".into())]), "plain");
+        assert_eq!(StandIn::summary(&[]), "");
+    }
+
+    #[test]
+    fn presets_are_found_by_name() {
+        for strategy in STRATEGIES {
+            assert_eq!(strategy.name.parse(), Ok(strategy));
+        }
+        assert!("rooo".parse::<Strategy>().is_err());
+    }
+}

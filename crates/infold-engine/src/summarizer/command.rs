@@ -1,0 +1,69 @@
+use std::fs::File;
+use std::io::Read;
+use std::process::Stdio;
+use std::time::Duration;
+
+use super::{Brief, Summarizer, SummarizerError, Summary};
+use crate::child::{self, Ended};
+
+/// Asks a command for a summary: the transcript on its standard input, the summary on its
+/// standard output.
+///
+/// It finds the budget in `INFOLD_SUMMARY_TOKENS` and a configured prompt in `INFOLD_PROMPT`.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// What the shell is given.
+    pub command: String,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// How many tokens of text it takes at once; none for any number.
+    pub takes: Option<u64>,
+}
+
+/// How much of a summary is read.
+const MOST: u64 = 4 << 20;
+
+impl Summarizer for Command {
+    fn name(&self) -> String {
+        format!("command:{}", self.command)
+    }
+
+    fn takes(&self) -> Option<u64> {
+        self.takes
+    }
+
+    fn summarize(&mut self, brief: &Brief<'_>) -> Result<Summary, SummarizerError> {
+        let transcript = brief.transcript()?;
+        let start = |source| SummarizerError::Start {
+            command: self.command.clone(),
+            source,
+        };
+        let mut shell = child::shell(&self.command);
+        shell.env("INFOLD_SUMMARY_TOKENS", brief.budget.to_string());
+        if let Some(prompt) = brief.prompt {
+            shell.env("INFOLD_PROMPT", prompt);
+        }
+        shell.stdin(Stdio::from(File::open(transcript.path()).map_err(start)?));
+        let ended = child::run(shell, None, MOST, self.timeout).map_err(start)?;
+        let command = self.command.clone();
+        match ended {
+            Ended::Hung => Err(SummarizerError::Hung {
+                command,
+                after: self.timeout,
+            }),
+            Ended::Endless => Err(SummarizerError::Endless {
+                command,
+                most: MOST,
+            }),
+            Ended::Badly { status, stderr } => Err(SummarizerError::Failed {
+                command,
+                status: status.to_string(),
+                stderr,
+            }),
+            Ended::Well { stdout } => Ok(Summary {
+                text: String::from_utf8(stdout).map_err(|_| SummarizerError::NotText)?,
+                cost: 0.0,
+            }),
+        }
+    }
+}

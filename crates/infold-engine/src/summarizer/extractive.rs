@@ -1,0 +1,22 @@
+use super::{Brief, Summarizer, SummarizerError, Summary};
+
+/// Writes a summary from the structure of the messages alone: no model, no network.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extractive;
+
+impl Summarizer for Extractive {
+    fn name(&self) -> String {
+        "extractive".to_owned()
+    }
+
+    fn takes(&self) -> Option<u64> {
+        None
+    }
+
+    fn summarize(&mut self, brief: &Brief<'_>) -> Result<Summary, SummarizerError> {
+        Ok(Summary {
+            text: brief.extract.write(brief.budget),
+            cost: 0.0,
+        })
+    }
+}

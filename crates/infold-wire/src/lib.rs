@@ -19,6 +19,7 @@ mod message;
 mod render;
 mod gist;
 pub mod js;
+pub mod tokens;
 pub mod tags;
 pub use gist::{gist, shorten};
 pub use json::{Json, JsonError, Kind, quote};

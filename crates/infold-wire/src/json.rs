@@ -192,11 +192,7 @@ impl<'a> Json<'a> {
 
     /// Returns a string's text; what is not a character (a lone surrogate) becomes U+FFFD.
     pub fn text(self) -> Option<Cow<'a, str>> {
-        if self.kind() != Kind::String {
-            return None;
-        }
-        let inner = &self.whole[self.start + 1..self.end - 1];
-        let inner = std::str::from_utf8(inner).expect("parse checked that the text is UTF-8");
+        let inner = self.inner()?;
         if memchr(b'\\', inner.as_bytes()).is_none() {
             return Some(Cow::Borrowed(inner));
         }
@@ -209,10 +205,45 @@ impl<'a> Json<'a> {
 
     /// Returns a string's UTF-16 units, lone surrogates included.
     pub fn utf16(self) -> Option<Vec<u16>> {
+        Some(units(self.inner()?).collect())
+    }
+
+    /// Returns how many UTF-16 units a string has; any other value has none.
+    pub(crate) fn utf16_len(self) -> usize {
+        let inner = self.inner().unwrap_or_default();
+        match inner.is_ascii() && memchr(b'\\', inner.as_bytes()).is_none() {
+            true => inner.len(),
+            false => units(inner).count(),
+        }
+    }
+
+    /// Calls `take` with what a string says, bit by bit; a lone surrogate becomes U+FFFD.
+    pub(crate) fn chunks(self, mut take: impl FnMut(&str)) {
+        let mut rest = self.inner().unwrap_or_default();
+        while let Some(at) = memchr(b'\\', rest.as_bytes()) {
+            take(&rest[..at]);
+            // Escapes come in rows, and a pair of surrogates is two.
+            let end = escapes_end(rest, at);
+            let units = units(&rest[at..end]);
+            for unit in char::decode_utf16(units) {
+                let char = unit.unwrap_or(char::REPLACEMENT_CHARACTER);
+                take(char.encode_utf8(&mut [0; 4]));
+            }
+            rest = &rest[end..];
+        }
+        take(rest);
+    }
+
+    /// Says whether a string is a URL that holds the data itself.
+    pub(crate) fn is_data_url(self) -> bool {
+        self.inner().is_some_and(|inner| inner.starts_with("data:"))
+    }
+
+    /// The inside of a string.
+    fn inner(self) -> Option<&'a str> {
         let inner =
             (self.kind() == Kind::String).then(|| &self.whole[self.start + 1..self.end - 1])?;
-        let inner = std::str::from_utf8(inner).expect("parse checked that the text is UTF-8");
-        Some(units(inner).collect())
+        Some(std::str::from_utf8(inner).expect("parse checked that the text is UTF-8"))
     }
 
     /// Starts at the value itself.
@@ -377,6 +408,18 @@ fn value_end(text: &[u8], start: usize) -> usize {
             start + end.unwrap_or(rest.len())
         }
     }
+}
+
+/// Where the escapes that follow each other from `at` on end.
+fn escapes_end(inner: &str, mut at: usize) -> usize {
+    let bytes = inner.as_bytes();
+    while bytes.get(at) == Some(&b'\\') {
+        at += match bytes.get(at + 1) {
+            Some(b'u') => 6,
+            _ => 2,
+        };
+    }
+    at
 }
 
 /// The UTF-16 units of the inside of a JSON string.

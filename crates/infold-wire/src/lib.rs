@@ -20,6 +20,7 @@ mod render;
 mod gist;
 mod plain;
 pub mod js;
+pub mod tokens;
 pub mod tags;
 pub use gist::{gist, shorten};
 pub use json::{Json, JsonError, Kind, quote};

@@ -6,7 +6,7 @@ use infold_wire::tags::{
     Millis, Orphans, Rewound, TagId, Tagged, Target, Task, effective, keep_with_tool_blocks,
     rewind_to_index, rewind_to_ts, since_last_summary, split_point, truncate, untag_orphans,
 };
-use infold_wire::{Json, js, quote};
+use infold_wire::{Json, js, quote, tags, tokens};
 
 use crate::input::{Input, Refused};
 
@@ -30,7 +30,8 @@ pub fn named(name: &str) -> Option<Function> {
         "MessageManager.rewindToIndex" => Function::Built(rewound_to_index),
         "findCompressSplitPoint" => Function::Built(split),
         "summarizeConversation" | "manageContext" | "willManageContext" => Function::NotBuilt,
-        "tiktoken" | "estimateTokenCountSync" => Function::NotBuilt,
+        "tiktoken" => Function::Built(counted),
+        "estimateTokenCountSync" => Function::Built(guessed),
         _ => return None,
     })
 }
@@ -138,6 +139,15 @@ fn split(input: Input<'_>) -> Output {
         Ok(index) => index.to_string().into(),
         Err(error) => object(&[("throws", thrown(&error.to_string()))]),
     })
+}
+
+fn counted(input: Input<'_>) -> Output {
+    Ok(tags::count(input.json("content")?).to_string().into())
+}
+
+fn guessed(input: Input<'_>) -> Output {
+    let parts = input.json("parts")?.elements();
+    Ok(tokens::chars::parts(parts).to_string().into())
 }
 
 fn thrown(message: &str) -> Vec<u8> {

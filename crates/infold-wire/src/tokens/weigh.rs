@@ -1,0 +1,179 @@
+//! What a message weighs: the tokens of its parts, by rules for what is not text.
+
+use std::ops::Range;
+
+use infold_log::Role;
+
+use super::compact::compact;
+use super::{Counter, Encoding, image};
+use crate::{Json, Kind, Message};
+
+/// What a provider puts around each message.
+const FRAME: u64 = 4;
+
+/// Returns how many tokens a message is, each part by its rule.
+///
+/// Text and reasoning are counted as they are read, calls and results with the words around
+/// them, inline data (images, documents, sound) by its length and anything unknown as JSON.
+/// Parts are counted one by one, so that what is left when one is hidden is a difference.
+pub fn message(message: &Message<'_>) -> u64 {
+    let mut weight = Weight::new();
+    if message.role() == Role::Tool {
+        weight.label("Tool Result (", message.json().get("tool_call_id"), ")\n");
+    }
+    message
+        .content()
+        .into_iter()
+        .for_each(|content| weight.content(content));
+    for (name, value) in message.json().members() {
+        weight.member(&name.name(), value);
+    }
+    FRAME + weight.total
+}
+
+/// Returns how many of a message's tokens are those of the part that these bytes are.
+///
+/// The range is that of a [`crate::Part`]. Never more than [`message`] counts.
+pub fn part(message: &Message<'_>, range: &Range<usize>) -> u64 {
+    let mut weight = Weight::new();
+    let Some(content) = message.content() else {
+        return 0;
+    };
+    if content.range() == *range {
+        weight.content(content);
+        return weight.total;
+    }
+    for block in content.elements() {
+        if block.range() == *range {
+            weight.block(block);
+        } else if block.range().contains(&range.start)
+            && let Some(inner) = block.get("content").filter(|inner| inner.range() == *range)
+        {
+            weight.content(inner);
+        }
+    }
+    weight.total
+}
+
+struct Weight {
+    counter: Counter,
+    total: u64,
+}
+
+impl Weight {
+    fn new() -> Weight {
+        Weight {
+            counter: Counter::new(Encoding::O200k),
+            total: 0,
+        }
+    }
+
+    /// A member of a message beside its content.
+    fn member(&mut self, name: &[u8], value: Json<'_>) {
+        match name {
+            b"tool_calls" => value.elements().for_each(|call| self.chat_call(call)),
+            b"function_call" => self.named_call(value),
+            b"reasoning_content" | b"reasoning" | b"thinking" | b"refusal" => self.content(value),
+            b"reasoning_details" => self.content(value),
+            b"images" => value
+                .elements()
+                .for_each(|data| self.total += image(Some(data))),
+            b"audio" if !value.is_null() => self.json(value),
+            _ => {}
+        }
+    }
+
+    /// A text, or a list of blocks.
+    fn content(&mut self, content: Json<'_>) {
+        match content.kind() {
+            Kind::String => self.text(content),
+            Kind::Array => content.elements().for_each(|block| self.block(block)),
+            Kind::Null => {}
+            _ => self.json(content),
+        }
+    }
+
+    fn block(&mut self, block: Json<'_>) {
+        let kind = block.get("type").map(Json::name).unwrap_or_default();
+        let said = |name| block.get(name).filter(|value| value.kind() == Kind::String);
+        match &*kind {
+            b"tool_use" => self.call(block.get("name"), block.get("input")),
+            b"tool_result" => {
+                self.label("Tool Result (", block.get("tool_use_id"), ")\n");
+                if block.get("is_error").is_some_and(Json::is_true) {
+                    self.label("[Error]\n", None, "");
+                }
+                block
+                    .get("content")
+                    .into_iter()
+                    .for_each(|content| self.content(content));
+            }
+            b"image" | b"image_url" | b"input_image" => self.total += image(inline(block)),
+            b"thinking" if said("thinking").is_some() => {
+                said("thinking")
+                    .into_iter()
+                    .for_each(|text| self.text(text));
+            }
+            b"text" | b"input_text" | b"output_text" | b"reasoning" if said("text").is_some() => {
+                said("text").into_iter().for_each(|text| self.text(text));
+            }
+            _ if block.kind() == Kind::String => self.text(block),
+            _ => self.json(block),
+        }
+    }
+
+    fn text(&mut self, text: Json<'_>) {
+        self.counter.push_json(text);
+        self.total += self.counter.finish();
+    }
+
+    fn label(&mut self, before: &str, value: Option<Json<'_>>, after: &str) {
+        self.counter.push(before);
+        value
+            .into_iter()
+            .for_each(|value| self.counter.push_json(value));
+        self.counter.push(after);
+        self.total += self.counter.finish();
+    }
+
+    /// An entry of `tool_calls`.
+    fn chat_call(&mut self, call: Json<'_>) {
+        match call.get("function").or_else(|| call.get("custom")) {
+            Some(called) => self.named_call(called),
+            None => self.json(call),
+        }
+    }
+
+    fn named_call(&mut self, call: Json<'_>) {
+        let given = call.get("arguments").or_else(|| call.get("input"));
+        if !call.is_null() {
+            self.call(call.get("name"), given);
+        }
+    }
+
+    fn call(&mut self, name: Option<Json<'_>>, given: Option<Json<'_>>) {
+        self.label("Tool: ", name, "\nArguments: ");
+        match given {
+            // Arguments that are a text already are sent as they are.
+            Some(text) if text.kind() == Kind::String => self.text(text),
+            Some(value) => self.json(value),
+            None => {}
+        }
+    }
+
+    /// Any value, as the compact JSON that says the same; inline data by its length.
+    fn json(&mut self, value: Json<'_>) {
+        self.total += compact(value, &mut self.counter);
+        self.total += self.counter.finish();
+    }
+}
+
+/// The data that an image block carries itself.
+fn inline(block: Json<'_>) -> Option<Json<'_>> {
+    if let Some(source) = block.get("source") {
+        return source.get("data");
+    }
+    let url = block.get("image_url")?;
+    let url = url.get("url").unwrap_or(url);
+    url.is_data_url().then_some(url)
+}

@@ -1,1 +1,9 @@
 //! Folds a conversation to fit a window.
+
+/// What is known of models: windows, tokenizers, prices, defaults.
+pub mod models;
+/// All that decides how a conversation with one model is folded.
+pub mod profile;
+
+pub use models::Model;
+pub use profile::{Keep, Preset, Profile, Threshold};

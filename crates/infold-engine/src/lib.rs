@@ -1,5 +1,9 @@
 //! Folds a conversation to fit a window.
 
+/// What is known of models: windows, tokenizers, prices, defaults.
+pub mod models;
+/// All that decides how a conversation with one model is folded.
+pub mod profile;
 mod strategy;
 mod child;
 mod hooks;
@@ -8,6 +12,8 @@ pub mod summarizer;
 pub mod manage;
 pub use hooks::Hooks;
 pub use manage::{Aim, ManageError, TooSmall, manage, rehearse, will_manage};
+pub use models::Model;
 pub use outcome::{Did, GeminiStatus, Left, Outcome, Step};
+pub use profile::{Keep, Preset, Profile, Threshold};
 pub use strategy::{Keeps, STRATEGIES, StandIn, Strategy, UnknownStrategy};
 pub use summarizer::Summarizer;

@@ -49,6 +49,8 @@ fn run(name: &str, command: Option<&str>, told: &serde_json::Value) -> Result<()
             PATIENCE.as_secs()
         )),
         Ok(Ended::Endless) => Err(format!("the hook {name} `{command}` prints without end")),
-        Err(error) => Err(format!("the hook {name} `{command}` could not be run: {error}")),
+        Err(error) => Err(format!(
+            "the hook {name} `{command}` could not be run: {error}"
+        )),
     }
 }

@@ -4,6 +4,8 @@
 pub mod models;
 /// All that decides how a conversation with one model is folded.
 pub mod profile;
+mod extract;
+mod quotes;
 mod strategy;
 mod child;
 mod hooks;

@@ -25,7 +25,7 @@ mod truncate;
 
 use infold_log::plan::FloorSize;
 use infold_log::{Due, Size};
-use infold_store::{Log, LogError, StepError, Trigger, Writer};
+use infold_store::{Log, LogError, StepError, Writer};
 use serde_json::json;
 
 pub use aim::Aim;
@@ -87,7 +87,12 @@ impl std::fmt::Display for TooSmall {
             .iter()
             .map(|(name, size)| format!("{name} {size}"))
             .collect();
-        write!(f, " ({}; {} reserved for the reply)", parts.join(", "), self.reserve)
+        write!(
+            f,
+            " ({}; {} reserved for the reply)",
+            parts.join(", "),
+            self.reserve
+        )
     }
 }
 
@@ -323,4 +328,3 @@ fn too_small(floor: &FloorSize, aim: &Aim, scale: Scale, found: Size) -> ManageE
         }),
     }
 }
-

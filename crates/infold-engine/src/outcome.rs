@@ -125,7 +125,9 @@ impl Outcome {
 
     /// All folds it made.
     pub fn folds(&self) -> impl Iterator<Item = EventId> {
-        self.steps.iter().flat_map(|step| step.folds.iter().copied())
+        self.steps
+            .iter()
+            .flat_map(|step| step.folds.iter().copied())
     }
 
     /// The outcome for scripts, hooks and the log.

@@ -71,6 +71,6 @@ pub use show::Visit;
 pub use time::{iso, now, parse_iso};
 pub use verify::Problem;
 pub use writer::{
-    AppendError, Durability, MAX_MESSAGE, OpenError, ToolError, Trigger, Writer, marker,
+    AppendError, Durability, MAX_MESSAGE, OpenError, ToolError, Trigger, Writer, heading, marker,
     stand_in_tokens,
 };

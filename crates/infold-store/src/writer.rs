@@ -221,10 +221,7 @@ impl Writer {
     /// Folds the rounds of a span behind a summary.
     pub fn condense(&mut self, asked: Span, text: &str) -> Result<(EventId, Cover), StepError> {
         let cover = steer::cover(self.log.state(), asked, &self.log)?;
-        let (span, messages) = (cover.span, cover.messages);
-        let text = format!(
-            "[Summary of messages {span} ({messages} folded away; nothing is lost, and recall {span} shows them in full)]\n\n{text}"
-        );
+        let text = format!("{}\n\n{text}", heading(cover.span, cover.messages));
         let stand_in = vec![(Role::User, text)];
         let id = self.fold(Cause::Summary, &cover, Trigger::Manual, stand_in)?;
         Ok((id, cover))
@@ -442,6 +439,13 @@ impl Drop for Writer {
             let _ = self.sync();
         }
     }
+}
+
+/// What a summary stands under.
+pub fn heading(span: Span, messages: u64) -> String {
+    format!(
+        "[Summary of messages {span} ({messages} folded away; nothing is lost, and recall {span} shows them in full)]"
+    )
 }
 
 /// Says in a view that messages are hidden.

@@ -12,7 +12,7 @@ pub struct Aim {
     pub strategy: Strategy,
     /// At least so many of the newest messages stay, as long as they fit.
     pub keep: u64,
-    /// The share of what it replaces that a summary should do without.
+    /// How large a summary may be against what it replaces.
     pub ratio: f64,
     /// Tokens of the model for each that we count.
     pub factor: f64,
@@ -35,7 +35,7 @@ impl Aim {
             budget,
             strategy,
             keep: 3,
-            ratio: 0.75,
+            ratio: 0.25,
             factor: 1.0,
             frame: Size::default(),
             model: None,

@@ -71,7 +71,10 @@ impl Pass<'_> {
             Keeps::Share(share) => (Keep::Share(share), room(aim.budget.allow())),
             Keeps::Window(share) => {
                 let most = scale.counted((window as f64 * share) as u64);
-                (Keep::Tokens(most, aim.keep), room(self.outcome.target.tokens))
+                (
+                    Keep::Tokens(most, aim.keep),
+                    room(self.outcome.target.tokens),
+                )
             }
         };
         let Some(tail) = plan::tail(hand.state(), keep, room, hand.log())? else {
@@ -89,7 +92,7 @@ impl Pass<'_> {
         let room = target.saturating_sub(self.scale.part(rest) + self.aim.frame.tokens);
         let window = self.aim.budget.window();
         let most = self.scale.counted(room.max(window / 16).min(window / 8));
-        let share = (folded.leaves as f64 * (1.0 - self.aim.ratio).clamp(0.05, 0.9)) as u64;
+        let share = (folded.leaves as f64 * self.aim.ratio.clamp(0.05, 0.9)) as u64;
         Ok(most.min(share).min(LONGEST).max(SHORTEST))
     }
 
@@ -175,7 +178,11 @@ impl Pass<'_> {
         }
         let (span, messages) = (folded.cover.span, folded.cover.messages);
         let heading = infold_store::heading(span, messages);
-        let stand_in = self.aim.strategy.stand_in.compose(&heading, checked.text.trim());
+        let stand_in = self
+            .aim
+            .strategy
+            .stand_in
+            .compose(&heading, checked.text.trim());
         let summary = stand_in_tokens(&stand_in);
         if summary >= folded.leaves {
             return Err(SummarizerError::Larger {

@@ -2,7 +2,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use infold_log::plan::{self, Maskable, Masking};
 use infold_log::{Floor, Item, Past, Seq, Size, Source, Span};
-use infold_store::{Log, LogError};
+use infold_store::LogError;
 use infold_wire::{Message, PartKind};
 
 use super::{Hand, MARKER, ManageError, Pass};
@@ -113,7 +113,7 @@ fn maskable(hand: &Hand<'_>) -> Result<Vec<Maskable>, LogError> {
                     part: part.index,
                     image: part.kind == PartKind::Image,
                     size: Size {
-                        tokens: infold_wire::tokens::part(&message, &part),
+                        tokens: infold_wire::tokens::part(&message, &part.range),
                         bytes: part.range.len() as u64,
                     },
                     same: fingerprint(&bytes[part.range.clone()]),
@@ -127,12 +127,7 @@ fn maskable(hand: &Hand<'_>) -> Result<Vec<Maskable>, LogError> {
 
 /// The first message of the last round but one.
 fn second_last_round(hand: &Hand<'_>) -> Result<Option<Seq>, LogError> {
-    plan::tail(
-        hand.state(),
-        plan::Keep::Rounds(2),
-        u64::MAX,
-        hand.log(),
-    )
+    plan::tail(hand.state(), plan::Keep::Rounds(2), u64::MAX, hand.log())
 }
 
 fn fingerprint(bytes: &[u8]) -> u64 {

@@ -53,11 +53,7 @@ pub fn record(aim: &Aim, outcome: &Outcome) -> Option<Value> {
 }
 
 /// Keeps a record of a pass that did nothing, unless the last one said the same.
-pub fn record_once(
-    writer: &mut Writer,
-    aim: &Aim,
-    outcome: &Outcome,
-) -> Result<(), ManageError> {
+pub fn record_once(writer: &mut Writer, aim: &Aim, outcome: &Outcome) -> Result<(), ManageError> {
     let said_already = match last(writer.log())? {
         Some((_, last)) => last["left"] == json!(outcome.left.map(crate::Left::name)),
         None => false,

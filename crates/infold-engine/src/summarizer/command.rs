@@ -1,5 +1,4 @@
 use std::fs::File;
-use std::io::Read;
 use std::process::Stdio;
 use std::time::Duration;
 

@@ -20,6 +20,7 @@ mod render;
 mod gist;
 pub mod js;
 pub mod tags;
+pub mod transcript;
 pub use gist::{gist, shorten};
 pub use json::{Json, JsonError, Kind, quote};
 pub use message::{Message, MessageError, Part, PartKind, estimate};

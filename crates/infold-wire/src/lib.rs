@@ -22,6 +22,7 @@ mod plain;
 pub mod js;
 pub mod tokens;
 pub mod tags;
+pub mod transcript;
 pub use gist::{gist, shorten};
 pub use json::{Json, JsonError, Kind, quote};
 pub use message::{Message, MessageError, Part, PartKind, estimate};

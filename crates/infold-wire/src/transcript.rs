@@ -1,0 +1,375 @@
+//! Transcripts: conversations as files, in the formats of providers and agents.
+//!
+//! A transcript is read as a stream of [`Entry`]s whose messages are in a form that
+//! [`Message`](crate::Message) takes: OpenAI chat and Anthropic messages as they are, all
+//! others converted to Anthropic blocks. Memory is bounded by the largest record; of formats
+//! that are trees a few bytes per record are kept, too.
+//!
+//! ```
+//! use infold_wire::transcript::{Entry, Format, Transcript, Write};
+//! use std::io::Cursor;
+//!
+//! let file = br#"{"contents":[{"role":"user","parts":[{"text":"name it"}]}]}"#;
+//! let mut transcript = Transcript::open(Cursor::new(&file[..]), None)?;
+//! assert_eq!(transcript.format(), Format::Gemini);
+//!
+//! let mut out = Vec::new();
+//! let mut write = Write::new(Format::Pi, None)?;
+//! for entry in transcript {
+//!     if let Entry::Message { text, time } = entry? {
+//!         assert_eq!(text, br#"{"role":"user","content":[{"type":"text","text":"name it"}]}"#);
+//!         write.message(&text, time, &mut out)?;
+//!     }
+//! }
+//! write.finish(&mut out);
+//! assert!(out.starts_with(br#"{"type":"session""#));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod walk;
+mod time;
+mod records;
+mod detect;
+mod said;
+mod chat;
+mod pi;
+mod write;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::io::{BufRead, Read as _, Seek, SeekFrom};
+use std::str::FromStr;
+
+use infold_log::{Cause, Role, Span};
+
+pub use detect::{DetectError, detect};
+pub use records::{Layout, MAX_RECORD};
+pub use write::{NotWritten, Write};
+
+use records::{Cut, Records, What};
+
+/// The formats of transcripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    /// OpenAI chat messages: JSON Lines, an array, or objects with `messages`.
+    OpenAi,
+    /// Anthropic messages, likewise, perhaps with `system`.
+    Anthropic,
+    /// Gemini contents: `{"contents":[…],"systemInstruction":…}`, an array or JSON Lines.
+    Gemini,
+    /// Roo Code's `api_conversation_history.json`, folds kept as tags.
+    Roo,
+    /// Claude Code's session log.
+    ClaudeCode,
+    /// Codex's rollout log.
+    Codex,
+    /// Gemini CLI's chats.
+    GeminiCli,
+    /// pi's session log.
+    Pi,
+    /// SWE-agent's trajectories; read only.
+    SweAgent,
+    /// aider's Markdown history; read only.
+    Aider,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Format; 10] = [
+        Format::OpenAi,
+        Format::Anthropic,
+        Format::Gemini,
+        Format::Roo,
+        Format::ClaudeCode,
+        Format::Codex,
+        Format::GeminiCli,
+        Format::Pi,
+        Format::SweAgent,
+        Format::Aider,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::OpenAi => "openai",
+            Format::Anthropic => "anthropic",
+            Format::Gemini => "gemini",
+            Format::Roo => "roo",
+            Format::ClaudeCode => "claude-code",
+            Format::Codex => "codex",
+            Format::GeminiCli => "gemini-cli",
+            Format::Pi => "pi",
+            Format::SweAgent => "swe-agent",
+            Format::Aider => "aider",
+        }
+    }
+
+    /// Says whether transcripts can be written in it.
+    pub fn is_written(self) -> bool {
+        !matches!(self, Format::SweAgent | Format::Aider)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Format, String> {
+        let known = Format::ALL.into_iter().find(|format| format.name() == text);
+        known.ok_or_else(|| format!("`{text}` is no format (known: {})", names()))
+    }
+}
+
+/// The names of all formats, in a row.
+fn names() -> String {
+    Format::ALL.map(Format::name).join(", ")
+}
+
+/// What a transcript holds, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A message, in a form that [`Message`](crate::Message) takes.
+    Message {
+        /// Its bytes.
+        text: Vec<u8>,
+        /// When it was said, in milliseconds since 1970, if that is known.
+        time: Option<u64>,
+    },
+    /// The agent condensed its conversation here.
+    Compaction {
+        /// What it put in place of what it left out.
+        summary: String,
+        /// The first message that it kept, by its place in the conversation, counted from
+        /// zero; the number of messages so far if it kept none.
+        kept: usize,
+    },
+    /// A fold that tags stand for. They come after the messages, inner ones first.
+    Fold {
+        /// Condensed or truncated.
+        cause: Cause,
+        /// The messages it covers, counted from one in this conversation.
+        covers: Span,
+        /// Who speaks in its stand-in.
+        role: Role,
+        /// What its stand-in says.
+        text: String,
+    },
+    /// Another conversation begins.
+    Next,
+}
+
+/// A stretch of the input, and what came out of it. All raw bytes, in order, are the input.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// The bytes.
+    pub raw: Vec<u8>,
+    /// What they hold; [`Entry::Next`] comes first.
+    pub entries: Vec<Entry>,
+}
+
+/// Why a transcript cannot be read, and where.
+#[derive(Debug, thiserror::Error)]
+pub enum TranscriptError {
+    /// Nobody knows what it is.
+    #[error(transparent)]
+    Detect(#[from] DetectError),
+    /// A record is not what the format has.
+    #[error("line {line}, {noun} {count}: {reason}")]
+    Record {
+        /// The line on which it starts, counted from one.
+        line: u64,
+        /// What such a record is called.
+        noun: &'static str,
+        /// Which one it is, counted from one.
+        count: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A record is too large to be one.
+    #[error("line {line}: a record of more than {} MiB", MAX_RECORD >> 20)]
+    TooLarge {
+        /// The line on which it starts, counted from one.
+        line: u64,
+    },
+    /// The JSON around the records is broken.
+    #[error("line {line}: {what}")]
+    Shape {
+        /// Where, counted from one.
+        line: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// It could not be read.
+    #[error("the input could not be read")]
+    Read(#[from] std::io::Error),
+}
+
+/// A transcript being read.
+pub struct Transcript<R> {
+    records: Records<R>,
+    format: Format,
+    reader: Reader,
+    entries: VecDeque<Entry>,
+    /// Conversations begun.
+    begun: u64,
+    seen: Seen,
+    over: bool,
+}
+
+/// What was seen in a transcript beside messages.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// Records that hold no message, by what they are.
+    pub skipped: BTreeMap<String, u64>,
+}
+
+impl Seen {
+    fn skip(&mut self, what: impl Into<String>) {
+        *self.skipped.entry(what.into()).or_default() += 1;
+    }
+}
+
+/// What reads the records of a format, and what it remembers.
+enum Reader {
+    Chat(chat::Chat),
+    Pi(pi::Pi),
+}
+
+/// What a reader may do with what it found.
+struct Found<'a> {
+    entries: &'a mut Vec<Entry>,
+    seen: &'a mut Seen,
+}
+
+impl Found<'_> {
+    fn message(&mut self, text: Vec<u8>, time: Option<u64>) {
+        self.entries.push(Entry::Message { text, time });
+    }
+}
+
+impl Reader {
+    fn of(format: Format) -> Reader {
+        match format {
+            Format::OpenAi | Format::Anthropic => Reader::Chat(chat::Chat::default()),
+            _ => Reader::Pi(pi::Pi::default()),
+        }
+    }
+
+    /// Reads one record; says what is wrong with it.
+    fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
+        match self {
+            Reader::Chat(chat) => chat.record(text, found),
+            Reader::Pi(pi) => pi.record(text, found),
+        }
+    }
+
+    /// Reads a member beside the records.
+    fn member(&mut self, name: &str, value: &[u8], found: &mut Found<'_>) -> Result<(), String> {
+        match self {
+            Reader::Chat(chat) => chat.member(name, value, found),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<R: BufRead + Seek> Transcript<R> {
+    /// Reads a transcript from its start; without a format it is recognised by what it holds.
+    pub fn open(mut input: R, format: Option<Format>) -> Result<Transcript<R>, TranscriptError> {
+        let mut prefix = Vec::new();
+        input.seek(SeekFrom::Start(0))?;
+        (&mut input).take(detect::PREFIX).read_to_end(&mut prefix)?;
+        input.seek(SeekFrom::Start(0))?;
+        let (format, layout) = detect::survey(&prefix, format)?;
+        let records = Records::new(
+            input,
+            layout,
+            &["system", "systemInstruction", "system_instruction"],
+        );
+        Ok(Transcript {
+            records,
+            format,
+            reader: Reader::of(format),
+            entries: VecDeque::new(),
+            begun: 0,
+            seen: Seen::default(),
+            over: false,
+        })
+    }
+
+    /// Its format.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// How it is laid out.
+    pub fn layout(&self) -> Layout {
+        self.records.layout()
+    }
+
+    /// What was seen beside messages so far.
+    pub fn seen(&self) -> &Seen {
+        &self.seen
+    }
+
+    /// Returns the next stretch of the input with what came out of it; none at the end.
+    pub fn next_piece(&mut self) -> Result<Option<Piece>, TranscriptError> {
+        let Some(Cut { raw, what, line }) = self.records.next_cut()? else {
+            return Ok(None);
+        };
+        let mut entries = Vec::new();
+        let mut found = Found {
+            entries: &mut entries,
+            seen: &mut self.seen,
+        };
+        let read = match what {
+            What::Between | What::End => Ok(()),
+            What::Begin => {
+                self.begun += 1;
+                if self.begun > 1 {
+                    found.entries.push(Entry::Next);
+                }
+                Ok(())
+            }
+            What::Record(range) => self.reader.record(&raw[range], &mut found),
+            What::Member(name, range) => self.reader.member(&name, &raw[range], &mut found),
+        };
+        read.map_err(|reason| TranscriptError::Record {
+            line,
+            noun: match self.format {
+                Format::OpenAi | Format::Anthropic | Format::Roo => "message",
+                _ => "record",
+            },
+            count: self.records.count(),
+            reason,
+        })?;
+        Ok(Some(Piece { raw, entries }))
+    }
+}
+
+impl<R: BufRead + Seek> Iterator for Transcript<R> {
+    type Item = Result<Entry, TranscriptError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(entry) = self.entries.pop_front() {
+                return Some(Ok(entry));
+            }
+            if self.over {
+                return None;
+            }
+            match self.next_piece() {
+                Ok(Some(piece)) => self.entries.extend(piece.entries),
+                Ok(None) => self.over = true,
+                Err(error) => {
+                    self.over = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}

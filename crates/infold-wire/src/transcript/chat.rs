@@ -1,0 +1,182 @@
+//! OpenAI chat and Anthropic messages, which need no converting.
+
+use infold_log::Role;
+
+use super::Found;
+use super::said::{Block, Said, as_text, list, message, put, texts};
+use super::write::Sheet;
+use crate::message::block_is;
+use crate::{Json, Kind, Message};
+
+/// Reads messages as they are.
+#[derive(Default)]
+pub struct Chat;
+
+impl Chat {
+    pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
+        let parsed = Message::parse(text).map_err(|error| error.to_string())?;
+        found.message(parsed.bytes().to_vec(), None);
+        Ok(())
+    }
+
+    /// Anthropic's system prompt stands beside the messages.
+    pub fn member(
+        &mut self,
+        name: &str,
+        value: &[u8],
+        found: &mut Found<'_>,
+    ) -> Result<(), String> {
+        if name != "system" {
+            return Ok(());
+        }
+        let json = Json::parse(value).map_err(|error| error.to_string())?;
+        match json.kind() {
+            Kind::Null => {}
+            Kind::String => {
+                let content = String::from_utf8_lossy(json.bytes());
+                let text = format!(r#"{{"role":"system","content":{content}}}"#);
+                found.message(text.into_bytes(), None);
+            }
+            _ => found.message(message(Role::System, &texts(json)), None),
+        }
+        Ok(())
+    }
+}
+
+/// Says whether a message has something that only the other of the two dialects has.
+fn is_foreign(message: &Message<'_>, anthropic: bool) -> bool {
+    let json = message.json();
+    let blocks = |kinds: &[&str]| {
+        let mut blocks = message.blocks();
+        blocks.any(|block| kinds.iter().any(|kind| block_is(block, kind)))
+    };
+    match anthropic {
+        true => {
+            let members = [
+                "tool_calls",
+                "function_call",
+                "reasoning_content",
+                "refusal",
+            ];
+            message.role() == Role::Tool
+                || json.get("role").is_some_and(|role| role.is("developer"))
+                || members.iter().any(|name| json.get(name).is_some())
+                || json.get("content").is_none_or(Json::is_null)
+                || blocks(&["image_url", "input_image", "input_text", "output_text"])
+        }
+        false => blocks(&[
+            "tool_use",
+            "tool_result",
+            "thinking",
+            "redacted_thinking",
+            "image",
+            "document",
+        ]),
+    }
+}
+
+/// Writes an OpenAI chat message; results become messages of their own.
+pub fn write_chat(message: &Message<'_>, to: &mut Sheet) {
+    if !is_foreign(message, false) {
+        return to.records.push(one_line(message));
+    }
+    let said = Said::of(message);
+    let (mut calls, mut rest, mut thoughts) = (Vec::new(), Vec::new(), Vec::new());
+    for block in &said.blocks {
+        match block {
+            Block::Call(..) => calls.push(block),
+            Block::Thinking(text, _) => thoughts.push(text),
+            Block::Result(id, content, failed) => {
+                if *failed {
+                    to.lose("error flags of results");
+                }
+                let mut record = format!(r#"{{"role":"tool","tool_call_id":{id},"content":"#);
+                chat_content(content, &mut record);
+                record.push('}');
+                to.records.push(record);
+            }
+            other => rest.push(other.clone()),
+        }
+    }
+    if rest.is_empty() && calls.is_empty() && thoughts.is_empty() && !said.blocks.is_empty() {
+        return;
+    }
+    let mut record = format!(r#"{{"role":"{}","content":"#, said.role.wire_name());
+    match rest.is_empty() && !calls.is_empty() {
+        true => record.push_str("null"),
+        false => chat_content(&rest, &mut record),
+    }
+    if let [first, more @ ..] = &thoughts[..] {
+        // Signatures have no place there, and a text is one text.
+        let text = more
+            .iter()
+            .fold(first.to_string(), |text, more| join(&text, more));
+        put(&mut record, &[",\"reasoning_content\":", &text]);
+    }
+    if !calls.is_empty() {
+        record.push_str(",\"tool_calls\":");
+        list(&calls, &mut record, |call, out| {
+            if let Block::Call(id, name, input) = call {
+                let start = r#"{"id":"#;
+                let kind = r#","type":"function","function":{"name":"#;
+                let text = as_text(input);
+                put(
+                    out,
+                    &[start, id, kind, name, r#","arguments":"#, &text, "}}"],
+                );
+            }
+        });
+    }
+    record.push('}');
+    to.records.push(record);
+}
+
+/// Two JSON strings as one, a line between them.
+fn join(first: &str, second: &str) -> String {
+    format!("{}\\n{}", &first[..first.len() - 1], &second[1..])
+}
+
+/// A text as a text, anything else as a list.
+fn chat_content(blocks: &[Block<'_>], out: &mut String) {
+    match blocks {
+        [] => out.push_str("\"\""),
+        [Block::Text(text)] => out.push_str(text),
+        blocks => list(blocks, out, |block, out| match block {
+            Block::Image(kind, data) => {
+                let (kind, data) = (inner(kind), inner(data));
+                let start = r#"{"type":"image_url","image_url":{"url":"data:"#;
+                put(out, &[start, kind, ";base64,", data, "\"}}"]);
+            }
+            Block::Link(url) => {
+                put(
+                    out,
+                    &[r#"{"type":"image_url","image_url":{"url":"#, url, "}}"],
+                );
+            }
+            other => other.anthropic(out),
+        }),
+    }
+}
+
+/// The inside of a JSON string.
+fn inner(text: &str) -> &str {
+    &text[1..text.len() - 1]
+}
+
+/// Writes an Anthropic message.
+pub fn write_anthropic(message: &Message<'_>, to: &mut Sheet) {
+    if !is_foreign(message, true) {
+        return to.records.push(one_line(message));
+    }
+    let said = Said::of(message);
+    let text = super::said::message(said.role, &said.blocks);
+    to.records.push(String::from_utf8_lossy(&text).into_owned());
+}
+
+/// A message as it is, without the line breaks between its tokens.
+pub fn one_line(message: &Message<'_>) -> String {
+    let mut text = String::from_utf8_lossy(message.bytes()).into_owned();
+    // A break inside a text would be escaped, so every bare one stands between tokens.
+    text.retain(|char| !matches!(char, '\n' | '\r'));
+    text
+}

@@ -1,0 +1,176 @@
+//! pi's sessions: one entry a line, results as messages of their own.
+
+use infold_log::Role;
+
+use super::said::{
+    Block, Said, arguments, block, id, list, message, or_empty, put, raw, string, texts,
+};
+use super::write::Sheet;
+use super::{Entry, Found, time};
+use crate::{Json, Kind, quote};
+
+/// Reads entries.
+#[derive(Default)]
+pub struct Pi {
+    /// How many messages there were before each entry so far.
+    before: Vec<u32>,
+    messages: u32,
+}
+
+impl Pi {
+    pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
+        let json = Json::parse(text).map_err(|error| error.to_string())?;
+        let kind = json.get("type").and_then(Json::text).ok_or("no \"type\"")?;
+        self.before.push(self.messages);
+        match &*kind {
+            "message" => {
+                let inner = json.get("message").ok_or("no \"message\"")?;
+                let said = said(inner)?;
+                let when = inner.get("timestamp").and_then(Json::number);
+                let when = when.filter(|when| *when > 0.0).map(|when| when as u64);
+                let when = when.or_else(|| time::parse(&json.get("timestamp")?.text()?));
+                found.message(said, when);
+                self.messages += 1;
+            }
+            "compaction" => {
+                let summary = json.get("summary").and_then(Json::text).unwrap_or_default();
+                let kept = json.get("firstKeptEntryIndex").and_then(Json::number);
+                let kept = kept.and_then(|at| self.before.get(at as usize)).copied();
+                found.entries.push(Entry::Compaction {
+                    summary: summary.into_owned(),
+                    kept: kept.unwrap_or(self.messages) as usize,
+                });
+            }
+            other => found.seen.skip(other),
+        }
+        Ok(())
+    }
+}
+
+/// One of pi's messages as an Anthropic message.
+fn said(json: Json<'_>) -> Result<Vec<u8>, String> {
+    let role = json.get("role").and_then(Json::text).ok_or("no \"role\"")?;
+    let content = json.get("content");
+    let blocks = || match content {
+        Some(content) if content.kind() == Kind::String => texts(content),
+        Some(content) => content.elements().map(part).collect(),
+        None => Vec::new(),
+    };
+    Ok(match &*role {
+        "user" | "custom" => message(Role::User, &blocks()),
+        "assistant" => message(Role::Assistant, &blocks()),
+        "toolResult" => {
+            let failed = json.get("isError").is_some_and(Json::is_true);
+            let result = Block::Result(or_empty(json, "toolCallId"), blocks(), failed);
+            message(Role::User, &[result])
+        }
+        "bashExecution" => {
+            let member = |name| json.get(name).and_then(Json::text).unwrap_or_default();
+            let text = format!("$ {}\n{}", member("command"), member("output"));
+            message(Role::User, &[Block::Text(quote(&text).into())])
+        }
+        "branchSummary" | "compactionSummary" => {
+            message(Role::User, &[Block::Text(or_empty(json, "summary"))])
+        }
+        other => return Err(format!("unknown role `{other}`")),
+    })
+}
+
+fn part(json: Json<'_>) -> Block<'_> {
+    let kind = json.get("type").map(Json::name).unwrap_or_default();
+    match &*kind {
+        b"thinking" => Block::Thinking(
+            or_empty(json, "thinking"),
+            string(json, "thinkingSignature"),
+        ),
+        b"toolCall" => {
+            let (id, name) = (or_empty(json, "id"), or_empty(json, "name"));
+            Block::Call(id, name, arguments(json.get("arguments")))
+        }
+        b"text" | b"image" => block(json),
+        _ => Block::Other(raw(json)),
+    }
+}
+
+/// Writes the entry that comes first.
+pub fn header(to: &mut Sheet) {
+    let when = time::iso(to.time);
+    let id = id(0);
+    to.records.push(format!(
+        r#"{{"type":"session","id":"{id}","timestamp":"{when}","cwd":"."}}"#
+    ));
+}
+
+/// Writes a message; results become messages of their own.
+pub fn write(said: &Said<'_>, to: &mut Sheet) {
+    if said.role == Role::System {
+        return to.lose("system messages");
+    }
+    let mut rest = Vec::new();
+    for block in &said.blocks {
+        let Block::Result(id, content, failed) = block else {
+            rest.push(block);
+            continue;
+        };
+        let mut inner =
+            format!(r#""role":"toolResult","toolCallId":{id},"toolName":"","content":"#);
+        list(content, &mut inner, put_part);
+        put(
+            &mut inner,
+            &[",\"isError\":", if *failed { "true" } else { "false" }],
+        );
+        entry(&inner, to);
+    }
+    if !rest.is_empty() || said.blocks.is_empty() {
+        let mut inner = format!(r#""role":"{}","content":"#, said.role.wire_name());
+        list(&rest, &mut inner, |block, out| put_part(block, out));
+        entry(&inner, to);
+    }
+}
+
+fn entry(inner: &str, to: &mut Sheet) {
+    let (when, iso) = (to.time, time::iso(to.time));
+    to.records.push(format!(
+        r#"{{"type":"message","timestamp":"{iso}","message":{{{inner},"timestamp":{when}}}}}"#
+    ));
+}
+
+fn put_part(block: &Block<'_>, out: &mut String) {
+    match block {
+        Block::Call(id, name, input) => {
+            let kind = r#"{"type":"toolCall","id":"#;
+            put(
+                out,
+                &[
+                    kind,
+                    id,
+                    r#","name":"#,
+                    name,
+                    r#","arguments":"#,
+                    input,
+                    "}",
+                ],
+            );
+        }
+        Block::Thinking(text, Some(signature)) => {
+            let kind = r#"{"type":"thinking","thinking":"#;
+            put(
+                out,
+                &[kind, text, r#","thinkingSignature":"#, signature, "}"],
+            );
+        }
+        Block::Image(kind, data) => {
+            put(
+                out,
+                &[
+                    r#"{"type":"image","data":"#,
+                    data,
+                    r#","mimeType":"#,
+                    kind,
+                    "}",
+                ],
+            );
+        }
+        other => other.anthropic(out),
+    }
+}

@@ -1,14 +1,343 @@
-use clap::Args;
-use infold_store::Contexts;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use crate::failure::{Failure, Kind};
-use crate::out::Out;
+use clap::Args;
+use infold::{Did, ManageError, Outcome, Picture, Scratch, ScratchError, Step, manage};
+use infold_log::View;
+use infold_store::Contexts;
+use infold_wire::transcript::{Entry, Format, Transcript, TranscriptError, Write};
+use serde_json::json;
+
+use crate::failure::{Failure, Kind, chain};
+use crate::out::{DIM, MADE, Out, aside, count, number, paint, say};
+use crate::picture::draw;
+use crate::progress::Progress;
+use crate::settings::{Choice, Chosen, Known};
 
 /// What `infold fold` takes.
 #[derive(Debug, Args)]
-pub struct FoldArgs {}
+pub struct FoldArgs {
+    /// The transcript; - for standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub choice: Choice,
+    /// What the transcript is, if it is not to be recognised
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
+    /// How to write the view: `same` as it came, or a format; messages as JSON Lines without it
+    #[arg(long, value_name = "FORMAT", value_parser = out_format)]
+    pub out_format: Option<OutFormat>,
+    /// Print what stands in for what was folded, too
+    #[arg(long)]
+    pub report: bool,
+}
+
+/// How to write a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutFormat {
+    /// As it came in.
+    Same,
+    /// In this format.
+    In(Format),
+}
+
+fn out_format(text: &str) -> Result<OutFormat, String> {
+    match text {
+        "same" => Ok(OutFormat::Same),
+        text => text.parse().map(OutFormat::In),
+    }
+}
 
 /// `infold fold`
-pub fn run(_: &Contexts, _: &FoldArgs, _: &mut Out) -> Result<(), Failure> {
-    Err(Failure::new(Kind::Usage, "not built"))
+pub fn run(_: &Contexts, args: &FoldArgs, out: &mut Out) -> Result<(), Failure> {
+    let json = out.is_json();
+    if args.choice.window.is_none() && args.choice.model.is_none() {
+        return Err(Failure::new(Kind::Usage, "how large is the window?")
+            .hint("say --window 32k, or --model NAME (`infold models` lists them)"));
+    }
+    let mut chosen = args.choice.chosen(Known::default(), json)?;
+    let started = Instant::now();
+    let (input, size) = open(&args.file)?;
+    let mut progress = Progress::new(json, "reading", size);
+    let mut transcript = Transcript::open(input, args.format).map_err(unreadable)?;
+    let mut told = Told::new(args, &transcript, json);
+    let mut task = Scratch::new()?;
+    let mut messages = 0;
+    loop {
+        let piece = transcript.next_piece().map_err(unreadable)?;
+        let Some(piece) = piece else { break };
+        progress.advance(piece.raw.len() as u64);
+        for entry in piece.entries {
+            match entry {
+                Entry::Message { text, .. } => {
+                    task.push(text)?;
+                    messages += 1;
+                }
+                Entry::Next if messages > 0 => {
+                    told.one(&mut task, &mut chosen, started.elapsed(), out)?;
+                    task = Scratch::new()?;
+                    messages = 0;
+                }
+                // What an agent folded by itself is all there: it is folded anew.
+                Entry::Next | Entry::Compaction { .. } | Entry::Fold { .. } => {}
+            }
+        }
+    }
+    drop(progress);
+    if messages == 0 && told.conversations == 0 {
+        return Err(
+            Failure::new(Kind::No, "there are no messages in it").hint(format!(
+                "it was read as {}; --format says otherwise",
+                transcript.format()
+            )),
+        );
+    }
+    told.one(&mut task, &mut chosen, started.elapsed(), out)
+}
+
+/// Opens a transcript, and says how large it is; standard input is kept aside first.
+pub fn open(file: &Path) -> Result<(BufReader<File>, u64), Failure> {
+    let failed = |error: io::Error| {
+        Failure::new(
+            Kind::Usage,
+            format!("{} cannot be read: {error}", file.display()),
+        )
+        .hint("give the file of a transcript, or - for standard input")
+    };
+    let mut opened = match file == Path::new("-") {
+        true => spooled(io::stdin().lock()).map_err(failed)?,
+        false => File::open(file).map_err(failed)?,
+    };
+    if !opened.metadata().map_err(failed)?.is_file() {
+        // A pipe with a name: it cannot be gone back in either.
+        opened = spooled(opened).map_err(failed)?;
+    }
+    let size = opened.metadata().map_err(failed)?.len();
+    Ok((BufReader::with_capacity(1 << 18, opened), size))
+}
+
+fn spooled(mut from: impl Read) -> io::Result<File> {
+    let mut to = tempfile::tempfile()?;
+    io::copy(&mut from, &mut to)?;
+    to.seek(SeekFrom::Start(0))?;
+    Ok(to)
+}
+
+/// Folds conversations and tells of it.
+struct Told<'a> {
+    args: &'a FoldArgs,
+    format: Format,
+    write: Option<OutFormat>,
+    json: bool,
+    conversations: u64,
+}
+
+impl<'a> Told<'a> {
+    fn new<R: BufRead + Seek>(args: &'a FoldArgs, read: &Transcript<R>, json: bool) -> Told<'a> {
+        Told {
+            args,
+            format: read.format(),
+            write: args.out_format,
+            json,
+            conversations: 0,
+        }
+    }
+
+    /// Folds one conversation, prints its view and tells the story.
+    fn one(
+        &mut self,
+        task: &mut Scratch,
+        chosen: &mut Chosen,
+        read: Duration,
+        out: &mut Out,
+    ) -> Result<(), Failure> {
+        self.conversations += 1;
+        let started = Instant::now();
+        let writer = task.writer()?;
+        let folded = manage(writer, &chosen.aim, &mut *chosen.summarizer, &chosen.hooks);
+        let outcome = folded.map_err(|error| cannot_fold(error, "--window"))?;
+        let fold = started.elapsed();
+        self.print(task, out)?;
+        out.finish()?;
+        self.story(task, chosen, &outcome, (read, fold))
+    }
+
+    /// Prints the view.
+    fn print(&self, task: &Scratch, out: &mut Out) -> Result<(), Failure> {
+        let log = task.log();
+        let view = View::of(log.state().shown(), log)?;
+        let format = match self.write {
+            None => None,
+            Some(OutFormat::Same) => Some(self.format),
+            Some(OutFormat::In(format)) => Some(format),
+        };
+        let mut failed = None;
+        let mut write = match format {
+            None => None,
+            Some(format) => Some(Write::new(format, None).map_err(|error| {
+                Failure::new(Kind::Usage, error).hint("give another --out-format")
+            })?),
+        };
+        let mut bytes = Vec::new();
+        log.render(&view, &mut |_, message| {
+            bytes.clear();
+            match &mut write {
+                None => {
+                    bytes.extend_from_slice(message);
+                    bytes.push(b'\n');
+                }
+                Some(write) => {
+                    if let Err(error) = write.message(message, None, &mut bytes) {
+                        failed = failed.take().or(Some(Failure::new(Kind::No, error)));
+                    }
+                }
+            }
+            if let Err(failure) = out.raw(&bytes) {
+                failed = failed.take().or(Some(failure));
+            }
+            Ok(())
+        })?;
+        if let Some(write) = &mut write {
+            bytes.clear();
+            write.finish(&mut bytes);
+            out.raw(&bytes)?;
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Tells what was done, on standard error.
+    fn story(
+        &self,
+        task: &Scratch,
+        chosen: &Chosen,
+        outcome: &Outcome,
+        (read, fold): (Duration, Duration),
+    ) -> Result<(), Failure> {
+        let log = task.log();
+        let picture = Picture::of(log.state(), log)?;
+        let messages = log.state().at().seq;
+        if self.json {
+            let mut object = outcome.json();
+            object["messages"] = messages.into();
+            object["format"] = self.format.name().into();
+            object["read_seconds"] = json!(read.as_secs_f64());
+            object["fold_seconds"] = json!(fold.as_secs_f64());
+            aside(object.to_string());
+            return Ok(());
+        }
+        let before = number(outcome.before.tokens);
+        let say = |text: String| say(self.json, text);
+        say(format!(
+            "{:<10}{} as {}, {before} tokens",
+            "read",
+            count(messages, "message"),
+            self.format,
+        ));
+        for line in draw(&picture) {
+            say(format!("{:<10}{line}", ""));
+        }
+        for step in &outcome.steps {
+            say(told(step));
+        }
+        for error in &outcome.errors {
+            say(paint(MADE, format!("{:<10}{error}", "but")));
+        }
+        for line in &outcome.dropped {
+            say(format!(
+                "{:<10}a line of the summary that nobody said: {line}",
+                "dropped"
+            ));
+        }
+        let budget = chosen.aim.budget;
+        say(format!(
+            "{:<10}{} tokens; a window of {} has room for {}",
+            "view",
+            number(outcome.after.tokens),
+            number(budget.window()),
+            number(budget.allow()),
+        ));
+        let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
+        say(paint(
+            DIM,
+            format!(
+                "{:<10}{} reading, {} folding",
+                "time",
+                seconds(read),
+                seconds(fold)
+            ),
+        ));
+        if self.args.report {
+            self.report(task)?;
+        }
+        Ok(())
+    }
+
+    /// Prints what stands in for what was folded.
+    fn report(&self, task: &Scratch) -> Result<(), Failure> {
+        let log = task.log();
+        let view = View::of(log.state().shown(), log)?;
+        log.render(&view, &mut |source, bytes| {
+            if source == infold_log::Source::StandIn
+                && let Ok(message) = infold_wire::Message::parse(bytes)
+            {
+                let mut text = String::new();
+                infold_wire::plain(&message, &mut text);
+                aside(format!("\n{text}"));
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+}
+
+/// A step of a pass in one line.
+pub fn told(step: &Step) -> String {
+    let what = match step.did {
+        Did::Untouched => String::new(),
+        Did::Masked => format!("{} of {}", count(step.hidden, "part"), step.span),
+        Did::Condensed | Did::Truncated => {
+            format!("{} ({})", step.span, count(step.hidden, "message"))
+        }
+    };
+    let by = match &step.summarizer {
+        Some(name) => format!(", by {name}"),
+        None => String::new(),
+    };
+    let sizes = format!("{} → {} tokens", number(step.before), number(step.after));
+    format!("{:<10}{what}: {sizes}{by}", step.did.name())
+}
+
+fn unreadable(error: TranscriptError) -> Failure {
+    let text = chain(&error);
+    match error {
+        TranscriptError::Read(_) => Failure::new(Kind::Store, text).hint("look at the disk"),
+        _ => Failure::new(Kind::Usage, text)
+            .hint("--format says what it is: openai, anthropic, gemini, roo, claude-code, codex, gemini-cli, pi, swe-agent or aider"),
+    }
+}
+
+/// What to say when a conversation cannot be folded; `larger` is what would help.
+pub fn cannot_fold(error: ManageError, larger: &str) -> Failure {
+    let text = error.to_string();
+    match error {
+        ManageError::Floor { .. } => Failure::new(Kind::No, text)
+            .hint(format!("nothing was folded; give a larger {larger}, a smaller --max-tokens, or unpin what need not stay")),
+        ManageError::Step(error) => error.into(),
+        ManageError::Log(error) => error.into(),
+    }
+}
+
+impl From<ScratchError> for Failure {
+    fn from(error: ScratchError) -> Failure {
+        match error {
+            ScratchError::Task(error) => error.into(),
+            ScratchError::Append(error) => error.into(),
+            error @ ScratchError::Dir { .. } => {
+                Failure::new(Kind::Store, error).hint("TMPDIR says where temporary files go")
+            }
+        }
+    }
 }

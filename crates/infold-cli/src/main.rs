@@ -12,6 +12,8 @@ mod count;
 mod models;
 mod config;
 mod transfer;
+mod settings;
+mod picture;
 mod fold;
 mod manage;
 mod eval;

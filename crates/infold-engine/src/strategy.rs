@@ -3,6 +3,8 @@ use std::str::FromStr;
 
 use infold_log::Role;
 
+use crate::{Keep, Preset, Threshold};
+
 /// What to keep, when to fold, and how the stand-in looks: data, not code paths.
 ///
 /// In every strategy the floor stays and the stand-in follows the first request.
@@ -14,6 +16,8 @@ pub struct Strategy {
     pub threshold: f64,
     /// What stays at the end.
     pub keeps: Keeps,
+    /// How large a summary may be against what it replaces.
+    pub ratio: f64,
     /// It is not worth summarising fewer messages than this.
     pub least: u64,
     /// Old tool output is shown as stubs first.
@@ -52,6 +56,7 @@ pub const STRATEGIES: [Strategy; 5] = [
         name: "infold",
         threshold: 75.0,
         keeps: Keeps::Window(0.2),
+        ratio: 0.25,
         least: 2,
         masks: true,
         condenses: true,
@@ -61,6 +66,7 @@ pub const STRATEGIES: [Strategy; 5] = [
         name: "roo",
         threshold: 75.0,
         keeps: Keeps::Messages(3),
+        ratio: 0.25,
         least: 2,
         masks: false,
         condenses: true,
@@ -70,6 +76,7 @@ pub const STRATEGIES: [Strategy; 5] = [
         name: "gemini",
         threshold: 50.0,
         keeps: Keeps::Share(0.3),
+        ratio: 0.25,
         least: 2,
         masks: false,
         condenses: true,
@@ -79,6 +86,7 @@ pub const STRATEGIES: [Strategy; 5] = [
         name: "file",
         threshold: 70.0,
         keeps: Keeps::Messages(5),
+        ratio: 0.35,
         least: 10,
         masks: false,
         condenses: true,
@@ -88,12 +96,39 @@ pub const STRATEGIES: [Strategy; 5] = [
         name: "truncate",
         threshold: 75.0,
         keeps: Keeps::Window(0.2),
+        ratio: 0.25,
         least: 2,
         masks: false,
         condenses: false,
         stand_in: StandIn::User,
     },
 ];
+
+impl Strategy {
+    /// What it brings along for a profile that does not say otherwise.
+    pub fn preset(&self) -> Preset {
+        let threshold = Threshold::new(self.threshold).expect("presets have valid thresholds");
+        let keep = match self.keeps {
+            Keeps::Messages(count) => Keep::Messages(u32::try_from(count).unwrap_or(u32::MAX)),
+            Keeps::Share(share) | Keeps::Window(share) => Keep::Share(share),
+        };
+        Preset {
+            threshold,
+            keep,
+            ratio: self.ratio,
+        }
+    }
+
+    /// The same, keeping as much at the end as a profile says.
+    pub fn keeping(self, keep: Keep) -> Strategy {
+        let keeps = match (keep, self.keeps) {
+            (Keep::Messages(count), _) => Keeps::Messages(u64::from(count)),
+            (Keep::Share(share), Keeps::Share(_)) => Keeps::Share(share),
+            (Keep::Share(share), _) => Keeps::Window(share),
+        };
+        Strategy { keeps, ..self }
+    }
+}
 
 impl Default for Strategy {
     fn default() -> Strategy {

@@ -1,7 +1,8 @@
-use infold_log::{Budget, Size};
+use infold_log::{Budget, Limits, NoRoom, Size};
 use infold_store::Trigger;
 
-use crate::Strategy;
+use crate::strategy::Keeps;
+use crate::{Profile, Strategy};
 
 /// What a pass folds for: how much room there is, and how to make it.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,14 +29,20 @@ pub struct Aim {
     pub forced: bool,
 }
 
+/// The newest messages that stay, whatever share the strategy keeps, as long as they fit.
+const NEWEST: u64 = 3;
+
 impl Aim {
     /// Aims at a budget, with a strategy's own settings.
     pub fn new(budget: Budget, strategy: Strategy) -> Aim {
         Aim {
             budget,
             strategy,
-            keep: 3,
-            ratio: 0.25,
+            keep: match strategy.keeps {
+                Keeps::Messages(count) => count,
+                Keeps::Share(_) | Keeps::Window(_) => NEWEST,
+            },
+            ratio: strategy.ratio,
             factor: 1.0,
             frame: Size::default(),
             model: None,
@@ -43,5 +50,24 @@ impl Aim {
             trigger: Trigger::Auto,
             forced: false,
         }
+    }
+
+    /// Aims at what a profile says, and at so many bytes if they are limited.
+    pub fn of(profile: &Profile, bytes: Option<u64>) -> Result<Aim, NoRoom> {
+        let budget = Budget::new(Limits {
+            window: profile.window,
+            max_tokens: profile.max_tokens,
+            output: profile.max_output,
+            threshold: profile.auto.then(|| profile.threshold.percent()),
+            bytes,
+        })?;
+        let strategy: Strategy = profile.strategy.parse().unwrap_or_default();
+        Ok(Aim {
+            ratio: profile.ratio,
+            factor: profile.factor,
+            model: Some(profile.model.clone()).filter(|model| !model.is_empty()),
+            prompt: profile.prompt.clone(),
+            ..Aim::new(budget, strategy.keeping(profile.keep))
+        })
     }
 }

@@ -1,0 +1,149 @@
+use std::time::Duration;
+
+use clap::Args;
+use infold::profile::{Resolved, Set, Settings};
+use infold::summarizer::{Command, Extractive};
+use infold::{Aim, Hooks, Profile, Strategy, Summarizer, models};
+use infold_log::NoRoom;
+
+use crate::failure::{Failure, Kind};
+
+/// What a person may say of how to fold.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Choice {
+    /// How many tokens the model takes, such as 8000, 32k or 1m
+    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    pub window: Option<u64>,
+    /// The model, which says window, tokenizer and defaults (`infold models`)
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// What to keep and how the summary looks: infold, roo, gemini, file or truncate
+    #[arg(long, value_name = "NAME")]
+    pub strategy: Option<Strategy>,
+    /// From what share of the window on to fold: 0.75 or 75
+    #[arg(long, value_name = "SHARE", value_parser = threshold)]
+    pub threshold: Option<f64>,
+    /// How long a reply to leave room for
+    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    pub max_tokens: Option<u64>,
+    /// How many bytes a request may have
+    #[arg(long, value_name = "BYTES", value_parser = tokens)]
+    pub max_bytes: Option<u64>,
+    /// Who writes summaries: extractive, or command:… with the transcript on its standard input
+    #[arg(long, value_name = "WHO")]
+    pub summarizer: Option<String>,
+    /// How long a summarizer command may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    pub summarizer_timeout: u64,
+}
+
+/// What came of it.
+pub struct Chosen {
+    /// The profile of the model.
+    pub profile: Profile,
+    /// What to aim at.
+    pub aim: Aim,
+    /// Who writes summaries.
+    pub summarizer: Box<dyn Summarizer>,
+    /// Whom to tell.
+    pub hooks: Hooks,
+}
+
+impl Choice {
+    /// Puts together what was said, what the task knows and what is built in.
+    pub fn chosen(&self, known: Known, json: bool) -> Result<Chosen, Failure> {
+        let model = self.model.clone().or(known.model).unwrap_or_default();
+        let said = Settings {
+            window: self.window.map(Set::call),
+            threshold: self.threshold.map(Set::call),
+            max_tokens: self.max_tokens.map(Set::call),
+            strategy: self
+                .strategy
+                .map(|strategy| Set::call(strategy.name.to_owned())),
+            ..Settings::default()
+        };
+        let task = Settings {
+            window: known.window.map(Set::call),
+            ..Settings::default()
+        };
+        let Resolved {
+            profile, warnings, ..
+        } = Profile::resolve(&model, models::find(&model), &[said, task], |name| {
+            name.parse::<Strategy>()
+                .ok()
+                .map(|strategy| strategy.preset())
+        });
+        for warning in warnings {
+            Failure::new(Kind::Usage, warning).warn(json);
+        }
+        let mut aim = Aim::of(&profile, self.max_bytes)?;
+        if model.is_empty() {
+            // Nobody named a tokenizer: tokens are what we count.
+            aim.factor = 1.0;
+        }
+        Ok(Chosen {
+            summarizer: self.summarizer()?,
+            hooks: Hooks::default(),
+            profile,
+            aim,
+        })
+    }
+
+    fn summarizer(&self) -> Result<Box<dyn Summarizer>, Failure> {
+        match self.summarizer.as_deref() {
+            None | Some("extractive") => Ok(Box::new(Extractive)),
+            Some(who) => match who.strip_prefix("command:") {
+                Some(command) if !command.trim().is_empty() => Ok(Box::new(Command {
+                    command: command.to_owned(),
+                    timeout: Duration::from_secs(self.summarizer_timeout),
+                    takes: None,
+                })),
+                _ => Err(Failure::new(Kind::Usage, format!("no summarizer `{who}`"))
+                    .hint("extractive, or command: and what the shell should run, such as command:'ollama run llama3'")),
+            },
+        }
+    }
+}
+
+/// What a task knows of its model.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Its name.
+    pub model: Option<String>,
+    /// Its window.
+    pub window: Option<u64>,
+}
+
+impl From<NoRoom> for Failure {
+    fn from(error: NoRoom) -> Failure {
+        Failure::new(Kind::Usage, error)
+            .hint("give a larger --window, or a smaller --max-tokens for the reply")
+    }
+}
+
+/// Reads a number of tokens or bytes: 8000, 32k, 1.5m.
+pub fn tokens(text: &str) -> Result<u64, String> {
+    let lower = text.trim().to_lowercase().replace('_', "");
+    let (digits, unit) = match lower.char_indices().next_back() {
+        Some((at, 'k')) => (&lower[..at], 1e3),
+        Some((at, 'm')) => (&lower[..at], 1e6),
+        _ => (&lower[..], 1.0),
+    };
+    let number: f64 = digits
+        .parse()
+        .map_err(|_| "give a number such as 8000, 32k or 1m".to_owned())?;
+    let number = number * unit;
+    match number >= 1.0 && number <= 1e15 {
+        true => Ok(number as u64),
+        false => Err("give a number such as 8000, 32k or 1m".to_owned()),
+    }
+}
+
+fn threshold(text: &str) -> Result<f64, String> {
+    let number: f64 = text
+        .trim_end_matches('%')
+        .parse()
+        .map_err(|_| "give a share such as 0.75 or 75".to_owned())?;
+    infold::Threshold::new(number).map_err(|error| error.to_string())?;
+    Ok(number)
+}

@@ -6,7 +6,7 @@ use infold_log::steer::Target;
 use infold_log::{EventId, Seq, Span};
 use infold_store::{Durability, Status, parse_iso};
 
-use crate::{config, count, eval, fold, manage, models, transfer};
+use crate::{condense, config, count, eval, fold, manage, models, transfer};
 
 /// Keeps everything an agent has said and seen, and folds it to fit the model's window.
 #[derive(Debug, Parser)]
@@ -96,8 +96,14 @@ pub enum Command {
     /// Write a task out as a transcript of any known format
     Export(transfer::ExportArgs),
     /// Fold any transcript to fit a window; the view to stdout, the story to stderr
+    #[command(
+        after_help = "Examples:\n  infold fold session.jsonl --window 32k > view.jsonl\n  infold fold session.jsonl --model claude-sonnet-4-5 --report\n  infold fold chat.json --window 8k --out-format anthropic\n  infold fold - --window 8k --summarizer command:'ollama run llama3' < session.jsonl"
+    )]
     Fold(fold::FoldArgs),
     /// Fold as much of a task as its window needs, and no more
+    #[command(
+        after_help = "Examples:\n  infold manage 3f9a --window 32k --dry-run\n  infold manage 3f9a --model gpt-5 --force"
+    )]
     Manage(manage::ManageArgs),
     /// Replay sessions under several strategies and compare them
     Eval(eval::EvalArgs),
@@ -127,20 +133,11 @@ pub enum Command {
         #[arg(long, default_value = "0.5", value_parser = fraction)]
         fraction: f64,
     },
-    /// Fold messages A to B behind a summary that you give
+    /// Fold messages behind a summary: yours, or one that is written for you
     #[command(
-        after_help = "Examples:\n  infold condense 3f9a 3..40 --text notes.md\n  echo 'built the parser' | infold condense 3f9a 3..40 --text -"
+        after_help = "Examples:\n  infold condense 3f9a --preview               what would leave, what would enter\n  infold condense 3f9a 3..40 --edit            look over the summary first\n  infold condense 3f9a 3..40 --text notes.md\n  echo 'built the parser' | infold condense 3f9a 3..40 --text -"
     )]
-    Condense {
-        /// The task
-        task: String,
-        /// The messages, such as 3..40; widened to whole rounds
-        #[arg(value_name = "A..B")]
-        range: Span,
-        /// The summary: a file, or - for standard input
-        #[arg(long, value_name = "FILE")]
-        text: PathBuf,
-    },
+    Condense(condense::CondenseArgs),
     /// Show a part of a message, a tool result or an image, as a stub
     #[command(after_help = "Example:\n  infold mask 3f9a 12 --part 0")]
     Mask {

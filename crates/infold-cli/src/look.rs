@@ -459,3 +459,30 @@ fn in_full(log: &Log, seq: Seq, bytes: &[u8], out: &mut Out) -> Result<(), Failu
     }
     Ok(())
 }
+
+/// Prints a line for each message of a span, the middle of a long one left out.
+pub fn gists(log: &Log, span: Span, out: &mut Out) -> Result<(), Failure> {
+    const ENDS: u64 = 6;
+    let last = span.count();
+    let mut failed = Ok(());
+    for (at, seq) in span.seqs().enumerate() {
+        let at = at as u64;
+        if last > 2 * ENDS && at == ENDS {
+            out.line(paint(DIM, format!("  … {} more", number(last - 2 * ENDS))))?;
+        }
+        if last > 2 * ENDS && at >= ENDS && at < last - ENDS {
+            continue;
+        }
+        log.each_message(Span::one(seq), &mut |_, bytes| {
+            if let Ok(message) = Message::parse(bytes) {
+                let room = out.width().saturating_sub(out.names() + 10).max(10);
+                let text = gist(&message, room);
+                let name = fit(&seq.to_string(), out.names());
+                failed = out.line(format!("  {name}{:<7}{text}", message.role()));
+            }
+            Ok(())
+        })?;
+        std::mem::replace(&mut failed, Ok(()))?;
+    }
+    Ok(())
+}

@@ -16,6 +16,7 @@ mod settings;
 mod picture;
 mod fold;
 mod manage;
+mod condense;
 mod eval;
 
 use std::process::ExitCode;
@@ -83,9 +84,7 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
         Command::Folds(look) => look::folds(contexts, &look, out),
         Command::Recall { task, range } => look::recall(contexts, &task, range, out),
         Command::Truncate { task, fraction } => steps::truncate(contexts, &task, fraction, out),
-        Command::Condense { task, range, text } => {
-            steps::condense(contexts, &task, range, &text, out)
-        }
+        Command::Condense(args) => condense::run(contexts, &args, out),
         Command::Mask { task, seq, part } => steps::mask(contexts, &task, seq.0, part, out),
         Command::Unfold { task, fold } => steps::unfold(contexts, &task, fold.0, out),
         Command::Rewind(args) => steps::rewind(contexts, &args, out),

@@ -1,14 +1,123 @@
 use clap::Args;
-use infold_store::Contexts;
+use infold::summarizer::Extractive;
+use infold::{Left, Outcome, Picture, manage, rehearse};
+use infold_store::{Contexts, Log, Metadata};
 
-use crate::failure::{Failure, Kind};
-use crate::out::Out;
+use crate::failure::Failure;
+use crate::fold::{cannot_fold, told};
+use crate::out::{DIM, Out, number, paint, warn};
+use crate::picture::draw;
+use crate::settings::{Choice, Known};
+use crate::steps::{open, short};
 
 /// What `infold manage` takes.
 #[derive(Debug, Args)]
-pub struct ManageArgs {}
+pub struct ManageArgs {
+    /// The task
+    pub task: String,
+    #[command(flatten)]
+    pub choice: Choice,
+    /// Only say what would be folded; no summarizer is asked, no hook run
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Fold even if there is still room
+    #[arg(long)]
+    pub force: bool,
+}
 
 /// `infold manage`
-pub fn run(_: &Contexts, _: &ManageArgs, _: &mut Out) -> Result<(), Failure> {
-    Err(Failure::new(Kind::Usage, "not built"))
+pub fn run(contexts: &Contexts, args: &ManageArgs, out: &mut Out) -> Result<(), Failure> {
+    match args.dry_run {
+        true => rehearsed(contexts, args, out),
+        false => managed(contexts, args, out),
+    }
+}
+
+fn rehearsed(contexts: &Contexts, args: &ManageArgs, out: &mut Out) -> Result<(), Failure> {
+    let log = contexts.read(contexts.resolve(&args.task)?)?;
+    let mut chosen = args.choice.chosen(known(&log)?, out.is_json())?;
+    chosen.aim.forced = args.force;
+    let outcome = rehearse(&log, &chosen.aim, &mut Extractive);
+    let outcome = outcome.map_err(|error| cannot_fold(error, "--window"))?;
+    tell(&outcome, None, "would be ", out)
+}
+
+fn managed(contexts: &Contexts, args: &ManageArgs, out: &mut Out) -> Result<(), Failure> {
+    let json = out.is_json();
+    let mut open = open(contexts, &args.task, json)?;
+    let mut chosen = args.choice.chosen(known(open.writer.log())?, json)?;
+    chosen.aim.forced = args.force;
+    let writer = &mut open.writer;
+    let outcome = manage(writer, &chosen.aim, &mut *chosen.summarizer, &chosen.hooks);
+    // What was recorded counts, whatever came of it.
+    warn(json, contexts.settle(open.id, &open.writer));
+    let outcome = outcome.map_err(|error| cannot_fold(error, "--window").about(&open.name))?;
+    let log = open.writer.log();
+    let picture = Picture::of(log.state(), log)?;
+    tell(&outcome, Some(&picture), "", out)?;
+    if !json && !outcome.steps.is_empty() {
+        out.line(paint(
+            DIM,
+            format!("undo: infold undo {}", short(&args.task)),
+        ))?;
+    }
+    Ok(())
+}
+
+/// What a task knows of its model.
+pub fn known(log: &Log) -> Result<Known, Failure> {
+    let metadata = Metadata::read(log.dir())?;
+    Ok(Known {
+        model: metadata.model,
+        window: metadata.context_length,
+    })
+}
+
+/// Prints what a pass came to.
+fn tell(
+    outcome: &Outcome,
+    picture: Option<&Picture>,
+    would: &str,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    if out.is_json() {
+        return out.object(&outcome.json());
+    }
+    if outcome.steps.is_empty() {
+        let tokens = number(outcome.before.tokens);
+        return out.line(format!(
+            "nothing {would}folded: {}; view {tokens} tokens",
+            why(outcome)
+        ));
+    }
+    for line in picture.map(draw).into_iter().flatten() {
+        out.line(line)?;
+    }
+    for step in &outcome.steps {
+        out.line(told(step))?;
+    }
+    for error in &outcome.errors {
+        out.line(format!("{:<10}{error}", "but"))?;
+    }
+    for line in &outcome.dropped {
+        out.line(format!("{:<10}nobody said: {line}", "dropped"))?;
+    }
+    let (before, after) = (number(outcome.before.tokens), number(outcome.after.tokens));
+    out.line(format!("{:<10}{before} → {after} tokens", "view"))
+}
+
+fn why(outcome: &Outcome) -> String {
+    match outcome.left {
+        None => "there is room".to_owned(),
+        Some(Left::Waiting) => {
+            "the last pass did not help or was undone, so this one waits for the view to grow"
+                .to_owned()
+        }
+        Some(Left::Floor) => {
+            "what cannot be folded fills the threshold almost alone; raise the threshold or the window"
+                .to_owned()
+        }
+        Some(Left::Vetoed) => outcome.errors.join("; "),
+        Some(Left::Nothing) => "there is nothing to fold".to_owned(),
+    }
 }

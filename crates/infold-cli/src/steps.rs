@@ -9,16 +9,20 @@ use uuid::Uuid;
 
 use crate::args::{At, PinArgs, RewindArgs};
 use crate::failure::{Failure, Kind};
-use crate::out::{DIM, Out, count, number, paint, repaired, say, warn};
+use crate::out::{Out, count, number, repaired, say, warn};
 
 /// A task opened for one step.
-struct Open {
-    id: Uuid,
-    name: String,
-    writer: Writer,
+pub struct Open {
+    /// The task.
+    pub id: Uuid,
+    /// Its name, as short as a person would type it.
+    pub name: String,
+    /// The task itself.
+    pub writer: Writer,
 }
 
-fn open(contexts: &Contexts, task: &str, json: bool) -> Result<Open, Failure> {
+/// Opens a task for one step.
+pub fn open(contexts: &Contexts, task: &str, json: bool) -> Result<Open, Failure> {
     let id = contexts.resolve(task)?;
     let (writer, repairs) = contexts.write(id)?;
     repaired(json, &repairs);
@@ -53,10 +57,10 @@ fn step_and(
     make: impl FnOnce(&mut Writer) -> Result<(String, serde_json::Value), StepError>,
 ) -> Result<(), Failure> {
     let mut open = open(contexts, task, out.is_json())?;
-    let before = tokens(&open.writer)?;
+    let before = sizes(&open.writer)?;
     let made = make(&mut open.writer);
     let (text, mut object) = made.map_err(|error| Failure::from(error).about(&open.name))?;
-    let after = tokens(&open.writer)?;
+    let after = sizes(&open.writer)?;
     // The step is made; the registry catches up with the next one.
     warn(out.is_json(), contexts.settle(open.id, &open.writer));
     if out.is_json() {
@@ -76,7 +80,8 @@ fn step_and(
     out.line(format!("{text}; {sizes} ({back}: infold {back} {name})"))
 }
 
-fn tokens(writer: &Writer) -> Result<u64, Failure> {
+/// The tokens of the view.
+pub fn sizes(writer: &Writer) -> Result<u64, Failure> {
     let log = writer.log();
     Ok(View::of(log.state().shown(), log)?.tokens())
 }
@@ -94,31 +99,8 @@ pub fn truncate(
     })
 }
 
-/// `infold condense`
-pub fn condense(
-    contexts: &Contexts,
-    task: &str,
-    range: Span,
-    text: &Path,
-    out: &mut Out,
-) -> Result<(), Failure> {
-    let text = read_text(text)?;
-    if text.trim().is_empty() {
-        return Err(Failure::new(Kind::Usage, "the summary is empty")
-            .hint("say what happened in those messages; nothing was folded"));
-    }
-    let json = out.is_json();
-    step(contexts, task, out, |writer| {
-        let (id, cover) = writer.condense(range, text.trim_end())?;
-        if let Some(why) = adjusted(&cover) {
-            say(json, paint(DIM, why));
-        }
-        Ok(folded("folded", id, &cover))
-    })
-}
-
 /// How a fold differs from what was asked for, and why.
-fn adjusted(cover: &Cover) -> Option<String> {
+pub fn adjusted(cover: &Cover) -> Option<String> {
     let (asked, span) = (cover.asked, cover.span);
     let wider = span.from() < asked.from() || span.to() > asked.to();
     let narrower = span.from() > asked.from() || span.to() < asked.to();
@@ -140,7 +122,7 @@ fn adjusted(cover: &Cover) -> Option<String> {
     Some(format!("{asked} was {verb} to {span}: {why}"))
 }
 
-fn folded(verb: &str, id: EventId, cover: &Cover) -> (String, serde_json::Value) {
+pub fn folded(verb: &str, id: EventId, cover: &Cover) -> (String, serde_json::Value) {
     let span = cover.span;
     let text = format!("{id}: {verb} {span}, {}", count(cover.messages, "message"));
     let object = json!({
@@ -322,7 +304,7 @@ pub fn unpin(contexts: &Contexts, task: &str, pinned: At, out: &mut Out) -> Resu
     })
 }
 
-fn read_text(path: &Path) -> Result<String, Failure> {
+pub fn read_text(path: &Path) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     let read = match path.as_os_str() == "-" {
         true => std::io::stdin().read_to_end(&mut bytes).map(|_| ()),

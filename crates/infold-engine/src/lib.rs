@@ -15,7 +15,7 @@ pub mod manage;
 mod picture;
 mod scratch;
 pub use hooks::Hooks;
-pub use manage::{Aim, ManageError, TooSmall, manage, rehearse, will_manage};
+pub use manage::{Aim, Draft, ManageError, TooSmall, draft, manage, rehearse, will_manage};
 pub use models::Model;
 pub use outcome::{Did, GeminiStatus, Left, Outcome, Step};
 pub use picture::{Fate, Picture};

@@ -29,7 +29,7 @@ use infold_store::{Log, LogError, StepError, Writer};
 use serde_json::json;
 
 pub use aim::Aim;
-pub use condense::CHUNKS;
+pub use condense::{CHUNKS, Draft, draft};
 use hand::Hand;
 use measure::Scale;
 
@@ -106,7 +106,7 @@ pub fn manage(
     summarizer: &mut dyn Summarizer,
     hooks: &Hooks,
 ) -> Result<Outcome, ManageError> {
-    let mut pass = match Pass::begin(writer.log(), aim)? {
+    let mut pass = match Pass::begin(writer.log(), aim, aim.forced)? {
         Begun::Go(pass) => pass,
         Begun::Stop(outcome) => {
             waits::record_once(writer, aim, &outcome)?;
@@ -148,7 +148,7 @@ pub fn rehearse(
     aim: &Aim,
     summarizer: &mut dyn Summarizer,
 ) -> Result<Outcome, ManageError> {
-    let mut pass = match Pass::begin(log, aim)? {
+    let mut pass = match Pass::begin(log, aim, aim.forced)? {
         Begun::Go(pass) => pass,
         Begun::Stop(outcome) => return Ok(outcome),
     };
@@ -162,7 +162,7 @@ pub fn rehearse(
 
 /// Says whether `manage` would fold, and why, without doing anything or asking anybody.
 pub fn will_manage(log: &Log, aim: &Aim) -> Result<Option<Due>, ManageError> {
-    Ok(match Pass::begin(log, aim)? {
+    Ok(match Pass::begin(log, aim, aim.forced)? {
         Begun::Go(pass) => pass.outcome.due,
         Begun::Stop(_) => None,
     })
@@ -171,6 +171,8 @@ pub fn will_manage(log: &Log, aim: &Aim) -> Result<Option<Due>, ManageError> {
 /// A pass under way.
 struct Pass<'a> {
     aim: &'a Aim,
+    /// A person asked for it.
+    forced: bool,
     scale: Scale,
     outcome: Outcome,
 }
@@ -185,9 +187,9 @@ enum Begun<'a> {
 
 impl<'a> Pass<'a> {
     /// Measures, and decides whether it is time.
-    fn begin(log: &Log, aim: &'a Aim) -> Result<Begun<'a>, ManageError> {
+    fn begin(log: &Log, aim: &'a Aim, forced: bool) -> Result<Begun<'a>, ManageError> {
         let (scale, before) = Scale::now(log, aim)?;
-        let due = match aim.forced {
+        let due = match forced {
             true => Some(aim.budget.due(before).unwrap_or(Due::Forced)),
             false => aim.budget.due(before),
         };
@@ -223,6 +225,7 @@ impl<'a> Pass<'a> {
             Some(_) => Begun::Stop(Outcome { left, ..outcome }),
             None => Begun::Go(Pass {
                 aim,
+                forced,
                 scale,
                 outcome,
             }),

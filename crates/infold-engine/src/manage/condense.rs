@@ -1,14 +1,14 @@
 use infold_log::plan::{self, FloorSize, Keep};
 use infold_log::steer::Cover;
 use infold_log::{Cause, Item, Past, Role, Seq, Span, View, steer};
-use infold_store::{Log, LogError, What, Working, stand_in_tokens};
+use infold_store::{Aside, Log, LogError, What, Working, Writer, heading, stand_in_tokens};
 use infold_wire::Message;
 
-use super::{Hand, ManageError, Pass};
+use super::{Aim, Begun, Hand, ManageError, Pass};
 use crate::extract::Extract;
 use crate::strategy::{Keeps, StandIn};
 use crate::summarizer::{Brief, Extractive, Summarizer, SummarizerError};
-use crate::{Did, Step, quotes};
+use crate::{Did, Step, Strategy, quotes};
 
 /// How often one pass asks a summarizer at most.
 pub const CHUNKS: usize = 16;
@@ -32,17 +32,10 @@ impl Pass<'_> {
         let Some((cover, tail)) = self.covered(hand)? else {
             return Ok(());
         };
-        let folded = Folded::read(hand, cover, tail)?;
-        let budget = self.summary_budget(hand, &folded)?;
-        let _kept = match hand {
-            Hand::Writes(_) => Some(folded.set_aside(hand.log())?),
-            Hand::Imagines { .. } => None,
-        };
-        let written = self.written(hand, &folded, budget, summarizer)?;
-        let Some((name, stand_in)) = written else {
+        let Some(draft) = self.draft(hand, cover, tail, summarizer)? else {
             return Ok(());
         };
-        let fold = hand.fold(Cause::Summary, &cover, self.aim.trigger, stand_in)?;
+        let fold = hand.fold(Cause::Summary, &cover, self.aim.trigger, draft.stand_in)?;
         let (before, after) = self.measured(hand, Did::Condensed)?;
         self.outcome.steps.push(Step {
             did: Did::Condensed,
@@ -51,9 +44,36 @@ impl Pass<'_> {
             span: cover.span,
             before,
             after,
-            summarizer: Some(name),
+            summarizer: Some(draft.summarizer),
         });
         Ok(())
+    }
+
+    /// Has a summary written; none if nothing that is smaller could be.
+    fn draft(
+        &mut self,
+        hand: &Hand<'_>,
+        cover: Cover,
+        tail: Seq,
+        summarizer: &mut dyn Summarizer,
+    ) -> Result<Option<Draft>, ManageError> {
+        let folded = Folded::read(hand, cover)?;
+        let budget = self.summary_budget(hand, &folded)?;
+        let _kept = match hand {
+            Hand::Writes(writer) => Some(set_aside(writer.log(), tail)?),
+            Hand::Imagines { .. } => None,
+        };
+        let written = self.written(hand, &folded, budget, summarizer)?;
+        Ok(written.map(|(summarizer, stand_in)| Draft {
+            cover,
+            summarizer,
+            leaves: folded.leaves,
+            enters: stand_in_tokens(&stand_in),
+            stand_in,
+            cost: self.outcome.cost,
+            errors: self.outcome.errors.clone(),
+            dropped: self.outcome.dropped.clone(),
+        }))
     }
 
     /// Chooses what to fold, and where the tail begins.
@@ -81,13 +101,13 @@ impl Pass<'_> {
             return Ok(None);
         };
         let cover = plan::before_tail(hand.state(), tail, hand.log())?;
-        let cover = cover.filter(|cover| aim.forced || cover.messages >= aim.strategy.least);
+        let cover = cover.filter(|cover| self.forced || cover.messages >= aim.strategy.least);
         Ok(cover.map(|cover| (cover, tail)))
     }
 
     /// How many tokens, as counted, the summary may have.
     fn summary_budget(&self, hand: &Hand<'_>, folded: &Folded) -> Result<u64, LogError> {
-        let rest = folded.view_without(hand)?;
+        let rest = view_without(hand, &folded.cover)?;
         let target = self.outcome.target.tokens;
         let room = target.saturating_sub(self.scale.part(rest) + self.aim.frame.tokens);
         let window = self.aim.budget.window();
@@ -177,7 +197,7 @@ impl Pass<'_> {
             return Err(SummarizerError::Empty);
         }
         let (span, messages) = (folded.cover.span, folded.cover.messages);
-        let heading = infold_store::heading(span, messages);
+        let heading = heading(span, messages);
         let stand_in = self
             .aim
             .strategy
@@ -197,10 +217,144 @@ impl Pass<'_> {
     }
 }
 
+/// A fold that could be made, for a person to look at first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    /// What it would hide.
+    pub cover: Cover,
+    /// Who wrote the summary.
+    pub summarizer: String,
+    /// What would be shown instead.
+    pub stand_in: Vec<(Role, String)>,
+    /// Tokens that would leave the view, as counted.
+    pub leaves: u64,
+    /// Tokens that would enter it.
+    pub enters: u64,
+    /// What the summary cost, in dollars.
+    pub cost: f64,
+    /// What went wrong on the way.
+    pub errors: Vec<String>,
+    /// Lines that the summary claimed and nobody said.
+    pub dropped: Vec<String>,
+}
+
+impl Draft {
+    /// A fold over `asked`, or over what `manage` would condense, with a text that is given.
+    pub fn given(
+        log: &Log,
+        aim: &Aim,
+        asked: Option<Span>,
+        text: &str,
+    ) -> Result<Option<Draft>, ManageError> {
+        let hand = Hand::Imagines {
+            log,
+            state: log.state().clone(),
+        };
+        let cover = match asked {
+            Some(span) => Some(steer::cover(log.state(), span, log)?),
+            None => match forced(log, aim)? {
+                Some(pass) => pass.covered(&hand)?.map(|(cover, _)| cover),
+                None => None,
+            },
+        };
+        let Some(cover) = cover else {
+            return Ok(None);
+        };
+        let draft = Draft {
+            cover,
+            summarizer: "hand".to_owned(),
+            leaves: leaves(&hand, &cover)?,
+            enters: 0,
+            stand_in: Vec::new(),
+            cost: 0.0,
+            errors: Vec::new(),
+            dropped: Vec::new(),
+        };
+        Ok(Some(draft.with_summary(text, &aim.strategy)))
+    }
+
+    /// The summary, without what stands around it.
+    pub fn summary(&self) -> &str {
+        StandIn::summary(&self.stand_in)
+    }
+
+    /// The same fold with another text.
+    pub fn with_summary(mut self, text: &str, strategy: &Strategy) -> Draft {
+        let heading = heading(self.cover.span, self.cover.messages);
+        self.stand_in = strategy.stand_in.compose(&heading, text.trim());
+        self.enters = stand_in_tokens(&self.stand_in);
+        self
+    }
+}
+
+/// Has a summary written of `asked`, or of what `manage` would condense, and changes nothing.
+///
+/// None if there is nothing to condense, or no summary is smaller than what it replaces.
+pub fn draft(
+    writer: &mut Writer,
+    aim: &Aim,
+    asked: Option<Span>,
+    summarizer: &mut dyn Summarizer,
+) -> Result<Option<Draft>, ManageError> {
+    let Some(mut pass) = forced(writer.log(), aim)? else {
+        return Ok(None);
+    };
+    let log = writer.log();
+    let found = match asked {
+        None => pass.covered(&Hand::Writes(writer))?,
+        Some(span) => {
+            let cover = steer::cover(log.state(), span, log)?;
+            Some((cover, cover.span.to().next()))
+        }
+    };
+    match found {
+        Some((cover, tail)) => pass.draft(&Hand::Writes(writer), cover, tail, summarizer),
+        None => Ok(None),
+    }
+}
+
+/// A pass that is due because a person asks for it.
+fn forced<'a>(log: &Log, aim: &'a Aim) -> Result<Option<Pass<'a>>, ManageError> {
+    Ok(match Pass::begin(log, aim, true)? {
+        Begun::Go(pass) => Some(pass),
+        Begun::Stop(_) => None,
+    })
+}
+
+/// Tokens that leave the view, as counted, when a cover is folded.
+fn leaves(hand: &Hand<'_>, cover: &Cover) -> Result<u64, LogError> {
+    let before = View::of(hand.state().shown(), hand.log())?.tokens();
+    Ok(before.saturating_sub(view_without(hand, cover)?))
+}
+
+/// Tokens of the view, as counted, if a cover were folded behind nothing at all.
+fn view_without(hand: &Hand<'_>, cover: &Cover) -> Result<u64, LogError> {
+    let mut state = hand.state().clone();
+    let event = steer::folded(Cause::Summary, cover, 0);
+    state.event(&event, None, 0, hand.log())?;
+    Ok(View::of(state.shown(), hand.log())?.tokens())
+}
+
+/// Keeps the messages that stay in a file of their own while the summary is written.
+fn set_aside(log: &Log, tail: Seq) -> Result<Aside, LogError> {
+    let mut kept = log.aside(Working::Kept)?;
+    let last = log.state().shown().last().unwrap_or(tail);
+    if let Some(span) = Span::new(tail, last) {
+        for run in log.state().shown().path() {
+            let Some(run) = run.meet(span) else { continue };
+            log.each_message(run, &mut |_, bytes| {
+                kept.write(bytes)?;
+                kept.write(b"\n")
+            })?;
+        }
+    }
+    kept.flush()?;
+    Ok(kept)
+}
+
 /// What is to be folded, read once.
 struct Folded {
     cover: Cover,
-    tail: Seq,
     /// What is visible of it, as runs of seqs.
     runs: Vec<Span>,
     /// Earlier summaries in it.
@@ -211,7 +365,7 @@ struct Folded {
 }
 
 impl Folded {
-    fn read(hand: &Hand<'_>, cover: Cover, tail: Seq) -> Result<Folded, LogError> {
+    fn read(hand: &Hand<'_>, cover: Cover) -> Result<Folded, LogError> {
         let (log, state) = (hand.log(), hand.state());
         let mut extract = Extract::new();
         let mut runs = Vec::new();
@@ -239,42 +393,13 @@ impl Folded {
                 Ok(())
             })?;
         }
-        let mut folded = Folded {
+        Ok(Folded {
+            leaves: leaves(hand, &cover)?,
             cover,
-            tail,
             runs,
             previous: (!earlier.is_empty()).then(|| earlier.join("\n\n")),
             extract,
-            leaves: 0,
-        };
-        let before = View::of(state.shown(), log)?.tokens();
-        folded.leaves = before.saturating_sub(folded.view_without(hand)?);
-        Ok(folded)
-    }
-
-    /// Tokens of the view, as counted, if the fold had a stand-in that weighs nothing.
-    fn view_without(&self, hand: &Hand<'_>) -> Result<u64, LogError> {
-        let mut state = hand.state().clone();
-        let event = steer::folded(Cause::Summary, &self.cover, 0);
-        state.event(&event, None, 0, hand.log())?;
-        Ok(View::of(state.shown(), hand.log())?.tokens())
-    }
-
-    /// Keeps the messages that stay in a file of their own while the summary is written.
-    fn set_aside(&self, log: &Log) -> Result<infold_store::Aside, LogError> {
-        let mut kept = log.aside(Working::Kept)?;
-        let last = log.state().shown().last().unwrap_or(self.tail);
-        if let Some(span) = Span::new(self.tail, last) {
-            for run in log.state().shown().path() {
-                let Some(run) = run.meet(span) else { continue };
-                log.each_message(run, &mut |_, bytes| {
-                    kept.write(bytes)?;
-                    kept.write(b"\n")
-                })?;
-            }
-        }
-        kept.flush()?;
-        Ok(kept)
+        })
     }
 
     /// Cuts what is to be summarised into pieces that a summarizer takes, at most [`CHUNKS`],

@@ -18,6 +18,7 @@ mod json;
 mod message;
 mod render;
 mod gist;
+pub mod acts;
 pub mod js;
 pub mod tags;
 pub use gist::{gist, shorten};

@@ -1,0 +1,1 @@
+//! Checks that what a summary says of the user was really said.

@@ -140,28 +140,38 @@ fn extract(folded: &[Said]) -> Extract {
     extract
 }
 
-/// The first sentence of what was said, evenly over the whole range, as much as there is room for.
+/// The first sentences of what was said, evenly over the whole range, as many as there is room for.
 fn prose(folded: &[Said], budget: usize) -> String {
-    let lines: Vec<String> = folded
+    let texts: Vec<String> = folded
         .iter()
         .filter(|said| said.role != Role::Tool)
         .filter_map(|said| {
             let message = Message::parse(said.json.as_bytes()).ok()?;
-            let said = deeds(&message).into_iter().find_map(|deed| match deed {
-                Deed::Said(text) if !text.trim().is_empty() => Some(text.into_owned()),
+            deeds(&message).into_iter().find_map(|deed| match deed {
+                Deed::Said(text) if !text.trim().is_empty() => Some(infold_wire::shorten(&text, 4000)),
                 _ => None,
-            })?;
-            let end = said.find(". ").map_or(said.len(), |at| at + 1);
-            Some(infold_wire::shorten(&said[..end], 400))
+            })
         })
         .collect();
-    let all: usize = lines.iter().map(|line| line.len() + 1).sum();
-    let share = (budget * 3) as f64 / all.max(1) as f64;
+    let leading = |text: &str, sentences: usize| {
+        let end = text.match_indices(". ").nth(sentences - 1).map_or(text.len(), |(at, _)| at + 1);
+        text[..end].to_owned()
+    };
+    let room = budget * 3;
+    let size = |lines: &[String]| lines.iter().map(|line| line.len() + 1).sum::<usize>();
+    let mut lines = Vec::new();
+    for sentences in 1..20 {
+        lines = texts.iter().map(|text| leading(text, sentences)).collect();
+        if size(&lines) >= room {
+            break;
+        }
+    }
+    let share = room as f64 / size(&lines).max(1) as f64;
     let mut out = String::new();
     let mut due = 0.0;
     for line in lines {
         due += (line.len() + 1) as f64 * share;
-        if out.len() + line.len() < budget * 3 && due >= (line.len() + 1) as f64 * 0.5 + out.len() as f64 {
+        if out.len() + line.len() < room && due + 100.0 >= (out.len() + line.len()) as f64 {
             out.push_str(&line);
             out.push('\n');
         }

@@ -114,7 +114,7 @@ impl Extract {
                     (Kind::File, to.clone(), Done::Created)
                 }
                 Act::Run(command) => match viewed(command) {
-                    Some(path) => (Kind::File, path.to_owned(), Done::Read),
+                    Some(path) => (Kind::File, path, Done::Read),
                     None => (Kind::Command, command.clone(), Done::Mentioned),
                 },
                 Act::Search { what, path } => {
@@ -166,7 +166,10 @@ impl Extract {
         let call = found.and_then(|at| self.waiting.remove(at));
         let ran = call.as_ref().is_some_and(|call| call.kind == Kind::Command);
         let ending = acts::ending(&given.text, given.failed, ran);
+        // A look that finds nothing also ends with a code.
+        let found_nothing = !ran && given.failed != Some(true) && ending.code == Some(1);
         if ending.failed == Some(true)
+            && !found_nothing
             && let Some(key) = &ending.key
         {
             self.error(seq, key, call.as_ref());
@@ -176,7 +179,14 @@ impl Extract {
             debug_assert!(call.seq <= seq);
             self.places.end(call.place, ending);
         }
-        self.meet(&given.text, seq, Source::Given, home);
+        let names = &mut self.names;
+        let keys_matter = call.is_none_or(|call| call.kind != Kind::Call);
+        refs::each(&given.text, |name| {
+            // What a call brings is the values; their keys are the same every time.
+            if keys_matter || !is_key(&given.text, name) {
+                names.meet(name, seq, Source::Given, home);
+            }
+        });
     }
 
     fn error(&mut self, seq: u64, key: &str, call: Option<&Waiting>) {
@@ -199,22 +209,41 @@ impl Extract {
     }
 }
 
+/// Says whether `name`, a piece of `text`, stands there as the key of a JSON member.
+fn is_key(text: &str, name: &str) -> bool {
+    let start = name.as_ptr() as usize - text.as_ptr() as usize;
+    text[start + name.len()..].starts_with("\":")
+}
+
 /// The one file that a command does nothing but show: `sed -n 1,20p a.rs`, `cd x && grep foo a.rs | head`.
-fn viewed(command: &str) -> Option<&str> {
-    let last = command.rsplit("&&").next()?.split('|').next()?.trim();
-    let tool = last.split_whitespace().next()?;
-    if !["cat", "sed", "head", "tail", "grep", "rg", "nl", "less", "bat"].contains(&tool)
-        || last.contains(['>', ';', '`'])
-        || last.contains(" -i")
-    {
+fn viewed(command: &str) -> Option<String> {
+    const TOOLS: [&str; 9] = ["cat", "sed", "head", "tail", "grep", "rg", "nl", "less", "bat"];
+    let (before, last) = command.rsplit_once("&&").unwrap_or(("", command));
+    let shown = last.split('|').next()?.trim();
+    let tool = shown.split_whitespace().next()?;
+    if !TOOLS.contains(&tool) || shown.contains(['>', ';', '`', '\n']) || shown.contains(" -i") {
         return None;
     }
-    let mut paths = last
-        .split_whitespace()
-        .skip(1)
-        .filter(|word| !word.starts_with(['-', '"', '\'']) && word.contains('.') && !word.contains(['*', '{', ',', '"', '\'']));
+    let is_path = |word: &&str| !word.starts_with('-') && !word.contains(['*', '{', ',', '"', '\'', '\\', '[']);
+    let mut paths = shown.split_whitespace().skip(1).filter(is_path).filter(|word| is_file(word));
     let path = paths.next()?;
-    let named = path.rsplit('/').next()?.rsplit_once('.')?;
-    let is_file = !named.1.is_empty() && named.1.len() <= 5 && named.1.chars().all(char::is_alphanumeric);
-    (is_file && paths.next().is_none()).then_some(path)
+    if paths.next().is_some() {
+        return None;
+    }
+    match before.trim().strip_prefix("cd ") {
+        Some(folder) if !path.starts_with(['/', '~']) && !folder.contains(char::is_whitespace) => {
+            Some(format!("{}/{path}", folder.trim_end_matches('/')))
+        }
+        _ => Some(path.to_owned()),
+    }
+}
+
+/// Says whether a word ends like a file name: `a.rs`, not `1.5` or `..`.
+fn is_file(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    name.rsplit_once('.').is_some_and(|(_, ending)| {
+        (1..=5).contains(&ending.len())
+            && ending.starts_with(|c: char| c.is_ascii_alphabetic())
+            && ending.chars().all(|c| c.is_ascii_alphanumeric())
+    })
 }

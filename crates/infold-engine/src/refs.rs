@@ -36,7 +36,7 @@ const fn classes() -> [u8; 256] {
             b'a'..=b'z' => LOWER,
             b'A'..=b'Z' => UPPER,
             b'0'..=b'9' => DIGIT,
-            b'_' | b'$' => UNDER,
+            b'_' => UNDER,
             b'-' => DASH,
             b'.' => DOT,
             b'/' => SLASH,

@@ -91,7 +91,8 @@ impl Places {
         if let Some(place) = self.all.get_mut(&id) {
             let look = kind == Kind::File && done <= Done::Read;
             if !look || place.done <= done {
-                if place.done <= Done::Read && !look {
+                // Looks are not counted among the changes.
+                if kind == Kind::File && place.done <= Done::Read && !look {
                     place.times = 0;
                 }
                 place.done = done;

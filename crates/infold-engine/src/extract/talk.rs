@@ -92,7 +92,7 @@ impl Talk {
         }
         self.findings.push(Line {
             seq,
-            text: text.to_owned(),
+            text: text.replace("**", ""),
         });
     }
 }
@@ -171,6 +171,9 @@ pub fn squeeze(text: &str, most: usize) -> String {
         back += 1;
     }
     // Whole words, where there are words.
-    let front = text[..front].rfind(char::is_whitespace).filter(|at| at * 2 > front).unwrap_or(front);
+    let space = text[..front].rfind(char::is_whitespace);
+    let front = space.filter(|at| at * 2 > front).unwrap_or(front);
+    let space = text[back..].find(char::is_whitespace);
+    let back = back + space.filter(|at| at * 4 < room).unwrap_or(0);
     format!("{}{mark}{}", text[..front].trim_end(), text[back..].trim_start())
 }

@@ -178,7 +178,7 @@ impl<'a> Draft<'a> {
             return;
         };
         let line = format!(
-            "A number in brackets is a message; nothing is lost: `infold recall TASK {last}` or the recall tool shows it in full, {first}..{last} all of them."
+            "[n] is message n. Nothing is lost: `infold recall TASK {first}..{last}` or the recall tool shows any of them in full."
         );
         let mut share = self.left;
         self.add(RECALL, line, &mut share);
@@ -278,7 +278,7 @@ impl<'a> Draft<'a> {
     }
 
     fn errors(&mut self) {
-        let mut share = self.share(ERRORS);
+        let mut share = self.share(ERRORS).max(self.left.min(40));
         let mut chosen = Vec::new();
         for line in self.from.errors.iter().rev() {
             let text = format!("- [{}] {}", line.seq, shorten(&line.text, 220));
@@ -480,7 +480,7 @@ fn place_line(place: &Place) -> String {
     let times = if place.times > 1 { format!(" {}×", place.times) } else { String::new() };
     let mut line = format!("- {} ({state}{times} [{}])", shorten(&place.key, 160), place.seq);
     let key = place.ending.as_ref().and_then(|ending| ending.key.as_deref());
-    if let Some(key) = key.filter(|_| place.kind == Kind::Command) {
+    if let Some(key) = key.filter(|_| place.kind != Kind::File) {
         line.push_str(" → ");
         line.push_str(&shorten(key, 120));
     }

@@ -158,7 +158,8 @@ fn exit_code(text: &str) -> Option<i64> {
 }
 
 fn first_line(text: &str) -> String {
-    let line = text.lines().find(|line| !line.trim().is_empty());
+    let says = |line: &&str| !line.trim().is_empty() && exit_code(line).is_none();
+    let line = text.lines().find(says).or_else(|| text.lines().find(|line| !line.trim().is_empty()));
     shorten(&plain(line.unwrap_or_default()), WIDTH)
 }
 

@@ -1,29 +1,275 @@
-use infold_log::Seq;
-use infold_wire::Message;
-#[derive(Debug, Default)]
-pub struct Extract(Vec<(Seq, String)>);
+//! The summarizer that needs no model: reads what was done from the shape of the messages.
+//!
+//! Messages stream through [`Extract::message`]; what may matter later is collected in bounded lists, ranked when
+//! [`Extract::write`] is told how much room there is, and written where it belongs: names under their file,
+//! values under the call that brought them.
+
+mod names;
+mod places;
+mod previous;
+mod talk;
+mod write;
+
+use std::collections::VecDeque;
+
+use infold_log::{Role, Seq};
+use infold_wire::acts::{self, Act, Called, Deed, Given, Todo};
+use infold_wire::{Message, shorten};
+
+use crate::refs;
+use names::{Names, Source, Tie};
+use places::{Done, Kind, PlaceId, Places};
+use talk::{Line, Talk, squeeze};
+
+/// Collects what a summary should hold.
+#[derive(Default)]
+pub struct Extract {
+    names: Names,
+    places: Places,
+    talk: Talk,
+    /// Calls whose results are still to come.
+    waiting: VecDeque<Waiting>,
+    errors: VecDeque<Line>,
+    todos: Option<(u64, Vec<Todo>)>,
+    plan: Option<Line>,
+    /// What later system messages said.
+    rules: VecDeque<Line>,
+    /// An earlier summary that somebody else wrote.
+    earlier: String,
+    /// The first and the last message taken.
+    span: Option<(u64, u64)>,
+    /// The file last worked on, and when.
+    at_hand: Option<(PlaceId, u64)>,
+}
+
+struct Waiting {
+    id: Option<String>,
+    seq: u64,
+    place: PlaceId,
+    kind: Kind,
+    tie: Tie,
+}
+
+const WAITING: usize = 256;
+const ERRORS: usize = 200;
+const EARLIER: usize = 64 * 1024;
+
 impl Extract {
+    /// Returns one that has seen nothing.
     pub fn new() -> Extract {
         Extract::default()
     }
-    pub fn message(&mut self, seq: Seq, m: &Message<'_>) {
-        self.0.push((seq, infold_wire::gist(m, 80)));
-        if self.0.len() > 1000 {
-            self.0.remove(0);
-        }
-    }
-    pub fn previous(&mut self, _: &str) {}
-    pub fn write(&self, budget: u64) -> String {
-        let mut o = String::new();
-        for (s, t) in &self.0 {
-            if o.len() as u64 > budget * 3 {
-                break;
+
+    /// Takes in the next message of what is to be folded.
+    pub fn message(&mut self, seq: Seq, message: &Message<'_>) {
+        let seq = seq.get();
+        let first = self.span.map_or(seq, |(first, _)| first.min(seq));
+        self.span = Some((first, self.span.map_or(seq, |(_, last)| last.max(seq))));
+        for deed in acts::deeds(message) {
+            match deed {
+                Deed::Said(text) => self.said(seq, message.role(), &text),
+                Deed::Called(call) => self.called(seq, call),
+                Deed::Given(given) => self.given(seq, given),
             }
-            o += &format!("- {t} [{s}]\n");
         }
-        o
     }
-    pub fn lists(&self, _: u64) -> String {
-        String::new()
+
+    fn said(&mut self, seq: u64, role: Role, text: &str) {
+        match role {
+            Role::User => {
+                self.talk.request(seq, text);
+                self.meet(text, seq, Source::User, None);
+            }
+            Role::System => {
+                if self.rules.len() >= 32 {
+                    self.rules.pop_front();
+                }
+                self.rules.push_back(Line {
+                    seq,
+                    text: squeeze(text.trim(), 2000),
+                });
+                self.meet(text, seq, Source::User, None);
+            }
+            _ => {
+                self.talk.said(seq, text);
+                // What is said while a file is worked on is mostly about it.
+                let near = self.at_hand.filter(|(_, when)| when + 6 >= seq);
+                let home = near.map(|(place, _)| (place, Tie::Near));
+                self.meet(text, seq, Source::Said, home);
+            }
+        }
     }
+
+    fn called(&mut self, seq: u64, call: Called) {
+        let mut home = None;
+        for act in &call.acts {
+            let (kind, key, done) = match act {
+                Act::Read(path) => (Kind::File, path.clone(), Done::Read),
+                Act::Write(path) => (Kind::File, path.clone(), Done::Written),
+                Act::Create(path) => (Kind::File, path.clone(), Done::Created),
+                Act::Edit(path) => (Kind::File, path.clone(), Done::Edited),
+                Act::Delete(path) => (Kind::File, path.clone(), Done::Deleted),
+                Act::Move { from, to } => {
+                    self.places.touch(Kind::File, from, Done::Moved, seq);
+                    (Kind::File, to.clone(), Done::Created)
+                }
+                Act::Run(command) => match viewed(command) {
+                    Some(path) => (Kind::File, path, Done::Read),
+                    None => (Kind::Command, command.clone(), Done::Mentioned),
+                },
+                Act::Search { what, path } => {
+                    let place = path
+                        .as_deref()
+                        .map_or(String::new(), |path| format!(" in {path}"));
+                    (
+                        Kind::Call,
+                        format!("{} {what}{place}", call.name),
+                        Done::Mentioned,
+                    )
+                }
+                Act::Todos(list) => {
+                    self.todos = Some((seq, list.clone()));
+                    continue;
+                }
+                Act::Plan(text) => {
+                    self.plan = Some(Line {
+                        seq,
+                        text: squeeze(text, 2000),
+                    });
+                    continue;
+                }
+                Act::Other(about) => (
+                    Kind::Call,
+                    format!("{}({})", call.name, about.trim_end_matches([',', ' '])),
+                    Done::Mentioned,
+                ),
+            };
+            let place = self.places.touch(kind, &key, done, seq);
+            let tie = if done > Done::Read {
+                Tie::Written
+            } else {
+                Tie::Inside
+            };
+            if kind == Kind::File {
+                self.at_hand = Some((place, seq));
+                self.meet(&key, seq, Source::Called, Some((place, tie)));
+            }
+            home = Some((place, kind, tie));
+        }
+        if let Some((place, kind, tie)) = home {
+            if self.waiting.len() >= WAITING {
+                self.waiting.pop_front();
+            }
+            let given = if kind == Kind::Command {
+                Tie::Shown
+            } else {
+                Tie::Inside
+            };
+            self.waiting.push_back(Waiting {
+                id: call.id,
+                seq,
+                place,
+                kind,
+                tie: given,
+            });
+            self.meet(&call.text, seq, Source::Called, Some((place, tie)));
+        }
+    }
+
+    fn given(&mut self, seq: u64, given: Given<'_>) {
+        // By id, or the oldest that waits without one.
+        let found = self.waiting.iter().position(|call| call.id == given.id);
+        let call = found.and_then(|at| self.waiting.remove(at));
+        let ran = call.as_ref().is_some_and(|call| call.kind == Kind::Command);
+        let ending = acts::ending(&given.text, given.failed, ran);
+        // A look that finds nothing also ends with a code.
+        let found_nothing = !ran && given.failed != Some(true) && ending.code == Some(1);
+        if ending.failed == Some(true)
+            && !found_nothing
+            && let Some(key) = &ending.key
+        {
+            self.error(seq, key, call.as_ref());
+        }
+        let home = call.as_ref().map(|call| (call.place, call.tie));
+        if let Some(call) = &call {
+            debug_assert!(call.seq <= seq);
+            self.places.end(call.place, ending);
+        }
+        let names = &mut self.names;
+        let keys_matter = call.is_none_or(|call| call.kind != Kind::Call);
+        refs::each(&given.text, |name| {
+            // What a call brings is the values; their keys are the same every time.
+            if keys_matter || !is_key(&given.text, name) {
+                names.meet(name, seq, Source::Given, home);
+            }
+        });
+    }
+
+    fn error(&mut self, seq: u64, key: &str, call: Option<&Waiting>) {
+        self.errors.retain(|line| line.text != key);
+        if self.errors.len() >= ERRORS {
+            self.errors.pop_front();
+        }
+        let place = call.and_then(|call| self.places.get(call.place));
+        let text = match place {
+            Some(place) if !key.contains(&*place.key) => {
+                format!("{} ({})", key, shorten(&place.key, 80))
+            }
+            _ => key.to_owned(),
+        };
+        self.errors.retain(|line| line.text != text);
+        self.errors.push_back(Line { seq, text });
+    }
+
+    fn meet(&mut self, text: &str, seq: u64, source: Source, home: Option<(PlaceId, Tie)>) {
+        let names = &mut self.names;
+        refs::each(text, |reference| names.meet(reference, seq, source, home));
+    }
+}
+
+/// Says whether `name`, a piece of `text`, stands there as the key of a JSON member.
+fn is_key(text: &str, name: &str) -> bool {
+    let start = name.as_ptr() as usize - text.as_ptr() as usize;
+    text[start + name.len()..].starts_with("\":")
+}
+
+/// The one file that a command does nothing but show: `sed -n 1,20p a.rs`, `cd x && grep foo a.rs | head`.
+fn viewed(command: &str) -> Option<String> {
+    const TOOLS: [&str; 9] = [
+        "cat", "sed", "head", "tail", "grep", "rg", "nl", "less", "bat",
+    ];
+    let (before, last) = command.rsplit_once("&&").unwrap_or(("", command));
+    let shown = last.split('|').next()?.trim();
+    let tool = shown.split_whitespace().next()?;
+    if !TOOLS.contains(&tool) || shown.contains(['>', ';', '`', '\n']) || shown.contains(" -i") {
+        return None;
+    }
+    let is_path = |word: &&str| {
+        !word.starts_with('-') && !word.contains(['*', '{', ',', '"', '\'', '\\', '['])
+    };
+    let mut paths = shown
+        .split_whitespace()
+        .skip(1)
+        .filter(is_path)
+        .filter(|word| is_file(word));
+    let path = paths.next()?;
+    if paths.next().is_some() {
+        return None;
+    }
+    match before.trim().strip_prefix("cd ") {
+        Some(folder) if !path.starts_with(['/', '~']) && !folder.contains(char::is_whitespace) => {
+            Some(format!("{}/{path}", folder.trim_end_matches('/')))
+        }
+        _ => Some(path.to_owned()),
+    }
+}
+
+/// Says whether a word ends like a file name: `a.rs`, not `1.5` or `..`.
+fn is_file(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    name.rsplit_once('.').is_some_and(|(_, ending)| {
+        (1..=5).contains(&ending.len())
+            && ending.starts_with(|c: char| c.is_ascii_alphabetic())
+            && ending.chars().all(|c| c.is_ascii_alphanumeric())
+    })
 }

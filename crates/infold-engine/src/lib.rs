@@ -4,8 +4,9 @@
 pub mod models;
 /// All that decides how a conversation with one model is folded.
 pub mod profile;
-mod extract;
-mod quotes;
+pub mod refs;
+pub mod extract;
+pub mod quotes;
 mod strategy;
 mod child;
 mod hooks;
@@ -14,6 +15,7 @@ pub mod summarizer;
 pub mod manage;
 mod picture;
 mod scratch;
+pub use extract::Extract;
 pub use hooks::Hooks;
 pub use manage::{Aim, Draft, ManageError, TooSmall, draft, manage, rehearse, will_manage};
 pub use models::Model;

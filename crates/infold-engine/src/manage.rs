@@ -290,9 +290,11 @@ fn check_floor(
     if aim.budget.fits(before) {
         return Ok(());
     }
-    let total = scale.size(floor.total());
+    // Something has to say that the rest is hidden.
+    let mut total = floor.total();
+    total.tokens += MARKER;
     let least = Size {
-        tokens: total.tokens.min(before.tokens),
+        tokens: scale.size(total).tokens.min(before.tokens),
         bytes: 0,
     };
     match aim.budget.fits(least) {

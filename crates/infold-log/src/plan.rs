@@ -243,25 +243,27 @@ pub fn before_tail<P: Past>(
     tail: Seq,
     past: &P,
 ) -> Result<Option<Cover>, Refused<P::Error>> {
-    let shown = state.shown();
-    let Some(first) = shown.items().first() else {
-        return Ok(None);
-    };
-    let Some(span) = tail
-        .prev()
-        .and_then(|to| Span::new(first.span().from(), to))
-    else {
+    let cover = up_to(state, tail, past)?;
+    // A stand-in alone says all there is to say already.
+    Ok(cover.filter(|cover| {
+        state.shown().items().iter().any(|item| match item {
+            Item::Run(run) => run.meet(cover.span).is_some(),
+            Item::Fold(_) => false,
+        })
+    }))
+}
+
+/// What a fold over everything before `tail` covers.
+fn up_to<P: Past>(state: &State, tail: Seq, past: &P) -> Result<Option<Cover>, Refused<P::Error>> {
+    let first = state.shown().items().first().map(|item| item.span().from());
+    let span = first
+        .zip(tail.prev())
+        .and_then(|(from, to)| Span::new(from, to));
+    let Some(span) = span else {
         return Ok(None);
     };
     match steer::cover(state, span, past) {
-        Ok(cover) => {
-            // A stand-in alone says all there is to say already.
-            let new = shown.items().iter().any(|item| match item {
-                Item::Run(run) => run.meet(cover.span).is_some(),
-                Item::Fold(_) => false,
-            });
-            Ok(Some(cover).filter(|_| new))
-        }
+        Ok(cover) => Ok(Some(cover)),
         Err(Refused::Nothing { .. } | Refused::Elsewhere { .. }) => Ok(None),
         Err(other) => Err(other),
     }
@@ -304,10 +306,10 @@ pub fn to_hide<P: Past>(
     Ok(covers)
 }
 
-/// Everything between the floor and the last round.
+/// Everything between the floor and the last round, summaries too.
 fn rest<P: Past>(state: &State, past: &P) -> Result<Option<Cover>, Refused<P::Error>> {
     match last_round(state, past)? {
-        Some(last) => before_tail(state, last, past),
+        Some(last) => up_to(state, last, past),
         None => Ok(None),
     }
 }

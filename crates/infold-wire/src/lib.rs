@@ -19,6 +19,7 @@ mod message;
 mod render;
 mod gist;
 mod plain;
+pub mod acts;
 pub mod js;
 pub mod tokens;
 pub mod tags;

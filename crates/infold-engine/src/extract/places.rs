@@ -1,0 +1,173 @@
+use std::collections::{BTreeMap, HashMap};
+
+use infold_wire::acts::Ending;
+
+/// Number of a place, in the order they were first met.
+pub type PlaceId = u32;
+
+/// What something was done to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    File,
+    Command,
+    /// A call of any other tool.
+    Call,
+}
+
+/// What was done to a file, the least telling first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Done {
+    Mentioned,
+    Read,
+    Edited,
+    Written,
+    Created,
+    Moved,
+    Deleted,
+}
+
+impl Done {
+    /// Its word in a summary.
+    pub fn word(self) -> &'static str {
+        match self {
+            Done::Mentioned => "mentioned",
+            Done::Read => "read",
+            Done::Edited => "edited",
+            Done::Written => "written",
+            Done::Created => "created",
+            Done::Moved => "moved",
+            Done::Deleted => "deleted",
+        }
+    }
+
+    /// The one with this word.
+    pub fn of(word: &str) -> Option<Done> {
+        [
+            Done::Mentioned,
+            Done::Read,
+            Done::Edited,
+            Done::Written,
+            Done::Created,
+            Done::Moved,
+            Done::Deleted,
+        ]
+        .into_iter()
+        .find(|done| done.word() == word)
+    }
+}
+
+/// A file, a command or another call, and the last thing done there.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub kind: Kind,
+    /// The path, the command, or the call as `name(arguments)`.
+    pub key: Box<str>,
+    /// The last change; a look at a changed file does not hide that it was changed.
+    pub done: Done,
+    /// How often it was changed, or run.
+    pub times: u32,
+    /// The message that last did it.
+    pub seq: u64,
+    /// The message that last had to do with it.
+    pub last: u64,
+    /// How it ended the last time.
+    pub ending: Option<Ending>,
+}
+
+/// All places, those of least interest forgotten when there are too many.
+#[derive(Default)]
+pub struct Places {
+    ids: HashMap<(Kind, Box<str>), PlaceId>,
+    all: BTreeMap<PlaceId, Place>,
+    next: PlaceId,
+}
+
+const MOST: usize = 4000;
+
+impl Places {
+    /// Notes that something was done to a place, and returns its number.
+    pub fn touch(&mut self, kind: Kind, key: &str, done: Done, seq: u64) -> PlaceId {
+        let id = self.id(kind, key, seq);
+        if let Some(place) = self.all.get_mut(&id) {
+            let look = kind == Kind::File && done <= Done::Read;
+            if !look || place.done <= done {
+                // Looks are not counted among the changes.
+                if kind == Kind::File && place.done <= Done::Read && !look {
+                    place.times = 0;
+                }
+                place.done = done;
+                place.seq = seq;
+                place.times = place.times.saturating_add(1);
+            }
+            place.last = seq;
+        }
+        id
+    }
+
+    /// Notes how the last thing done there ended.
+    pub fn end(&mut self, id: PlaceId, ending: Ending) {
+        if let Some(place) = self.all.get_mut(&id) {
+            place.ending = Some(ending);
+        }
+    }
+
+    /// Returns a place, unless it was forgotten.
+    pub fn get(&self, id: PlaceId) -> Option<&Place> {
+        self.all.get(&id)
+    }
+
+    /// Changes a place, unless it was forgotten.
+    pub fn get_mut(&mut self, id: PlaceId) -> Option<&mut Place> {
+        self.all.get_mut(&id)
+    }
+
+    /// Returns all of a kind.
+    pub fn of(&self, kind: Kind) -> impl Iterator<Item = (PlaceId, &Place)> {
+        self.all
+            .iter()
+            .filter(move |(_, place)| place.kind == kind)
+            .map(|(id, place)| (*id, place))
+    }
+
+    fn id(&mut self, kind: Kind, key: &str, seq: u64) -> PlaceId {
+        let key = (kind, Box::from(key));
+        if let Some(id) = self.ids.get(&key) {
+            return *id;
+        }
+        if self.all.len() >= MOST {
+            self.forget();
+        }
+        let id = self.next;
+        self.next = self.next.wrapping_add(1);
+        let place = Place {
+            kind,
+            key: key.1.clone(),
+            done: Done::Mentioned,
+            times: 0,
+            seq,
+            last: seq,
+            ending: None,
+        };
+        self.all.insert(id, place);
+        self.ids.insert(key, id);
+        id
+    }
+
+    /// Keeps the better half: what changed something before what only looked, then the newest.
+    fn forget(&mut self) {
+        let mut order: Vec<(bool, u64, PlaceId)> = self
+            .all
+            .iter()
+            .map(|(id, place)| {
+                let changed = place.kind == Kind::File && place.done > Done::Read;
+                (changed, place.last, *id)
+            })
+            .collect();
+        order.sort_unstable();
+        for (_, _, id) in &order[..MOST / 2] {
+            if let Some(place) = self.all.remove(id) {
+                self.ids.remove(&(place.kind, place.key));
+            }
+        }
+    }
+}

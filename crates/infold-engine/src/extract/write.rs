@@ -1,0 +1,540 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use infold_wire::acts::State;
+use infold_wire::shorten;
+
+use super::Extract;
+use super::names::Name;
+use super::places::{Done, Kind, Place, PlaceId};
+use super::talk::{Line, decides, squeeze};
+use crate::refs::Finder;
+
+/// Shares of the room, in percent; what one section leaves the next ones may use.
+const REQUESTS: usize = 20;
+const RULES: usize = 6;
+const WORK: usize = 12;
+const ERRORS: usize = 5;
+const FINDINGS: usize = 12;
+const EARLIER: usize = 15;
+/// Of the room for files, commands and names: what files that were changed get before anything else.
+const CHANGED: usize = 30;
+const RAN: usize = 12;
+/// More names than any summary has room for.
+const NAMES: usize = 4000;
+
+pub(super) const GOAL: &str = "## Goal";
+pub(super) const ASKED: &str = "## Requests";
+pub(super) const RULED: &str = "## System messages";
+pub(super) const FOUND: &str = "## Decisions and findings";
+pub(super) const FILES: &str = "## Files";
+pub(super) const COMMANDS: &str = "## Commands";
+pub(super) const CALLS: &str = "## Other calls";
+pub(super) const FAILED: &str = "## Errors";
+pub(super) const OPEN: &str = "## Open work";
+pub(super) const NAMED: &str = "## Also mentioned";
+pub(super) const BEFORE: &str = "## Earlier summary";
+pub(super) const RECALL: &str = "## Recall";
+
+/// Counts the tokens of a text, rather too many than too few.
+pub fn tokens(text: &str) -> usize {
+    text.len().div_ceil(3)
+}
+
+impl Extract {
+    /// Writes the summary in at most `budget` tokens.
+    pub fn write(&self, budget: usize) -> String {
+        fitted(budget, |room| self.compose(room))
+    }
+
+    /// Writes what code knows for certain (files, commands, things to do, names), to stand below a summary that
+    /// somebody else wrote, leaving out what that `summary` says already. Empty if it says it all.
+    pub fn lists(&self, summary: &str, budget: usize) -> String {
+        fitted(budget, |room| {
+            let mut draft = Draft::new(self, room);
+            draft.cover.see(summary);
+            draft.summary = summary;
+            draft.open_work(false);
+            draft.places();
+            draft.text(&[FILES, COMMANDS, CALLS, OPEN, NAMED])
+        })
+    }
+
+    fn compose(&self, room: usize) -> String {
+        let mut draft = Draft::new(self, room);
+        draft.recall();
+        draft.requests();
+        draft.rules();
+        draft.open_work(true);
+        draft.errors();
+        draft.findings();
+        draft.earlier();
+        draft.places();
+        draft.text(&[
+            GOAL, ASKED, RULED, BEFORE, FOUND, FILES, COMMANDS, CALLS, FAILED, OPEN, NAMED, RECALL,
+        ])
+    }
+}
+
+/// Asks for less until what comes fits; at last cuts lines off the end.
+fn fitted(budget: usize, compose: impl Fn(usize) -> String) -> String {
+    let mut room = budget;
+    let mut text = String::new();
+    for _ in 0..4 {
+        text = compose(room);
+        let used = tokens(&text);
+        if used <= budget {
+            return text;
+        }
+        room = room.saturating_sub(used - budget + 4);
+    }
+    while tokens(&text) > budget {
+        let end = text.trim_end().rfind('\n').unwrap_or(0);
+        text.truncate(end);
+    }
+    text
+}
+
+/// Which names a text already has.
+struct Cover<'a> {
+    ranked: Vec<(&'a str, &'a Name)>,
+    finder: Finder,
+    covered: Vec<bool>,
+}
+
+impl Cover<'_> {
+    fn see(&mut self, text: &str) {
+        self.finder.find(text, |index| self.covered[index] = true);
+    }
+}
+
+struct Draft<'a> {
+    from: &'a Extract,
+    left: usize,
+    whole: usize,
+    cover: Cover<'a>,
+    sections: BTreeMap<&'static str, Vec<String>>,
+    summary: &'a str,
+}
+
+impl<'a> Draft<'a> {
+    fn new(from: &'a Extract, room: usize) -> Draft<'a> {
+        let ranked = from.names.ranked(NAMES);
+        let finder = Finder::new(ranked.iter().map(|(text, _)| *text));
+        Draft {
+            from,
+            left: room,
+            whole: room,
+            cover: Cover {
+                covered: vec![false; ranked.len()],
+                ranked,
+                finder,
+            },
+            sections: BTreeMap::new(),
+            summary: "",
+        }
+    }
+
+    /// Joins the sections in this order.
+    fn text(self, order: &[&'static str]) -> String {
+        let mut out = String::new();
+        for heading in order {
+            let Some(lines) = self.sections.get(heading).filter(|lines| !lines.is_empty()) else {
+                continue;
+            };
+            if !out.is_empty() {
+                out.push('\n');
+            }
+            out.push_str(heading);
+            out.push('\n');
+            for line in lines {
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
+        out
+    }
+
+    /// Adds a line if there is room within `share` tokens, which it then takes.
+    fn add(&mut self, heading: &'static str, line: String, share: &mut usize) -> bool {
+        let lines = self.sections.get(heading);
+        let title = if lines.is_none() {
+            tokens(heading) + 1
+        } else {
+            0
+        };
+        let cost = tokens(&line) + 1 + title;
+        if cost > *share || cost > self.left {
+            return false;
+        }
+        *share -= cost;
+        self.left -= cost;
+        self.cover.see(&line);
+        self.sections.entry(heading).or_default().push(line);
+        true
+    }
+
+    fn share(&self, percent: usize) -> usize {
+        (self.whole * percent / 100).min(self.left)
+    }
+
+    fn recall(&mut self) {
+        let Some((first, last)) = self.from.span else {
+            return;
+        };
+        let line = format!(
+            "[n] is message n. Nothing is lost: `infold recall TASK {first}..{last}` or the recall tool shows any of them in full."
+        );
+        let mut share = self.left;
+        self.add(RECALL, line, &mut share);
+    }
+
+    fn requests(&mut self) {
+        let talk = &self.from.talk;
+        let mut share = self.share(REQUESTS);
+        let (Some(first), Some(latest)) = (&talk.first, talk.requests.back()) else {
+            return;
+        };
+        let half = share * 3 / 2;
+        let goal = format!("- First asked {}", quoted(first, half.min(1500)));
+        self.add(GOAL, goal, &mut share);
+        if latest.seq != first.seq {
+            let line = format!("- Last asked {}", quoted(latest, half.min(1500)));
+            self.add(GOAL, line, &mut share);
+        }
+        let mut others: Vec<(f64, &Line)> = talk
+            .requests
+            .iter()
+            .filter(|line| line.seq != first.seq && line.seq != latest.seq)
+            .map(|line| (self.request_value(line), line))
+            .collect();
+        others.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.seq.cmp(&a.1.seq)));
+        let all: usize = others.iter().map(|(_, line)| tokens(&line.text) + 4).sum();
+        // Whole if they fit; else short ones, so that there are more of them.
+        let most = if all < share { 6000 } else { 320 };
+        let mut chosen = Vec::new();
+        for (_, line) in others {
+            let text = format!("- {}", quoted(line, most));
+            let cost = tokens(&text) + 1;
+            if cost + 6 > share {
+                continue;
+            }
+            share -= cost;
+            chosen.push((line.seq, text));
+        }
+        self.add_in_order(ASKED, chosen);
+    }
+
+    fn request_value(&self, line: &Line) -> f64 {
+        let last = self.from.span.map_or(1, |(_, last)| last) as f64;
+        let words = line.text.len().min(400) as f64;
+        let mut names = 0.0;
+        crate::refs::each(&squeeze(&line.text, 800), |name| {
+            names += self.from.names.score(name)
+        });
+        (1.0 + names) * (0.5 + line.seq as f64 / last) * words.sqrt() / (words + 30.0)
+    }
+
+    /// Adds lines that were already paid for by a share.
+    fn add_in_order(&mut self, heading: &'static str, mut lines: Vec<(u64, String)>) {
+        lines.sort();
+        for (_, line) in lines {
+            let mut share = self.left;
+            self.add(heading, line, &mut share);
+        }
+    }
+
+    fn rules(&mut self) {
+        let mut share = self.share(RULES);
+        let mut chosen = Vec::new();
+        for line in self.from.rules.iter().rev() {
+            let text = format!("- {}", quoted(line, share * 2));
+            let cost = tokens(&text) + 8;
+            if cost > share {
+                break;
+            }
+            share -= cost;
+            chosen.push((line.seq, text));
+        }
+        self.add_in_order(RULED, chosen);
+    }
+
+    fn open_work(&mut self, with_words: bool) {
+        let mut share = self.share(WORK);
+        if let Some((seq, list)) = &self.from.todos {
+            let done = list.iter().filter(|todo| todo.state == State::Done).count();
+            for todo in list.iter().filter(|todo| todo.state != State::Done) {
+                if self.summary.contains(&todo.text) {
+                    continue;
+                }
+                let mark = if todo.state == State::Doing {
+                    "[-]"
+                } else {
+                    "[ ]"
+                };
+                self.add(OPEN, format!("- {mark} {} [{seq}]", todo.text), &mut share);
+            }
+            if done > 0 {
+                self.add(
+                    OPEN,
+                    format!("- {done} of {} done [{seq}]", list.len()),
+                    &mut share,
+                );
+            }
+        }
+        if let Some(plan) = self.from.plan.as_ref().filter(|_| with_words) {
+            let line = format!("- Plan {}", quoted(plan, share * 2));
+            self.add(OPEN, line, &mut share);
+        }
+        if let Some(said) = self.from.talk.last_said.as_ref().filter(|_| with_words) {
+            let line = format!("- Last said {}", quoted(said, (share * 2).min(700)));
+            self.add(OPEN, line, &mut share);
+        }
+    }
+
+    fn errors(&mut self) {
+        let mut share = self.share(ERRORS).max(self.left.min(40));
+        let mut chosen = Vec::new();
+        for line in self.from.errors.iter().rev() {
+            let text = format!("- [{}] {}", line.seq, shorten(&line.text, 220));
+            let cost = tokens(&text) + 1;
+            if cost + 4 > share {
+                break;
+            }
+            share -= cost;
+            chosen.push((line.seq, text));
+        }
+        self.add_in_order(FAILED, chosen);
+    }
+
+    fn findings(&mut self) {
+        let mut share = self.share(FINDINGS);
+        let last = self.from.span.map_or(1, |(_, last)| last) as f64;
+        let mut ranked: Vec<(f64, &Line)> = Vec::new();
+        for line in &self.from.talk.findings {
+            let mut names = 0.0;
+            crate::refs::each(&line.text, |name| {
+                names += self.from.names.score(name).min(2.0)
+            });
+            let weight = if decides(&line.text) { 1.5 } else { 1.0 };
+            let value = (0.5 + names) * weight * (0.5 + line.seq as f64 / last);
+            ranked.push((value / (tokens(&line.text) as f64 + 8.0), line));
+        }
+        ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.seq.cmp(&a.1.seq)));
+        let mut seen = BTreeSet::new();
+        let mut chosen = Vec::new();
+        for (_, line) in ranked {
+            let text = format!("- [{}] {}", line.seq, shorten(&line.text, 300));
+            let cost = tokens(&text) + 1;
+            let start: String = line.text.chars().take(24).collect();
+            if cost + 8 > share || !seen.insert(start) {
+                continue;
+            }
+            share -= cost;
+            chosen.push((line.seq, text));
+            if share < 20 {
+                break;
+            }
+        }
+        self.add_in_order(FOUND, chosen);
+    }
+
+    fn earlier(&mut self) {
+        let mut share = self.share(EARLIER);
+        if !self.from.earlier.is_empty() {
+            let text = squeeze(self.from.earlier.trim(), share * 3 * 9 / 10);
+            self.add(BEFORE, text, &mut share);
+        }
+    }
+
+    /// Chooses files, commands and calls, and names under each, and writes them.
+    fn places(&mut self) {
+        let whole = self.left;
+        let mut shelf = Shelf::default();
+        let from = self.from;
+        let mut changed: Vec<_> = from
+            .places
+            .of(Kind::File)
+            .filter(|(_, place)| place.done > Done::Read)
+            .collect();
+        changed.sort_by_key(|(_, place)| std::cmp::Reverse(place.seq));
+        self.shelve(&mut shelf, changed, whole * CHANGED / 100);
+        let mut ran: Vec<_> = from.places.of(Kind::Command).collect();
+        ran.sort_by_key(|(_, place)| {
+            let failed = place
+                .ending
+                .as_ref()
+                .is_some_and(|ending| ending.failed == Some(true));
+            std::cmp::Reverse((
+                failed && place.last + 40 > from.span.map_or(0, |(_, last)| last),
+                place.times.min(5),
+                place.seq,
+            ))
+        });
+        self.shelve(&mut shelf, ran, whole * RAN / 100);
+        self.fill(&mut shelf);
+        self.write_shelf(shelf);
+    }
+
+    fn shelve(
+        &mut self,
+        shelf: &mut Shelf<'a>,
+        places: Vec<(PlaceId, &'a Place)>,
+        mut share: usize,
+    ) {
+        for (id, place) in places {
+            let line = place_line(place);
+            let cost = tokens(&line) + 1 + shelf.title(place.kind);
+            if cost > share || cost > self.left {
+                continue;
+            }
+            share -= cost;
+            self.left -= cost;
+            shelf.take(id, place, &mut self.cover, &line);
+        }
+    }
+
+    /// Goes down the ranked names; the first of a place pays for the place's line too.
+    fn fill(&mut self, shelf: &mut Shelf<'a>) {
+        for index in 0..self.cover.ranked.len() {
+            if self.cover.covered[index] {
+                continue;
+            }
+            let (text, name) = self.cover.ranked[index];
+            let home = name
+                .home
+                .and_then(|(id, _)| Some((id, self.from.places.get(id)?)));
+            let own = tokens(text) + 1;
+            match home {
+                Some((id, place)) => {
+                    let line = place_line(place);
+                    let new = !shelf.names.contains_key(&id);
+                    let title = if new {
+                        tokens(&line) + 1 + shelf.title(place.kind)
+                    } else {
+                        0
+                    };
+                    if own + title > self.left {
+                        continue;
+                    }
+                    self.left -= own + title;
+                    if new {
+                        shelf.take(id, place, &mut self.cover, &line);
+                    }
+                    if !self.cover.covered[index] {
+                        shelf.names.entry(id).or_default().push(text);
+                    }
+                }
+                None => {
+                    let new = !shelf.loose.contains_key(&name.last);
+                    let cost = own + if new { 5 } else { 0 };
+                    if cost > self.left {
+                        continue;
+                    }
+                    self.left -= cost;
+                    shelf.loose.entry(name.last).or_default().push(text);
+                }
+            }
+            self.cover.see(text);
+            if self.left < 4 {
+                break;
+            }
+        }
+    }
+
+    fn write_shelf(&mut self, shelf: Shelf<'a>) {
+        let mut places: Vec<(PlaceId, &Place)> = shelf
+            .names
+            .keys()
+            .filter_map(|id| Some((*id, self.from.places.get(*id)?)))
+            .collect();
+        // What was changed first, the newest of it first.
+        places.sort_by_key(|(id, place)| {
+            (place.done <= Done::Read, std::cmp::Reverse(place.last), *id)
+        });
+        for (id, place) in places {
+            let heading = heading(place.kind);
+            let names = &shelf.names[&id];
+            let mut line = place_line(place);
+            if !names.is_empty() {
+                line.push_str(": ");
+                line.push_str(&names.join(", "));
+            }
+            self.sections.entry(heading).or_default().push(line);
+        }
+        for (seq, names) in shelf.loose {
+            let line = format!("- [{seq}] {}", names.join(", "));
+            self.sections.entry(NAMED).or_default().push(line);
+        }
+    }
+}
+
+/// What was chosen so far.
+#[derive(Default)]
+struct Shelf<'a> {
+    names: BTreeMap<PlaceId, Vec<&'a str>>,
+    /// Names that belong to no place, by the message they were last in.
+    loose: BTreeMap<u64, Vec<&'a str>>,
+    kinds: BTreeSet<Kind>,
+}
+
+impl<'a> Shelf<'a> {
+    /// What the heading costs, if it is not there yet.
+    fn title(&self, kind: Kind) -> usize {
+        match self.kinds.contains(&kind) {
+            true => 0,
+            false => tokens(heading(kind)) + 1,
+        }
+    }
+
+    fn take(&mut self, id: PlaceId, place: &Place, cover: &mut Cover<'a>, line: &str) {
+        self.kinds.insert(place.kind);
+        self.names.entry(id).or_default();
+        cover.see(line);
+    }
+}
+
+fn heading(kind: Kind) -> &'static str {
+    match kind {
+        Kind::File => FILES,
+        Kind::Command => COMMANDS,
+        Kind::Call => CALLS,
+    }
+}
+
+/// `- src/a.rs (edited 3× [12])`, `- cargo test (failed 2× [14]) → 1 failed, 3 passed`
+fn place_line(place: &Place) -> String {
+    let state = match (place.kind, &place.ending) {
+        (Kind::File, _) => place.done.word().to_owned(),
+        (_, Some(ending)) => match (ending.failed, ending.code) {
+            (Some(true), Some(code)) => format!("failed with {code}"),
+            (Some(true), None) => "failed".to_owned(),
+            (Some(false), _) => "ok".to_owned(),
+            (None, _) => "ran".to_owned(),
+        },
+        (_, None) => "no result".to_owned(),
+    };
+    let times = if place.times > 1 {
+        format!(" {}×", place.times)
+    } else {
+        String::new()
+    };
+    let mut line = format!(
+        "- {} ({state}{times} [{}])",
+        shorten(&place.key, 160),
+        place.seq
+    );
+    let key = place
+        .ending
+        .as_ref()
+        .and_then(|ending| ending.key.as_deref());
+    if let Some(key) = key.filter(|_| place.kind != Kind::File) {
+        line.push_str(" → ");
+        line.push_str(&shorten(key, 120));
+    }
+    line
+}
+
+fn quoted(line: &Line, most: usize) -> String {
+    let text = squeeze(&line.text, most.max(40));
+    format!("[{}] \"{}\"", line.seq, shorten(&text, usize::MAX))
+}

@@ -1,0 +1,205 @@
+//! What a message does: reads a file, runs a command, says something, brings a result.
+//!
+//! Known from the names of tools and the shapes of their arguments, as the common agents have them; a tool
+//! nobody knows still shows its paths, its command or its arguments.
+
+mod call;
+mod ending;
+mod excerpt;
+mod inline;
+mod todo;
+
+use std::borrow::Cow;
+
+use infold_log::Role;
+
+use crate::message::{block_is, result_of};
+use crate::{Json, Kind, Message};
+
+pub use ending::{Ending, ending};
+use excerpt::excerpt;
+pub use todo::{State, Todo};
+
+/// Of a longer text only this many bytes of its front are looked at,
+const FRONT: usize = 24 * 1024;
+/// and this many of its end, where outputs say how they ended.
+const BACK: usize = 8 * 1024;
+/// Longer arguments are not read as JSON.
+const ARGUMENTS: usize = 4 << 20;
+
+/// One thing a tool call does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Looks at a file.
+    Read(String),
+    /// Gives a file new contents.
+    Write(String),
+    /// Makes a file.
+    Create(String),
+    /// Changes part of a file.
+    Edit(String),
+    /// Removes a file.
+    Delete(String),
+    /// Gives a file another name.
+    Move {
+        /// What it was called.
+        from: String,
+        /// What it is called now.
+        to: String,
+    },
+    /// Runs a command.
+    Run(String),
+    /// Looks for something.
+    Search {
+        /// The pattern or question.
+        what: String,
+        /// Where it looks.
+        path: Option<String>,
+    },
+    /// Sets the list of things to do, whole.
+    Todos(Vec<Todo>),
+    /// Proposes a plan, in words.
+    Plan(String),
+    /// Anything else: its arguments, shortened.
+    Other(String),
+}
+
+/// A tool call and what it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Called {
+    /// The call's id, if it has one.
+    pub id: Option<String>,
+    /// The tool's name as it was called.
+    pub name: String,
+    /// What it does, in order; a patch may change several files.
+    pub acts: Vec<Act>,
+    /// What its arguments say, texts one per line, without file names.
+    pub text: String,
+}
+
+/// What a tool gave back.
+#[derive(Clone, Debug)]
+pub struct Given<'a> {
+    /// The id of the call it answers, if it has one.
+    pub id: Option<String>,
+    /// The front and the end of it.
+    pub text: Cow<'a, str>,
+    /// Whether it is marked as an error, if it is marked at all.
+    pub failed: Option<bool>,
+}
+
+/// Something a message does.
+#[derive(Clone, Debug)]
+pub enum Deed<'a> {
+    /// It says this.
+    Said(Cow<'a, str>),
+    /// It calls a tool.
+    Called(Called),
+    /// It brings a result.
+    Given(Given<'a>),
+}
+
+/// Returns what `message` does, in order. Reasoning is left out: nobody is meant to refer to it.
+///
+/// Time is linear in the message, memory bounded by a few dozen kilobytes for each of its parts.
+pub fn deeds<'a>(message: &Message<'a>) -> Vec<Deed<'a>> {
+    let mut out = Vec::new();
+    match message.content() {
+        Some(content) if message.role() == Role::Tool => out.push(Deed::Given(Given {
+            id: message.answers().pop().and_then(|call| call.id),
+            failed: marked(message.json()),
+            text: result_text(content),
+        })),
+        Some(content) if content.kind() == Kind::String => {
+            said(message.role(), content, &mut out);
+        }
+        Some(content) => {
+            for block in content.elements() {
+                block_deed(message.role(), block, &mut out);
+            }
+        }
+        None => {}
+    }
+    if message.role() == Role::Assistant {
+        chat_calls(message.json(), &mut out);
+    }
+    out
+}
+
+fn block_deed<'a>(role: Role, block: Json<'a>, out: &mut Vec<Deed<'a>>) {
+    if block_is(block, "tool_use") && role == Role::Assistant {
+        let name = block.get("name").and_then(Json::text).unwrap_or_default();
+        let id = block.get("id").and_then(Json::text).map(Cow::into_owned);
+        out.push(Deed::Called(call::read(id, &name, block.get("input"))));
+    } else if block_is(block, "tool_result") {
+        let content = block.get("content");
+        out.push(Deed::Given(Given {
+            id: result_of(block).id,
+            failed: marked(block),
+            text: content.map(result_text).unwrap_or_default(),
+        }));
+    } else if let Some(text) = block.get("text") {
+        said(role, text, out);
+    }
+}
+
+/// Some agents call tools, and answer the calls, in plain text.
+fn said<'a>(role: Role, text: Json<'a>, out: &mut Vec<Deed<'a>>) {
+    let Some(text) = excerpt(text, FRONT, BACK) else {
+        return;
+    };
+    match role {
+        Role::Assistant => inline::split(text, out),
+        Role::User => match inline::answer(&text) {
+            Some(answer) => out.push(Deed::Given(Given {
+                id: None,
+                text: Cow::Owned(answer.to_owned()),
+                failed: None,
+            })),
+            None => out.push(Deed::Said(text)),
+        },
+        _ => out.push(Deed::Said(text)),
+    }
+}
+
+fn chat_calls(json: Json<'_>, out: &mut Vec<Deed<'_>>) {
+    let chat = json.get("tool_calls").into_iter().flat_map(Json::elements);
+    let legacy = json.get("function_call").map(|call| (None, Some(call)));
+    let chat = chat.map(|call| {
+        let inner = call.get("function").or_else(|| call.get("custom"));
+        (call.get("id").and_then(Json::text), inner)
+    });
+    for (id, call) in chat.chain(legacy) {
+        let Some(call) = call else { continue };
+        let name = call.get("name").and_then(Json::text).unwrap_or_default();
+        let arguments = call.get("arguments").or_else(|| call.get("input"));
+        out.push(Deed::Called(call::read(
+            id.map(Cow::into_owned),
+            &name,
+            arguments,
+        )));
+    }
+}
+
+fn marked(json: Json<'_>) -> Option<bool> {
+    let mark = json.get("is_error").or_else(|| json.get("isError"))?;
+    (mark.kind() == Kind::Bool).then(|| mark.is_true())
+}
+
+fn result_text(content: Json<'_>) -> Cow<'_, str> {
+    if let Some(text) = excerpt(content, FRONT, BACK) {
+        return text;
+    }
+    let mut out = String::new();
+    for block in content.elements() {
+        if out.len() > FRONT + BACK {
+            break;
+        }
+        let text = block.get("text").unwrap_or(block);
+        if let Some(text) = excerpt(text, FRONT, BACK) {
+            out.push_str(&text);
+            out.push('\n');
+        }
+    }
+    Cow::Owned(out)
+}

@@ -1,0 +1,212 @@
+use crate::shorten;
+
+/// How a command or another tool ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// Whether it failed, if that can be told.
+    pub failed: Option<bool>,
+    /// The exit code, where it is given.
+    pub code: Option<i64>,
+    /// The line that says most: of an error what is wrong, of tests how many passed.
+    pub key: Option<String>,
+}
+
+/// Looked at from each end of an output.
+const LOOK: usize = 6 * 1024;
+const WIDTH: usize = 200;
+
+/// Tells how something ended from what it gave back; `marked` is what the tool says itself.
+///
+/// `ran` says that it was a command: only then are errors looked for inside the output,
+/// since a file that was read may speak of errors without being one.
+pub fn ending(text: &str, marked: Option<bool>, ran: bool) -> Ending {
+    let front = &text[..floor(text, LOOK.min(text.len()))];
+    let back = &text[floor(text, text.len().saturating_sub(LOOK).max(front.len()))..];
+    let code = exit_code(front).or_else(|| exit_code(back));
+    let failed = marked
+        .filter(|failed| *failed)
+        .or(code.map(|code| code != 0));
+    let starts_badly = starts_badly(text) && text.len() < 2000;
+    if !ran {
+        let failed = failed.or(starts_badly.then_some(true)).or(marked);
+        let key = (failed == Some(true)).then(|| best(front, back)).flatten();
+        let key = key.or_else(|| (failed == Some(true)).then(|| first_line(text)));
+        return Ending { failed, code, key };
+    }
+    let tests = lines(front, back).filter(|line| counts_tests(line)).last();
+    let worst = (failed != Some(false)).then(|| best(front, back)).flatten();
+    let failing_tests = tests.is_some_and(|line| failing(line));
+    let failed = match failed {
+        Some(failed) => Some(failed),
+        None if failing_tests || starts_badly => Some(true),
+        None if worst.is_some() && tests.is_none() => Some(true),
+        None => marked.or(tests.map(|_| false)),
+    };
+    let tests = tests.map(|line| shorten(&plain(line), WIDTH));
+    let key = match failed {
+        Some(true) => worst.or(tests).or_else(|| Some(first_line(text))),
+        _ => tests,
+    };
+    Ending {
+        failed,
+        code,
+        key: key.filter(|key| !key.is_empty()),
+    }
+}
+
+fn lines<'a>(front: &'a str, back: &'a str) -> impl Iterator<Item = &'a str> {
+    front
+        .lines()
+        .chain(back.lines())
+        .filter(|line| line.len() < 4000)
+}
+
+/// The line that tells most of what went wrong. Of equals the first, but the last of exceptions: they come last.
+fn best(front: &str, back: &str) -> Option<String> {
+    let mut best: Option<(u8, &str)> = None;
+    let mut trace = false;
+    for line in lines(front, back) {
+        trace |= line.starts_with("Traceback (most recent");
+        let weight = weight(line, trace);
+        let better = best.is_none_or(|(most, _)| weight > most || weight == 9 && most == 9);
+        if weight > 0 && better {
+            best = Some((weight, line));
+        }
+    }
+    best.map(|(_, line)| shorten(&plain(line), WIDTH))
+}
+
+fn weight(line: &str, trace: bool) -> u8 {
+    let line = line.trim_start();
+    let head: String = line.chars().take(60).collect::<String>().to_lowercase();
+    let exception = || {
+        let name = line.split([':', ' ']).next().unwrap_or_default();
+        (name.ends_with("Error") || name.ends_with("Exception"))
+            && name.len() > 5
+            && name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '_')
+    };
+    if trace && exception() {
+        9
+    } else if head.starts_with("error[e") || line.contains(": error TS") || line.contains("error: ")
+    {
+        8
+    } else if exception() || head.starts_with("error:") || head.starts_with("fatal:") {
+        7
+    } else if head.contains("panicked at") || line.contains("AssertionError") {
+        7
+    } else if head.starts_with("npm err!") || head.starts_with("e   ") {
+        5
+    } else if line.contains("command not found")
+        || line.contains("No such file or directory")
+        || line.contains("Permission denied")
+        || line.contains("Cannot find module")
+    {
+        6
+    } else if head.starts_with("failed ")
+        || head.starts_with("fail ")
+        || head.starts_with("--- fail")
+    {
+        4
+    } else {
+        0
+    }
+}
+
+fn starts_badly(text: &str) -> bool {
+    let text = text.trim_start().trim_start_matches("<tool_use_error>");
+    let head: String = text.chars().take(24).collect::<String>().to_lowercase();
+    [
+        "error",
+        "failed to ",
+        "failed:",
+        "traceback (",
+        "exception",
+        "command failed",
+        "command aborted",
+    ]
+    .iter()
+    .any(|start| head.starts_with(start))
+}
+
+/// A line such as `3 failed, 10 passed` or `test result: ok. 7 passed`.
+fn counts_tests(line: &str) -> bool {
+    let number_before = |word: &str| {
+        line.match_indices(word).any(|(at, _)| {
+            let before = line[..at].trim_end();
+            before.ends_with(|c: char| c.is_ascii_digit())
+        })
+    };
+    number_before("passed")
+        || number_before("failed")
+        || number_before("passing")
+        || number_before("failing")
+}
+
+fn failing(line: &str) -> bool {
+    ["failed", "failing"].iter().any(|word| {
+        line.match_indices(word).any(|(at, _)| {
+            let before = line[..at].trim_end();
+            let digits = before.len() - before.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+            digits > 0 && before[before.len() - digits..].trim_start_matches('0') != ""
+        })
+    })
+}
+
+/// Finds an exit code in any of its spellings.
+fn exit_code(text: &str) -> Option<i64> {
+    const SPELLINGS: [&str; 9] = [
+        "\"exit_code\":",
+        "exit code:",
+        "exit code ",
+        "Exit code:",
+        "Exit code ",
+        "Exit Code:",
+        "exited with code ",
+        "exit status ",
+        "<returncode>",
+    ];
+    SPELLINGS.iter().find_map(|spelling| {
+        let at = text.rfind(spelling)? + spelling.len();
+        let rest = text[at..].trim_start();
+        let end = rest
+            .char_indices()
+            .find(|(at, c)| !(c.is_ascii_digit() || *at == 0 && *c == '-'))
+            .map_or(rest.len(), |(at, _)| at);
+        rest[..end].parse().ok()
+    })
+}
+
+fn first_line(text: &str) -> String {
+    let says = |line: &&str| !line.trim().is_empty() && exit_code(line).is_none();
+    let line = text
+        .lines()
+        .find(says)
+        .or_else(|| text.lines().find(|line| !line.trim().is_empty()));
+    shorten(&plain(line.unwrap_or_default()), WIDTH)
+}
+
+/// Colours are for terminals.
+fn plain(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        if c != '\u{1b}' {
+            out.push(c);
+            continue;
+        }
+        if chars.next() == Some('[') {
+            // Ends with a letter.
+            let _ = chars.find(char::is_ascii_alphabetic);
+        }
+    }
+    out.trim().to_owned()
+}
+
+fn floor(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}

@@ -26,7 +26,6 @@ pub trait Summarizer {
 }
 
 /// What is to be summarised, and how.
-#[derive(Debug)]
 pub struct Brief<'a> {
     /// The log it comes from.
     pub log: &'a Log,

@@ -142,7 +142,7 @@ impl Pass<'_> {
         }
         // A shorter one may still be smaller than what it replaces.
         for budget in [budget, budget / 2, budget / 4] {
-            let text = folded.extract.write(budget.max(SHORTEST));
+            let text = folded.extract.write(budget.max(SHORTEST) as usize);
             if let Ok(stand_in) = self.checked(hand, folded, &text) {
                 return Ok(Some((Extractive.name(), stand_in)));
             }
@@ -158,7 +158,6 @@ impl Pass<'_> {
         budget: u64,
         summarizer: &mut dyn Summarizer,
     ) -> Result<Vec<(Role, String)>, SummarizerError> {
-        let lists = folded.extract.lists(budget / 4);
         let mut previous = folded.previous.clone();
         for chunk in folded.chunks(hand.log(), summarizer.takes())? {
             let brief = Brief {
@@ -178,6 +177,7 @@ impl Pass<'_> {
             previous = Some(summary.text.trim().to_owned());
         }
         let text = previous.ok_or(SummarizerError::Empty)?;
+        let lists = folded.extract.lists(&text, (budget / 4) as usize);
         let text = match lists.is_empty() {
             true => text,
             false => format!("{text}\n\n{lists}"),

@@ -15,7 +15,7 @@ impl Summarizer for Extractive {
 
     fn summarize(&mut self, brief: &Brief<'_>) -> Result<Summary, SummarizerError> {
         Ok(Summary {
-            text: brief.extract.write(brief.budget),
+            text: brief.extract.write(brief.budget as usize),
             cost: 0.0,
         })
     }

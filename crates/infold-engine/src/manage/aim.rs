@@ -15,6 +15,8 @@ pub struct Aim {
     pub keep: u64,
     /// How large a summary may be against what it replaces.
     pub ratio: f64,
+    /// How many tokens a summary has at most, as counted, instead of what the window has room for.
+    pub summary: Option<u64>,
     /// Tokens of the model for each that we count.
     pub factor: f64,
     /// What is sent beside the view: tools, instructions.
@@ -43,6 +45,7 @@ impl Aim {
                 Keeps::Share(_) | Keeps::Window(_) => NEWEST,
             },
             ratio: strategy.ratio,
+            summary: None,
             factor: 1.0,
             frame: Size::default(),
             model: None,

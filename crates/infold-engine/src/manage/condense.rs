@@ -107,6 +107,9 @@ impl Pass<'_> {
 
     /// How many tokens, as counted, the summary may have.
     fn summary_budget(&self, hand: &Hand<'_>, folded: &Folded) -> Result<u64, LogError> {
+        if let Some(asked) = self.aim.summary {
+            return Ok(asked);
+        }
         let rest = view_without(hand, &folded.cover)?;
         let target = self.outcome.target.tokens;
         let room = target.saturating_sub(self.scale.part(rest) + self.aim.frame.tokens);

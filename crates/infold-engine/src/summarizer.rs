@@ -93,6 +93,14 @@ pub enum SummarizerError {
         /// Tokens of what it would replace.
         replaced: u64,
     },
+    /// The view would not fit with it.
+    #[error("the summary has {summary} tokens, and there is room for {room}")]
+    TooLong {
+        /// Tokens of the summary.
+        summary: u64,
+        /// Tokens it could have.
+        room: u64,
+    },
     /// The summary was longer than anything worth reading.
     #[error("`{command}` returned more than {most} bytes")]
     Endless {

@@ -207,11 +207,21 @@ impl Pass<'_> {
             .stand_in
             .compose(&heading, checked.text.trim());
         let summary = stand_in_tokens(&stand_in);
-        if summary >= folded.leaves {
+        // One that saves next to nothing would be made again and again.
+        if summary > folded.leaves - folded.leaves / 4 {
             return Err(SummarizerError::Larger {
                 summary,
                 replaced: folded.leaves,
             });
+        }
+        let allow = self.aim.budget.allow();
+        let fits = self
+            .scale
+            .counted(allow.saturating_sub(self.aim.frame.tokens));
+        let rest = view_without(hand, &folded.cover)?;
+        if rest < fits && rest + summary > fits {
+            let room = fits - rest;
+            return Err(SummarizerError::TooLong { summary, room });
         }
         self.outcome
             .dropped

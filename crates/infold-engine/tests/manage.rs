@@ -1,0 +1,411 @@
+//! Stories of single passes: what is folded, what is left, and what is said about it.
+
+mod common;
+
+use std::time::Duration;
+
+use common::*;
+use infold::summarizer::{Command, Extractive};
+use infold::{Did, Hooks, Left, ManageError, Strategy, manage, rehearse, will_manage};
+use infold_log::{Due, Size};
+use infold_store::{Usage, What};
+
+#[test]
+fn nothing_is_done_while_there_is_room() {
+    let mut task = chat(20, 10);
+    let outcome = managed(&mut task, &aim(32_000));
+    assert_eq!(
+        (outcome.did, outcome.due, outcome.left),
+        (Did::Untouched, None, None)
+    );
+    assert_eq!(task.log().state().at().event, 0);
+}
+
+#[test]
+fn old_turns_are_condensed_and_the_newest_stay() {
+    let mut task = chat(200, 40);
+    let aim = aim(8_000);
+    let outcome = managed(&mut task, &aim);
+    assert_eq!(
+        (outcome.did, outcome.due),
+        (Did::Condensed, Some(Due::Window))
+    );
+    assert!(outcome.after.within(outcome.target), "{outcome:?}");
+    let shown = shown(&task);
+    assert!(shown[0].contains("request 0 "), "{}", shown[0]);
+    assert!(
+        shown[1].starts_with("[Summary of messages 2.."),
+        "{}",
+        shown[1]
+    );
+    assert!(shown[shown.len() - 1].contains("reply 199 "));
+}
+
+#[test]
+fn large_old_tool_output_is_masked_when_that_is_enough() {
+    let mut task = tools(&[4_000, 4_000, 10, 10, 10, 10]);
+    let outcome = managed(&mut task, &aim(16_000));
+    assert_eq!(outcome.did, Did::Masked, "{outcome:?}");
+    let shown = shown(&task);
+    assert!(shown[2].contains("tokens folded away"), "{}", shown[2]);
+    assert!(!shown.iter().any(|text| text.starts_with("[Summary")));
+}
+
+#[test]
+fn of_identical_reads_only_the_newest_is_shown() {
+    let mut task = task();
+    say(&mut task, "user", "read it");
+    for at in 0..4 {
+        call(&mut task, at, &words(2_000, 1));
+    }
+    say(&mut task, "assistant", "read");
+    say(&mut task, "user", "again");
+    say(&mut task, "assistant", "done");
+    let outcome = managed(&mut task, &aim(16_000));
+    assert_eq!(outcome.did, Did::Masked, "{outcome:?}");
+    let shown = shown(&task);
+    let stubs = shown
+        .iter()
+        .filter(|text| text.contains("tokens folded away"));
+    assert_eq!(stubs.count(), 3);
+    assert!(
+        shown[8].contains("alpha"),
+        "the newest is whole: {}",
+        shown[8]
+    );
+}
+
+#[test]
+fn images_are_masked_when_bytes_are_the_trouble() {
+    let mut task = task();
+    say(&mut task, "user", "look");
+    for at in 0..6 {
+        let data = "A".repeat(40_000);
+        push(
+            &mut task,
+            format!(
+                r#"{{"role":"user","content":[{{"type":"text","text":"picture {at}"}},{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{data}"}}}}]}}"#
+            ),
+        );
+        say(&mut task, "assistant", "seen");
+    }
+    let aim = infold::Aim {
+        budget: budget(200_000, Some(150_000)),
+        ..aim(200_000)
+    };
+    let outcome = managed(&mut task, &aim);
+    assert_eq!((outcome.did, outcome.due), (Did::Masked, Some(Due::Bytes)));
+    assert!(outcome.after.bytes <= 150_000, "{outcome:?}");
+    assert!(shown(&task).iter().any(|text| text.contains("picture 0")));
+}
+
+#[test]
+fn a_window_below_the_floor_is_refused_with_its_parts() {
+    let mut task = task();
+    say(&mut task, "system", &words(900, 0));
+    say(&mut task, "user", &words(300, 1));
+    say(&mut task, "assistant", "yes");
+    say(&mut task, "user", "go on");
+    let writer = task.writer().expect("a task");
+    let error = manage(writer, &aim(1_024), &mut Extractive, &Hooks::default());
+    let Err(ManageError::Floor { floor }) = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(floor.allow, 665);
+    let names: Vec<&str> = floor.parts.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["system prompt", "first request", "last round"]);
+    assert_eq!(task.log().state().at().event, 0, "nothing was folded");
+}
+
+#[test]
+fn a_pass_that_was_undone_is_not_made_again_until_the_view_grew() {
+    let mut task = chat(180, 20);
+    let aim = aim(12_000);
+    let before = size(&task);
+    assert!(before < aim.budget.allow() && before >= 9_000, "{before}");
+    assert_eq!(managed(&mut task, &aim).due, Some(Due::Threshold));
+    task.writer()
+        .expect("a task")
+        .undo()
+        .expect("a pass to undo");
+    let again = managed(&mut task, &aim);
+    assert_eq!(
+        (again.did, again.left),
+        (Did::Untouched, Some(Left::Waiting))
+    );
+    assert_eq!(will_manage(task.log(), &aim).expect("a log"), None);
+    // Asked for, it is made all the same.
+    let forced = infold::Aim {
+        forced: true,
+        ..aim.clone()
+    };
+    assert_eq!(managed(&mut task, &forced).did, Did::Condensed);
+}
+
+#[test]
+fn a_floor_near_the_threshold_is_reported_once_instead_of_folded_at() {
+    let mut task = task();
+    say(&mut task, "system", &words(5_600, 0));
+    for at in 0..12 {
+        say(
+            &mut task,
+            "user",
+            &format!("request {at} {}", words(10, at)),
+        );
+        say(&mut task, "assistant", &words(10, at));
+    }
+    let mut aim = aim(10_000);
+    aim.budget = budget_at(10_000, 60.0);
+    let outcome = managed(&mut task, &aim);
+    assert_eq!(
+        (outcome.due, outcome.left),
+        (Some(Due::Threshold), Some(Left::Floor))
+    );
+    let events = task.log().state().at().event;
+    assert_eq!(events, 1, "reported");
+    managed(&mut task, &aim);
+    assert_eq!(task.log().state().at().event, events, "once");
+}
+
+#[test]
+fn what_the_provider_reported_counts_for_more_than_what_we_count() {
+    let mut task = chat(100, 20);
+    let counted = size(&task);
+    let aim = aim(100_000);
+    assert_eq!(will_manage(task.log(), &aim).expect("a log"), None);
+    let usage = Usage {
+        provider: "test".to_owned(),
+        model: "m".to_owned(),
+        tokens: 80_000,
+        cached: 0,
+        output: 10,
+    };
+    task.writer().expect("a task").usage(usage).expect("room");
+    assert_eq!(
+        will_manage(task.log(), &aim).expect("a log"),
+        Some(Due::Threshold)
+    );
+    let outcome = managed(&mut task, &aim);
+    assert_eq!(outcome.before.tokens, 80_000, "we counted {counted}");
+    // The view changed: the report no longer holds, and nothing is due.
+    assert_eq!(will_manage(task.log(), &aim).expect("a log"), None);
+    let other = infold::Aim {
+        model: Some("other".to_owned()),
+        ..aim
+    };
+    assert_eq!(will_manage(task.log(), &other).expect("a log"), None);
+}
+
+#[test]
+fn what_is_sent_beside_the_view_counts() {
+    let task = chat(100, 20);
+    let mut aim = aim(20_000);
+    assert_eq!(will_manage(task.log(), &aim).expect("a log"), None);
+    aim.frame = Size {
+        tokens: 12_000,
+        bytes: 0,
+    };
+    assert_eq!(
+        will_manage(task.log(), &aim).expect("a log"),
+        Some(Due::Window)
+    );
+}
+
+#[test]
+fn an_earlier_summary_is_handed_over_and_integrated() {
+    let mut task = chat(100, 40);
+    let aim = aim(8_000);
+    managed(&mut task, &aim);
+    for at in 100..200 {
+        say(
+            &mut task,
+            "user",
+            &format!("request {at} {}", words(40, at)),
+        );
+        say(
+            &mut task,
+            "assistant",
+            &format!("reply {at} {}", words(40, at)),
+        );
+    }
+    let path = task.log().dir().join("seen.txt");
+    let mut summarizer = command(&format!(
+        "tee {} | tail -c 200 | tr -d '\\n'",
+        path.display()
+    ));
+    let writer = task.writer().expect("a task");
+    let outcome = manage(writer, &aim, &mut summarizer, &Hooks::default()).expect("it fits");
+    assert_eq!(outcome.errors, [""; 0]);
+    let seen = std::fs::read_to_string(path).expect("the command was run");
+    assert!(seen.starts_with("[summary]: "), "{}", &seen[..80]);
+    assert!(seen.contains("[user]: request 120 "));
+    let folds = task.log().state().shown().items().iter();
+    let folds = folds.filter(|item| matches!(item, infold_log::Item::Fold(_)));
+    assert_eq!(folds.count(), 1, "one stand-in, not two");
+}
+
+#[test]
+fn a_summarizer_that_misbehaves_is_reported_and_the_built_in_one_helps_out() {
+    let cases = [
+        ("exit 3", "ended with exit status: 3"),
+        ("echo no model >&2; exit 1", "no model"),
+        ("kill -9 $$", "ended with signal: 9"),
+        ("true", "the summary is empty"),
+        ("printf ' \\n '", "the summary is empty"),
+        ("sleep 30", "gave no summary within 1 s"),
+        ("sleep 30 & sleep 30", "gave no summary within 1 s"),
+        (
+            "cat; cat /proc/self/environ",
+            "not valid UTF-8|tokens, and what it would replace",
+        ),
+        ("cat", "the summary has"),
+        ("yes", "returned more than"),
+        ("printf '\\377\\376'", "not valid UTF-8"),
+        ("/no/such/program", "ended with exit status: 127"),
+    ];
+    for (shell, said) in cases {
+        let mut task = chat(60, 40);
+        let writer = task.writer().expect("a task");
+        let outcome = manage(writer, &aim(8_000), &mut command(shell), &Hooks::default());
+        let outcome = outcome.expect("it fits all the same");
+        assert_eq!(outcome.did, Did::Condensed, "{shell}");
+        assert_eq!(outcome.steps[0].summarizer.as_deref(), Some("extractive"));
+        let errors = outcome.errors.join("\n");
+        assert!(
+            said.split('|').any(|said| errors.contains(said)),
+            "{shell}: {errors}"
+        );
+        assert!(shown(&task)[1].starts_with("[Summary of messages"));
+    }
+}
+
+#[test]
+fn a_summarizer_that_takes_little_is_asked_in_chunks_but_not_for_ever() {
+    let mut task = chat(400, 40);
+    let calls = task.log().dir().join("calls");
+    let mut summarizer = command(&format!("echo x >> {}; echo it went on", calls.display()));
+    summarizer.takes = Some(500);
+    let writer = task.writer().expect("a task");
+    let outcome = manage(writer, &aim(8_000), &mut summarizer, &Hooks::default()).expect("it fits");
+    assert_eq!(outcome.calls, 16);
+    let asked = std::fs::read_to_string(calls).expect("it was asked");
+    assert_eq!(asked.lines().count(), 16);
+}
+
+#[test]
+fn a_hook_may_veto_and_is_told_why() {
+    let mut task = chat(200, 40);
+    let told = task.log().dir().join("told.json");
+    let hooks = Hooks {
+        before_fold: Some(format!(
+            "cat > {}; echo not now >&2; exit 1",
+            told.display()
+        )),
+        after_fold: None,
+    };
+    let writer = task.writer().expect("a task");
+    let outcome = manage(writer, &aim(8_000), &mut Extractive, &hooks).expect("vetoed");
+    assert_eq!(
+        (outcome.did, outcome.left),
+        (Did::Untouched, Some(Left::Vetoed))
+    );
+    assert!(
+        outcome.errors[0].contains("not now"),
+        "{:?}",
+        outcome.errors
+    );
+    assert!(!outcome.fits);
+    let told = std::fs::read_to_string(told).expect("the hook was run");
+    assert!(told.contains(r#""due":"window""#) && told.contains(r#""trigger":"auto""#));
+}
+
+#[test]
+fn a_hook_is_told_what_was_folded() {
+    let mut task = chat(200, 40);
+    let told = task.log().dir().join("told.json");
+    let hooks = Hooks {
+        before_fold: Some("true".to_owned()),
+        after_fold: Some(format!("cat > {}", told.display())),
+    };
+    let writer = task.writer().expect("a task");
+    manage(writer, &aim(8_000), &mut Extractive, &hooks).expect("it fits");
+    let told = std::fs::read_to_string(told).expect("the hook was run");
+    assert!(told.contains(r#""outcome":"condensed""#), "{told}");
+}
+
+#[test]
+fn every_reason_stands_in_the_log() {
+    let mut task = chat(200, 40);
+    managed(&mut task, &aim(8_000));
+    let last = task.log().state().last_event().expect("an event");
+    let line = task.log().event(last).expect("a log");
+    let What::Manage(record) = line.what else {
+        panic!("{line:?}");
+    };
+    for said in [
+        r#""due":"window""#,
+        r#""trigger":"auto""#,
+        r#""strategy":"infold""#,
+        r#""outcome":"condensed""#,
+        r#""summarizer":"extractive""#,
+        r#""window":8000"#,
+    ] {
+        assert!(record.contains(said), "{said} in {record}");
+    }
+}
+
+#[test]
+fn a_rehearsal_comes_to_what_the_pass_comes_to() {
+    for strategy in infold::STRATEGIES {
+        let mut task = chat(200, 40);
+        let aim = infold::Aim::new(budget_at(8_000, strategy.threshold), strategy);
+        let rehearsed = rehearse(task.log(), &aim, &mut Extractive).expect("it fits");
+        assert_eq!(task.log().state().at().event, 0);
+        let outcome = managed(&mut task, &aim);
+        assert_eq!(rehearsed.did, outcome.did, "{strategy}");
+        assert_eq!(rehearsed.after, outcome.after, "{strategy}");
+    }
+}
+
+#[test]
+fn each_strategy_shows_its_stand_in_its_own_way() {
+    let mut seen = Vec::new();
+    for strategy in infold::STRATEGIES {
+        let mut task = chat(200, 40);
+        let aim = infold::Aim::new(budget_at(8_000, strategy.threshold), strategy);
+        managed(&mut task, &aim);
+        let roles = roles(&task);
+        let text = &shown(&task)[1];
+        let head: String = text.chars().take(12).collect();
+        let snapshot = text.contains("<state_snapshot>");
+        seen.push(format!(
+            "{strategy}: {} {head} {snapshot} then {}",
+            roles[1], roles[2]
+        ));
+    }
+    insta::assert_snapshot!(seen.join("\n"), @r"
+    infold: user [Summary of  false then user
+    roo: model [Summary of  false then model
+    gemini: user [Summary of  true then model
+    file: model [Summary of  false then model
+    truncate: user [348 earlier false then model
+    ");
+}
+
+#[test]
+fn without_a_summary_the_oldest_are_hidden() {
+    let strategy: Strategy = "truncate".parse().expect("a preset");
+    let mut task = chat(200, 40);
+    let outcome = managed(&mut task, &infold::Aim::new(budget(8_000, None), strategy));
+    assert_eq!(outcome.did, Did::Truncated);
+    assert!(outcome.fits);
+    assert!(shown(&task)[1].contains("earlier messages are hidden to fit the window"));
+}
+
+fn command(shell: &str) -> Command {
+    Command {
+        command: shell.to_owned(),
+        timeout: Duration::from_secs(1),
+        takes: None,
+    }
+}

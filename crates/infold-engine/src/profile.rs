@@ -130,6 +130,27 @@ pub struct Preset {
     pub ratio: f64,
 }
 
+impl Preset {
+    /// What the strategy of that name brings along.
+    pub fn of(strategy: &str) -> Option<Preset> {
+        let (percent, keep, ratio) = match strategy {
+            "infold" => (75.0, Keep::Share(0.2), 0.25),
+            "roo" => (75.0, Keep::Messages(3), 0.25),
+            "gemini" => (50.0, Keep::Share(0.3), 0.25),
+            "file" => (70.0, Keep::Messages(5), 0.35),
+            _ => return None,
+        };
+        Some(Preset {
+            threshold: Threshold(percent),
+            keep,
+            ratio,
+        })
+    }
+}
+
+/// The strategies there are.
+pub const STRATEGIES: [&str; 4] = ["infold", "roo", "gemini", "file"];
+
 /// The strategy when none is named.
 pub const DEFAULT_STRATEGY: &str = "infold";
 

@@ -3,12 +3,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use infold::Config;
-use infold::config::ConfigError;
-use infold::profile::{Origin, Set};
+use infold::config::{ConfigError, Entry};
+use infold::profile::Set;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Kind};
-use crate::out::{DIM, Out, count, one_line, paint, say, table};
+use crate::out::{DIM, Out, cells, count, one_line, paint, say, table};
 
 /// What `infold config` takes.
 #[derive(Debug, Args)]
@@ -165,17 +165,25 @@ fn show(source: &Source, contexts: Option<PathBuf>, out: &mut Out) -> Result<(),
             out.object(&json!({"key": entry.key, "value": entry.value, "origin": entry.origin.to_string()}))?;
         }
     } else {
-        let rows: Vec<[String; 3]> = entries
-            .iter()
-            .map(|entry| {
-                let origin = match (&entry.value, &entry.origin) {
-                    (Value::Null, _) => String::new(),
-                    (_, Origin::Default) => paint(DIM, "default"),
-                    (_, origin) => one_line(&origin.to_string()),
-                };
-                [one_line(&entry.key), short(&entry.value), origin]
-            })
-            .collect();
+        let origin = |entry: &Entry| match entry.value {
+            Value::Null => String::new(),
+            _ => one_line(&entry.origin.to_string()),
+        };
+        let widest = |column: &dyn Fn(&Entry) -> String| {
+            let cells = entries.iter().map(|entry| cells(&column(entry)));
+            cells.max().unwrap_or(0)
+        };
+        let used = widest(&|entry| one_line(&entry.key)) + widest(&origin) + 4;
+        let room = out.width().saturating_sub(used).max(20);
+        let row = |entry: &Entry| {
+            let value = match &entry.value {
+                Value::Null => "-".to_owned(),
+                Value::String(text) => infold_wire::shorten(text, room),
+                other => infold_wire::shorten(&other.to_string(), room),
+            };
+            [one_line(&entry.key), value, origin(entry)]
+        };
+        let rows: Vec<[String; 3]> = entries.iter().map(row).collect();
         for line in table(&rows, &[], out.width()) {
             out.line(line)?;
         }
@@ -190,15 +198,6 @@ fn show(source: &Source, contexts: Option<PathBuf>, out: &mut Out) -> Result<(),
     }
     tell(source, &warnings, out);
     Ok(())
-}
-
-/// A value in a column.
-fn short(value: &Value) -> String {
-    match value {
-        Value::Null => "-".to_owned(),
-        Value::String(text) => infold_wire::shorten(text, 50),
-        other => infold_wire::shorten(&other.to_string(), 50),
-    }
 }
 
 fn check(source: &Source, out: &mut Out) -> Result<(), Failure> {

@@ -2,16 +2,16 @@ use clap::Args;
 use infold::Config;
 use infold::config::Asked;
 use infold::models::{self, Model, Prices};
-use infold::profile::{Origin, Preset, Resolved};
+use infold::profile::{Keep, Origin, Preset, Resolved};
 use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Kind};
-use crate::out::{DIM, Out, number, one_line, paint, table};
+use crate::out::{DIM, MADE, Out, number, one_line, paint, table};
 
 /// What `infold models` takes.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Prices are US dollars per million tokens: input, input read from cache, written to cache, output.\nA model is found by the longest name that its own begins with.\n\nExamples:\n  infold models\n  infold models --provider anthropic\n  infold models anthropic/claude-sonnet-4-5"
+    after_help = "Prices are US dollars per million tokens: input/read from cache/written to cache/output.\nA model is found by the longest name that its own begins with.\n\nExamples:\n  infold models\n  infold models --provider anthropic\n  infold models anthropic/claude-sonnet-4-5"
 )]
 pub struct ModelsArgs {
     /// A model: show what holds for it, and why
@@ -39,7 +39,8 @@ fn list(config: &Config, provider: Option<&str>, out: &mut Out) -> Result<(), Fa
     let rows = own
         .chain(built_in)
         .filter(|row| provider.is_none_or(|provider| row.provider == provider));
-    let rows: Vec<&Model> = rows.collect();
+    let mut rows: Vec<&Model> = rows.collect();
+    rows.sort_by(|a, b| a.provider.cmp(&b.provider));
     if rows.is_empty() {
         let mut all: Vec<&str> = models::all()
             .iter()
@@ -54,7 +55,6 @@ fn list(config: &Config, provider: Option<&str>, out: &mut Out) -> Result<(), Fa
     }
     let head = [
         "model",
-        "provider",
         "window",
         "output",
         "tokens",
@@ -63,24 +63,36 @@ fn list(config: &Config, provider: Option<&str>, out: &mut Out) -> Result<(), Fa
         "keep",
         "condensed by",
     ];
-    let mut lines = vec![head.map(str::to_owned)];
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    lines.extend(rows.iter().map(|row| {
-        [
-            one_line(&row.name),
-            one_line(&row.provider),
-            number(row.window),
-            number(row.max_output),
-            row.tokenizer.to_string(),
-            or_dash(row.prices.map(money)),
-            or_dash(row.threshold.map(|threshold| threshold.to_string())),
-            or_dash(row.keep.map(|keep| keep.to_string())),
-            or_dash(row.condense_model.as_deref().map(one_line)),
-        ]
-    }));
-    let mut lines = table(&lines, &[2, 3, 6], out.width()).into_iter();
+    let mut cells = vec![head.map(str::to_owned)];
+    cells.extend(rows.iter().map(|row| columns(row)));
+    let mut lines = table(&cells, &[1, 2, 5, 6], out.width()).into_iter();
     out.line(paint(DIM, lines.next().unwrap_or_default()))?;
-    lines.try_for_each(|line| out.line(line))
+    let mut provider = "";
+    for (row, line) in rows.iter().zip(lines) {
+        if row.provider != provider {
+            provider = &row.provider;
+            out.line(paint(MADE, one_line(provider)))?;
+        }
+        out.line(line)?;
+    }
+    Ok(())
+}
+
+fn columns(row: &Model) -> [String; 8] {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    [
+        one_line(&row.name),
+        number(row.window),
+        number(row.max_output),
+        row.tokenizer.to_string(),
+        or_dash(row.prices.map(money)),
+        or_dash(row.threshold.map(|threshold| threshold.to_string())),
+        or_dash(row.keep.map(|keep| match keep {
+            Keep::Messages(count) => count.to_string(),
+            Keep::Share(_) => keep.to_string(),
+        })),
+        or_dash(row.condense_model.as_deref().map(one_line)),
+    ]
 }
 
 fn money(prices: Prices) -> String {

@@ -26,10 +26,18 @@ impl Config {
             json!(dir),
             &storage.base_dir.origin,
         );
-        list.opt(
-            "context_storage.compression_threshold",
-            &storage.compression_threshold,
-        );
+        match &storage.compression_threshold {
+            Some(set) => list.push(
+                "context_storage.compression_threshold",
+                number(set.value),
+                &set.origin,
+            ),
+            None => list.push(
+                "context_storage.compression_threshold",
+                Value::Null,
+                &Origin::Default,
+            ),
+        }
         list.opt(
             "context_storage.keep_recent_messages",
             &storage.keep_recent_messages,
@@ -45,14 +53,20 @@ impl Config {
         }
         for model in &self.models {
             let row = &model.row;
-            let prices = row.prices.map(|prices| {
-                json!({"input": prices.input, "cached": prices.cached, "write": prices.write, "output": prices.output})
-            });
-            let shown = json!({
-                "provider": row.provider, "window": row.window, "max_output": row.max_output,
-                "tokenizer": row.tokenizer.to_string(), "prices": prices,
-            });
-            list.push(&format!("models.{}", row.name), shown, &model.origin);
+            let key = |name: &str| format!("models.{}.{name}", row.name);
+            list.push(&key("provider"), json!(row.provider), &model.origin);
+            list.push(&key("window"), json!(row.window), &model.origin);
+            list.push(&key("max_output"), json!(row.max_output), &model.origin);
+            let tokenizer = json!(row.tokenizer.to_string());
+            list.push(&key("tokenizer"), tokenizer, &model.origin);
+            if let Some(prices) = row.prices {
+                let all = [prices.input, prices.cached, prices.write, prices.output];
+                list.push(
+                    &key("prices"),
+                    all.map(number).to_vec().into(),
+                    &model.origin,
+                );
+            }
             let rest = Settings {
                 window: None,
                 ..model.settings.clone()
@@ -119,7 +133,13 @@ impl List {
     fn settings(&mut self, path: &str, settings: &Settings) {
         let key = |name: &str| format!("{path}.{name}");
         self.some(&key("window"), &settings.window);
-        self.some(&key("threshold"), &settings.threshold);
+        if let Some(threshold) = &settings.threshold {
+            self.push(
+                &key("threshold"),
+                number(threshold.value),
+                &threshold.origin,
+            );
+        }
         self.some(&key("auto"), &settings.auto);
         if let Some(keep) = &settings.keep {
             let number = match keep.value {
@@ -133,6 +153,14 @@ impl List {
         self.some(&key("prompt"), &settings.prompt);
         self.some(&key("strategy"), &settings.strategy);
         self.some(&key("max_tokens"), &settings.max_tokens);
+    }
+}
+
+/// A number as people write it: 60, not 60.0.
+fn number(number: f64) -> Value {
+    match number.fract() == 0.0 && number.abs() < 1e15 {
+        true => json!(number as i64),
+        false => json!(number),
     }
 }
 

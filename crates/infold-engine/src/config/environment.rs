@@ -1,6 +1,6 @@
 use super::problem::ConfigError;
 use super::reader::{Reader, value};
-use super::sections::{DAYS, SUMMARIZER, TOKENS, directory, summarizing};
+use super::sections::{DAYS, SUMMARIZER, TOKENS, summarizing};
 use super::{Config, Secret};
 use crate::profile::{Origin, STRATEGIES, Set, Threshold};
 
@@ -21,9 +21,8 @@ pub(super) fn apply(config: &mut Config, reader: &mut Reader<'_>) {
     };
     let instead = get(reader, "CONTEXT_STORAGE_ENABLED", "true or false", truth);
     replace(&mut storage.enabled, instead);
-    let home = (reader.env)("HOME");
     let instead = get(reader, "INFOLD_CONTEXTS", "a directory", |text| {
-        directory(text, home.as_deref())
+        Some(text.into())
     });
     replace(&mut storage.base_dir, instead);
     let expected = "a fraction up to 1, a percentage up to 100, or -1 to inherit";

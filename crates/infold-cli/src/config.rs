@@ -139,8 +139,8 @@ fn first(errors: Vec<ConfigError>) -> Failure {
     let failure = Failure::new(Kind::Usage, error);
     match (error.problem.hint(), more) {
         (_, 1..) => failure.hint(format!(
-            "{} more; `infold config check` shows all",
-            count(more as u64, "error")
+            "{}; `infold config check` shows all",
+            count(more as u64, "more error")
         )),
         (Some(hint), 0) => failure.hint(hint),
         (None, 0) => failure

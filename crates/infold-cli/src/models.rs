@@ -105,6 +105,14 @@ fn money(prices: Prices) -> String {
     format!("{input}/{cached}/{write}/{output}")
 }
 
+/// A number of messages, or a share below 1.
+fn keep_json(keep: Keep) -> Value {
+    match keep {
+        Keep::Messages(count) => json!(count),
+        Keep::Share(share) => json!(share),
+    }
+}
+
 fn prices_json(prices: Option<Prices>) -> Value {
     let object = |prices: Prices| {
         json!({
@@ -121,7 +129,7 @@ fn row_json(row: &Model) -> Value {
         "max_output": row.max_output, "tokenizer": row.tokenizer.to_string(),
         "prices": prices_json(row.prices),
         "threshold": row.threshold.map(|threshold| threshold.percent()),
-        "keep": row.keep.map(|keep| keep.to_string()), "ratio": row.ratio,
+        "keep": row.keep.map(keep_json), "ratio": row.ratio,
         "condense_model": row.condense_model,
     })
 }
@@ -208,7 +216,7 @@ fn resolved_json(resolved: &Resolved, matched: Option<&str>) -> Value {
         "model": profile.model, "matched": matched, "provider": profile.provider,
         "window": profile.window, "max_output": profile.max_output,
         "max_tokens": profile.max_tokens, "threshold": profile.threshold.percent(),
-        "auto": profile.auto, "keep": profile.keep.to_string(), "ratio": profile.ratio,
+        "auto": profile.auto, "keep": keep_json(profile.keep), "ratio": profile.ratio,
         "condense_model": profile.condense_model, "prompt": profile.prompt,
         "strategy": profile.strategy, "tokenizer": profile.tokenizer.to_string(),
         "factor": profile.factor, "prices": prices_json(profile.prices),

@@ -149,7 +149,7 @@ llm:
   provider: opnai
   openai:
     context_length: 128k
-    base_url: localhost:8080
+    base_url: u:secret@localhost:8080
     max_tokens: 0
   mine: {provider: opena}
 profiles:
@@ -180,7 +180,7 @@ hooks: none
     c.yaml:18: `profiles.p.strategy` takes one of infold, roo, gemini, file, not `ro`; did you mean `roo`?
     c.yaml:19: `profiles.p.keep` takes a number of messages, or a share below 1, not `-3`
     c.yaml:20: `profiles.p.ratio` takes a number between 0 and 1, not `1.5`
-    c.yaml:21: `profiles.p.auto` takes true or false, not `true`
+    c.yaml:21: `profiles.p.auto` takes true or false, not the text `true`
     c.yaml:22: `profiles.p.window` takes a number of tokens, not `.inf`
     c.yaml:25: `models.m.tokenizer` takes one of o200k, cl100k, claude, other, not `o200`; did you mean `o200k`?
     c.yaml:26: `models.m.prices` takes at least `input` and `output`, not less

@@ -231,7 +231,14 @@ pub(super) fn value(key: &str, expected: &str, found: String) -> Problem {
 /// What stands somewhere, as it was written: never what a variable holds, which may be a key.
 fn found(node: &Node) -> String {
     match &node.kind {
-        Kind::Scalar { text, .. } => format!("`{}`", shown(text)),
+        Kind::Scalar { text, plain } => {
+            // What stands before an `@` may be a password.
+            let text = text
+                .rsplit_once('@')
+                .map_or(text.as_str(), |(_, rest)| rest);
+            let kind = if *plain { "" } else { "the text " };
+            format!("{kind}`{}`", shown(text))
+        }
         Kind::List(_) => "a list".to_owned(),
         Kind::Map(_) => "a mapping".to_owned(),
     }

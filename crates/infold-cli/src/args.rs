@@ -12,15 +12,12 @@ use crate::{condense, config, count, eval, fold, manage, models, transfer};
 #[derive(Debug, Parser)]
 #[command(name = "infold", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Cli {
-    /// Where the tasks are
-    #[arg(
-        long,
-        global = true,
-        value_name = "DIR",
-        env = "INFOLD_CONTEXTS",
-        default_value = "./contexts"
-    )]
-    pub contexts: PathBuf,
+    /// Where the tasks are [default: what the configuration says, else ./contexts]
+    #[arg(long, global = true, value_name = "DIR", env = "INFOLD_CONTEXTS")]
+    pub contexts: Option<PathBuf>,
+    /// The configuration [default: ./config.yaml, else ~/.config/infold/config.yaml]
+    #[arg(long, global = true, value_name = "FILE", env = "INFOLD_CONFIG")]
+    pub config: Option<PathBuf>,
     /// Print results, and errors, as JSON, one object a line
     #[arg(long, global = true)]
     pub json: bool,
@@ -296,12 +293,12 @@ pub enum TaskCommand {
     },
     /// Remove tasks that ended long ago, rows and directories
     #[command(
-        after_help = "A task that another one continues is spared.\n\nExample:\n  infold task clean --older-than 30d --dry-run"
+        after_help = "A task that another one continues is spared.\n\nExamples:\n  infold task clean --dry-run\n  infold task clean --older-than 30d"
     )]
     Clean {
-        /// How long ago, such as 30d, 12h or 90m
+        /// How long ago, such as 30d, 12h or 90m [default: cleanup_days of the configuration, else 30d]
         #[arg(long, value_name = "AGE", value_parser = age)]
-        older_than: jiff::SignedDuration,
+        older_than: Option<jiff::SignedDuration>,
         /// Only say what would be removed
         #[arg(long)]
         dry_run: bool,

@@ -24,6 +24,7 @@ use std::process::ExitCode;
 use args::{Cli, Color, Command};
 use clap::{CommandFactory as _, Parser as _};
 use failure::{Failure, Kind};
+use infold::Config;
 use infold_store::Contexts;
 use out::Out;
 
@@ -68,17 +69,26 @@ fn told(text: &str) -> Failure {
 }
 
 fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
-    let contexts = &Contexts::new(cli.contexts, cli.durability.into());
+    // A broken configuration is told of by the command that looks at it.
+    if let Command::Config(args) = &cli.command {
+        return config::run(args, cli.config.as_deref(), cli.contexts, out);
+    }
+    let config = &match cli.command {
+        Command::Completions { .. } => Config::default(),
+        _ => config::load(cli.config.as_deref(), cli.contexts)?,
+    };
+    let base = config.context_storage.base_dir.value.clone();
+    let contexts = &Contexts::new(base, cli.durability.into());
     match cli.command {
         Command::Count(args) => count::run(contexts, &args, out),
-        Command::Models(args) => models::run(contexts, &args, out),
-        Command::Config(args) => config::run(contexts, &args, out),
+        Command::Models(args) => models::run(config, &args, out),
+        Command::Config(_) => Ok(()),
         Command::Import(args) => transfer::import(contexts, &args, out),
         Command::Export(args) => transfer::export(contexts, &args, out),
         Command::Fold(args) => fold::run(contexts, &args, out),
         Command::Manage(args) => manage::run(contexts, &args, out),
         Command::Eval(args) => eval::run(contexts, &args, out),
-        Command::Task(command) => task::run(contexts, command, out),
+        Command::Task(command) => task::run(contexts, config, command, out),
         Command::Log(look) => look::log(contexts, &look, out),
         Command::View(args) => look::view(contexts, &args, out),
         Command::Folds(look) => look::folds(contexts, &look, out),

@@ -1,14 +1,225 @@
 use clap::Args;
-use infold_store::Contexts;
+use infold::Config;
+use infold::config::Asked;
+use infold::models::{self, Model, Prices};
+use infold::profile::{Keep, Origin, Preset, Resolved};
+use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Kind};
-use crate::out::Out;
+use crate::out::{DIM, MADE, Out, number, one_line, paint, table};
 
 /// What `infold models` takes.
 #[derive(Debug, Args)]
-pub struct ModelsArgs {}
+#[command(
+    after_help = "Prices are US dollars per million tokens: input/read from cache/written to cache/output.\nA model is found by the longest name that its own begins with.\n\nExamples:\n  infold models\n  infold models --provider anthropic\n  infold models anthropic/claude-sonnet-4-5"
+)]
+pub struct ModelsArgs {
+    /// A model: show what holds for it, and why
+    name: Option<String>,
+    /// With this profile of the configuration
+    #[arg(long, requires = "name")]
+    profile: Option<String>,
+    /// List only this provider's
+    #[arg(long, conflicts_with = "name")]
+    provider: Option<String>,
+}
 
 /// `infold models`
-pub fn run(_: &Contexts, _: &ModelsArgs, _: &mut Out) -> Result<(), Failure> {
-    Err(Failure::new(Kind::Usage, "not built"))
+pub fn run(config: &Config, args: &ModelsArgs, out: &mut Out) -> Result<(), Failure> {
+    match &args.name {
+        Some(name) => one(config, name, args.profile.clone(), out),
+        None => list(config, args.provider.as_deref(), out),
+    }
+}
+
+fn list(config: &Config, provider: Option<&str>, out: &mut Out) -> Result<(), Failure> {
+    let own = config.models.iter().map(|own| &own.row);
+    let replaced = |row: &&Model| config.models.iter().any(|own| own.row.name == row.name);
+    let built_in = models::all().iter().filter(|row| !replaced(row));
+    let rows = own
+        .chain(built_in)
+        .filter(|row| provider.is_none_or(|provider| row.provider == provider));
+    let mut rows: Vec<&Model> = rows.collect();
+    rows.sort_by(|a, b| a.provider.cmp(&b.provider));
+    if rows.is_empty() {
+        let mut all: Vec<&str> = models::all()
+            .iter()
+            .map(|row| row.provider.as_str())
+            .collect();
+        all.dedup();
+        let text = format!("no models of `{}`", provider.unwrap_or_default());
+        return Err(Failure::new(Kind::Usage, text).hint(format!("there are {}", all.join(", "))));
+    }
+    if out.is_json() {
+        return rows.iter().try_for_each(|row| out.object(&row_json(row)));
+    }
+    let head = [
+        "model",
+        "window",
+        "output",
+        "tokens",
+        "prices",
+        "fold at",
+        "keep",
+        "condensed by",
+    ];
+    let mut cells = vec![head.map(str::to_owned)];
+    cells.extend(rows.iter().map(|row| columns(row)));
+    let mut lines = table(&cells, &[1, 2, 5, 6], out.width()).into_iter();
+    out.line(paint(DIM, lines.next().unwrap_or_default()))?;
+    let mut provider = "";
+    for (row, line) in rows.iter().zip(lines) {
+        if row.provider != provider {
+            provider = &row.provider;
+            out.line(paint(MADE, one_line(provider)))?;
+        }
+        out.line(line)?;
+    }
+    Ok(())
+}
+
+fn columns(row: &Model) -> [String; 8] {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    [
+        one_line(&row.name),
+        number(row.window),
+        number(row.max_output),
+        row.tokenizer.to_string(),
+        or_dash(row.prices.map(money)),
+        or_dash(row.threshold.map(|threshold| threshold.to_string())),
+        or_dash(row.keep.map(|keep| match keep {
+            Keep::Messages(count) => count.to_string(),
+            Keep::Share(_) => keep.to_string(),
+        })),
+        or_dash(row.condense_model.as_deref().map(one_line)),
+    ]
+}
+
+fn money(prices: Prices) -> String {
+    let Prices {
+        input,
+        cached,
+        write,
+        output,
+    } = prices;
+    format!("{input}/{cached}/{write}/{output}")
+}
+
+/// A number of messages, or a share below 1.
+fn keep_json(keep: Keep) -> Value {
+    match keep {
+        Keep::Messages(count) => json!(count),
+        Keep::Share(share) => json!(share),
+    }
+}
+
+fn prices_json(prices: Option<Prices>) -> Value {
+    let object = |prices: Prices| {
+        json!({
+            "input": prices.input, "cached": prices.cached,
+            "write": prices.write, "output": prices.output,
+        })
+    };
+    prices.map(object).unwrap_or_default()
+}
+
+fn row_json(row: &Model) -> Value {
+    json!({
+        "name": row.name, "provider": row.provider, "window": row.window,
+        "max_output": row.max_output, "tokenizer": row.tokenizer.to_string(),
+        "prices": prices_json(row.prices),
+        "threshold": row.threshold.map(|threshold| threshold.percent()),
+        "keep": row.keep.map(keep_json), "ratio": row.ratio,
+        "condense_model": row.condense_model,
+    })
+}
+
+fn one(config: &Config, name: &str, profile: Option<String>, out: &mut Out) -> Result<(), Failure> {
+    let asked = Asked {
+        model: Some(name.to_owned()),
+        profile,
+        ..Asked::default()
+    };
+    let resolved = config.resolve(&asked, Preset::of).map_err(|error| {
+        let hint = match error.all.is_empty() {
+            true => "the configuration has no profiles".to_owned(),
+            false => format!("there are {}", error.all.join(", ")),
+        };
+        Failure::new(Kind::Usage, &error).hint(hint)
+    })?;
+    let matched = config.find(name).map(|row| row.name.as_str());
+    match out.is_json() {
+        true => out.object(&resolved_json(&resolved, matched))?,
+        false => {
+            for line in table(&resolved_rows(&resolved, matched), &[], out.width()) {
+                out.line(line)?;
+            }
+        }
+    }
+    out.finish()?;
+    for warning in &resolved.warnings {
+        Failure::new(Kind::Usage, warning).warn(out.is_json());
+    }
+    Ok(())
+}
+
+fn resolved_rows(resolved: &Resolved, matched: Option<&str>) -> Vec<[String; 3]> {
+    let profile = &resolved.profile;
+    let tokens = |count: Option<u64>| count.map(|count| format!("{} tokens", number(count)));
+    let trigger = profile.threshold.of(profile.window);
+    let mut rows = vec![
+        [
+            "model".to_owned(),
+            one_line(&profile.model),
+            matched.map_or("not in the table".to_owned(), |name| {
+                format!("matches {}", one_line(name))
+            }),
+        ],
+        [
+            "provider".to_owned(),
+            profile.provider.as_deref().map_or("-".to_owned(), one_line),
+            String::new(),
+        ],
+    ];
+    for (name, origin) in &resolved.origins {
+        let value = match *name {
+            "window" => tokens(Some(profile.window)),
+            "max_output" => tokens(profile.max_output),
+            "max_tokens" => tokens(profile.max_tokens),
+            "threshold" => Some(format!("{}, {} tokens", profile.threshold, number(trigger))),
+            "auto" => Some(profile.auto.to_string()),
+            "keep" => Some(profile.keep.to_string()),
+            "ratio" => Some(profile.ratio.to_string()),
+            "condense_model" => Some(one_line(&profile.condense_model)),
+            "prompt" => profile
+                .prompt
+                .as_deref()
+                .map(|prompt| infold_wire::shorten(prompt, 50)),
+            "strategy" => Some(one_line(&profile.strategy)),
+            "tokenizer" => Some(profile.tokenizer.to_string()),
+            "factor" => Some(format!("× {}", profile.factor)),
+            "prices" => profile.prices.map(money),
+            _ => None,
+        };
+        let Some(value) = value else { continue };
+        rows.push([(*name).to_owned(), value, one_line(&origin.to_string())]);
+    }
+    rows
+}
+
+fn resolved_json(resolved: &Resolved, matched: Option<&str>) -> Value {
+    let profile = &resolved.profile;
+    let origin =
+        |(name, origin): &(&'static str, Origin)| ((*name).to_owned(), origin.to_string().into());
+    let origins: Map<String, Value> = resolved.origins.iter().map(origin).collect();
+    json!({
+        "model": profile.model, "matched": matched, "provider": profile.provider,
+        "window": profile.window, "max_output": profile.max_output,
+        "max_tokens": profile.max_tokens, "threshold": profile.threshold.percent(),
+        "auto": profile.auto, "keep": keep_json(profile.keep), "ratio": profile.ratio,
+        "condense_model": profile.condense_model, "prompt": profile.prompt,
+        "strategy": profile.strategy, "tokenizer": profile.tokenizer.to_string(),
+        "factor": profile.factor, "prices": prices_json(profile.prices),
+        "origins": origins, "warnings": resolved.warnings,
+    })
 }

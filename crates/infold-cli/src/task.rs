@@ -2,9 +2,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal as _, Read, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
+use infold::Config;
 use infold_log::{Seq, Span};
 use infold_store::{Contexts, Filter, Incoming, MAX_MESSAGE, Metadata, Outcome, TaskRow, Writer};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use crate::args::{NewArgs, TaskCommand};
@@ -13,7 +14,12 @@ use crate::out::{DIM, Out, bytes, count, number, one_line, paint, repaired, say,
 use crate::progress::Progress;
 
 /// `infold task …`
-pub fn run(contexts: &Contexts, command: TaskCommand, out: &mut Out) -> Result<(), Failure> {
+pub fn run(
+    contexts: &Contexts,
+    config: &Config,
+    command: TaskCommand,
+    out: &mut Out,
+) -> Result<(), Failure> {
     match command {
         TaskCommand::New(args) => new(contexts, args, out),
         TaskCommand::List { status, user } => {
@@ -32,7 +38,11 @@ pub fn run(contexts: &Contexts, command: TaskCommand, out: &mut Out) -> Result<(
         TaskCommand::Clean {
             older_than,
             dry_run,
-        } => clean(contexts, older_than, dry_run, out),
+        } => {
+            let days = i64::from(config.context_storage.cleanup_days.value);
+            let usual = SignedDuration::from_hours(24 * days);
+            clean(contexts, older_than.unwrap_or(usual), dry_run, out)
+        }
     }
 }
 
@@ -391,7 +401,7 @@ fn end(contexts: &Contexts, task: &str, outcome: &Outcome, out: &mut Out) -> Res
 
 fn clean(
     contexts: &Contexts,
-    age: jiff::SignedDuration,
+    age: SignedDuration,
     dry_run: bool,
     out: &mut Out,
 ) -> Result<(), Failure> {

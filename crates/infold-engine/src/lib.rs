@@ -4,6 +4,8 @@
 pub mod models;
 /// All that decides how a conversation with one model is folded.
 pub mod profile;
+/// What `config.yaml` and the environment say.
+pub mod config;
 pub mod refs;
 pub mod extract;
 pub mod quotes;
@@ -15,6 +17,7 @@ pub mod summarizer;
 pub mod manage;
 mod picture;
 mod scratch;
+pub use config::Config;
 pub use extract::Extract;
 pub use hooks::Hooks;
 pub use manage::{Aim, Draft, ManageError, TooSmall, draft, manage, rehearse, will_manage};

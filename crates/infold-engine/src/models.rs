@@ -224,3 +224,148 @@ fn row(line: &str) -> Option<Model> {
         condense_model: (condense != "-").then(|| condense.to_owned()),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn matched(name: &str) -> &str {
+        find(name).map_or("-", |model| &model.name)
+    }
+
+    #[test]
+    fn every_row_of_the_table_makes_sense() {
+        assert!(all().len() > 150);
+        for model in all() {
+            assert_eq!(matched(&model.name), model.name);
+            assert!(
+                model.max_output <= model.window && model.window >= 4096,
+                "{model:?}"
+            );
+            if let Some(prices) = model.prices {
+                assert!(prices.cached <= prices.input, "{model:?}");
+                assert!(prices.input <= prices.write, "{model:?}");
+                assert!(
+                    prices.input > 0.0 && prices.input <= prices.output,
+                    "{model:?}"
+                );
+            }
+            if let Some(name) = &model.condense_model {
+                let condenser = find(name).expect("a condensing model is in the table");
+                assert_eq!(condenser.provider, model.provider);
+            }
+        }
+    }
+
+    #[test]
+    fn models_are_found_as_people_and_servers_spell_them() {
+        for (name, row) in [
+            ("gpt-5", "gpt-5"),
+            ("GPT-5-2025-08-07", "gpt-5"),
+            ("openai/gpt-4o-mini", "gpt-4o-mini"),
+            ("ft:gpt-4o-2024-08-06:acme::x1", "gpt-4o"),
+            ("anthropic/claude-sonnet-4-5-20250929", "claude-sonnet-4"),
+            (
+                "openrouter/anthropic/claude-3.5-sonnet:beta",
+                "claude-3-5-sonnet",
+            ),
+            (
+                "us.anthropic.claude-3-5-sonnet-20241022-v2:0",
+                "claude-3-5-sonnet",
+            ),
+            ("vertex_ai/claude-3-opus@20240229", "claude-3-opus"),
+            ("claude-opus-4-6", "claude-opus-4-6"),
+            ("claude-opus-9", "claude-opus"),
+            ("claude-2.1", "claude-"),
+            ("models/gemini-2.5-flash-lite-001", "gemini-2.5-flash-lite"),
+            ("gemini-1.5-flash", "gemini-"),
+            ("deepseek/deepseek-r1:free", "deepseek-r1"),
+            ("llama3.1:8b-instruct-q4_0", "llama3.1"),
+            ("meta-llama/Llama-3.3-70B-Instruct", "llama-3.3"),
+            ("meta.llama3-1-70b", "llama"),
+            ("qwen2.5-coder:7b", "qwen"),
+            ("mistral", "mistral"),
+            (" o3 ", "o3"),
+        ] {
+            assert_eq!(matched(name), row, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_ends_where_a_word_or_a_version_ends() {
+        for (name, row) in [
+            ("gpt-4", "gpt-4"),
+            ("gpt-4-0613", "gpt-4"),
+            ("gpt-4.9", "gpt-"),
+            ("gpt-40", "gpt-"),
+            ("gpt-4z", "gpt-"),
+            ("o1", "o1"),
+            ("o10", "-"),
+            ("o1x", "-"),
+            ("mistralish", "-"),
+            ("my-gpt-4", "-"),
+            ("gpt", "-"),
+            ("", "-"),
+            ("/", "-"),
+        ] {
+            assert_eq!(matched(name), row, "{name}");
+        }
+    }
+
+    #[test]
+    fn families_have_their_windows_and_defaults() {
+        let of = |name: &str| {
+            let model = find(name).expect("known");
+            let threshold = model.threshold.map(Threshold::percent);
+            (model.window, threshold, model.keep, model.ratio)
+        };
+        let keep = |count| Some(Keep::Messages(count));
+        assert_eq!(
+            of("claude-3-opus"),
+            (200_000, Some(80.0), keep(5), Some(0.3))
+        );
+        assert_eq!(
+            of("claude-sonnet-4"),
+            (200_000, Some(75.0), keep(3), Some(0.25))
+        );
+        assert_eq!(
+            of("claude-haiku-4-5"),
+            (200_000, Some(60.0), keep(3), Some(0.2))
+        );
+        assert_eq!(
+            of("gpt-4-turbo"),
+            (128_000, Some(70.0), keep(3), Some(0.25))
+        );
+        assert_eq!(of("gpt-3.5-turbo").1, Some(50.0));
+        assert_eq!(of("gemini-1.5-pro"), (2_097_152, Some(50.0), None, None));
+        assert_eq!(of("gemini-2.5-pro").0, 1_048_576);
+        assert_eq!(of("gpt-5").1, None);
+    }
+
+    proptest! {
+        /// Case, a provider in front and a date or tag behind do not change what is found.
+        #[test]
+        fn trimmings_do_not_matter(
+            at in any::<prop::sample::Index>(),
+            before in prop::sample::select(vec!["", "openrouter/", "a/b/c/", "models/", "x.y."]),
+            after in prop::sample::select(vec!["", "-20300101", ":latest", "@001", ":8b-q4"]),
+            upper in any::<bool>(),
+        ) {
+            let row = &all()[at.index(all().len())];
+            let name = format!("{before}{}{after}", row.name);
+            let name = if upper { name.to_uppercase() } else { name };
+            prop_assert_eq!(matched(&name), &row.name);
+        }
+
+        /// Any name at all is found or not, and what is found is part of it.
+        #[test]
+        fn any_name_is_looked_up(name in "\\PC{0,40}") {
+            if let Some(model) = find(&name) {
+                let plain = name.to_ascii_lowercase().replace('.', "-");
+                prop_assert!(plain.contains(&model.name.replace('.', "-")));
+            }
+        }
+    }
+}

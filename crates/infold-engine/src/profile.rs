@@ -130,6 +130,27 @@ pub struct Preset {
     pub ratio: f64,
 }
 
+impl Preset {
+    /// What the strategy of that name brings along.
+    pub fn of(strategy: &str) -> Option<Preset> {
+        let (percent, keep, ratio) = match strategy {
+            "infold" => (75.0, Keep::Share(0.2), 0.25),
+            "roo" => (75.0, Keep::Messages(3), 0.25),
+            "gemini" => (50.0, Keep::Share(0.3), 0.25),
+            "file" => (70.0, Keep::Messages(5), 0.35),
+            _ => return None,
+        };
+        Some(Preset {
+            threshold: Threshold(percent),
+            keep,
+            ratio,
+        })
+    }
+}
+
+/// The strategies there are.
+pub const STRATEGIES: [&str; 4] = ["infold", "roo", "gemini", "file"];
+
 /// The strategy when none is named.
 pub const DEFAULT_STRATEGY: &str = "infold";
 
@@ -366,4 +387,131 @@ fn strategy(
     let name = DEFAULT_STRATEGY.to_owned();
     let preset = preset(&name).unwrap_or(usual);
     (Set::new(name, Origin::Default), preset)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::models;
+
+    #[test]
+    fn a_threshold_is_a_fraction_up_to_one_and_a_percentage_above() {
+        for (number, percent) in [
+            (0.05, 5.0),
+            (0.75, 75.0),
+            (1.0, 100.0),
+            (5.0, 5.0),
+            (70.0, 70.0),
+            (100.0, 100.0),
+        ] {
+            let threshold = Threshold::new(number).map(Threshold::percent);
+            assert_eq!(threshold, Ok(percent), "{number}");
+        }
+        for number in [
+            0.0, 0.04, 1.01, 4.0, 4.99, 100.5, 101.0, -0.5, -1.0, -2.0, 1e300,
+        ] {
+            assert_eq!(Threshold::new(number), Err(NoThreshold(number)), "{number}");
+        }
+        for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert!(Threshold::new(number).is_err(), "{number}");
+        }
+        assert_eq!(Threshold::inherit(-1.0), Ok(None));
+        assert_eq!(Threshold::inherit(-1.5), Err(NoThreshold(-1.5)));
+    }
+
+    #[test]
+    fn a_threshold_shows_no_more_places_than_were_written() {
+        let shown = |number| Threshold::new(number).map(|threshold| threshold.to_string());
+        assert_eq!(shown(0.07).as_deref(), Ok("7 %"));
+        assert_eq!(shown(62.5).as_deref(), Ok("62.5 %"));
+    }
+
+    #[test]
+    fn an_unknown_model_has_a_careful_profile_and_a_warning() {
+        let resolved = Profile::resolve("mystery", None, &[], Preset::of);
+        let profile = resolved.profile;
+        assert_eq!((profile.window, profile.factor), (128_000, 1.5));
+        assert_eq!(profile.condense_model, "mystery");
+        assert_eq!(resolved.warnings.len(), 1);
+        // A window that was given leaves nothing to warn of.
+        let given = Settings {
+            window: Some(Set::call(9000)),
+            ..Settings::default()
+        };
+        let resolved = Profile::resolve("mystery", None, &[given], Preset::of);
+        assert_eq!(
+            (resolved.profile.window, resolved.warnings.len()),
+            (9000, 0)
+        );
+    }
+
+    #[test]
+    fn messages_from_the_table_do_not_replace_a_share() {
+        let strategy = |name: &str| Settings {
+            strategy: Some(Set::call(name.to_owned())),
+            ..Settings::default()
+        };
+        let opus = models::find("claude-opus-4");
+        let keep = |name| {
+            let resolved = Profile::resolve("claude-opus-4", opus, &[strategy(name)], Preset::of);
+            resolved.profile.keep
+        };
+        assert_eq!(keep("roo"), Keep::Messages(5));
+        assert_eq!(keep("gemini"), Keep::Share(0.3));
+        assert_eq!(keep("infold"), Keep::Share(0.2));
+    }
+
+    #[test]
+    fn a_strategy_that_does_not_exist_is_passed_over() {
+        let layer = Settings {
+            strategy: Some(Set::call("rooo".to_owned())),
+            ..Settings::default()
+        };
+        let resolved = Profile::resolve("gpt-5", models::find("gpt-5"), &[layer], Preset::of);
+        assert_eq!(resolved.profile.strategy, "infold");
+        assert_eq!(
+            resolved.warnings,
+            ["command line: there is no strategy `rooo`; passed over"]
+        );
+    }
+
+    proptest! {
+        /// Every number is a threshold from 5 to 100 percent, or refused.
+        #[test]
+        fn a_threshold_is_in_range(number in any::<f64>()) {
+            if let Ok(threshold) = Threshold::new(number) {
+                prop_assert!((5.0..=100.0).contains(&threshold.percent()));
+                prop_assert!(threshold.of(1_000_000) <= 1_000_000);
+            }
+        }
+
+        /// The first layer with a real threshold decides; each unreal one before it is warned of.
+        #[test]
+        fn the_first_layer_that_says_something_decides(
+            layers in prop::collection::vec(
+                prop::option::of(prop::sample::select(vec![-1.0, 0.0, 4.0, 0.5, 60.0, 101.0])), 0..6),
+            table in any::<bool>(),
+        ) {
+            let model = models::find(if table { "claude-opus-4" } else { "gpt-5" });
+            let set = |number: &Option<f64>| Settings {
+                threshold: number.map(Set::call),
+                ..Settings::default()
+            };
+            let settings: Vec<Settings> = layers.iter().map(set).collect();
+            let resolved = Profile::resolve("m", model, &settings, Preset::of);
+            let said: Vec<f64> = layers.iter().flatten().copied().collect();
+            let real = |number: &f64| *number == 0.5 || *number == 60.0;
+            let first = said.iter().position(real);
+            let expected = match first {
+                Some(at) => if said[at] == 0.5 { 50.0 } else { 60.0 },
+                None => if table { 80.0 } else { 75.0 },
+            };
+            let passed = &said[..first.unwrap_or(said.len())];
+            let wrong = passed.iter().filter(|number| **number != -1.0).count();
+            prop_assert_eq!(resolved.profile.threshold.percent(), expected);
+            prop_assert_eq!(resolved.warnings.len(), wrong);
+        }
+    }
 }

@@ -1,0 +1,321 @@
+mod environment;
+mod problem;
+mod reader;
+mod secret;
+mod sections;
+mod yaml;
+mod entries;
+
+use std::path::PathBuf;
+
+pub use entries::Entry;
+pub use problem::{ConfigError, Problem};
+pub use reader::Lookup;
+pub use secret::Secret;
+
+use crate::models::{self, Model};
+use crate::profile::{Keep, Origin, Preset, Profile, Resolved, Set, Settings};
+use reader::Reader;
+
+/// The sections of a configuration.
+pub const SECTIONS: [&str; 8] = [
+    "context_storage",
+    "llm",
+    "profiles",
+    "models",
+    "summarizer",
+    "hooks",
+    "tools",
+    "mcp_servers",
+];
+
+/// The APIs that a provider may speak, and so the providers that need no `provider:`.
+pub const APIS: [&str; 5] = ["openai", "anthropic", "gemini", "ollama", "lmstudio"];
+
+/// What `config.yaml` and the environment say, and where they say it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Where and how conversations are kept.
+    pub context_storage: ContextStorage,
+    /// Which models to talk to.
+    pub llm: Llm,
+    /// Settings by name, or by the start of a model's name.
+    pub profiles: Vec<NamedProfile>,
+    /// Rows that come before those of the built-in table.
+    pub models: Vec<OwnModel>,
+    /// Who writes summaries.
+    pub summarizer: Summarizer,
+    /// Commands to run around a fold.
+    pub hooks: Hooks,
+    /// Settings that the environment makes for every model.
+    pub environment: Settings,
+    /// The model that the environment names.
+    pub model: Option<Set<String>>,
+    /// The profile that the environment names.
+    pub profile: Option<Set<String>>,
+    /// Sections that were there and are not read yet, and their lines.
+    pub kept: Vec<(&'static str, Origin)>,
+}
+
+/// Where and how conversations are kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContextStorage {
+    /// Whether anything is recorded at all.
+    pub enabled: Set<bool>,
+    /// The contexts directory.
+    pub base_dir: Set<PathBuf>,
+    /// When to start folding, as it was written.
+    pub compression_threshold: Option<Set<f64>>,
+    /// How many messages to keep.
+    pub keep_recent_messages: Option<Set<u32>>,
+    /// For how many days ended tasks are kept.
+    pub cleanup_days: Set<u32>,
+    /// What a summarizing model is asked.
+    pub summary_prompt: Option<Set<String>>,
+}
+
+/// Which models to talk to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Llm {
+    /// The name of the provider in use.
+    pub provider: Option<Set<String>>,
+    /// All that are described.
+    pub providers: Vec<Provider>,
+}
+
+/// One model API, and what to ask of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Provider {
+    /// Its name in the configuration.
+    pub name: String,
+    /// The API it speaks, one of [`APIS`].
+    pub api: Set<String>,
+    /// The model.
+    pub model: Option<Set<String>>,
+    /// The model's window.
+    pub context_length: Option<Set<u64>>,
+    /// The key.
+    pub api_key: Option<Set<Secret>>,
+    /// Where it is, if not where the provider itself is.
+    pub base_url: Option<Set<String>>,
+    /// How long a reply may be.
+    pub max_tokens: Option<Set<u64>>,
+}
+
+/// Settings with a name: one of the user's own, or the start of a model's name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedProfile {
+    /// The name.
+    pub name: String,
+    /// The settings.
+    pub settings: Settings,
+}
+
+/// A row of the user's own in the table of models.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnModel {
+    /// The row: what the built-in table says, changed.
+    pub row: Model,
+    /// What of it was changed that profiles can change too.
+    pub settings: Settings,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// Who writes summaries.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summarizer {
+    /// `extractive`, or `command:` and a command.
+    pub name: Set<String>,
+    /// After how many seconds it is given up.
+    pub timeout: Set<u64>,
+}
+
+/// Commands to run around a fold, JSON on standard input.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Hooks {
+    /// Before it; if it fails, nothing is folded.
+    pub before_fold: Option<Set<String>>,
+    /// After it.
+    pub after_fold: Option<Set<String>>,
+}
+
+/// What one call asks for: flags of the command.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Asked {
+    /// The model.
+    pub model: Option<String>,
+    /// A profile by its name.
+    pub profile: Option<String>,
+    /// Settings that come before all others.
+    pub settings: Settings,
+}
+
+/// A profile was asked for that is not there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no profile `{name}`")]
+pub struct NoProfile {
+    /// The name.
+    pub name: String,
+    /// Those that are there.
+    pub all: Vec<String>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        let default = |path: &str| Set::new(PathBuf::from(path), Origin::Default);
+        Config {
+            context_storage: ContextStorage {
+                enabled: Set::new(true, Origin::Default),
+                base_dir: default("./contexts"),
+                compression_threshold: None,
+                keep_recent_messages: None,
+                cleanup_days: Set::new(30, Origin::Default),
+                summary_prompt: None,
+            },
+            llm: Llm::default(),
+            profiles: Vec::new(),
+            models: Vec::new(),
+            summarizer: Summarizer {
+                name: Set::new("extractive".to_owned(), Origin::Default),
+                timeout: Set::new(120, Origin::Default),
+            },
+            hooks: Hooks::default(),
+            environment: Settings::default(),
+            model: None,
+            profile: None,
+            kept: Vec::new(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads a configuration, and what the environment sets instead of it.
+    ///
+    /// `file` is the name that messages show. Returns warnings too; or all errors there are,
+    /// in the order of their lines.
+    pub fn parse(
+        file: &str,
+        text: &str,
+        env: Lookup<'_>,
+    ) -> Result<(Config, Vec<String>), Vec<ConfigError>> {
+        let mut reader = Reader {
+            file,
+            text,
+            env,
+            errors: Vec::new(),
+            warnings: Vec::new(),
+        };
+        let mut config = Config::default();
+        match yaml::parse(text) {
+            Ok(Some(root)) => sections::read(&mut config, &mut reader, &root),
+            Ok(None) => {}
+            Err((line, problem)) => reader.wrong(line, problem),
+        }
+        reader.errors.sort_by_key(|error| match error.origin {
+            Origin::Line { line, .. } => line,
+            _ => 0,
+        });
+        environment::apply(&mut config, &mut reader);
+        match reader.errors.is_empty() {
+            true => Ok((config, reader.warnings)),
+            false => Err(reader.errors),
+        }
+    }
+
+    /// Whether a text looks like a configuration of infold's: many programs have a `config.yaml`.
+    pub fn is_ours(text: &str) -> bool {
+        let ours = ["context_storage", "llm", "profiles", "summarizer"];
+        let key = |line: &str| {
+            let key = line.split_once(':').map(|(key, _)| key.trim_end());
+            key.is_some_and(|key| ours.contains(&key))
+        };
+        text.trim_start_matches('\u{feff}').lines().any(key)
+    }
+
+    /// The provider in use: the one named, or else the only one.
+    pub fn provider(&self) -> Option<&Provider> {
+        match (&self.llm.provider, self.llm.providers.as_slice()) {
+            (Some(name), all) => all.iter().find(|provider| provider.name == name.value),
+            (None, [only]) => Some(only),
+            (None, _) => None,
+        }
+    }
+
+    /// The model in use, when the call names none.
+    pub fn model(&self) -> Option<&Set<String>> {
+        let configured = || self.provider()?.model.as_ref();
+        self.model.as_ref().or_else(configured)
+    }
+
+    /// What is known of a model: the longest matching name, the user's own rows first.
+    pub fn find(&self, name: &str) -> Option<&Model> {
+        let own = self.own(name).map(|own| &own.row);
+        let built_in = models::find(name);
+        match (own, built_in) {
+            (Some(own), Some(row)) if own.name.len() < row.name.len() => Some(row),
+            (own, row) => own.or(row),
+        }
+    }
+
+    fn own(&self, name: &str) -> Option<&OwnModel> {
+        models::longest(name, &self.models, |own| &own.row.name)
+    }
+
+    /// The profile for a call: what it asks for, then the environment, the profile named or
+    /// matching the model, the profile `default`, the other sections, the models, the strategy.
+    pub fn resolve(
+        &self,
+        asked: &Asked,
+        preset: impl Fn(&str) -> Option<Preset>,
+    ) -> Result<Resolved, NoProfile> {
+        let named = asked.profile.as_ref();
+        let named = named.or(self.profile.as_ref().map(|set| &set.value));
+        let usual = || self.model().map(|set| set.value.clone());
+        let name = asked.model.clone().or_else(usual).unwrap_or_default();
+        let chosen = match named {
+            Some(named) => {
+                let found = self.profiles.iter().find(|profile| profile.name == *named);
+                Some(found.ok_or_else(|| self.no_profile(named))?)
+            }
+            None => models::longest(&name, &self.profiles, |profile| &profile.name),
+        };
+        let default = self.profiles.iter().find(|one| one.name == "default");
+        let mut layers = vec![asked.settings.clone(), self.environment.clone()];
+        layers.extend(chosen.map(|profile| profile.settings.clone()));
+        layers.extend(default.map(|profile| profile.settings.clone()));
+        layers.push(self.general(&name));
+        let row = self.find(&name);
+        let own = self.own(&name).filter(|own| Some(&own.row) == row);
+        layers.extend(own.map(|own| own.settings.clone()));
+        Ok(Profile::resolve(&name, row, &layers, preset))
+    }
+
+    fn no_profile(&self, name: &str) -> NoProfile {
+        NoProfile {
+            name: name.to_owned(),
+            all: self.profiles.iter().map(|one| one.name.clone()).collect(),
+        }
+    }
+
+    /// What the sections other than `profiles` say of a model.
+    fn general(&self, model: &str) -> Settings {
+        let storage = &self.context_storage;
+        let keep = storage.keep_recent_messages.as_ref();
+        // A window is that of one model: it says nothing of another.
+        let speaks = |provider: &&Provider| match &provider.model {
+            Some(own) => own.value.eq_ignore_ascii_case(model),
+            None => self.provider() == Some(provider),
+        };
+        let provider = self.provider().filter(speaks);
+        let provider = provider.or_else(|| self.llm.providers.iter().find(speaks));
+        Settings {
+            threshold: storage.compression_threshold.clone(),
+            keep: keep.map(|set| Set::new(Keep::Messages(set.value), set.origin.clone())),
+            prompt: storage.summary_prompt.clone(),
+            window: provider.and_then(|provider| provider.context_length.clone()),
+            max_tokens: provider.and_then(|provider| provider.max_tokens.clone()),
+            ..Settings::default()
+        }
+    }
+}

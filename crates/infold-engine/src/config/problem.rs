@@ -1,0 +1,119 @@
+use crate::profile::Origin;
+
+/// What is wrong in a configuration, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{origin}: {problem}")]
+pub struct ConfigError {
+    /// The file and line, or the variable.
+    pub origin: Origin,
+    /// What is wrong there.
+    pub problem: Problem,
+}
+
+/// What can be wrong in a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// It is no YAML, or uses more of YAML than is taken here.
+    #[error("this is not YAML: {0}")]
+    Syntax(String),
+    /// More than any configuration holds.
+    #[error("this is too large or too deeply nested for a configuration")]
+    TooLarge,
+    /// A key that stands twice in one mapping.
+    #[error("`{key}` was set before, on line {first}")]
+    Twice {
+        /// The key.
+        key: String,
+        /// The line where it stands first.
+        first: usize,
+    },
+    /// A key that has no meaning where it stands.
+    #[error("`{key}` has no meaning {place}{}", instead(.nearest.as_deref(), .valid))]
+    Key {
+        /// The key.
+        key: String,
+        /// Where it stands.
+        place: String,
+        /// The valid key that looks most like it.
+        nearest: Option<String>,
+        /// All that are valid.
+        valid: Vec<String>,
+    },
+    /// A value that is not what the key takes.
+    #[error("`{key}` takes {expected}, not {found}{}", instead(.nearest.as_deref(), &[]))]
+    Value {
+        /// The key, with the sections it is in.
+        key: String,
+        /// What it takes.
+        expected: String,
+        /// What stands there, as it was written.
+        found: String,
+        /// The valid value that looks most like it.
+        nearest: Option<String>,
+    },
+    /// A variable that is not set and has no default.
+    #[error("the variable {0} is not set")]
+    Unset(String),
+    /// A `${` that does not go on as it should.
+    #[error("`${{` is not followed by a name and `}}`")]
+    Braces,
+}
+
+fn instead(nearest: Option<&str>, valid: &[String]) -> String {
+    match (nearest, valid) {
+        (Some(nearest), _) => format!("; did you mean `{nearest}`?"),
+        (None, []) => String::new(),
+        (None, valid) => format!("; valid are {}", valid.join(", ")),
+    }
+}
+
+impl Problem {
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Problem::Syntax(_) => {
+                Some("indent with spaces, never with tabs; quote texts that hold `: ` or ` #`")
+            }
+            Problem::Unset(_) => Some("set it, or give a default: ${NAME:-default}"),
+            Problem::Braces => Some("write ${NAME} or ${NAME:-default}; $$ stands for one $"),
+            _ => None,
+        }
+    }
+}
+
+/// Of several names, the one that looks most like `name`, if any looks like it at all.
+pub(super) fn nearest<'a>(name: &str, all: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let letters = |text: &str| -> Vec<char> {
+        let plain = text.chars().filter(|c| !matches!(c, '_' | '-' | ' '));
+        plain.take(40).flat_map(char::to_lowercase).collect()
+    };
+    let name = letters(name);
+    let (distance, best) = all
+        .into_iter()
+        .map(|one| (distance(&name, &letters(one)), one))
+        .min_by_key(|(distance, _)| *distance)?;
+    (distance <= name.len().div_ceil(3)).then(|| best.to_owned())
+}
+
+/// How many characters must be changed, added, left out or swapped with the next to make `a` of `b`.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            rows[i][j] = match (i, j) {
+                (0, _) => j,
+                (_, 0) => i,
+                _ => {
+                    let change = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                    let one = (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(change);
+                    let swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+                    match swapped {
+                        true => one.min(rows[i - 2][j - 2] + 1),
+                        false => one,
+                    }
+                }
+            };
+        }
+    }
+    rows[a.len()][b.len()]
+}

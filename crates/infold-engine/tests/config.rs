@@ -1,0 +1,504 @@
+//! What a configuration means, and what is said of a wrong one.
+
+use std::time::{Duration, Instant};
+
+use infold::Config;
+use infold::config::{Asked, SECTIONS};
+use infold::profile::{Keep, Preset, Resolved, Set, Settings};
+use insta::assert_snapshot;
+use proptest::prelude::*;
+
+const CANARY: &str = "sk-canary-0123456789";
+
+fn env(name: &str) -> Option<String> {
+    match name {
+        "KEY" => Some(CANARY.to_owned()),
+        "DAYS" => Some("7".to_owned()),
+        "EMPTY" => Some(String::new()),
+        "HOME" => Some("/home/ada".to_owned()),
+        _ => None,
+    }
+}
+
+fn read(text: &str) -> Config {
+    match Config::parse("c.yaml", text, &env) {
+        Ok((config, _)) => config,
+        Err(errors) => panic!("{}", lines(&errors)),
+    }
+}
+
+/// All errors, one a line; or the warnings.
+fn told(text: &str) -> String {
+    match Config::parse("c.yaml", text, &env) {
+        Ok((_, warnings)) => format!("fine\n{}", lines(&warnings)),
+        Err(errors) => lines(&errors),
+    }
+}
+
+fn lines(all: &[impl ToString]) -> String {
+    let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+    all.join("\n")
+}
+
+fn profile(config: &Config, model: &str) -> Resolved {
+    let asked = Asked {
+        model: Some(model.to_owned()),
+        ..Asked::default()
+    };
+    config
+        .resolve(&asked, Preset::of)
+        .expect("no profile is named")
+}
+
+#[test]
+fn the_documented_example_is_right_and_complete() {
+    let document = include_str!("../../../docs/CONFIG.md");
+    let (_, rest) = document.split_once("```yaml\n").expect("an example");
+    let (example, _) = rest.split_once("```").expect("its end");
+    let full = |name: &str| (name == "OPENAI_API_KEY").then(|| CANARY.to_owned());
+    let (config, warnings) = Config::parse("example", example, &full).unwrap();
+    assert_eq!(warnings, [""; 0]);
+    for section in SECTIONS {
+        assert!(format!("\n{example}").contains(&format!("\n{section}:")));
+    }
+    // Whatever can be set is set there: nothing in effect is a default.
+    let entries = config.entries();
+    let defaults = entries
+        .iter()
+        .filter(|entry| entry.origin.to_string() == "default");
+    assert_eq!(defaults.count(), 0);
+    for variable in [
+        "INFOLD_CONFIG",
+        "INFOLD_CONTEXTS",
+        "INFOLD_DURABILITY",
+        "INFOLD_MODEL",
+        "INFOLD_PROFILE",
+        "INFOLD_WINDOW",
+        "INFOLD_STRATEGY",
+        "INFOLD_SUMMARIZER",
+        "CONTEXT_STORAGE_ENABLED",
+        "COMPRESSION_THRESHOLD",
+        "CLEANUP_DAYS",
+    ] {
+        assert!(document.contains(&format!("`{variable}`")), "{variable}");
+    }
+}
+
+#[test]
+fn nothing_at_all_is_a_configuration() {
+    for text in [
+        "",
+        "\n\n",
+        "# only this\n",
+        "---\n",
+        "\u{feff}",
+        "~\n",
+        "llm:\nprofiles:\n",
+    ] {
+        assert_eq!(read(text), Config::default(), "{text:?}");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_told_with_its_line_and_the_nearest() {
+    assert_snapshot!(told("
+context_storge: {}
+context_storage:
+  cleanup-days: 3
+  keepRecentMessages: 4
+  colour: red
+llm:
+  opnai: {model: x}
+  openai: {modle: x}
+  mine: {model: x}
+  model: x
+profiles:
+  p: {treshold: 3}
+models:
+  m: {prices: {inptu: 3}}
+hooks: {before: x}
+summarizer: {usee: extractive}
+"), @"
+    c.yaml:2: `context_storge` has no meaning here; did you mean `context_storage`?
+    c.yaml:4: `cleanup-days` has no meaning in `context_storage`; did you mean `cleanup_days`?
+    c.yaml:5: `keepRecentMessages` has no meaning in `context_storage`; did you mean `keep_recent_messages`?
+    c.yaml:6: `colour` has no meaning in `context_storage`; valid are enabled, base_dir, compression_threshold, keep_recent_messages, cleanup_days, summary_prompt
+    c.yaml:8: `opnai` has no meaning in `llm`; did you mean `openai`?
+    c.yaml:9: `modle` has no meaning in `llm.openai`; did you mean `model`?
+    c.yaml:10: `mine` has no meaning in `llm` without a `provider:` of its own that says which API it speaks; valid are provider, openai, anthropic, gemini, ollama, lmstudio
+    c.yaml:11: `model` has no meaning in `llm`; valid are provider, openai, anthropic, gemini, ollama, lmstudio
+    c.yaml:13: `treshold` has no meaning in `profiles.p`; did you mean `threshold`?
+    c.yaml:15: `inptu` has no meaning in `models.m.prices`; did you mean `input`?
+    c.yaml:15: `models.m.prices` takes at least `input` and `output`, not less
+    c.yaml:16: `before` has no meaning in `hooks`; valid are before_fold, after_fold
+    c.yaml:17: `usee` has no meaning in `summarizer`; did you mean `use`?
+    ");
+}
+
+#[test]
+fn a_wrong_value_is_told_with_what_the_key_takes() {
+    assert_snapshot!(told("
+context_storage:
+  enabled: yes
+  base_dir: [a, b]
+  compression_threshold: high
+  keep_recent_messages: 2.5
+  cleanup_days: -1
+  summary_prompt: {a: b}
+llm:
+  provider: opnai
+  openai:
+    context_length: 128k
+    base_url: u:secret@localhost:8080
+    max_tokens: 0
+  mine: {provider: opena}
+profiles:
+  p:
+    strategy: ro
+    keep: -3
+    ratio: 1.5
+    auto: 'true'
+    window: .inf
+models:
+  m:
+    tokenizer: o200
+    prices: {input: 3}
+summarizer: magic
+hooks: none
+"), @"
+    c.yaml:3: `context_storage.enabled` takes true or false, not `yes`
+    c.yaml:4: `context_storage.base_dir` takes a directory, not a list
+    c.yaml:5: `context_storage.compression_threshold` takes a fraction up to 1, a percentage up to 100, or -1 to inherit, not `high`
+    c.yaml:6: `context_storage.keep_recent_messages` takes a number of messages, not `2.5`
+    c.yaml:7: `context_storage.cleanup_days` takes a number of days, from 0 to 36500, not `-1`
+    c.yaml:8: `context_storage.summary_prompt` takes a text, not a mapping
+    c.yaml:10: `llm.provider` takes one of openai, anthropic, gemini, ollama, lmstudio, mine, not `opnai`; did you mean `openai`?
+    c.yaml:12: `llm.openai.context_length` takes a number of tokens, not `128k`
+    c.yaml:13: `llm.openai.base_url` takes an address that starts with http:// or https://, not `localhost:8080`
+    c.yaml:14: `llm.openai.max_tokens` takes a number of tokens, not `0`
+    c.yaml:15: `llm.mine.provider` takes one of openai, anthropic, gemini, ollama, lmstudio, not `opena`; did you mean `openai`?
+    c.yaml:18: `profiles.p.strategy` takes one of infold, roo, gemini, file, not `ro`; did you mean `roo`?
+    c.yaml:19: `profiles.p.keep` takes a number of messages, or a share below 1, not `-3`
+    c.yaml:20: `profiles.p.ratio` takes a number between 0 and 1, not `1.5`
+    c.yaml:21: `profiles.p.auto` takes true or false, not the text `true`
+    c.yaml:22: `profiles.p.window` takes a number of tokens, not `.inf`
+    c.yaml:25: `models.m.tokenizer` takes one of o200k, cl100k, claude, other, not `o200`; did you mean `o200k`?
+    c.yaml:26: `models.m.prices` takes at least `input` and `output`, not less
+    c.yaml:27: `summarizer` takes `extractive`, or `command:` and a command, not `magic`
+    c.yaml:28: `hooks` takes a mapping of keys to values, not `none`
+    ");
+}
+
+#[test]
+fn what_is_no_yaml_is_told_with_its_line() {
+    let broken = [
+        "llm:\n\topenai: {}\n",
+        "llm:\n  openai: {}\n  openai: {}\n",
+        "llm: {openai: {}\n",
+        "llm: [a, b\n\n",
+        "llm: 'open\n",
+        "llm: x: y\n",
+        "llm:\n  openai: {}\n provider: openai\n",
+        "llm: *nowhere\n",
+        "llm: &a\n  x: *a\n",
+        "llm: {? [a] : b}\n",
+        "llm: !!python/object x\n",
+        "llm:\n---\nllm:\n",
+        "- llm\n",
+        "llm\n",
+        "\u{0}",
+    ];
+    let told: Vec<String> = broken.iter().map(|text| told(text)).collect();
+    assert_snapshot!(told.join("\n"), @"
+    c.yaml:2: this is not YAML: tabs disallowed within this context (block indentation)
+    c.yaml:3: `openai` was set before, on line 2
+    c.yaml:2: this is not YAML: while parsing a flow mapping, did not find expected ',' or '}'
+    c.yaml:3: this is not YAML: while parsing a flow sequence, expected ',' or ']'
+    c.yaml:1: this is not YAML: while scanning a quoted scalar, found unexpected end of stream
+    c.yaml:1: this is not YAML: mapping values are not allowed in this context
+    c.yaml:3: this is not YAML: while parsing a block mapping, did not find expected key
+    c.yaml:1: this is not YAML: while parsing node, found unknown anchor
+    c.yaml:2: this is not YAML: an alias stands inside what it stands for
+    c.yaml:1: this is not YAML: a key is one word, not a list or a mapping
+    c.yaml:1: this is not YAML: the tag tag:yaml.org,2002:!python/object has no meaning here
+    c.yaml:2: this is not YAML: there is a second document
+    c.yaml:1: `the file` takes a mapping of keys to values, not a list
+    c.yaml:1: `the file` takes a mapping of keys to values, not `llm`
+    c.yaml:1: this is not YAML: found unprintable character
+    ");
+}
+
+#[test]
+fn variables_are_filled_in_or_missed() {
+    let config = read(
+        "
+context_storage:
+  cleanup_days: ${DAYS}
+  base_dir: ~/${NOT_SET:-folded}/$${x}/$HOME/${EMPTY:-e}
+  keep_recent_messages: \"${DAYS}\"
+  summary_prompt: a ${EMPTY}b
+",
+    );
+    let storage = config.context_storage;
+    assert_eq!(storage.cleanup_days.value, 7);
+    assert_eq!(storage.keep_recent_messages.map(|set| set.value), Some(7));
+    assert_eq!(
+        storage.summary_prompt.map(|set| set.value).as_deref(),
+        Some("a b")
+    );
+    let dir = storage.base_dir.value;
+    assert_eq!(dir.to_str(), Some("/home/ada/folded/${x}/$HOME/e"));
+    assert_snapshot!(told("
+context_storage:
+  base_dir: ${
+  cleanup_days: ${DAYS:-
+  summary_prompt: |
+    one
+
+    two ${NOT_SET}
+llm:
+  openai:
+    model: ${1x}
+    api_key: ${}
+    base_url: ${not set}
+"), @"
+    c.yaml:3: `${` is not followed by a name and `}`
+    c.yaml:4: `${` is not followed by a name and `}`
+    c.yaml:8: the variable NOT_SET is not set
+    c.yaml:11: `${` is not followed by a name and `}`
+    c.yaml:12: `${` is not followed by a name and `}`
+    c.yaml:13: `${` is not followed by a name and `}`
+    ");
+}
+
+#[test]
+fn what_a_variable_holds_is_text_and_not_yaml() {
+    let env = |name: &str| (name == "X").then(|| "a\nllm: {provider: evil}".to_owned());
+    let (config, _) = Config::parse("c", "context_storage:\n  base_dir: ${X}\n", &env).unwrap();
+    assert_eq!(config.llm.provider, None);
+    let dir = config.context_storage.base_dir.value;
+    assert_eq!(dir.to_str(), Some("a\nllm: {provider: evil}"));
+}
+
+#[test]
+fn the_environment_replaces_what_the_file_says() {
+    let text = "context_storage: {enabled: true, cleanup_days: 3, compression_threshold: 50}";
+    let env = |name: &str| {
+        let value = match name {
+            "CONTEXT_STORAGE_ENABLED" => "0",
+            "COMPRESSION_THRESHOLD" => "0.6",
+            "CLEANUP_DAYS" => "9",
+            "INFOLD_WINDOW" => "5000",
+            "INFOLD_STRATEGY" => "file",
+            "INFOLD_MODEL" => "gpt-4o",
+            "INFOLD_SUMMARIZER" => "command:cat",
+            _ => return None,
+        };
+        Some(value.to_owned())
+    };
+    let (config, _) = Config::parse("c.yaml", text, &env).unwrap();
+    assert!(!config.context_storage.enabled.value);
+    assert_eq!(config.context_storage.cleanup_days.value, 9);
+    assert_eq!(config.summarizer.name.value, "command:cat");
+    let resolved = config.resolve(&Asked::default(), Preset::of).unwrap();
+    let profile = resolved.profile;
+    assert_eq!(profile.model, "gpt-4o");
+    assert_eq!((profile.window, &*profile.strategy), (5000, "file"));
+    assert_eq!(profile.threshold.percent(), 60.0);
+
+    let wrong = |name: &str| match name {
+        "HOME" | "INFOLD_CONTEXTS" | "INFOLD_MODEL" | "INFOLD_PROFILE" => None,
+        _ => Some("soon".to_owned()),
+    };
+    let errors = Config::parse("c.yaml", "", &wrong).unwrap_err();
+    assert_snapshot!(lines(&errors), @"
+    environment CONTEXT_STORAGE_ENABLED: `CONTEXT_STORAGE_ENABLED` takes true or false, not `soon`
+    environment COMPRESSION_THRESHOLD: `COMPRESSION_THRESHOLD` takes a fraction up to 1, a percentage up to 100, or -1 to inherit, not `soon`
+    environment CLEANUP_DAYS: `CLEANUP_DAYS` takes a number of days, from 0 to 36500, not `soon`
+    environment INFOLD_WINDOW: `INFOLD_WINDOW` takes a number of tokens, not `soon`
+    environment INFOLD_STRATEGY: `INFOLD_STRATEGY` takes one of infold, roo, gemini, file, not `soon`
+    environment INFOLD_SUMMARIZER: `INFOLD_SUMMARIZER` takes `extractive`, or `command:` and a command, not `soon`
+    ");
+}
+
+#[test]
+fn the_profile_comes_before_the_file_the_table_and_the_strategy() {
+    let config = read(
+        "
+context_storage: {compression_threshold: 0.7, keep_recent_messages: 9}
+llm:
+  provider: openai
+  openai: {model: gpt-4o, context_length: 64000, max_tokens: 1000}
+  ollama: {model: 'llama3.1:8b', context_length: 16000}
+profiles:
+  default: {ratio: 0.4, threshold: 400}
+  claude: {threshold: 66}
+  claude-opus: {threshold: -1, strategy: roo}
+  mine: {threshold: 10, keep: 0.5}
+models:
+  gpt-4o: {threshold: 44, tokenizer: cl100k}
+  new-thing: {window: 50000, prices: {input: 1, output: 2}}
+",
+    );
+    let shown = |resolved: Resolved| {
+        let profile = resolved.profile;
+        format!(
+            "{}: {} of {}, keep {}, ratio {}, {}, factor {}\n",
+            profile.model,
+            profile.threshold,
+            profile.window,
+            profile.keep,
+            profile.ratio,
+            profile.strategy,
+            profile.factor
+        )
+    };
+    let mut all = String::new();
+    for model in [
+        "claude-sonnet-4-5",
+        "claude-opus-4-5",
+        "gpt-4o",
+        "gpt-5",
+        "llama3.1:8b",
+        "new-thing-2",
+    ] {
+        all += &shown(profile(&config, model));
+    }
+    let usual = config.resolve(&Asked::default(), Preset::of).unwrap();
+    assert_eq!(
+        (usual.profile.max_tokens, usual.warnings.len()),
+        (Some(1000), 1)
+    );
+    all += &shown(usual);
+    let asked = Asked {
+        model: Some("claude-opus-4-5".to_owned()),
+        profile: Some("mine".to_owned()),
+        settings: Settings {
+            window: Some(Set::call(12_000)),
+            keep: Some(Set::call(Keep::Messages(1))),
+            ..Settings::default()
+        },
+    };
+    all += &shown(config.resolve(&asked, Preset::of).unwrap());
+    assert_snapshot!(all, @"
+    claude-sonnet-4-5: 66 % of 200000, keep 9 messages, ratio 0.4, infold, factor 1.45
+    claude-opus-4-5: 70 % of 200000, keep 9 messages, ratio 0.4, roo, factor 1.45
+    gpt-4o: 70 % of 64000, keep 9 messages, ratio 0.4, infold, factor 1.1
+    gpt-5: 70 % of 272000, keep 9 messages, ratio 0.4, infold, factor 1
+    llama3.1:8b: 70 % of 16000, keep 9 messages, ratio 0.4, infold, factor 1.5
+    new-thing-2: 70 % of 50000, keep 9 messages, ratio 0.4, infold, factor 1.5
+    gpt-4o: 70 % of 64000, keep 9 messages, ratio 0.4, infold, factor 1.1
+    claude-opus-4-5: 10 % of 12000, keep 1 message, ratio 0.4, infold, factor 1.45
+    ");
+    let missing = Asked {
+        profile: Some("nobody".to_owned()),
+        ..Asked::default()
+    };
+    let error = config.resolve(&missing, Preset::of).unwrap_err();
+    assert_eq!(error.all, ["default", "claude", "claude-opus", "mine"]);
+}
+
+#[test]
+fn a_row_of_ones_own_changes_what_it_names_and_nothing_else() {
+    let config = read("models:\n  gpt-4o: {prices: {output: 99}}\n  gpt-: {window: 5000}\n");
+    let row = config.find("gpt-4o-2024-08-06").expect("known");
+    let prices = row.prices.expect("priced");
+    assert_eq!(
+        (row.window, prices.input, prices.cached, prices.output),
+        (128_000, 2.5, 1.25, 99.0)
+    );
+    // The longer name of the built-in table wins.
+    assert_eq!(config.find("gpt-5").map(|row| row.window), Some(272_000));
+    assert_eq!(config.find("gpt-99").map(|row| row.window), Some(5000));
+}
+
+#[test]
+fn a_key_is_never_shown() {
+    let text = format!(
+        "
+llm:
+  openai: {{api_key: '${{KEY}}', base_url: 'https://u:{CANARY}@h/v1?key={CANARY}'}}
+  gemini: {{api_key: {CANARY}}}
+mcp_servers: {{a: {{env: {{TOKEN: {CANARY}}}}}}}
+"
+    );
+    let (config, warnings) = Config::parse("c.yaml", &text, &env).unwrap();
+    let key = config.llm.providers[0].api_key.as_ref().expect("a key");
+    assert_eq!(key.value.reveal(), CANARY);
+    assert_snapshot!(lines(&warnings), @"
+    c.yaml:4: `llm.gemini.api_key`: a key written into a file is easily shared by mistake; write ${NAME} and set that variable
+    ");
+    let entries = format!("{:?}", config.entries());
+    assert!(!entries.contains(CANARY), "{entries}");
+    let debug = format!("{:?}", config.llm.providers[1]);
+    assert!(!debug.contains(CANARY), "{debug}");
+    // A key in a wrong place is shown as it was written: by the name of its variable.
+    let wrong = told(
+        "context_storage: {cleanup_days: '${KEY}', enabled: '${KEY}'}\nllm: {provider: '${KEY}'}",
+    );
+    assert!(
+        wrong.contains("`${KEY}`") && !wrong.contains(CANARY),
+        "{wrong}"
+    );
+}
+
+#[test]
+fn a_key_of_the_environment_goes_to_its_own_provider_only() {
+    let env = |name: &str| (name == "OPENAI_API_KEY").then(|| CANARY.to_owned());
+    let has_key = |text: &str| -> Vec<bool> {
+        let (config, _) = Config::parse("c", text, &env).expect("it is right");
+        let providers = config.llm.providers.iter();
+        providers.map(|one| one.api_key.is_some()).collect()
+    };
+    let two = "llm:\n  openai: {}\n  x: {provider: openai}\n";
+    assert_eq!(has_key(two), [true, false]);
+    let elsewhere = "llm:\n  openai: {base_url: 'http://elsewhere/v1'}\n";
+    assert_eq!(has_key(elsewhere), [false]);
+}
+
+#[test]
+fn a_bomb_does_not_go_off() {
+    let start = Instant::now();
+    let mut bomb = "tools:\n  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..30 {
+        let below = format!("*a{}", level - 1);
+        let row = [below.as_str(); 10].join(", ");
+        bomb += &format!("  a{level}: &a{level} [{row}]\n");
+    }
+    let deep = format!("tools: {}{}", "[".repeat(100), "]".repeat(100));
+    let step = |at| format!("{}a:\n", " ".repeat(at));
+    let steps: String = (1..500).map(step).collect();
+    let many = "a: b\n".repeat(1_000_000);
+    let long = format!("tools: [{}]", "x, ".repeat(30_000));
+    for text in [bomb, deep, format!("tools:\n{steps}"), many, long] {
+        let told = told(&text);
+        assert!(told.contains("too large or too deeply nested"), "{told}");
+    }
+    let brackets = told(&format!("tools: {}", "[".repeat(100_000)));
+    assert!(brackets.contains("c.yaml:1:"), "{brackets}");
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+proptest! {
+    /// Any text is read or refused, and every refusal names a line that exists and no key.
+    #[test]
+    fn any_text_is_read_or_refused(
+        words in prop::collection::vec(prop::sample::select(vec![
+            "llm", "openai", "profiles", "context_storage", "enabled", "keep", ": ", ":", "\n",
+            "\n  ", "\n    ", "- ", "[", "]", "{", "}", ", ", "&a ", "*a", "!t ", "|\n", ">\n",
+            "'", "\"", "#", "${KEY}", "${NO}", "${", "$$", "true", "0.5", "-1", "\t", "---\n",
+            "...", "%YAML 1.2\n", "? ", "é", "<<", "~",
+        ]), 0..40),
+    ) {
+        let text = words.concat();
+        if let Err(errors) = Config::parse("c.yaml", &text, &env) {
+            for error in errors {
+                let shown = error.to_string();
+                let line = shown.split(':').nth(1).and_then(|line| line.parse::<usize>().ok());
+                let count = text.lines().count() + 1;
+                prop_assert!(line.is_some_and(|line| (1..=count).contains(&line)), "{}", shown);
+                prop_assert!(!shown.contains(CANARY));
+            }
+        }
+    }
+}

@@ -113,6 +113,16 @@ impl Format {
         }
     }
 
+    /// Says whether a record is one of another format.
+    fn excludes(self, record: &[u8]) -> bool {
+        let chat = |format| matches!(format, Format::OpenAi | Format::Anthropic | Format::Roo);
+        let other = match self {
+            Format::SweAgent | Format::Aider => None,
+            _ => detect::kind_of(record),
+        };
+        other.is_some_and(|other| other != self && !(chat(other) && chat(self)))
+    }
+
     /// Says whether transcripts can be written in it.
     pub fn is_written(self) -> bool {
         !matches!(self, Format::SweAgent | Format::Aider)
@@ -131,6 +141,13 @@ impl FromStr for Format {
     fn from_str(text: &str) -> Result<Format, String> {
         let known = Format::ALL.into_iter().find(|format| format.name() == text);
         known.ok_or_else(|| format!("`{text}` is no format (known: {})", names()))
+    }
+}
+
+fn differs(record: &[u8], expected: Format) -> String {
+    match detect::kind_of(record) {
+        Some(other) => format!("this is a record of {other}, and those before are of {expected}"),
+        None => format!("this is no record of {expected}"),
     }
 }
 
@@ -454,7 +471,9 @@ impl<R: BufRead + Seek> Transcript<R> {
                 What::Between | What::End | What::ListEnd(_) | What::Member(..) => {}
             }
         }
-        self.reader.planned();
+        if plans {
+            self.reader.planned();
+        }
         self.records.rewind()
     }
 
@@ -491,7 +510,15 @@ impl<R: BufRead + Seek> Transcript<R> {
                     self.reader.system(name, value, &mut found)
                 })
             }
-            What::Record(range) => self.reader.record(&raw[range], &mut found),
+            What::Record(range) => {
+                let record = &raw[range];
+                let read = self.reader.record(record, &mut found);
+                // What says nothing here may belong elsewhere.
+                match found.entries.is_empty() && self.format.excludes(record) {
+                    true => Err(differs(record, self.format)),
+                    false => read,
+                }
+            }
             What::Member(..) if self.late.contains_key(&self.begun) => Ok(()),
             What::Member(name, range) => self.reader.system(&name, &raw[range], &mut found),
         };

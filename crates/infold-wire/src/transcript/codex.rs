@@ -48,7 +48,8 @@ impl Codex {
             (Some(_), other) => found.seen.skip(other),
             // Older rollouts have the items themselves, behind a line of metadata.
             (None, "") if json.get("id").is_some() => self.meta(json, found),
-            (None, "") => found.seen.skip("state"),
+            (None, "") if json.get("record_type").is_some() => found.seen.skip("state"),
+            (None, "") => return Err("no \"type\"".to_owned()),
             (None, _) => self.item(json, when, found)?,
         }
         Ok(())

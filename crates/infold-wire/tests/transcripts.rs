@@ -121,7 +121,7 @@ fn what_is_wrong_is_told_with_its_place() {
     let pi = fixtures()[9].2;
     let pi = &pi[..pi.len() - 40];
     let codex: &[u8] = b"{\"timestamp\":\"t\",\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"ghost\",\"content\":[]}}";
-    let cases: [(&str, &[u8]); 14] = [
+    let cases: [(&str, &[u8]); 16] = [
         ("empty", b""),
         ("blank", b" \n\n"),
         ("garbage", b"lorem ipsum\n"),
@@ -144,6 +144,8 @@ fn what_is_wrong_is_told_with_its_place() {
             "bad UTF-8",
             b"{\"role\":\"user\",\"content\":\"hi\"}\n{\"role\":\"user\",\"content\":\"\xff\"}\n",
         ),
+        ("mixed logs", b"{\"type\":\"session\",\"id\":\"a\",\"cwd\":\".\"}\n{\"parentUuid\":null,\"uuid\":\"u\",\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"hi\"}}\n"),
+        ("mixed dialects", b"{\"role\":\"tool\",\"tool_call_id\":\"a\",\"content\":\"x\"}\n{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"b\",\"content\":\"y\"}]}\n"),
         (
             "mixed",
             b"{\"role\":\"user\",\"content\":\"hi\"}\n{\"type\":\"session_meta\",\"payload\":{}}\n",

@@ -53,10 +53,14 @@ impl GeminiCli {
         let kind = json.get("type").and_then(Json::text).unwrap_or_default();
         let own = json.get("id").map(key);
         if kind.is_empty() || own.is_none() && self.planned {
-            let what = ["$set", "$rewindTo"]
+            let what = ["$set", "$rewindTo", "sessionId"]
                 .into_iter()
                 .find(|name| json.get(name).is_some());
-            found.seen.skip(what.unwrap_or("header"));
+            match what {
+                Some("sessionId") => found.seen.skip("header"),
+                Some(what) => found.seen.skip(what),
+                None => return Err("no \"type\"".to_owned()),
+            }
             return Ok(());
         }
         if self.planned && own.and_then(|own| self.last.get(&own)) != Some(&self.number) {

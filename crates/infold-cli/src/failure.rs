@@ -3,8 +3,11 @@ use std::process::ExitCode;
 
 use infold_log::steer::Refused;
 use infold_store::{
-    AppendError, IncomingError, LogError, OpenError, RegistryError, StepError, TaskError, ToolError,
+    AppendError, DraftError, IncomingError, LogError, OpenError, RegistryError, StepError,
+    TaskError, ToolError,
 };
+
+use infold_wire::transcript::{DetectError, TranscriptError};
 
 use crate::out::aside;
 
@@ -283,6 +286,32 @@ impl From<IncomingError> for Failure {
             }
         };
         Failure::new(Kind::Usage, chain(&error)).hint(hint)
+    }
+}
+
+impl From<TranscriptError> for Failure {
+    fn from(error: TranscriptError) -> Failure {
+        let hint = match &error {
+            TranscriptError::Detect(DetectError::Empty) => "say which file holds the conversation",
+            TranscriptError::Detect(_) => "--format FORMAT reads it as one of them all the same",
+            TranscriptError::TooLarge { .. } => {
+                "records of this size are not read; nothing was kept"
+            }
+            TranscriptError::Record { .. } | TranscriptError::Shape { .. } => {
+                "put that line right, or cut it off if it is torn; nothing was kept"
+            }
+            TranscriptError::Read(_) => "nothing was kept",
+        };
+        Failure::new(Kind::Usage, chain(&error)).hint(hint)
+    }
+}
+
+impl From<DraftError> for Failure {
+    fn from(error: DraftError) -> Failure {
+        match error {
+            DraftError::Append(error) => error.into(),
+            DraftError::Task(error) => error.into(),
+        }
     }
 }
 

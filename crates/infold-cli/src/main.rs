@@ -4,6 +4,7 @@ mod args;
 mod failure;
 mod out;
 mod progress;
+mod input;
 mod task;
 mod look;
 mod steps;

@@ -1,23 +1,445 @@
-use clap::Args;
-use infold_store::Contexts;
+use std::io::{self, BufReader, Write as _};
+use std::path::{Path, PathBuf};
 
+use clap::Args;
+use infold_log::steer::{Refused, unfold};
+use infold_log::{Cause, EventId, Seq, Span, View};
+use infold_store::{Contexts, Draft, Imported, Kept, Log, LogError, Metadata, What};
+use infold_wire::transcript::{
+    Entry, Format, Layout, Piece, Slot, Transcript, Write, slots, tag_fold,
+};
+use serde_json::json;
+
+use crate::args::NewArgs;
 use crate::failure::{Failure, Kind};
-use crate::out::Out;
+use crate::input::{Staged, staged};
+use crate::out::{DIM, Out, count, paint, say};
 
 /// What `infold import` takes.
 #[derive(Debug, Args)]
-pub struct ImportArgs {}
+#[command(
+    after_help = "The format is recognised by what is in the file. What the format holds beside messages is kept, too:\n`infold export` gives back the same bytes.\n\nExamples:\n  infold import ~/.claude/projects/app/3f9a.jsonl\n  infold import session.json --format gemini --model gemini-2.5-pro"
+)]
+pub struct ImportArgs {
+    /// The transcript; - for standard input
+    pub file: PathBuf,
+    /// Read it as this, whatever it looks like
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    #[command(flatten)]
+    new: NewArgs,
+}
 
 /// What `infold export` takes.
 #[derive(Debug, Args)]
-pub struct ExportArgs {}
+#[command(
+    after_help = "Formats: openai, anthropic, gemini, roo, claude-code, codex, gemini-cli, pi.\n\nExamples:\n  infold export 3f9a > session.jsonl          as it was imported, and what was said since\n  infold export 3f9a --format anthropic --view > request.json"
+)]
+pub struct ExportArgs {
+    /// The task; of several, one after the other
+    #[arg(required = true, value_name = "TASK")]
+    tasks: Vec<String>,
+    /// Write it as this instead of as it came
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Only what the model would be shown
+    #[arg(long)]
+    view: bool,
+    /// Write to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// What was read of one conversation.
+#[derive(Default)]
+struct Told {
+    messages: usize,
+    folds: u64,
+    refused: u64,
+}
 
 /// `infold import`
-pub fn import(_: &Contexts, _: &ImportArgs, _: &mut Out) -> Result<(), Failure> {
-    Err(Failure::new(Kind::Usage, "not built"))
+pub fn import(contexts: &Contexts, args: &ImportArgs, out: &mut Out) -> Result<(), Failure> {
+    let mut input = staged(&args.file, out.is_json())?;
+    let buffered = BufReader::with_capacity(64 << 10, &mut input);
+    let transcript = Transcript::open(buffered, args.format)?;
+    let format = transcript.format();
+    let (drafts, skipped) = read(contexts, transcript, &args.new)?;
+    let mut total = Told::default();
+    let mut ids = Vec::new();
+    // All of them are whole before the first is there.
+    for (draft, told) in drafts {
+        ids.push((draft.publish()?, told.messages));
+        total.messages += told.messages;
+        total.folds += told.folds;
+        total.refused += told.refused;
+    }
+    for (id, messages) in &ids {
+        match out.is_json() {
+            true => out.object(&json!({
+                "uuid": id.to_string(), "format": format.name(), "messages": messages,
+            }))?,
+            false => out.line(id.to_string())?,
+        }
+    }
+    out.finish()?;
+    let mut story = format!("{format}: {}", count(total.messages as u64, "message"));
+    if ids.len() > 1 {
+        story += &format!(" in {}", count(ids.len() as u64, "conversation"));
+    }
+    if total.folds > 0 {
+        story += &format!(", {} taken over", count(total.folds, "fold"));
+    }
+    if total.refused > 0 {
+        story += &format!(
+            ", {} with nothing to fold",
+            count(total.refused, "compaction")
+        );
+    }
+    if !skipped.is_empty() {
+        story += &format!("; no messages, but kept: {}", skipped.join(", "));
+    }
+    say(out.is_json(), paint(DIM, story));
+    Ok(())
+}
+
+type Drafts<'a> = Vec<(Draft<'a>, Told)>;
+
+/// Reads all conversations of a transcript into drafts.
+fn read<'a>(
+    contexts: &'a Contexts,
+    mut transcript: Transcript<BufReader<&mut Box<dyn Staged>>>,
+    new: &NewArgs,
+) -> Result<(Drafts<'a>, Vec<String>), Failure> {
+    let (format, layout) = (transcript.format(), transcript.layout());
+    let start = || {
+        let metadata = metadata(new, format);
+        contexts.draft(metadata, format.name(), &layout.to_string())
+    };
+    let mut drafts = Vec::new();
+    let (mut draft, mut told) = (start()?, Told::default());
+    while let Some(piece) = transcript.next_piece()? {
+        if piece.entries.contains(&Entry::Next) {
+            draft.finish()?;
+            drafts.push((draft, told));
+            (draft, told) = (start()?, Told::default());
+        }
+        take(&mut draft, piece, &mut told)?;
+    }
+    draft.finish()?;
+    drafts.push((draft, told));
+    let skipped = transcript.seen().skipped.iter();
+    let skipped = skipped.map(|(what, times)| format!("{times} {what}"));
+    Ok((drafts, skipped.collect()))
+}
+
+fn take(draft: &mut Draft<'_>, piece: Piece, told: &mut Told) -> Result<(), Failure> {
+    let mut messages = Vec::new();
+    let mut folds = Vec::new();
+    for entry in piece.entries {
+        match entry {
+            Entry::Message { text, .. } => messages.push(text),
+            Entry::Compaction { summary, kept } => {
+                let covers = Seq::new(kept as u64).and_then(|to| Span::new(Seq::FIRST, to));
+                folds.push((Cause::Summary, covers, infold_log::Role::User, summary));
+            }
+            Entry::Fold {
+                cause,
+                covers,
+                role,
+                text,
+            } => {
+                folds.push((cause, Some(covers), role, text));
+            }
+            Entry::Next => {}
+        }
+    }
+    told.messages += messages.len();
+    draft.piece(&piece.raw, messages)?;
+    if let Some(filled) = piece.list_end {
+        draft.list_end(filled)?;
+    }
+    for (cause, covers, role, text) in folds {
+        let folded = match covers {
+            Some(covers) => draft.fold(cause, covers, role, &text)?,
+            None => None,
+        };
+        match folded {
+            Some(_) => told.folds += 1,
+            None => told.refused += 1,
+        }
+    }
+    Ok(())
+}
+
+fn metadata(new: &NewArgs, format: Format) -> Metadata {
+    let wire = match format {
+        Format::OpenAi | Format::SweAgent | Format::Aider => "openai",
+        _ => "anthropic",
+    };
+    Metadata {
+        task_source: new.source.clone(),
+        owner: new.owner.clone(),
+        repo: new.repo.clone(),
+        task_type: new.kind.clone(),
+        task_id: new.id.clone(),
+        user: new.user.clone(),
+        llm_provider: new.provider.clone(),
+        model: new.model.clone(),
+        context_length: new.context_length,
+        wire: Some(wire.to_owned()),
+        ..Metadata::default()
+    }
+}
+
+/// Where an export goes, and what was lost on the way.
+struct Export<'a> {
+    out: &'a mut Out,
+    file: Option<(PathBuf, io::BufWriter<tempfile::NamedTempFile>)>,
+    lost: std::collections::BTreeMap<&'static str, u64>,
+}
+
+impl Export<'_> {
+    fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        match &mut self.file {
+            Some((_, file)) => Ok(file.write_all(bytes)?),
+            None => self.out.raw(bytes),
+        }
+    }
+
+    fn done(&mut self, write: &Write) {
+        for (what, times) in write.lost() {
+            *self.lost.entry(what).or_default() += times;
+        }
+    }
 }
 
 /// `infold export`
-pub fn export(_: &Contexts, _: &ExportArgs, _: &mut Out) -> Result<(), Failure> {
-    Err(Failure::new(Kind::Usage, "not built"))
+pub fn export(contexts: &Contexts, args: &ExportArgs, out: &mut Out) -> Result<(), Failure> {
+    let json = out.is_json();
+    let file = args.out.as_deref().map(beside).transpose()?;
+    let mut to = Export {
+        out,
+        file,
+        lost: Default::default(),
+    };
+    for task in &args.tasks {
+        let log = contexts.read(contexts.resolve(task)?)?;
+        one(&log, args, &mut to)?;
+    }
+    to.out.finish()?;
+    if let Some((path, file)) = to.file.take() {
+        // The file is there when it is whole, and not before.
+        let file = file.into_inner().map_err(|error| error.into_error())?;
+        file.persist(&path).map_err(|error| error.error)?;
+    }
+    for (what, times) in &to.lost {
+        say(
+            json,
+            paint(DIM, format!("no room in this format for {times} {what}")),
+        );
+    }
+    Ok(())
+}
+
+fn beside(path: &Path) -> Result<(PathBuf, io::BufWriter<tempfile::NamedTempFile>), Failure> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let made = tempfile::NamedTempFile::new_in(dir.unwrap_or(Path::new(".")));
+    let made = made.map_err(|error| {
+        let text = format!("{} could not be written: {error}", path.display());
+        Failure::new(Kind::Usage, text).hint("--out names a file in a directory that is there")
+    })?;
+    Ok((path.to_owned(), io::BufWriter::new(made)))
+}
+
+fn one(log: &Log, args: &ExportArgs, to: &mut Export<'_>) -> Result<(), Failure> {
+    let imported = log.imported()?;
+    let own = imported
+        .as_ref()
+        .and_then(|imported| imported.format.parse::<Format>().ok());
+    let wire = Metadata::read(log.dir())?.wire;
+    let usual = match wire.as_deref() {
+        Some("anthropic") => Format::Anthropic,
+        _ => Format::OpenAi,
+    };
+    let format = args.format.or(own).unwrap_or(usual);
+    if let Some(imported) = imported.filter(|_| own == Some(format) && !args.view) {
+        let end = imported.end()?;
+        // Tags are folds: what was folded since then must show in them.
+        if format != Format::Roo || end.event == log.state().at().event {
+            return give_back(log, imported, format, end.seq, to);
+        }
+    }
+    let mut write = Write::new(format, None).map_err(|error| {
+        Failure::new(Kind::Usage, error).hint("--format names one that is written, such as openai")
+    })?;
+    if format == Format::Roo && !args.view {
+        return as_tags(log, write, to);
+    }
+    let mut done = Ok(());
+    let mut text = Vec::new();
+    let mut visit = |_, bytes: &[u8]| {
+        if done.is_ok() {
+            text.clear();
+            done = match write.message(bytes, None, &mut text) {
+                Ok(()) => to.bytes(&text),
+                Err(error) => Err(Failure::new(Kind::Store, error)),
+            };
+        }
+        Ok(())
+    };
+    match args.view {
+        true => log.render(&View::of(log.state().shown(), log)?, &mut visit)?,
+        false => {
+            for span in log.state().shown().path() {
+                log.each_message(span, &mut visit)?;
+            }
+        }
+    }
+    done?;
+    let mut text = Vec::new();
+    write.finish(&mut text);
+    to.done(&write);
+    to.bytes(&text)
+}
+
+/// Writes the transcript as it was, and behind it what was said since.
+fn give_back(
+    log: &Log,
+    mut imported: Imported,
+    format: Format,
+    last: u64,
+    to: &mut Export<'_>,
+) -> Result<(), Failure> {
+    let layout: Layout = imported
+        .layout
+        .parse()
+        .map_err(|error| Failure::new(Kind::Store, error))?;
+    let next = Seq::new(last + 1).unwrap_or(Seq::FIRST);
+    let rest = log
+        .state()
+        .last_seq()
+        .and_then(|last| Span::new(next, last));
+    let mut write = rest
+        .map(|_| Write::behind(format, layout))
+        .transpose()
+        .map_err(|error| {
+            Failure::new(Kind::Usage, error)
+                .hint("something was said since; --format writes it as another, such as openai")
+        })?;
+    let mut broken = true;
+    while let Some(kept) = imported.next_piece()? {
+        match kept {
+            Kept::Bytes(bytes) => {
+                if let Some(write) = &mut write {
+                    write.follow(&bytes);
+                }
+                broken = bytes.ends_with(b"\n");
+                to.bytes(&bytes)?;
+            }
+            Kept::Message(seq) => {
+                broken = false;
+                to.bytes(&log.message(seq)?)?;
+            }
+            Kept::ListEnd(filled) => {
+                if let (Some(span), Some(write)) = (rest, &mut write) {
+                    write.fill(filled);
+                    behind(log, span, write, to)?;
+                }
+            }
+            Kept::End(_) if layout == Layout::Lines => {
+                if let (Some(span), Some(write)) = (rest, &mut write) {
+                    if !broken {
+                        to.bytes(b"\n")?;
+                    }
+                    behind(log, span, write, to)?;
+                }
+            }
+            Kept::End(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn behind(log: &Log, span: Span, write: &mut Write, to: &mut Export<'_>) -> Result<(), Failure> {
+    let mut done = Ok(());
+    let mut text = Vec::new();
+    log.each_message(span, &mut |_, bytes| {
+        if done.is_ok() {
+            text.clear();
+            done = match write.message(bytes, None, &mut text) {
+                Ok(()) => to.bytes(&text),
+                Err(error) => Err(Failure::new(Kind::Store, error)),
+            };
+        }
+        Ok(())
+    })?;
+    done?;
+    let mut text = Vec::new();
+    write.settle(&mut text);
+    to.done(write);
+    to.bytes(&text)
+}
+
+/// Writes all messages, and the folds over them as tags.
+fn as_tags(log: &Log, mut write: Write, to: &mut Export<'_>) -> Result<(), Failure> {
+    let path = log.state().shown().path();
+    let place = |seq: Seq| {
+        let before = path.iter().take_while(|span| span.to() < seq);
+        let before: u64 = before.map(|span| span.count()).sum();
+        let at = path.iter().find(|span| span.holds(seq));
+        at.and_then(|span| Seq::new(before + seq.get() - span.from().get() + 1))
+    };
+    let mut folds = Vec::new();
+    for id in (1..=log.state().at().event).filter_map(EventId::new) {
+        let line = log.event(id)?;
+        let What::Fold(fold) = &line.what else {
+            continue;
+        };
+        match unfold(log.state(), id, log) {
+            Ok(_) | Err(Refused::Inner { .. }) => {}
+            Err(Refused::Past(error)) => return Err(error.into()),
+            Err(_) => continue,
+        }
+        let ends = place(fold.span.from()).zip(place(fold.span.to()));
+        let covers = ends.and_then(|(from, to)| Span::new(from, to));
+        let id = id.to_string();
+        folds.extend(
+            covers.and_then(|covers| tag_fold(&id, fold.cause, covers, &fold.stand_in, line.ts)),
+        );
+    }
+    let total: u64 = path.iter().map(|span| span.count()).sum();
+    let mut slots = slots(total as usize, &folds).into_iter();
+    let mut done: Result<(), Failure> = Ok(());
+    let mut text = Vec::new();
+    let mut visit = |_, bytes: &[u8]| -> Result<(), LogError> {
+        for slot in slots.by_ref() {
+            match slot {
+                Slot::StandIn(record) => write.record(&record, &mut text),
+                Slot::Message(tags) => {
+                    if let Err(error) = write.tagged(bytes, None, tags, &mut text) {
+                        done = Err(Failure::new(Kind::Store, error));
+                    }
+                    break;
+                }
+            }
+        }
+        if done.is_ok() {
+            done = to.bytes(&text);
+        }
+        text.clear();
+        Ok(())
+    };
+    for span in &path {
+        log.each_message(*span, &mut visit)?;
+    }
+    done?;
+    for slot in slots {
+        if let Slot::StandIn(record) = slot {
+            write.record(&record, &mut text);
+        }
+    }
+    write.finish(&mut text);
+    to.done(&write);
+    to.bytes(&text)
 }

@@ -28,7 +28,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Contexts {
     root: PathBuf,
-    durability: Durability,
+    pub(crate) durability: Durability,
 }
 
 /// Why a task could not be had, sorted by what can be done about it.
@@ -296,25 +296,11 @@ impl Contexts {
         fork: Option<(Uuid, EventLine)>,
     ) -> Result<Uuid, TaskError> {
         let registry = self.registry()?;
-        metadata.uuid = Uuid::new_v4();
-        metadata.created_at = time::now();
-        metadata.process_id = std::process::id();
-        metadata.hostname = lock::host();
-        let running = self.root.join(PLACES[0]);
-        let next = running.join(format!("{HIDDEN}{}", metadata.uuid));
-        file::make_dir(&next)?;
-        metadata.write(&next)?;
         let first = fork
             .as_ref()
             .map(|(_, line)| line.encode())
             .unwrap_or_default();
-        for (name, bytes) in [
-            ("messages.jsonl", &[][..]),
-            ("events.jsonl", &first),
-            ("current.jsonl", &[]),
-        ] {
-            file::replace(&next.join(name), bytes)?;
-        }
+        let next = self.unborn(&mut metadata, &first)?;
         if let Some((parent, _)) = fork {
             // From here on `clean` spares the parent, whether or not the fork comes to be.
             if !registry.add_fork(metadata.uuid, parent)? && self.place(parent).is_none() {
@@ -325,12 +311,51 @@ impl Contexts {
             // Its view starts as its parent's; opening it writes that down.
             self.writer(metadata.uuid, &next)?;
         }
-        file::sync_dir(&next)?;
-        let dir = running.join(metadata.uuid.to_string());
-        fs::rename(&next, &dir).map_err(|error| LogError::io(&dir, "made", error))?;
-        file::sync_dir(&running)?;
+        self.bear(metadata.uuid, &next)?;
         registry.insert(&metadata.row(Status::Running))?;
         Ok(metadata.uuid)
+    }
+
+    /// Makes sure that there is a place for tasks, and a registry that can be used.
+    pub(crate) fn prepare(&self) -> Result<(), TaskError> {
+        match self.root.join(PLACES[0]).is_dir() {
+            true => Registry::open(&self.root).map(drop)?,
+            false => self.registry().map(drop)?,
+        }
+        Ok(())
+    }
+
+    /// Makes the directory of a task that is not there yet for anybody who looks.
+    pub(crate) fn unborn(
+        &self,
+        metadata: &mut Metadata,
+        events: &[u8],
+    ) -> Result<PathBuf, LogError> {
+        metadata.uuid = Uuid::new_v4();
+        metadata.created_at = time::now();
+        metadata.process_id = std::process::id();
+        metadata.hostname = lock::host();
+        let running = self.root.join(PLACES[0]);
+        let next = running.join(format!("{HIDDEN}{}", metadata.uuid));
+        file::make_dir(&next)?;
+        metadata.write(&next)?;
+        for (name, bytes) in [
+            ("messages.jsonl", &[][..]),
+            ("events.jsonl", events),
+            ("current.jsonl", &[]),
+        ] {
+            file::replace(&next.join(name), bytes)?;
+        }
+        Ok(next)
+    }
+
+    /// Gives the directory of a new task its name.
+    pub(crate) fn bear(&self, id: Uuid, next: &Path) -> Result<(), LogError> {
+        file::sync_dir(next)?;
+        let running = self.root.join(PLACES[0]);
+        let dir = running.join(id.to_string());
+        fs::rename(next, &dir).map_err(|error| LogError::io(&dir, "made", error))?;
+        file::sync_dir(&running)
     }
 
     fn find(&self, task: &str) -> Option<PathBuf> {
@@ -348,7 +373,7 @@ impl Contexts {
         }
     }
 
-    fn writer(&self, id: Uuid, dir: &Path) -> Result<(Writer, Vec<Repair>), TaskError> {
+    pub(crate) fn writer(&self, id: Uuid, dir: &Path) -> Result<(Writer, Vec<Repair>), TaskError> {
         if dir
             .parent()
             .is_some_and(|parent| parent.ends_with(PLACES[1]))

@@ -31,8 +31,16 @@ mod time;
 mod records;
 mod detect;
 mod said;
+mod tree;
 mod chat;
+mod roo;
+mod gemini;
+mod claude_code;
+mod codex;
+mod gemini_cli;
 mod pi;
+mod swe_agent;
+mod aider;
 mod write;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -44,6 +52,7 @@ use infold_log::{Cause, Role, Span};
 
 pub use detect::{DetectError, detect};
 pub use records::{Layout, MAX_RECORD};
+pub use roo::{Slot, fold as tag_fold, slots};
 pub use write::{NotWritten, Write};
 
 use records::{Cut, Records, What};
@@ -104,6 +113,16 @@ impl Format {
         }
     }
 
+    /// Says whether a record is one of another format.
+    fn excludes(self, record: &[u8]) -> bool {
+        let chat = |format| matches!(format, Format::OpenAi | Format::Anthropic | Format::Roo);
+        let other = match self {
+            Format::SweAgent | Format::Aider => None,
+            _ => detect::kind_of(record),
+        };
+        other.is_some_and(|other| other != self && !(chat(other) && chat(self)))
+    }
+
     /// Says whether transcripts can be written in it.
     pub fn is_written(self) -> bool {
         !matches!(self, Format::SweAgent | Format::Aider)
@@ -122,6 +141,13 @@ impl FromStr for Format {
     fn from_str(text: &str) -> Result<Format, String> {
         let known = Format::ALL.into_iter().find(|format| format.name() == text);
         known.ok_or_else(|| format!("`{text}` is no format (known: {})", names()))
+    }
+}
+
+fn differs(record: &[u8], expected: Format) -> String {
+    match detect::kind_of(record) {
+        Some(other) => format!("this is a record of {other}, and those before are of {expected}"),
+        None => format!("this is no record of {expected}"),
     }
 }
 
@@ -170,6 +196,8 @@ pub struct Piece {
     pub raw: Vec<u8>,
     /// What they hold; [`Entry::Next`] comes first.
     pub entries: Vec<Entry>,
+    /// Set if the list of records ends behind these bytes: whether there is one in it.
+    pub list_end: Option<bool>,
 }
 
 /// Why a transcript cannot be read, and where.
@@ -214,7 +242,13 @@ pub struct Transcript<R> {
     records: Records<R>,
     format: Format,
     reader: Reader,
+    /// What was read and not yet handed over.
+    pieces: VecDeque<Piece>,
+    /// Bytes of something that is not yet whole.
+    held: Vec<u8>,
     entries: VecDeque<Entry>,
+    /// System prompts that stand behind the messages, by conversation.
+    late: BTreeMap<u64, (String, Vec<u8>)>,
     /// Conversations begun.
     begun: u64,
     seen: Seen,
@@ -237,12 +271,22 @@ impl Seen {
 /// What reads the records of a format, and what it remembers.
 enum Reader {
     Chat(chat::Chat),
-    Pi(pi::Pi),
+    Roo(roo::Roo),
+    Gemini(gemini::Gemini),
+    ClaudeCode(Box<claude_code::ClaudeCode>),
+    Codex(codex::Codex),
+    GeminiCli(Box<gemini_cli::GeminiCli>),
+    Pi(Box<pi::Pi>),
+    SweAgent(swe_agent::SweAgent),
+    Aider(aider::Aider),
 }
 
-/// What a reader may do with what it found.
+/// Where a reader puts what it found.
 struct Found<'a> {
-    entries: &'a mut Vec<Entry>,
+    /// What came out of records before this one.
+    earlier: Vec<Entry>,
+    /// What came out of this one.
+    entries: Vec<Entry>,
     seen: &'a mut Seen,
 }
 
@@ -255,27 +299,101 @@ impl Found<'_> {
 impl Reader {
     fn of(format: Format) -> Reader {
         match format {
-            Format::OpenAi | Format::Anthropic => Reader::Chat(chat::Chat::default()),
-            _ => Reader::Pi(pi::Pi::default()),
+            Format::OpenAi | Format::Anthropic => Reader::Chat(chat::Chat),
+            Format::Roo => Reader::Roo(roo::Roo::default()),
+            Format::Gemini => Reader::Gemini(gemini::Gemini::default()),
+            Format::ClaudeCode => Reader::ClaudeCode(Box::default()),
+            Format::Codex => Reader::Codex(codex::Codex::default()),
+            Format::GeminiCli => Reader::GeminiCli(Box::default()),
+            Format::Pi => Reader::Pi(Box::default()),
+            Format::SweAgent => Reader::SweAgent(swe_agent::SweAgent),
+            Format::Aider => Reader::Aider(aider::Aider::default()),
+        }
+    }
+
+    /// Says whether it must see all records before it can read the first.
+    fn plans(&self, layout: Layout) -> bool {
+        match self {
+            Reader::ClaudeCode(_) | Reader::Pi(_) => true,
+            Reader::GeminiCli(_) => layout == Layout::Lines,
+            _ => false,
+        }
+    }
+
+    /// Sees a record beforehand.
+    fn plan(&mut self, text: &[u8]) {
+        match self {
+            Reader::ClaudeCode(reader) => reader.plan(text),
+            Reader::GeminiCli(reader) => reader.plan(text),
+            Reader::Pi(reader) => reader.plan(text),
+            _ => {}
+        }
+    }
+
+    /// All records have been seen.
+    fn planned(&mut self) {
+        match self {
+            Reader::ClaudeCode(reader) => reader.planned(),
+            Reader::GeminiCli(reader) => reader.planned(),
+            Reader::Pi(reader) => reader.planned(),
+            _ => {}
         }
     }
 
     /// Reads one record; says what is wrong with it.
     fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
         match self {
-            Reader::Chat(chat) => chat.record(text, found),
-            Reader::Pi(pi) => pi.record(text, found),
+            Reader::Chat(reader) => reader.record(text, found),
+            Reader::Roo(reader) => reader.record(text, found),
+            Reader::Gemini(reader) => reader.record(text, found),
+            Reader::ClaudeCode(reader) => reader.record(text, found),
+            Reader::Codex(reader) => reader.record(text, found),
+            Reader::GeminiCli(reader) => reader.record(text, found),
+            Reader::Pi(reader) => reader.record(text, found),
+            Reader::SweAgent(reader) => reader.record(text, found),
+            Reader::Aider(reader) => {
+                reader.record(text, found);
+                Ok(())
+            }
         }
     }
 
-    /// Reads a member beside the records.
-    fn member(&mut self, name: &str, value: &[u8], found: &mut Found<'_>) -> Result<(), String> {
+    /// Reads a system prompt that stands beside the records.
+    fn system(&mut self, name: &str, value: &[u8], found: &mut Found<'_>) -> Result<(), String> {
         match self {
-            Reader::Chat(chat) => chat.member(name, value, found),
+            Reader::Chat(reader) if name == "system" => reader.system(value, found),
+            Reader::Gemini(reader) if name != "system" => reader.system(value, found),
             _ => Ok(()),
         }
     }
+
+    /// Says whether it waits for more of something that is not yet whole.
+    fn holds(&self) -> bool {
+        match self {
+            Reader::ClaudeCode(reader) => reader.holds(),
+            Reader::Codex(reader) => reader.holds(),
+            Reader::Aider(reader) => reader.holds(),
+            _ => false,
+        }
+    }
+
+    /// No more records come.
+    fn end(&mut self, found: &mut Found<'_>) {
+        match self {
+            Reader::Roo(reader) => reader.end(found),
+            Reader::ClaudeCode(reader) => reader.end(found),
+            Reader::Codex(reader) => reader.end(found),
+            Reader::Aider(reader) => reader.end(found),
+            _ => {}
+        }
+    }
 }
+
+/// Raw bytes are not held back for longer than this.
+const HELD: usize = 1 << 20;
+
+/// The members that hold a system prompt.
+const SYSTEM: &[&str] = &["system", "systemInstruction", "system_instruction"];
 
 impl<R: BufRead + Seek> Transcript<R> {
     /// Reads a transcript from its start; without a format it is recognised by what it holds.
@@ -285,20 +403,20 @@ impl<R: BufRead + Seek> Transcript<R> {
         (&mut input).take(detect::PREFIX).read_to_end(&mut prefix)?;
         input.seek(SeekFrom::Start(0))?;
         let (format, layout) = detect::survey(&prefix, format)?;
-        let records = Records::new(
-            input,
-            layout,
-            &["system", "systemInstruction", "system_instruction"],
-        );
-        Ok(Transcript {
-            records,
+        let mut transcript = Transcript {
+            records: Records::new(input, layout, SYSTEM),
             format,
             reader: Reader::of(format),
+            pieces: VecDeque::new(),
+            held: Vec::new(),
             entries: VecDeque::new(),
+            late: BTreeMap::new(),
             begun: 0,
             seen: Seen::default(),
             over: false,
-        })
+        };
+        transcript.plan()?;
+        Ok(transcript)
     }
 
     /// Its format.
@@ -318,26 +436,95 @@ impl<R: BufRead + Seek> Transcript<R> {
 
     /// Returns the next stretch of the input with what came out of it; none at the end.
     pub fn next_piece(&mut self) -> Result<Option<Piece>, TranscriptError> {
-        let Some(Cut { raw, what, line }) = self.records.next_cut()? else {
-            return Ok(None);
-        };
-        let mut entries = Vec::new();
+        while self.pieces.is_empty() && !self.over {
+            let read = self.read();
+            self.over = read.is_err() || self.over;
+            read?;
+        }
+        Ok(self.pieces.pop_front())
+    }
+
+    /// Goes through the input once where what comes first depends on what comes last.
+    fn plan(&mut self) -> Result<(), TranscriptError> {
+        let document = matches!(self.layout(), Layout::Objects(_));
+        let plans = self.reader.plans(self.layout());
+        if !plans && !document {
+            return Ok(());
+        }
+        let (mut begun, mut spoke) = (0, false);
+        while let Some(Cut { raw, what, .. }) = self.records.next_cut()? {
+            match what {
+                What::Record(range) => {
+                    spoke = true;
+                    if plans {
+                        self.reader.plan(&raw[range]);
+                    }
+                }
+                What::Begin => {
+                    begun += 1;
+                    spoke = false;
+                }
+                // A system prompt may stand behind the messages, but belongs before them.
+                What::Member(name, range) if spoke => {
+                    self.late.insert(begun, (name, raw[range].to_vec()));
+                }
+                What::Between | What::End | What::ListEnd(_) | What::Member(..) => {}
+            }
+        }
+        if plans {
+            self.reader.planned();
+        }
+        self.records.rewind()
+    }
+
+    /// Reads one stretch more.
+    fn read(&mut self) -> Result<(), TranscriptError> {
         let mut found = Found {
-            entries: &mut entries,
+            earlier: Vec::new(),
+            entries: Vec::new(),
             seen: &mut self.seen,
         };
+        let Some(Cut { raw, what, line }) = self.records.next_cut()? else {
+            self.over = true;
+            self.reader.end(&mut found);
+            let Found {
+                earlier, entries, ..
+            } = found;
+            self.push(earlier, Vec::new(), entries, None);
+            return Ok(());
+        };
+        let mut list_end = None;
         let read = match what {
             What::Between | What::End => Ok(()),
+            What::ListEnd(filled) => {
+                list_end = Some(filled);
+                Ok(())
+            }
             What::Begin => {
                 self.begun += 1;
                 if self.begun > 1 {
                     found.entries.push(Entry::Next);
                 }
-                Ok(())
+                let late = self.late.get(&self.begun);
+                late.map_or(Ok(()), |(name, value)| {
+                    self.reader.system(name, value, &mut found)
+                })
             }
-            What::Record(range) => self.reader.record(&raw[range], &mut found),
-            What::Member(name, range) => self.reader.member(&name, &raw[range], &mut found),
+            What::Record(range) => {
+                let record = &raw[range];
+                let read = self.reader.record(record, &mut found);
+                // What says nothing here may belong elsewhere.
+                match found.entries.is_empty() && self.format.excludes(record) {
+                    true => Err(differs(record, self.format)),
+                    false => read,
+                }
+            }
+            What::Member(..) if self.late.contains_key(&self.begun) => Ok(()),
+            What::Member(name, range) => self.reader.system(&name, &raw[range], &mut found),
         };
+        let Found {
+            earlier, entries, ..
+        } = found;
         read.map_err(|reason| TranscriptError::Record {
             line,
             noun: match self.format {
@@ -347,7 +534,43 @@ impl<R: BufRead + Seek> Transcript<R> {
             count: self.records.count(),
             reason,
         })?;
-        Ok(Some(Piece { raw, entries }))
+        self.push(earlier, raw, entries, list_end);
+        Ok(())
+    }
+
+    /// Puts what was found beside the bytes it came out of.
+    fn push(
+        &mut self,
+        earlier: Vec<Entry>,
+        raw: Vec<u8>,
+        entries: Vec<Entry>,
+        list_end: Option<bool>,
+    ) {
+        if !earlier.is_empty() {
+            let raw = std::mem::take(&mut self.held);
+            self.pieces.push_back(Piece {
+                raw,
+                entries: earlier,
+                list_end: None,
+            });
+        }
+        let raw = match self.held.is_empty() {
+            true => raw,
+            false => {
+                let mut held = std::mem::take(&mut self.held);
+                held.extend_from_slice(&raw);
+                held
+            }
+        };
+        if self.reader.holds() && entries.is_empty() && list_end.is_none() && raw.len() < HELD {
+            self.held = raw;
+        } else if !raw.is_empty() || !entries.is_empty() || list_end.is_some() {
+            self.pieces.push_back(Piece {
+                raw,
+                entries,
+                list_end,
+            });
+        }
     }
 }
 
@@ -359,16 +582,10 @@ impl<R: BufRead + Seek> Iterator for Transcript<R> {
             if let Some(entry) = self.entries.pop_front() {
                 return Some(Ok(entry));
             }
-            if self.over {
-                return None;
-            }
             match self.next_piece() {
                 Ok(Some(piece)) => self.entries.extend(piece.entries),
-                Ok(None) => self.over = true,
-                Err(error) => {
-                    self.over = true;
-                    return Some(Err(error));
-                }
+                Ok(None) => return None,
+                Err(error) => return Some(Err(error)),
             }
         }
     }

@@ -198,7 +198,7 @@ impl Tagged {
     }
 
     /// The tags it has, in the order of its bytes.
-    pub(super) fn tags(&self) -> Vec<Fold> {
+    pub(crate) fn tags(&self) -> Vec<Fold> {
         let has = |fold: &Fold| self.parent(*fold).is_some();
         let mut tags: Vec<Fold> = Fold::ALL.into_iter().filter(has).collect();
         if tags.len() > 1 {

@@ -20,15 +20,7 @@ impl Chat {
     }
 
     /// Anthropic's system prompt stands beside the messages.
-    pub fn member(
-        &mut self,
-        name: &str,
-        value: &[u8],
-        found: &mut Found<'_>,
-    ) -> Result<(), String> {
-        if name != "system" {
-            return Ok(());
-        }
+    pub fn system(&mut self, value: &[u8], found: &mut Found<'_>) -> Result<(), String> {
         let json = Json::parse(value).map_err(|error| error.to_string())?;
         match json.kind() {
             Kind::Null => {}
@@ -44,7 +36,7 @@ impl Chat {
 }
 
 /// Says whether a message has something that only the other of the two dialects has.
-fn is_foreign(message: &Message<'_>, anthropic: bool) -> bool {
+pub fn is_foreign(message: &Message<'_>, anthropic: bool) -> bool {
     let json = message.json();
     let blocks = |kinds: &[&str]| {
         let mut blocks = message.blocks();

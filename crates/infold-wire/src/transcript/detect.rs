@@ -109,6 +109,12 @@ fn objects(text: &[u8], given: Option<Format>) -> Result<(Format, Layout), Detec
     Ok((format, Layout::Objects(key)))
 }
 
+/// Says what a record is of, if it can be of one format only.
+pub fn kind_of(record: &[u8]) -> Option<Format> {
+    let found = Members::at(record, space(record, 0)).0.format(false);
+    found.filter(|(_, sure)| *sure).map(|(format, _)| format)
+}
+
 /// What the records at the start of a transcript are; plain messages are OpenAI's.
 fn of_records<'a>(records: impl Iterator<Item = Members<'a>>, array: bool) -> Option<Format> {
     let mut plain = None;

@@ -5,23 +5,43 @@ use infold_log::Role;
 use super::said::{
     Block, Said, arguments, block, id, list, message, or_empty, put, raw, string, texts,
 };
+use super::tree::{Tree, key};
 use super::write::Sheet;
 use super::{Entry, Found, time};
 use crate::{Json, Kind, quote};
 
-/// Reads entries.
+/// Reads entries; newer sessions are a tree of them.
 #[derive(Default)]
 pub struct Pi {
-    /// How many messages there were before each entry so far.
-    before: Vec<u32>,
+    tree: Tree,
+    /// The entries so far, and how many messages came before each.
+    before: Vec<(u64, u32)>,
     messages: u32,
 }
 
 impl Pi {
+    pub fn plan(&mut self, text: &[u8]) {
+        let Ok(json) = Json::parse(text) else { return };
+        // Entries of a tree say where they belong, even if that is nowhere.
+        if let (Some(id), Some(parent)) = (json.get("id"), json.get("parentId")) {
+            let parent = (!parent.is_null()).then(|| key(parent));
+            self.tree.add(key(id), parent, true);
+        }
+    }
+
+    pub fn planned(&mut self) {
+        self.tree.settle();
+    }
+
     pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
         let json = Json::parse(text).map_err(|error| error.to_string())?;
         let kind = json.get("type").and_then(Json::text).ok_or("no \"type\"")?;
-        self.before.push(self.messages);
+        let own = json.get("id").map(key).unwrap_or_default();
+        self.before.push((own, self.messages));
+        if json.get("parentId").is_some() && !self.tree.keeps(own) {
+            found.seen.skip("other branch");
+            return Ok(());
+        }
         match &*kind {
             "message" => {
                 let inner = json.get("message").ok_or("no \"message\"")?;
@@ -34,16 +54,25 @@ impl Pi {
             }
             "compaction" => {
                 let summary = json.get("summary").and_then(Json::text).unwrap_or_default();
-                let kept = json.get("firstKeptEntryIndex").and_then(Json::number);
-                let kept = kept.and_then(|at| self.before.get(at as usize)).copied();
+                let kept = self.kept(json).unwrap_or(self.messages);
                 found.entries.push(Entry::Compaction {
                     summary: summary.into_owned(),
-                    kept: kept.unwrap_or(self.messages) as usize,
+                    kept: kept as usize,
                 });
             }
             other => found.seen.skip(other),
         }
         Ok(())
+    }
+
+    /// The first message that a compaction keeps.
+    fn kept(&self, json: Json<'_>) -> Option<u32> {
+        if let Some(id) = json.get("firstKeptEntryId").map(key) {
+            let found = self.before.iter().rev().find(|(own, _)| *own == id);
+            return found.map(|(_, before)| *before);
+        }
+        let index = json.get("firstKeptEntryIndex").and_then(Json::number)?;
+        self.before.get(index as usize).map(|(_, before)| *before)
     }
 }
 
@@ -128,10 +157,30 @@ pub fn write(said: &Said<'_>, to: &mut Sheet) {
     }
 }
 
+/// The id of the last entry in some bytes, if they are of a tree.
+pub fn last(bytes: &[u8]) -> Option<String> {
+    const ID: &[u8] = b"\"id\":\"";
+    let parent = memchr::memmem::rfind(bytes, b"\"parentId\":")?;
+    let at = memchr::memmem::rfind(&bytes[..parent], ID)? + ID.len();
+    let id = bytes[at..].split(|byte| *byte == b'"').next()?;
+    Some(quote(std::str::from_utf8(id).ok()?))
+}
+
 fn entry(inner: &str, to: &mut Sheet) {
     let (when, iso) = (to.time, time::iso(to.time));
+    to.made += 1;
+    let own = quote(&id(to.made));
+    // Only a session that is a tree goes on as one.
+    let tree = match to.parent.take() {
+        Some(parent) => {
+            let tree = format!(r#""id":{own},"parentId":{parent},"#);
+            to.parent = Some(own);
+            tree
+        }
+        None => String::new(),
+    };
     to.records.push(format!(
-        r#"{{"type":"message","timestamp":"{iso}","message":{{{inner},"timestamp":{when}}}}}"#
+        r#"{{"type":"message",{tree}"timestamp":"{iso}","message":{{{inner},"timestamp":{when}}}}}"#
     ));
 }
 

@@ -22,6 +22,33 @@ pub enum Layout {
     Text,
 }
 
+impl std::fmt::Display for Layout {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Layout::Lines => f.write_str("lines"),
+            Layout::Array => f.write_str("array"),
+            Layout::Objects(list) => write!(f, "objects with {list}"),
+            Layout::Text => f.write_str("text"),
+        }
+    }
+}
+
+impl std::str::FromStr for Layout {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Layout, String> {
+        match text {
+            "lines" => Ok(Layout::Lines),
+            "array" => Ok(Layout::Array),
+            "text" => Ok(Layout::Text),
+            other => match list_of(other.strip_prefix("objects with ").unwrap_or_default()) {
+                "" => Err(format!("`{text}` is no layout")),
+                list => Ok(Layout::Objects(list)),
+            },
+        }
+    }
+}
+
 /// A stretch of the input. All of them, in order, are the input.
 #[derive(Debug)]
 pub struct Cut {
@@ -42,6 +69,8 @@ pub enum What {
     Begin,
     /// Its closing bracket.
     End,
+    /// Nothing, but the list of records ends here; whether there was one in it.
+    ListEnd(bool),
     /// A record, at this place in the bytes.
     Record(Range<usize>),
     /// A member beside the records.
@@ -57,6 +86,8 @@ enum State {
     Object(bool),
     /// In the list of records; whether a comma must come first.
     List(bool),
+    /// Before the bracket that closes it.
+    Closing,
     /// In a member that is not kept.
     Skipping,
     Over,
@@ -197,7 +228,11 @@ impl<R: BufRead + Seek> Records<R> {
                     return wrong("the array is not closed");
                 }
                 (_, None) => return wrong("the object is not closed"),
-                (State::List(_), Some(b']')) => {
+                (State::List(filled), Some(b']')) => {
+                    self.state = State::Closing;
+                    return Ok((What::ListEnd(filled), line));
+                }
+                (State::Closing, Some(_)) => {
                     self.take(raw);
                     if self.layout != Layout::Array {
                         self.state = State::Object(true);

@@ -293,3 +293,43 @@ pub fn message(role: Role, blocks: &[Block<'_>]) -> Vec<u8> {
 pub fn id(number: u64) -> String {
     format!("00000000-0000-4000-8000-{number:012x}")
 }
+
+/// The texts of a text or a list of blocks, a line between them.
+pub fn plain(json: Json<'_>) -> String {
+    let text = |json: Json<'_>| json.text().map(Cow::into_owned);
+    match json.kind() {
+        Kind::String => text(json).unwrap_or_default(),
+        Kind::Object => json.get("text").and_then(text).unwrap_or_default(),
+        _ => {
+            let texts = json.elements().filter_map(|block| text(block.get("text")?));
+            texts.collect::<Vec<_>>().join("\n")
+        }
+    }
+}
+
+/// A message with nothing but its role and its content.
+pub fn bare(message: &Message<'_>) -> Vec<u8> {
+    let members = || message.json().members();
+    let known = |name: Json<'_>| name.is("role") || name.is("content");
+    if members().count() == 2 && members().all(|(name, _)| known(name)) {
+        return message.bytes().to_vec();
+    }
+    let content = message.content().map(raw).unwrap_or(Cow::Borrowed("\"\""));
+    format!(
+        r#"{{"role":"{}","content":{content}}}"#,
+        message.role().wire_name()
+    )
+    .into_bytes()
+}
+
+/// The texts of a result as one JSON string; what is no text is left out, and counted.
+pub fn joined(content: &[Block<'_>], to: &mut super::write::Sheet) -> String {
+    let mut texts = Vec::new();
+    for block in content {
+        match block {
+            Block::Text(text) => texts.push(&text[1..text.len() - 1]),
+            _ => to.lose("images in results"),
+        }
+    }
+    format!("\"{}\"", texts.join("\\n"))
+}

@@ -2,9 +2,10 @@ use std::collections::BTreeMap;
 
 use infold_log::Role;
 
-use super::said::Said;
-use super::{Format, Layout, chat, pi};
-use crate::{Message, MessageError};
+use super::said::{Said, block};
+use super::{Format, Layout, chat, claude_code, codex, gemini, gemini_cli, pi, roo};
+use crate::tags::{Fold, TagId};
+use crate::{Json, Message, MessageError};
 
 /// Why a format is not written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,6 +26,10 @@ pub struct Write {
     /// The texts of the system prompt, which some formats keep in front of the messages.
     system: Vec<String>,
     to: Sheet,
+    names: gemini::Names,
+    waiting: Option<gemini_cli::Waiting>,
+    /// Tags for the records of this message.
+    tags: Vec<(Fold, TagId)>,
 }
 
 /// What writers of formats write on.
@@ -34,6 +39,10 @@ pub struct Sheet {
     pub records: Vec<String>,
     /// Records written.
     pub count: u64,
+    /// Ids made up.
+    pub made: u64,
+    /// The id of the record before, as a JSON string, in formats that are trees.
+    pub parent: Option<String>,
     /// When the last message was said.
     pub time: u64,
     /// What could not be written, and how often.
@@ -63,6 +72,9 @@ impl Write {
             begun: false,
             system: Vec::new(),
             to: Sheet::default(),
+            names: gemini::Names::default(),
+            waiting: None,
+            tags: Vec::new(),
         })
     }
 
@@ -72,6 +84,21 @@ impl Write {
         write.begun = true;
         write.to.count = 1;
         Ok(write)
+    }
+
+    /// Says whether there is a record in the list so far.
+    pub fn fill(&mut self, filled: bool) {
+        self.to.count = u64::from(filled);
+    }
+
+    /// Sees bytes that stand before what is written: trees go on from their last record.
+    pub fn follow(&mut self, bytes: &[u8]) {
+        let last = match self.format {
+            Format::ClaudeCode => claude_code::last(bytes),
+            Format::Pi => pi::last(bytes),
+            _ => None,
+        };
+        self.to.parent = last.or(self.to.parent.take());
     }
 
     /// What could not be written, and how often.
@@ -103,21 +130,56 @@ impl Write {
         match self.format {
             Format::OpenAi => chat::write_chat(&message, to),
             Format::Anthropic => chat::write_anthropic(&message, to),
-            _ => pi::write(&Said::of(&message), to),
+            Format::Roo if message.role() == Role::System => to.lose("system messages"),
+            Format::Roo => chat::write_anthropic(&message, to),
+            Format::ClaudeCode => claude_code::write(&message, to),
+            Format::Gemini => gemini::write(&Said::of(&message), &mut self.names, to),
+            Format::GeminiCli => gemini_cli::write(&Said::of(&message), &mut self.waiting, to),
+            Format::Codex => codex::write(&Said::of(&message), to),
+            Format::Pi => pi::write(&Said::of(&message), to),
+            Format::SweAgent | Format::Aider => {}
         }
         self.flush(out);
         Ok(())
     }
 
+    /// As [`Write::message`], with tags on it.
+    pub fn tagged(
+        &mut self,
+        text: &[u8],
+        time: Option<u64>,
+        tags: Vec<(Fold, TagId)>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), MessageError> {
+        self.tags = tags;
+        let written = self.message(text, time, out);
+        self.tags.clear();
+        written
+    }
+
+    /// Writes a record as it is.
+    pub fn record(&mut self, record: &[u8], out: &mut Vec<u8>) {
+        self.begin(out);
+        let record = String::from_utf8_lossy(record).into_owned();
+        self.to.records.push(record);
+        self.flush(out);
+    }
+
     /// Writes what comes after the last message.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
-        self.begin(out);
-        self.flush(out);
+        self.settle(out);
         match self.layout {
             Layout::Lines | Layout::Text => {}
             Layout::Array => out.extend_from_slice(b"\n]\n"),
             Layout::Objects(_) => out.extend_from_slice(b"\n]}\n"),
         }
+    }
+
+    /// Writes all that waits, and leaves the list open.
+    pub fn settle(&mut self, out: &mut Vec<u8>) {
+        self.begin(out);
+        gemini_cli::flush(&mut self.waiting, &mut self.to);
+        self.flush(out);
     }
 
     /// Says whether a leading system prompt stands outside of the messages.
@@ -134,17 +196,30 @@ impl Write {
             return;
         }
         let system = std::mem::take(&mut self.system);
-        let system = (!system.is_empty()).then(|| format!("[{}]", system.join(",")));
-        match (self.format, self.layout) {
-            (Format::Anthropic, Layout::Objects(_)) => {
-                let system = system.map(|system| format!("\"system\":{system},"));
-                out.extend(format!("{{{}\"messages\":[\n", system.unwrap_or_default()).bytes());
+        let head = match (self.format, self.layout) {
+            (Format::Anthropic, Layout::Objects(_)) if !system.is_empty() => {
+                format!("{{\"system\":[{}],\"messages\":[\n", system.join(","))
             }
-            (_, Layout::Objects(key)) => out.extend(format!("{{\"{key}\":[\n").bytes()),
-            (_, Layout::Array) => out.extend_from_slice(b"[\n"),
-            (Format::Pi, _) => pi::header(&mut self.to),
-            _ => {}
-        }
+            (Format::Gemini, Layout::Objects(_)) if !system.is_empty() => {
+                let parts: Vec<String> = system
+                    .iter()
+                    .filter_map(|text| {
+                        let json = Json::parse(text.as_bytes()).ok()?;
+                        gemini::written(&block(json), &mut self.names, &mut self.to)
+                    })
+                    .collect();
+                let parts = parts.join(",");
+                format!("{{\"systemInstruction\":{{\"parts\":[{parts}]}},\"contents\":[\n")
+            }
+            (Format::GeminiCli, Layout::Objects(_)) => gemini_cli::header(&self.to) + "\n",
+            (_, Layout::Objects(key)) => format!("{{\"{key}\":[\n"),
+            (_, Layout::Array) => "[\n".to_owned(),
+            (Format::Pi, _) => return pi::header(&mut self.to),
+            (Format::Codex, _) => return codex::header(&system, &mut self.to),
+            (Format::GeminiCli, _) => return gemini_cli::header_line(&mut self.to),
+            _ => String::new(),
+        };
+        out.extend(head.bytes());
     }
 
     /// Moves records out.
@@ -153,7 +228,10 @@ impl Write {
             if self.layout != Layout::Lines && self.to.count > 0 {
                 out.extend_from_slice(b",\n");
             }
-            out.extend_from_slice(record.as_bytes());
+            match self.format {
+                Format::Roo => out.extend(roo::record(&record, &self.tags, self.to.time)),
+                _ => out.extend_from_slice(record.as_bytes()),
+            }
             if self.layout == Layout::Lines {
                 out.push(b'\n');
             }

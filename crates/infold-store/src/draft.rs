@@ -1,0 +1,174 @@
+use std::fs;
+use std::path::PathBuf;
+
+use infold_log::{Cause, Role, Seq, Span, steer};
+use infold_wire::{estimate, quote};
+use uuid::Uuid;
+
+use crate::event::{FoldLine, What};
+use crate::imported::Keeper;
+use crate::{
+    AppendError, Contexts, Durability, LogError, Metadata, Registry, StepError, TaskError, Writer,
+};
+
+/// A task that is being made from a transcript: there for nobody until it is published.
+///
+/// Dropped without that, or by a crash, it leaves nothing behind that a command would show.
+#[derive(Debug)]
+pub struct Draft<'a> {
+    contexts: &'a Contexts,
+    id: Uuid,
+    dir: PathBuf,
+    sync: bool,
+    /// Both until it is finished.
+    open: Option<(Writer, Keeper)>,
+    batch: Vec<Vec<u8>>,
+    size: usize,
+    published: bool,
+}
+
+/// Why something was not taken into a draft.
+#[derive(Debug, thiserror::Error)]
+pub enum DraftError {
+    /// It is not what a log takes.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    /// The task could not be made.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+}
+
+impl From<LogError> for DraftError {
+    fn from(error: LogError) -> DraftError {
+        DraftError::Task(error.into())
+    }
+}
+
+/// Messages are appended in batches of about this size.
+const BATCH: usize = 4 << 20;
+
+impl Contexts {
+    /// Starts a task from a transcript of this format and layout.
+    pub fn draft(
+        &self,
+        mut metadata: Metadata,
+        format: &str,
+        layout: &str,
+    ) -> Result<Draft<'_>, DraftError> {
+        self.prepare()?;
+        let dir = self.unborn(&mut metadata, &[])?;
+        let mut draft = Draft {
+            contexts: self,
+            id: metadata.uuid,
+            dir,
+            sync: self.durability != Durability::Never,
+            open: None,
+            batch: Vec::new(),
+            size: 0,
+            published: false,
+        };
+        let (writer, _) = self.writer(draft.id, &draft.dir)?;
+        let keeper = Keeper::new(&draft.dir, format, layout)?;
+        draft.open = Some((writer, keeper));
+        Ok(draft)
+    }
+}
+
+impl Draft<'_> {
+    /// The id that the task will have.
+    pub fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// Takes in a stretch of the transcript, and the messages that came out of it.
+    pub fn piece(&mut self, raw: &[u8], messages: Vec<Vec<u8>>) -> Result<(), DraftError> {
+        let Some((writer, keeper)) = &mut self.open else {
+            return Ok(());
+        };
+        let next = writer.log().state().next_seq().get() + self.batch.len() as u64;
+        let first = Seq::new(next).expect("it comes after a seq");
+        keeper.keep(raw, &messages, first)?;
+        self.size += messages.iter().map(Vec::len).sum::<usize>();
+        self.batch.extend(messages);
+        match self.size < BATCH && self.batch.len() < 4096 {
+            true => Ok(()),
+            false => self.flush(),
+        }
+    }
+
+    /// Marks where the list of records ends; whether there is one in it.
+    pub fn list_end(&mut self, filled: bool) -> Result<(), DraftError> {
+        match &mut self.open {
+            Some((_, keeper)) => Ok(keeper.list_end(filled)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Folds messages behind a stand-in that the transcript has; none if the rules forbid it.
+    pub fn fold(
+        &mut self,
+        cause: Cause,
+        covers: Span,
+        role: Role,
+        text: &str,
+    ) -> Result<Option<Span>, DraftError> {
+        self.flush()?;
+        let Some((writer, _)) = &mut self.open else {
+            return Ok(None);
+        };
+        let cover = match steer::cover(writer.log().state(), covers, writer.log()) {
+            Ok(cover) => cover,
+            Err(StepError::Past(error)) => return Err(error.into()),
+            Err(_) => return Ok(None),
+        };
+        writer.step(What::Fold(FoldLine {
+            cause,
+            span: cover.span,
+            messages: cover.messages,
+            original_tokens: cover.tokens,
+            tokens: estimate(quote(text).len() as u64),
+            trigger: "import".to_owned(),
+            stand_in: vec![(role, text.to_owned())],
+        }))?;
+        Ok(Some(cover.span))
+    }
+
+    /// Ends the transcript: everything is on the disk, and no file stays open.
+    pub fn finish(&mut self) -> Result<(), DraftError> {
+        self.flush()?;
+        if let Some((mut writer, keeper)) = self.open.take() {
+            keeper.end(writer.log().state().at(), self.sync)?;
+            writer.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Makes it a task like any other.
+    pub fn publish(mut self) -> Result<Uuid, DraftError> {
+        self.finish()?;
+        self.contexts.bear(self.id, &self.dir)?;
+        self.published = true;
+        let registry = Registry::open(self.contexts.root()).map_err(TaskError::from)?;
+        self.contexts.enter(self.id, &registry)?;
+        Ok(self.id)
+    }
+
+    fn flush(&mut self) -> Result<(), DraftError> {
+        if let Some((writer, _)) = &mut self.open {
+            let batch = std::mem::take(&mut self.batch);
+            self.size = 0;
+            writer.append(&batch)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if !self.published {
+            // Files first: the writer would write to a directory that is gone.
+            drop(self.open.take());
+            let _ = fs::remove_dir_all(&self.dir);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Codex's rollout log: items of the Responses API, several of which are one model output.
+
+use infold_log::Role;
+
+use super::said::{
+    Block, Said, arguments, as_text, id, list, message, or_empty, plain, put, raw, texts,
+};
+use super::write::Sheet;
+use super::{Entry, Found, time};
+use crate::message::block_is;
+use crate::{Json, Kind, quote};
+
+/// Reads items; what the model said in one go is one message.
+#[derive(Default)]
+pub struct Codex {
+    /// What it said so far, as blocks, and when.
+    held: Option<(String, Option<u64>)>,
+    begun: bool,
+    count: usize,
+}
+
+impl Codex {
+    pub fn holds(&self) -> bool {
+        self.held.is_some()
+    }
+
+    pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
+        let json = Json::parse(text).map_err(|error| error.to_string())?;
+        let when = json.get("timestamp").and_then(Json::text);
+        let when = when.and_then(|when| time::parse(&when));
+        let payload = json
+            .get("payload")
+            .filter(|payload| payload.kind() == Kind::Object);
+        let kind = json.get("type").and_then(Json::text).unwrap_or_default();
+        match (payload, &*kind) {
+            (Some(payload), "session_meta") => self.meta(payload, found),
+            (Some(payload), "response_item") => self.item(payload, when, found)?,
+            (Some(payload), "compacted") => {
+                self.end(found);
+                let summary = payload
+                    .get("message")
+                    .and_then(Json::text)
+                    .unwrap_or_default();
+                let (summary, kept) = (summary.into_owned(), self.count);
+                found.entries.push(Entry::Compaction { summary, kept });
+            }
+            (Some(_), "") => return Err("no \"type\"".to_owned()),
+            (Some(_), other) => found.seen.skip(other),
+            // Older rollouts have the items themselves, behind a line of metadata.
+            (None, "") if json.get("id").is_some() => self.meta(json, found),
+            (None, "") if json.get("record_type").is_some() => found.seen.skip("state"),
+            (None, "") => return Err("no \"type\"".to_owned()),
+            (None, _) => self.item(json, when, found)?,
+        }
+        Ok(())
+    }
+
+    fn meta(&mut self, json: Json<'_>, found: &mut Found<'_>) {
+        let text = json
+            .get("instructions")
+            .filter(|text| text.kind() == Kind::String);
+        let base = json.get("base_instructions");
+        let base = base.map(|base| base.get("text").unwrap_or(base));
+        let text = text
+            .or(base)
+            .filter(|text| text.kind() == Kind::String && !text.is_blank());
+        match text {
+            Some(text) if !self.begun => {
+                self.say(Role::System, &[Block::Text(raw(text))], None, found)
+            }
+            _ => found.seen.skip("session_meta"),
+        }
+    }
+
+    fn item(
+        &mut self,
+        json: Json<'_>,
+        when: Option<u64>,
+        found: &mut Found<'_>,
+    ) -> Result<(), String> {
+        let kind = json
+            .get("type")
+            .and_then(Json::text)
+            .ok_or("an item without \"type\"")?;
+        let call = || match json.get("call_id") {
+            Some(_) => or_empty(json, "call_id"),
+            None => or_empty(json, "id"),
+        };
+        match &*kind {
+            "message" => {
+                let role = json.get("role").and_then(Json::text).unwrap_or_default();
+                let blocks = json.get("content").map(texts).unwrap_or_default();
+                match &*role {
+                    "assistant" => blocks.iter().for_each(|block| self.hold(block, when)),
+                    "user" => self.say(Role::User, &blocks, when, found),
+                    "system" | "developer" => self.say(Role::System, &blocks, when, found),
+                    other => return Err(format!("unknown role `{other}`")),
+                }
+            }
+            "function_call" => {
+                let input = arguments(json.get("arguments"));
+                self.hold(&Block::Call(call(), or_empty(json, "name"), input), when);
+            }
+            "custom_tool_call" => {
+                let input = format!("{{\"input\":{}}}", or_empty(json, "input"));
+                self.hold(
+                    &Block::Call(call(), or_empty(json, "name"), input.into()),
+                    when,
+                );
+            }
+            "local_shell_call" => {
+                let input = arguments(json.get("action"));
+                self.hold(&Block::Call(call(), "\"local_shell\"".into(), input), when);
+            }
+            "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
+                let output = json.get("output");
+                let failed = output.and_then(|output| output.get("success"));
+                let failed = failed.is_some_and(|success| success.bytes() == b"false");
+                let output = output.map(|output| output.get("content").unwrap_or(output));
+                let output = output.map(|output| match output.kind() {
+                    Kind::String | Kind::Array => texts(output),
+                    _ => vec![Block::Text(quote(&raw(output)).into())],
+                });
+                let result = Block::Result(call(), output.unwrap_or_default(), failed);
+                self.say(Role::User, &[result], when, found);
+            }
+            // Reasoning is encrypted, searches have no result of their own: kept as they are.
+            "reasoning" | "web_search_call" => self.hold(&Block::Other(raw(json)), when),
+            other => found.seen.skip(other),
+        }
+        Ok(())
+    }
+
+    fn hold(&mut self, block: &Block<'_>, when: Option<u64>) {
+        self.begun = true;
+        let (blocks, _) = self.held.get_or_insert_with(|| (String::new(), when));
+        if !blocks.is_empty() {
+            blocks.push(',');
+        }
+        block.anthropic(blocks);
+    }
+
+    fn say(&mut self, role: Role, blocks: &[Block<'_>], when: Option<u64>, found: &mut Found<'_>) {
+        self.begun = true;
+        self.end(found);
+        self.count += 1;
+        found.message(message(role, blocks), when);
+    }
+
+    /// Hands over what the model said.
+    pub fn end(&mut self, found: &mut Found<'_>) {
+        if let Some((blocks, time)) = self.held.take() {
+            let text = format!(r#"{{"role":"assistant","content":[{blocks}]}}"#).into_bytes();
+            self.count += 1;
+            found.earlier.push(Entry::Message { text, time });
+        }
+    }
+}
+
+/// Writes the record that comes first, with the system prompt in it.
+pub fn header(system: &[String], to: &mut Sheet) {
+    let texts: Vec<String> = system
+        .iter()
+        .filter_map(|block| Some(plain(Json::parse(block.as_bytes()).ok()?)))
+        .collect();
+    let system = match texts.is_empty() {
+        true => String::new(),
+        false => format!(r#","instructions":{}"#, quote(&texts.join("\n\n"))),
+    };
+    let (session, when) = (id(0), time::iso(to.time));
+    to.records.push(format!(
+        r#"{{"timestamp":"{when}","type":"session_meta","payload":{{"id":"{session}","timestamp":"{when}","cwd":".","originator":"infold","cli_version":"0.0.0"{system}}}}}"#
+    ));
+}
+
+/// Writes a message as items.
+pub fn write(said: &Said<'_>, to: &mut Sheet) {
+    let (role, kind) = match said.role {
+        Role::Assistant => ("assistant", "output"),
+        Role::System => ("developer", "input"),
+        Role::User | Role::Tool => ("user", "input"),
+    };
+    let mut rest: Vec<&Block<'_>> = Vec::new();
+    for block in &said.blocks {
+        let item = match block {
+            Block::Call(call, name, input) => format!(
+                r#"{{"type":"function_call","name":{name},"arguments":{},"call_id":{call}}}"#,
+                as_text(input)
+            ),
+            Block::Result(call, content, failed) => {
+                let mut item =
+                    format!(r#"{{"type":"function_call_output","call_id":{call},"output":"#);
+                output(content, *failed, &mut item);
+                item.push('}');
+                item
+            }
+            Block::Thinking(text, _) => format!(
+                r#"{{"type":"reasoning","summary":[{{"type":"summary_text","text":{text}}}]}}"#
+            ),
+            Block::Other(raw) if is_item(raw) => raw.to_string(),
+            Block::Other(_) => {
+                to.lose("blocks of other formats");
+                continue;
+            }
+            other => {
+                rest.push(other);
+                continue;
+            }
+        };
+        said_so_far(&mut rest, role, kind, to);
+        record(&item, to);
+    }
+    if !rest.is_empty() || said.blocks.is_empty() {
+        let empty = said.blocks.is_empty().then_some(Block::Text("\"\"".into()));
+        rest.extend(&empty);
+        said_so_far(&mut rest, role, kind, to);
+    }
+}
+
+fn is_item(raw: &str) -> bool {
+    let json = Json::parse(raw.as_bytes());
+    json.is_ok_and(|json| block_is(json, "reasoning") || block_is(json, "web_search_call"))
+}
+
+fn output(content: &[Block<'_>], failed: bool, out: &mut String) {
+    match content {
+        [Block::Text(text)] if !failed => out.push_str(text),
+        [] if !failed => out.push_str("\"\""),
+        content => {
+            out.push_str(if failed {
+                r#"{"success":false,"content":"#
+            } else {
+                ""
+            });
+            list(content, out, |block, out| part(block, "input", out));
+            out.push_str(if failed { "}" } else { "" });
+        }
+    }
+}
+
+fn said_so_far(rest: &mut Vec<&Block<'_>>, role: &str, kind: &str, to: &mut Sheet) {
+    if rest.is_empty() {
+        return;
+    }
+    let mut item = format!(r#"{{"type":"message","role":"{role}","content":"#);
+    list(rest, &mut item, |block, out| part(block, kind, out));
+    item.push('}');
+    record(&item, to);
+    rest.clear();
+}
+
+fn part(block: &Block<'_>, kind: &str, out: &mut String) {
+    match block {
+        Block::Text(text) => put(out, &["{\"type\":\"", kind, "_text\",\"text\":", text, "}"]),
+        Block::Image(media, data) => {
+            let (media, data) = (&media[1..media.len() - 1], &data[1..]);
+            put(
+                out,
+                &[
+                    r#"{"type":"input_image","image_url":"data:"#,
+                    media,
+                    ";base64,",
+                    data,
+                    "}",
+                ],
+            );
+        }
+        Block::Link(url) => put(out, &[r#"{"type":"input_image","image_url":"#, url, "}"]),
+        other => other.anthropic(out),
+    }
+}
+
+fn record(item: &str, to: &mut Sheet) {
+    let when = time::iso(to.time);
+    to.records.push(format!(
+        r#"{{"timestamp":"{when}","type":"response_item","payload":{item}}}"#
+    ));
+}

@@ -1,0 +1,172 @@
+//! Roo Code's history: Anthropic messages, with folds kept as tags.
+
+use std::collections::HashSet;
+
+use infold_log::{Cause, Role, Span};
+
+use super::said::plain;
+use super::{Entry, Found};
+use crate::tags::{Fold, TagFold, TagId, Tagged, from_tags, to_tags};
+use crate::{Json, Message, quote};
+
+/// Reads messages without their tags, and in the end the folds that the tags stand for.
+#[derive(Default)]
+pub struct Roo {
+    /// All entries, with nothing but their tags.
+    array: Vec<Tagged>,
+    /// The folds whose stand-ins were met.
+    folds: HashSet<(bool, TagId)>,
+    /// What the stand-ins say, by their places in the array.
+    said: Vec<(TagId, bool, Role, String)>,
+    tagged: bool,
+}
+
+impl Roo {
+    pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
+        let message = Message::parse(text).map_err(|error| error.to_string())?;
+        let tagged = Tagged::of(message.json()).map_err(|error| error.to_string())?;
+        self.array.push(skeleton(&tagged)?);
+        let stands = |kind: Fold| Some((kind == Fold::Window, tagged.stands_for(kind)?.clone()));
+        let fold = Fold::ALL.into_iter().find_map(stands);
+        self.tagged |= fold.is_some();
+        if let Some((window, id)) = fold
+            && self.folds.insert((window, id.clone()))
+        {
+            let text = message.content().map(plain).unwrap_or_default();
+            self.said.push((id, window, message.role(), text));
+            return Ok(());
+        }
+        let time = message.json().get("ts").and_then(Json::number);
+        let time = time.filter(|time| *time > 0.0).map(|time| time as u64);
+        let mut bare = tagged;
+        for kind in bare.tags() {
+            bare.untag(kind);
+        }
+        found.message(bare.bytes().into_owned(), time);
+        Ok(())
+    }
+
+    pub fn end(&mut self, found: &mut Found<'_>) {
+        let array = std::mem::take(&mut self.array);
+        if !self.tagged {
+            return;
+        }
+        for fold in from_tags(&array).folds {
+            let Some(covers) = fold.covers else { continue };
+            let window = Fold::from(fold.cause) == Fold::Window;
+            let mut said = self.said.iter();
+            let Some((.., role, text)) =
+                said.find(|(id, kind, ..)| *id == fold.id && *kind == window)
+            else {
+                continue;
+            };
+            found.entries.push(Entry::Fold {
+                cause: fold.cause,
+                covers,
+                role: *role,
+                text: text.clone(),
+            });
+        }
+    }
+}
+
+/// A record as Roo Code has it, with a time and these tags.
+pub fn record(text: &str, tags: &[(Fold, TagId)], time: u64) -> Vec<u8> {
+    let mut text = text.to_owned();
+    let json = Json::parse(text.as_bytes()).ok();
+    if json.is_none_or(|json| json.get("ts").is_none()) {
+        text.truncate(text.trim_end().len() - 1);
+        text.push_str(&format!(",\"ts\":{time}}}"));
+    }
+    match Tagged::parse(text.as_bytes()) {
+        Ok(mut tagged) if !tags.is_empty() => {
+            tags.iter().for_each(|(kind, id)| tagged.tag(*kind, id));
+            tagged.bytes().into_owned()
+        }
+        _ => text.into_bytes(),
+    }
+}
+
+/// What stands in a tagged array: a message and its tags, or a stand-in.
+#[derive(Clone, Debug)]
+pub enum Slot {
+    /// The next message.
+    Message(Vec<(Fold, TagId)>),
+    /// What stands in for messages.
+    StandIn(Vec<u8>),
+}
+
+/// Plans an array of so many messages with these folds as tags.
+pub fn slots(messages: usize, folds: &[TagFold]) -> Vec<Slot> {
+    let Ok(nobody) = Tagged::parse(b"{}") else {
+        return Vec::new();
+    };
+    let array = to_tags(&vec![nobody; messages], folds);
+    let slot = |entry: &Tagged| {
+        let stands = Fold::ALL.into_iter().any(|kind| entry.is_stand_in(kind));
+        let tags = entry.tags().into_iter();
+        match stands {
+            true => Slot::StandIn(entry.bytes().into_owned()),
+            false => Slot::Message(
+                tags.filter_map(|kind| Some((kind, entry.parent(kind)?.clone())))
+                    .collect(),
+            ),
+        }
+    };
+    array.iter().map(slot).collect()
+}
+
+/// A fold made elsewhere, to be written as tags.
+pub fn fold(
+    id: &str,
+    cause: Cause,
+    covers: Span,
+    stand_in: &[(Role, String)],
+    time: u64,
+) -> Option<TagFold> {
+    let (role, text) = match stand_in {
+        [] => (Role::Assistant, String::new()),
+        [(role, text)] => (*role, text.clone()),
+        [(role, _), ..] => {
+            let texts: Vec<&str> = stand_in.iter().map(|(_, text)| text.as_str()).collect();
+            (*role, texts.join("\n\n"))
+        }
+    };
+    let (flag, name) = names(cause.into());
+    let (role, text, quoted) = (role.wire_name(), quote(&text), quote(id));
+    let stand_in = format!(
+        r#"{{"role":"{role}","content":{text},"ts":{time},"{flag}":true,"{name}":{quoted}}}"#
+    );
+    let stand_in = Tagged::parse(stand_in.as_bytes()).ok()?;
+    Some(TagFold::new(TagId::new(id), cause, covers, stand_in))
+}
+
+fn names(kind: Fold) -> (&'static str, &'static str) {
+    match kind {
+        Fold::Summary => ("isSummary", "condenseId"),
+        Fold::Window => ("isTruncationMarker", "truncationId"),
+    }
+}
+
+/// An entry of the same tags that says nothing.
+fn skeleton(tagged: &Tagged) -> Result<Tagged, String> {
+    let mut text = String::from("{");
+    let mut member = |name: &str, value: &str| {
+        let comma = if text.len() > 1 { "," } else { "" };
+        text.push_str(&format!("{comma}\"{name}\":{value}"));
+    };
+    for kind in Fold::ALL {
+        if let Some(id) = tagged.stands_for(kind) {
+            let (flag, name) = names(kind);
+            member(flag, "true");
+            member(name, id.json());
+        }
+    }
+    for kind in tagged.tags() {
+        if let Some(id) = tagged.parent(kind) {
+            member(kind.tag_name(), id.json());
+        }
+    }
+    text.push('}');
+    Tagged::parse(text.as_bytes()).map_err(|error| error.to_string())
+}

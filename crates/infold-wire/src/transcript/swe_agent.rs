@@ -1,0 +1,33 @@
+//! SWE-agent's trajectories: chat messages with members of its own.
+
+use super::Found;
+use super::said::{Raw, or_empty, put, raw};
+use crate::{Json, Message};
+
+/// Reads the history.
+#[derive(Default)]
+pub struct SweAgent;
+
+impl SweAgent {
+    pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
+        let json = Json::parse(text).map_err(|error| error.to_string())?;
+        let role = or_empty(json, "role");
+        let mut out = format!("{{\"role\":{role}");
+        let member = |name: &str| json.get(name).filter(|value| !value.is_null());
+        if let Some(calls) = member("tool_calls").filter(|calls| calls.elements().next().is_some())
+        {
+            put(&mut out, &[",\"tool_calls\":", &raw(calls)]);
+        }
+        let ids = member("tool_call_ids").and_then(|ids| ids.elements().next());
+        if let Some(id) = ids.or_else(|| member("tool_call_id"))
+            && role == "\"tool\""
+        {
+            put(&mut out, &[",\"tool_call_id\":", &raw(id)]);
+        }
+        let content: Raw<'_> = member("content").map_or("\"\"".into(), raw);
+        put(&mut out, &[",\"content\":", &content, "}"]);
+        Message::parse(out.as_bytes()).map_err(|error| error.to_string())?;
+        found.message(out.into_bytes(), None);
+        Ok(())
+    }
+}

@@ -1,0 +1,407 @@
+//! Transcripts of every format: recognised, read, written, and read again.
+
+use std::io::{BufReader, Cursor};
+
+use infold_log::Role;
+use infold_wire::Message;
+use infold_wire::transcript::{Entry, Format, Layout, Transcript, TranscriptError, Write, detect};
+use proptest::prelude::*;
+
+type Opened<'a> = Transcript<BufReader<Cursor<&'a [u8]>>>;
+
+fn open(bytes: &[u8], buffer: usize) -> Result<Opened<'_>, TranscriptError> {
+    // A tiny buffer splits the input nearly everywhere.
+    Transcript::open(BufReader::with_capacity(buffer, Cursor::new(bytes)), None)
+}
+
+fn fixtures() -> Vec<(&'static str, Format, &'static [u8])> {
+    macro_rules! fixture {
+        ($name:literal, $format:expr) => {
+            (
+                $name,
+                $format,
+                &include_bytes!(concat!("transcripts/", $name))[..],
+            )
+        };
+    }
+    vec![
+        fixture!("openai.jsonl", Format::OpenAi),
+        fixture!("openai-several.jsonl", Format::OpenAi),
+        fixture!("anthropic.json", Format::Anthropic),
+        fixture!("gemini.json", Format::Gemini),
+        fixture!("roo.json", Format::Roo),
+        fixture!("claude-code.jsonl", Format::ClaudeCode),
+        fixture!("codex.jsonl", Format::Codex),
+        fixture!("gemini-cli.json", Format::GeminiCli),
+        fixture!("gemini-cli.jsonl", Format::GeminiCli),
+        fixture!("pi.jsonl", Format::Pi),
+        fixture!("pi-tree.jsonl", Format::Pi),
+        fixture!("swe-agent.traj", Format::SweAgent),
+        fixture!("aider.md", Format::Aider),
+    ]
+}
+
+/// What a transcript holds, an entry a line.
+fn told(bytes: &[u8]) -> Result<String, TranscriptError> {
+    let mut transcript = open(bytes, 7)?;
+    let mut out = String::new();
+    for entry in transcript.by_ref() {
+        let line = match entry? {
+            Entry::Message { text, .. } => {
+                Message::parse(&text).expect("a message");
+                String::from_utf8(text).expect("UTF-8")
+            }
+            Entry::Compaction { summary, kept } => format!("-- kept from {kept} on: {summary}"),
+            Entry::Fold {
+                cause,
+                covers,
+                role,
+                text,
+            } => {
+                format!("-- {cause:?} over {covers} by {role}: {text}")
+            }
+            Entry::Next => "-- next".to_owned(),
+        };
+        out += &line.replace(['\r', '\n'], "");
+        out.push('\n');
+    }
+    for (what, times) in &transcript.seen().skipped {
+        out += &format!("({times} {what})\n");
+    }
+    Ok(out)
+}
+
+#[test]
+fn each_format_is_known_by_what_it_holds() {
+    for (name, format, bytes) in fixtures() {
+        assert_eq!(detect(bytes), Ok(format), "{name}");
+        assert_eq!(format.name().parse(), Ok(format));
+        // However little of it is seen, it is nothing else.
+        for end in (bytes.len() / 3..bytes.len()).step_by(13) {
+            let seen = detect(&bytes[..end]);
+            assert!(
+                seen == Ok(format) || format == Format::Anthropic,
+                "{name} to {end}: {seen:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn all_pieces_together_are_the_input() {
+    for (name, _, bytes) in fixtures() {
+        for buffer in [3, 7, 64, 1 << 16] {
+            let mut transcript = open(bytes, buffer).expect("a transcript");
+            let mut all = Vec::new();
+            while let Some(piece) = transcript.next_piece().expect("a piece") {
+                all.extend(piece.raw);
+            }
+            assert_eq!(
+                String::from_utf8_lossy(&all),
+                String::from_utf8_lossy(bytes),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_each_format_says() {
+    for (name, _, bytes) in fixtures() {
+        insta::assert_snapshot!(name, told(bytes).expect("a transcript"));
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let why = |text: &[u8]| match told(text) {
+        Ok(told) => format!("read: {told}"),
+        Err(error) => error.to_string(),
+    };
+    let pi = fixtures()[9].2;
+    let pi = &pi[..pi.len() - 40];
+    let codex: &[u8] = b"{\"timestamp\":\"t\",\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"ghost\",\"content\":[]}}";
+    let cases: [(&str, &[u8]); 16] = [
+        ("empty", b""),
+        ("blank", b" \n\n"),
+        ("garbage", b"lorem ipsum\n"),
+        ("other JSON", b"{\"a\":1}\n{\"a\":2}\n"),
+        ("a number", b"[1,2]"),
+        ("no messages", b"[]"),
+        ("one message", b"{\"role\":\"user\",\"content\":\"hi\"}"),
+        (
+            "only results",
+            b"{\"role\":\"tool\",\"tool_call_id\":\"a\",\"content\":\"x\"}\n",
+        ),
+        (
+            "unknown role",
+            b"{\"role\":\"user\",\"content\":\"hi\"}\n{\"role\":\"ghost\",\"content\":\"boo\"}\n",
+        ),
+        ("unknown role in Codex", codex),
+        ("torn line", pi),
+        ("open array", b"[{\"role\":\"user\",\"content\":\"hi\"},\n"),
+        (
+            "bad UTF-8",
+            b"{\"role\":\"user\",\"content\":\"hi\"}\n{\"role\":\"user\",\"content\":\"\xff\"}\n",
+        ),
+        ("mixed logs", b"{\"type\":\"session\",\"id\":\"a\",\"cwd\":\".\"}\n{\"parentUuid\":null,\"uuid\":\"u\",\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"hi\"}}\n"),
+        ("mixed dialects", b"{\"role\":\"tool\",\"tool_call_id\":\"a\",\"content\":\"x\"}\n{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"b\",\"content\":\"y\"}]}\n"),
+        (
+            "mixed",
+            b"{\"role\":\"user\",\"content\":\"hi\"}\n{\"type\":\"session_meta\",\"payload\":{}}\n",
+        ),
+    ];
+    let told: Vec<String> = cases
+        .iter()
+        .map(|(name, text)| format!("{name}: {}", why(text)))
+        .collect();
+    insta::assert_snapshot!("bad input", told.join("\n"));
+}
+
+/// What a message says, whoever wrote it down: roles, blocks, ids.
+fn gist(text: &[u8]) -> Vec<String> {
+    let mut out = Vec::new();
+    // Written as Anthropic's, all dialects look the same.
+    let mut write = Write::new(Format::Anthropic, Some(Layout::Lines)).expect("it is written");
+    let mut bytes = Vec::new();
+    write.message(text, None, &mut bytes).expect("a message");
+    let message = Message::parse(&bytes).expect("a message");
+    let role = message.role();
+    if let Some(text) = message.content().and_then(|content| content.text()) {
+        return match text.is_empty() {
+            true => Vec::new(),
+            false => vec![format!("{role} text {text}")],
+        };
+    }
+    for block in message.blocks() {
+        let mut block = format!("{block:?}");
+        // A text is the same whether it is in a list or not.
+        if let Some(text) = block.strip_prefix(r#"{"type":"text","text":"#) {
+            let text: String = serde_json::from_str(text.trim_end_matches('}')).expect("a text");
+            block = format!("text {text}");
+        }
+        out.push(format!("{role} {block}"));
+    }
+    out
+}
+
+fn texts() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-z ]{1,12}",
+        Just("é\n\"quoted\" \\ 🚀".to_owned()),
+        Just("\u{2028}".to_owned())
+    ]
+}
+
+/// A round: a request, perhaps an image; an answer, perhaps thoughts; calls and their results.
+#[derive(Clone, Debug)]
+struct Round {
+    asks: Option<String>,
+    image: bool,
+    thinks: Option<String>,
+    says: Option<String>,
+    calls: Vec<(String, bool)>,
+}
+
+fn rounds() -> impl Strategy<Value = Vec<Round>> {
+    let calls = prop::collection::vec((texts(), any::<bool>()), 0..3);
+    let round = (
+        prop::option::of(texts()),
+        any::<bool>(),
+        prop::option::of(texts()),
+        prop::option::of(texts()),
+        calls,
+    );
+    let round = round.prop_map(|(asks, image, thinks, says, calls)| Round {
+        asks,
+        image,
+        thinks,
+        says,
+        calls,
+    });
+    prop::collection::vec(round, 1..5)
+}
+
+/// The messages of some rounds, as Anthropic has them.
+fn written(rounds: &[Round]) -> Vec<String> {
+    let quote = |text: &str| infold_wire::quote(text);
+    let mut out = Vec::new();
+    for (number, round) in rounds.iter().enumerate() {
+        let mut user = Vec::new();
+        if let Some(text) = &round.asks {
+            user.push(format!(r#"{{"type":"text","text":{}}}"#, quote(text)));
+        }
+        if round.image {
+            user.push(r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}}"#.to_owned());
+        }
+        if !user.is_empty() {
+            out.push(format!(
+                r#"{{"role":"user","content":[{}]}}"#,
+                user.join(",")
+            ));
+        }
+        let mut model = Vec::new();
+        if let Some(text) = &round.thinks {
+            model.push(format!(
+                r#"{{"type":"thinking","thinking":{}}}"#,
+                quote(text)
+            ));
+        }
+        let says = round.says.clone().unwrap_or_else(|| "so".to_owned());
+        model.push(format!(r#"{{"type":"text","text":{}}}"#, quote(&says)));
+        for (call, (text, _)) in round.calls.iter().enumerate() {
+            model.push(format!(
+                r#"{{"type":"tool_use","id":"c{number}-{call}","name":"tool{call}","input":{{"a":{},"n":[1.0,{{}}]}}}}"#,
+                quote(text)
+            ));
+        }
+        out.push(format!(
+            r#"{{"role":"assistant","content":[{}]}}"#,
+            model.join(",")
+        ));
+        let results = round.calls.iter().enumerate().map(|(call, (text, failed))| {
+            let error = if *failed { r#","is_error":true"# } else { "" };
+            format!(
+                r#"{{"type":"tool_result","tool_use_id":"c{number}-{call}","content":[{{"type":"text","text":{}}}]{error}}}"#,
+                quote(text)
+            )
+        });
+        let results: Vec<String> = results.collect();
+        if !results.is_empty() {
+            out.push(format!(
+                r#"{{"role":"user","content":[{}]}}"#,
+                results.join(",")
+            ));
+        }
+    }
+    out
+}
+
+/// Writes messages in a format and returns what is read of that.
+fn there(messages: &[String], format: Format, layout: Option<Layout>) -> Vec<String> {
+    let mut write = Write::new(format, layout).expect("it is written");
+    let mut bytes = Vec::new();
+    for message in messages {
+        write
+            .message(message.as_bytes(), Some(1_767_225_600_000), &mut bytes)
+            .expect("a message");
+    }
+    write.finish(&mut bytes);
+    let input = BufReader::with_capacity(64, Cursor::new(&bytes[..]));
+    let read = Transcript::open(input, Some(format)).expect("a transcript");
+    let texts = read.filter_map(|entry| match entry.expect("an entry") {
+        Entry::Message { text, .. } => Some(String::from_utf8(text).expect("UTF-8")),
+        _ => None,
+    });
+    texts.collect()
+}
+
+fn all(messages: &[String]) -> Vec<String> {
+    messages
+        .iter()
+        .flat_map(|message| gist(message.as_bytes()))
+        .collect()
+}
+
+/// What a format has no room for, said the way it can.
+fn without(lines: Vec<String>, format: Format) -> Vec<String> {
+    let lines = lines.into_iter().filter_map(|line| match format {
+        // Reasoning becomes an item of theirs.
+        Format::Codex if line.contains(r#"{"type":"thinking""#) => None,
+        Format::Codex if line.contains(r#"{"type":"reasoning""#) => None,
+        Format::OpenAi => Some(line.replace(r#","is_error":true"#, "")),
+        _ => Some(line),
+    });
+    lines.collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Roles, texts, calls, ids, results and images go there and back, in order.
+    #[test]
+    fn every_format_says_the_same(rounds in rounds()) {
+        let messages = written(&rounds);
+        for format in Format::ALL.into_iter().filter(|format| format.is_written()) {
+            let back = there(&messages, format, None);
+            prop_assert_eq!(without(all(&back), format), without(all(&messages), format), "{}", format);
+        }
+        for layout in [Layout::Lines, Layout::Array, Layout::Objects("messages")] {
+            for format in [Format::OpenAi, Format::Anthropic] {
+                let back = there(&messages, format, Some(layout));
+                prop_assert_eq!(without(all(&back), format), without(all(&messages), format), "{} {}", format, layout);
+            }
+        }
+    }
+
+    /// From Anthropic's to OpenAI's and back, and once more, nothing changes any more.
+    #[test]
+    fn chat_and_anthropic_go_there_and_back(rounds in rounds()) {
+        let messages = written(&rounds);
+        let chat = there(&messages, Format::OpenAi, None);
+        for message in &chat {
+            let message = Message::parse(message.as_bytes()).expect("a message");
+            prop_assert!(message.role() != Role::User || message.answers().is_empty());
+        }
+        let back = there(&chat, Format::Anthropic, None);
+        prop_assert_eq!(there(&back, Format::OpenAi, None), chat);
+    }
+
+    /// Whatever stands there, it is read or refused, and what was read is the input.
+    #[test]
+    fn nothing_breaks_a_reader(at in any::<prop::sample::Index>(), which in 0_usize..13, byte in any::<u8>(), cut in any::<bool>()) {
+        let mut bytes = fixtures()[which].2.to_vec();
+        let at = at.index(bytes.len());
+        match cut {
+            true => bytes.truncate(at),
+            false => bytes[at] = byte,
+        }
+        if let Ok(mut transcript) = open(&bytes, 16) {
+            let mut all = Vec::new();
+            while let Ok(Some(piece)) = transcript.next_piece() {
+                all.extend(piece.raw);
+            }
+            prop_assert!(bytes.starts_with(&all));
+        }
+    }
+}
+
+#[test]
+fn a_system_prompt_goes_where_it_belongs() {
+    let messages = [
+        r#"{"role":"system","content":"be brief"}"#.to_owned(),
+        r#"{"role":"user","content":"hi"}"#.to_owned(),
+    ];
+    for format in [
+        Format::OpenAi,
+        Format::Anthropic,
+        Format::Gemini,
+        Format::Codex,
+    ] {
+        assert_eq!(
+            all(&there(&messages, format, None)),
+            all(&messages),
+            "{format}"
+        );
+    }
+    let mut write = Write::new(Format::Pi, None).expect("it is written");
+    let mut out = Vec::new();
+    for message in &messages {
+        write
+            .message(message.as_bytes(), None, &mut out)
+            .expect("a message");
+    }
+    assert_eq!(write.lost().get("system messages"), Some(&1));
+}
+
+#[test]
+fn arguments_that_are_no_object_survive() {
+    let broken = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"cut"}}]}"#;
+    let anthropic = there(&[broken.to_owned()], Format::Anthropic, None);
+    assert!(
+        anthropic[0].contains(r#""input":{"_arguments":"{\"cut"}"#),
+        "{anthropic:?}"
+    );
+    let back = there(&anthropic, Format::OpenAi, None);
+    assert!(back[0].contains(r#""arguments":"{\"cut""#), "{back:?}");
+}

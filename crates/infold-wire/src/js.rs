@@ -35,6 +35,11 @@ pub fn is_truthy(value: Json<'_>) -> bool {
     }
 }
 
+/// Returns the text as `text.trim()` does: a byte order mark is white space, U+0085 is not.
+pub fn trim(text: &str) -> &str {
+    text.trim_matches(|c: char| c == '\u{feff}' || c.is_whitespace() && c != '\u{85}')
+}
+
 /// Returns how many UTF-16 units [`stringify()`] would print: `JSON.stringify(value).length`.
 pub fn weight(value: Json<'_>) -> usize {
     stringify(value).encode_utf16().count()
@@ -303,6 +308,12 @@ mod tests {
         let weigh = |text: &str| weight(Json::parse(text.as_bytes()).unwrap());
         assert_eq!(weigh(r#""é🚀""#), 5);
         assert_eq!(weigh(r#""\ud83d""#), 8);
+    }
+
+    #[test]
+    fn white_space_is_what_javascript_takes_for_it() {
+        assert_eq!(trim("\u{feff}\u{a0}\u{3000}\u{b}a b\u{2029}\r\n"), "a b");
+        assert_eq!(trim("\u{85}a\u{200b}"), "\u{85}a\u{200b}");
     }
 
     #[test]

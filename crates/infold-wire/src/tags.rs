@@ -44,11 +44,19 @@ mod rewind;
 mod split;
 mod convert;
 mod count;
+mod request;
+mod condense;
+mod manage;
+pub use condense::{
+    CondenseError, Condensed, Conversation, Refusal, Refused, Stamps, Tools, condense,
+};
 pub use convert::{FromTags, TagFold, from_tags, to_tags};
 pub use count::{count, padded, unpadded};
 pub use id::TagId;
 pub use keep::{Kept, keep_with_tool_blocks};
+pub use manage::{Done, Limits, ManageError, Managed, Threshold, manage, will_manage};
 pub use present::{effective, untag_orphans};
+pub use request::{Chunk, Images, Model, Prompt, Reply, Request};
 pub use rewind::{Orphans, RewindError, Rewound, Target, Task, rewind_to_index, rewind_to_ts};
 pub use since::since_last_summary;
 pub use split::{SplitError, split_point};

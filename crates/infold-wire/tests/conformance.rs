@@ -1,8 +1,8 @@
 //! Runs every recorded case in `tests/vectors`, or in the directory that
 //! `INFOLD_VECTORS` names, and says for each file how many pass.
 //!
-//! Skipped are only functions that are not built yet, and inputs tagged
-//! `malformed` that our types cannot hold. Everything else must match.
+//! Skipped are only inputs tagged `malformed` that our types cannot hold.
+//! Everything else must match.
 
 #[path = "conformance/arguments.rs"]
 mod arguments;
@@ -12,6 +12,10 @@ mod value;
 mod case;
 #[path = "conformance/input.rs"]
 mod input;
+#[path = "conformance/script.rs"]
+mod script;
+#[path = "conformance/managing.rs"]
+mod managing;
 #[path = "conformance/functions.rs"]
 mod functions;
 

@@ -36,7 +36,8 @@ pub fn truncate(messages: &[Tagged], fraction: f64, id: &TagId, now: Millis) -> 
     }
 }
 
-fn is_visible(message: &Tagged) -> bool {
+/// Says whether truncation takes the message for one that is sent.
+pub(super) fn is_visible(message: &Tagged) -> bool {
     message.parent(Fold::Window).is_none() && !message.is_stand_in(Fold::Window)
 }
 

@@ -9,35 +9,35 @@ use infold_wire::tags::{
 use infold_wire::{Json, js, quote, tags, tokens};
 
 use crate::input::{Input, Refused};
+use crate::managing;
 
 /// What a function prints: the recorded output as JSON.
-type Output = Result<Vec<u8>, Refused>;
+pub type Output = Result<Vec<u8>, Refused>;
 
-pub enum Function {
-    Built(fn(Input<'_>) -> Output),
-    NotBuilt,
-}
+pub type Function = fn(Input<'_>) -> Output;
 
 /// Finds a recorded function by its name.
 pub fn named(name: &str) -> Option<Function> {
     Some(match name {
-        "truncateConversation" => Function::Built(truncated),
-        "getEffectiveApiHistory" => Function::Built(effective_history),
-        "cleanupAfterTruncation" => Function::Built(cleaned_up),
-        "getKeepMessagesWithToolBlocks" => Function::Built(kept),
-        "getMessagesSinceLastSummary" => Function::Built(since),
-        "MessageManager.rewindToTimestamp" => Function::Built(rewound_to_ts),
-        "MessageManager.rewindToIndex" => Function::Built(rewound_to_index),
-        "findCompressSplitPoint" => Function::Built(split),
-        "summarizeConversation" | "manageContext" | "willManageContext" => Function::NotBuilt,
-        "tiktoken" => Function::Built(counted),
-        "estimateTokenCountSync" => Function::Built(guessed),
+        "truncateConversation" => truncated,
+        "getEffectiveApiHistory" => effective_history,
+        "cleanupAfterTruncation" => cleaned_up,
+        "getKeepMessagesWithToolBlocks" => kept,
+        "getMessagesSinceLastSummary" => since,
+        "MessageManager.rewindToTimestamp" => rewound_to_ts,
+        "MessageManager.rewindToIndex" => rewound_to_index,
+        "findCompressSplitPoint" => split,
+        "summarizeConversation" => managing::summarized,
+        "manageContext" => managing::managed,
+        "willManageContext" => managing::will_be_managed,
+        "tiktoken" => counted,
+        "estimateTokenCountSync" => guessed,
         _ => return None,
     })
 }
 
 /// The clock of the recordings stands still.
-const NOW: Millis = Millis(1_767_225_600_000.0);
+pub const NOW: Millis = Millis(1_767_225_600_000.0);
 
 fn truncated(input: Input<'_>) -> Output {
     let id = TagId::new("id-1");
@@ -129,7 +129,11 @@ fn rewound(
         ("clineWrites", count(result.is_ok())),
         ("apiWrites", count(changed.is_some())),
     ];
-    output.extend(result.err().map(|message| ("throws", thrown(&message))));
+    output.extend(
+        result
+            .err()
+            .map(|message| ("throws", thrown("Error", &message))),
+    );
     Ok(object(&output))
 }
 
@@ -137,7 +141,7 @@ fn split(input: Input<'_>) -> Output {
     let contents: Vec<_> = input.json("contents")?.elements().collect();
     Ok(match split_point(&contents, input.number("fraction")?) {
         Ok(index) => index.to_string().into(),
-        Err(error) => object(&[("throws", thrown(&error.to_string()))]),
+        Err(error) => object(&[("throws", thrown("Error", &error.to_string()))]),
     })
 }
 
@@ -150,9 +154,9 @@ fn guessed(input: Input<'_>) -> Output {
     Ok(tokens::chars::parts(parts).to_string().into())
 }
 
-fn thrown(message: &str) -> Vec<u8> {
+pub fn thrown(name: &str, message: &str) -> Vec<u8> {
     object(&[
-        ("name", quote("Error").into()),
+        ("name", quote(name).into()),
         ("message", quote(message).into()),
     ])
 }
@@ -161,16 +165,16 @@ fn count(written: bool) -> Vec<u8> {
     u8::from(written).to_string().into()
 }
 
-fn list(messages: &[Tagged]) -> Vec<u8> {
+pub fn list(messages: &[Tagged]) -> Vec<u8> {
     array(messages.iter().map(Tagged::bytes))
 }
 
-fn array<'a>(items: impl Iterator<Item = Cow<'a, [u8]>>) -> Vec<u8> {
+pub fn array<'a>(items: impl Iterator<Item = Cow<'a, [u8]>>) -> Vec<u8> {
     let items: Vec<_> = items.collect();
     [b"[", items.join(&b',').as_slice(), b"]"].concat()
 }
 
-fn object(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
+pub fn object(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let member = |(name, value): &(&str, Vec<u8>)| [quote(name).as_bytes(), b":", value].concat();
     let members: Vec<_> = members.iter().map(member).collect();
     [b"{", members.join(&b',').as_slice(), b"}"].concat()

@@ -1,5 +1,7 @@
 //! A case's input, read into our types.
 
+use std::borrow::Cow;
+
 use infold_wire::Json;
 use infold_wire::tags::{Tagged, TaggedError, UiEntry};
 
@@ -14,8 +16,12 @@ impl<'a> Input<'a> {
         Input(json)
     }
 
+    pub fn get(self, name: &str) -> Option<Json<'a>> {
+        self.0.get(name)
+    }
+
     pub fn json(self, name: &str) -> Result<Json<'a>, Refused> {
-        self.0.get(name).ok_or_else(|| format!("no `{name}`"))
+        self.get(name).ok_or_else(|| format!("no `{name}`"))
     }
 
     pub fn number(self, name: &str) -> Result<f64, Refused> {
@@ -31,6 +37,16 @@ impl<'a> Input<'a> {
     pub fn entries(self, name: &str) -> Result<Vec<UiEntry>, Refused> {
         let read = self.json(name)?.elements().map(UiEntry::of);
         collected(read)
+    }
+
+    /// Says whether this is `true`.
+    pub fn flag(self, name: &str) -> bool {
+        self.get(name).is_some_and(Json::is_true)
+    }
+
+    /// Returns a text, if there is one.
+    pub fn text(self, name: &str) -> Option<Cow<'a, str>> {
+        self.get(name).and_then(Json::text)
     }
 
     /// Says whether `options` has this set to `true`.

@@ -39,6 +39,12 @@ impl Value {
         }
     }
 
+    pub fn remove(&mut self, key: &str) {
+        if let Value::Object(members) = self {
+            members.remove(&key.encode_utf16().collect::<Vec<_>>());
+        }
+    }
+
     /// Returns where two values first differ, and how; nothing if they are equal.
     pub fn difference(&self, other: &Value) -> Option<String> {
         match (self, other) {

@@ -162,3 +162,44 @@ fn tokens(message: &Tagged) -> f64 {
 fn system(prompt: &str) -> f64 {
     padded(tokens::count(Encoding::O200k, prompt)) as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        used: 0.0,
+        window: 10_000.0,
+        reply: None,
+        condense_at: None,
+    };
+
+    #[test]
+    fn without_a_length_an_answer_has_room_for_8192_tokens() {
+        for (reply, room) in [(None, 808.0), (Some(0.0), 808.0), (Some(1000.0), 8000.0)] {
+            let limits = Limits { reply, ..LIMITS };
+            assert!(!will_manage(&limits, room), "{reply:?}");
+            assert!(will_manage(&limits, room + 1.0), "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn a_profile_has_its_say_from_5_to_100_percent() {
+        let threshold = |profile| Threshold {
+            everywhere: 75.0,
+            profile,
+        };
+        for own in [5.0, 99.9, 100.0] {
+            assert_eq!(threshold(Some(own)).percent(), own);
+            assert!(!threshold(Some(own)).is_profile_ignored());
+        }
+        for own in [0.0, 4.9, 100.1, -2.0, f64::NAN] {
+            assert_eq!(threshold(Some(own)).percent(), 75.0);
+            assert!(threshold(Some(own)).is_profile_ignored());
+        }
+        for nothing in [None, Some(-1.0)] {
+            assert_eq!(threshold(nothing).percent(), 75.0);
+            assert!(!threshold(nothing).is_profile_ignored());
+        }
+    }
+}

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
-use infold::{Draft, Profile, draft};
+use infold::{Config, Draft, Profile, draft};
 use infold_log::{Cause, Span, View};
 use infold_store::{Contexts, Trigger, Writer};
 use serde_json::json;
@@ -37,14 +37,21 @@ pub struct CondenseArgs {
 }
 
 /// `infold condense`
-pub fn run(contexts: &Contexts, args: &CondenseArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn run(
+    contexts: &Contexts,
+    config: &Config,
+    args: &CondenseArgs,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let json = out.is_json();
     let given = args.text.as_deref().map(read_text).transpose()?;
     if given.as_ref().is_some_and(|text| text.trim().is_empty()) {
         return Err(empty());
     }
     let mut open = open(contexts, &args.task, json)?;
-    let mut chosen = args.choice.chosen(known(open.writer.log())?, json)?;
+    let mut chosen = args
+        .choice
+        .chosen(config, known(open.writer.log())?, json)?;
     let made = drafted(&mut open.writer, args, given.as_deref(), &mut chosen);
     let mut made = made.map_err(|failure| failure.about(&open.name))?;
     if args.preview {

@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use infold::{Did, ManageError, Outcome, Picture, Scratch, ScratchError, Step, manage};
+use infold::{Config, Did, ManageError, Outcome, Picture, Scratch, ScratchError, Step, manage};
 use infold_log::View;
-use infold_store::Contexts;
 use infold_wire::transcript::{Entry, Format, Transcript, TranscriptError, Write};
 use serde_json::json;
 
@@ -52,13 +51,13 @@ fn out_format(text: &str) -> Result<OutFormat, String> {
 }
 
 /// `infold fold`
-pub fn run(_: &Contexts, args: &FoldArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn run(config: &Config, args: &FoldArgs, out: &mut Out) -> Result<(), Failure> {
     let json = out.is_json();
     if args.choice.window.is_none() && args.choice.model.is_none() {
         return Err(Failure::new(Kind::Usage, "how large is the window?")
             .hint("say --window 32k, or --model NAME (`infold models` lists them)"));
     }
-    let mut chosen = args.choice.chosen(Known::default(), json)?;
+    let mut chosen = args.choice.chosen(config, Known::default(), json)?;
     let started = Instant::now();
     let (input, size) = open(&args.file)?;
     let mut progress = Progress::new(json, "reading", size);

@@ -1,6 +1,6 @@
 use clap::Args;
 use infold::summarizer::Extractive;
-use infold::{Left, Outcome, Picture, manage, rehearse};
+use infold::{Config, Left, Outcome, Picture, manage, rehearse};
 use infold_store::{Contexts, Log, Metadata};
 
 use crate::failure::Failure;
@@ -26,26 +26,43 @@ pub struct ManageArgs {
 }
 
 /// `infold manage`
-pub fn run(contexts: &Contexts, args: &ManageArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn run(
+    contexts: &Contexts,
+    config: &Config,
+    args: &ManageArgs,
+    out: &mut Out,
+) -> Result<(), Failure> {
     match args.dry_run {
-        true => rehearsed(contexts, args, out),
-        false => managed(contexts, args, out),
+        true => rehearsed(contexts, config, args, out),
+        false => managed(contexts, config, args, out),
     }
 }
 
-fn rehearsed(contexts: &Contexts, args: &ManageArgs, out: &mut Out) -> Result<(), Failure> {
+fn rehearsed(
+    contexts: &Contexts,
+    config: &Config,
+    args: &ManageArgs,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let log = contexts.read(contexts.resolve(&args.task)?)?;
-    let mut chosen = args.choice.chosen(known(&log)?, out.is_json())?;
+    let mut chosen = args.choice.chosen(config, known(&log)?, out.is_json())?;
     chosen.aim.forced = args.force;
     let outcome = rehearse(&log, &chosen.aim, &mut Extractive);
     let outcome = outcome.map_err(|error| cannot_fold(error, "--window"))?;
     tell(&outcome, None, "would be ", out)
 }
 
-fn managed(contexts: &Contexts, args: &ManageArgs, out: &mut Out) -> Result<(), Failure> {
+fn managed(
+    contexts: &Contexts,
+    config: &Config,
+    args: &ManageArgs,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let json = out.is_json();
     let mut open = open(contexts, &args.task, json)?;
-    let mut chosen = args.choice.chosen(known(open.writer.log())?, json)?;
+    let mut chosen = args
+        .choice
+        .chosen(config, known(open.writer.log())?, json)?;
     chosen.aim.forced = args.force;
     let writer = &mut open.writer;
     let outcome = manage(writer, &chosen.aim, &mut *chosen.summarizer, &chosen.hooks);

@@ -1,9 +1,10 @@
 use std::time::Duration;
 
 use clap::Args;
+use infold::config::{Asked, NoProfile};
 use infold::profile::{Resolved, Set, Settings};
 use infold::summarizer::{Command, Extractive};
-use infold::{Aim, Hooks, Profile, Strategy, Summarizer, models};
+use infold::{Aim, Config, Hooks, Profile, Strategy, Summarizer};
 use infold_log::NoRoom;
 
 use crate::failure::{Failure, Kind};
@@ -33,8 +34,11 @@ pub struct Choice {
     #[arg(long, value_name = "WHO")]
     pub summarizer: Option<String>,
     /// How long a summarizer command may take, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
-    pub summarizer_timeout: u64,
+    #[arg(long, value_name = "SECONDS")]
+    pub summarizer_timeout: Option<u64>,
+    /// With this profile of the configuration
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
 }
 
 /// What came of it.
@@ -50,11 +54,10 @@ pub struct Chosen {
 }
 
 impl Choice {
-    /// Puts together what was said, what the task knows and what is built in.
-    pub fn chosen(&self, known: Known, json: bool) -> Result<Chosen, Failure> {
-        let model = self.model.clone().or(known.model).unwrap_or_default();
-        let said = Settings {
-            window: self.window.map(Set::call),
+    /// Puts together what was said, what the task knows, the configuration and what is built in.
+    pub fn chosen(&self, config: &Config, known: Known, json: bool) -> Result<Chosen, Failure> {
+        let settings = Settings {
+            window: self.window.or(known.window).map(Set::call),
             threshold: self.threshold.map(Set::call),
             max_tokens: self.max_tokens.map(Set::call),
             strategy: self
@@ -62,47 +65,67 @@ impl Choice {
                 .map(|strategy| Set::call(strategy.name.to_owned())),
             ..Settings::default()
         };
-        let task = Settings {
-            window: known.window.map(Set::call),
-            ..Settings::default()
+        let asked = Asked {
+            model: self.model.clone().or(known.model),
+            profile: self.profile.clone(),
+            settings,
         };
         let Resolved {
             profile, warnings, ..
-        } = Profile::resolve(&model, models::find(&model), &[said, task], |name| {
-            name.parse::<Strategy>()
-                .ok()
-                .map(|strategy| strategy.preset())
-        });
+        } = config
+            .resolve(&asked, Strategy::preset_of)
+            .map_err(no_profile)?;
         for warning in warnings {
             Failure::new(Kind::Usage, warning).warn(json);
         }
         let mut aim = Aim::of(&profile, self.max_bytes)?;
-        if model.is_empty() {
+        if profile.model.is_empty() {
             // Nobody named a tokenizer: tokens are what we count.
             aim.factor = 1.0;
         }
+        let told = |command: &Option<Set<String>>| command.as_ref().map(|set| set.value.clone());
         Ok(Chosen {
-            summarizer: self.summarizer()?,
-            hooks: Hooks::default(),
+            summarizer: self.summarizer(config)?,
+            hooks: Hooks {
+                before_fold: told(&config.hooks.before_fold),
+                after_fold: told(&config.hooks.after_fold),
+            },
             profile,
             aim,
         })
     }
 
-    fn summarizer(&self) -> Result<Box<dyn Summarizer>, Failure> {
-        match self.summarizer.as_deref() {
-            None | Some("extractive") => Ok(Box::new(Extractive)),
-            Some(who) => match who.strip_prefix("command:") {
-                Some(command) if !command.trim().is_empty() => Ok(Box::new(Command {
-                    command: command.to_owned(),
-                    timeout: Duration::from_secs(self.summarizer_timeout),
-                    takes: None,
-                })),
-                _ => Err(Failure::new(Kind::Usage, format!("no summarizer `{who}`"))
-                    .hint("extractive, or command: and what the shell should run, such as command:'ollama run llama3'")),
-            },
+    fn summarizer(&self, config: &Config) -> Result<Box<dyn Summarizer>, Failure> {
+        let who = self
+            .summarizer
+            .as_ref()
+            .unwrap_or(&config.summarizer.name.value);
+        if who == "extractive" {
+            return Ok(Box::new(Extractive));
+        }
+        let seconds = self
+            .summarizer_timeout
+            .unwrap_or(config.summarizer.timeout.value);
+        match who.strip_prefix("command:") {
+            Some(command) if !command.trim().is_empty() => Ok(Box::new(Command {
+                command: command.to_owned(),
+                timeout: Duration::from_secs(seconds),
+                takes: None,
+            })),
+            _ => Err(Failure::new(Kind::Usage, format!("no summarizer `{who}`")).hint(
+                "extractive, or command: and what the shell should run, such as command:'ollama run llama3'",
+            )),
         }
     }
+}
+
+/// What to say of a profile that is not there.
+pub fn no_profile(error: NoProfile) -> Failure {
+    let hint = match error.all.is_empty() {
+        true => "the configuration has none; `infold config show` shows it".to_owned(),
+        false => format!("there are {}", error.all.join(", ")),
+    };
+    Failure::new(Kind::Usage, error).hint(hint)
 }
 
 /// What a task knows of its model.

@@ -119,6 +119,13 @@ impl Strategy {
         }
     }
 
+    /// What the strategy of this name brings along, if there is one.
+    pub fn preset_of(name: &str) -> Option<Preset> {
+        name.parse::<Strategy>()
+            .ok()
+            .map(|strategy| strategy.preset())
+    }
+
     /// The same, keeping as much at the end as a profile says.
     pub fn keeping(self, keep: Keep) -> Strategy {
         let keeps = match (keep, self.keeps) {

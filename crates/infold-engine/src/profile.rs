@@ -1,4 +1,10 @@
-use std::fmt;
+mod keep;
+mod settings;
+mod threshold;
+
+pub use keep::Keep;
+pub use settings::{Origin, Set, Settings};
+pub use threshold::{NoThreshold, Threshold};
 
 use crate::models::{Model, Prices, Tokenizer, UNKNOWN_WINDOW};
 
@@ -37,88 +43,6 @@ pub struct Profile {
     pub prices: Option<Prices>,
 }
 
-/// How full the window may be before folding starts: 5 to 100 percent.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct Threshold(f64);
-
-/// How much to keep of what is newest.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Keep {
-    /// So many messages, widened to rounds.
-    Messages(u32),
-    /// This share, more than 0 and less than 1; of what is for the strategy to say.
-    Share(f64),
-}
-
-/// A number that is no threshold.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[error("{0} is no threshold: give a fraction from 0.05 to 1 or a percentage from 5 to 100")]
-pub struct NoThreshold(pub f64);
-
-impl Threshold {
-    /// Reads a number as people write it: up to 1 it is a fraction, above it is a percentage.
-    pub fn new(number: f64) -> Result<Threshold, NoThreshold> {
-        let percent = if number <= 1.0 {
-            number * 100.0
-        } else {
-            number
-        };
-        // Written so that what is not a number is refused too.
-        match (5.0..=100.0).contains(&percent) {
-            true => Ok(Threshold(percent)),
-            false => Err(NoThreshold(number)),
-        }
-    }
-
-    /// The same, where `-1` stands for what the next layer says.
-    pub fn inherit(number: f64) -> Result<Option<Threshold>, NoThreshold> {
-        match number {
-            -1.0 => Ok(None),
-            _ => Threshold::new(number).map(Some),
-        }
-    }
-
-    /// As a percentage, from 5 to 100.
-    pub fn percent(self) -> f64 {
-        self.0
-    }
-
-    /// How many tokens of a window it is, rounded up.
-    pub fn of(self, window: u64) -> u64 {
-        (window as f64 * self.0 / 100.0).ceil() as u64
-    }
-}
-
-impl fmt::Display for Threshold {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Two places are enough, and 0.07 × 100 would show more.
-        write!(f, "{} %", (self.0 * 100.0).round() / 100.0)
-    }
-}
-
-impl Keep {
-    /// Reads a number as people write it: below 1 it is a share, else a number of messages.
-    pub fn new(number: f64) -> Option<Keep> {
-        match number {
-            _ if number > 0.0 && number < 1.0 => Some(Keep::Share(number)),
-            _ if number >= 0.0 && number <= f64::from(u32::MAX) && number.fract() == 0.0 => {
-                Some(Keep::Messages(number as u32))
-            }
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Keep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Keep::Messages(1) => write!(f, "1 message"),
-            Keep::Messages(count) => write!(f, "{count} messages"),
-            Keep::Share(share) => write!(f, "{} %", (share * 1e4).round() / 100.0),
-        }
-    }
-}
-
 /// What a strategy brings along, for whatever nobody else has set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Preset {
@@ -141,7 +65,7 @@ impl Preset {
             _ => return None,
         };
         Some(Preset {
-            threshold: Threshold(percent),
+            threshold: Threshold::new(percent).ok()?,
             keep,
             ratio,
         })
@@ -153,85 +77,6 @@ pub const STRATEGIES: [&str; 4] = ["infold", "roo", "gemini", "file"];
 
 /// The strategy when none is named.
 pub const DEFAULT_STRATEGY: &str = "infold";
-
-/// One layer of settings; what it leaves out, the next one says.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Settings {
-    /// How many tokens a request may hold.
-    pub window: Option<Set<u64>>,
-    /// When to start folding, as it was written: see [`Threshold::inherit`].
-    pub threshold: Option<Set<f64>>,
-    /// Whether to fold at the threshold without being told to.
-    pub auto: Option<Set<bool>>,
-    /// How much to keep of what is newest.
-    pub keep: Option<Set<Keep>>,
-    /// How large a summary may be against what it replaces.
-    pub ratio: Option<Set<f64>>,
-    /// The model that writes summaries.
-    pub condense_model: Option<Set<String>>,
-    /// What it is asked.
-    pub prompt: Option<Set<String>>,
-    /// The name of the strategy.
-    pub strategy: Option<Set<String>>,
-    /// How many tokens a reply is asked to have at most.
-    pub max_tokens: Option<Set<u64>>,
-}
-
-/// A value and where it was set.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Set<T> {
-    /// The value.
-    pub value: T,
-    /// Where it was set.
-    pub origin: Origin,
-}
-
-/// Where a value was set.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// By whoever called: a flag of the command.
-    Call,
-    /// In the configuration.
-    Line {
-        /// The file.
-        file: String,
-        /// The line, counted from 1.
-        line: usize,
-    },
-    /// By a variable of the environment.
-    Env(String),
-    /// In the built-in table of models, in the row of this name.
-    Table(String),
-    /// By a strategy of this name.
-    Strategy(String),
-    /// Nowhere: it is what infold does by itself.
-    Default,
-}
-
-impl<T> Set<T> {
-    /// A value and where it was set.
-    pub fn new(value: T, origin: Origin) -> Set<T> {
-        Set { value, origin }
-    }
-
-    /// A value that the caller gave.
-    pub fn call(value: T) -> Set<T> {
-        Set::new(value, Origin::Call)
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Origin::Call => write!(f, "command line"),
-            Origin::Line { file, line } => write!(f, "{file}:{line}"),
-            Origin::Env(name) => write!(f, "environment {name}"),
-            Origin::Table(name) => write!(f, "model table: {name}"),
-            Origin::Strategy(name) => write!(f, "strategy {name}"),
-            Origin::Default => write!(f, "default"),
-        }
-    }
-}
 
 /// A profile, where each of its values comes from, and what was wrong on the way.
 #[derive(Clone, Debug, PartialEq)]
@@ -379,13 +224,9 @@ fn strategy(
             )),
         }
     }
-    let usual = Preset {
-        threshold: Threshold(75.0),
-        keep: Keep::Share(0.2),
-        ratio: 0.25,
-    };
     let name = DEFAULT_STRATEGY.to_owned();
-    let preset = preset(&name).unwrap_or(usual);
+    let preset = preset(&name).or_else(|| Preset::of(&name));
+    let preset = preset.expect("the default strategy exists");
     (Set::new(name, Origin::Default), preset)
 }
 
@@ -395,38 +236,6 @@ mod tests {
 
     use super::*;
     use crate::models;
-
-    #[test]
-    fn a_threshold_is_a_fraction_up_to_one_and_a_percentage_above() {
-        for (number, percent) in [
-            (0.05, 5.0),
-            (0.75, 75.0),
-            (1.0, 100.0),
-            (5.0, 5.0),
-            (70.0, 70.0),
-            (100.0, 100.0),
-        ] {
-            let threshold = Threshold::new(number).map(Threshold::percent);
-            assert_eq!(threshold, Ok(percent), "{number}");
-        }
-        for number in [
-            0.0, 0.04, 1.01, 4.0, 4.99, 100.5, 101.0, -0.5, -1.0, -2.0, 1e300,
-        ] {
-            assert_eq!(Threshold::new(number), Err(NoThreshold(number)), "{number}");
-        }
-        for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            assert!(Threshold::new(number).is_err(), "{number}");
-        }
-        assert_eq!(Threshold::inherit(-1.0), Ok(None));
-        assert_eq!(Threshold::inherit(-1.5), Err(NoThreshold(-1.5)));
-    }
-
-    #[test]
-    fn a_threshold_shows_no_more_places_than_were_written() {
-        let shown = |number| Threshold::new(number).map(|threshold| threshold.to_string());
-        assert_eq!(shown(0.07).as_deref(), Ok("7 %"));
-        assert_eq!(shown(62.5).as_deref(), Ok("62.5 %"));
-    }
 
     #[test]
     fn an_unknown_model_has_a_careful_profile_and_a_warning() {
@@ -478,15 +287,6 @@ mod tests {
     }
 
     proptest! {
-        /// Every number is a threshold from 5 to 100 percent, or refused.
-        #[test]
-        fn a_threshold_is_in_range(number in any::<f64>()) {
-            if let Ok(threshold) = Threshold::new(number) {
-                prop_assert!((5.0..=100.0).contains(&threshold.percent()));
-                prop_assert!(threshold.of(1_000_000) <= 1_000_000);
-            }
-        }
-
         /// The first layer with a real threshold decides; each unreal one before it is warned of.
         #[test]
         fn the_first_layer_that_says_something_decides(

@@ -425,9 +425,7 @@ mcp_servers: {{a: {{env: {{TOKEN: {CANARY}}}}}}}
     let (config, warnings) = Config::parse("c.yaml", &text, &env).unwrap();
     let key = config.llm.providers[0].api_key.as_ref().expect("a key");
     assert_eq!(key.value.reveal(), CANARY);
-    assert_snapshot!(lines(&warnings), @"
-    c.yaml:4: `llm.gemini.api_key`: a key written into a file is easily shared by mistake; write ${NAME} and set that variable
-    ");
+    assert_snapshot!(lines(&warnings), @"c.yaml:4: `llm.gemini.api_key`: a key written into a file is easily shared by mistake; write ${NAME} and set that variable");
     let entries = format!("{:?}", config.entries());
     assert!(!entries.contains(CANARY), "{entries}");
     let debug = format!("{:?}", config.llm.providers[1]);
@@ -470,7 +468,12 @@ fn a_bomb_does_not_go_off() {
     let steps: String = (1..500).map(step).collect();
     let many = "a: b\n".repeat(1_000_000);
     let long = format!("tools: [{}]", "x, ".repeat(30_000));
-    for text in [bomb, deep, format!("tools:\n{steps}"), many, long] {
+    let wide = format!(
+        "tools:\n  a: &a [{}]\n  b: [{}]\n",
+        "x, ".repeat(9000),
+        "*a, ".repeat(20_000)
+    );
+    for text in [bomb, wide, deep, format!("tools:\n{steps}"), many, long] {
         let told = told(&text);
         assert!(told.contains("too large or too deeply nested"), "{told}");
     }

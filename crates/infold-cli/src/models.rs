@@ -1,5 +1,5 @@
 use clap::Args;
-use infold::{Config, Strategy};
+use infold::Config;
 use infold::config::Asked;
 use infold::models::{self, Model, Prices};
 use infold::profile::{Keep, Origin, Resolved};
@@ -140,15 +140,13 @@ fn one(config: &Config, name: &str, profile: Option<String>, out: &mut Out) -> R
         profile,
         ..Asked::default()
     };
-    let resolved = config
-        .resolve(&asked, Strategy::preset_of)
-        .map_err(|error| {
-            let hint = match error.all.is_empty() {
-                true => "the configuration has no profiles".to_owned(),
-                false => format!("there are {}", error.all.join(", ")),
-            };
-            Failure::new(Kind::Usage, &error).hint(hint)
-        })?;
+    let resolved = config.resolve(&asked).map_err(|error| {
+        let hint = match error.all.is_empty() {
+            true => "the configuration has no profiles".to_owned(),
+            false => format!("there are {}", error.all.join(", ")),
+        };
+        Failure::new(Kind::Usage, &error).hint(hint)
+    })?;
     let matched = config.find(name).map(|row| row.name.as_str());
     match out.is_json() {
         true => out.object(&resolved_json(&resolved, matched))?,

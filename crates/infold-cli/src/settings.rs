@@ -72,9 +72,7 @@ impl Choice {
         };
         let Resolved {
             profile, warnings, ..
-        } = config
-            .resolve(&asked, Strategy::preset_of)
-            .map_err(no_profile)?;
+        } = config.resolve(&asked).map_err(no_profile)?;
         for warning in warnings {
             Failure::new(Kind::Usage, warning).warn(json);
         }

@@ -14,7 +14,7 @@ pub use reader::Lookup;
 pub use secret::Secret;
 
 use crate::models::{self, Model};
-use crate::profile::{Keep, Origin, Preset, Profile, Resolved, Set, Settings};
+use crate::profile::{Keep, Origin, Profile, Resolved, Set, Settings};
 use reader::Reader;
 
 /// The sections of a configuration.
@@ -264,11 +264,7 @@ impl Config {
 
     /// The profile for a call: what it asks for, then the environment, the profile named or
     /// matching the model, the profile `default`, the other sections, the models, the strategy.
-    pub fn resolve(
-        &self,
-        asked: &Asked,
-        preset: impl Fn(&str) -> Option<Preset>,
-    ) -> Result<Resolved, NoProfile> {
+    pub fn resolve(&self, asked: &Asked) -> Result<Resolved, NoProfile> {
         let named = asked.profile.as_ref();
         let named = named.or(self.profile.as_ref().map(|set| &set.value));
         let usual = || self.model().map(|set| set.value.clone());
@@ -288,7 +284,7 @@ impl Config {
         let row = self.find(&name);
         let own = self.own(&name).filter(|own| Some(&own.row) == row);
         layers.extend(own.map(|own| own.settings.clone()));
-        Ok(Profile::resolve(&name, row, &layers, preset))
+        Ok(Profile::resolve(&name, row, &layers))
     }
 
     fn no_profile(&self, name: &str) -> NoProfile {

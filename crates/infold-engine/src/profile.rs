@@ -6,6 +6,7 @@ pub use keep::Keep;
 pub use settings::{Origin, Set, Settings};
 pub use threshold::{NoThreshold, Threshold};
 
+use crate::Strategy;
 use crate::models::{Model, Prices, Tokenizer, UNKNOWN_WINDOW};
 
 /// All that decides how a conversation with one model is folded.
@@ -54,30 +55,6 @@ pub struct Preset {
     pub ratio: f64,
 }
 
-impl Preset {
-    /// What the strategy of that name brings along.
-    pub fn of(strategy: &str) -> Option<Preset> {
-        let (percent, keep, ratio) = match strategy {
-            "infold" => (75.0, Keep::Share(0.2), 0.25),
-            "roo" => (75.0, Keep::Messages(3), 0.25),
-            "gemini" => (50.0, Keep::Share(0.3), 0.25),
-            "file" => (70.0, Keep::Messages(5), 0.35),
-            _ => return None,
-        };
-        Some(Preset {
-            threshold: Threshold::new(percent).ok()?,
-            keep,
-            ratio,
-        })
-    }
-}
-
-/// The strategies there are.
-pub const STRATEGIES: [&str; 4] = ["infold", "roo", "gemini", "file"];
-
-/// The strategy when none is named.
-pub const DEFAULT_STRATEGY: &str = "infold";
-
 /// A profile, where each of its values comes from, and what was wrong on the way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
@@ -94,14 +71,9 @@ impl Profile {
     /// row of the table, then the strategy's preset.
     ///
     /// `model` is its name (empty: none named) and what is known of it.
-    pub fn resolve(
-        name: &str,
-        model: Option<&Model>,
-        layers: &[Settings],
-        preset: impl Fn(&str) -> Option<Preset>,
-    ) -> Resolved {
+    pub fn resolve(name: &str, model: Option<&Model>, layers: &[Settings]) -> Resolved {
         let mut warnings = Vec::new();
-        let (strategy, preset) = strategy(layers, preset, &mut warnings);
+        let (strategy, preset) = strategy(layers, &mut warnings);
         let row = model.map(|model| Origin::Table(model.name.clone()));
         let table = |value: Option<u64>| value.zip(row.clone()).map(|(v, o)| Set::new(v, o));
         let by_strategy = || Origin::Strategy(strategy.value.clone());
@@ -210,24 +182,19 @@ fn threshold(layers: &[Settings], warnings: &mut Vec<String>) -> Option<Set<Thre
 }
 
 /// The first strategy that exists, and what it brings along.
-fn strategy(
-    layers: &[Settings],
-    preset: impl Fn(&str) -> Option<Preset>,
-    warnings: &mut Vec<String>,
-) -> (Set<String>, Preset) {
+fn strategy(layers: &[Settings], warnings: &mut Vec<String>) -> (Set<String>, Preset) {
     for set in layers.iter().filter_map(|layer| layer.strategy.as_ref()) {
-        match preset(&set.value) {
-            Some(preset) => return (set.clone(), preset),
-            None => warnings.push(format!(
+        match set.value.parse::<Strategy>() {
+            Ok(strategy) => return (set.clone(), strategy.preset()),
+            Err(_) => warnings.push(format!(
                 "{}: there is no strategy `{}`; passed over",
                 set.origin, set.value
             )),
         }
     }
-    let name = DEFAULT_STRATEGY.to_owned();
-    let preset = preset(&name).or_else(|| Preset::of(&name));
-    let preset = preset.expect("the default strategy exists");
-    (Set::new(name, Origin::Default), preset)
+    let usual = Strategy::default();
+    let name = Set::new(usual.name.to_owned(), Origin::Default);
+    (name, usual.preset())
 }
 
 #[cfg(test)]
@@ -239,7 +206,7 @@ mod tests {
 
     #[test]
     fn an_unknown_model_has_a_careful_profile_and_a_warning() {
-        let resolved = Profile::resolve("mystery", None, &[], Preset::of);
+        let resolved = Profile::resolve("mystery", None, &[]);
         let profile = resolved.profile;
         assert_eq!((profile.window, profile.factor), (128_000, 1.5));
         assert_eq!(profile.condense_model, "mystery");
@@ -249,7 +216,7 @@ mod tests {
             window: Some(Set::call(9000)),
             ..Settings::default()
         };
-        let resolved = Profile::resolve("mystery", None, &[given], Preset::of);
+        let resolved = Profile::resolve("mystery", None, &[given]);
         assert_eq!(
             (resolved.profile.window, resolved.warnings.len()),
             (9000, 0)
@@ -264,7 +231,7 @@ mod tests {
         };
         let opus = models::find("claude-opus-4");
         let keep = |name| {
-            let resolved = Profile::resolve("claude-opus-4", opus, &[strategy(name)], Preset::of);
+            let resolved = Profile::resolve("claude-opus-4", opus, &[strategy(name)]);
             resolved.profile.keep
         };
         assert_eq!(keep("roo"), Keep::Messages(5));
@@ -278,7 +245,7 @@ mod tests {
             strategy: Some(Set::call("rooo".to_owned())),
             ..Settings::default()
         };
-        let resolved = Profile::resolve("gpt-5", models::find("gpt-5"), &[layer], Preset::of);
+        let resolved = Profile::resolve("gpt-5", models::find("gpt-5"), &[layer]);
         assert_eq!(resolved.profile.strategy, "infold");
         assert_eq!(
             resolved.warnings,
@@ -300,7 +267,7 @@ mod tests {
                 ..Settings::default()
             };
             let settings: Vec<Settings> = layers.iter().map(set).collect();
-            let resolved = Profile::resolve("m", model, &settings, Preset::of);
+            let resolved = Profile::resolve("m", model, &settings);
             let said: Vec<f64> = layers.iter().flatten().copied().collect();
             let real = |number: &f64| *number == 0.5 || *number == 60.0;
             let first = said.iter().position(real);

@@ -104,6 +104,17 @@ pub const STRATEGIES: [Strategy; 5] = [
     },
 ];
 
+/// The names of all presets.
+pub const NAMES: [&str; STRATEGIES.len()] = {
+    let mut names = [""; STRATEGIES.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = STRATEGIES[at].name;
+        at += 1;
+    }
+    names
+};
+
 impl Strategy {
     /// What it brings along for a profile that does not say otherwise.
     pub fn preset(&self) -> Preset {
@@ -117,13 +128,6 @@ impl Strategy {
             keep,
             ratio: self.ratio,
         }
-    }
-
-    /// What the strategy of this name brings along, if there is one.
-    pub fn preset_of(name: &str) -> Option<Preset> {
-        name.parse::<Strategy>()
-            .ok()
-            .map(|strategy| strategy.preset())
     }
 
     /// The same, keeping as much at the end as a profile says.
@@ -145,7 +149,7 @@ impl Default for Strategy {
 
 /// A strategy nobody knows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown strategy `{name}` (known: infold, roo, gemini, file, truncate)")]
+#[error("unknown strategy `{name}` (known: {})", NAMES.join(", "))]
 pub struct UnknownStrategy {
     /// What was asked for.
     pub name: String,

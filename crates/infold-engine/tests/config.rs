@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use infold::Config;
 use infold::config::{Asked, SECTIONS};
-use infold::profile::{Keep, Preset, Resolved, Set, Settings};
+use infold::profile::{Keep, Resolved, Set, Settings};
 use insta::assert_snapshot;
 use proptest::prelude::*;
 
@@ -45,9 +45,7 @@ fn profile(config: &Config, model: &str) -> Resolved {
         model: Some(model.to_owned()),
         ..Asked::default()
     };
-    config
-        .resolve(&asked, Preset::of)
-        .expect("no profile is named")
+    config.resolve(&asked).expect("no profile is named")
 }
 
 #[test]
@@ -300,7 +298,7 @@ fn the_environment_replaces_what_the_file_says() {
     assert!(!config.context_storage.enabled.value);
     assert_eq!(config.context_storage.cleanup_days.value, 9);
     assert_eq!(config.summarizer.name.value, "command:cat");
-    let resolved = config.resolve(&Asked::default(), Preset::of).unwrap();
+    let resolved = config.resolve(&Asked::default()).unwrap();
     let profile = resolved.profile;
     assert_eq!(profile.model, "gpt-4o");
     assert_eq!((profile.window, &*profile.strategy), (5000, "file"));
@@ -364,7 +362,7 @@ models:
     ] {
         all += &shown(profile(&config, model));
     }
-    let usual = config.resolve(&Asked::default(), Preset::of).unwrap();
+    let usual = config.resolve(&Asked::default()).unwrap();
     assert_eq!(
         (usual.profile.max_tokens, usual.warnings.len()),
         (Some(1000), 1)
@@ -379,7 +377,7 @@ models:
             ..Settings::default()
         },
     };
-    all += &shown(config.resolve(&asked, Preset::of).unwrap());
+    all += &shown(config.resolve(&asked).unwrap());
     assert_snapshot!(all, @"
     claude-sonnet-4-5: 66 % of 200000, keep 9 messages, ratio 0.4, infold, factor 1.45
     claude-opus-4-5: 70 % of 200000, keep 9 messages, ratio 0.4, roo, factor 1.45
@@ -394,7 +392,7 @@ models:
         profile: Some("nobody".to_owned()),
         ..Asked::default()
     };
-    let error = config.resolve(&missing, Preset::of).unwrap_err();
+    let error = config.resolve(&missing).unwrap_err();
     assert_eq!(error.all, ["default", "claude", "claude-opus", "mine"]);
 }
 

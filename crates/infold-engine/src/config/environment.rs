@@ -2,7 +2,8 @@ use super::problem::ConfigError;
 use super::reader::{Reader, value};
 use super::sections::{DAYS, SUMMARIZER, TOKENS, summarizing};
 use super::{Config, Secret};
-use crate::profile::{Origin, STRATEGIES, Set, Threshold};
+use crate::profile::{Origin, Set, Threshold};
+use crate::strategy::NAMES;
 
 /// The variables that providers' own tools read their keys from.
 const KEYS: [(&str, &str); 3] = [
@@ -43,8 +44,8 @@ pub(super) fn apply(config: &mut Config, reader: &mut Reader<'_>) {
     config.profile = get(reader, "INFOLD_PROFILE", "a profile", some);
     let tokens = |text: &str| text.parse().ok().filter(|&tokens: &u64| tokens > 0);
     config.environment.window = get(reader, "INFOLD_WINDOW", TOKENS, tokens);
-    let expected = format!("one of {}", STRATEGIES.join(", "));
-    let strategy = |text: &str| STRATEGIES.contains(&text).then(|| text.to_owned());
+    let expected = format!("one of {}", NAMES.join(", "));
+    let strategy = |text: &str| NAMES.contains(&text).then(|| text.to_owned());
     config.environment.strategy = get(reader, "INFOLD_STRATEGY", &expected, strategy);
     let instead = get(reader, "INFOLD_SUMMARIZER", SUMMARIZER, summarizing);
     replace(&mut config.summarizer.name, instead);

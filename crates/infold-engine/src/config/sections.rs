@@ -5,7 +5,8 @@ use super::reader::{Fields, Reader, Scalar, value};
 use super::yaml::{Kind, Member, Node};
 use super::{APIS, Config, NamedProfile, OwnModel, Provider, SECTIONS, Secret};
 use crate::models::{self, Model, Prices, Tokenizer, UNKNOWN_WINDOW};
-use crate::profile::{Keep, STRATEGIES, Set, Settings, Threshold};
+use crate::profile::{Keep, Set, Settings, Threshold};
+use crate::strategy::NAMES;
 
 /// Reads all sections of a file into `config`.
 pub(super) fn read(config: &mut Config, reader: &mut Reader<'_>, root: &Node) {
@@ -195,7 +196,7 @@ fn profiles(config: &mut Config, reader: &mut Reader<'_>, node: &Node) {
         let settings = Settings {
             auto: reader.truth(&fields, "auto"),
             prompt: reader.text(&fields, "prompt"),
-            strategy: reader.word(&fields, "strategy", &STRATEGIES),
+            strategy: reader.word(&fields, "strategy", &NAMES),
             max_tokens: reader.count(&fields, "max_tokens", TOKENS),
             ..shared(reader, &fields)
         };

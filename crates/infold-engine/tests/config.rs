@@ -175,7 +175,7 @@ hooks: none
     c.yaml:13: `llm.openai.base_url` takes an address that starts with http:// or https://, not `localhost:8080`
     c.yaml:14: `llm.openai.max_tokens` takes a number of tokens, not `0`
     c.yaml:15: `llm.mine.provider` takes one of openai, anthropic, gemini, ollama, lmstudio, not `opena`; did you mean `openai`?
-    c.yaml:18: `profiles.p.strategy` takes one of infold, roo, gemini, file, not `ro`; did you mean `roo`?
+    c.yaml:18: `profiles.p.strategy` takes one of infold, roo, gemini, file, truncate, not `ro`; did you mean `roo`?
     c.yaml:19: `profiles.p.keep` takes a number of messages, or a share below 1, not `-3`
     c.yaml:20: `profiles.p.ratio` takes a number between 0 and 1, not `1.5`
     c.yaml:21: `profiles.p.auto` takes true or false, not the text `true`
@@ -314,7 +314,7 @@ fn the_environment_replaces_what_the_file_says() {
     environment COMPRESSION_THRESHOLD: `COMPRESSION_THRESHOLD` takes a fraction up to 1, a percentage up to 100, or -1 to inherit, not `soon`
     environment CLEANUP_DAYS: `CLEANUP_DAYS` takes a number of days, from 0 to 36500, not `soon`
     environment INFOLD_WINDOW: `INFOLD_WINDOW` takes a number of tokens, not `soon`
-    environment INFOLD_STRATEGY: `INFOLD_STRATEGY` takes one of infold, roo, gemini, file, not `soon`
+    environment INFOLD_STRATEGY: `INFOLD_STRATEGY` takes one of infold, roo, gemini, file, truncate, not `soon`
     environment INFOLD_SUMMARIZER: `INFOLD_SUMMARIZER` takes `extractive`, or `command:` and a command, not `soon`
     ");
 }

@@ -39,6 +39,7 @@ impl Text<'_> {
 }
 
 /// Returns where the piece that starts at `start`, which is in the text, ends for o200k_base.
+#[inline]
 pub fn o200k(text: Text<'_>, start: usize) -> End {
     let (first, second) = text.class(start)?;
     match first {
@@ -67,6 +68,7 @@ pub fn o200k(text: Text<'_>, start: usize) -> End {
 }
 
 /// Returns where the piece that starts at `start`, which is in the text, ends for cl100k_base.
+#[inline]
 pub fn cl100k(text: Text<'_>, start: usize) -> End {
     let (first, second) = text.class(start)?;
     if text.bytes[start] == b'\'' {

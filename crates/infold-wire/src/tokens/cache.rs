@@ -1,7 +1,7 @@
 use std::cell::RefCell;
 
 use super::merge::merge;
-use super::vocabulary::{Vocabulary, mix};
+use super::vocabulary::{SPREAD, Vocabulary};
 use super::{Encoding, split};
 
 /// The counts of short pieces that were seen lately.
@@ -45,14 +45,15 @@ impl Cache {
     }
 
     /// Returns how many tokens the piece is that starts and ends there.
-    #[inline]
+    #[inline(always)]
     pub fn count(&mut self, vocabulary: &Vocabulary, text: &[u8], start: usize, end: usize) -> u64 {
         let length = end - start;
         if length > LONGEST {
             return counted(vocabulary, &text[start..end]);
         }
         let key = key(text, start, length);
-        let at = mix((key as u64) ^ ((key >> 64) as u64).rotate_left(20)) as usize >> (64 - 14);
+        let folded = key as u64 ^ ((key >> 64) as u64).rotate_left(23);
+        let at = (folded.wrapping_mul(SPREAD) >> (64 - PLACES.trailing_zeros())) as usize;
         if self.keys[at] != key {
             self.keys[at] = key;
             self.counts[at] = counted(vocabulary, &text[start..end]) as u8;

@@ -14,20 +14,23 @@ use super::vocabulary::{NONE, Rank, Vocabulary};
 
 /// How many bytes are merged at once; twice the length of the longest token.
 const WINDOW: usize = 256;
+/// Most pieces are shorter than this, and clearing a large window takes longer than merging them.
+const SMALL: usize = 32;
 /// Pairs are looked through for the lowest a block at a time.
 const BLOCK: usize = 16;
 
 /// Returns how many tokens a piece merges into.
 pub fn merge(vocabulary: &Vocabulary, piece: &[u8]) -> u64 {
-    if piece.len() <= WINDOW {
-        return Window::new(vocabulary, piece).count as u64;
+    match piece.len() {
+        ..=SMALL => Window::<SMALL>::new(vocabulary, piece).count as u64,
+        ..=WINDOW => Window::<WINDOW>::new(vocabulary, piece).count as u64,
+        _ => merge_long(vocabulary, piece),
     }
-    merge_long(vocabulary, piece)
 }
 
 /// Returns where the tokens of a piece of at most [`WINDOW`] bytes end.
 pub fn ends(vocabulary: &Vocabulary, piece: &[u8]) -> Vec<usize> {
-    let merged = Window::new(vocabulary, piece).tokens(0);
+    let merged = Window::<WINDOW>::new(vocabulary, piece).tokens(0);
     merged.into_iter().map(|(_, end)| end).collect()
 }
 
@@ -61,20 +64,20 @@ fn tokens(vocabulary: &Vocabulary, piece: &[u8], start: usize, size: usize) -> V
     let end = piece.len().min(start + size);
     let bytes = &piece[start..end];
     match size {
-        ..=WINDOW => Window::new(vocabulary, bytes).tokens(start),
+        ..=WINDOW => Window::<WINDOW>::new(vocabulary, bytes).tokens(start),
         _ => merge_large(vocabulary, bytes, start),
     }
 }
 
 /// A piece that is being merged. Parts stand at the place of their first byte.
-struct Window {
-    ranks: [Rank; WINDOW],
+struct Window<const N: usize> {
+    ranks: [Rank; N],
     /// How far it is to the next part.
-    lengths: [u16; WINDOW],
+    lengths: [u16; N],
     /// How long the part is that ends before this one.
-    before: [u16; WINDOW],
+    before: [u16; N],
     /// What each part makes with the next one, and its place: the lowest is merged next.
-    pairs: [i32; WINDOW],
+    pairs: [i32; N],
     /// The lowest of each block of pairs.
     lowest: [i32; WINDOW / BLOCK],
     size: usize,
@@ -84,14 +87,14 @@ struct Window {
 /// No pair.
 const NEVER: i32 = i32::MAX;
 
-impl Window {
+impl<const N: usize> Window<N> {
     #[inline]
-    fn new(vocabulary: &Vocabulary, piece: &[u8]) -> Window {
+    fn new(vocabulary: &Vocabulary, piece: &[u8]) -> Window<N> {
         let mut window = Window {
-            ranks: [0; WINDOW],
-            lengths: [1; WINDOW],
-            before: [1; WINDOW],
-            pairs: [NEVER; WINDOW],
+            ranks: [0; N],
+            lengths: [1; N],
+            before: [1; N],
+            pairs: [NEVER; N],
             lowest: [NEVER; WINDOW / BLOCK],
             size: piece.len(),
             count: piece.len(),

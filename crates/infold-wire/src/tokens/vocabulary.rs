@@ -190,11 +190,11 @@ fn mark(hash: u64) -> u32 {
 }
 
 /// Two to the 64 divided by the golden ratio: spreads what is close together.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+pub const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A hash of a number, good in its upper bits.
 #[inline]
-pub fn mix(number: u64) -> u64 {
+fn mix(number: u64) -> u64 {
     let product = number.wrapping_mul(SPREAD);
     (product ^ product >> 32).wrapping_mul(SPREAD)
 }

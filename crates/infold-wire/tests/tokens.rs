@@ -1,7 +1,9 @@
 //! Counts are those of the reference, however the text arrives and however hostile it is.
 
-use infold_wire::tokens::{Counter, Encoding, count};
-use infold_wire::{Json, quote};
+use std::time::Duration;
+
+use infold_wire::tokens::{Counter, Encoding, Estimator, count, message, message_by, part, said};
+use infold_wire::{Json, Message, quote};
 use proptest::prelude::*;
 
 const ENCODINGS: [(Encoding, &str); 2] = [(Encoding::O200k, "o200k"), (Encoding::Cl100k, "cl100k")];
@@ -53,7 +55,7 @@ fn any_text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     /// A text counts the same in any chunks.
     #[test]
@@ -78,4 +80,98 @@ proptest! {
             prop_assert_eq!(counter.finish(), count(Encoding::O200k, &text));
         }
     }
+}
+
+/// Eight times as much does not take much more than eight times as long.
+#[test]
+fn hostile_texts_take_linear_time() {
+    let texts = [
+        "a",
+        " ",
+        "\n",
+        "=",
+        "中",
+        "\u{301}A",
+        "中A",
+        "a'",
+        " \u{3000}",
+    ];
+    count(Encoding::O200k, "");
+    for text in texts {
+        let time = |length: usize| {
+            let text = text.repeat(length / text.len());
+            let start = spent();
+            count(Encoding::O200k, &text);
+            spent() - start
+        };
+        let (short, long) = (time(30_000), time(240_000));
+        // Were it quadratic, it would be 64 times as long.
+        let most = short * 24 + Duration::from_millis(150);
+        assert!(long < most, "{text:?}: {short:?}, then {long:?}");
+    }
+}
+
+/// How long this thread has been running: others share the machine.
+fn spent() -> Duration {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = stat.split(' ').next().and_then(|nanos| nanos.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or(0))
+}
+
+fn weighed(text: &str) -> u64 {
+    message(&Message::parse(text.as_bytes()).expect("a message"))
+}
+
+#[test]
+fn each_kind_of_content_has_its_rule() {
+    let text = |text| count(Encoding::O200k, text);
+    assert_eq!(weighed(r#"{"role":"user","content":"hello world"}"#), 4 + 2);
+    assert_eq!(
+        weighed(r#"{"role":"user","content":"hello world"}"#),
+        said("hello world")
+    );
+    let call = text("Tool: ls\nArguments: ");
+    let chat = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"ls","arguments":"{\"a\": 1}"}}]}"#;
+    assert_eq!(weighed(chat), 4 + call + text(r#"{"a": 1}"#));
+    let blocks = r#"{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"ls","input":{"a": "\u4e2d\n"}}]}"#;
+    assert_eq!(weighed(blocks), 4 + call + text("{\"a\":\"中\\n\"}"));
+    let result = r#"{"role":"tool","tool_call_id":"c","content":"done"}"#;
+    assert_eq!(
+        weighed(result),
+        4 + text("Tool Result (c)\n") + text("done")
+    );
+    let link = r#"{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.org/a.png"}}]}"#;
+    assert_eq!(weighed(link), 4 + 300);
+    let data = "A".repeat(10_000);
+    let image = format!(
+        r#"{{"role":"user","content":[{{"type":"image","source":{{"type":"base64","data":"{data}"}}}}]}}"#
+    );
+    assert_eq!(weighed(&image), 4 + 100);
+    let document = image.replace("\"image\"", "\"document\"");
+    assert!((4 + 100..4 + 130).contains(&weighed(&document)));
+    let thought = r#"{"role":"assistant","content":[{"type":"thinking","thinking":"hello world","signature":"c2ln"}]}"#;
+    assert_eq!(weighed(thought), 4 + 2);
+    let unknown = r#"{"role":"user","content":[{"type":"new","x":"hello"}]}"#;
+    assert_eq!(weighed(unknown), 4 + text(r#"{"type":"new","x":"hello"}"#));
+}
+
+#[test]
+fn parts_add_up_to_no_more_than_the_message() {
+    let text = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"one two"},{"type":"image","source":{"type":"base64","data":"AAAA"}}]},{"type":"text","text":"three"},{"type":"image","source":{"type":"url"}}]}"#;
+    let parsed = Message::parse(text.as_bytes()).unwrap();
+    let parts: Vec<u64> = parsed
+        .parts()
+        .iter()
+        .map(|found| part(&parsed, &found.range))
+        .collect();
+    assert_eq!(parts, [2 + 2, 1, 300]);
+    let label = count(Encoding::O200k, "Tool Result (t)\n");
+    assert_eq!(parts.iter().sum::<u64>() + label + 4, message(&parsed));
+}
+
+#[test]
+fn guesses_are_what_they_say() {
+    let parsed = Message::parse(r#"{"role":"user","content":"abcdefgh中"}"#.as_bytes()).unwrap();
+    assert_eq!(message_by(Estimator::Chars, &parsed), 4 + 3);
+    assert_eq!(message_by(Estimator::Bytes, &parsed), 4 + 2);
 }

@@ -108,9 +108,9 @@ fn json(words: &Words, dice: &mut Dice) -> String {
     let mut text = String::from("[");
     while text.len() < 2 * MEGABYTE {
         let (id, size) = (dice.below(1 << 30), dice.below(10_000));
-        write!(
+        writeln!(
             text,
-            "{{\"id\":\"{id:08x}\",\"{}\":\"{} {} {}\",\"size\":{size},\"path\":\"src/{}/{}.rs\",\"ok\":true}},\n",
+            "{{\"id\":\"{id:08x}\",\"{}\":\"{} {} {}\",\"size\":{size},\"path\":\"src/{}/{}.rs\",\"ok\":true}},",
             words.one(dice),
             words.one(dice),
             words.one(dice),

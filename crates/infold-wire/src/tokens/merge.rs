@@ -21,10 +21,12 @@ const BLOCK: usize = 16;
 
 /// Returns how many tokens a piece merges into.
 pub fn merge(vocabulary: &Vocabulary, piece: &[u8]) -> u64 {
-    match piece.len() {
-        ..=SMALL => Window::<SMALL>::new(vocabulary, piece).count as u64,
-        ..=WINDOW => Window::<WINDOW>::new(vocabulary, piece).count as u64,
-        _ => merge_long(vocabulary, piece).0,
+    if piece.len() <= SMALL {
+        Window::<SMALL>::new(vocabulary, piece).count as u64
+    } else if piece.len() <= WINDOW {
+        Window::<WINDOW>::new(vocabulary, piece).count as u64
+    } else {
+        merge_long(vocabulary, piece).0
     }
 }
 

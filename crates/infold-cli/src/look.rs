@@ -336,7 +336,7 @@ fn describe(what: &What) -> String {
         What::Undo(step) => format!("undo {step}"),
         What::Redo(undo) => format!("redo, taking back {undo}"),
         What::Pin(seq) => format!("pin {seq}"),
-        What::Note(text) => format!("pin note: {text}"),
+        What::Note { text, .. } => format!("pin note: {text}"),
         What::Unpin(infold_log::Pinned::Message(seq)) => format!("unpin {seq}"),
         What::Unpin(infold_log::Pinned::Note(note)) => format!("unpin note {note}"),
         What::Fork { task, at } => format!("continues task {task} from {at}"),

@@ -527,12 +527,12 @@ fn a_directory_that_is_write_protected() {
     assert_snapshot!(told, @r"
     $ infold view T1
     1        user   one                                                                         8 tokens
-    2-4      e1 (summary of 3 messages, 28 tokens)                                             29 tokens
+    2-4      e1 (summary of 3 messages, 15 tokens)                                             35 tokens
     5        user   five                                                                        8 tokens
     6        model  six                                                                         9 tokens
-    ! view 54 tokens, log 53 in 6 messages
+    ! view 50 tokens, log 30 in 6 messages
     $ infold folds T1
-    e1  summary  2..4  active  28 → 29 tokens  YYYY-MM-DD hh:mm:ss
+    e1  summary  2..4  active  15 → 35 tokens  YYYY-MM-DD hh:mm:ss
     $ infold recall T1 2
     ── 2 model · YYYY-MM-DDThh:mm:ss.mmmZ · hidden
     two
@@ -558,7 +558,7 @@ fn a_directory_that_is_write_protected() {
     [3]
     $ infold task list
     task      status   made              calls  tokens  folds  what
-    t1······  running  YYYY-MM-DD hh:mm      3      53      1
+    t1······  running  YYYY-MM-DD hh:mm      3      30      1
     $ infold doctor
     infold     0.1.0
     contexts   DIR/contexts
@@ -598,35 +598,35 @@ fn a_registry_of_a_newer_version() {
         task complete T1
     "), @r"
     $ infold task new
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 1
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 2
     ! hint: a newer infold reads it; nothing was changed
     [3]
     $ infold task list
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 1
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 2
     ! hint: a newer infold reads it; nothing was changed
     [3]
     $ infold task show T1
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 1
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 2
     ! hint: a newer infold reads it; nothing was changed
     [3]
     $ infold task clean --older-than 0s
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 1
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 2
     ! hint: a newer infold reads it; nothing was changed
     [3]
     $ infold fork T1
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 1
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 2
     ! hint: a newer infold reads it; nothing was changed
     [3]
     $ infold doctor
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 1
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 2
     ! hint: a newer infold reads it; nothing was changed
     [3]
     $ infold pin T1 2
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 1
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 2
     ! hint: a newer infold reads it; nothing was changed
     [3]
     $ infold task complete T1
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 1
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 2
     ! hint: a newer infold reads it; nothing was changed
     [3]
     ");

@@ -59,7 +59,7 @@ fn a_task_is_made_filled_and_shown() {
     8        model  calls write(7.sql)                                                         36 tokens
     9        tool   ファイルを書きました。                                                     21 tokens
     10       model  done                                                                       10 tokens
-    ! view 215 tokens, log 215 in 10 messages
+    ! view 138 tokens, log 138 in 10 messages
     $ infold task show T1
     task       T1
     status     running
@@ -67,13 +67,13 @@ fn a_task_is_made_filled_and_shown() {
     made       YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
     window     128,000 tokens
-    log        10 messages, 0 events, 215 tokens
-    view       215 tokens
+    log        10 messages, 0 events, 138 tokens
+    view       138 tokens
     counted    4 model calls, 0 tool calls, 0 summary folds
     on disk    SIZE in ./contexts/running/T1
     $ infold task list
     task      status   made              calls  tokens  folds  what
-    t1······  running  YYYY-MM-DD hh:mm      4     215      0  github/acme/app/issue/42 · gpt-5 · ada
+    t1······  running  YYYY-MM-DD hh:mm      4     138      0  github/acme/app/issue/42 · gpt-5 · ada
     ");
 }
 
@@ -127,7 +127,7 @@ fn a_row_in_json_has_the_fields_of_the_registry() {
     {"bytes":N,"completed_at":null,"compression_count":0,"context_length":9,"created_at":"YYYY-MM-DDThh:mm:ss.mmmZ","directory":"./contexts/running/T2","error_message":null,"events":0,"hostname":"HOST","llm_call_count":0,"llm_provider":"anthropic","messages":0,"model":"m","owner":"o","parent":null,"process_id":N,"repo":"r","started_at":"YYYY-MM-DDThh:mm:ss.mmmZ","status":"running","task_id":"7","task_source":"gitlab","task_type":"mr","tool_call_count":0,"total_tokens":0,"user":"u","uuid":"T2","view_tokens":0}
     $ infold task list --status running --json
     {"completed_at":null,"compression_count":0,"context_length":9,"created_at":"YYYY-MM-DDThh:mm:ss.mmmZ","error_message":null,"hostname":"HOST","llm_call_count":0,"llm_provider":"anthropic","model":"m","owner":"o","process_id":N,"repo":"r","started_at":"YYYY-MM-DDThh:mm:ss.mmmZ","status":"running","task_id":"7","task_source":"gitlab","task_type":"mr","tool_call_count":0,"total_tokens":0,"user":"u","uuid":"T2"}
-    {"completed_at":null,"compression_count":0,"context_length":null,"created_at":"YYYY-MM-DDThh:mm:ss.mmmZ","error_message":null,"hostname":"HOST","llm_call_count":4,"llm_provider":null,"model":null,"owner":null,"process_id":N,"repo":null,"started_at":"YYYY-MM-DDThh:mm:ss.mmmZ","status":"running","task_id":null,"task_source":null,"task_type":null,"tool_call_count":0,"total_tokens":215,"user":null,"uuid":"T1"}
+    {"completed_at":null,"compression_count":0,"context_length":null,"created_at":"YYYY-MM-DDThh:mm:ss.mmmZ","error_message":null,"hostname":"HOST","llm_call_count":4,"llm_provider":null,"model":null,"owner":null,"process_id":N,"repo":null,"started_at":"YYYY-MM-DDThh:mm:ss.mmmZ","status":"running","task_id":null,"task_source":null,"task_type":null,"tool_call_count":0,"total_tokens":138,"user":null,"uuid":"T1"}
     "#);
 }
 
@@ -164,7 +164,7 @@ fn messages_come_as_lines_as_an_array_or_from_standard_input() {
     {"content":"from a pipe","role":"user"}
     {"content":"and","role":"user"}
     {"content":"another","role":"assistant"}
-    ! view 50 tokens, log 50 in 5 messages
+    ! view 27 tokens, log 27 in 5 messages
     "#);
 }
 
@@ -185,16 +185,16 @@ fn a_tool_record_is_kept_and_counted() {
     $ infold task tool T1 --json
     {"seq":2}
     $ infold log T1 --at e2
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
-    3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    63 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
+    3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    33 tokens
     4        tool   fn login() { todo!() }                                                     18 tokens
-    5        tool   test result: FAILED                                                        17 tokens
-    6        model  It is a stub; I write it.                                                  15 tokens
-    7        user   then the migration                                                         12 tokens
-    8        model  calls write(7.sql)                                                         36 tokens
-    9        tool   ファイルを書きました。                                                     21 tokens
-    10       model  done                                                                       10 tokens
+    5        tool   test result: FAILED                                                        14 tokens
+    6        model  It is a stub; I write it.                                                  13 tokens
+    7        user   then the migration                                                          7 tokens
+    8        model  calls write(7.sql)                                                         17 tokens
+    9        tool   ファイルを書きました。                                                     16 tokens
+    10       model  done                                                                        5 tokens
     e1       tool {"tool":"ls","args":{"path":"."},"result":"a b","duration_ms":3}
     e2       tool {"tool":"rm","args":{},"error":"denied","status":"error","duration_ms":1}
     $ infold task show T1
@@ -202,8 +202,8 @@ fn a_tool_record_is_kept_and_counted() {
     status     running
     made       YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
-    log        10 messages, 2 events, 215 tokens
-    view       215 tokens
+    log        10 messages, 2 events, 138 tokens
+    view       138 tokens
     counted    4 model calls, 2 tool calls, 0 summary folds
     on disk    SIZE in ./contexts/running/T1
     "#);
@@ -243,7 +243,7 @@ fn an_ended_task_stays_readable_and_is_cleaned_when_it_is_old() {
     $ infold view T1 --at 2
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
-    ! view 23 tokens, log 23 in 2 messages
+    ! view 15 tokens, log 15 in 2 messages
     $ infold task clean --older-than 30d
     ! 0 tasks removed
     $ infold task clean --older-than 0s --dry-run
@@ -253,7 +253,7 @@ fn an_ended_task_stays_readable_and_is_cleaned_when_it_is_old() {
     $ infold task list
     task      status     made              calls  tokens  folds  what
     t2······  failed     YYYY-MM-DD hh:mm      0       0      0  no key
-    t1······  completed  YYYY-MM-DD hh:mm      4     215      0
+    t1······  completed  YYYY-MM-DD hh:mm      4     138      0
     $ infold task clean --older-than 0s --json
     {"removed":true,"status":"completed","uuid":"T1"}
     {"removed":true,"status":"failed","uuid":"T2"}
@@ -304,20 +304,20 @@ fn the_view_shows_a_fold_as_one_line() {
         folds T1
     "), @r#"
     $ infold condense T1 3..6 --text summary.md
-    e1: folded 3..6, 4 messages; view 215 → 137 tokens (undo: infold undo t1······)
+    e1: folded 3..6, 4 messages; view 138 → 103 tokens (undo: infold undo t1······)
     $ infold view T1
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
-    3-6      e1 (summary of 4 messages, 113 tokens)                                            35 tokens
+    3-6      e1 (summary of 4 messages, 78 tokens)                                             43 tokens
     7        user   then the migration                                                         12 tokens
     8        model  calls write(7.sql)                                                         36 tokens
     9        tool   ファイルを書きました。                                                     21 tokens
     10       model  done                                                                       10 tokens
-    ! view 137 tokens, log 215 in 10 messages
+    ! view 103 tokens, log 138 in 10 messages
     $ infold view T1 --json
     {"note":"","role":"system","seq":1,"tokens":12,"message":{"role":"system","content":"You are careful."}}
     {"note":"","role":"user","seq":2,"tokens":11,"message":{"role":"user","content":"Fix the login"}}
-    {"fold":"e1","from":3,"kind":"summary","messages":4,"original_tokens":113,"stand_in":[{"role":"user","text":"[Summary of messages 3..6 (4 folded away; nothing is lost, and recall 3..6 shows them in full)]\n\nlogin() was a stub; it is written now."}],"to":6,"tokens":35}
+    {"fold":"e1","from":3,"kind":"summary","messages":4,"original_tokens":78,"stand_in":[{"role":"user","text":"[Summary of messages 3..6 (4 folded away; nothing is lost, and recall 3..6 shows them in full)]\n\nlogin() was a stub; it is written now."}],"to":6,"tokens":43}
     {"note":"","role":"user","seq":7,"tokens":12,"message":{"role":"user","content":"then the migration"}}
     {"note":"","role":"assistant","seq":8,"tokens":36,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}}
     {"note":"","role":"tool","seq":9,"tokens":21,"message":{"role":"tool","tool_call_id":"c3","content":"ファイルを書きました。"}}
@@ -330,21 +330,21 @@ fn the_view_shows_a_fold_as_one_line() {
     {"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}
     {"role":"tool","tool_call_id":"c3","content":"ファイルを書きました。"}
     {"role":"assistant","content":"done"}
-    ! view 137 tokens, log 215 in 10 messages
+    ! view 103 tokens, log 138 in 10 messages
     $ infold log T1
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
-    3        model  I look. · calls read(login.rs) · calls bash(cargo test)       [in e1]      63 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
+    3        model  I look. · calls read(login.rs) · calls bash(cargo test)       [in e1]      33 tokens
     4        tool   fn login() { todo!() }                                        [in e1]      18 tokens
-    5        tool   test result: FAILED                                           [in e1]      17 tokens
-    6        model  It is a stub; I write it.                                     [in e1]      15 tokens
-    7        user   then the migration                                                         12 tokens
-    8        model  calls write(7.sql)                                                         36 tokens
-    9        tool   ファイルを書きました。                                                     21 tokens
-    10       model  done                                                                       10 tokens
-    e1       fold summary 3..6: 4 messages, 113 → 35 tokens
+    5        tool   test result: FAILED                                           [in e1]      14 tokens
+    6        model  It is a stub; I write it.                                     [in e1]      13 tokens
+    7        user   then the migration                                                          7 tokens
+    8        model  calls write(7.sql)                                                         17 tokens
+    9        tool   ファイルを書きました。                                                     16 tokens
+    10       model  done                                                                        5 tokens
+    e1       fold summary 3..6: 4 messages, 78 → 43 tokens
     $ infold folds T1
-    e1  summary  3..6  active  113 → 35 tokens  YYYY-MM-DD hh:mm:ss
+    e1  summary  3..6  active  78 → 43 tokens  YYYY-MM-DD hh:mm:ss
     "#);
 }
 
@@ -361,22 +361,22 @@ fn a_fold_that_would_cut_a_round_is_widened_and_says_so() {
         condense T1 4 --text summary.md --json
     "), @r#"
     $ infold condense T1 4..6 --text summary.md
-    e1: folded 3..6, 4 messages; view 215 → 137 tokens (undo: infold undo t1······)
+    e1: folded 3..6, 4 messages; view 138 → 103 tokens (undo: infold undo t1······)
     ! 4..6 was widened to 3..6: a call and its results are hidden together, and a fold as a whole
     $ infold undo T1
-    undid e1; view 137 → 215 tokens (redo: infold redo t1······)
+    undid e1; view 103 → 138 tokens (redo: infold redo t1······)
     $ infold condense T1 1..3 --text summary.md
-    e3: folded 3..5, 3 messages; view 215 → 152 tokens (undo: infold undo t1······)
+    e3: folded 3..5, 3 messages; view 138 → 116 tokens (undo: infold undo t1······)
     ! 1..3 was moved to 3..5: a call and its results are hidden together, the system prompt and the first request never
     $ infold undo T1
-    undid e3; view 152 → 215 tokens (redo: infold redo t1······)
+    undid e3; view 116 → 138 tokens (redo: infold redo t1······)
     $ infold condense T1 1..6 --text summary.md
-    e5: folded 3..6, 4 messages; view 215 → 137 tokens (undo: infold undo t1······)
+    e5: folded 3..6, 4 messages; view 138 → 103 tokens (undo: infold undo t1······)
     ! 1..6 was narrowed to 3..6: the system prompt, the first request and what a rewind hid stay as they are
     $ infold undo T1
-    undid e5; view 137 → 215 tokens (redo: infold redo t1······)
+    undid e5; view 103 → 138 tokens (redo: infold redo t1······)
     $ infold condense T1 4 --text summary.md --json
-    {"asked_from":4,"asked_to":4,"event":"e7","fold":"e7","from":3,"messages":3,"to":5,"tokens_after":152,"tokens_before":215}
+    {"asked_from":4,"asked_to":4,"event":"e7","fold":"e7","from":3,"messages":3,"to":5,"tokens_after":116,"tokens_before":138}
     "#);
 }
 
@@ -394,25 +394,25 @@ fn folds_nest_and_open_from_the_outside_in() {
         folds T1 --json
     "), @r#"
     $ infold condense T1 3..5 --text summary.md
-    e1: folded 3..5, 3 messages; view 215 → 152 tokens (undo: infold undo t1······)
+    e1: folded 3..5, 3 messages; view 138 → 116 tokens (undo: infold undo t1······)
     $ infold condense T1 3..7 --text summary.md
-    e2: folded 3..7, 5 messages; view 152 → 125 tokens (undo: infold undo t1······)
+    e2: folded 3..7, 5 messages; view 116 → 96 tokens (undo: infold undo t1······)
     $ infold folds T1
-    e1  summary  3..5  inside e2   98 → 35 tokens  YYYY-MM-DD hh:mm:ss
-    e2  summary  3..7  active     125 → 35 tokens  YYYY-MM-DD hh:mm:ss
+    e1  summary  3..5  inside e2  65 → 43 tokens  YYYY-MM-DD hh:mm:ss
+    e2  summary  3..7  active     85 → 43 tokens  YYYY-MM-DD hh:mm:ss
     $ infold unfold T1 e2
-    opened e2; view 125 → 152 tokens (undo: infold undo t1······)
+    opened e2; view 96 → 116 tokens (undo: infold undo t1······)
     $ infold unfold T1 e1
-    opened e1; view 152 → 215 tokens (undo: infold undo t1······)
+    opened e1; view 116 → 138 tokens (undo: infold undo t1······)
     $ infold folds T1
-    e1  summary  3..5  inactive   98 → 35 tokens  YYYY-MM-DD hh:mm:ss
-    e2  summary  3..7  inactive  125 → 35 tokens  YYYY-MM-DD hh:mm:ss
+    e1  summary  3..5  inactive  65 → 43 tokens  YYYY-MM-DD hh:mm:ss
+    e2  summary  3..7  inactive  85 → 43 tokens  YYYY-MM-DD hh:mm:ss
     $ infold folds T1 --at e2
-    e1  summary  3..5  inside e2   98 → 35 tokens  YYYY-MM-DD hh:mm:ss
-    e2  summary  3..7  active     125 → 35 tokens  YYYY-MM-DD hh:mm:ss
+    e1  summary  3..5  inside e2  65 → 43 tokens  YYYY-MM-DD hh:mm:ss
+    e2  summary  3..7  active     85 → 43 tokens  YYYY-MM-DD hh:mm:ss
     $ infold folds T1 --json
-    {"fold":"e1","from":3,"kind":"summary","original_tokens":98,"status":"inactive","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":5,"tokens":35}
-    {"fold":"e2","from":3,"kind":"summary","original_tokens":125,"status":"inactive","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":7,"tokens":35}
+    {"fold":"e1","from":3,"kind":"summary","original_tokens":65,"status":"inactive","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":5,"tokens":43}
+    {"fold":"e2","from":3,"kind":"summary","original_tokens":85,"status":"inactive","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":7,"tokens":43}
     "#);
 }
 
@@ -428,24 +428,24 @@ fn truncating_hides_the_oldest_rounds() {
         task show T1
     "), @r#"
     $ infold truncate T1
-    e1: hid 3..6, 4 messages; view 215 → 128 tokens (undo: infold undo t1······)
+    e1: hid 3..6, 4 messages; view 138 → 90 tokens (undo: infold undo t1······)
     $ infold view T1
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
-    3-6      e1 (4 messages hidden, 113 tokens)                                                26 tokens
+    3-6      e1 (4 messages hidden, 78 tokens)                                                 30 tokens
     7        user   then the migration                                                         12 tokens
     8        model  calls write(7.sql)                                                         36 tokens
     9        tool   ファイルを書きました。                                                     21 tokens
     10       model  done                                                                       10 tokens
-    ! view 128 tokens, log 215 in 10 messages
+    ! view 90 tokens, log 138 in 10 messages
     $ infold truncate T1 --fraction 1 --json
-    {"asked_from":3,"asked_to":9,"event":"e2","fold":"e2","from":3,"messages":7,"to":9,"tokens_after":59,"tokens_before":128}
+    {"asked_from":3,"asked_to":9,"event":"e2","fold":"e2","from":3,"messages":7,"to":9,"tokens_after":50,"tokens_before":90}
     $ infold view T1
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
-    3-9      e2 (7 messages hidden, 182 tokens)                                                26 tokens
+    3-9      e2 (7 messages hidden, 118 tokens)                                                30 tokens
     10       model  done                                                                       10 tokens
-    ! view 59 tokens, log 215 in 10 messages
+    ! view 50 tokens, log 138 in 10 messages
     $ infold truncate T1
     ! error: nothing to fold: only the system prompt, the first request, pins, stand-ins and the last round are visible
     ! hint: `infold view t1······` shows what is visible
@@ -455,8 +455,8 @@ fn truncating_hides_the_oldest_rounds() {
     status     running
     made       YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
-    log        10 messages, 2 events, 215 tokens
-    view       59 tokens
+    log        10 messages, 2 events, 138 tokens
+    view       50 tokens
     counted    4 model calls, 0 tool calls, 0 summary folds
     on disk    SIZE in ./contexts/running/T1
     "#);
@@ -472,11 +472,11 @@ fn truncating_looks_past_what_is_pinned() {
         view T1
     "), @r"
     $ infold pin T1 3
-    pinned message 3 and its round; view 215 → 215 tokens (undo: infold undo t1······)
+    pinned message 3 and its round; view 138 → 138 tokens (undo: infold undo t1······)
     $ infold pin T1 6
-    pinned message 6 and its round; view 215 → 215 tokens (undo: infold undo t1······)
+    pinned message 6 and its round; view 138 → 138 tokens (undo: infold undo t1······)
     $ infold truncate T1
-    e3: hid 7..9, 3 messages; view 215 → 172 tokens (undo: infold undo t1······)
+    e3: hid 7..9, 3 messages; view 138 → 128 tokens (undo: infold undo t1······)
     $ infold view T1
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
@@ -484,9 +484,9 @@ fn truncating_looks_past_what_is_pinned() {
     4        tool   fn login() { todo!() }                                                     18 tokens
     5        tool   test result: FAILED                                                        17 tokens
     6        model  It is a stub; I write it.                                    [pinned]      15 tokens
-    7-9      e3 (3 messages hidden, 69 tokens)                                                 26 tokens
+    7-9      e3 (3 messages hidden, 40 tokens)                                                 30 tokens
     10       model  done                                                                       10 tokens
-    ! view 172 tokens, log 215 in 10 messages
+    ! view 128 tokens, log 138 in 10 messages
     ");
 }
 
@@ -510,30 +510,30 @@ fn a_masked_result_is_a_stub_and_the_rest_of_its_message_stays() {
         folds T1
     "), @r#"
     $ infold mask T1 3
-    e1: masked part 0 of message 3; view 171 → 87 tokens (undo: infold undo t1······)
+    e1: masked part 0 of message 3; view 89 → 56 tokens (undo: infold undo t1······)
     $ infold view T1
     1        user   read it                                                                     9 tokens
     2        model  calls read(a)                                                              25 tokens
-    3        tool   [101 tokens folded away; nothing is lost, and … [part 0 masked by e1]      45 tokens
+    3        tool   [50 tokens folded away; nothing is lost, and r… [part 0 masked by e1]      45 tokens
     4        model  ok                                                                          9 tokens
-    ! view 87 tokens, log 171 in 4 messages
+    ! view 56 tokens, log 89 in 4 messages
     $ infold view T1 --raw
     {"content":"read it","role":"user"}
     {"role":"assistant","content":[{"type":"tool_use","id":"u1","name":"read","input":{"path":"a"}}]}
-    {"role":"user","content":[{"type":"tool_result","tool_use_id":"u1","content":"[101 tokens folded away; nothing is lost, and recall 3 shows them]"},{"type":"text","text":"and?"}]}
+    {"role":"user","content":[{"type":"tool_result","tool_use_id":"u1","content":"[50 tokens folded away; nothing is lost, and recall 3 shows them]"},{"type":"text","text":"and?"}]}
     {"content":"ok","role":"assistant"}
-    ! view 87 tokens, log 171 in 4 messages
+    ! view 56 tokens, log 89 in 4 messages
     $ infold mask T1 3 --part 1
     ! error: part 1 of message 3 cannot be masked: only tool results and images can be
     ! hint: `infold recall t1······ 3` shows the message
     [2]
     $ infold unfold T1 e1 --json
-    {"event":"e2","fold":"e1","tokens_after":171,"tokens_before":87}
+    {"event":"e2","fold":"e1","tokens_after":89,"tokens_before":56}
     $ infold mask T1 3 --json
-    {"event":"e3","fold":"e3","part":0,"seq":3,"tokens_after":87,"tokens_before":171}
+    {"event":"e3","fold":"e3","part":0,"seq":3,"tokens_after":56,"tokens_before":89}
     $ infold folds T1
-    e1  mask  3  inactive  101 → 17 tokens  YYYY-MM-DD hh:mm:ss
-    e3  mask  3  active    101 → 17 tokens  YYYY-MM-DD hh:mm:ss
+    e1  mask  3  inactive  50 → 17 tokens  YYYY-MM-DD hh:mm:ss
+    e3  mask  3  active    50 → 17 tokens  YYYY-MM-DD hh:mm:ss
     "#);
 }
 
@@ -551,7 +551,7 @@ fn rewinding_goes_to_or_before_a_message_or_an_event() {
         log T1
     "), @r#"
     $ infold rewind T1 --to 6
-    rewound to 6: 4 messages hidden, none lost; view 137 → 136 tokens (undo: infold undo t1······)
+    rewound to 6: 4 messages hidden, none lost; view 103 → 93 tokens (undo: infold undo t1······)
     $ infold view T1
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
@@ -559,34 +559,34 @@ fn rewinding_goes_to_or_before_a_message_or_an_event() {
     4        tool   fn login() { todo!() }                                                     18 tokens
     5        tool   test result: FAILED                                                        17 tokens
     6        model  It is a stub; I write it.                                                  15 tokens
-    ! view 136 tokens, log 215 in 10 messages
+    ! view 93 tokens, log 138 in 10 messages
     $ infold rewind T1 --before 3
-    rewound to before 3: 4 messages hidden, none lost; view 136 → 23 tokens (undo: infold undo t1······)
+    rewound to before 3: 4 messages hidden, none lost; view 93 → 15 tokens (undo: infold undo t1······)
     $ infold rewind T1 --to e1
-    rewound to e1: 0 messages hidden, none lost; view 23 → 137 tokens (undo: infold undo t1······)
+    rewound to e1: 0 messages hidden, none lost; view 15 → 103 tokens (undo: infold undo t1······)
     $ infold view T1
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
-    3-6      e1 (summary of 4 messages, 113 tokens)                                            35 tokens
+    3-6      e1 (summary of 4 messages, 78 tokens)                                             43 tokens
     7        user   then the migration                                                         12 tokens
     8        model  calls write(7.sql)                                                         36 tokens
     9        tool   ファイルを書きました。                                                     21 tokens
     10       model  done                                                                       10 tokens
-    ! view 137 tokens, log 215 in 10 messages
+    ! view 103 tokens, log 138 in 10 messages
     $ infold rewind T1 --before e1 --json
-    {"event":"e5","hidden":0,"shown":10,"tokens_after":215,"tokens_before":137}
+    {"event":"e5","hidden":0,"shown":10,"tokens_after":138,"tokens_before":103}
     $ infold log T1
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
-    3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    63 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
+    3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    33 tokens
     4        tool   fn login() { todo!() }                                                     18 tokens
-    5        tool   test result: FAILED                                                        17 tokens
-    6        model  It is a stub; I write it.                                                  15 tokens
-    7        user   then the migration                                                         12 tokens
-    8        model  calls write(7.sql)                                                         36 tokens
-    9        tool   ファイルを書きました。                                                     21 tokens
-    10       model  done                                                                       10 tokens
-    e1       fold summary 3..6: 4 messages, 113 → 35 tokens
+    5        tool   test result: FAILED                                                        14 tokens
+    6        model  It is a stub; I write it.                                                  13 tokens
+    7        user   then the migration                                                          7 tokens
+    8        model  calls write(7.sql)                                                         17 tokens
+    9        tool   ファイルを書きました。                                                     16 tokens
+    10       model  done                                                                        5 tokens
+    e1       fold summary 3..6: 4 messages, 78 → 43 tokens
     e2       rewind to message 6, event 0
     e3       rewind to message 2, event 0
     e4       rewind to message 10, event 1
@@ -607,7 +607,7 @@ fn rewinding_goes_to_a_time() {
         rewind T1 --before 1009843200000
     "), @r"
     $ infold rewind T1 --to 2002-01-01
-    rewound to YYYY-MM-DDThh:mm:ss.mmmZ: 0 messages hidden, none lost; view 121 → 215 tokens (undo: infold undo t1······)
+    rewound to YYYY-MM-DDThh:mm:ss.mmmZ: 0 messages hidden, none lost; view 80 → 138 tokens (undo: infold undo t1······)
     $ infold view T1
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
@@ -619,7 +619,7 @@ fn rewinding_goes_to_a_time() {
     8        model  calls write(7.sql)                                                         36 tokens
     9        tool   ファイルを書きました。                                                     21 tokens
     10       model  done                                                                       10 tokens
-    ! view 215 tokens, log 215 in 10 messages
+    ! view 138 tokens, log 138 in 10 messages
     $ infold rewind T1 --before 2001-01-01T00:00Z
     ! error: nothing was recorded at or before that time
     ! hint: `infold log t1······` shows all messages and events
@@ -629,7 +629,7 @@ fn rewinding_goes_to_a_time() {
     ! hint: `infold log t1······` shows all messages and events
     [2]
     $ infold rewind T1 --before 1009843200000
-    rewound to before YYYY-MM-DDThh:mm:ss.mmmZ: 0 messages hidden, none lost; view 215 → 215 tokens (undo: infold undo t1······)
+    rewound to before YYYY-MM-DDThh:mm:ss.mmmZ: 0 messages hidden, none lost; view 138 → 138 tokens (undo: infold undo t1······)
     ");
 }
 
@@ -668,37 +668,37 @@ fn undo_and_redo_go_back_and_forth() {
         log T1 --json
     "), @r#"
     $ infold undo T1
-    undid e2; view 23 → 137 tokens (redo: infold redo t1······)
+    undid e2; view 15 → 103 tokens (redo: infold redo t1······)
     $ infold undo T1 --json
-    {"event":"e4","tokens_after":215,"tokens_before":137,"undone":"e1"}
+    {"event":"e4","tokens_after":138,"tokens_before":103,"undone":"e1"}
     $ infold redo T1
-    redid e1; view 215 → 137 tokens (undo: infold undo t1······)
+    redid e1; view 138 → 103 tokens (undo: infold undo t1······)
     $ infold redo T1 --json
-    {"event":"e6","redone":"e2","tokens_after":23,"tokens_before":137}
+    {"event":"e6","redone":"e2","tokens_after":15,"tokens_before":103}
     $ infold view T1
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
-    ! view 23 tokens, log 215 in 10 messages
+    ! view 15 tokens, log 138 in 10 messages
     $ infold undo T1
-    undid e2; view 23 → 137 tokens (redo: infold redo t1······)
+    undid e2; view 15 → 103 tokens (redo: infold redo t1······)
     $ infold pin T1 7
-    pinned message 7 and its round; view 137 → 137 tokens (undo: infold undo t1······)
+    pinned message 7 and its round; view 103 → 103 tokens (undo: infold undo t1······)
     $ infold redo T1
     ! error: nothing to redo
     ! hint: only an undo with nothing after it can be redone
     [1]
     $ infold log T1 --json
-    {"place":"shown","role":"system","round":1,"seq":1,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":12,"message":{"role":"system","content":"You are careful."}}
-    {"place":"shown","role":"user","round":2,"seq":2,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":11,"message":{"role":"user","content":"Fix the login"}}
-    {"place":"in e1","role":"assistant","round":3,"seq":3,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":63,"message":{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"path\":\"login.rs\"}"}},{"id":"c2","type":"function","function":{"name":"bash","arguments":"{\"command\":\"cargo test\"}"}}]}}
+    {"place":"shown","role":"system","round":1,"seq":1,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":8,"message":{"role":"system","content":"You are careful."}}
+    {"place":"shown","role":"user","round":2,"seq":2,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":7,"message":{"role":"user","content":"Fix the login"}}
+    {"place":"in e1","role":"assistant","round":3,"seq":3,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":33,"message":{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"path\":\"login.rs\"}"}},{"id":"c2","type":"function","function":{"name":"bash","arguments":"{\"command\":\"cargo test\"}"}}]}}
     {"place":"in e1","role":"tool","round":3,"seq":4,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":18,"message":{"role":"tool","tool_call_id":"c1","content":"fn login() { todo!() }"}}
-    {"place":"in e1","role":"tool","round":3,"seq":5,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":17,"message":{"role":"tool","tool_call_id":"c2","content":"test result: FAILED"}}
-    {"place":"in e1","role":"assistant","round":6,"seq":6,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":15,"message":{"role":"assistant","content":"It is a stub; I write it."}}
-    {"place":"shown","role":"user","round":7,"seq":7,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":12,"message":{"role":"user","content":"then the migration"}}
-    {"place":"shown","role":"assistant","round":8,"seq":8,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":36,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}}
-    {"place":"shown","role":"tool","round":8,"seq":9,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":21,"message":{"role":"tool","tool_call_id":"c3","content":"ファイルを書きました。"}}
-    {"place":"shown","role":"assistant","round":10,"seq":10,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":10,"message":{"role":"assistant","content":"done"}}
-    {"after":10,"event":"e1","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"fold summary 3..6: 4 messages, 113 → 35 tokens"}
+    {"place":"in e1","role":"tool","round":3,"seq":5,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":14,"message":{"role":"tool","tool_call_id":"c2","content":"test result: FAILED"}}
+    {"place":"in e1","role":"assistant","round":6,"seq":6,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":13,"message":{"role":"assistant","content":"It is a stub; I write it."}}
+    {"place":"shown","role":"user","round":7,"seq":7,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":7,"message":{"role":"user","content":"then the migration"}}
+    {"place":"shown","role":"assistant","round":8,"seq":8,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":17,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}}
+    {"place":"shown","role":"tool","round":8,"seq":9,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":16,"message":{"role":"tool","tool_call_id":"c3","content":"ファイルを書きました。"}}
+    {"place":"shown","role":"assistant","round":10,"seq":10,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":5,"message":{"role":"assistant","content":"done"}}
+    {"after":10,"event":"e1","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"fold summary 3..6: 4 messages, 78 → 43 tokens"}
     {"after":10,"event":"e2","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"rewind to message 2, event 0"}
     {"after":10,"event":"e3","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"undo e2"}
     {"after":10,"event":"e4","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"undo e1"}
@@ -747,25 +747,25 @@ fn a_fork_goes_on_from_where_it_was_made() {
     8        user   another way                                                                10 tokens
     9        model  sure                                                                       10 tokens
     10       user   good                                                                        8 tokens
-    ! view 176 tokens, log 176 in 10 messages
+    ! view 116 tokens, log 116 in 10 messages
     $ infold log T3 --at 8
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
-    3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    63 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
+    3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    33 tokens
     4        tool   fn login() { todo!() }                                                     18 tokens
-    5        tool   test result: FAILED                                                        17 tokens
-    6        model  It is a stub; I write it.                                                  15 tokens
-    7        user   then the migration                                                         12 tokens
+    5        tool   test result: FAILED                                                        14 tokens
+    6        model  It is a stub; I write it.                                                  13 tokens
+    7        user   then the migration                                                          7 tokens
     e1       continues task T1 from message 7, event 0
-    8        user   another way                                                                10 tokens
+    8        user   another way                                                                 6 tokens
     $ infold task show T3
     task       T3
     status     running
     made       YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
     continues  T2 from message 9, event 1
-    log        10 messages, 2 events, 176 tokens
-    view       176 tokens
+    log        10 messages, 2 events, 116 tokens
+    view       116 tokens
     counted    0 model calls, 0 tool calls, 0 summary folds
     on disk    SIZE in ./contexts/running/T3
     $ infold fork T1 --at e1
@@ -774,12 +774,12 @@ fn a_fork_goes_on_from_where_it_was_made() {
     $ infold view T4
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
-    3-6      e1 (summary of 4 messages, 113 tokens)                                            35 tokens
+    3-6      e1 (summary of 4 messages, 78 tokens)                                             43 tokens
     7        user   then the migration                                                         12 tokens
     8        model  calls write(7.sql)                                                         36 tokens
     9        tool   ファイルを書きました。                                                     21 tokens
     10       model  done                                                                       10 tokens
-    ! view 137 tokens, log 215 in 10 messages
+    ! view 103 tokens, log 138 in 10 messages
     $ infold recall T3 7..10
     ── 7 user · YYYY-MM-DDThh:mm:ss.mmmZ
     then the migration
@@ -809,35 +809,35 @@ fn pins_survive_folds_and_notes_are_in_every_view() {
         pin T1 --note 'x' --json
     "), @r#"
     $ infold pin T1 4
-    pinned message 4 and its round; view 215 → 215 tokens (undo: infold undo t1······)
+    pinned message 4 and its round; view 138 → 138 tokens (undo: infold undo t1······)
     $ infold pin T1 --note 'never touch main'
-    e2: pinned a note; view 215 → 219 tokens (undo: infold undo t1······)
+    e2: pinned a note; view 138 → 145 tokens (undo: infold undo t1······)
     $ infold condense T1 3..9 --text summary.md
-    e3: folded 3..9, 4 messages; view 219 → 170 tokens (undo: infold undo t1······)
+    e3: folded 3..9, 4 messages; view 145 → 135 tokens (undo: infold undo t1······)
     $ infold view T1
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
              user   never touch main                                               [note]      11 tokens
-    3-9      e3 (summary of 4 messages, 84 tokens)                                             35 tokens
+    3-9      e3 (summary of 4 messages, 53 tokens)                                             43 tokens
     3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    63 tokens
     4        tool   fn login() { todo!() }                                       [pinned]      18 tokens
     5        tool   test result: FAILED                                                        17 tokens
     10       model  done                                                                       10 tokens
-    ! view 170 tokens, log 215 in 10 messages
+    ! view 135 tokens, log 138 in 10 messages
     $ infold unpin T1 5
-    unpinned message 5; view 170 → 72 tokens (undo: infold undo t1······)
+    unpinned message 5; view 135 → 70 tokens (undo: infold undo t1······)
     $ infold unpin T1 e2 --json
-    {"event":"e5","tokens_after":68,"tokens_before":72,"unpinned":"note e2"}
+    {"event":"e5","tokens_after":63,"tokens_before":70,"unpinned":"note e2"}
     $ infold view T1
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
-    3-9      e3 (summary of 4 messages, 84 tokens)                                             35 tokens
+    3-9      e3 (summary of 4 messages, 53 tokens)                                             43 tokens
     10       model  done                                                                       10 tokens
-    ! view 68 tokens, log 215 in 10 messages
+    ! view 63 tokens, log 138 in 10 messages
     $ infold pin T1 7 --json
-    {"event":"e6","round":7,"seq":7,"tokens_after":80,"tokens_before":68}
+    {"event":"e6","round":7,"seq":7,"tokens_after":70,"tokens_before":63}
     $ infold pin T1 --note 'x' --json
-    {"event":"e7","note":"e7","tokens_after":81,"tokens_before":80}
+    {"event":"e7","note":"e7","tokens_after":75,"tokens_before":70}
     "#);
 }
 
@@ -876,33 +876,33 @@ fn the_past_is_looked_at_with_at() {
     $ infold view T1
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
-    ! view 23 tokens, log 215 in 10 messages
+    ! view 15 tokens, log 138 in 10 messages
     $ infold view T1 --at 3
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
     3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    63 tokens
-    ! view 86 tokens, log 86 in 3 messages; its last round waits for tool results
+    ! view 48 tokens, log 48 in 3 messages; its last round waits for tool results
     $ infold view T1 --at e1
     1        system You are careful.                                                           12 tokens
     2        user   Fix the login                                                              11 tokens
-    3-6      e1 (summary of 4 messages, 113 tokens)                                            35 tokens
+    3-6      e1 (summary of 4 messages, 78 tokens)                                             43 tokens
     7        user   then the migration                                                         12 tokens
     8        model  calls write(7.sql)                                                         36 tokens
     9        tool   ファイルを書きました。                                                     21 tokens
     10       model  done                                                                       10 tokens
-    ! view 137 tokens, log 215 in 10 messages
+    ! view 103 tokens, log 138 in 10 messages
     $ infold log T1 --at e1 --json
-    {"place":"shown","role":"system","round":1,"seq":1,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":12,"message":{"role":"system","content":"You are careful."}}
-    {"place":"shown","role":"user","round":2,"seq":2,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":11,"message":{"role":"user","content":"Fix the login"}}
-    {"place":"in e1","role":"assistant","round":3,"seq":3,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":63,"message":{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"path\":\"login.rs\"}"}},{"id":"c2","type":"function","function":{"name":"bash","arguments":"{\"command\":\"cargo test\"}"}}]}}
+    {"place":"shown","role":"system","round":1,"seq":1,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":8,"message":{"role":"system","content":"You are careful."}}
+    {"place":"shown","role":"user","round":2,"seq":2,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":7,"message":{"role":"user","content":"Fix the login"}}
+    {"place":"in e1","role":"assistant","round":3,"seq":3,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":33,"message":{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"path\":\"login.rs\"}"}},{"id":"c2","type":"function","function":{"name":"bash","arguments":"{\"command\":\"cargo test\"}"}}]}}
     {"place":"in e1","role":"tool","round":3,"seq":4,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":18,"message":{"role":"tool","tool_call_id":"c1","content":"fn login() { todo!() }"}}
-    {"place":"in e1","role":"tool","round":3,"seq":5,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":17,"message":{"role":"tool","tool_call_id":"c2","content":"test result: FAILED"}}
-    {"place":"in e1","role":"assistant","round":6,"seq":6,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":15,"message":{"role":"assistant","content":"It is a stub; I write it."}}
-    {"place":"shown","role":"user","round":7,"seq":7,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":12,"message":{"role":"user","content":"then the migration"}}
-    {"place":"shown","role":"assistant","round":8,"seq":8,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":36,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}}
-    {"place":"shown","role":"tool","round":8,"seq":9,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":21,"message":{"role":"tool","tool_call_id":"c3","content":"ファイルを書きました。"}}
-    {"place":"shown","role":"assistant","round":10,"seq":10,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":10,"message":{"role":"assistant","content":"done"}}
-    {"after":10,"event":"e1","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"fold summary 3..6: 4 messages, 113 → 35 tokens"}
+    {"place":"in e1","role":"tool","round":3,"seq":5,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":14,"message":{"role":"tool","tool_call_id":"c2","content":"test result: FAILED"}}
+    {"place":"in e1","role":"assistant","round":6,"seq":6,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":13,"message":{"role":"assistant","content":"It is a stub; I write it."}}
+    {"place":"shown","role":"user","round":7,"seq":7,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":7,"message":{"role":"user","content":"then the migration"}}
+    {"place":"shown","role":"assistant","round":8,"seq":8,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":17,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}}
+    {"place":"shown","role":"tool","round":8,"seq":9,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":16,"message":{"role":"tool","tool_call_id":"c3","content":"ファイルを書きました。"}}
+    {"place":"shown","role":"assistant","round":10,"seq":10,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":5,"message":{"role":"assistant","content":"done"}}
+    {"after":10,"event":"e1","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"fold summary 3..6: 4 messages, 78 → 43 tokens"}
     $ infold folds T1 --at 10
     ! no folds
     "#);
@@ -938,13 +938,13 @@ fn verify_and_doctor_find_and_repair_damage() {
     assert_snapshot!(home.tell("verify T1\nverify --json\ndoctor"), @r#"
     $ infold verify T1
     T1  not ok
-        messages.jsonl has torn bytes from byte 1440 on
+        messages.jsonl has torn bytes from byte 1436 on
         current.jsonl does not follow from the log
     ! error: 2 problems
     ! hint: `infold doctor --repair` puts right what can be, and keeps damaged bytes aside
     [1]
     $ infold verify --json
-    {"ok":false,"problems":["messages.jsonl has torn bytes from byte 1440 on","current.jsonl does not follow from the log"],"uuid":"T1"}
+    {"ok":false,"problems":["messages.jsonl has torn bytes from byte 1436 on","current.jsonl does not follow from the log"],"uuid":"T1"}
     ! {"error":"2 problems","exit":1,"hint":"`infold doctor --repair` puts right what can be, and keeps damaged bytes aside"}
     [1]
     $ infold doctor
@@ -952,7 +952,7 @@ fn verify_and_doctor_find_and_repair_damage() {
     contexts   DIR/contexts
     tasks      1 running
     on disk    SIZE
-    problem  T1: messages.jsonl has torn bytes from byte 1440 on
+    problem  T1: messages.jsonl has torn bytes from byte 1436 on
     problem  T1: current.jsonl does not follow from the log
     ! error: 2 problems
     ! hint: `infold doctor --repair` puts right what can be
@@ -989,7 +989,7 @@ fn repairs_are_told_to_scripts_too() {
     std::fs::remove_file(home.running("T1").join("current.jsonl")).expect("it was there");
     assert_snapshot!(home.tell("pin T1 3 --json"), @r#"
     $ infold pin T1 3 --json
-    {"event":"e1","round":3,"seq":3,"tokens_after":215,"tokens_before":215}
+    {"event":"e1","round":3,"seq":3,"tokens_after":138,"tokens_before":138}
     ! {"repaired":"current.jsonl was missing or behind; rebuilt"}
     "#);
 }
@@ -1120,7 +1120,7 @@ fn line_breaks_between_tokens_are_all_that_goes() {
     assert_snapshot!(home.tell("view T1 --raw"), @r#"
     $ infold view T1 --raw
     {  "role": "user",  "content": "a\nb"}
-    ! view 10 tokens, log 10 in 1 message
+    ! view 7 tokens, log 7 in 1 message
     "#);
 }
 
@@ -1137,12 +1137,12 @@ fn a_call_without_a_result_is_shown_as_interrupted() {
     1        user   go                                                                          8 tokens
     2        model  calls ls() · calls cat()                                                   49 tokens
     3        tool   text                                                                       13 tokens
-    ! view 70 tokens, log 70 in 3 messages; its last round waits for tool results
+    ! view 35 tokens, log 35 in 3 messages; its last round waits for tool results
     $ infold view T1 --raw
     {"content":"go","role":"user"}
     {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"cat","arguments":"{}"}}]}
     {"role":"tool","tool_call_id":"b","content":"text"}
-    ! view 70 tokens, log 70 in 3 messages; its last round waits for tool results
+    ! view 35 tokens, log 35 in 3 messages; its last round waits for tool results
     "#);
     home.file("on.jsonl", talk(&["never mind", "fine"]));
     assert_snapshot!(home.tell("
@@ -1161,7 +1161,7 @@ fn a_call_without_a_result_is_shown_as_interrupted() {
              tool   [interrupted: this call never returned a result]          [no result]      24 tokens
     4        user   never mind                                                                 10 tokens
     5        model  fine                                                                       10 tokens
-    ! view 118 tokens, log 90 in 5 messages
+    ! view 74 tokens, log 46 in 5 messages
     $ infold view T1 --raw
     {"content":"go","role":"user"}
     {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"cat","arguments":"{}"}}]}
@@ -1169,7 +1169,7 @@ fn a_call_without_a_result_is_shown_as_interrupted() {
     {"role":"tool","tool_call_id":"a","content":"[interrupted: this call never returned a result]"}
     {"content":"never mind","role":"user"}
     {"content":"fine","role":"assistant"}
-    ! view 118 tokens, log 90 in 5 messages
+    ! view 74 tokens, log 46 in 5 messages
     $ infold view T1 --json
     {"note":"","role":"user","seq":1,"tokens":8,"message":{"content":"go","role":"user"}}
     {"note":"","role":"assistant","seq":2,"tokens":49,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"cat","arguments":"{}"}}]}}
@@ -1202,7 +1202,7 @@ fn a_result_that_came_late_is_shown_as_text() {
     4        model  no ls yet                                                                  11 tokens
     5        user   [Tool result (a) without its call, or too late:] files  [late result]      27 tokens
     6        model  thanks                                                                     10 tokens
-    ! view 144 tokens, log 116 in 6 messages
+    ! view 87 tokens, log 59 in 6 messages
     $ infold view T1 --raw
     {"content":"go","role":"user"}
     {"role":"assistant","content":[{"type":"text","text":"I look"},{"type":"tool_use","id":"a","name":"ls","input":{}},{"type":"tool_use","id":"b","name":"cat","input":{}}]}
@@ -1210,7 +1210,7 @@ fn a_result_that_came_late_is_shown_as_text() {
     {"content":"no ls yet","role":"assistant"}
     {"role":"user","content":[{"type":"text","text":"[Tool result (a) without its call, or too late:]\nfiles"}]}
     {"content":"thanks","role":"assistant"}
-    ! view 144 tokens, log 116 in 6 messages
+    ! view 87 tokens, log 59 in 6 messages
     $ infold verify
     T1  ok
     ! 1 task checked
@@ -1238,7 +1238,7 @@ fn orphan_results_and_calls_of_one_id_are_shown_so_that_a_provider_takes_them() 
     5        tool   two                                                                        13 tokens
     6        user   [Tool result (a) without its call, or too late:] three  [late result]      21 tokens
     7        model  done                                                                       10 tokens
-    ! view 120 tokens, log 120 in 7 messages
+    ! view 72 tokens, log 72 in 7 messages
     $ infold view T1 --raw
     {"content":"go","role":"user"}
     {"role":"user","content":"[Tool result (nobody) without its call, or too late:]\norphan"}
@@ -1247,7 +1247,7 @@ fn orphan_results_and_calls_of_one_id_are_shown_so_that_a_provider_takes_them() 
     {"role":"tool","tool_call_id":"a","content":"two"}
     {"role":"user","content":"[Tool result (a) without its call, or too late:]\nthree"}
     {"content":"done","role":"assistant"}
-    ! view 120 tokens, log 120 in 7 messages
+    ! view 72 tokens, log 72 in 7 messages
     $ infold verify
     T1  ok
     ! 1 task checked
@@ -1285,12 +1285,12 @@ fn the_names_of_late_folds_are_shown_whole() {
     assert_snapshot!(home.tell("view T1"), @r"
     $ infold view T1
     1            user   on                                                                      8 tokens
-    2-10003      e1 (summary of 10,002 messages, 80,016 tokens)                                38 tokens
+    2-10003      e1 (summary of 10,002 messages, 50,010 tokens)                                46 tokens
     10004        user   on                                                                      8 tokens
-    10005-10008  e2 (summary of 4 messages, 32 tokens)                                         39 tokens
+    10005-10008  e2 (summary of 4 messages, 20 tokens)                                         47 tokens
     10009        user   on                                                                      8 tokens
     10010        user   on                                                                      8 tokens
-    ! view 109 tokens, log 80,080 in 10,010 messages
+    ! view 113 tokens, log 50,050 in 10,010 messages
     ");
 }
 

@@ -3,14 +3,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use infold_log::{Role, Seq};
-use infold_wire::render_text;
+use infold_wire::{render_text, tokens};
 use uuid::Uuid;
 
 use crate::derived::Derived;
 use crate::file::{self, Access, Growing};
 use crate::lines::Lines;
 use crate::lock::{Lock, Taken};
-use crate::log::tokens;
 use crate::verify::Problem;
 use crate::{
     Contexts, Durability, Log, LogError, OpenError, Registry, RegistryError, TaskError, Writer,
@@ -188,7 +187,7 @@ fn mended(path: &Path, first: u64, aside: &Path) -> Result<(Vec<u8>, u64), LogEr
                 &note,
                 seq,
                 &time::iso(line.time),
-                tokens(note.len()),
+                tokens::said(&text),
                 &mut out,
             );
             (next, lost) = (next + 1, lost + 1);

@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use infold_log::{Cause, Event, EventId, Fold, Hides, Pin, Pinned, Point, Role, Seq, Span};
-use infold_wire::{Json, quote};
+use infold_wire::{Json, estimate, quote};
 
 use crate::Status;
 
@@ -38,7 +38,12 @@ pub enum What {
     /// A round was pinned.
     Pin(Seq),
     /// A note was added to every view.
-    Note(String),
+    Note {
+        /// What it says.
+        text: String,
+        /// Its size in tokens.
+        tokens: u64,
+    },
     /// A pin was taken away.
     Unpin(Pinned),
     /// The log begins with another task's, up to a point.
@@ -163,9 +168,7 @@ impl EventLine {
             What::Undo(_) => Event::Undo,
             What::Redo(_) => Event::Redo,
             What::Pin(seq) => Event::Pin(Pin::Message(*seq)),
-            What::Note(text) => Event::Pin(Pin::Note {
-                tokens: infold_wire::estimate(text.len() as u64),
-            }),
+            What::Note { tokens, .. } => Event::Pin(Pin::Note { tokens: *tokens }),
             What::Unpin(pinned) => Event::Unpin(*pinned),
             What::Fork { .. }
             | What::Status { .. }
@@ -220,7 +223,10 @@ impl What {
             What::Undo(step) => ("undo", format!(r#","step":{}"#, step.get())),
             What::Redo(undo) => ("redo", format!(r#","undo":{}"#, undo.get())),
             What::Pin(seq) => ("pin", format!(r#","seq":{seq}"#)),
-            What::Note(text) => ("pin", format!(r#","note":{}"#, quote(text))),
+            What::Note { text, tokens } => (
+                "pin",
+                format!(r#","note":{},"tokens":{tokens}"#, quote(text)),
+            ),
             What::Unpin(Pinned::Message(seq)) => ("unpin", format!(r#","seq":{seq}"#)),
             What::Unpin(Pinned::Note(id)) => ("unpin", format!(r#","note":{}"#, id.get())),
             What::Fork { task, at } => (
@@ -347,7 +353,12 @@ fn decode_what(kind: &str, json: Json<'_>) -> Option<What> {
         "redo" => What::Redo(event("undo")?),
         "pin" => match seq("seq") {
             Some(seq) => What::Pin(seq),
-            None => What::Note(text("note")?),
+            None => {
+                let text = text("note")?;
+                // Lines of older versions lack it; they meant the estimate.
+                let tokens = number(json, "tokens").unwrap_or_else(|| estimate(text.len() as u64));
+                What::Note { text, tokens }
+            }
         },
         "unpin" => What::Unpin(match seq("seq") {
             Some(seq) => Pinned::Message(seq),
@@ -416,7 +427,10 @@ mod tests {
             What::Undo(id(1)),
             What::Redo(id(2)),
             What::Pin(seq(7)),
-            What::Note("mind\u{2028}this".into()),
+            What::Note {
+                text: "mind\u{2028}this".into(),
+                tokens: 9,
+            },
             What::Unpin(Pinned::Message(seq(7))),
             What::Unpin(Pinned::Note(id(9))),
             What::Fork {

@@ -5,7 +5,7 @@ mod catch_up;
 use std::path::{Path, PathBuf};
 
 use infold_log::{EventId, Past, Point, Record, Rounds, Seq, State, Sums, before, round_members};
-use infold_wire::{Message, estimate};
+use infold_wire::Message;
 
 use crate::LogError;
 use crate::entry::{Base, EventEntry, MessageEntry};
@@ -402,11 +402,6 @@ pub(crate) fn message_entry(offset: u64, len: usize, cut: usize, record: Record)
         cut: small(cut),
         record,
     }
-}
-
-/// The tokens recorded for a message of this many bytes.
-pub(crate) fn tokens(bytes: usize) -> u64 {
-    estimate(bytes as u64)
 }
 
 /// Checks that a task has its log: both files are there from the moment it is made.

@@ -15,6 +15,7 @@ mod error;
 mod patience;
 mod schema;
 mod expiry;
+mod factor;
 
 pub use error::RegistryError;
 pub use row::{Counters, Filter, TaskRow};
@@ -26,7 +27,7 @@ use row::{Text, amount, instant, key};
 /// The list of all tasks: `tasks.db` in a contexts directory.
 ///
 /// Any number of processes may hold one at a time. All it says is derived from
-/// the tasks' own files, so a lost registry can be filled again with [`insert`](Registry::insert), [`set_counters`](Registry::set_counters) and
+/// the tasks' own files, save the learned [factors](Registry::factor), so a lost registry can be filled again with [`insert`](Registry::insert), [`set_counters`](Registry::set_counters) and
 /// [`add_fork`](Registry::add_fork), all of which may be repeated.
 ///
 /// It has no clock; callers say when things happened, and milliseconds are kept.

@@ -187,7 +187,7 @@ impl Log {
     }
 
     fn note(&self, note: EventId, visit: Visit<'_>) -> Result<(), LogError> {
-        if let What::Note(text) = self.event(note)?.what {
+        if let What::Note { text, .. } = self.event(note)?.what {
             visit(Source::StandIn, &render_text(Role::User, &text))?;
         }
         Ok(())

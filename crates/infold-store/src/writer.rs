@@ -2,14 +2,15 @@ use std::path::Path;
 
 use infold_log::steer::{self, Cover, Refused, Side, Target};
 use infold_log::{Cause, Event, EventId, Pin, Pinned, Record, Role, Seq, Span};
-use infold_wire::{Message, MessageError, PartKind, estimate, quote, render_stub};
+use infold_wire::tokens::{self, Encoding};
+use infold_wire::{Message, MessageError, PartKind, render_stub};
 
 use crate::current::Current;
 use crate::derived::{Derived, RecordError, check_record};
 use crate::event::{EventLine, FoldLine, MaskLine, Usage, What};
 use crate::file::Access;
 use crate::lock::{Holder, Lock, Taken};
-use crate::log::{Find, message_entry, tokens};
+use crate::log::{Find, message_entry};
 use crate::repair::{self, Repair};
 use crate::stored;
 use crate::{Log, LogError, StepError, time};
@@ -181,7 +182,7 @@ impl Writer {
             let start = bytes.len();
             let size = stored::size(message.bytes());
             facts.bytes = size as u64;
-            facts.tokens = tokens(size);
+            facts.tokens = tokens::message(&message);
             let cut = stored::write(message.bytes(), seq, &self.stamp, facts.tokens, &mut bytes);
             let heard = rounds.hear(seq, &facts);
             let record = Record::following(sums, &facts, heard, time);
@@ -239,7 +240,8 @@ impl Writer {
     pub fn mask(&mut self, seq: Seq, part: u32) -> Result<EventId, StepError> {
         steer::mask(self.log.state(), (seq, part), &self.log)?;
         let body = self.log.message(seq)?;
-        let parts = self.log.parsed(seq, &body)?.parts();
+        let message = self.log.parsed(seq, &body)?;
+        let parts = message.parts();
         let found = parts.into_iter().find(|found| found.index == part);
         let found = found
             .filter(|found| found.kind != PartKind::Other)
@@ -248,16 +250,17 @@ impl Writer {
                 part,
                 why: "only tool results and images can be",
             })?;
-        let hidden = tokens(found.range.len());
+        let hidden = tokens::part(&message, &found.range);
         let stub =
             format!("[{hidden} tokens folded away; nothing is lost, and recall {seq} shows them]");
+        let shown = tokens::count(Encoding::O200k, &stub);
         let stub = render_stub(found.kind, &stub);
         let id = self.step(What::Mask(MaskLine {
             seq,
             part,
             bytes: found.range,
             original_tokens: hidden,
-            tokens: tokens(stub.len()),
+            tokens: shown,
             stub,
         }))?;
         Ok(id)
@@ -304,7 +307,10 @@ impl Writer {
         if text.trim().is_empty() {
             return Err(Refused::Blank);
         }
-        Ok(self.step(What::Note(text.to_owned()))?)
+        Ok(self.step(What::Note {
+            text: text.to_owned(),
+            tokens: tokens::said(text),
+        })?)
     }
 
     /// Takes a pin away.
@@ -458,10 +464,7 @@ pub fn marker(cover: &Cover) -> String {
 
 /// What a stand-in weighs.
 pub fn stand_in_tokens(stand_in: &[(Role, String)]) -> u64 {
-    let texts = stand_in.iter();
-    texts
-        .map(|(_, text)| estimate(quote(text).len() as u64))
-        .sum()
+    stand_in.iter().map(|(_, text)| tokens::said(text)).sum()
 }
 
 fn held_by(holder: &Option<Holder>) -> String {

@@ -17,14 +17,14 @@ mod class;
 mod split;
 mod vocabulary;
 mod merge;
+mod cache;
 mod compact;
 mod weigh;
 pub mod chars;
 
-pub use weigh::{message, part};
+pub use weigh::{message, message_by, part, said};
 
-use split::Text;
-use vocabulary::Vocabulary;
+use cache::pieces;
 
 use crate::Json;
 
@@ -38,6 +38,23 @@ pub enum Encoding {
     Cl100k,
 }
 
+/// A way to tell how many tokens a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Estimator {
+    /// Exactly, for models that have this encoding.
+    Bpe(Encoding),
+    /// From the number of characters: a quarter for ASCII, 1.3 for others.
+    Chars,
+    /// From the number of bytes: a quarter each.
+    Bytes,
+}
+
+impl From<Encoding> for Estimator {
+    fn from(encoding: Encoding) -> Estimator {
+        Estimator::Bpe(encoding)
+    }
+}
+
 /// Returns how many tokens `text` is.
 pub fn count(encoding: Encoding, text: &str) -> u64 {
     let mut total = 0;
@@ -48,8 +65,10 @@ pub fn count(encoding: Encoding, text: &str) -> u64 {
 /// Counts a text that comes in chunks; the sum is that of the whole.
 #[derive(Debug)]
 pub struct Counter {
-    encoding: Encoding,
+    by: Estimator,
     total: u64,
+    /// What was guessed from characters.
+    guessed: f64,
     /// What is not cut yet, because how depends on what follows.
     rest: String,
     /// How long the rest is when it is worth another look.
@@ -58,10 +77,11 @@ pub struct Counter {
 
 impl Counter {
     /// Starts with nothing.
-    pub fn new(encoding: Encoding) -> Counter {
+    pub fn new(by: impl Into<Estimator>) -> Counter {
         Counter {
-            encoding,
+            by: by.into(),
             total: 0,
+            guessed: 0.0,
             rest: String::new(),
             look_at: BATCH,
         }
@@ -69,15 +89,23 @@ impl Counter {
 
     /// Takes the next chunk.
     pub fn push(&mut self, chunk: &str) {
+        match self.by {
+            Estimator::Bpe(encoding) => self.cut(encoding, chunk),
+            Estimator::Chars => chars::add(chunk, &mut self.guessed),
+            Estimator::Bytes => self.guessed += chunk.len() as f64 / 4.0,
+        }
+    }
+
+    fn cut(&mut self, encoding: Encoding, chunk: &str) {
         if self.rest.is_empty() && chunk.len() >= BATCH {
-            let done = pieces(self.encoding, chunk, false, &mut self.total);
+            let done = pieces(encoding, chunk, false, &mut self.total);
             self.rest.push_str(&chunk[done..]);
         } else {
             self.rest.push_str(chunk);
             if self.rest.len() < self.look_at {
                 return;
             }
-            let done = pieces(self.encoding, &self.rest, false, &mut self.total);
+            let done = pieces(encoding, &self.rest, false, &mut self.total);
             self.rest.drain(..done);
         }
         // A piece that does not end is looked at when it has doubled, not at each chunk.
@@ -91,10 +119,12 @@ impl Counter {
 
     /// Returns the number of tokens; the next chunk starts a new text.
     pub fn finish(&mut self) -> u64 {
-        pieces(self.encoding, &self.rest, true, &mut self.total);
-        self.rest.clear();
-        self.look_at = BATCH;
-        std::mem::take(&mut self.total)
+        if let Estimator::Bpe(encoding) = self.by {
+            pieces(encoding, &self.rest, true, &mut self.total);
+            self.rest.clear();
+            self.look_at = BATCH;
+        }
+        std::mem::take(&mut self.total) + std::mem::take(&mut self.guessed) as u64
     }
 }
 
@@ -107,27 +137,4 @@ pub fn image(data: Option<Json<'_>>) -> u64 {
         None => 300,
         Some(data) => (data.utf16_len() as f64).sqrt().ceil() as u64,
     }
-}
-
-/// Adds up the pieces of a text and returns where the part begins that was not cut yet.
-fn pieces(encoding: Encoding, text: &str, whole: bool, total: &mut u64) -> usize {
-    let vocabulary = Vocabulary::of(encoding);
-    let cut = match encoding {
-        Encoding::O200k => split::o200k,
-        Encoding::Cl100k => split::cl100k,
-    };
-    let text = Text {
-        bytes: text.as_bytes(),
-        whole,
-    };
-    let mut start = 0;
-    while let Some(end) = cut(text, start) {
-        let piece = &text.bytes[start..end];
-        *total += match vocabulary.has(piece) {
-            true => 1,
-            false => merge::merge(vocabulary, piece),
-        };
-        start = end;
-    }
-    start
 }

@@ -5,7 +5,8 @@ use rusqlite::Connection;
 /// What leads from each version to the next.
 ///
 /// Released steps never change; a new version is one more entry.
-const STEPS: [&str; 1] = ["
+const STEPS: [&str; 2] = [
+    "
     CREATE TABLE IF NOT EXISTS tasks (
         uuid TEXT PRIMARY KEY NOT NULL,
         task_source TEXT,
@@ -37,7 +38,16 @@ const STEPS: [&str; 1] = ["
         parent TEXT NOT NULL
     );
     CREATE INDEX IF NOT EXISTS forks_parent ON forks (parent);
-    "];
+    ",
+    "CREATE TABLE IF NOT EXISTS token_factors (
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        factor REAL NOT NULL,
+        reports INTEGER NOT NULL,
+        updated_at TEXT NOT NULL,
+        PRIMARY KEY (provider, model)
+    );",
+];
 
 /// The version that all steps lead to.
 pub(super) const VERSION: i64 = STEPS.len() as i64;
@@ -105,8 +115,9 @@ fn objects(db: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
 mod tests {
     use super::*;
 
-    const LATER: [&str; 2] = [
+    const LATER: [&str; 3] = [
         STEPS[0],
+        STEPS[1],
         "ALTER TABLE tasks ADD COLUMN colour TEXT DEFAULT 'red';
          CREATE INDEX tasks_colour ON tasks (colour)",
     ];
@@ -123,7 +134,7 @@ mod tests {
         let row = "INSERT INTO tasks (uuid, status, created_at) VALUES ('u', 'queued', 't')";
         db.execute_batch(row).unwrap();
         take(&db, &LATER).unwrap();
-        assert_eq!(version(&db).unwrap(), 2);
+        assert_eq!(version(&db).unwrap(), 3);
         assert_eq!(colours(&db), 1);
         take(&db, &LATER).unwrap();
         assert_eq!(colours(&db), 1);

@@ -64,9 +64,15 @@ const INDEXES: [&str; 4] = [
 fn opening_makes_all_that_is_missing() {
     let dir = home();
     let registry = Registry::open(&dir.path().join("deep/contexts")).unwrap();
-    assert_eq!(names(&registry, "table"), ["forks", "tasks"]);
+    assert_eq!(
+        names(&registry, "table"),
+        ["forks", "tasks", "token_factors"]
+    );
     assert_eq!(names(&registry, "index"), INDEXES);
-    assert_eq!(schema::version(&registry.connection).unwrap(), 1);
+    assert_eq!(
+        schema::version(&registry.connection).unwrap(),
+        schema::VERSION
+    );
     assert!(registry.uuids().unwrap().is_empty());
 }
 
@@ -399,9 +405,15 @@ fn an_old_database_is_brought_up_to_date_and_keeps_its_rows() {
         "DROP TABLE forks; DROP INDEX tasks_user; PRAGMA user_version = 0",
     );
     let registry = Registry::open(dir.path()).unwrap();
-    assert_eq!(names(&registry, "table"), ["forks", "tasks"]);
+    assert_eq!(
+        names(&registry, "table"),
+        ["forks", "tasks", "token_factors"]
+    );
     assert_eq!(names(&registry, "index"), INDEXES);
-    assert_eq!(schema::version(&registry.connection).unwrap(), 1);
+    assert_eq!(
+        schema::version(&registry.connection).unwrap(),
+        schema::VERSION
+    );
     assert_eq!(registry.uuids().unwrap(), [task(1)]);
 }
 
@@ -411,7 +423,10 @@ fn what_someone_dropped_is_made_again() {
     drop(Registry::open(dir.path()).unwrap());
     by_hand(&dir, "DROP TABLE tasks; DROP INDEX forks_parent");
     let registry = Registry::open(dir.path()).unwrap();
-    assert_eq!(names(&registry, "table"), ["forks", "tasks"]);
+    assert_eq!(
+        names(&registry, "table"),
+        ["forks", "tasks", "token_factors"]
+    );
     assert_eq!(names(&registry, "index"), INDEXES);
 }
 
@@ -423,7 +438,10 @@ fn tables_of_others_stay() {
         "CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)",
     );
     let registry = Registry::open(dir.path()).unwrap();
-    assert_eq!(names(&registry, "table"), ["forks", "tasks", "theirs"]);
+    assert_eq!(
+        names(&registry, "table"),
+        ["forks", "tasks", "theirs", "token_factors"]
+    );
 }
 
 /// Everything in a directory but the shared memory, which holds no data.
@@ -445,8 +463,8 @@ fn assert_too_new(dir: &Path) {
         matches!(
             error,
             RegistryError::TooNew {
-                found: 2,
-                supported: 1,
+                found: 3,
+                supported: 2,
                 ..
             }
         ),
@@ -455,7 +473,7 @@ fn assert_too_new(dir: &Path) {
     assert!(
         error
             .to_string()
-            .ends_with("tasks.db is of version 2, and this infold knows up to 1")
+            .ends_with("tasks.db is of version 3, and this infold knows up to 2")
     );
     assert_eq!(files(dir), before);
 }
@@ -465,7 +483,7 @@ fn a_newer_database_is_refused_and_stays_as_it_is() {
     let dir = home();
     drop(by_hand(
         &dir,
-        "CREATE TABLE later (x); PRAGMA user_version = 2",
+        "CREATE TABLE later (x); PRAGMA user_version = 3",
     ));
     assert_too_new(dir.path());
 }
@@ -475,7 +493,7 @@ fn a_newer_database_in_wal_mode_is_refused_too() {
     let dir = home();
     drop(by_hand(
         &dir,
-        "PRAGMA journal_mode = WAL; CREATE TABLE later (x); PRAGMA user_version = 2",
+        "PRAGMA journal_mode = WAL; CREATE TABLE later (x); PRAGMA user_version = 3",
     ));
     assert_too_new(dir.path());
 }
@@ -486,7 +504,7 @@ fn a_newer_database_keeps_its_journal() {
     let dir = home();
     let open = by_hand(
         &dir,
-        "PRAGMA journal_mode = WAL; CREATE TABLE later (x); PRAGMA user_version = 2",
+        "PRAGMA journal_mode = WAL; CREATE TABLE later (x); PRAGMA user_version = 3",
     );
     let left = home();
     for file in ["tasks.db", "tasks.db-wal"] {

@@ -48,7 +48,7 @@ static ASCII: [Class; 256] = {
 
 impl Class {
     /// Returns the class of the character that starts at `at`, and where the next one starts.
-    #[inline]
+    #[inline(always)]
     pub fn at(text: &[u8], at: usize) -> Option<(Class, usize)> {
         let first = *text.get(at)?;
         if first < 128 {
@@ -57,7 +57,7 @@ impl Class {
         Some(Class::of_long(text, at, first))
     }
 
-    #[inline]
+    #[inline(never)]
     fn of_long(text: &[u8], at: usize, first: u8) -> (Class, usize) {
         let next = |by: usize| text.get(at + by).map_or(0, |byte| (byte & 0x3f) as usize);
         let first = first as usize;

@@ -1,61 +1,188 @@
+//! Merging the bytes of a piece into tokens.
+//!
+//! The pair of the lowest rank is merged first, of equals the leftmost, until none is left.
+//! A piece of up to [`WINDOW`] bytes is merged at once. A longer one is merged a window at a
+//! time, which relies on this: tokens that stand side by side are the result for the whole
+//! exactly if each two neighbours are the result for their own bytes. So it is enough that the
+//! last token kept of one window and the first of the next agree; where they do not, the
+//! window is made larger, at last to all there is.
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::vocabulary::{Rank, Vocabulary};
+use super::vocabulary::{NONE, Rank, Vocabulary};
+
+/// How many bytes are merged at once; twice the length of the longest token.
+const WINDOW: usize = 256;
+/// Most pieces are shorter than this, and clearing a large window takes longer than merging them.
+const SMALL: usize = 32;
+/// Pairs are looked through for the lowest a block at a time.
+const BLOCK: usize = 16;
 
 /// Returns how many tokens a piece merges into.
-///
-/// Merges the pair of the lowest rank, the leftmost of equals, until no pair is left.
 pub fn merge(vocabulary: &Vocabulary, piece: &[u8]) -> u64 {
-    match piece.len() {
-        ..=SMALL => merge_small(vocabulary, piece),
-        _ => merge_large(vocabulary, piece),
+    if piece.len() <= SMALL {
+        Window::<SMALL>::new(vocabulary, piece).count as u64
+    } else if piece.len() <= WINDOW {
+        Window::<WINDOW>::new(vocabulary, piece).count as u64
+    } else {
+        merge_long(vocabulary, piece).0
     }
 }
 
-/// Up to here looking at all pairs for the lowest is faster than keeping them in order.
-const SMALL: usize = 64;
+/// Returns where the tokens of a piece of at most [`WINDOW`] bytes end.
+pub fn ends(vocabulary: &Vocabulary, piece: &[u8]) -> Vec<usize> {
+    let merged = Window::<WINDOW>::new(vocabulary, piece).tokens(0);
+    merged.into_iter().map(|(_, end)| end).collect()
+}
 
-const NONE: Rank = Rank::MAX;
+/// Merges a window after another, from the last token boundary that is well inside.
+///
+/// Returns the tokens, and how many bytes the windows had together.
+fn merge_long(vocabulary: &Vocabulary, piece: &[u8]) -> (u64, usize) {
+    let (mut start, mut size, mut total) = (0, WINDOW, 0);
+    let mut work = WINDOW;
+    let mut parts = tokens(vocabulary, piece, start, size);
+    loop {
+        if start + size >= piece.len() {
+            return (total + parts.len() as u64, work);
+        }
+        let kept = parts
+            .iter()
+            .take_while(|part| part.1 <= start + size / 4 * 3);
+        let kept = kept.count().max(1);
+        let (last, next) = (parts[kept - 1], parts[kept..].first().map(|part| part.0));
+        let following = tokens(vocabulary, piece, last.1, WINDOW);
+        let first = following[0].0;
+        work += WINDOW;
+        if next == Some(first) || vocabulary.are_apart(last.0, first) {
+            total += kept as u64;
+            (start, size, parts) = (last.1, WINDOW, following);
+        } else {
+            size *= 2;
+            work += size;
+            parts = tokens(vocabulary, piece, start, size);
+        }
+    }
+}
 
-fn merge_small(vocabulary: &Vocabulary, piece: &[u8]) -> u64 {
-    let mut parts = [0; SMALL];
-    // What each part makes with the next one.
-    let mut pairs = [NONE; SMALL];
-    let mut count = piece.len();
-    for (part, byte) in parts.iter_mut().zip(piece) {
-        *part = vocabulary.bytes[*byte as usize];
+/// The tokens of a window, each with where it ends.
+fn tokens(vocabulary: &Vocabulary, piece: &[u8], start: usize, size: usize) -> Vec<(Rank, usize)> {
+    let end = piece.len().min(start + size);
+    let bytes = &piece[start..end];
+    match size {
+        ..=WINDOW => Window::<WINDOW>::new(vocabulary, bytes).tokens(start),
+        _ => merge_large(vocabulary, bytes, start),
     }
-    let made = |left, right| vocabulary.merged(left, right).unwrap_or(NONE);
-    for at in 1..count {
-        pairs[at - 1] = made(parts[at - 1], parts[at]);
+}
+
+/// A piece that is being merged. Parts stand at the place of their first byte.
+struct Window<const N: usize> {
+    ranks: [Rank; N],
+    /// How far it is to the next part.
+    lengths: [u16; N],
+    /// How long the part is that ends before this one.
+    before: [u16; N],
+    /// What each part makes with the next one, and its place: the lowest is merged next.
+    pairs: [i32; N],
+    /// The lowest of each block of pairs.
+    lowest: [i32; WINDOW / BLOCK],
+    size: usize,
+    count: usize,
+}
+
+/// No pair.
+const NEVER: i32 = i32::MAX;
+
+impl<const N: usize> Window<N> {
+    #[inline]
+    fn new(vocabulary: &Vocabulary, piece: &[u8]) -> Window<N> {
+        let mut window = Window {
+            ranks: [0; N],
+            lengths: [1; N],
+            before: [1; N],
+            pairs: [NEVER; N],
+            lowest: [NEVER; WINDOW / BLOCK],
+            size: piece.len(),
+            count: piece.len(),
+        };
+        for (rank, byte) in window.ranks.iter_mut().zip(piece) {
+            *rank = vocabulary.bytes[*byte as usize];
+        }
+        for (at, two) in piece.windows(2).enumerate() {
+            window.pairs[at] = pair(vocabulary.of_bytes(two[0], two[1]), at);
+        }
+        for block in 0..piece.len().div_ceil(BLOCK) {
+            window.look(block);
+        }
+        window.run(vocabulary);
+        window
     }
-    while count > 1 {
-        let (mut at, mut lowest) = (0, NONE);
-        for (place, &rank) in pairs[..count - 1].iter().enumerate() {
-            if rank < lowest {
-                (at, lowest) = (place, rank);
+
+    fn run(&mut self, vocabulary: &Vocabulary) {
+        let blocks = self.size.div_ceil(BLOCK);
+        loop {
+            let lowest = self.lowest[..blocks].iter().fold(NEVER, |a, b| a.min(*b));
+            if lowest == NEVER {
+                return;
             }
+            let at = lowest as usize % WINDOW;
+            self.merge_at(at, (lowest as usize / WINDOW) as Rank, vocabulary);
+            self.count -= 1;
         }
-        if lowest == NONE {
-            break;
+    }
+
+    fn merge_at(&mut self, at: usize, rank: Rank, vocabulary: &Vocabulary) {
+        let gone = at + self.lengths[at] as usize;
+        let next = gone + self.lengths[gone] as usize;
+        self.ranks[at] = rank;
+        self.lengths[at] += self.lengths[gone];
+        self.pairs[gone] = NEVER;
+        self.pairs[at] = NEVER;
+        if next < self.size {
+            self.before[next] = self.lengths[at];
+            self.pairs[at] = pair(vocabulary.merged(rank, self.ranks[next]), at);
         }
-        parts[at] = lowest;
-        parts.copy_within(at + 2..count, at + 1);
-        pairs.copy_within(at + 1..count - 1, at);
-        count -= 1;
-        pairs[count - 1] = NONE;
-        if at + 1 < count {
-            pairs[at] = made(parts[at], parts[at + 1]);
+        self.look(at / BLOCK);
+        if gone / BLOCK != at / BLOCK {
+            self.look(gone / BLOCK);
         }
         if at > 0 {
-            pairs[at - 1] = made(parts[at - 1], parts[at]);
+            let before = at - self.before[at] as usize;
+            self.pairs[before] = pair(vocabulary.merged(self.ranks[before], rank), before);
+            self.look(before / BLOCK);
         }
     }
-    count as u64
+
+    /// Finds the lowest pair of a block again.
+    fn look(&mut self, block: usize) {
+        let pairs: &[i32; BLOCK] = self.pairs[block * BLOCK..][..BLOCK]
+            .try_into()
+            .expect("a block");
+        self.lowest[block] = pairs.iter().fold(NEVER, |a, b| a.min(*b));
+    }
+
+    fn tokens(&self, start: usize) -> Vec<(Rank, usize)> {
+        let mut out = Vec::with_capacity(self.count);
+        let mut at = 0;
+        while at < self.size {
+            let end = at + self.lengths[at] as usize;
+            out.push((self.ranks[at], start + end));
+            at = end;
+        }
+        out
+    }
 }
 
-/// A part of a piece, at the place of its first byte.
+/// A rank and a place in one number, ordered by rank. A rank has eighteen bits.
+fn pair(rank: Rank, at: usize) -> i32 {
+    match rank {
+        NONE => NEVER,
+        _ => rank as i32 * WINDOW as i32 + at as i32,
+    }
+}
+
+/// A part of a piece that is too large for a window.
 #[derive(Clone, Copy)]
 struct Part {
     rank: Rank,
@@ -65,7 +192,7 @@ struct Part {
     makes: Rank,
 }
 
-fn merge_large(vocabulary: &Vocabulary, piece: &[u8]) -> u64 {
+fn merge_large(vocabulary: &Vocabulary, piece: &[u8], start: usize) -> Vec<(Rank, usize)> {
     let end = piece.len() as u32;
     let mut parts: Vec<Part> = piece
         .iter()
@@ -80,15 +207,15 @@ fn merge_large(vocabulary: &Vocabulary, piece: &[u8]) -> u64 {
     let mut heap = BinaryHeap::with_capacity(parts.len());
     let look = |parts: &mut [Part], at: u32, heap: &mut BinaryHeap<Reverse<(Rank, u32)>>| {
         let Part { rank, after, .. } = parts[at as usize];
-        let next = parts.get(after as usize);
-        let makes = next.and_then(|next| vocabulary.merged(rank, next.rank));
-        parts[at as usize].makes = makes.unwrap_or(NONE);
-        heap.extend(makes.map(|rank| Reverse((rank, at))));
+        let makes = parts
+            .get(after as usize)
+            .map_or(NONE, |next| vocabulary.merged(rank, next.rank));
+        parts[at as usize].makes = makes;
+        heap.extend((makes != NONE).then_some(Reverse((makes, at))));
     };
     for at in 0..end {
         look(&mut parts, at, &mut heap);
     }
-    let mut count = piece.len() as u64;
     while let Some(Reverse((rank, at))) = heap.pop() {
         // What was merged since then, or makes something else now, is out of date.
         if parts[at as usize].makes != rank {
@@ -102,12 +229,71 @@ fn merge_large(vocabulary: &Vocabulary, piece: &[u8]) -> u64 {
         if after < end {
             parts[after as usize].before = at;
         }
-        count -= 1;
         look(&mut parts, at, &mut heap);
         let before = parts[at as usize].before;
         if before < end {
             look(&mut parts, before, &mut heap);
         }
     }
-    count
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < end {
+        let Part { rank, after, .. } = parts[at as usize];
+        out.push((rank, start + after as usize));
+        at = after;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Encoding;
+    use super::*;
+
+    /// A generator of bytes that are neither random nor regular.
+    fn bytes(kinds: &[u8], seed: u64, length: usize) -> Vec<u8> {
+        let mut state = seed;
+        let step = |_| {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            kinds[(state >> 40) as usize % kinds.len()]
+        };
+        (0..length).map(step).collect()
+    }
+
+    #[test]
+    fn windows_come_to_what_the_whole_does() {
+        let all: Vec<u8> = (0..=255).collect();
+        let kinds: [&[u8]; 8] = [
+            b"a",
+            b"ab",
+            b" \n",
+            b"=-",
+            b"aeiounrst",
+            b"\xe4\xb8\xad",
+            b"0aA/+",
+            &all,
+        ];
+        for encoding in [Encoding::O200k, Encoding::Cl100k] {
+            let vocabulary = Vocabulary::of(encoding);
+            for (kinds, seed) in kinds.iter().zip(1..) {
+                for length in [257, 1000, 5000] {
+                    let piece = bytes(kinds, seed * 97, length);
+                    let whole = merge_large(vocabulary, &piece, 0).len() as u64;
+                    let (merged, work) = merge_long(vocabulary, &piece);
+                    assert_eq!(merged, whole, "{kinds:?} {length}");
+                    assert!(work < 3 * length + 2 * WINDOW, "{kinds:?} {length}: {work}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_token_is_one_token() {
+        let vocabulary = Vocabulary::of(Encoding::Cl100k);
+        for rank in (0..100_256).step_by(9) {
+            assert_eq!(merge(vocabulary, vocabulary.token(rank)), 1, "{rank}");
+        }
+    }
 }

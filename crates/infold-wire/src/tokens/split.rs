@@ -18,6 +18,7 @@ pub struct Text<'a> {
 pub type End = Option<usize>;
 
 impl Text<'_> {
+    #[inline(always)]
     fn class(self, at: usize) -> Option<(Class, usize)> {
         Class::at(self.bytes, at)
     }
@@ -28,6 +29,7 @@ impl Text<'_> {
     }
 
     /// Passes the characters that `is` holds for.
+    #[inline(always)]
     fn run(self, mut at: usize, is: impl Fn(Class) -> bool) -> usize {
         while let Some((class, next)) = self.class(at)
             && is(class)
@@ -39,6 +41,7 @@ impl Text<'_> {
 }
 
 /// Returns where the piece that starts at `start`, which is in the text, ends for o200k_base.
+#[inline]
 pub fn o200k(text: Text<'_>, start: usize) -> End {
     let (first, second) = text.class(start)?;
     match first {
@@ -67,6 +70,7 @@ pub fn o200k(text: Text<'_>, start: usize) -> End {
 }
 
 /// Returns where the piece that starts at `start`, which is in the text, ends for cl100k_base.
+#[inline]
 pub fn cl100k(text: Text<'_>, start: usize) -> End {
     let (first, second) = text.class(start)?;
     if text.bytes[start] == b'\'' {
@@ -140,17 +144,25 @@ fn is_lower(class: Class) -> bool {
 }
 
 /// Passes `(?i:'s|'t|'re|'ve|'m|'ll|'d)`, if it is there.
+#[inline(always)]
 fn contraction(text: Text<'_>, at: usize) -> End {
-    let rest = &text.bytes[at.min(text.bytes.len())..];
-    let lower = |index: usize| rest.get(index).map(u8::to_ascii_lowercase);
-    match (lower(0), lower(1), lower(2)) {
-        (None, ..) | (Some(b'\''), None, _) => text.whole.then_some(at),
-        (Some(b'\''), Some(b's' | b't' | b'm' | b'd'), _) => Some(at + 2),
-        (Some(b'\''), Some(b'r' | b'v' | b'l' | 0xc5), None) => text.whole.then_some(at),
-        (Some(b'\''), Some(b'r' | b'v'), Some(b'e')) => Some(at + 3),
-        (Some(b'\''), Some(b'l'), Some(b'l')) => Some(at + 3),
+    match text.bytes.get(at) {
+        Some(b'\'') => after_apostrophe(text, at),
+        Some(_) => Some(at),
+        None => text.whole.then_some(at),
+    }
+}
+
+fn after_apostrophe(text: Text<'_>, at: usize) -> End {
+    let lower = |by: usize| text.bytes.get(at + by).map(u8::to_ascii_lowercase);
+    match (lower(1), lower(2)) {
+        (None, _) => text.whole.then_some(at),
+        (Some(b's' | b't' | b'm' | b'd'), _) => Some(at + 2),
+        (Some(b'r' | b'v' | b'l' | 0xc5), None) => text.whole.then_some(at),
+        (Some(b'r' | b'v'), Some(b'e')) => Some(at + 3),
+        (Some(b'l'), Some(b'l')) => Some(at + 3),
         // A long s is an s to a regular expression that ignores case.
-        (Some(b'\''), Some(0xc5), Some(0xbf)) => Some(at + 3),
+        (Some(0xc5), Some(0xbf)) => Some(at + 3),
         _ => Some(at),
     }
 }

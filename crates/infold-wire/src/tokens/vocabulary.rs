@@ -5,28 +5,36 @@ use super::Encoding;
 /// A token's place in the vocabulary. Of two merges the one with the lower rank is made first.
 pub type Rank = u32;
 
+/// No token.
+pub const NONE: Rank = Rank::MAX;
+
 /// The tokens of an encoding, to be found by their bytes and by the two that make them.
 pub struct Vocabulary {
     /// The rank of each single byte.
     pub bytes: [Rank; 256],
+    /// What two bytes make.
+    of_bytes: Vec<Rank>,
     /// All tokens, one behind the other.
     text: Vec<u8>,
     /// Where each token ends in `text`.
     ends: Vec<u32>,
-    /// Ranks by the hash of their bytes; `NONE` where there is no token.
-    whole: Vec<Rank>,
+    /// Ranks by the hash of their bytes, with a part of the hash; `EMPTY` where there is no token.
+    whole: Vec<u32>,
     /// The two parts and the rank they make, by the hash of the parts; 0 where there is none.
     ///
     /// A token can be reached by one pair of parts only. If two others stood side by side and
     /// made the same bytes, then merging those bytes alone would come to the same two.
     pairs: Vec<u64>,
+    /// A bit for each hash of a pair: most pairs make nothing, and this small table says so.
+    some: Vec<u64>,
 }
-
-/// No token.
-const NONE: Rank = Rank::MAX;
 
 /// How many bits a rank takes.
 const BITS: u32 = 18;
+const MASK: u32 = (1 << BITS) - 1;
+const EMPTY: u32 = u32::MAX;
+/// How many bits of a hash find a place among those of pairs.
+const SOME: u32 = 22;
 
 impl Vocabulary {
     /// Returns the vocabulary of an encoding, which is read when it is first asked for.
@@ -46,13 +54,14 @@ impl Vocabulary {
     /// Says whether the piece is a token.
     #[inline]
     pub fn has(&self, piece: &[u8]) -> bool {
-        let mut at = self.slot(hash(piece));
+        let hash = hash(piece);
+        let mut at = self.slot(hash);
         loop {
-            let rank = self.whole[at];
-            if rank == NONE {
+            let entry = self.whole[at];
+            if entry == EMPTY {
                 return false;
             }
-            if self.token(rank) == piece {
+            if (entry ^ mark(hash)) & !MASK == 0 && self.token(entry & MASK) == piece {
                 return true;
             }
             at = (at + 1) & (self.whole.len() - 1);
@@ -61,22 +70,40 @@ impl Vocabulary {
 
     /// Returns the token that two tokens make.
     #[inline]
-    pub fn merged(&self, left: Rank, right: Rank) -> Option<Rank> {
-        let key = (left as u64) << BITS | right as u64;
-        let mut at = self.pair_slot(key);
+    pub fn merged(&self, left: Rank, right: Rank) -> Rank {
+        let key = key(left, right);
+        let hash = mix(key);
+        let bit = (hash >> (64 - SOME)) as usize;
+        if self.some[bit / 64] >> (bit % 64) & 1 == 0 {
+            return NONE;
+        }
+        let mut at = self.pair_slot(hash);
         loop {
             let entry = self.pairs[at];
             if entry == 0 {
-                return None;
+                return NONE;
             }
             if entry >> BITS == key {
-                return Some((entry & ((1 << BITS) - 1)) as Rank);
+                return entry as Rank & MASK;
             }
             at = (at + 1) & (self.pairs.len() - 1);
         }
     }
 
-    fn token(&self, rank: Rank) -> &[u8] {
+    /// Returns the token that two bytes make.
+    #[inline]
+    pub fn of_bytes(&self, left: u8, right: u8) -> Rank {
+        self.of_bytes[(left as usize) << 8 | right as usize]
+    }
+
+    /// Says whether two tokens stay what they are when they stand side by side.
+    pub fn are_apart(&self, left: Rank, right: Rank) -> bool {
+        let both = [self.token(left), self.token(right)].concat();
+        super::merge::ends(self, &both) == [self.token(left).len(), both.len()]
+    }
+
+    /// Returns a token's bytes.
+    pub fn token(&self, rank: Rank) -> &[u8] {
         let rank = rank as usize;
         let start = match rank {
             0 => 0,
@@ -89,21 +116,26 @@ impl Vocabulary {
         (hash >> (64 - self.whole.len().trailing_zeros())) as usize
     }
 
-    fn pair_slot(&self, key: u64) -> usize {
-        (key.wrapping_mul(SPREAD) >> (64 - self.pairs.len().trailing_zeros())) as usize
+    fn pair_slot(&self, hash: u64) -> usize {
+        // Other bits than those that `some` was asked for would be no better.
+        (hash >> (64 - self.pairs.len().trailing_zeros())) as usize
     }
 
     fn insert(&mut self, rank: Rank) {
-        let mut at = self.slot(hash(self.token(rank)));
-        while self.whole[at] != NONE {
+        let hash = hash(self.token(rank));
+        let mut at = self.slot(hash);
+        while self.whole[at] != EMPTY {
             at = (at + 1) & (self.whole.len() - 1);
         }
-        self.whole[at] = rank;
+        self.whole[at] = mark(hash) & !MASK | rank;
     }
 
     fn insert_pair(&mut self, left: Rank, right: Rank, rank: Rank) {
-        let key = (left as u64) << BITS | right as u64;
-        let mut at = self.pair_slot(key);
+        let key = key(left, right);
+        let hash = mix(key);
+        let bit = (hash >> (64 - SOME)) as usize;
+        self.some[bit / 64] |= 1 << (bit % 64);
+        let mut at = self.pair_slot(hash);
         while self.pairs[at] != 0 {
             at = (at + 1) & (self.pairs.len() - 1);
         }
@@ -117,10 +149,12 @@ fn read(data: &[u8], bits: u32) -> Vocabulary {
     let count = 256 + merges.len() / 6;
     let mut read = Vocabulary {
         bytes: [0; 256],
-        text: Vec::with_capacity(count * 8),
+        of_bytes: vec![NONE; 1 << 16],
+        text: Vec::with_capacity(count * 7),
         ends: Vec::with_capacity(count),
-        whole: vec![NONE; 1 << bits],
+        whole: vec![EMPTY; 1 << bits],
         pairs: vec![0; 1 << bits],
+        some: vec![0; 1 << (SOME - 6)],
     };
     for (&byte, rank) in singles.iter().zip(0..) {
         read.bytes[byte as usize] = rank;
@@ -132,31 +166,48 @@ fn read(data: &[u8], bits: u32) -> Vocabulary {
         let part = |at: usize| u32::from_le_bytes([merge[at], merge[at + 1], merge[at + 2], 0]);
         let (left, right) = (part(0), part(3));
         for part in [left, right] {
-            let start = read.ends[part as usize] as usize - read.token(part).len();
             let end = read.ends[part as usize] as usize;
+            let start = end - read.token(part).len();
             read.text.extend_from_within(start..end);
         }
         read.ends.push(read.text.len() as u32);
         read.insert(rank);
         read.insert_pair(left, right, rank);
+        if let &[left, right] = read.token(rank) {
+            read.of_bytes[(left as usize) << 8 | right as usize] = rank;
+        }
     }
     read
 }
 
-/// Two to the 64 divided by the golden ratio: spreads what is close together.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+fn key(left: Rank, right: Rank) -> u64 {
+    (left as u64) << BITS | right as u64
+}
 
-/// A hash whose upper bits are good.
+/// The bits of a hash that stand beside a rank.
+fn mark(hash: u64) -> u32 {
+    (hash as u32) << BITS
+}
+
+/// Two to the 64 divided by the golden ratio: spreads what is close together.
+pub const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A hash of a number, good in its upper bits.
 #[inline]
-pub fn hash(piece: &[u8]) -> u64 {
+fn mix(number: u64) -> u64 {
+    let product = number.wrapping_mul(SPREAD);
+    (product ^ product >> 32).wrapping_mul(SPREAD)
+}
+
+/// A hash of some bytes, good in its upper bits.
+#[inline]
+fn hash(piece: &[u8]) -> u64 {
     let mut hash = piece.len() as u64;
-    let mut words = piece.chunks_exact(8);
-    for word in &mut words {
-        let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
-        hash = (hash ^ word).wrapping_mul(SPREAD).rotate_left(29);
+    let mut rest = piece;
+    while let Some((word, more)) = rest.split_first_chunk::<8>() {
+        hash = mix(hash ^ u64::from_le_bytes(*word));
+        rest = more;
     }
-    let mut last = [0; 8];
-    last[..words.remainder().len()].copy_from_slice(words.remainder());
-    hash = (hash ^ u64::from_le_bytes(last)).wrapping_mul(SPREAD);
-    (hash ^ hash >> 32).wrapping_mul(SPREAD)
+    let last = rest.iter().fold(0, |last, byte| last << 8 | *byte as u64);
+    mix(hash ^ last)
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use infold_log::Role;
 
 use super::compact::compact;
-use super::{Counter, Encoding, image};
+use super::{Counter, Encoding, Estimator, count, image};
 use crate::{Json, Kind, Message};
 
 /// What a provider puts around each message.
@@ -17,7 +17,12 @@ const FRAME: u64 = 4;
 /// them, inline data (images, documents, sound) by its length and anything unknown as JSON.
 /// Parts are counted one by one, so that what is left when one is hidden is a difference.
 pub fn message(message: &Message<'_>) -> u64 {
-    let mut weight = Weight::new();
+    message_by(Encoding::O200k, message)
+}
+
+/// As [`message`], but counted another way.
+pub fn message_by(by: impl Into<Estimator>, message: &Message<'_>) -> u64 {
+    let mut weight = Weight::new(by);
     if message.role() == Role::Tool {
         weight.label("Tool Result (", message.json().get("tool_call_id"), ")\n");
     }
@@ -31,11 +36,16 @@ pub fn message(message: &Message<'_>) -> u64 {
     FRAME + weight.total
 }
 
+/// Returns how many tokens a message is that says this text and nothing else.
+pub fn said(text: &str) -> u64 {
+    FRAME + count(Encoding::O200k, text)
+}
+
 /// Returns how many of a message's tokens are those of the part that these bytes are.
 ///
 /// The range is that of a [`crate::Part`]. Never more than [`message`] counts.
 pub fn part(message: &Message<'_>, range: &Range<usize>) -> u64 {
-    let mut weight = Weight::new();
+    let mut weight = Weight::new(Encoding::O200k);
     let Some(content) = message.content() else {
         return 0;
     };
@@ -61,9 +71,9 @@ struct Weight {
 }
 
 impl Weight {
-    fn new() -> Weight {
+    fn new(by: impl Into<Estimator>) -> Weight {
         Weight {
-            counter: Counter::new(Encoding::O200k),
+            counter: Counter::new(by),
             total: 0,
         }
     }

@@ -3,8 +3,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use infold_log::steer::{Refused, unfold};
-use infold_log::{Cause, EventId, Seq, Span, View};
+use infold_log::{Cause, EventId, Past as _, Seq, Source, Span, View};
 use infold_store::{Contexts, Draft, Imported, Kept, Log, LogError, Metadata, What};
+use infold_wire::Message;
 use infold_wire::transcript::{
     Entry, Format, Layout, Piece, Slot, Transcript, Write, slots, tag_fold,
 };
@@ -54,6 +55,7 @@ pub struct ExportArgs {
 #[derive(Default)]
 struct Told {
     messages: usize,
+    calls: usize,
     folds: u64,
     refused: u64,
 }
@@ -71,6 +73,7 @@ pub fn import(contexts: &Contexts, args: &ImportArgs, out: &mut Out) -> Result<(
     for (draft, told) in drafts {
         ids.push((draft.publish()?, told.messages));
         total.messages += told.messages;
+        total.calls += told.calls;
         total.folds += told.folds;
         total.refused += told.refused;
     }
@@ -86,6 +89,9 @@ pub fn import(contexts: &Contexts, args: &ImportArgs, out: &mut Out) -> Result<(
     let mut story = format!("{format}: {}", count(total.messages as u64, "message"));
     if ids.len() > 1 {
         story += &format!(" in {}", count(ids.len() as u64, "conversation"));
+    }
+    if total.calls > 0 {
+        story += &format!(", {}", count(total.calls as u64, "tool call"));
     }
     if total.folds > 0 {
         story += &format!(", {} taken over", count(total.folds, "fold"));
@@ -138,7 +144,10 @@ fn take(draft: &mut Draft<'_>, piece: Piece, told: &mut Told) -> Result<(), Fail
     let mut folds = Vec::new();
     for entry in piece.entries {
         match entry {
-            Entry::Message { text, .. } => messages.push(text),
+            Entry::Message { text, .. } => {
+                told.calls += Message::parse(&text).map_or(0, |message| message.calls().len());
+                messages.push(text);
+            }
             Entry::Compaction { summary, kept } => {
                 let covers = Seq::new(kept as u64).and_then(|to| Span::new(Seq::FIRST, to));
                 folds.push((Cause::Summary, covers, infold_log::Role::User, summary));
@@ -246,6 +255,8 @@ fn beside(path: &Path) -> Result<(PathBuf, io::BufWriter<tempfile::NamedTempFile
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
     let made = tempfile::NamedTempFile::new_in(dir.unwrap_or(Path::new(".")));
     let made = made.map_err(|error| {
+        // What the error itself names is the temporary file.
+        let error = io::Error::from(error.kind());
         let text = format!("{} could not be written: {error}", path.display());
         Failure::new(Kind::Usage, text).hint("--out names a file in a directory that is there")
     })?;
@@ -278,10 +289,10 @@ fn one(log: &Log, args: &ExportArgs, to: &mut Export<'_>) -> Result<(), Failure>
     }
     let mut done = Ok(());
     let mut text = Vec::new();
-    let mut visit = |_, bytes: &[u8]| {
+    let mut visit = |source: Source, bytes: &[u8]| {
         if done.is_ok() {
             text.clear();
-            done = match write.message(bytes, None, &mut text) {
+            done = match write.message(bytes, said_at(log, source)?, &mut text) {
                 Ok(()) => to.bytes(&text),
                 Err(error) => Err(Failure::new(Kind::Store, error)),
             };
@@ -301,6 +312,12 @@ fn one(log: &Log, args: &ExportArgs, to: &mut Export<'_>) -> Result<(), Failure>
     write.finish(&mut text);
     to.done(&write);
     to.bytes(&text)
+}
+
+/// When a message was recorded.
+fn said_at(log: &Log, source: Source) -> Result<Option<u64>, LogError> {
+    let record = source.seq().map(|seq| log.record(seq)).transpose()?;
+    Ok(record.map(|record| record.time))
 }
 
 /// Writes the transcript as it was, and behind it what was said since.
@@ -364,10 +381,10 @@ fn give_back(
 fn behind(log: &Log, span: Span, write: &mut Write, to: &mut Export<'_>) -> Result<(), Failure> {
     let mut done = Ok(());
     let mut text = Vec::new();
-    log.each_message(span, &mut |_, bytes| {
+    log.each_message(span, &mut |source, bytes| {
         if done.is_ok() {
             text.clear();
-            done = match write.message(bytes, None, &mut text) {
+            done = match write.message(bytes, said_at(log, source)?, &mut text) {
                 Ok(()) => to.bytes(&text),
                 Err(error) => Err(Failure::new(Kind::Store, error)),
             };
@@ -412,12 +429,13 @@ fn as_tags(log: &Log, mut write: Write, to: &mut Export<'_>) -> Result<(), Failu
     let mut slots = slots(total as usize, &folds).into_iter();
     let mut done: Result<(), Failure> = Ok(());
     let mut text = Vec::new();
-    let mut visit = |_, bytes: &[u8]| -> Result<(), LogError> {
+    let mut visit = |source: Source, bytes: &[u8]| -> Result<(), LogError> {
+        let when = said_at(log, source)?;
         for slot in slots.by_ref() {
             match slot {
                 Slot::StandIn(record) => write.record(&record, &mut text),
                 Slot::Message(tags) => {
-                    if let Err(error) = write.tagged(bytes, None, tags, &mut text) {
+                    if let Err(error) = write.tagged(bytes, when, tags, &mut text) {
                         done = Err(Failure::new(Kind::Store, error));
                     }
                     break;

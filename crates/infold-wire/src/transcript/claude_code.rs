@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use infold_log::Role;
 
-use super::said::id;
+use super::said::{Fields, id};
 use super::tree::{Tree, key};
 use super::write::Sheet;
 use super::{Entry, Found, chat, said, time};
@@ -24,7 +24,9 @@ pub struct ClaudeCode {
 
 impl ClaudeCode {
     pub fn plan(&mut self, text: &[u8]) {
-        let Ok(json) = Json::parse(text) else { return };
+        let Ok(json) = Fields::parse(text) else {
+            return;
+        };
         let member = |name| {
             json.get(name)
                 .filter(|id| id.kind() == Kind::String)
@@ -33,7 +35,7 @@ impl ClaudeCode {
         if let Some(id) = member("uuid") {
             let parent = member("parentUuid").or_else(|| member("logicalParentUuid"));
             let kind = json.get("type").map(Json::name).unwrap_or_default();
-            let speaks = matches!(&*kind, b"user" | b"assistant") && !is(json, "isSidechain");
+            let speaks = matches!(&*kind, b"user" | b"assistant") && !is(&json, "isSidechain");
             self.tree.add(id, parent, speaks);
         }
     }
@@ -47,23 +49,23 @@ impl ClaudeCode {
     }
 
     pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
-        let json = Json::parse(text).map_err(|error| error.to_string())?;
+        let json = Fields::parse(text)?;
         let kind = json.get("type").and_then(Json::text).ok_or("no \"type\"")?;
         if !matches!(&*kind, "user" | "assistant") {
             found.seen.skip(kind);
             return Ok(());
         }
-        if is(json, "isSidechain") {
+        if is(&json, "isSidechain") {
             found.seen.skip("sidechain");
             return Ok(());
         }
         let inner = json.get("message").ok_or("no \"message\"")?;
-        if !self.lies_on_way(json, inner) {
+        if !self.lies_on_way(&json, inner) {
             found.seen.skip("other branch");
             return Ok(());
         }
-        if is(json, "isVisibleInTranscriptOnly") && !is(json, "isCompactSummary")
-            || is(json, "isApiErrorMessage")
+        if is(&json, "isVisibleInTranscriptOnly") && !is(&json, "isCompactSummary")
+            || is(&json, "isApiErrorMessage")
         {
             found.seen.skip("not sent");
             return Ok(());
@@ -71,14 +73,14 @@ impl ClaudeCode {
         let when = json.get("timestamp").and_then(Json::text);
         self.read(
             inner,
-            is(json, "isCompactSummary"),
+            is(&json, "isCompactSummary"),
             when.and_then(|when| time::parse(&when)),
             found,
         )
     }
 
     /// Results of calls made side by side branch off, and so do parts of one message.
-    fn lies_on_way(&mut self, json: Json<'_>, inner: Json<'_>) -> bool {
+    fn lies_on_way(&mut self, json: &Fields<'_>, inner: Json<'_>) -> bool {
         let Some(own) = json.get("uuid").map(key) else {
             return true;
         };
@@ -178,7 +180,7 @@ impl ClaudeCode {
     }
 }
 
-fn is(json: Json<'_>, flag: &str) -> bool {
+fn is(json: &Fields<'_>, flag: &str) -> bool {
     json.get(flag).is_some_and(Json::is_true)
 }
 

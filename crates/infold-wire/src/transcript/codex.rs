@@ -3,7 +3,7 @@
 use infold_log::Role;
 
 use super::said::{
-    Block, Said, arguments, as_text, id, list, message, or_empty, plain, put, raw, texts,
+    Block, Fields, Said, arguments, as_text, id, list, message, plain, put, raw, texts,
 };
 use super::write::Sheet;
 use super::{Entry, Found, time};
@@ -25,7 +25,8 @@ impl Codex {
     }
 
     pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
-        let json = Json::parse(text).map_err(|error| error.to_string())?;
+        let whole = Json::checked(text.trim_ascii());
+        let json = Fields::parse(text)?;
         let when = json.get("timestamp").and_then(Json::text);
         let when = when.and_then(|when| time::parse(&when));
         let payload = json
@@ -33,7 +34,7 @@ impl Codex {
             .filter(|payload| payload.kind() == Kind::Object);
         let kind = json.get("type").and_then(Json::text).unwrap_or_default();
         match (payload, &*kind) {
-            (Some(payload), "session_meta") => self.meta(payload, found),
+            (Some(payload), "session_meta") => self.meta(&Fields::of(payload), found),
             (Some(payload), "response_item") => self.item(payload, when, found)?,
             (Some(payload), "compacted") => {
                 self.end(found);
@@ -47,15 +48,15 @@ impl Codex {
             (Some(_), "") => return Err("no \"type\"".to_owned()),
             (Some(_), other) => found.seen.skip(other),
             // Older rollouts have the items themselves, behind a line of metadata.
-            (None, "") if json.get("id").is_some() => self.meta(json, found),
+            (None, "") if json.get("id").is_some() => self.meta(&json, found),
             (None, "") if json.get("record_type").is_some() => found.seen.skip("state"),
             (None, "") => return Err("no \"type\"".to_owned()),
-            (None, _) => self.item(json, when, found)?,
+            (None, _) => self.item(whole, when, found)?,
         }
         Ok(())
     }
 
-    fn meta(&mut self, json: Json<'_>, found: &mut Found<'_>) {
+    fn meta(&mut self, json: &Fields<'_>, found: &mut Found<'_>) {
         let text = json
             .get("instructions")
             .filter(|text| text.kind() == Kind::String);
@@ -74,17 +75,18 @@ impl Codex {
 
     fn item(
         &mut self,
-        json: Json<'_>,
+        whole: Json<'_>,
         when: Option<u64>,
         found: &mut Found<'_>,
     ) -> Result<(), String> {
+        let json = Fields::of(whole);
         let kind = json
             .get("type")
             .and_then(Json::text)
             .ok_or("an item without \"type\"")?;
         let call = || match json.get("call_id") {
-            Some(_) => or_empty(json, "call_id"),
-            None => or_empty(json, "id"),
+            Some(_) => json.or_empty("call_id"),
+            None => json.or_empty("id"),
         };
         match &*kind {
             "message" => {
@@ -99,12 +101,12 @@ impl Codex {
             }
             "function_call" => {
                 let input = arguments(json.get("arguments"));
-                self.hold(&Block::Call(call(), or_empty(json, "name"), input), when);
+                self.hold(&Block::Call(call(), json.or_empty("name"), input), when);
             }
             "custom_tool_call" => {
-                let input = format!("{{\"input\":{}}}", or_empty(json, "input"));
+                let input = format!("{{\"input\":{}}}", json.or_empty("input"));
                 self.hold(
-                    &Block::Call(call(), or_empty(json, "name"), input.into()),
+                    &Block::Call(call(), json.or_empty("name"), input.into()),
                     when,
                 );
             }
@@ -125,7 +127,7 @@ impl Codex {
                 self.say(Role::User, &[result], when, found);
             }
             // Reasoning is encrypted, searches have no result of their own: kept as they are.
-            "reasoning" | "web_search_call" => self.hold(&Block::Other(raw(json)), when),
+            "reasoning" | "web_search_call" => self.hold(&Block::Other(raw(whole)), when),
             other => found.seen.skip(other),
         }
         Ok(())

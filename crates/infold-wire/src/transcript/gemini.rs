@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use infold_log::Role;
 
 use super::Found;
-use super::said::{Block, Raw, Said, arguments, list, message, or_empty, put, raw, string};
+use super::said::{Block, Fields, Raw, Said, arguments, list, message, put, raw};
 use super::write::Sheet;
 use crate::{Json, Kind, quote};
 
@@ -49,7 +49,7 @@ impl Calls {
 
 impl Gemini {
     pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
-        let json = Json::parse(text).map_err(|error| error.to_string())?;
+        let json = Fields::parse(text)?;
         let parts = json.get("parts").ok_or("no \"parts\"")?;
         let role = match json.get("role").and_then(Json::text).as_deref() {
             Some("model" | "assistant") => Role::Assistant,
@@ -96,40 +96,46 @@ impl Gemini {
 }
 
 /// One part as a block.
-pub fn part<'a>(json: Json<'a>, calls: &mut Calls) -> Block<'a> {
-    if json.kind() == Kind::String {
-        return Block::Text(raw(json));
+pub fn part<'a>(whole: Json<'a>, calls: &mut Calls) -> Block<'a> {
+    if whole.kind() == Kind::String {
+        return Block::Text(raw(whole));
     }
+    let json = Fields::of(whole);
     let either = |one: &str, other: &str| json.get(one).or_else(|| json.get(other));
-    if let Some(text) = string(json, "text") {
+    if let Some(text) = json.string("text") {
         return match json.get("thought").is_some_and(Json::is_true) {
-            true => Block::Thinking(text, string(json, "thoughtSignature")),
+            true => Block::Thinking(text, json.string("thoughtSignature")),
             false => Block::Text(text),
         };
     }
     if let Some(call) = either("functionCall", "function_call") {
-        let name = or_empty(call, "name");
-        let id = calls.call(&name, string(call, "id"));
+        let call = Fields::of(call);
+        let name = call.or_empty("name");
+        let id = calls.call(&name, call.string("id"));
         return Block::Call(id.into(), name, arguments(call.get("args")));
     }
     if let Some(answer) = either("functionResponse", "function_response") {
-        let name = or_empty(answer, "name");
-        let id = calls.answer(&name, string(answer, "id"));
+        let answer = Fields::of(answer);
+        let name = answer.or_empty("name");
+        let id = calls.answer(&name, answer.string("id"));
         let (content, failed) = response(answer.get("response"));
         return Block::Result(id.into(), content, failed);
     }
     if let Some(data) = either("inlineData", "inline_data") {
-        let kind = string(data, "mimeType").or_else(|| string(data, "mime_type"));
-        if let (Some(kind), Some(data)) = (kind, string(data, "data"))
+        let data = Fields::of(data);
+        let kind = data.string("mimeType").or_else(|| data.string("mime_type"));
+        if let (Some(kind), Some(data)) = (kind, data.string("data"))
             && kind.starts_with("\"image/")
         {
             return Block::Image(kind, data);
         }
     }
-    if let Some(url) = either("fileData", "file_data").and_then(|file| string(file, "fileUri")) {
+    if let Some(url) =
+        either("fileData", "file_data").and_then(|file| Fields::of(file).string("fileUri"))
+    {
         return Block::Link(url);
     }
-    Block::Other(raw(json))
+    Block::Other(raw(whole))
 }
 
 /// What a function gave back: one text if it is that, else its JSON as a text.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use infold_log::Role;
 
 use super::gemini::{Calls, part, response};
-use super::said::{Block, Said, arguments, id, joined, list, message, or_empty, put, string};
+use super::said::{Block, Fields, Said, arguments, id, joined, list, message, put};
 use super::tree::key;
 use super::write::Sheet;
 use super::{Found, time};
@@ -25,7 +25,9 @@ pub struct GeminiCli {
 impl GeminiCli {
     pub fn plan(&mut self, text: &[u8]) {
         self.number += 1;
-        let Ok(json) = Json::parse(text) else { return };
+        let Ok(json) = Fields::parse(text) else {
+            return;
+        };
         if let Some(to) = json.get("$rewindTo") {
             let to = key(to);
             // Everything from that message on is gone; a message that is not there takes all.
@@ -49,7 +51,7 @@ impl GeminiCli {
 
     pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
         self.number += 1;
-        let json = Json::parse(text).map_err(|error| error.to_string())?;
+        let json = Fields::parse(text)?;
         let kind = json.get("type").and_then(Json::text).unwrap_or_default();
         let own = json.get("id").map(key);
         if kind.is_empty() || own.is_none() && self.planned {
@@ -74,7 +76,7 @@ impl GeminiCli {
                 let blocks = self.parts(json.get("content"));
                 found.message(message(Role::User, &blocks), when);
             }
-            "gemini" => self.gemini(json, when, found),
+            "gemini" => self.gemini(&json, when, found),
             other => found.seen.skip(other),
         }
         Ok(())
@@ -93,12 +95,12 @@ impl GeminiCli {
     }
 
     /// What the model said, and what its calls gave back.
-    fn gemini(&mut self, json: Json<'_>, when: Option<u64>, found: &mut Found<'_>) {
+    fn gemini(&mut self, json: &Fields<'_>, when: Option<u64>, found: &mut Found<'_>) {
         let mut blocks = Vec::new();
         for thought in json.get("thoughts").into_iter().flat_map(Json::elements) {
             let text = |name| thought.get(name).and_then(Json::text).unwrap_or_default();
             let text = match &*text("subject") {
-                "" => or_empty(thought, "description"),
+                "" => Fields::of(thought).or_empty("description"),
                 subject => quote(&format!("{subject}\n{}", text("description"))).into(),
             };
             blocks.push(Block::Thinking(text, None));
@@ -106,14 +108,17 @@ impl GeminiCli {
         blocks.extend(self.parts(json.get("content")));
         let mut results = Vec::new();
         for call in json.get("toolCalls").into_iter().flat_map(Json::elements) {
-            let id = or_empty(call, "id");
+            let call = Fields::of(call);
+            let id = call.or_empty("id");
             blocks.push(Block::Call(
                 id.clone(),
-                or_empty(call, "name"),
+                call.or_empty("name"),
                 arguments(call.get("args")),
             ));
             if let Some(result) = call.get("result").filter(|result| !result.is_null()) {
-                let failed = string(call, "status").is_some_and(|status| status == "\"error\"");
+                let failed = call
+                    .string("status")
+                    .is_some_and(|status| status == "\"error\"");
                 results.push(Block::Result(id, self.result(result), failed));
             }
         }

@@ -2,9 +2,7 @@
 
 use infold_log::Role;
 
-use super::said::{
-    Block, Said, arguments, block, id, list, message, or_empty, put, raw, string, texts,
-};
+use super::said::{Block, Fields, Said, arguments, block, id, list, message, put, raw, texts};
 use super::tree::{Tree, key};
 use super::write::Sheet;
 use super::{Entry, Found, time};
@@ -21,7 +19,13 @@ pub struct Pi {
 
 impl Pi {
     pub fn plan(&mut self, text: &[u8]) {
-        let Ok(json) = Json::parse(text) else { return };
+        // Most sessions are no trees, and this is soon found.
+        if memchr::memmem::find(text, b"\"parentId\"").is_none() {
+            return;
+        }
+        let Ok(json) = Fields::parse(text) else {
+            return;
+        };
         // Entries of a tree say where they belong, even if that is nowhere.
         if let (Some(id), Some(parent)) = (json.get("id"), json.get("parentId")) {
             let parent = (!parent.is_null()).then(|| key(parent));
@@ -34,7 +38,7 @@ impl Pi {
     }
 
     pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
-        let json = Json::parse(text).map_err(|error| error.to_string())?;
+        let json = Fields::parse(text)?;
         let kind = json.get("type").and_then(Json::text).ok_or("no \"type\"")?;
         let own = json.get("id").map(key).unwrap_or_default();
         self.before.push((own, self.messages));
@@ -44,8 +48,8 @@ impl Pi {
         }
         match &*kind {
             "message" => {
-                let inner = json.get("message").ok_or("no \"message\"")?;
-                let said = said(inner)?;
+                let inner = Fields::of(json.get("message").ok_or("no \"message\"")?);
+                let said = said(&inner)?;
                 let when = inner.get("timestamp").and_then(Json::number);
                 let when = when.filter(|when| *when > 0.0).map(|when| when as u64);
                 let when = when.or_else(|| time::parse(&json.get("timestamp")?.text()?));
@@ -54,7 +58,7 @@ impl Pi {
             }
             "compaction" => {
                 let summary = json.get("summary").and_then(Json::text).unwrap_or_default();
-                let kept = self.kept(json).unwrap_or(self.messages);
+                let kept = self.kept(&json).unwrap_or(self.messages);
                 found.entries.push(Entry::Compaction {
                     summary: summary.into_owned(),
                     kept: kept as usize,
@@ -66,7 +70,7 @@ impl Pi {
     }
 
     /// The first message that a compaction keeps.
-    fn kept(&self, json: Json<'_>) -> Option<u32> {
+    fn kept(&self, json: &Fields<'_>) -> Option<u32> {
         if let Some(id) = json.get("firstKeptEntryId").map(key) {
             let found = self.before.iter().rev().find(|(own, _)| *own == id);
             return found.map(|(_, before)| *before);
@@ -77,7 +81,7 @@ impl Pi {
 }
 
 /// One of pi's messages as an Anthropic message.
-fn said(json: Json<'_>) -> Result<Vec<u8>, String> {
+fn said(json: &Fields<'_>) -> Result<Vec<u8>, String> {
     let role = json.get("role").and_then(Json::text).ok_or("no \"role\"")?;
     let content = json.get("content");
     let blocks = || match content {
@@ -90,7 +94,7 @@ fn said(json: Json<'_>) -> Result<Vec<u8>, String> {
         "assistant" => message(Role::Assistant, &blocks()),
         "toolResult" => {
             let failed = json.get("isError").is_some_and(Json::is_true);
-            let result = Block::Result(or_empty(json, "toolCallId"), blocks(), failed);
+            let result = Block::Result(json.or_empty("toolCallId"), blocks(), failed);
             message(Role::User, &[result])
         }
         "bashExecution" => {
@@ -99,25 +103,23 @@ fn said(json: Json<'_>) -> Result<Vec<u8>, String> {
             message(Role::User, &[Block::Text(quote(&text).into())])
         }
         "branchSummary" | "compactionSummary" => {
-            message(Role::User, &[Block::Text(or_empty(json, "summary"))])
+            message(Role::User, &[Block::Text(json.or_empty("summary"))])
         }
         other => return Err(format!("unknown role `{other}`")),
     })
 }
 
-fn part(json: Json<'_>) -> Block<'_> {
+fn part(whole: Json<'_>) -> Block<'_> {
+    let json = Fields::of(whole);
     let kind = json.get("type").map(Json::name).unwrap_or_default();
     match &*kind {
-        b"thinking" => Block::Thinking(
-            or_empty(json, "thinking"),
-            string(json, "thinkingSignature"),
-        ),
+        b"thinking" => Block::Thinking(json.or_empty("thinking"), json.string("thinkingSignature")),
         b"toolCall" => {
-            let (id, name) = (or_empty(json, "id"), or_empty(json, "name"));
+            let (id, name) = (json.or_empty("id"), json.or_empty("name"));
             Block::Call(id, name, arguments(json.get("arguments")))
         }
-        b"text" | b"image" => block(json),
-        _ => Block::Other(raw(json)),
+        b"text" | b"image" => block(whole),
+        _ => Block::Other(raw(whole)),
     }
 }
 

@@ -46,15 +46,39 @@ pub fn raw(json: Json<'_>) -> Raw<'_> {
     String::from_utf8_lossy(json.bytes())
 }
 
-/// The bytes of a member if it is a text.
-pub fn string<'a>(json: Json<'a>, name: &str) -> Option<Raw<'a>> {
-    let value = json.get(name)?;
-    (value.kind() == Kind::String).then(|| raw(value))
-}
+/// The members of an object, found in one pass: asking for one by one would be a pass each.
+pub struct Fields<'a>(Vec<(Json<'a>, Json<'a>)>);
 
-/// The bytes of a member if it is a text, else an empty text.
-pub fn or_empty<'a>(json: Json<'a>, name: &str) -> Raw<'a> {
-    string(json, name).unwrap_or(Cow::Borrowed("\"\""))
+impl<'a> Fields<'a> {
+    /// Checks that a text is JSON, and finds its members on the way.
+    pub fn parse(text: &'a [u8]) -> Result<Fields<'a>, String> {
+        let mut found = Vec::with_capacity(12);
+        Json::parse_members(text, |key, value| found.push((key, value)))
+            .map_err(|error| error.to_string())?;
+        Ok(Fields(found))
+    }
+
+    /// The members of a value that is known to be JSON.
+    pub fn of(json: Json<'a>) -> Fields<'a> {
+        Fields(json.members().collect())
+    }
+
+    /// The member of this name. Of duplicates the last one counts.
+    pub fn get(&self, name: &str) -> Option<Json<'a>> {
+        let mut found = self.0.iter().rev();
+        found.find(|(key, _)| key.is(name)).map(|(_, value)| *value)
+    }
+
+    /// The bytes of a member if it is a text.
+    pub fn string(&self, name: &str) -> Option<Raw<'a>> {
+        let value = self.get(name)?;
+        (value.kind() == Kind::String).then(|| raw(value))
+    }
+
+    /// The bytes of a member if it is a text, else an empty text.
+    pub fn or_empty(&self, name: &str) -> Raw<'a> {
+        self.string(name).unwrap_or(Cow::Borrowed("\"\""))
+    }
 }
 
 /// Arguments that are an object as they are, texts that hold one as that, others wrapped.
@@ -81,7 +105,7 @@ pub fn arguments<'a>(json: Option<Json<'a>>) -> Raw<'a> {
 /// Arguments as the text of an object, and wrapped ones as the text they were.
 pub fn as_text(arguments: &str) -> String {
     let json = Json::parse(arguments.as_bytes()).ok();
-    let wrapped = json.and_then(|json| string(json, WRAPPED).map(Cow::into_owned));
+    let wrapped = json.and_then(|json| Fields::of(json).string(WRAPPED).map(Cow::into_owned));
     wrapped.unwrap_or_else(|| quote(arguments))
 }
 
@@ -99,22 +123,24 @@ pub fn texts(json: Json<'_>) -> Vec<Block<'_>> {
 impl<'a> Said<'a> {
     /// Takes a message apart.
     pub fn of(message: &Message<'a>) -> Said<'a> {
-        let json = message.json();
+        let json = Fields::of(message.json());
         let mut blocks = Vec::new();
         if message.role() == Role::Assistant
-            && let Some(text) = string(json, "reasoning_content").filter(|text| text != "\"\"")
+            && let Some(text) = json
+                .string("reasoning_content")
+                .filter(|text| text != "\"\"")
         {
             blocks.push(Block::Thinking(text, None));
         }
         if let Some(content) = message.content().filter(|content| !content.is_null()) {
             blocks.extend(texts(content).into_iter().filter(|block| !block.is_blank()));
         }
-        blocks.extend(string(json, "refusal").map(Block::Text));
+        blocks.extend(json.string("refusal").map(Block::Text));
         if message.role() == Role::Tool {
             let id = json
                 .get("tool_call_id")
-                .map(|_| or_empty(json, "tool_call_id"));
-            let id = id.unwrap_or_else(|| or_empty(json, "name"));
+                .map(|_| json.or_empty("tool_call_id"));
+            let id = id.unwrap_or_else(|| json.or_empty("name"));
             let blocks = vec![Block::Result(id, blocks, false)];
             return Said {
                 role: Role::User,
@@ -128,7 +154,8 @@ impl<'a> Said<'a> {
                 json.get("function_call")
                     .filter(|call| !call.is_null())
                     .map(|call| {
-                        let name = or_empty(call, "name");
+                        let call = Fields::of(call);
+                        let name = call.or_empty("name");
                         Block::Call(name.clone(), name, arguments(call.get("arguments")))
                     }),
             );
@@ -141,65 +168,68 @@ impl<'a> Said<'a> {
 }
 
 fn call(json: Json<'_>) -> Block<'_> {
+    let whole = json;
+    let json = Fields::of(json);
     let inner = json
         .get("function")
         .or_else(|| json.get("custom"))
-        .unwrap_or(json);
+        .unwrap_or(whole);
+    let inner = Fields::of(inner);
     let given = inner.get("arguments").or_else(|| inner.get("input"));
     Block::Call(
-        or_empty(json, "id"),
-        or_empty(inner, "name"),
+        json.or_empty("id"),
+        inner.or_empty("name"),
         arguments(given),
     )
 }
 
 /// Reads a block of a chat or an Anthropic message.
-pub fn block(json: Json<'_>) -> Block<'_> {
+pub fn block(whole: Json<'_>) -> Block<'_> {
+    let json = Fields::of(whole);
     let kind = json.get("type").map(Json::name).unwrap_or_default();
     match &*kind {
         b"text" | b"input_text" | b"output_text" if json.get("text").is_some() => {
-            Block::Text(or_empty(json, "text"))
+            Block::Text(json.or_empty("text"))
         }
-        b"thinking" => Block::Thinking(or_empty(json, "thinking"), string(json, "signature")),
+        b"thinking" => Block::Thinking(json.or_empty("thinking"), json.string("signature")),
         b"tool_use" => {
-            let (id, name) = (or_empty(json, "id"), or_empty(json, "name"));
+            let (id, name) = (json.or_empty("id"), json.or_empty("name"));
             Block::Call(id, name, arguments(json.get("input")))
         }
         b"tool_result" => {
             let content = json.get("content").filter(|content| !content.is_null());
             let failed = json.get("is_error").is_some_and(Json::is_true);
             let content = content.map(texts).unwrap_or_default();
-            Block::Result(or_empty(json, "tool_use_id"), content, failed)
+            Block::Result(json.or_empty("tool_use_id"), content, failed)
         }
-        b"image" => image(json).unwrap_or_else(|| Block::Other(raw(json))),
+        b"image" => image(&json).unwrap_or_else(|| Block::Other(raw(whole))),
         b"image_url" => {
             let inner = json.get("image_url");
             let url = inner.map(|inner| inner.get("url").unwrap_or(inner));
             url.and_then(link)
-                .unwrap_or_else(|| Block::Other(raw(json)))
+                .unwrap_or_else(|| Block::Other(raw(whole)))
         }
         b"input_image" => {
             let url = json.get("image_url").and_then(link);
-            url.unwrap_or_else(|| Block::Other(raw(json)))
+            url.unwrap_or_else(|| Block::Other(raw(whole)))
         }
-        _ => Block::Other(raw(json)),
+        _ => Block::Other(raw(whole)),
     }
 }
 
 /// Anthropic's image block, and pi's.
-fn image(json: Json<'_>) -> Option<Block<'_>> {
+fn image<'a>(json: &Fields<'a>) -> Option<Block<'a>> {
     let Some(source) = json.get("source") else {
-        return Some(Block::Image(
-            string(json, "mimeType")?,
-            string(json, "data")?,
-        ));
+        return Some(Block::Image(json.string("mimeType")?, json.string("data")?));
     };
-    if block_is(source, "url") {
-        return Some(Block::Link(string(source, "url")?));
+    let is_url = block_is(source, "url");
+    let source = Fields::of(source);
+    if is_url {
+        return Some(Block::Link(source.string("url")?));
     }
     Some(Block::Image(
-        string(source, "media_type")?,
-        string(source, "data")?,
+        source.string("media_type")?,
+        source.string("data")?,
     ))
 }
 

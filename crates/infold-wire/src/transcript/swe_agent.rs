@@ -1,8 +1,8 @@
 //! SWE-agent's trajectories: chat messages with members of its own.
 
 use super::Found;
-use super::said::{Raw, or_empty, put, raw};
-use crate::{Json, Message};
+use super::said::{Fields, Raw, put, raw};
+use crate::Message;
 
 /// Reads the history.
 #[derive(Default)]
@@ -10,8 +10,8 @@ pub struct SweAgent;
 
 impl SweAgent {
     pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
-        let json = Json::parse(text).map_err(|error| error.to_string())?;
-        let role = or_empty(json, "role");
+        let json = Fields::parse(text)?;
+        let role = json.or_empty("role");
         let mut out = format!("{{\"role\":{role}");
         let member = |name: &str| json.get(name).filter(|value| !value.is_null());
         if let Some(calls) = member("tool_calls").filter(|calls| calls.elements().next().is_some())

@@ -1,6 +1,6 @@
 //! Measures how much of what a session needs later survives in a summary.
 //!
-//! `cargo run --release -p infold-engine --example recall -- [--print CUT TOKENS] FILE…`, where each file is a pi session or
+//! `cargo run --release -p infold-engine --example recall -- [--print CUT TOKENS | --speed] FILE…`, where each file is a pi session or
 //! holds one conversation a line (`{"messages":[…]}`, OpenAI form).
 
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use infold_wire::acts::{Deed, deeds};
 use infold_wire::Message;
 use serde_json::{Value, json};
 
+#[derive(Clone)]
 struct Said {
     json: String,
     role: Role,
@@ -27,6 +28,8 @@ fn main() {
         print = Some((number(&args[1]), number(&args[2])));
         args.drain(..3);
     }
+    let speed = args.first().is_some_and(|arg| arg == "--speed");
+    args.drain(..usize::from(speed));
     for file in &args {
         let text = std::fs::read_to_string(file).expect("a readable file");
         let sessions = sessions(&text);
@@ -36,6 +39,10 @@ fn main() {
             println!("{}", extract.write(budget));
             continue;
         }
+        if speed {
+            time(&sessions.concat());
+            continue;
+        }
         println!("{file}: {} sessions", sessions.len());
         let long = sessions.iter().any(|session| session.len() > 200);
         let budgets: &[usize] = if long { &[1100, 2000, 4000] } else { &[200, 400, 800] };
@@ -43,6 +50,30 @@ fn main() {
             evaluate(&sessions, *budget, long);
         }
     }
+}
+
+/// Takes in the messages again and again, half a gigabyte in all.
+fn time(messages: &[Said]) {
+    let mut extract = Extract::new();
+    let mut bytes = 0;
+    let start = std::time::Instant::now();
+    for (said, seq) in messages.iter().cycle().zip(1..) {
+        let message = Message::parse(said.json.as_bytes()).expect("a message");
+        extract.message(Seq::new(seq).expect("not zero"), &message);
+        bytes += said.json.len();
+        if bytes > 500 << 20 {
+            break;
+        }
+    }
+    let took = start.elapsed().as_secs_f64();
+    let start = std::time::Instant::now();
+    let summary = extract.write(4000);
+    println!(
+        "{:.0} MB/s, and {:.0} ms to write {} bytes",
+        bytes as f64 / 1e6 / took,
+        start.elapsed().as_secs_f64() * 1e3,
+        summary.len()
+    );
 }
 
 type Design = (&'static str, fn(&[Said], usize) -> String);

@@ -167,7 +167,7 @@ impl Extract {
         let ran = call.as_ref().is_some_and(|call| call.kind == Kind::Command);
         let ending = acts::ending(&given.text, given.failed, ran);
         // A look that finds nothing also ends with a code.
-        let found_nothing = !ran && given.failed != Some(true) && ending.code == Some(1);
+        let found_nothing = !ran && ending.code == Some(1);
         if ending.failed == Some(true)
             && !found_nothing
             && let Some(key) = &ending.key

@@ -142,6 +142,14 @@ impl Run {
 
     fn reference(&self, bytes: &[u8]) -> Option<(usize, usize)> {
         let (mut start, mut end) = (self.start, self.end);
+        let before = start.checked_sub(1).map(|at| bytes[at]);
+        if before == Some(b'\\') && matches!(bytes[start], b'n' | b't' | b'r') {
+            // The end of an escape, not the start of a name.
+            return Run::read(bytes, start + 1).reference(bytes);
+        }
+        if matches!(before, Some(b'[' | b';')) && is_colour(&bytes[start..end]) {
+            return None;
+        }
         let whole = &bytes[start..end];
         if self.colons {
             while end > start && matches!(bytes[end - 1], b'.' | b',' | b';' | b':') {
@@ -197,6 +205,12 @@ fn is_path(whole: &[u8], flags: u8) -> bool {
     let slashes = whole.iter().filter(|byte| **byte == b'/').count();
     let rooted = matches!(whole[0], b'/' | b'~' | b'.');
     slashes >= 2 || flags & (DOT | UNDER | DASH | DIGIT) != 0 || rooted && whole.len() >= 5
+}
+
+/// The rest of a terminal's escape sequence, `31m`, with whatever it colours.
+fn is_colour(whole: &[u8]) -> bool {
+    let digits = whole.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    digits > 0 && whole.get(digits) == Some(&b'm')
 }
 
 fn url_ends(byte: u8) -> bool {
@@ -310,6 +324,7 @@ mod tests {
     fn data_is_not_a_name() {
         assert!(all(&"a1".repeat(1000)).is_empty());
         assert!(all(&"/".repeat(1000)).is_empty());
+        assert!(all("\u{1b}[38;5;242mtext \\nType").is_empty());
         assert!(all("").is_empty());
     }
 

@@ -10,15 +10,15 @@ use super::talk::{Line, decides, squeeze};
 use crate::refs::Finder;
 
 /// Shares of the room, in percent; what one section leaves the next ones may use.
-const REQUESTS: usize = 20;
+const REQUESTS: usize = 17;
 const RULES: usize = 6;
-const WORK: usize = 12;
+const WORK: usize = 9;
 const ERRORS: usize = 5;
-const FINDINGS: usize = 12;
+const FINDINGS: usize = 9;
 const EARLIER: usize = 15;
 /// Of the room for files, commands and names: what files that were changed get before anything else.
 const CHANGED: usize = 30;
-const RAN: usize = 12;
+const RAN: usize = 8;
 /// More names than any summary has room for.
 const NAMES: usize = 4000;
 
@@ -296,7 +296,12 @@ impl<'a> Draft<'a> {
         let mut share = self.share(FINDINGS);
         let last = self.from.span.map_or(1, |(_, last)| last) as f64;
         let mut ranked: Vec<(f64, &Line)> = Vec::new();
-        for line in &self.from.talk.findings {
+        let mut seen = BTreeSet::new();
+        // What was said of a thing last is what holds.
+        for line in self.from.talk.findings.iter().rev() {
+            if !seen.insert(subject(&line.text)) {
+                continue;
+            }
             let mut names = 0.0;
             crate::refs::each(&line.text, |name| names += self.from.names.score(name).min(2.0));
             let weight = if decides(&line.text) { 1.5 } else { 1.0 };
@@ -304,13 +309,11 @@ impl<'a> Draft<'a> {
             ranked.push((value / (tokens(&line.text) as f64 + 8.0), line));
         }
         ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.seq.cmp(&a.1.seq)));
-        let mut seen = BTreeSet::new();
         let mut chosen = Vec::new();
         for (_, line) in ranked {
             let text = format!("- [{}] {}", line.seq, shorten(&line.text, 300));
             let cost = tokens(&text) + 1;
-            let start: String = line.text.chars().take(24).collect();
-            if cost + 8 > share || !seen.insert(start) {
+            if cost + 8 > share {
                 continue;
             }
             share -= cost;
@@ -455,6 +458,13 @@ impl<'a> Shelf<'a> {
         self.names.entry(id).or_default();
         cover.see(line);
     }
+}
+
+/// What a sentence is about: what stands before its colon, or its first words.
+fn subject(text: &str) -> &str {
+    let most = text.char_indices().nth(28).map_or(text.len(), |(at, _)| at);
+    let start = &text[..most];
+    start.split_once(": ").map_or(start, |(subject, _)| subject)
 }
 
 fn heading(kind: Kind) -> &'static str {

@@ -27,9 +27,12 @@ pub fn ending(text: &str, marked: Option<bool>, ran: bool) -> Ending {
     let starts_badly = starts_badly(text) && text.len() < 2000;
     if !ran {
         let failed = failed.or(starts_badly.then_some(true)).or(marked);
-        let key = (failed == Some(true)).then(|| best(front, back)).flatten();
-        let key = key.or_else(|| (failed == Some(true)).then(|| first_line(text)));
-        return Ending { failed, code, key };
+        let key = (failed == Some(true)).then(|| best(front, back).or_else(|| last_line(front, back)));
+        return Ending {
+            failed,
+            code,
+            key: key.flatten(),
+        };
     }
     let tests = lines(front, back).filter(|line| counts_tests(line)).last();
     let worst = (failed != Some(false)).then(|| best(front, back)).flatten();
@@ -42,7 +45,7 @@ pub fn ending(text: &str, marked: Option<bool>, ran: bool) -> Ending {
     };
     let tests = tests.map(|line| shorten(&plain(line), WIDTH));
     let key = match failed {
-        Some(true) => worst.or(tests).or_else(|| Some(first_line(text))),
+        Some(true) => worst.or(tests).or_else(|| last_line(front, back)),
         _ => tests,
     };
     Ending { failed, code, key: key.filter(|key| !key.is_empty()) }
@@ -96,7 +99,7 @@ fn weight(line: &str, trace: bool) -> u8 {
         || line.contains("Cannot find module")
     {
         6
-    } else if head.starts_with("failed ") || head.starts_with("fail ") || head.starts_with("--- fail")
+    } else if head.starts_with("failed ") || head.starts_with("fail ") || head.starts_with("--- fail") || head.starts_with("not ok") || head.starts_with('✖')
     {
         4
     } else {
@@ -157,10 +160,10 @@ fn exit_code(text: &str) -> Option<i64> {
     })
 }
 
-fn first_line(text: &str) -> String {
-    let says = |line: &&str| !line.trim().is_empty() && exit_code(line).is_none();
-    let line = text.lines().find(says).or_else(|| text.lines().find(|line| !line.trim().is_empty()));
-    shorten(&plain(line.unwrap_or_default()), WIDTH)
+/// The last line that says more than the exit code: what went wrong comes last.
+fn last_line(front: &str, back: &str) -> Option<String> {
+    let says = |line: &&str| line.chars().any(char::is_alphanumeric) && exit_code(line).is_none();
+    lines(front, back).filter(says).last().map(|line| shorten(&plain(line), WIDTH))
 }
 
 /// Colours are for terminals.

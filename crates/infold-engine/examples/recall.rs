@@ -1,17 +1,18 @@
 //! Measures how much of what a session needs later survives in a summary.
 //!
-//! `cargo run --release -p infold-engine --example recall -- [--print CUT TOKENS] FILE…`, where each file is a pi session or
+//! `cargo run --release -p infold-engine --example recall -- [--print CUT TOKENS | --speed] FILE…`, where each file is a pi session or
 //! holds one conversation a line (`{"messages":[…]}`, OpenAI form).
 
 use std::collections::BTreeMap;
 
-use infold::Extract;
 use infold::refs::{self, Later};
+use infold::Extract;
 use infold_log::{Role, Seq};
-use infold_wire::Message;
 use infold_wire::acts::{Deed, deeds};
+use infold_wire::Message;
 use serde_json::{Value, json};
 
+#[derive(Clone)]
 struct Said {
     json: String,
     role: Role,
@@ -27,6 +28,8 @@ fn main() {
         print = Some((number(&args[1]), number(&args[2])));
         args.drain(..3);
     }
+    let speed = args.first().is_some_and(|arg| arg == "--speed");
+    args.drain(..usize::from(speed));
     for file in &args {
         let text = std::fs::read_to_string(file).expect("a readable file");
         let sessions = sessions(&text);
@@ -36,17 +39,41 @@ fn main() {
             println!("{}", extract.write(budget));
             continue;
         }
+        if speed {
+            time(&sessions.concat());
+            continue;
+        }
         println!("{file}: {} sessions", sessions.len());
         let long = sessions.iter().any(|session| session.len() > 200);
-        let budgets: &[usize] = if long {
-            &[1100, 2000, 4000]
-        } else {
-            &[200, 400, 800]
-        };
+        let budgets: &[usize] = if long { &[1100, 2000, 4000] } else { &[200, 400, 800] };
         for budget in budgets {
             evaluate(&sessions, *budget, long);
         }
     }
+}
+
+/// Takes in the messages again and again, half a gigabyte in all.
+fn time(messages: &[Said]) {
+    let mut extract = Extract::new();
+    let mut bytes = 0;
+    let start = std::time::Instant::now();
+    for (said, seq) in messages.iter().cycle().zip(1..) {
+        let message = Message::parse(said.json.as_bytes()).expect("a message");
+        extract.message(Seq::new(seq).expect("not zero"), &message);
+        bytes += said.json.len();
+        if bytes > 500 << 20 {
+            break;
+        }
+    }
+    let took = start.elapsed().as_secs_f64();
+    let start = std::time::Instant::now();
+    let summary = extract.write(4000);
+    println!(
+        "{:.0} MB/s, and {:.0} ms to write {} bytes",
+        bytes as f64 / 1e6 / took,
+        start.elapsed().as_secs_f64() * 1e3,
+        summary.len()
+    );
 }
 
 type Design = (&'static str, fn(&[Said], usize) -> String);
@@ -152,18 +179,13 @@ fn prose(folded: &[Said], budget: usize) -> String {
         .filter_map(|said| {
             let message = Message::parse(said.json.as_bytes()).ok()?;
             deeds(&message).into_iter().find_map(|deed| match deed {
-                Deed::Said(text) if !text.trim().is_empty() => {
-                    Some(infold_wire::shorten(&text, 4000))
-                }
+                Deed::Said(text) if !text.trim().is_empty() => Some(infold_wire::shorten(&text, 4000)),
                 _ => None,
             })
         })
         .collect();
     let leading = |text: &str, sentences: usize| {
-        let end = text
-            .match_indices(". ")
-            .nth(sentences - 1)
-            .map_or(text.len(), |(at, _)| at + 1);
+        let end = text.match_indices(". ").nth(sentences - 1).map_or(text.len(), |(at, _)| at + 1);
         text[..end].to_owned()
     };
     let room = budget * 3;
@@ -212,34 +234,21 @@ fn sessions(text: &str) -> Vec<Vec<Said>> {
         .lines()
         .map(|line| serde_json::from_str(line).expect("a line of JSON"))
         .collect();
-    if values
-        .first()
-        .is_some_and(|value| value.get("messages").is_some())
-    {
+    if values.first().is_some_and(|value| value.get("messages").is_some()) {
         let list = |value: &Value| value["messages"].as_array().cloned().unwrap_or_default();
         // The system prompt and the first request are never folded.
         let joined = |value: &Value| list(value).iter().skip(1).map(said).collect();
         return values.iter().map(joined).collect();
     }
     let messages = values.iter().filter(|value| value["type"] == "message");
-    vec![
-        messages
-            .filter_map(|value| from_pi(&value["message"]))
-            .map(|value| said(&value))
-            .collect(),
-    ]
+    vec![messages.filter_map(|value| from_pi(&value["message"])).map(|value| said(&value)).collect()]
 }
 
 fn from_pi(message: &Value) -> Option<Value> {
     let blocks = message["content"].as_array()?;
     if message["role"] == "toolResult" {
-        let texts: Vec<&str> = blocks
-            .iter()
-            .filter_map(|block| block["text"].as_str())
-            .collect();
-        return Some(
-            json!({"role": "tool", "tool_call_id": message["toolCallId"], "is_error": message["isError"], "content": texts.join("\n")}),
-        );
+        let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+        return Some(json!({"role": "tool", "tool_call_id": message["toolCallId"], "is_error": message["isError"], "content": texts.join("\n")}));
     }
     let blocks: Vec<Value> = blocks
         .iter()
@@ -269,10 +278,7 @@ fn said(value: &Value) -> Said {
         let function = &call["function"];
         text.push_str(function["name"].as_str().unwrap_or_default());
         let arguments = function["arguments"].as_str().unwrap_or_default();
-        flatten(
-            &serde_json::from_str(arguments).unwrap_or_default(),
-            &mut text,
-        );
+        flatten(&serde_json::from_str(arguments).unwrap_or_default(), &mut text);
     }
     let role = match value["role"].as_str() {
         Some("user") => Role::User,

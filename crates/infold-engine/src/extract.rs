@@ -118,14 +118,8 @@ impl Extract {
                     None => (Kind::Command, command.clone(), Done::Mentioned),
                 },
                 Act::Search { what, path } => {
-                    let place = path
-                        .as_deref()
-                        .map_or(String::new(), |path| format!(" in {path}"));
-                    (
-                        Kind::Call,
-                        format!("{} {what}{place}", call.name),
-                        Done::Mentioned,
-                    )
+                    let place = path.as_deref().map_or(String::new(), |path| format!(" in {path}"));
+                    (Kind::Call, format!("{} {what}{place}", call.name), Done::Mentioned)
                 }
                 Act::Todos(list) => {
                     self.todos = Some((seq, list.clone()));
@@ -138,18 +132,12 @@ impl Extract {
                     });
                     continue;
                 }
-                Act::Other(about) => (
-                    Kind::Call,
-                    format!("{}({})", call.name, about.trim_end_matches([',', ' '])),
-                    Done::Mentioned,
-                ),
+                Act::Other(about) => {
+                    (Kind::Call, format!("{}({})", call.name, about.trim_end_matches([',', ' '])), Done::Mentioned)
+                }
             };
             let place = self.places.touch(kind, &key, done, seq);
-            let tie = if done > Done::Read {
-                Tie::Written
-            } else {
-                Tie::Inside
-            };
+            let tie = if done > Done::Read { Tie::Written } else { Tie::Inside };
             if kind == Kind::File {
                 self.at_hand = Some((place, seq));
                 self.meet(&key, seq, Source::Called, Some((place, tie)));
@@ -160,11 +148,7 @@ impl Extract {
             if self.waiting.len() >= WAITING {
                 self.waiting.pop_front();
             }
-            let given = if kind == Kind::Command {
-                Tie::Shown
-            } else {
-                Tie::Inside
-            };
+            let given = if kind == Kind::Command { Tie::Shown } else { Tie::Inside };
             self.waiting.push_back(Waiting {
                 id: call.id,
                 seq,
@@ -183,7 +167,7 @@ impl Extract {
         let ran = call.as_ref().is_some_and(|call| call.kind == Kind::Command);
         let ending = acts::ending(&given.text, given.failed, ran);
         // A look that finds nothing also ends with a code.
-        let found_nothing = !ran && given.failed != Some(true) && ending.code == Some(1);
+        let found_nothing = !ran && ending.code == Some(1);
         if ending.failed == Some(true)
             && !found_nothing
             && let Some(key) = &ending.key
@@ -212,9 +196,7 @@ impl Extract {
         }
         let place = call.and_then(|call| self.places.get(call.place));
         let text = match place {
-            Some(place) if !key.contains(&*place.key) => {
-                format!("{} ({})", key, shorten(&place.key, 80))
-            }
+            Some(place) if !key.contains(&*place.key) => format!("{} ({})", key, shorten(&place.key, 80)),
             _ => key.to_owned(),
         };
         self.errors.retain(|line| line.text != text);
@@ -235,23 +217,15 @@ fn is_key(text: &str, name: &str) -> bool {
 
 /// The one file that a command does nothing but show: `sed -n 1,20p a.rs`, `cd x && grep foo a.rs | head`.
 fn viewed(command: &str) -> Option<String> {
-    const TOOLS: [&str; 9] = [
-        "cat", "sed", "head", "tail", "grep", "rg", "nl", "less", "bat",
-    ];
+    const TOOLS: [&str; 9] = ["cat", "sed", "head", "tail", "grep", "rg", "nl", "less", "bat"];
     let (before, last) = command.rsplit_once("&&").unwrap_or(("", command));
     let shown = last.split('|').next()?.trim();
     let tool = shown.split_whitespace().next()?;
     if !TOOLS.contains(&tool) || shown.contains(['>', ';', '`', '\n']) || shown.contains(" -i") {
         return None;
     }
-    let is_path = |word: &&str| {
-        !word.starts_with('-') && !word.contains(['*', '{', ',', '"', '\'', '\\', '['])
-    };
-    let mut paths = shown
-        .split_whitespace()
-        .skip(1)
-        .filter(is_path)
-        .filter(|word| is_file(word));
+    let is_path = |word: &&str| !word.starts_with('-') && !word.contains(['*', '{', ',', '"', '\'', '\\', '[']);
+    let mut paths = shown.split_whitespace().skip(1).filter(is_path).filter(|word| is_file(word));
     let path = paths.next()?;
     if paths.next().is_some() {
         return None;

@@ -106,10 +106,7 @@ impl Run {
                 let rest = &bytes[at.min(bytes.len())..];
                 if rest.starts_with(b"://") && run.flags == LOWER {
                     run.colons = true;
-                    at += rest
-                        .iter()
-                        .position(|byte| url_ends(*byte))
-                        .unwrap_or(rest.len());
+                    at += rest.iter().position(|byte| url_ends(*byte)).unwrap_or(rest.len());
                     break;
                 }
                 if !(rest.starts_with(b"::") && class(at + 2) & WORD != 0) {
@@ -145,6 +142,14 @@ impl Run {
 
     fn reference(&self, bytes: &[u8]) -> Option<(usize, usize)> {
         let (mut start, mut end) = (self.start, self.end);
+        let before = start.checked_sub(1).map(|at| bytes[at]);
+        if before == Some(b'\\') && matches!(bytes[start], b'n' | b't' | b'r') {
+            // The end of an escape, not the start of a name.
+            return Run::read(bytes, start + 1).reference(bytes);
+        }
+        if matches!(before, Some(b'[' | b';')) && is_colour(&bytes[start..end]) {
+            return None;
+        }
         let whole = &bytes[start..end];
         if self.colons {
             while end > start && matches!(bytes[end - 1], b'.' | b',' | b';' | b':') {
@@ -200,6 +205,12 @@ fn is_path(whole: &[u8], flags: u8) -> bool {
     let slashes = whole.iter().filter(|byte| **byte == b'/').count();
     let rooted = matches!(whole[0], b'/' | b'~' | b'.');
     slashes >= 2 || flags & (DOT | UNDER | DASH | DIGIT) != 0 || rooted && whole.len() >= 5
+}
+
+/// The rest of a terminal's escape sequence, `31m`, with whatever it colours.
+fn is_colour(whole: &[u8]) -> bool {
+    let digits = whole.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    digits > 0 && whole.get(digits) == Some(&b'm')
 }
 
 fn url_ends(byte: u8) -> bool {
@@ -258,9 +269,7 @@ impl Finder {
         };
         let end = start + wanted.len();
         bytes.get(start..end) == Some(wanted)
-            && bytes
-                .get(end)
-                .is_none_or(|byte| CLASS[*byte as usize] & WORD == 0)
+            && bytes.get(end).is_none_or(|byte| CLASS[*byte as usize] & WORD == 0)
     }
 }
 
@@ -315,6 +324,7 @@ mod tests {
     fn data_is_not_a_name() {
         assert!(all(&"a1".repeat(1000)).is_empty());
         assert!(all(&"/".repeat(1000)).is_empty());
+        assert!(all("\u{1b}[38;5;242mtext \\nType").is_empty());
         assert!(all("").is_empty());
     }
 

@@ -1,7 +1,7 @@
 //! What a pass of `manage` folds: sizes and choices, on records alone.
 
 use crate::budget::share;
-use crate::floor::sums_before;
+use crate::floor::{first_above, sums_before};
 use crate::steer::{self, Cover, Refused};
 use crate::view::round_members;
 use crate::{Cause, EventId, Floor, Item, Past, Seq, Size, Span, State, Sums, View};
@@ -102,6 +102,28 @@ fn difference(before: Sums, after: Sums) -> Size {
         tokens: after.tokens - before.tokens,
         bytes: after.bytes - before.bytes,
     }
+}
+
+/// Visits the user's requests along what is shown, folds read through, in order.
+///
+/// Takes time in their number, not in that of messages.
+pub fn requests<P: Past>(
+    state: &State,
+    past: &P,
+    mut visit: impl FnMut(Seq) -> Result<(), P::Error>,
+) -> Result<(), P::Error> {
+    for run in state.shown().path() {
+        let mut rest = Some(run);
+        while let Some(span) = rest {
+            let before = sums_before(span.from(), past)?.requests;
+            let Some(found) = first_above(span, before, |sums| sums.requests, past)? else {
+                break;
+            };
+            visit(found)?;
+            rest = Span::new(found.next(), run.to());
+        }
+    }
+    Ok(())
 }
 
 /// How much of the end of a conversation a fold leaves as it is.

@@ -20,6 +20,22 @@ pub fn plain(message: &Message<'_>, out: &mut String) {
     }
 }
 
+/// Appends only the words of a message: no calls, no results.
+pub fn spoken(message: &Message<'_>, out: &mut String) {
+    let start = out.len();
+    let Some(content) = message.content() else {
+        return;
+    };
+    if content.kind() == Kind::String {
+        return text(content, start, out);
+    }
+    for block in content.elements().filter(|block| block_is(*block, "text")) {
+        if let Some(said) = block.get("text") {
+            text(said, start, out);
+        }
+    }
+}
+
 fn content_text(content: Json<'_>, out: &mut String) {
     let start = out.len();
     if content.kind() == Kind::String {

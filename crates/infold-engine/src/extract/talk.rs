@@ -99,68 +99,12 @@ impl Talk {
 
 /// Words that decide, conclude or explain.
 const CUES: [&str; 62] = [
-    "decid",
-    "because",
-    "instead",
-    "root cause",
-    "problem",
-    "issue",
-    "the fix",
-    "fixed",
-    "works",
-    "should",
-    "must",
-    "need to",
-    "needs to",
-    "important",
-    "found",
-    "turns out",
-    "chose",
-    "choose",
-    "will use",
-    "we use",
-    "no longer",
-    "renamed",
-    "moved",
-    "added",
-    "removed",
-    "replaced",
-    "updated",
-    "changed",
-    "implemented",
-    "done",
-    "complete",
-    "failed",
-    "failing",
-    "passes",
-    "confirmed",
-    "cannot",
-    "can't",
-    "won't",
-    "never",
-    "always",
-    "only",
-    "total",
-    "决定",
-    "因为",
-    "问题",
-    "原因",
-    "修复",
-    "完成",
-    "必须",
-    "应该",
-    "改为",
-    "発見",
-    "決定",
-    "修正",
-    "完了",
-    "原因は",
-    "weil",
-    "entschieden",
-    "porque",
-    "decid",
-    "parce que",
-    "потому",
+    "decid", "because", "instead", "root cause", "problem", "issue", "the fix", "fixed", "works", "should", "must",
+    "need to", "needs to", "important", "found", "turns out", "chose", "choose", "will use", "we use", "no longer",
+    "renamed", "moved", "added", "removed", "replaced", "updated", "changed", "implemented", "done", "complete",
+    "failed", "failing", "passes", "confirmed", "cannot", "can't", "won't", "never", "always", "only", "total",
+    "决定", "因为", "问题", "原因", "修复", "完成", "必须", "应该", "改为", "発見", "決定", "修正", "完了", "原因は",
+    "weil", "entschieden", "porque", "decid", "parce que", "потому",
 ];
 
 /// Says whether a sentence decides or concludes something.
@@ -173,25 +117,8 @@ pub fn decides(text: &str) -> bool {
 fn announces(text: &str) -> bool {
     let small: String = text.chars().take(24).collect::<String>().to_lowercase();
     [
-        "let me",
-        "now let me",
-        "i'll",
-        "i will",
-        "now i'll",
-        "now i need",
-        "let's",
-        "now let's",
-        "first, let me",
-        "great!",
-        "perfect!",
-        "you're right",
-        "sure",
-        "okay",
-        "good!",
-        "here's",
-        "here is",
-        "excellent",
-        "now i can see",
+        "let me", "now let me", "i'll", "i will", "now i'll", "now i need", "let's", "now let's", "first, let me",
+        "great!", "perfect!", "you're right", "sure", "okay", "good!", "here's", "here is", "excellent", "now i can see",
     ]
     .iter()
     .any(|start| small.starts_with(start))
@@ -209,9 +136,7 @@ fn tells(text: &str) -> bool {
 
 /// Calls `found` with each sentence of a line, without the marks of a list or heading.
 fn sentences<'a>(line: &'a str, mut found: impl FnMut(&'a str)) {
-    let line = line
-        .trim()
-        .trim_start_matches(['-', '*', '#', '>', '•', ' ', '\t']);
+    let line = line.trim().trim_start_matches(['-', '*', '#', '>', '•', ' ', '\t']);
     let mut start = 0;
     let mut chars = line.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -250,9 +175,5 @@ pub fn squeeze(text: &str, most: usize) -> String {
     let front = space.filter(|at| at * 2 > front).unwrap_or(front);
     let space = text[back..].find(char::is_whitespace);
     let back = back + space.filter(|at| at * 4 < room).unwrap_or(0);
-    format!(
-        "{}{mark}{}",
-        text[..front].trim_end(),
-        text[back..].trim_start()
-    )
+    format!("{}{mark}{}", text[..front].trim_end(), text[back..].trim_start())
 }

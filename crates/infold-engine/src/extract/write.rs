@@ -10,15 +10,15 @@ use super::talk::{Line, decides, squeeze};
 use crate::refs::Finder;
 
 /// Shares of the room, in percent; what one section leaves the next ones may use.
-const REQUESTS: usize = 20;
+const REQUESTS: usize = 17;
 const RULES: usize = 6;
-const WORK: usize = 12;
+const WORK: usize = 9;
 const ERRORS: usize = 5;
-const FINDINGS: usize = 12;
+const FINDINGS: usize = 9;
 const EARLIER: usize = 15;
 /// Of the room for files, commands and names: what files that were changed get before anything else.
 const CHANGED: usize = 30;
-const RAN: usize = 12;
+const RAN: usize = 8;
 /// More names than any summary has room for.
 const NAMES: usize = 4000;
 
@@ -157,11 +157,7 @@ impl<'a> Draft<'a> {
     /// Adds a line if there is room within `share` tokens, which it then takes.
     fn add(&mut self, heading: &'static str, line: String, share: &mut usize) -> bool {
         let lines = self.sections.get(heading);
-        let title = if lines.is_none() {
-            tokens(heading) + 1
-        } else {
-            0
-        };
+        let title = if lines.is_none() { tokens(heading) + 1 } else { 0 };
         let cost = tokens(&line) + 1 + title;
         if cost > *share || cost > self.left {
             return false;
@@ -228,9 +224,7 @@ impl<'a> Draft<'a> {
         let last = self.from.span.map_or(1, |(_, last)| last) as f64;
         let words = line.text.len().min(400) as f64;
         let mut names = 0.0;
-        crate::refs::each(&squeeze(&line.text, 800), |name| {
-            names += self.from.names.score(name)
-        });
+        crate::refs::each(&squeeze(&line.text, 800), |name| names += self.from.names.score(name));
         (1.0 + names) * (0.5 + line.seq as f64 / last) * words.sqrt() / (words + 30.0)
     }
 
@@ -266,19 +260,11 @@ impl<'a> Draft<'a> {
                 if self.summary.contains(&todo.text) {
                     continue;
                 }
-                let mark = if todo.state == State::Doing {
-                    "[-]"
-                } else {
-                    "[ ]"
-                };
+                let mark = if todo.state == State::Doing { "[-]" } else { "[ ]" };
                 self.add(OPEN, format!("- {mark} {} [{seq}]", todo.text), &mut share);
             }
             if done > 0 {
-                self.add(
-                    OPEN,
-                    format!("- {done} of {} done [{seq}]", list.len()),
-                    &mut share,
-                );
+                self.add(OPEN, format!("- {done} of {} done [{seq}]", list.len()), &mut share);
             }
         }
         if let Some(plan) = self.from.plan.as_ref().filter(|_| with_words) {
@@ -310,23 +296,24 @@ impl<'a> Draft<'a> {
         let mut share = self.share(FINDINGS);
         let last = self.from.span.map_or(1, |(_, last)| last) as f64;
         let mut ranked: Vec<(f64, &Line)> = Vec::new();
-        for line in &self.from.talk.findings {
+        let mut seen = BTreeSet::new();
+        // What was said of a thing last is what holds.
+        for line in self.from.talk.findings.iter().rev() {
+            if !seen.insert(subject(&line.text)) {
+                continue;
+            }
             let mut names = 0.0;
-            crate::refs::each(&line.text, |name| {
-                names += self.from.names.score(name).min(2.0)
-            });
+            crate::refs::each(&line.text, |name| names += self.from.names.score(name).min(2.0));
             let weight = if decides(&line.text) { 1.5 } else { 1.0 };
             let value = (0.5 + names) * weight * (0.5 + line.seq as f64 / last);
             ranked.push((value / (tokens(&line.text) as f64 + 8.0), line));
         }
         ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.seq.cmp(&a.1.seq)));
-        let mut seen = BTreeSet::new();
         let mut chosen = Vec::new();
         for (_, line) in ranked {
             let text = format!("- [{}] {}", line.seq, shorten(&line.text, 300));
             let cost = tokens(&text) + 1;
-            let start: String = line.text.chars().take(24).collect();
-            if cost + 8 > share || !seen.insert(start) {
+            if cost + 8 > share {
                 continue;
             }
             share -= cost;
@@ -360,27 +347,15 @@ impl<'a> Draft<'a> {
         self.shelve(&mut shelf, changed, whole * CHANGED / 100);
         let mut ran: Vec<_> = from.places.of(Kind::Command).collect();
         ran.sort_by_key(|(_, place)| {
-            let failed = place
-                .ending
-                .as_ref()
-                .is_some_and(|ending| ending.failed == Some(true));
-            std::cmp::Reverse((
-                failed && place.last + 40 > from.span.map_or(0, |(_, last)| last),
-                place.times.min(5),
-                place.seq,
-            ))
+            let failed = place.ending.as_ref().is_some_and(|ending| ending.failed == Some(true));
+            std::cmp::Reverse((failed && place.last + 40 > from.span.map_or(0, |(_, last)| last), place.times.min(5), place.seq))
         });
         self.shelve(&mut shelf, ran, whole * RAN / 100);
         self.fill(&mut shelf);
         self.write_shelf(shelf);
     }
 
-    fn shelve(
-        &mut self,
-        shelf: &mut Shelf<'a>,
-        places: Vec<(PlaceId, &'a Place)>,
-        mut share: usize,
-    ) {
+    fn shelve(&mut self, shelf: &mut Shelf<'a>, places: Vec<(PlaceId, &'a Place)>, mut share: usize) {
         for (id, place) in places {
             let line = place_line(place);
             let cost = tokens(&line) + 1 + shelf.title(place.kind);
@@ -400,19 +375,13 @@ impl<'a> Draft<'a> {
                 continue;
             }
             let (text, name) = self.cover.ranked[index];
-            let home = name
-                .home
-                .and_then(|(id, _)| Some((id, self.from.places.get(id)?)));
+            let home = name.home.and_then(|(id, _)| Some((id, self.from.places.get(id)?)));
             let own = tokens(text) + 1;
             match home {
                 Some((id, place)) => {
                     let line = place_line(place);
                     let new = !shelf.names.contains_key(&id);
-                    let title = if new {
-                        tokens(&line) + 1 + shelf.title(place.kind)
-                    } else {
-                        0
-                    };
+                    let title = if new { tokens(&line) + 1 + shelf.title(place.kind) } else { 0 };
                     if own + title > self.left {
                         continue;
                     }
@@ -448,9 +417,7 @@ impl<'a> Draft<'a> {
             .filter_map(|id| Some((*id, self.from.places.get(*id)?)))
             .collect();
         // What was changed first, the newest of it first.
-        places.sort_by_key(|(id, place)| {
-            (place.done <= Done::Read, std::cmp::Reverse(place.last), *id)
-        });
+        places.sort_by_key(|(id, place)| (place.done <= Done::Read, std::cmp::Reverse(place.last), *id));
         for (id, place) in places {
             let heading = heading(place.kind);
             let names = &shelf.names[&id];
@@ -493,6 +460,13 @@ impl<'a> Shelf<'a> {
     }
 }
 
+/// What a sentence is about: what stands before its colon, or its first words.
+fn subject(text: &str) -> &str {
+    let most = text.char_indices().nth(28).map_or(text.len(), |(at, _)| at);
+    let start = &text[..most];
+    start.split_once(": ").map_or(start, |(subject, _)| subject)
+}
+
 fn heading(kind: Kind) -> &'static str {
     match kind {
         Kind::File => FILES,
@@ -513,20 +487,9 @@ fn place_line(place: &Place) -> String {
         },
         (_, None) => "no result".to_owned(),
     };
-    let times = if place.times > 1 {
-        format!(" {}×", place.times)
-    } else {
-        String::new()
-    };
-    let mut line = format!(
-        "- {} ({state}{times} [{}])",
-        shorten(&place.key, 160),
-        place.seq
-    );
-    let key = place
-        .ending
-        .as_ref()
-        .and_then(|ending| ending.key.as_deref());
+    let times = if place.times > 1 { format!(" {}×", place.times) } else { String::new() };
+    let mut line = format!("- {} ({state}{times} [{}])", shorten(&place.key, 160), place.seq);
+    let key = place.ending.as_ref().and_then(|ending| ending.key.as_deref());
     if let Some(key) = key.filter(|_| place.kind != Kind::File) {
         line.push_str(" → ");
         line.push_str(&shorten(key, 120));

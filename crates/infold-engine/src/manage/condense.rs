@@ -1,14 +1,15 @@
 use infold_log::plan::{self, FloorSize, Keep};
 use infold_log::steer::Cover;
-use infold_log::{Cause, Item, Past, Role, Seq, Span, View, steer};
+use infold_log::{Cause, Item, Past, Role, Seq, Source, Span, View, steer};
 use infold_store::{Aside, Log, LogError, What, Working, Writer, heading, stand_in_tokens};
-use infold_wire::Message;
+use infold_wire::{Message, spoken};
 
 use super::{Aim, Begun, Hand, ManageError, Pass};
 use crate::extract::Extract;
 use crate::strategy::{Keeps, StandIn};
 use crate::summarizer::{Brief, Extractive, Summarizer, SummarizerError};
-use crate::{Did, Step, Strategy, quotes};
+use crate::quotes::{Checked, Claims};
+use crate::{Did, Step, Strategy};
 
 /// How often one pass asks a summarizer at most.
 pub const CHUNKS: usize = 16;
@@ -146,7 +147,8 @@ impl Pass<'_> {
         // A shorter one may still be smaller than what it replaces.
         for budget in [budget, budget / 2, budget / 4] {
             let text = folded.extract.write(budget.max(SHORTEST) as usize);
-            if let Ok(stand_in) = self.checked(hand, folded, &text) {
+            // It quotes what was said as it was said: there is nothing to check.
+            if let Ok(stand_in) = self.shown(hand, folded, &text) {
                 return Ok(Some((Extractive.name(), stand_in)));
             }
         }
@@ -188,15 +190,29 @@ impl Pass<'_> {
         self.checked(hand, folded, &text)
     }
 
-    /// Drops what nobody said, and refuses what would not make the view smaller.
+    /// Drops what nobody said, and refuses what is not worth showing.
     fn checked(
         &mut self,
         hand: &Hand<'_>,
         folded: &Folded,
         text: &str,
     ) -> Result<Vec<(Role, String)>, SummarizerError> {
-        let checked = quotes::check(text, hand.log())?;
-        if checked.text.trim().is_empty() {
+        let checked = said(text, hand, folded)?;
+        let stand_in = self.shown(hand, folded, &checked.text)?;
+        self.outcome
+            .dropped
+            .extend(checked.dropped.into_iter().map(|dropped| dropped.line));
+        Ok(stand_in)
+    }
+
+    /// How a summary would be shown; refuses what is empty or would not make the view smaller.
+    fn shown(
+        &self,
+        hand: &Hand<'_>,
+        folded: &Folded,
+        text: &str,
+    ) -> Result<Vec<(Role, String)>, SummarizerError> {
+        if text.trim().is_empty() {
             return Err(SummarizerError::Empty);
         }
         let (span, messages) = (folded.cover.span, folded.cover.messages);
@@ -205,7 +221,7 @@ impl Pass<'_> {
             .aim
             .strategy
             .stand_in
-            .compose(&heading, checked.text.trim());
+            .compose(&heading, text.trim());
         let summary = stand_in_tokens(&stand_in);
         // One that saves next to nothing would be made again and again.
         if summary > folded.leaves - folded.leaves / 4 {
@@ -223,9 +239,6 @@ impl Pass<'_> {
             let room = fits - rest;
             return Err(SummarizerError::TooLong { summary, room });
         }
-        self.outcome
-            .dropped
-            .extend(checked.dropped.into_iter().map(|dropped| dropped.line));
         Ok(stand_in)
     }
 }
@@ -324,6 +337,31 @@ pub fn draft(
         Some((cover, tail)) => pass.draft(&Hand::Writes(writer), cover, tail, summarizer),
         None => Ok(None),
     }
+}
+
+/// Takes out of a summary what it claims of the user and nobody said.
+fn said(summary: &str, hand: &Hand<'_>, folded: &Folded) -> Result<Checked, LogError> {
+    let (log, state) = (hand.log(), hand.state());
+    let mut claims = Claims::new(summary);
+    if claims.any() {
+        let mut text = String::new();
+        let mut against = |source: Source, bytes: &[u8]| {
+            if let (Some(seq), Ok(message)) = (source.seq(), Message::parse(bytes))
+                && message.role() == Role::User
+            {
+                text.clear();
+                spoken(&message, &mut text);
+                claims.against(seq, &text);
+            }
+            Ok(())
+        };
+        // Requests are found by the index; words beside tool results only by looking.
+        plan::requests(state, log, |seq| log.each_message(Span::one(seq), &mut against))?;
+        for run in &folded.runs {
+            log.each_message(*run, &mut against)?;
+        }
+    }
+    Ok(claims.finish())
 }
 
 /// A pass that is due because a person asks for it.

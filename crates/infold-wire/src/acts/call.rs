@@ -19,14 +19,7 @@ const PATHS: [&str; 14] = [
     "uri",
     "directory",
 ];
-const COMMANDS: [&str; 6] = [
-    "command",
-    "cmd",
-    "script",
-    "commands",
-    "command_line",
-    "code",
-];
+const COMMANDS: [&str; 6] = ["command", "cmd", "script", "commands", "command_line", "code"];
 const PATTERNS: [&str; 7] = [
     "pattern",
     "query",
@@ -73,16 +66,8 @@ fn acts(name: &str, arguments: Json<'_>) -> Vec<Act> {
         None => Vec::new(),
     };
     let found = match &*plain {
-        "read"
-        | "readfile"
-        | "view"
-        | "viewfile"
-        | "open"
-        | "openfile"
-        | "cat"
-        | "readmanyfiles"
-        | "notebookread"
-        | "listcodedefinitionnames" => reads(arguments, path.as_deref()),
+        "read" | "readfile" | "view" | "viewfile" | "open" | "openfile" | "cat" | "readmanyfiles"
+        | "notebookread" | "listcodedefinitionnames" => reads(arguments, path.as_deref()),
         "write" | "writefile" | "writetofile" | "savefile" | "newfile" => one(Act::Write),
         "create" | "createfile" => one(Act::Create),
         "edit" | "multiedit" | "replace" | "editfile" | "applydiff" | "searchandreplace"
@@ -91,13 +76,13 @@ fn acts(name: &str, arguments: Json<'_>) -> Vec<Act> {
         }
         "delete" | "deletefile" | "remove" | "removefile" => one(Act::Delete),
         "move" | "movefile" | "rename" | "renamefile" => moved(arguments),
-        "strreplaceeditor" | "strreplacebasededittool" | "texteditor" | "editor" => one(
-            match arguments.get("command").and_then(Json::text).as_deref() {
+        "strreplaceeditor" | "strreplacebasededittool" | "texteditor" | "editor" => {
+            one(match arguments.get("command").and_then(Json::text).as_deref() {
                 Some("view") => Act::Read,
                 Some("create") => Act::Create,
                 _ => Act::Edit,
-            },
-        ),
+            })
+        }
         "todowrite" | "updatetodolist" | "writetodos" | "updateplan" | "settodos" => {
             todos(arguments)
         }
@@ -204,10 +189,7 @@ fn reads(arguments: Json<'_>, path: Option<&str>) -> Vec<Act> {
 
 fn moved(arguments: Json<'_>) -> Vec<Act> {
     let from = first(arguments, &["source", "from", "old_path", "path", "src"]);
-    let to = first(
-        arguments,
-        &["destination", "to", "new_path", "dest", "target"],
-    );
+    let to = first(arguments, &["destination", "to", "new_path", "dest", "target"]);
     match (from, to) {
         (Some(from), Some(to)) => vec![Act::Move {
             from: shorten(&from, LONGEST_PATH),

@@ -23,15 +23,16 @@ pub fn ending(text: &str, marked: Option<bool>, ran: bool) -> Ending {
     let front = &text[..floor(text, LOOK.min(text.len()))];
     let back = &text[floor(text, text.len().saturating_sub(LOOK).max(front.len()))..];
     let code = exit_code(front).or_else(|| exit_code(back));
-    let failed = marked
-        .filter(|failed| *failed)
-        .or(code.map(|code| code != 0));
+    let failed = marked.filter(|failed| *failed).or(code.map(|code| code != 0));
     let starts_badly = starts_badly(text) && text.len() < 2000;
     if !ran {
         let failed = failed.or(starts_badly.then_some(true)).or(marked);
-        let key = (failed == Some(true)).then(|| best(front, back)).flatten();
-        let key = key.or_else(|| (failed == Some(true)).then(|| first_line(text)));
-        return Ending { failed, code, key };
+        let key = (failed == Some(true)).then(|| best(front, back).or_else(|| last_line(front, back)));
+        return Ending {
+            failed,
+            code,
+            key: key.flatten(),
+        };
     }
     let tests = lines(front, back).filter(|line| counts_tests(line)).last();
     let worst = (failed != Some(false)).then(|| best(front, back)).flatten();
@@ -44,14 +45,10 @@ pub fn ending(text: &str, marked: Option<bool>, ran: bool) -> Ending {
     };
     let tests = tests.map(|line| shorten(&plain(line), WIDTH));
     let key = match failed {
-        Some(true) => worst.or(tests).or_else(|| Some(first_line(text))),
+        Some(true) => worst.or(tests).or_else(|| last_line(front, back)),
         _ => tests,
     };
-    Ending {
-        failed,
-        code,
-        key: key.filter(|key| !key.is_empty()),
-    }
+    Ending { failed, code, key: key.filter(|key| !key.is_empty()) }
 }
 
 fn lines<'a>(front: &'a str, back: &'a str) -> impl Iterator<Item = &'a str> {
@@ -83,9 +80,7 @@ fn weight(line: &str, trace: bool) -> u8 {
         let name = line.split([':', ' ']).next().unwrap_or_default();
         (name.ends_with("Error") || name.ends_with("Exception"))
             && name.len() > 5
-            && name
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '_')
     };
     if trace && exception() {
         9
@@ -104,9 +99,7 @@ fn weight(line: &str, trace: bool) -> u8 {
         || line.contains("Cannot find module")
     {
         6
-    } else if head.starts_with("failed ")
-        || head.starts_with("fail ")
-        || head.starts_with("--- fail")
+    } else if head.starts_with("failed ") || head.starts_with("fail ") || head.starts_with("--- fail") || head.starts_with("not ok") || head.starts_with('✖')
     {
         4
     } else {
@@ -117,17 +110,9 @@ fn weight(line: &str, trace: bool) -> u8 {
 fn starts_badly(text: &str) -> bool {
     let text = text.trim_start().trim_start_matches("<tool_use_error>");
     let head: String = text.chars().take(24).collect::<String>().to_lowercase();
-    [
-        "error",
-        "failed to ",
-        "failed:",
-        "traceback (",
-        "exception",
-        "command failed",
-        "command aborted",
-    ]
-    .iter()
-    .any(|start| head.starts_with(start))
+    ["error", "failed to ", "failed:", "traceback (", "exception", "command failed", "command aborted"]
+        .iter()
+        .any(|start| head.starts_with(start))
 }
 
 /// A line such as `3 failed, 10 passed` or `test result: ok. 7 passed`.
@@ -138,10 +123,7 @@ fn counts_tests(line: &str) -> bool {
             before.ends_with(|c: char| c.is_ascii_digit())
         })
     };
-    number_before("passed")
-        || number_before("failed")
-        || number_before("passing")
-        || number_before("failing")
+    number_before("passed") || number_before("failed") || number_before("passing") || number_before("failing")
 }
 
 fn failing(line: &str) -> bool {
@@ -178,13 +160,10 @@ fn exit_code(text: &str) -> Option<i64> {
     })
 }
 
-fn first_line(text: &str) -> String {
-    let says = |line: &&str| !line.trim().is_empty() && exit_code(line).is_none();
-    let line = text
-        .lines()
-        .find(says)
-        .or_else(|| text.lines().find(|line| !line.trim().is_empty()));
-    shorten(&plain(line.unwrap_or_default()), WIDTH)
+/// The last line that says more than the exit code: what went wrong comes last.
+fn last_line(front: &str, back: &str) -> Option<String> {
+    let says = |line: &&str| line.chars().any(char::is_alphanumeric) && exit_code(line).is_none();
+    lines(front, back).filter(says).last().map(|line| shorten(&plain(line), WIDTH))
 }
 
 /// Colours are for terminals.

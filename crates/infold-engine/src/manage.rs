@@ -212,7 +212,7 @@ impl<'a> Pass<'a> {
         };
         let floor = FloorSize::of(log.state(), log)?;
         check_floor(&floor, aim, scale, before)?;
-        let left = if due != Due::Threshold {
+        let left = if forced || due != Due::Threshold {
             None
         } else if near(scale.size(floor.total()).tokens, aim.budget.trigger()) {
             Some(Left::Floor)

@@ -142,7 +142,6 @@ fn a_task_that_was_not_imported_is_exported_too() {
         export T1 --format anthropic
         export T1 --format codex
         export T1 --format claude-code
-        export T1 --format roo
         export T1 --format swe-agent
         export T1 --format word
         export T1 --view --out here.jsonl

@@ -41,6 +41,7 @@ mod gemini_cli;
 mod pi;
 mod swe_agent;
 mod aider;
+mod reader;
 mod write;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -55,6 +56,7 @@ pub use records::{Layout, MAX_RECORD};
 pub use roo::{Slot, fold as tag_fold, slots};
 pub use write::{NotWritten, Write};
 
+use reader::{Found, Reader};
 use records::{Cut, Records, What};
 
 /// The formats of transcripts.
@@ -265,127 +267,6 @@ pub struct Seen {
 impl Seen {
     fn skip(&mut self, what: impl Into<String>) {
         *self.skipped.entry(what.into()).or_default() += 1;
-    }
-}
-
-/// What reads the records of a format, and what it remembers.
-enum Reader {
-    Chat(chat::Chat),
-    Roo(roo::Roo),
-    Gemini(gemini::Gemini),
-    ClaudeCode(Box<claude_code::ClaudeCode>),
-    Codex(codex::Codex),
-    GeminiCli(Box<gemini_cli::GeminiCli>),
-    Pi(Box<pi::Pi>),
-    SweAgent(swe_agent::SweAgent),
-    Aider(aider::Aider),
-}
-
-/// Where a reader puts what it found.
-struct Found<'a> {
-    /// What came out of records before this one.
-    earlier: Vec<Entry>,
-    /// What came out of this one.
-    entries: Vec<Entry>,
-    seen: &'a mut Seen,
-}
-
-impl Found<'_> {
-    fn message(&mut self, text: Vec<u8>, time: Option<u64>) {
-        self.entries.push(Entry::Message { text, time });
-    }
-}
-
-impl Reader {
-    fn of(format: Format) -> Reader {
-        match format {
-            Format::OpenAi | Format::Anthropic => Reader::Chat(chat::Chat),
-            Format::Roo => Reader::Roo(roo::Roo::default()),
-            Format::Gemini => Reader::Gemini(gemini::Gemini::default()),
-            Format::ClaudeCode => Reader::ClaudeCode(Box::default()),
-            Format::Codex => Reader::Codex(codex::Codex::default()),
-            Format::GeminiCli => Reader::GeminiCli(Box::default()),
-            Format::Pi => Reader::Pi(Box::default()),
-            Format::SweAgent => Reader::SweAgent(swe_agent::SweAgent),
-            Format::Aider => Reader::Aider(aider::Aider::default()),
-        }
-    }
-
-    /// Says whether it must see all records before it can read the first.
-    fn plans(&self, layout: Layout) -> bool {
-        match self {
-            Reader::ClaudeCode(_) | Reader::Pi(_) => true,
-            Reader::GeminiCli(_) => layout == Layout::Lines,
-            _ => false,
-        }
-    }
-
-    /// Sees a record beforehand.
-    fn plan(&mut self, text: &[u8]) {
-        match self {
-            Reader::ClaudeCode(reader) => reader.plan(text),
-            Reader::GeminiCli(reader) => reader.plan(text),
-            Reader::Pi(reader) => reader.plan(text),
-            _ => {}
-        }
-    }
-
-    /// All records have been seen.
-    fn planned(&mut self) {
-        match self {
-            Reader::ClaudeCode(reader) => reader.planned(),
-            Reader::GeminiCli(reader) => reader.planned(),
-            Reader::Pi(reader) => reader.planned(),
-            _ => {}
-        }
-    }
-
-    /// Reads one record; says what is wrong with it.
-    fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
-        match self {
-            Reader::Chat(reader) => reader.record(text, found),
-            Reader::Roo(reader) => reader.record(text, found),
-            Reader::Gemini(reader) => reader.record(text, found),
-            Reader::ClaudeCode(reader) => reader.record(text, found),
-            Reader::Codex(reader) => reader.record(text, found),
-            Reader::GeminiCli(reader) => reader.record(text, found),
-            Reader::Pi(reader) => reader.record(text, found),
-            Reader::SweAgent(reader) => reader.record(text, found),
-            Reader::Aider(reader) => {
-                reader.record(text, found);
-                Ok(())
-            }
-        }
-    }
-
-    /// Reads a system prompt that stands beside the records.
-    fn system(&mut self, name: &str, value: &[u8], found: &mut Found<'_>) -> Result<(), String> {
-        match self {
-            Reader::Chat(reader) if name == "system" => reader.system(value, found),
-            Reader::Gemini(reader) if name != "system" => reader.system(value, found),
-            _ => Ok(()),
-        }
-    }
-
-    /// Says whether it waits for more of something that is not yet whole.
-    fn holds(&self) -> bool {
-        match self {
-            Reader::ClaudeCode(reader) => reader.holds(),
-            Reader::Codex(reader) => reader.holds(),
-            Reader::Aider(reader) => reader.holds(),
-            _ => false,
-        }
-    }
-
-    /// No more records come.
-    fn end(&mut self, found: &mut Found<'_>) {
-        match self {
-            Reader::Roo(reader) => reader.end(found),
-            Reader::ClaudeCode(reader) => reader.end(found),
-            Reader::Codex(reader) => reader.end(found),
-            Reader::Aider(reader) => reader.end(found),
-            _ => {}
-        }
     }
 }
 

@@ -144,13 +144,13 @@ pub fn response(json: Option<Json<'_>>) -> (Vec<Block<'_>>, bool) {
         return (Vec::new(), false);
     };
     let mut members = json.members();
-    match (members.next(), members.next()) {
-        (Some((name, value)), None) if value.kind() == Kind::String => {
-            if name.is("output") || name.is("result") || name.is("error") {
-                return (vec![Block::Text(raw(value))], name.is("error"));
-            }
-        }
-        _ => {}
+    if let (Some((name, value)), None) = (members.next(), members.next())
+        && value.kind() == Kind::String
+        && ["output", "result", "error"]
+            .iter()
+            .any(|known| name.is(known))
+    {
+        return (vec![Block::Text(raw(value))], name.is("error"));
     }
     let text = match json.kind() {
         Kind::String => raw(json),

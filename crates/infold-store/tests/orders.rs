@@ -219,7 +219,7 @@ fn a_directory_without_a_row_gets_one() {
         counters,
         Counters {
             llm_calls: 1,
-            tokens: 18,
+            tokens: 10,
             ..Counters::default()
         }
     );

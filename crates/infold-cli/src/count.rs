@@ -1,22 +1,24 @@
-use std::cell::RefCell;
-use std::fs::File;
-use std::io::{self, BufReader, Read};
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use infold_store::{Contexts, Incoming, IncomingError};
+use infold::Config;
+use infold::config::Asked;
 use infold_wire::tokens::{Counter, Encoding, Estimator, message_by};
+use infold_wire::transcript::{Entry, Transcript, detect};
 use infold_wire::{Message, gist};
 use serde_json::json;
 
 use crate::failure::{Failure, Kind};
+use crate::fold::opened;
+use crate::input::unreadable;
 use crate::out::{DIM, Out, count, fit, number, of_role, paint, say};
+use crate::settings::no_profile;
 
 /// What `infold count` takes.
 #[derive(Debug, Args)]
 pub struct CountArgs {
-    /// Messages, one a line or as a JSON array, or any text; - for standard input
+    /// A transcript, or any text; - for standard input
     file: PathBuf,
     /// How to count
     #[arg(long, value_enum, default_value = "bpe")]
@@ -24,6 +26,9 @@ pub struct CountArgs {
     /// Whose tokens are counted
     #[arg(long, value_enum, default_value = "o200k")]
     encoding: Whose,
+    /// For this model: what it counts, as far as that is known
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -56,47 +61,57 @@ impl CountArgs {
 }
 
 /// `infold count`
-pub fn run(_: &Contexts, args: &CountArgs, out: &mut Out) -> Result<(), Failure> {
-    let input: Box<dyn Read> = match args.file == Path::new("-") {
-        true => Box::new(io::stdin().lock()),
-        false => Box::new(File::open(&args.file).map_err(unreadable(&args.file))?),
+pub fn run(config: &Config, args: &CountArgs, out: &mut Out) -> Result<(), Failure> {
+    let factor = match &args.model {
+        Some(name) => factor(config, name, out)?,
+        None => 1.0,
     };
-    let start = Rc::new(RefCell::new(Some(Vec::new())));
-    let kept = Kept {
-        from: input,
-        start: start.clone(),
-    };
-    let mut incoming = Incoming::new(BufReader::with_capacity(1 << 16, kept));
-    match incoming.next_message() {
-        Ok(first) => {
-            start.take();
-            messages(args, first, incoming, out)
-        }
-        Err(error @ (IncomingError::Read(_) | IncomingError::TooLarge { .. })) => Err(error.into()),
+    let (mut input, _) = opened(&args.file, out.is_json())?;
+    let mut start = Vec::new();
+    let rewind = |input: &mut BufReader<_>| input.seek(SeekFrom::Start(0)).map(|_| ());
+    let failed = unreadable(&args.file);
+    rewind(&mut input).map_err(&failed)?;
+    let head = (&mut input).take(1 << 16).read_to_end(&mut start);
+    head.and_then(|_| rewind(&mut input)).map_err(&failed)?;
+    match detect(&start) {
+        Ok(_) => messages(args, factor, Transcript::open(input, None)?, out),
         Err(error) => {
-            say(
-                out.is_json(),
-                format!("no messages ({error}): counted as text"),
-            );
-            let read = start.take().unwrap_or_default();
-            let rest = incoming.into_inner().into_inner().from;
-            text(args, io::Cursor::new(read).chain(rest), out)
+            let told = format!("no transcript ({error}): counted as text");
+            say(out.is_json(), told);
+            text(args, factor, input, out)
         }
     }
 }
 
-fn messages(
+/// Tokens of a model for each that we count.
+fn factor(config: &Config, name: &str, out: &Out) -> Result<f64, Failure> {
+    let asked = Asked {
+        model: Some(name.to_owned()),
+        ..Asked::default()
+    };
+    let resolved = config.resolve(&asked).map_err(no_profile)?;
+    for warning in resolved.warnings {
+        Failure::new(Kind::Usage, warning).warn(out.is_json());
+    }
+    Ok(resolved.profile.factor)
+}
+
+fn messages<R: BufRead + Seek>(
     args: &CountArgs,
-    mut next: Option<Vec<u8>>,
-    mut incoming: Incoming<impl io::BufRead>,
+    factor: f64,
+    transcript: Transcript<R>,
     out: &mut Out,
 ) -> Result<(), Failure> {
     let (mut seq, mut total) = (0, 0);
-    while let Some(bytes) = next {
+    let format = transcript.format();
+    for entry in transcript {
+        let Entry::Message { text, .. } = entry? else {
+            continue;
+        };
         seq += 1;
-        let message = Message::parse(&bytes)
+        let message = Message::parse(&text)
             .map_err(|error| Failure::new(Kind::Usage, format!("message {seq}: {error}")))?;
-        let tokens = message_by(args.estimator(), &message);
+        let tokens = scaled(message_by(args.estimator(), &message), factor);
         total += tokens;
         let role = message.role().wire_name();
         match out.is_json() {
@@ -109,13 +124,17 @@ fn messages(
                 out.line(format!("{seq:>6}  {role}  {:>9}  {said}", number(tokens)))?;
             }
         }
-        next = incoming.next_message()?;
     }
-    let noun = count(seq, "message");
-    sum(args, json!({"messages": seq}), &noun, total, out)
+    let noun = format!("{} as {format}", count(seq, "message"));
+    let object = json!({"messages": seq, "format": format.name()});
+    sum(args, object, &noun, total, out)
 }
 
-fn text(args: &CountArgs, input: impl Read, out: &mut Out) -> Result<(), Failure> {
+fn scaled(tokens: u64, factor: f64) -> u64 {
+    (tokens as f64 * factor).ceil() as u64
+}
+
+fn text(args: &CountArgs, factor: f64, input: impl Read, out: &mut Out) -> Result<(), Failure> {
     let mut counter = Counter::new(args.estimator());
     let (mut buffer, mut length, mut read) = (vec![0; 1 << 16], 0, 0);
     let mut input = input;
@@ -143,7 +162,7 @@ fn text(args: &CountArgs, input: impl Read, out: &mut Out) -> Result<(), Failure
             break;
         }
     }
-    let total = counter.finish();
+    let total = scaled(counter.finish(), factor);
     let noun = count(read, "byte") + " of text";
     sum(
         args,
@@ -170,34 +189,13 @@ fn sum(
     if out.is_json() {
         object["tokens"] = total.into();
         object["by"] = by.into();
+        object["model"] = args.model.clone().into();
         return out.object(&object);
     }
-    let by = paint(DIM, format!("(by {by})"));
+    let by = match &args.model {
+        Some(model) => format!("(by {by}, for {model})"),
+        None => format!("(by {by})"),
+    };
+    let by = paint(DIM, by);
     out.line(format!("{} tokens in {noun} {by}", number(total)))
-}
-
-fn unreadable(path: &Path) -> impl Fn(io::Error) -> Failure {
-    move |error| {
-        Failure::new(
-            Kind::Usage,
-            format!("{} could not be read: {error}", path.display()),
-        )
-        .hint("say which file holds the messages, or - for standard input")
-    }
-}
-
-/// Keeps what was read until the first message is known to be one: text is read again from there.
-struct Kept {
-    from: Box<dyn Read>,
-    start: Rc<RefCell<Option<Vec<u8>>>>,
-}
-
-impl Read for Kept {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.from.read(buffer)?;
-        if let Some(start) = self.start.borrow_mut().as_mut() {
-            start.extend_from_slice(&buffer[..count]);
-        }
-        Ok(count)
-    }
 }

@@ -1,15 +1,15 @@
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use infold::{Config, Did, ManageError, Outcome, Picture, Scratch, ScratchError, Step, manage};
 use infold_log::View;
-use infold_wire::transcript::{Entry, Format, Transcript, TranscriptError, Write};
+use infold_wire::transcript::{Entry, Format, Transcript, Write};
 use serde_json::json;
 
-use crate::failure::{Failure, Kind, chain};
+use crate::failure::{Failure, Kind};
+use crate::input::{self, Staged};
 use crate::out::{DIM, MADE, Out, aside, count, number, paint, say};
 use crate::picture::draw;
 use crate::progress::Progress;
@@ -59,14 +59,14 @@ pub fn run(config: &Config, args: &FoldArgs, out: &mut Out) -> Result<(), Failur
     }
     let mut chosen = args.choice.chosen(config, Known::default(), json)?;
     let started = Instant::now();
-    let (input, size) = open(&args.file)?;
+    let (input, size) = opened(&args.file, json)?;
     let mut progress = Progress::new(json, "reading", size);
-    let mut transcript = Transcript::open(input, args.format).map_err(unreadable)?;
+    let mut transcript = Transcript::open(input, args.format)?;
     let mut told = Told::new(args, &transcript, json);
     let mut task = Scratch::new()?;
     let mut messages = 0;
     loop {
-        let piece = transcript.next_piece().map_err(unreadable)?;
+        let piece = transcript.next_piece()?;
         let Some(piece) = piece else { break };
         progress.advance(piece.raw.len() as u64);
         for entry in piece.entries {
@@ -97,32 +97,13 @@ pub fn run(config: &Config, args: &FoldArgs, out: &mut Out) -> Result<(), Failur
     told.one(&mut task, &mut chosen, started.elapsed(), out)
 }
 
-/// Opens a transcript, and says how large it is; standard input is kept aside first.
-pub fn open(file: &Path) -> Result<(BufReader<File>, u64), Failure> {
-    let failed = |error: io::Error| {
-        Failure::new(
-            Kind::Usage,
-            format!("{} cannot be read: {error}", file.display()),
-        )
-        .hint("give the file of a transcript, or - for standard input")
-    };
-    let mut opened = match file == Path::new("-") {
-        true => spooled(io::stdin().lock()).map_err(failed)?,
-        false => File::open(file).map_err(failed)?,
-    };
-    if !opened.metadata().map_err(failed)?.is_file() {
-        // A pipe with a name: it cannot be gone back in either.
-        opened = spooled(opened).map_err(failed)?;
-    }
-    let size = opened.metadata().map_err(failed)?.len();
-    Ok((BufReader::with_capacity(1 << 18, opened), size))
-}
-
-fn spooled(mut from: impl Read) -> io::Result<File> {
-    let mut to = tempfile::tempfile()?;
-    io::copy(&mut from, &mut to)?;
-    to.seek(SeekFrom::Start(0))?;
-    Ok(to)
+/// Opens a transcript for reading, and says how large it is.
+pub fn opened(file: &Path, json: bool) -> Result<(BufReader<Box<dyn Staged>>, u64), Failure> {
+    let mut input = input::staged(file, json)?;
+    let size = input
+        .seek(SeekFrom::End(0))
+        .map_err(input::unreadable(file))?;
+    Ok((BufReader::with_capacity(1 << 18, input), size))
 }
 
 /// Folds conversations and tells of it.
@@ -307,15 +288,6 @@ pub fn told(step: &Step) -> String {
     };
     let sizes = format!("{} → {} tokens", number(step.before), number(step.after));
     format!("{:<10}{what}: {sizes}{by}", step.did.name())
-}
-
-fn unreadable(error: TranscriptError) -> Failure {
-    let text = chain(&error);
-    match error {
-        TranscriptError::Read(_) => Failure::new(Kind::Store, text).hint("look at the disk"),
-        _ => Failure::new(Kind::Usage, text)
-            .hint("--format says what it is: openai, anthropic, gemini, roo, claude-code, codex, gemini-cli, pi, swe-agent or aider"),
-    }
 }
 
 /// What to say when a conversation cannot be folded; `larger` is what would help.

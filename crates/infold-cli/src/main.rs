@@ -81,7 +81,7 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
     let base = config.context_storage.base_dir.value.clone();
     let contexts = &Contexts::new(base, cli.durability.into());
     match cli.command {
-        Command::Count(args) => count::run(contexts, &args, out),
+        Command::Count(args) => count::run(config, &args, out),
         Command::Models(args) => models::run(config, &args, out),
         Command::Config(_) => Ok(()),
         Command::Import(args) => transfer::import(contexts, &args, out),

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Kind};
 use crate::out::{DIM, MADE, Out, number, one_line, paint, table};
+use crate::settings::no_profile;
 
 /// What `infold models` takes.
 #[derive(Debug, Args)]
@@ -140,13 +141,7 @@ fn one(config: &Config, name: &str, profile: Option<String>, out: &mut Out) -> R
         profile,
         ..Asked::default()
     };
-    let resolved = config.resolve(&asked).map_err(|error| {
-        let hint = match error.all.is_empty() {
-            true => "the configuration has no profiles".to_owned(),
-            false => format!("there are {}", error.all.join(", ")),
-        };
-        Failure::new(Kind::Usage, &error).hint(hint)
-    })?;
+    let resolved = config.resolve(&asked).map_err(no_profile)?;
     let matched = config.find(name).map(|row| row.name.as_str());
     match out.is_json() {
         true => out.object(&resolved_json(&resolved, matched))?,

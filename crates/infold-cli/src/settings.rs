@@ -120,7 +120,7 @@ impl Choice {
 /// What to say of a profile that is not there.
 pub fn no_profile(error: NoProfile) -> Failure {
     let hint = match error.all.is_empty() {
-        true => "the configuration has none; `infold config show` shows it".to_owned(),
+        true => "the configuration has no profiles".to_owned(),
         false => format!("there are {}", error.all.join(", ")),
     };
     Failure::new(Kind::Usage, error).hint(hint)

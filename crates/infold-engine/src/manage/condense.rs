@@ -115,7 +115,7 @@ impl Pass<'_> {
         let target = self.outcome.target.tokens;
         let room = target.saturating_sub(self.scale.part(rest) + self.aim.frame.tokens);
         let window = self.aim.budget.window();
-        let most = self.scale.counted(room.max(window / 16).min(window / 8));
+        let most = self.scale.counted(room.max(window / 16));
         let share = (folded.leaves as f64 * self.aim.ratio.clamp(0.05, 0.9)) as u64;
         Ok(most.min(share).min(LONGEST).max(SHORTEST))
     }

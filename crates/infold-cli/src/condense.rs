@@ -51,7 +51,7 @@ pub fn run(
     let mut open = open(contexts, &args.task, json)?;
     let mut chosen = args
         .choice
-        .chosen(config, known(open.writer.log())?, json)?;
+        .chosen(config, known(contexts, open.writer.log())?, json)?;
     let made = drafted(&mut open.writer, args, given.as_deref(), &mut chosen);
     let mut made = made.map_err(|failure| failure.about(&open.name))?;
     if args.preview {

@@ -45,7 +45,9 @@ fn rehearsed(
     out: &mut Out,
 ) -> Result<(), Failure> {
     let log = contexts.read(contexts.resolve(&args.task)?)?;
-    let mut chosen = args.choice.chosen(config, known(&log)?, out.is_json())?;
+    let mut chosen = args
+        .choice
+        .chosen(config, known(contexts, &log)?, out.is_json())?;
     chosen.aim.forced = args.force;
     let outcome = rehearse(&log, &chosen.aim, &mut Extractive);
     let outcome = outcome.map_err(|error| cannot_fold(error, "--window"))?;
@@ -62,7 +64,7 @@ fn managed(
     let mut open = open(contexts, &args.task, json)?;
     let mut chosen = args
         .choice
-        .chosen(config, known(open.writer.log())?, json)?;
+        .chosen(config, known(contexts, open.writer.log())?, json)?;
     chosen.aim.forced = args.force;
     let writer = &mut open.writer;
     let outcome = manage(writer, &chosen.aim, &mut *chosen.summarizer, &chosen.hooks);
@@ -81,12 +83,21 @@ fn managed(
     Ok(())
 }
 
-/// What a task knows of its model.
-pub fn known(log: &Log) -> Result<Known, Failure> {
+/// What a task knows of its model, and what was learned of it.
+pub fn known(contexts: &Contexts, log: &Log) -> Result<Known, Failure> {
     let metadata = Metadata::read(log.dir())?;
+    let named = metadata
+        .llm_provider
+        .as_deref()
+        .zip(metadata.model.as_deref());
+    let factor = match named {
+        Some((provider, model)) => infold::usage::learned(contexts, provider, model)?,
+        None => None,
+    };
     Ok(Known {
         model: metadata.model,
         window: metadata.context_length,
+        factor,
     })
 }
 

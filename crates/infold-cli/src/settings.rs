@@ -77,6 +77,11 @@ impl Choice {
             Failure::new(Kind::Usage, warning).warn(json);
         }
         let mut aim = Aim::of(&profile, self.max_bytes)?;
+        // What was learned is of the task's own model, not of another one.
+        let own = self.model.is_none();
+        if let Some(factor) = known.factor.filter(|_| own) {
+            aim.factor = factor;
+        }
         if profile.model.is_empty() {
             // Nobody named a tokenizer: tokens are what we count.
             aim.factor = 1.0;
@@ -133,6 +138,8 @@ pub struct Known {
     pub model: Option<String>,
     /// Its window.
     pub window: Option<u64>,
+    /// Tokens of it for each that we count, as learned from what was reported.
+    pub factor: Option<f64>,
 }
 
 impl From<NoRoom> for Failure {

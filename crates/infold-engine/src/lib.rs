@@ -17,6 +17,8 @@ pub mod summarizer;
 pub mod manage;
 mod picture;
 mod scratch;
+/// What providers report, and what is learned from it.
+pub mod usage;
 pub use config::Config;
 pub use extract::Extract;
 pub use hooks::Hooks;

@@ -68,7 +68,7 @@ pub use lock::Holder;
 pub use log::{Find, Log, Tail};
 pub use metadata::Metadata;
 pub use registry::{
-    Counters, Filter, Outcome, Registry, RegistryError, Status, StatusError, TaskRow,
+    Counters, Filter, Outcome, Registry, RegistryError, Report, Status, StatusError, TaskRow,
 };
 pub use repair::Repair;
 pub use show::Visit;

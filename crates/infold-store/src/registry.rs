@@ -18,6 +18,7 @@ mod expiry;
 mod factor;
 
 pub use error::RegistryError;
+pub use factor::Report;
 pub use row::{Counters, Filter, TaskRow};
 pub use status::{Outcome, Status, StatusError};
 

@@ -4,6 +4,21 @@ use rusqlite::{OptionalExtension, params};
 use super::row::instant;
 use super::{Registry, RegistryError};
 
+/// What a provider made of a request, against what we did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Report<'a> {
+    /// Who reported it.
+    pub provider: &'a str,
+    /// For which model.
+    pub model: &'a str,
+    /// The factor that was used as long as nothing was known.
+    pub guess: f64,
+    /// The tokens we counted.
+    pub counted: u64,
+    /// The tokens that were reported.
+    pub reported: u64,
+}
+
 impl Registry {
     /// Returns what to multiply counted tokens by to get those of a provider's model.
     ///
@@ -20,20 +35,20 @@ impl Registry {
     ///
     /// Returns the factor from now on. It moves a bounded step at a time; reports
     /// too small or too strange to learn from leave it where it was.
-    pub fn learn(
-        &self,
-        provider: &str,
-        model: &str,
-        counted: u64,
-        reported: u64,
-        at: Timestamp,
-    ) -> Result<f64, RegistryError> {
+    pub fn learn(&self, report: &Report<'_>, at: Timestamp) -> Result<f64, RegistryError> {
+        let Report {
+            provider,
+            model,
+            guess,
+            counted,
+            reported,
+        } = *report;
         self.write(|db| {
             let sql = "SELECT factor FROM token_factors WHERE provider = ?1 AND model = ?2";
             let old: Option<f64> = db
                 .query_row(sql, [provider, model], |row| row.get(0))
                 .optional()?;
-            let old = old.unwrap_or(1.0);
+            let old = old.unwrap_or(guess);
             let Some(factor) = moved(old, counted, reported) else {
                 return Ok(old);
             };
@@ -128,17 +143,24 @@ mod tests {
         let registry = Registry::open(dir.path()).unwrap();
         let at: Timestamp = "2026-11-15T20:51:34Z".parse().unwrap();
         assert_eq!(registry.factor("anthropic", "opus").unwrap(), None);
-        let learned = registry.learn("anthropic", "opus", 1000, 1050, at).unwrap();
+        let learn = |registry: &Registry, provider, model, counted, reported| {
+            let report = Report {
+                provider,
+                model,
+                guess: 1.0,
+                counted,
+                reported,
+            };
+            registry.learn(&report, at).unwrap()
+        };
+        let learned = learn(&registry, "anthropic", "opus", 1000, 1050);
         assert!(1.0 < learned && learned < 1.05);
-        assert_eq!(
-            registry.learn("anthropic", "opus", 10, 90, at).unwrap(),
-            learned
-        );
+        assert_eq!(learn(&registry, "anthropic", "opus", 10, 90), learned);
         drop(registry);
         let registry = Registry::open(dir.path()).unwrap();
         assert_eq!(registry.factor("anthropic", "opus").unwrap(), Some(learned));
         assert_eq!(registry.factor("anthropic", "haiku").unwrap(), None);
-        assert_eq!(registry.learn("openai", "gpt", 10, 90, at).unwrap(), 1.0);
+        assert_eq!(learn(&registry, "openai", "gpt", 10, 90), 1.0);
         assert_eq!(registry.factor("openai", "gpt").unwrap(), None);
     }
 }

@@ -1,0 +1,62 @@
+use infold_store::{Contexts, Report, TaskError, Usage, Writer};
+
+/// Records what a provider reported for the last request and its reply, and learns from it
+/// how it counts.
+///
+/// `counted` is what we counted for everything that was sent, `guess` the factor we used. Returns
+/// the factor from now on.
+pub fn report(
+    contexts: &Contexts,
+    writer: &mut Writer,
+    usage: &Usage,
+    (counted, guess): (u64, f64),
+) -> Result<f64, TaskError> {
+    writer.usage(usage.clone())?;
+    let report = Report {
+        provider: &usage.provider,
+        model: &usage.model,
+        guess,
+        counted,
+        reported: usage.tokens.saturating_sub(usage.output),
+    };
+    Ok(contexts
+        .registry()?
+        .learn(&report, jiff::Timestamp::now())?)
+}
+
+/// What a provider's model counts for each token that we count, if that was learned.
+pub fn learned(contexts: &Contexts, provider: &str, model: &str) -> Result<Option<f64>, TaskError> {
+    match contexts.registry_if_writable()? {
+        Some(registry) => Ok(registry.factor(provider, model)?),
+        None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use infold_store::{Durability, Metadata};
+
+    use super::*;
+
+    #[test]
+    fn what_is_reported_is_kept_and_learned_from() {
+        let dir = tempfile::tempdir().unwrap();
+        let contexts = Contexts::new(dir.path(), Durability::Never);
+        let task = contexts.create(Metadata::default()).unwrap();
+        let (mut writer, _) = contexts.write(task).unwrap();
+        let usage = Usage {
+            provider: "anthropic".to_owned(),
+            model: "claude".to_owned(),
+            tokens: 14_100,
+            cached: 9_000,
+            output: 100,
+        };
+        assert_eq!(learned(&contexts, "anthropic", "claude").unwrap(), None);
+        for _ in 0..30 {
+            report(&contexts, &mut writer, &usage, (10_000, 1.45)).unwrap();
+        }
+        let factor = learned(&contexts, "anthropic", "claude").unwrap();
+        assert!(factor.is_some_and(|factor| (factor - 1.4).abs() < 0.01));
+        assert_eq!(writer.log().last_usage().unwrap(), Some((usage, 0)));
+    }
+}

@@ -163,6 +163,8 @@ fn lines(text: &[u8]) -> impl Iterator<Item = Members<'_>> {
 #[derive(Clone, Default)]
 struct Members<'a> {
     found: Vec<(&'a [u8], &'a [u8])>,
+    /// Its end was not seen.
+    cut: bool,
 }
 
 impl<'a> Members<'a> {
@@ -173,8 +175,12 @@ impl<'a> Members<'a> {
                 .feed(&text[at..])
                 .map_or(text.len(), |end| at + end)
         };
-        let end = whole(start);
-        let mut members = Members::default();
+        let over = Walk::default().feed(&text[start..]);
+        let end = over.map_or(text.len(), |end| start + end);
+        let mut members = Members {
+            cut: over.is_none(),
+            ..Members::default()
+        };
         if text.get(start) != Some(&b'{') {
             return (members, end.max(start + 1));
         }
@@ -275,6 +281,8 @@ impl<'a> Members<'a> {
                     Some((Format::GeminiCli, true))
                 }
                 () if cli && self.has("message") => Some((Format::ClaudeCode, true)),
+                // A long message may say only at its end whose it is.
+                () if self.cut && self.has("content") => Some((Format::OpenAi, false)),
                 () => None,
             };
         }

@@ -310,7 +310,8 @@ pub fn told(step: &Step) -> String {
     format!("{:<10}{what}: {sizes}{by}", step.did.name())
 }
 
-fn unreadable(error: TranscriptError) -> Failure {
+/// What to say of a transcript that cannot be read.
+pub fn unreadable(error: TranscriptError) -> Failure {
     let text = chain(&error);
     match error {
         TranscriptError::Read(_) => Failure::new(Kind::Store, text).hint("look at the disk"),

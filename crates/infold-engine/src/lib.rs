@@ -15,6 +15,7 @@ pub mod summarizer;
 pub mod manage;
 mod picture;
 mod scratch;
+pub mod eval;
 pub use extract::Extract;
 pub use hooks::Hooks;
 pub use manage::{Aim, Draft, ManageError, TooSmall, draft, manage, rehearse, will_manage};

@@ -40,7 +40,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Name so many of the references that summaries lost most often
-    #[arg(long, value_name = "COUNT", default_missing_value = "20", num_args = 0..=1)]
+    #[arg(long, value_name = "COUNT", default_missing_value = "20", num_args = 0..=1, require_equals = true)]
     pub lost: Option<usize>,
     /// What the transcripts are, if they are not to be recognised
     #[arg(long, value_name = "FORMAT")]

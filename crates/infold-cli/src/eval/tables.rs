@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{EvalArgs, Setup, Sums};
 use crate::failure::Failure;
-use crate::out::{DIM, Out, count, number, one_line, paint, table};
+use crate::out::{DIM, Out, count, number, one_line, paint, say, table};
 
 /// Prints what came of it.
 pub struct Tables<'a> {
@@ -84,7 +84,7 @@ impl<'a> Tables<'a> {
                 percent(total.cached, total.tokens),
                 number(total.folds),
                 match self.setup.prices {
-                    Some(_) => format!("${:.2}", total.cost),
+                    Some(_) => dollars(total.cost),
                     None => "–".to_owned(),
                 },
                 share(replay.kept, replay.wanted),
@@ -161,19 +161,19 @@ impl<'a> Tables<'a> {
         let model = &self.setup.model;
         let cost = match self.setup.prices {
             Some(prices) => format!(
-                "cost at the prices of {model}: ${} a million tokens, ${} cached, ${} written to the cache, ${} for output",
+                "Cost at the prices of {model}: ${} a million tokens, ${} cached, ${} written to the cache, ${} for output",
                 prices.input, prices.cached, prices.write, prices.output
             ),
-            None => format!("cost: the prices of {model} are not known"),
+            None => format!("Cost: the prices of {model} are not known"),
         };
+        out.line(cost)?;
+        out.finish()?;
         for line in [
             "cached: what repeats the start of the request before, byte for byte",
-            &cost,
             "recall: of the references that user and assistant make to what was folded away, those still in view",
             "reachable: those that are found by reading folded messages back",
-            "docs/EVAL.md says how all of it is measured",
         ] {
-            out.line(paint(DIM, line))?;
+            say(false, paint(DIM, line));
         }
         Ok(())
     }
@@ -208,7 +208,7 @@ impl<'a> Tables<'a> {
             }))?;
         }
         for (at, compared) in [("infold", &sums.compared), ("agent", &sums.agent)] {
-            for one in compared {
+            for one in compared.iter().filter(|one| one.folds > 0) {
                 let lost = most_lost(std::slice::from_ref(one), self.args.lost.unwrap_or(0));
                 out.object(&json!({
                     "table": "stand-ins",
@@ -290,6 +290,14 @@ fn most_lost(compared: &[Compared], most: usize) -> Vec<Lost> {
     });
     all.truncate(most);
     all
+}
+
+/// An amount to the cent, a small one to the hundredth of it.
+fn dollars(amount: f64) -> String {
+    match amount < 0.1 {
+        true => format!("${amount:.4}"),
+        false => format!("${amount:.2}"),
+    }
 }
 
 fn part(some: u64, all: u64) -> Option<f64> {

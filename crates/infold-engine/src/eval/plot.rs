@@ -238,3 +238,69 @@ fn trimmed(number: f64) -> String {
     let text = format!("{number:.1}");
     text.trim_end_matches(".0").to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Says whether tags are closed in order, and attributes and entities whole.
+    fn is_well_formed(xml: &str) -> bool {
+        let mut open = Vec::new();
+        for piece in xml.split('<').skip(1) {
+            let Some((tag, text)) = piece.split_once('>') else {
+                return false;
+            };
+            let entities = text.split('&').skip(1);
+            let known = ["amp;", "lt;", "gt;", "quot;"];
+            let mut broken =
+                entities.filter(|rest| !known.iter().any(|name| rest.starts_with(name)));
+            if tag.matches('"').count() % 2 != 0 || broken.next().is_some() {
+                return false;
+            }
+            let name = tag.split_whitespace().next().unwrap_or_default();
+            match name.strip_prefix('/') {
+                Some(name) if open.pop() != Some(name) => return false,
+                Some(_) => {}
+                None if tag.ends_with('/') => {}
+                None => open.push(name),
+            }
+        }
+        open.is_empty()
+    }
+
+    #[test]
+    fn a_picture_is_whole_whatever_is_in_it() {
+        let line = |name: &str, requests: Vec<(u64, bool)>, recall| Line {
+            name: name.to_owned(),
+            requests,
+            recall,
+        };
+        let plot = Plot {
+            title: "a <b> & \"c\"\u{1}.jsonl".to_owned(),
+            window: 8_000,
+            allow: 5_200,
+            lines: vec![
+                line(
+                    "infold",
+                    vec![(100, false), (9_000, false), (900, true)],
+                    (1, 4),
+                ),
+                line("none", Vec::new(), (0, 0)),
+                line(
+                    "long",
+                    (0..100_000)
+                        .map(|at| (at % 7_000, at % 7_000 == 0))
+                        .collect(),
+                    (3, 3),
+                ),
+            ],
+            breaks: vec![1],
+        };
+        let svg = plot.svg();
+        assert!(is_well_formed(&svg), "{svg}");
+        assert!(svg.contains("a &lt;b&gt; &amp; &quot;c&quot;.jsonl"));
+        assert!(svg.contains("25 % kept (1 of 4)") && svg.contains("nothing was wanted"));
+        assert!(svg.len() < 100_000, "{} bytes", svg.len());
+        assert!(is_well_formed(&Plot::default().svg()));
+    }
+}

@@ -102,7 +102,10 @@ pub enum Command {
         after_help = "Examples:\n  infold manage 3f9a --window 32k --dry-run\n  infold manage 3f9a --model gpt-5 --force"
     )]
     Manage(manage::ManageArgs),
-    /// Replay sessions under several strategies and compare them
+    /// Replay sessions under several strategies: what they send, cost and keep
+    #[command(
+        after_help = "Exits with 1 if a request did not fit.\n\nExamples:\n  infold eval session.jsonl --window 32k\n  infold eval *.jsonl --model claude-sonnet-4-5 --strategy infold,truncate --svg eval.svg\n  infold eval session.jsonl --window 100k --summary-tokens 4000 --lost"
+    )]
     Eval(eval::EvalArgs),
     /// Make, fill, list and end tasks
     #[command(

@@ -48,6 +48,12 @@ impl Failure {
         self
     }
 
+    /// Says where it happened, in front of what.
+    pub fn within(mut self, place: &str) -> Failure {
+        self.error = format!("{place}: {}", self.error);
+        self
+    }
+
     /// Puts the task's name where the hint says `TASK`, so that it can be typed as it stands.
     pub fn about(mut self, task: &str) -> Failure {
         self.hint = self.hint.map(|hint| hint.replace("TASK", task));

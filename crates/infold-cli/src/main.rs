@@ -88,7 +88,7 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
         Command::Export(args) => transfer::export(contexts, &args, out),
         Command::Fold(args) => fold::run(config, &args, out),
         Command::Manage(args) => manage::run(contexts, config, &args, out),
-        Command::Eval(args) => eval::run(contexts, &args, out),
+        Command::Eval(args) => eval::run(config, &args, out),
         Command::Task(command) => task::run(contexts, config, command, out),
         Command::Log(look) => look::log(contexts, &look, out),
         Command::View(args) => look::view(contexts, &args, out),

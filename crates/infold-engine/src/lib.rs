@@ -17,6 +17,7 @@ pub mod summarizer;
 pub mod manage;
 mod picture;
 mod scratch;
+pub mod eval;
 /// What providers report, and what is learned from it.
 pub mod usage;
 pub use config::Config;

@@ -8,6 +8,7 @@ mod ending;
 mod excerpt;
 mod inline;
 mod todo;
+mod words;
 
 use std::borrow::Cow;
 
@@ -19,6 +20,7 @@ use crate::{Json, Kind, Message};
 pub use ending::{Ending, ending};
 use excerpt::excerpt;
 pub use todo::{State, Todo};
+pub use words::Words;
 
 /// Of a longer text only this many bytes of its front are looked at,
 const FRONT: usize = 24 * 1024;

@@ -1,0 +1,325 @@
+use std::collections::HashMap;
+
+use infold::STRATEGIES;
+use infold::eval::{Compared, Design, Lost, Replay};
+use serde_json::{Value, json};
+
+use super::{EvalArgs, Setup, Sums};
+use crate::failure::Failure;
+use crate::out::{DIM, Out, count, number, one_line, paint, say, table};
+
+/// Prints what came of it.
+pub struct Tables<'a> {
+    args: &'a EvalArgs,
+    setup: &'a Setup,
+    width: usize,
+}
+
+impl<'a> Tables<'a> {
+    pub fn new(args: &'a EvalArgs, setup: &'a Setup, width: usize) -> Tables<'a> {
+        Tables { args, setup, width }
+    }
+
+    /// Prints the tables of a file, or of all.
+    pub fn print(&self, sums: &Sums, out: &mut Out) -> Result<(), Failure> {
+        if out.is_json() {
+            return self.objects(sums, out);
+        }
+        let replayed = sums.sessions - sums.failed;
+        let read = format!(
+            "{}, {}",
+            count(replayed, "session"),
+            count(sums.messages, "message")
+        );
+        out.line(format!("{}: {read}", one_line(&sums.name)))?;
+        if replayed == 0 {
+            return out.line("");
+        }
+        match (sums.short, replayed) {
+            (0, _) => {}
+            (1, 1) => out.line("It never fills the window: nothing was folded.")?,
+            (short, _) => out.line(format!(
+                "{short} of them never fill the window: nothing was folded there."
+            ))?,
+        }
+        self.strategies(sums, out)?;
+        let by = STRATEGIES[0].name;
+        let heading = format!("Summaries of `{by}` against others of the same size in their place");
+        self.compared(&heading, &sums.compared, out)?;
+        let heading = "Summaries that the agent wrote itself against others of the same size";
+        self.compared(heading, &sums.agent, out)?;
+        if let Some(most) = self.args.lost {
+            self.lost(&sums.compared, most, out)?;
+        }
+        out.line("")
+    }
+
+    fn strategies(&self, sums: &Sums, out: &mut Out) -> Result<(), Failure> {
+        let mut rows = vec![
+            [
+                "strategy",
+                "requests",
+                "tokens sent",
+                "cached",
+                "folds",
+                "cost",
+                "recall",
+                "reachable",
+            ]
+            .map(str::to_owned),
+        ];
+        for (aim, replay) in self.setup.aims.iter().zip(&sums.replays) {
+            let total = Total::of(replay);
+            rows.push([
+                aim.strategy.name.to_owned(),
+                match replay.unfit.len() {
+                    0 => number(total.requests),
+                    unfit => format!(
+                        "{} of {}",
+                        number(total.requests),
+                        number(total.requests + unfit as u64)
+                    ),
+                },
+                number(total.tokens),
+                percent(total.cached, total.tokens),
+                number(total.folds),
+                match self.setup.prices {
+                    Some(_) => dollars(total.cost),
+                    None => "–".to_owned(),
+                },
+                share(replay.kept, replay.wanted),
+                percent(replay.reached, replay.wanted),
+            ]);
+        }
+        lines(&table(&rows, &[1, 2, 3, 4, 5, 6], self.width), out)
+    }
+
+    fn compared(&self, heading: &str, compared: &[Compared], out: &mut Out) -> Result<(), Failure> {
+        if compared.iter().all(|compared| compared.folds == 0) {
+            return Ok(());
+        }
+        out.line("")?;
+        out.line(heading)?;
+        let mut rows = vec![
+            [
+                "stand-in",
+                "folds",
+                "tokens",
+                "wanted",
+                "kept",
+                "recall",
+                "per 1,000",
+                "extractive",
+            ]
+            .map(str::to_owned),
+        ];
+        for one in compared {
+            rows.push([
+                one.design.name().to_owned(),
+                number(one.folds),
+                number(one.tokens),
+                number(one.wanted),
+                number(one.kept),
+                one.recall()
+                    .map_or("–".to_owned(), |recall| format!("{recall:.3}")),
+                one.density()
+                    .map_or("–".to_owned(), |density| format!("{density:.1}")),
+                match ratio(compared, one) {
+                    _ if one.design == Design::Extractive => String::new(),
+                    Some(ratio) => format!("× {ratio:.1}"),
+                    None => "–".to_owned(),
+                },
+            ]);
+        }
+        lines(&table(&rows, &[1, 2, 3, 4, 5, 6], self.width), out)
+    }
+
+    fn lost(&self, compared: &[Compared], most: usize, out: &mut Out) -> Result<(), Failure> {
+        let lost = most_lost(compared, most);
+        if lost.is_empty() {
+            return Ok(());
+        }
+        out.line("")?;
+        out.line("What the summaries lost most often")?;
+        let mut rows = vec![["times", "in messages", "last in", "reference"].map(str::to_owned)];
+        for lost in lost {
+            rows.push([
+                number(lost.times),
+                number(lost.occurs),
+                lost.from.to_owned(),
+                one_line(&lost.reference),
+            ]);
+        }
+        lines(&table(&rows, &[0, 1], self.width), out)
+    }
+
+    /// Says what the figures mean.
+    pub fn legend(&self, out: &mut Out) -> Result<(), Failure> {
+        if out.is_json() {
+            return Ok(());
+        }
+        let model = &self.setup.model;
+        let cost = match self.setup.prices {
+            Some(prices) => format!(
+                "Cost at the prices of {model}: ${} a million tokens, ${} cached, ${} written to the cache, ${} for output",
+                prices.input, prices.cached, prices.write, prices.output
+            ),
+            None => format!("Cost: the prices of {model} are not known"),
+        };
+        out.line(cost)?;
+        out.finish()?;
+        for line in [
+            "cached: what repeats the start of the request before, byte for byte",
+            "recall: of the references that user and assistant make to what was folded away, those still in view",
+            "reachable: those that are found by reading folded messages back",
+        ] {
+            say(false, paint(DIM, line));
+        }
+        Ok(())
+    }
+
+    fn objects(&self, sums: &Sums, out: &mut Out) -> Result<(), Failure> {
+        for (aim, replay) in self.setup.aims.iter().zip(&sums.replays) {
+            let total = Total::of(replay);
+            out.object(&json!({
+                "table": "strategies",
+                "file": sums.name,
+                "strategy": aim.strategy.name,
+                "window": aim.budget.window(),
+                "sessions": sums.sessions - sums.failed,
+                "left_out": sums.failed,
+                "never_full": sums.short,
+                "messages": sums.messages,
+                "requests": total.requests,
+                "unfit": replay.unfit.len(),
+                "tokens": total.tokens,
+                "cached_tokens": total.cached,
+                "bytes": total.bytes,
+                "cached_bytes": total.cached_bytes,
+                "output_tokens": total.output,
+                "folds": total.folds,
+                "model": self.setup.model,
+                "cost": self.setup.prices.map(|_| total.cost),
+                "wanted": replay.wanted,
+                "kept": replay.kept,
+                "recall": part(replay.kept, replay.wanted),
+                "reached": replay.reached,
+                "reachable": part(replay.reached, replay.wanted),
+            }))?;
+        }
+        for (at, compared) in [("infold", &sums.compared), ("agent", &sums.agent)] {
+            for one in compared.iter().filter(|one| one.folds > 0) {
+                let lost = most_lost(std::slice::from_ref(one), self.args.lost.unwrap_or(0));
+                out.object(&json!({
+                    "table": "stand-ins",
+                    "file": sums.name,
+                    "summaries_of": at,
+                    "stand_in": one.design.name(),
+                    "folds": one.folds,
+                    "tokens": one.tokens,
+                    "wanted": one.wanted,
+                    "kept": one.kept,
+                    "recall": one.recall(),
+                    "kept_per_1000_tokens": one.density(),
+                    "extractive_times": ratio(compared, one),
+                    "lost": lost.iter().map(lost_object).collect::<Vec<Value>>(),
+                }))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn lost_object(lost: &Lost) -> Value {
+    json!({"reference": lost.reference, "times": lost.times, "last_in": lost.from, "messages": lost.occurs})
+}
+
+/// What the requests of a replay come to.
+#[derive(Default)]
+struct Total {
+    requests: u64,
+    tokens: u64,
+    cached: u64,
+    bytes: u64,
+    cached_bytes: u64,
+    output: u64,
+    folds: u64,
+    cost: f64,
+}
+
+impl Total {
+    fn of(replay: &Replay) -> Total {
+        let mut total = Total::default();
+        for request in &replay.requests {
+            total.requests += 1;
+            total.tokens += request.tokens;
+            total.cached += request.cached;
+            total.bytes += request.bytes;
+            total.cached_bytes += request.cached_bytes;
+            total.output += request.output;
+            total.folds += request.folds;
+            total.cost += request.cost;
+        }
+        total
+    }
+}
+
+/// How many times as much the extractive summary keeps for each token.
+fn ratio(all: &[Compared], one: &Compared) -> Option<f64> {
+    let ours = all.iter().find(|one| one.design == Design::Extractive)?;
+    let (ours, other) = (ours.density()?, one.density()?);
+    (other > 0.0).then(|| ours / other)
+}
+
+/// What the extractive summaries, or the only ones given, lost most often.
+fn most_lost(compared: &[Compared], most: usize) -> Vec<Lost> {
+    let mut sums: HashMap<&str, Lost> = HashMap::new();
+    let ours = compared.iter();
+    for lost in ours.take(1).flat_map(|one| &one.lost) {
+        let sum = sums.entry(&lost.reference).or_insert_with(|| Lost {
+            times: 0,
+            ..lost.clone()
+        });
+        sum.times += lost.times;
+        sum.occurs = sum.occurs.max(lost.occurs);
+    }
+    let mut all: Vec<Lost> = sums.into_values().collect();
+    all.sort_by(|a, b| {
+        let rank = |lost: &Lost| std::cmp::Reverse((lost.times, lost.occurs));
+        rank(a).cmp(&rank(b)).then(a.reference.cmp(&b.reference))
+    });
+    all.truncate(most);
+    all
+}
+
+/// An amount to the cent, a small one to the hundredth of it.
+fn dollars(amount: f64) -> String {
+    match amount < 0.1 {
+        true => format!("${amount:.4}"),
+        false => format!("${amount:.2}"),
+    }
+}
+
+fn part(some: u64, all: u64) -> Option<f64> {
+    (all > 0).then(|| some as f64 / all as f64)
+}
+
+fn share(some: u64, all: u64) -> String {
+    part(some, all).map_or("–".to_owned(), |part| {
+        format!("{part:.3} ({some} of {all})")
+    })
+}
+
+fn percent(some: u64, all: u64) -> String {
+    part(some, all).map_or("–".to_owned(), |part| format!("{:.1} %", part * 100.0))
+}
+
+fn lines(rows: &[String], out: &mut Out) -> Result<(), Failure> {
+    for (at, row) in rows.iter().enumerate() {
+        match at {
+            0 => out.line(paint(DIM, row))?,
+            _ => out.line(row)?,
+        }
+    }
+    Ok(())
+}

@@ -128,7 +128,7 @@ impl<'a> Sight<'a> {
                 self.material.found(&texts)
             }
             What::Mask(mask) => self.material.found(&[&mask.stub]),
-            What::Note(text) => self.material.found(&[&text]),
+            What::Note { text, .. } => self.material.found(&[&text]),
             _ => Vec::new(),
         })
     }

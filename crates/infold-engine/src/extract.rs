@@ -161,8 +161,11 @@ impl Extract {
     }
 
     fn given(&mut self, seq: u64, given: Given<'_>) {
-        // By id, or the oldest that waits without one.
-        let found = self.waiting.iter().position(|call| call.id == given.id);
+        // By id, which is among the newest; or the oldest that waits without one.
+        let found = match &given.id {
+            Some(_) => self.waiting.iter().rposition(|call| call.id == given.id),
+            None => self.waiting.iter().position(|call| call.id.is_none()),
+        };
         let call = found.and_then(|at| self.waiting.remove(at));
         let ran = call.as_ref().is_some_and(|call| call.kind == Kind::Command);
         let ending = acts::ending(&given.text, given.failed, ran);

@@ -13,7 +13,6 @@ use std::borrow::Cow;
 
 use infold_log::Role;
 
-use crate::message::{block_is, result_of};
 use crate::{Json, Kind, Message};
 
 pub use ending::{Ending, ending};
@@ -107,7 +106,9 @@ pub fn deeds<'a>(message: &Message<'a>) -> Vec<Deed<'a>> {
     match message.content() {
         Some(content) if message.role() == Role::Tool => out.push(Deed::Given(Given {
             id: message.answers().pop().and_then(|call| call.id),
-            failed: marked(message.json()),
+            failed: ["is_error", "isError"]
+                .iter()
+                .find_map(|key| message.json().get(key).and_then(marked)),
             text: result_text(content),
         })),
         Some(content) if content.kind() == Kind::String => {
@@ -127,19 +128,37 @@ pub fn deeds<'a>(message: &Message<'a>) -> Vec<Deed<'a>> {
 }
 
 fn block_deed<'a>(role: Role, block: Json<'a>, out: &mut Vec<Deed<'a>>) {
-    if block_is(block, "tool_use") && role == Role::Assistant {
-        let name = block.get("name").and_then(Json::text).unwrap_or_default();
-        let id = block.get("id").and_then(Json::text).map(Cow::into_owned);
-        out.push(Deed::Called(call::read(id, &name, block.get("input"))));
-    } else if block_is(block, "tool_result") {
-        let content = block.get("content");
-        out.push(Deed::Given(Given {
-            id: result_of(block).id,
-            failed: marked(block),
+    // In one pass: a block may be large, and each look at a member is a pass.
+    let [mut kind, mut id, mut name, mut input, mut content, mut text, mut error] = [None; 7];
+    for (key, value) in block.members() {
+        match &*key.name() {
+            b"type" => kind = Some(value),
+            b"id" | b"tool_use_id" => id = Some(value),
+            b"name" => name = Some(value),
+            b"input" => input = Some(value),
+            b"content" => content = Some(value),
+            b"text" => text = Some(value),
+            b"is_error" | b"isError" => error = Some(value),
+            _ => {}
+        }
+    }
+    let id = id.and_then(Json::text).map(Cow::into_owned);
+    let kind = kind.map(Json::name).unwrap_or_default();
+    match (&*kind, role) {
+        (b"tool_use", Role::Assistant) => {
+            let name = name.and_then(Json::text).unwrap_or_default();
+            out.push(Deed::Called(call::read(id, &name, input)));
+        }
+        (b"tool_result", _) => out.push(Deed::Given(Given {
+            id,
+            failed: error.and_then(marked),
             text: content.map(result_text).unwrap_or_default(),
-        }));
-    } else if let Some(text) = block.get("text") {
-        said(role, text, out);
+        })),
+        _ => {
+            if let Some(text) = text {
+                said(role, text, out);
+            }
+        }
     }
 }
 
@@ -181,8 +200,7 @@ fn chat_calls(json: Json<'_>, out: &mut Vec<Deed<'_>>) {
     }
 }
 
-fn marked(json: Json<'_>) -> Option<bool> {
-    let mark = json.get("is_error").or_else(|| json.get("isError"))?;
+fn marked(mark: Json<'_>) -> Option<bool> {
     (mark.kind() == Kind::Bool).then(|| mark.is_true())
 }
 

@@ -1,3 +1,5 @@
+use memchr::memmem;
+
 use crate::shorten;
 
 /// How a command or another tool ended.
@@ -14,6 +16,8 @@ pub struct Ending {
 /// Looked at from each end of an output.
 const LOOK: usize = 6 * 1024;
 const WIDTH: usize = 200;
+/// Whatever a tool says of itself is shorter.
+const SHORT: usize = 2000;
 
 /// Tells how something ended from what it gave back; `marked` is what the tool says itself.
 ///
@@ -22,9 +26,11 @@ const WIDTH: usize = 200;
 pub fn ending(text: &str, marked: Option<bool>, ran: bool) -> Ending {
     let front = &text[..floor(text, LOOK.min(text.len()))];
     let back = &text[floor(text, text.len().saturating_sub(LOOK).max(front.len()))..];
-    let code = exit_code(front).or_else(|| exit_code(back));
+    // A file that was read may speak of codes, too.
+    let look = ran || text.len() < SHORT;
+    let code = look.then(|| exit_code(back).or_else(|| exit_code(front))).flatten();
     let failed = marked.filter(|failed| *failed).or(code.map(|code| code != 0));
-    let starts_badly = starts_badly(text) && text.len() < 2000;
+    let starts_badly = text.len() < SHORT && starts_badly(text);
     if !ran {
         let failed = failed.or(starts_badly.then_some(true)).or(marked);
         let key = (failed == Some(true)).then(|| best(front, back).or_else(|| last_line(front, back)));
@@ -34,7 +40,9 @@ pub fn ending(text: &str, marked: Option<bool>, ran: bool) -> Ending {
             key: key.flatten(),
         };
     }
-    let tests = lines(front, back).filter(|line| counts_tests(line)).last();
+    let tested = [front, back].into_iter().any(|text| has(text, &["pass", "fail"]));
+    let tests = tested.then(|| lines(front, back).filter(|line| counts_tests(line)).last());
+    let tests = tests.flatten();
     let worst = (failed != Some(false)).then(|| best(front, back)).flatten();
     let failing_tests = tests.is_some_and(|line| failing(line));
     let failed = match failed {
@@ -60,6 +68,9 @@ fn lines<'a>(front: &'a str, back: &'a str) -> impl Iterator<Item = &'a str> {
 
 /// The line that tells most of what went wrong. Of equals the first, but the last of exceptions: they come last.
 fn best(front: &str, back: &str) -> Option<String> {
+    if ![front, back].into_iter().any(troubled) {
+        return None;
+    }
     let mut best: Option<(u8, &str)> = None;
     let mut trace = false;
     for line in lines(front, back) {
@@ -71,6 +82,20 @@ fn best(front: &str, back: &str) -> Option<String> {
         }
     }
     best.map(|(_, line)| shorten(&plain(line), WIDTH))
+}
+
+/// Says whether there is anything to look at line by line.
+fn troubled(text: &str) -> bool {
+    const SIGNS: [&str; 13] = [
+        "rror", "RROR", "xception", "ail", "AIL", "fatal", "panicked", "not found", "No such", "denied", "Cannot", "not ok", "✖",
+    ];
+    has(text, &SIGNS)
+}
+
+fn has(text: &str, words: &[&str]) -> bool {
+    words
+        .iter()
+        .any(|word| memmem::find(text.as_bytes(), word.as_bytes()).is_some())
 }
 
 fn weight(line: &str, trace: bool) -> u8 {
@@ -136,28 +161,28 @@ fn failing(line: &str) -> bool {
     })
 }
 
-/// Finds an exit code in any of its spellings.
+/// Finds the last exit code, in any of its spellings.
 fn exit_code(text: &str) -> Option<i64> {
-    const SPELLINGS: [&str; 9] = [
-        "\"exit_code\":",
-        "exit code:",
-        "exit code ",
-        "Exit code:",
-        "Exit code ",
-        "Exit Code:",
-        "exited with code ",
-        "exit status ",
-        "<returncode>",
+    const SPELLINGS: [&str; 8] = [
+        "xit_code\":",
+        "xit code:",
+        "xit code ",
+        "xit Code:",
+        "xited with code ",
+        "xit status ",
+        "xit status: ",
+        "returncode>",
     ];
-    SPELLINGS.iter().find_map(|spelling| {
-        let at = text.rfind(spelling)? + spelling.len();
-        let rest = text[at..].trim_start();
-        let end = rest
-            .char_indices()
-            .find(|(at, c)| !(c.is_ascii_digit() || *at == 0 && *c == '-'))
-            .map_or(rest.len(), |(at, _)| at);
+    let starts = memmem::find_iter(text.as_bytes(), "xit").chain(memmem::find_iter(text.as_bytes(), "returncode>"));
+    let codes = starts.filter_map(|at| {
+        let rest = text.get(at..)?;
+        let spelling = SPELLINGS.iter().find(|spelling| rest.starts_with(**spelling))?;
+        let rest = rest[spelling.len()..].trim_start();
+        let digits = |(at, c): (usize, char)| !(c.is_ascii_digit() || at == 0 && c == '-');
+        let end = rest.char_indices().find(|found| digits(*found)).map_or(rest.len(), |(at, _)| at);
         rest[..end].parse().ok()
-    })
+    });
+    codes.last()
 }
 
 /// The last line that says more than the exit code: what went wrong comes last.

@@ -50,7 +50,10 @@ impl<'a> Claims<'a> {
 
     /// Holds the claims against one message of the user.
     pub fn against(&mut self, seq: Seq, said: &str) {
-        let open = self.lines.iter_mut().filter_map(|(_, claim)| claim.as_mut());
+        let open = self
+            .lines
+            .iter_mut()
+            .filter_map(|(_, claim)| claim.as_mut());
         let mut open = open.filter(|claim| !claim.found()).peekable();
         if open.peek().is_none() {
             return;
@@ -101,7 +104,12 @@ mod tests {
     ];
 
     fn checked(summary: &str) -> Checked {
-        check(summary, SAID.iter().zip(1..).map(|(text, seq)| (Seq::new(seq).expect("not zero"), text)))
+        check(
+            summary,
+            SAID.iter()
+                .zip(1..)
+                .map(|(text, seq)| (Seq::new(seq).expect("not zero"), text)),
+        )
     }
 
     fn kept(summary: &str) -> bool {
@@ -114,8 +122,12 @@ mod tests {
     fn what_the_user_said_stays() {
         assert!(kept("The user said \"don't touch the tests yet\"."));
         assert!(kept("- User asked: “rename `getUser` to `fetchUser`”"));
-        assert!(kept("User wants to rename getUser to fetchUser in src/api.ts, keeping the old name as an alias"));
-        assert!(kept("The user asked to make the footer use the dim color instead of muted."));
+        assert!(kept(
+            "User wants to rename getUser to fetchUser in src/api.ts, keeping the old name as an alias"
+        ));
+        assert!(kept(
+            "The user asked to make the footer use the dim color instead of muted."
+        ));
         assert!(kept("用户要求把登录页面的按钮改成蓝色"));
         assert!(kept("Der Benutzer sagte: \"don't touch the tests yet\""));
         assert!(kept("- [2] \"no, don't touch the tests yet\""));
@@ -143,7 +155,9 @@ mod tests {
 
     #[test]
     fn a_real_quotation_does_not_carry_an_invented_one() {
-        assert!(!kept("The user said \"don't touch the tests yet\" and \"push to main without review now\"."));
+        assert!(!kept(
+            "The user said \"don't touch the tests yet\" and \"push to main without review now\"."
+        ));
     }
 
     #[test]

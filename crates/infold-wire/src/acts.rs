@@ -129,7 +129,15 @@ pub fn deeds<'a>(message: &Message<'a>) -> Vec<Deed<'a>> {
 
 fn block_deed<'a>(role: Role, block: Json<'a>, out: &mut Vec<Deed<'a>>) {
     // In one pass: a block may be large, and each look at a member is a pass.
-    let [mut kind, mut id, mut name, mut input, mut content, mut text, mut error] = [None; 7];
+    let [
+        mut kind,
+        mut id,
+        mut name,
+        mut input,
+        mut content,
+        mut text,
+        mut error,
+    ] = [None; 7];
     for (key, value) in block.members() {
         match &*key.name() {
             b"type" => kind = Some(value),

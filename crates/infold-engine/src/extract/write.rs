@@ -16,6 +16,8 @@ const WORK: usize = 9;
 const ERRORS: usize = 5;
 const FINDINGS: usize = 9;
 const EARLIER: usize = 15;
+/// In a small room every section still has room for a line.
+const LEAST: usize = 40;
 /// Of the room for files, commands and names: what files that were changed get before anything else.
 const CHANGED: usize = 30;
 const RAN: usize = 8;
@@ -157,7 +159,11 @@ impl<'a> Draft<'a> {
     /// Adds a line if there is room within `share` tokens, which it then takes.
     fn add(&mut self, heading: &'static str, line: String, share: &mut usize) -> bool {
         let lines = self.sections.get(heading);
-        let title = if lines.is_none() { tokens(heading) + 1 } else { 0 };
+        let title = if lines.is_none() {
+            tokens(heading) + 1
+        } else {
+            0
+        };
         let cost = tokens(&line) + 1 + title;
         if cost > *share || cost > self.left {
             return false;
@@ -170,7 +176,7 @@ impl<'a> Draft<'a> {
     }
 
     fn share(&self, percent: usize) -> usize {
-        (self.whole * percent / 100).min(self.left)
+        (self.whole * percent / 100).max(LEAST).min(self.left)
     }
 
     fn recall(&mut self) {
@@ -224,7 +230,9 @@ impl<'a> Draft<'a> {
         let last = self.from.span.map_or(1, |(_, last)| last) as f64;
         let words = line.text.len().min(400) as f64;
         let mut names = 0.0;
-        crate::refs::each(&squeeze(&line.text, 800), |name| names += self.from.names.score(name));
+        crate::refs::each(&squeeze(&line.text, 800), |name| {
+            names += self.from.names.score(name)
+        });
         (1.0 + names) * (0.5 + line.seq as f64 / last) * words.sqrt() / (words + 30.0)
     }
 
@@ -260,11 +268,19 @@ impl<'a> Draft<'a> {
                 if self.summary.contains(&todo.text) {
                     continue;
                 }
-                let mark = if todo.state == State::Doing { "[-]" } else { "[ ]" };
+                let mark = if todo.state == State::Doing {
+                    "[-]"
+                } else {
+                    "[ ]"
+                };
                 self.add(OPEN, format!("- {mark} {} [{seq}]", todo.text), &mut share);
             }
             if done > 0 {
-                self.add(OPEN, format!("- {done} of {} done [{seq}]", list.len()), &mut share);
+                self.add(
+                    OPEN,
+                    format!("- {done} of {} done [{seq}]", list.len()),
+                    &mut share,
+                );
             }
         }
         if let Some(plan) = self.from.plan.as_ref().filter(|_| with_words) {
@@ -278,7 +294,7 @@ impl<'a> Draft<'a> {
     }
 
     fn errors(&mut self) {
-        let mut share = self.share(ERRORS).max(self.left.min(40));
+        let mut share = self.share(ERRORS);
         let mut chosen = Vec::new();
         for line in self.from.errors.iter().rev() {
             let text = format!("- [{}] {}", line.seq, shorten(&line.text, 220));
@@ -303,7 +319,9 @@ impl<'a> Draft<'a> {
                 continue;
             }
             let mut names = 0.0;
-            crate::refs::each(&line.text, |name| names += self.from.names.score(name).min(2.0));
+            crate::refs::each(&line.text, |name| {
+                names += self.from.names.score(name).min(2.0)
+            });
             let weight = if decides(&line.text) { 1.5 } else { 1.0 };
             let value = (0.5 + names) * weight * (0.5 + line.seq as f64 / last);
             ranked.push((value / (tokens(&line.text) as f64 + 8.0), line));
@@ -347,15 +365,27 @@ impl<'a> Draft<'a> {
         self.shelve(&mut shelf, changed, whole * CHANGED / 100);
         let mut ran: Vec<_> = from.places.of(Kind::Command).collect();
         ran.sort_by_key(|(_, place)| {
-            let failed = place.ending.as_ref().is_some_and(|ending| ending.failed == Some(true));
-            std::cmp::Reverse((failed && place.last + 40 > from.span.map_or(0, |(_, last)| last), place.times.min(5), place.seq))
+            let failed = place
+                .ending
+                .as_ref()
+                .is_some_and(|ending| ending.failed == Some(true));
+            std::cmp::Reverse((
+                failed && place.last + 40 > from.span.map_or(0, |(_, last)| last),
+                place.times.min(5),
+                place.seq,
+            ))
         });
-        self.shelve(&mut shelf, ran, whole * RAN / 100);
+        self.shelve(&mut shelf, ran, (whole * RAN / 100).max(LEAST));
         self.fill(&mut shelf);
         self.write_shelf(shelf);
     }
 
-    fn shelve(&mut self, shelf: &mut Shelf<'a>, places: Vec<(PlaceId, &'a Place)>, mut share: usize) {
+    fn shelve(
+        &mut self,
+        shelf: &mut Shelf<'a>,
+        places: Vec<(PlaceId, &'a Place)>,
+        mut share: usize,
+    ) {
         for (id, place) in places {
             let line = place_line(place);
             let cost = tokens(&line) + 1 + shelf.title(place.kind);
@@ -375,13 +405,19 @@ impl<'a> Draft<'a> {
                 continue;
             }
             let (text, name) = self.cover.ranked[index];
-            let home = name.home.and_then(|(id, _)| Some((id, self.from.places.get(id)?)));
+            let home = name
+                .home
+                .and_then(|(id, _)| Some((id, self.from.places.get(id)?)));
             let own = tokens(text) + 1;
             match home {
                 Some((id, place)) => {
                     let line = place_line(place);
                     let new = !shelf.names.contains_key(&id);
-                    let title = if new { tokens(&line) + 1 + shelf.title(place.kind) } else { 0 };
+                    let title = if new {
+                        tokens(&line) + 1 + shelf.title(place.kind)
+                    } else {
+                        0
+                    };
                     if own + title > self.left {
                         continue;
                     }
@@ -417,7 +453,9 @@ impl<'a> Draft<'a> {
             .filter_map(|id| Some((*id, self.from.places.get(*id)?)))
             .collect();
         // What was changed first, the newest of it first.
-        places.sort_by_key(|(id, place)| (place.done <= Done::Read, std::cmp::Reverse(place.last), *id));
+        places.sort_by_key(|(id, place)| {
+            (place.done <= Done::Read, std::cmp::Reverse(place.last), *id)
+        });
         for (id, place) in places {
             let heading = heading(place.kind);
             let names = &shelf.names[&id];
@@ -487,9 +525,20 @@ fn place_line(place: &Place) -> String {
         },
         (_, None) => "no result".to_owned(),
     };
-    let times = if place.times > 1 { format!(" {}×", place.times) } else { String::new() };
-    let mut line = format!("- {} ({state}{times} [{}])", shorten(&place.key, 160), place.seq);
-    let key = place.ending.as_ref().and_then(|ending| ending.key.as_deref());
+    let times = if place.times > 1 {
+        format!(" {}×", place.times)
+    } else {
+        String::new()
+    };
+    let mut line = format!(
+        "- {} ({state}{times} [{}])",
+        shorten(&place.key, 160),
+        place.seq
+    );
+    let key = place
+        .ending
+        .as_ref()
+        .and_then(|ending| ending.key.as_deref());
     if let Some(key) = key.filter(|_| place.kind != Kind::File) {
         line.push_str(" → ");
         line.push_str(&shorten(key, 120));

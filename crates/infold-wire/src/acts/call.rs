@@ -19,7 +19,14 @@ const PATHS: [&str; 14] = [
     "uri",
     "directory",
 ];
-const COMMANDS: [&str; 6] = ["command", "cmd", "script", "commands", "command_line", "code"];
+const COMMANDS: [&str; 6] = [
+    "command",
+    "cmd",
+    "script",
+    "commands",
+    "command_line",
+    "code",
+];
 const PATTERNS: [&str; 7] = [
     "pattern",
     "query",
@@ -48,7 +55,11 @@ impl<'a> Arguments<'a> {
     }
 
     fn get(&self, key: &str) -> Option<Json<'a>> {
-        let found = self.members.iter().rev().find(|(name, _)| **name == *key.as_bytes());
+        let found = self
+            .members
+            .iter()
+            .rev()
+            .find(|(name, _)| **name == *key.as_bytes());
         found.map(|(_, value)| *value)
     }
 }
@@ -88,8 +99,16 @@ fn acts(name: &str, arguments: &Arguments<'_>, text: &str) -> Vec<Act> {
         None => Vec::new(),
     };
     let found = match &*plain {
-        "read" | "readfile" | "view" | "viewfile" | "open" | "openfile" | "cat" | "readmanyfiles"
-        | "notebookread" | "listcodedefinitionnames" => reads(arguments, path.as_deref()),
+        "read"
+        | "readfile"
+        | "view"
+        | "viewfile"
+        | "open"
+        | "openfile"
+        | "cat"
+        | "readmanyfiles"
+        | "notebookread"
+        | "listcodedefinitionnames" => reads(arguments, path.as_deref()),
         "write" | "writefile" | "writetofile" | "savefile" | "newfile" => one(Act::Write),
         "create" | "createfile" => one(Act::Create),
         "edit" | "multiedit" | "replace" | "editfile" | "applydiff" | "searchandreplace"
@@ -98,13 +117,13 @@ fn acts(name: &str, arguments: &Arguments<'_>, text: &str) -> Vec<Act> {
         }
         "delete" | "deletefile" | "remove" | "removefile" => one(Act::Delete),
         "move" | "movefile" | "rename" | "renamefile" => moved(arguments),
-        "strreplaceeditor" | "strreplacebasededittool" | "texteditor" | "editor" => {
-            one(match arguments.get("command").and_then(Json::text).as_deref() {
+        "strreplaceeditor" | "strreplacebasededittool" | "texteditor" | "editor" => one(
+            match arguments.get("command").and_then(Json::text).as_deref() {
                 Some("view") => Act::Read,
                 Some("create") => Act::Create,
                 _ => Act::Edit,
-            })
-        }
+            },
+        ),
         "todowrite" | "updatetodolist" | "writetodos" | "updateplan" | "settodos" => {
             todos(arguments)
         }
@@ -154,7 +173,10 @@ fn unknown(plain: &str, arguments: &Arguments<'_>, path: Option<String>, text: &
         }
     }
     let front: String = text.chars().take(400).collect();
-    vec![Act::Other(shorten(&front.trim_end().replace('\n', ", "), 160))]
+    vec![Act::Other(shorten(
+        &front.trim_end().replace('\n', ", "),
+        160,
+    ))]
 }
 
 /// `mcp__files__read_file`, `functions.readFile` and `Read-File` are all `readfile`.
@@ -210,7 +232,10 @@ fn reads(arguments: &Arguments<'_>, path: Option<&str>) -> Vec<Act> {
 
 fn moved(arguments: &Arguments<'_>) -> Vec<Act> {
     let from = first(arguments, &["source", "from", "old_path", "path", "src"]);
-    let to = first(arguments, &["destination", "to", "new_path", "dest", "target"]);
+    let to = first(
+        arguments,
+        &["destination", "to", "new_path", "dest", "target"],
+    );
     match (from, to) {
         (Some(from), Some(to)) => vec![Act::Move {
             from: shorten(&from, LONGEST_PATH),

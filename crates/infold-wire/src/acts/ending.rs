@@ -28,19 +28,26 @@ pub fn ending(text: &str, marked: Option<bool>, ran: bool) -> Ending {
     let back = &text[floor(text, text.len().saturating_sub(LOOK).max(front.len()))..];
     // A file that was read may speak of codes, too.
     let look = ran || text.len() < SHORT;
-    let code = look.then(|| exit_code(back).or_else(|| exit_code(front))).flatten();
-    let failed = marked.filter(|failed| *failed).or(code.map(|code| code != 0));
+    let code = look
+        .then(|| exit_code(back).or_else(|| exit_code(front)))
+        .flatten();
+    let failed = marked
+        .filter(|failed| *failed)
+        .or(code.map(|code| code != 0));
     let starts_badly = text.len() < SHORT && starts_badly(text);
     if !ran {
         let failed = failed.or(starts_badly.then_some(true)).or(marked);
-        let key = (failed == Some(true)).then(|| best(front, back).or_else(|| last_line(front, back)));
+        let key =
+            (failed == Some(true)).then(|| best(front, back).or_else(|| last_line(front, back)));
         return Ending {
             failed,
             code,
             key: key.flatten(),
         };
     }
-    let tested = [front, back].into_iter().any(|text| has(text, &["pass", "fail"]));
+    let tested = [front, back]
+        .into_iter()
+        .any(|text| has(text, &["pass", "fail"]));
     let tests = tested.then(|| lines(front, back).filter(|line| counts_tests(line)).last());
     let tests = tests.flatten();
     let worst = (failed != Some(false)).then(|| best(front, back)).flatten();
@@ -56,7 +63,11 @@ pub fn ending(text: &str, marked: Option<bool>, ran: bool) -> Ending {
         Some(true) => worst.or(tests).or_else(|| last_line(front, back)),
         _ => tests,
     };
-    Ending { failed, code, key: key.filter(|key| !key.is_empty()) }
+    Ending {
+        failed,
+        code,
+        key: key.filter(|key| !key.is_empty()),
+    }
 }
 
 fn lines<'a>(front: &'a str, back: &'a str) -> impl Iterator<Item = &'a str> {
@@ -87,7 +98,19 @@ fn best(front: &str, back: &str) -> Option<String> {
 /// Says whether there is anything to look at line by line.
 fn troubled(text: &str) -> bool {
     const SIGNS: [&str; 13] = [
-        "rror", "RROR", "xception", "ail", "AIL", "fatal", "panicked", "not found", "No such", "denied", "Cannot", "not ok", "✖",
+        "rror",
+        "RROR",
+        "xception",
+        "ail",
+        "AIL",
+        "fatal",
+        "panicked",
+        "not found",
+        "No such",
+        "denied",
+        "Cannot",
+        "not ok",
+        "✖",
     ];
     has(text, &SIGNS)
 }
@@ -105,7 +128,9 @@ fn weight(line: &str, trace: bool) -> u8 {
         let name = line.split([':', ' ']).next().unwrap_or_default();
         (name.ends_with("Error") || name.ends_with("Exception"))
             && name.len() > 5
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '_')
+            && name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '_')
     };
     if trace && exception() {
         9
@@ -124,7 +149,11 @@ fn weight(line: &str, trace: bool) -> u8 {
         || line.contains("Cannot find module")
     {
         6
-    } else if head.starts_with("failed ") || head.starts_with("fail ") || head.starts_with("--- fail") || head.starts_with("not ok") || head.starts_with('✖')
+    } else if head.starts_with("failed ")
+        || head.starts_with("fail ")
+        || head.starts_with("--- fail")
+        || head.starts_with("not ok")
+        || head.starts_with('✖')
     {
         4
     } else {
@@ -135,9 +164,17 @@ fn weight(line: &str, trace: bool) -> u8 {
 fn starts_badly(text: &str) -> bool {
     let text = text.trim_start().trim_start_matches("<tool_use_error>");
     let head: String = text.chars().take(24).collect::<String>().to_lowercase();
-    ["error", "failed to ", "failed:", "traceback (", "exception", "command failed", "command aborted"]
-        .iter()
-        .any(|start| head.starts_with(start))
+    [
+        "error",
+        "failed to ",
+        "failed:",
+        "traceback (",
+        "exception",
+        "command failed",
+        "command aborted",
+    ]
+    .iter()
+    .any(|start| head.starts_with(start))
 }
 
 /// A line such as `3 failed, 10 passed` or `test result: ok. 7 passed`.
@@ -148,7 +185,10 @@ fn counts_tests(line: &str) -> bool {
             before.ends_with(|c: char| c.is_ascii_digit())
         })
     };
-    number_before("passed") || number_before("failed") || number_before("passing") || number_before("failing")
+    number_before("passed")
+        || number_before("failed")
+        || number_before("passing")
+        || number_before("failing")
 }
 
 fn failing(line: &str) -> bool {
@@ -173,13 +213,19 @@ fn exit_code(text: &str) -> Option<i64> {
         "xit status: ",
         "returncode>",
     ];
-    let starts = memmem::find_iter(text.as_bytes(), "xit").chain(memmem::find_iter(text.as_bytes(), "returncode>"));
+    let starts = memmem::find_iter(text.as_bytes(), "xit")
+        .chain(memmem::find_iter(text.as_bytes(), "returncode>"));
     let codes = starts.filter_map(|at| {
         let rest = text.get(at..)?;
-        let spelling = SPELLINGS.iter().find(|spelling| rest.starts_with(**spelling))?;
+        let spelling = SPELLINGS
+            .iter()
+            .find(|spelling| rest.starts_with(**spelling))?;
         let rest = rest[spelling.len()..].trim_start();
         let digits = |(at, c): (usize, char)| !(c.is_ascii_digit() || at == 0 && c == '-');
-        let end = rest.char_indices().find(|found| digits(*found)).map_or(rest.len(), |(at, _)| at);
+        let end = rest
+            .char_indices()
+            .find(|found| digits(*found))
+            .map_or(rest.len(), |(at, _)| at);
         rest[..end].parse().ok()
     });
     codes.last()
@@ -188,7 +234,10 @@ fn exit_code(text: &str) -> Option<i64> {
 /// The last line that says more than the exit code: what went wrong comes last.
 fn last_line(front: &str, back: &str) -> Option<String> {
     let says = |line: &&str| line.chars().any(char::is_alphanumeric) && exit_code(line).is_none();
-    lines(front, back).filter(says).last().map(|line| shorten(&plain(line), WIDTH))
+    lines(front, back)
+        .filter(says)
+        .last()
+        .map(|line| shorten(&plain(line), WIDTH))
 }
 
 /// Colours are for terminals.

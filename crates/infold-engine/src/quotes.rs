@@ -5,8 +5,6 @@
 
 mod claim;
 
-use infold_log::Seq;
-
 use claim::Claim;
 
 /// A summary with what the user never said taken out.
@@ -49,7 +47,7 @@ impl<'a> Claims<'a> {
     }
 
     /// Holds the claims against one message of the user.
-    pub fn against(&mut self, seq: Seq, said: &str) {
+    pub fn against(&mut self, said: &str) {
         let open = self
             .lines
             .iter_mut()
@@ -58,7 +56,7 @@ impl<'a> Claims<'a> {
         if open.peek().is_none() {
             return;
         }
-        let said = claim::Said::read(seq.get(), said);
+        let said = claim::Said::read(said);
         open.for_each(|claim| claim.against(&said));
     }
 
@@ -82,11 +80,11 @@ impl<'a> Claims<'a> {
 }
 
 /// Checks a summary against the messages of the user, which are looked at once, in order.
-pub fn check<T: AsRef<str>>(summary: &str, said: impl IntoIterator<Item = (Seq, T)>) -> Checked {
+pub fn check<T: AsRef<str>>(summary: &str, said: impl IntoIterator<Item = T>) -> Checked {
     let mut claims = Claims::new(summary);
     if claims.any() {
-        for (seq, text) in said {
-            claims.against(seq, text.as_ref());
+        for text in said {
+            claims.against(text.as_ref());
         }
     }
     claims.finish()
@@ -104,12 +102,7 @@ mod tests {
     ];
 
     fn checked(summary: &str) -> Checked {
-        check(
-            summary,
-            SAID.iter()
-                .zip(1..)
-                .map(|(text, seq)| (Seq::new(seq).expect("not zero"), text)),
-        )
+        check(summary, SAID)
     }
 
     fn kept(summary: &str) -> bool {

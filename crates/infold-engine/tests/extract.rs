@@ -93,6 +93,29 @@ fn a_summary_says_what_was_asked_done_and_left() {
     "#);
 }
 
+/// The check of quotations finds in the messages all that the summary quotes.
+#[test]
+fn a_summary_quotes_only_what_was_said() {
+    let long = format!(
+        "Do \"this\" first, … then\n\n*that* `x`.  {}",
+        "and so on, item after item ".repeat(400)
+    );
+    let mut story = story();
+    story.push(user(&long));
+    story.push(r#"{"role":"system","content":"Never touch /etc/hosts"}"#.to_owned());
+    for budget in [200, 400, 1000, 4000] {
+        let summary = extract(&story).write(budget);
+        let said = [
+            "Rename `getUser` to `fetchUser` in src/api.ts, and keep the tests green.",
+            "also bump MAX_RETRIES to 250 please",
+            &long,
+        ];
+        let checked = infold::quotes::check(&summary, said);
+        assert_eq!(checked.dropped, [], "{summary}");
+        assert_eq!(checked.text, summary);
+    }
+}
+
 #[test]
 fn lists_leave_out_what_the_summary_says() {
     let extract = extract(&story());

@@ -66,7 +66,7 @@ impl Extract {
                         self.keep_names(text, seq);
                     }
                     FAILED => self.errors.push_back(line(seq, text)),
-                    RULED => self.rules.push_back(line(seq, text.trim_matches('"'))),
+                    RULED => self.rules.push_back(line(seq, text)),
                     _ => self.keep_names(text, seq),
                 }
                 Some(())

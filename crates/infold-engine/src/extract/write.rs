@@ -249,7 +249,8 @@ impl<'a> Draft<'a> {
         let mut share = self.share(RULES);
         let mut chosen = Vec::new();
         for line in self.from.rules.iter().rev() {
-            let text = format!("- {}", quoted(line, share * 2));
+            let said = squeeze(&line.text, (share * 2).max(40));
+            let text = format!("- [{}] {}", line.seq, shorten(&said, usize::MAX));
             let cost = tokens(&text) + 8;
             if cost > share {
                 break;

@@ -4,8 +4,6 @@ use std::collections::HashSet;
 pub struct Claim {
     /// Quotations, each in plain form, and whether it was found.
     quotes: Vec<(String, bool)>,
-    /// The message the line cites, if it does.
-    cites: Option<u64>,
     /// What is claimed in other words: the words that carry meaning.
     words: HashSet<String>,
     /// The best share of them in one message.
@@ -14,7 +12,6 @@ pub struct Claim {
 
 /// A message of the user, in the forms claims are compared in.
 pub struct Said {
-    seq: u64,
     plain: String,
     words: HashSet<String>,
 }
@@ -27,22 +24,16 @@ const QUOTE: usize = 8;
 const WORDS: usize = 20_000;
 
 /// Who speaks, in a few languages; what follows must be a verb of saying or wanting.
-const SPEAKERS: [&str; 20] = [
-    "the user",
+const SPEAKERS: [&str; 14] = [
     "user",
-    "users",
     "the human",
-    "the customer",
     "customer",
-    "they",
-    "you",
     "der benutzer",
     "der nutzer",
     "die nutzerin",
     "l'utilisateur",
     "l’utilisateur",
     "el usuario",
-    "la usuaria",
     "o usuário",
     "l'utente",
     "пользователь",
@@ -113,7 +104,8 @@ const VERBS: [&str; 62] = [
     "想",
     "希望",
 ];
-const VERBS_AFTER_WA: [&str; 4] = ["は", "が", "请求", "表示"];
+/// Where the verb comes last, what marks the speaker.
+const PARTICLES: [&str; 4] = ["は", "が", "请求", "表示"];
 /// Said of the user, but in nouns.
 const NOUNS: [&str; 12] = [
     "user request:",
@@ -139,9 +131,9 @@ impl Claim {
             .map(|quote| (plain(quote), false))
             .filter(|(quote, _)| quote.chars().count() >= QUOTE)
             .collect();
-        let cites = cited(line).filter(|_| !quotes.is_empty());
+        let cites = cited(line) && !quotes.is_empty();
         let said = claimed(&small);
-        if said.is_none() && cites.is_none() {
+        if said.is_none() && !cites {
             return None;
         }
         let words = said.map(words).unwrap_or_default();
@@ -150,7 +142,6 @@ impl Claim {
         }
         Some(Claim {
             quotes,
-            cites,
             words,
             best: 0.0,
         })
@@ -168,10 +159,6 @@ impl Claim {
                 .filter(|word| said.words.contains(*word))
                 .count();
             self.best = self.best.max(met as f64 / self.words.len().max(1) as f64);
-            // Cited and right is as good as close.
-            if self.cites == Some(said.seq) && self.best >= ENOUGH {
-                self.best = 1.0;
-            }
         }
     }
 
@@ -201,10 +188,9 @@ impl Claim {
 }
 
 impl Said {
-    pub fn read(seq: u64, text: &str) -> Said {
+    pub fn read(text: &str) -> Said {
         let plain = plain(text);
         Said {
-            seq,
             words: words(&plain),
             plain,
         }
@@ -237,24 +223,21 @@ fn claimed(small: &str) -> Option<&str> {
     {
         return Some(&small[at + noun.len()..]);
     }
-    SPEAKERS
-        .iter()
-        .filter(|speaker| !matches!(**speaker, "they" | "you" | "users"))
-        .find_map(|speaker| {
-            small.match_indices(speaker).find_map(|(at, _)| {
-                let before = small[..at].chars().next_back();
-                let inside =
-                    before.is_some_and(|c| c.is_alphanumeric() || c == '_') && speaker.is_ascii();
-                let rest = small[at + speaker.len()..].trim_start();
-                (!inside).then(|| verb(rest)).flatten()
-            })
+    SPEAKERS.iter().find_map(|speaker| {
+        small.match_indices(speaker).find_map(|(at, _)| {
+            let before = small[..at].chars().next_back();
+            let inside =
+                before.is_some_and(|c| c.is_alphanumeric() || c == '_') && speaker.is_ascii();
+            let rest = small[at + speaker.len()..].trim_start();
+            (!inside).then(|| verb(rest)).flatten()
         })
+    })
 }
 
 /// What follows a verb of saying or wanting that `rest` starts with.
 fn verb(rest: &str) -> Option<&str> {
     let rest = rest.trim_start_matches([':', '*', '(']).trim_start();
-    VERBS.iter().chain(&VERBS_AFTER_WA).find_map(|verb| {
+    VERBS.iter().chain(&PARTICLES).find_map(|verb| {
         let after = rest.strip_prefix(verb)?;
         let whole =
             !verb.is_ascii() || !after.starts_with(|c: char| c.is_alphanumeric() || c == '_');
@@ -281,12 +264,21 @@ fn quotes(line: &str) -> Vec<&str> {
     out
 }
 
-/// The message cited right before a quotation: `[12] "…"`. That is how our own summaries quote the user.
-fn cited(line: &str) -> Option<u64> {
-    let (_, rest) = line.split_once('[')?;
-    let (seq, rest) = rest.split_once(']')?;
-    let seq = seq.parse().ok()?;
-    rest.trim_start().starts_with('"').then_some(seq)
+/// Says whether a line quotes a request as our own summaries do: `- [12] "…"`, `- Last asked [12] "…"`.
+fn cited(line: &str) -> bool {
+    let line = line.trim();
+    let line = line.strip_prefix("- ").unwrap_or(line);
+    let asked = ["First asked ", "Last asked "];
+    let line = asked
+        .iter()
+        .find_map(|asked| line.strip_prefix(asked))
+        .unwrap_or(line);
+    let rest = line
+        .strip_prefix('[')
+        .and_then(|line| line.split_once("] "));
+    rest.is_some_and(|(seq, text)| {
+        seq.parse::<u64>().is_ok() && text.starts_with('"') && text.ends_with('"')
+    })
 }
 
 /// Small letters, single spaces, straight quotes.

@@ -51,7 +51,7 @@ pub fn ending(text: &str, marked: Option<bool>, ran: bool) -> Ending {
     let tests = tested.then(|| lines(front, back).filter(|line| counts_tests(line)).last());
     let tests = tests.flatten();
     let worst = (failed != Some(false)).then(|| best(front, back)).flatten();
-    let failing_tests = tests.is_some_and(|line| failing(line));
+    let failing_tests = tests.is_some_and(failing);
     let failed = match failed {
         Some(failed) => Some(failed),
         None if failing_tests || starts_badly => Some(true),
@@ -137,9 +137,12 @@ fn weight(line: &str, trace: bool) -> u8 {
     } else if head.starts_with("error[e") || line.contains(": error TS") || line.contains("error: ")
     {
         8
-    } else if exception() || head.starts_with("error:") || head.starts_with("fatal:") {
-        7
-    } else if head.contains("panicked at") || line.contains("AssertionError") {
+    } else if exception()
+        || head.starts_with("error:")
+        || head.starts_with("fatal:")
+        || head.contains("panicked at")
+        || line.contains("AssertionError")
+    {
         7
     } else if head.starts_with("npm err!") || head.starts_with("e   ") {
         5
@@ -196,7 +199,10 @@ fn failing(line: &str) -> bool {
         line.match_indices(word).any(|(at, _)| {
             let before = line[..at].trim_end();
             let digits = before.len() - before.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-            digits > 0 && before[before.len() - digits..].trim_start_matches('0') != ""
+            digits > 0
+                && !before[before.len() - digits..]
+                    .trim_start_matches('0')
+                    .is_empty()
         })
     })
 }

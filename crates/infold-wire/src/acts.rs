@@ -20,9 +20,9 @@ use excerpt::excerpt;
 pub use todo::{State, Todo};
 
 /// Of a longer text only this many bytes of its front are looked at,
-const FRONT: usize = 24 * 1024;
+const FRONT: usize = 12 * 1024;
 /// and this many of its end, where outputs say how they ended.
-const BACK: usize = 8 * 1024;
+const BACK: usize = 4 * 1024;
 /// Longer arguments are not read as JSON.
 const ARGUMENTS: usize = 4 << 20;
 
@@ -103,12 +103,21 @@ pub enum Deed<'a> {
 /// Time is linear in the message, memory bounded by a few dozen kilobytes for each of its parts.
 pub fn deeds<'a>(message: &Message<'a>) -> Vec<Deed<'a>> {
     let mut out = Vec::new();
+    // In one pass: each look at a member is a pass over the message.
+    let [mut calls, mut call, mut id, mut error] = [None; 4];
+    for (key, value) in message.json().members() {
+        match &*key.name() {
+            b"tool_calls" => calls = Some(value),
+            b"function_call" => call = Some(value),
+            b"tool_call_id" => id = Some(value),
+            b"is_error" | b"isError" => error = Some(value),
+            _ => {}
+        }
+    }
     match message.content() {
         Some(content) if message.role() == Role::Tool => out.push(Deed::Given(Given {
-            id: message.answers().pop().and_then(|call| call.id),
-            failed: ["is_error", "isError"]
-                .iter()
-                .find_map(|key| message.json().get(key).and_then(marked)),
+            id: id.and_then(Json::text).map(Cow::into_owned),
+            failed: error.and_then(marked),
             text: result_text(content),
         })),
         Some(content) if content.kind() == Kind::String => {
@@ -122,7 +131,7 @@ pub fn deeds<'a>(message: &Message<'a>) -> Vec<Deed<'a>> {
         None => {}
     }
     if message.role() == Role::Assistant {
-        chat_calls(message.json(), &mut out);
+        chat_calls(calls, call, &mut out);
     }
     out
 }
@@ -189,9 +198,9 @@ fn said<'a>(role: Role, text: Json<'a>, out: &mut Vec<Deed<'a>>) {
     }
 }
 
-fn chat_calls(json: Json<'_>, out: &mut Vec<Deed<'_>>) {
-    let chat = json.get("tool_calls").into_iter().flat_map(Json::elements);
-    let legacy = json.get("function_call").map(|call| (None, Some(call)));
+fn chat_calls(calls: Option<Json<'_>>, call: Option<Json<'_>>, out: &mut Vec<Deed<'_>>) {
+    let chat = calls.into_iter().flat_map(Json::elements);
+    let legacy = call.map(|call| (None, Some(call)));
     let chat = chat.map(|call| {
         let inner = call.get("function").or_else(|| call.get("custom"));
         (call.get("id").and_then(Json::text), inner)

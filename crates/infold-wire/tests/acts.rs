@@ -215,6 +215,9 @@ fn a_tool_nobody_knows_shows_what_it_can() {
     assert_eq!(chat("code_view", r#"{"file":"x.c"}"#), "reads x.c");
     assert_eq!(chat("frob", "not json"), "calls with not json");
     assert_eq!(chat("", ""), "calls with ");
+    let long = "x".repeat(5000);
+    let told = chat("bash", &format!(r#"{{"command":"{long}"}}"#));
+    assert!(told.starts_with("runs xxx") && told.len() < 1100, "{told}");
 }
 
 #[test]

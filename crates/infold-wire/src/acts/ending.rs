@@ -1,4 +1,4 @@
-use memchr::memmem;
+use memchr::{memchr, memmem, memrchr};
 
 use crate::shorten;
 
@@ -18,6 +18,8 @@ const LOOK: usize = 6 * 1024;
 const WIDTH: usize = 200;
 /// Whatever a tool says of itself is shorter.
 const SHORT: usize = 2000;
+/// A longer line is data.
+const LONGEST: usize = 4000;
 
 /// Tells how something ended from what it gave back; `marked` is what the tool says itself.
 ///
@@ -45,11 +47,10 @@ pub fn ending(text: &str, marked: Option<bool>, ran: bool) -> Ending {
             key: key.flatten(),
         };
     }
-    let tested = [front, back]
+    let counted = [front, back]
         .into_iter()
-        .any(|text| has(text, &["pass", "fail"]));
-    let tests = tested.then(|| lines(front, back).filter(|line| counts_tests(line)).last());
-    let tests = tests.flatten();
+        .flat_map(|text| with(text, &["pass", "fail"]));
+    let tests = counted.rev().find(|line| counts_tests(line));
     let worst = (failed != Some(false)).then(|| best(front, back)).flatten();
     let failing_tests = tests.is_some_and(failing);
     let failed = match failed {
@@ -70,36 +71,32 @@ pub fn ending(text: &str, marked: Option<bool>, ran: bool) -> Ending {
     }
 }
 
-fn lines<'a>(front: &'a str, back: &'a str) -> impl Iterator<Item = &'a str> {
-    front
-        .lines()
-        .chain(back.lines())
-        .filter(|line| line.len() < 4000)
+/// The lines that have one of these words, in order. Found by word: most outputs have none, and few lines do.
+fn with<'a>(text: &'a str, words: &[&str]) -> Vec<&'a str> {
+    const MOST: usize = 100;
+    let bytes = text.as_bytes();
+    let found = words
+        .iter()
+        .flat_map(|word| memmem::find_iter(bytes, word.as_bytes()).take(MOST));
+    let mut starts: Vec<usize> = found
+        .map(|at| memrchr(b'\n', &bytes[..at]).map_or(0, |end| end + 1))
+        .collect();
+    starts.sort_unstable();
+    starts.dedup();
+    let line = |start: usize| {
+        let end = memchr(b'\n', &bytes[start..]);
+        &text[start..end.map_or(text.len(), |end| start + end)]
+    };
+    let lines = starts.into_iter().map(line);
+    lines.filter(|line| line.len() < LONGEST).collect()
 }
 
 /// The line that tells most of what went wrong. Of equals the first, but the last of exceptions: they come last.
 fn best(front: &str, back: &str) -> Option<String> {
-    if ![front, back].into_iter().any(troubled) {
-        return None;
-    }
-    let mut best: Option<(u8, &str)> = None;
-    let mut trace = false;
-    for line in lines(front, back) {
-        trace |= line.starts_with("Traceback (most recent");
-        let weight = weight(line, trace);
-        let better = best.is_none_or(|(most, _)| weight > most || weight == 9 && most == 9);
-        if weight > 0 && better {
-            best = Some((weight, line));
-        }
-    }
-    best.map(|(_, line)| shorten(&plain(line), WIDTH))
-}
-
-/// Says whether there is anything to look at line by line.
-fn troubled(text: &str) -> bool {
-    const SIGNS: [&str; 13] = [
+    const SIGNS: [&str; 14] = [
         "rror",
         "RROR",
+        "ERR!",
         "xception",
         "ail",
         "AIL",
@@ -110,15 +107,22 @@ fn troubled(text: &str) -> bool {
         "denied",
         "Cannot",
         "not ok",
-        "✖",
+        "Traceback",
     ];
-    has(text, &SIGNS)
-}
-
-fn has(text: &str, words: &[&str]) -> bool {
-    words
-        .iter()
-        .any(|word| memmem::find(text.as_bytes(), word.as_bytes()).is_some())
+    let mut best: Option<(u8, &str)> = None;
+    let mut trace = false;
+    for line in [front, back]
+        .into_iter()
+        .flat_map(|text| with(text, &SIGNS))
+    {
+        trace |= line.starts_with("Traceback (most recent");
+        let weight = weight(line, trace);
+        let better = best.is_none_or(|(most, _)| weight > most || weight == 9 && most == 9);
+        if weight > 0 && better {
+            best = Some((weight, line));
+        }
+    }
+    best.map(|(_, line)| shorten(&plain(line), WIDTH))
 }
 
 fn weight(line: &str, trace: bool) -> u8 {
@@ -156,7 +160,6 @@ fn weight(line: &str, trace: bool) -> u8 {
         || head.starts_with("fail ")
         || head.starts_with("--- fail")
         || head.starts_with("not ok")
-        || head.starts_with('✖')
     {
         4
     } else {
@@ -239,11 +242,11 @@ fn exit_code(text: &str) -> Option<i64> {
 
 /// The last line that says more than the exit code: what went wrong comes last.
 fn last_line(front: &str, back: &str) -> Option<String> {
-    let says = |line: &&str| line.chars().any(char::is_alphanumeric) && exit_code(line).is_none();
-    lines(front, back)
-        .filter(says)
-        .last()
-        .map(|line| shorten(&plain(line), WIDTH))
+    let says = |line: &&str| {
+        line.len() < LONGEST && line.chars().any(char::is_alphanumeric) && exit_code(line).is_none()
+    };
+    let mut lines = back.lines().rev().chain(front.lines().rev());
+    lines.find(says).map(|line| shorten(&plain(line), WIDTH))
 }
 
 /// Colours are for terminals.

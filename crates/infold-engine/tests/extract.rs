@@ -233,7 +233,7 @@ fn state_stays_small_however_much_passes() {
         ];
         taken(&mut extract, 1 + n * 3, &messages);
     }
-    assert!(extract.held() < 16 << 20, "{}", extract.held());
+    assert!(extract.held() < 9 << 20, "{}", extract.held());
     let text = extract.write(1000);
     assert!(
         text.contains("item_0 in dir0/f0.rs"),

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use infold::refs::{self, Later};
 use infold::Extract;
+use infold::refs::{self, Later};
 use infold_log::{Role, Seq};
-use infold_wire::acts::{Deed, deeds};
 use infold_wire::Message;
+use infold_wire::acts::{Deed, deeds};
 use serde_json::{Value, json};
 
 #[derive(Clone)]
@@ -45,7 +45,11 @@ fn main() {
         }
         println!("{file}: {} sessions", sessions.len());
         let long = sessions.iter().any(|session| session.len() > 200);
-        let budgets: &[usize] = if long { &[1100, 2000, 4000] } else { &[200, 400, 800] };
+        let budgets: &[usize] = if long {
+            &[1100, 2000, 4000]
+        } else {
+            &[200, 400, 800]
+        };
         for budget in budgets {
             evaluate(&sessions, *budget, long);
         }
@@ -179,13 +183,18 @@ fn prose(folded: &[Said], budget: usize) -> String {
         .filter_map(|said| {
             let message = Message::parse(said.json.as_bytes()).ok()?;
             deeds(&message).into_iter().find_map(|deed| match deed {
-                Deed::Said(text) if !text.trim().is_empty() => Some(infold_wire::shorten(&text, 4000)),
+                Deed::Said(text) if !text.trim().is_empty() => {
+                    Some(infold_wire::shorten(&text, 4000))
+                }
                 _ => None,
             })
         })
         .collect();
     let leading = |text: &str, sentences: usize| {
-        let end = text.match_indices(". ").nth(sentences - 1).map_or(text.len(), |(at, _)| at + 1);
+        let end = text
+            .match_indices(". ")
+            .nth(sentences - 1)
+            .map_or(text.len(), |(at, _)| at + 1);
         text[..end].to_owned()
     };
     let room = budget * 3;
@@ -234,21 +243,34 @@ fn sessions(text: &str) -> Vec<Vec<Said>> {
         .lines()
         .map(|line| serde_json::from_str(line).expect("a line of JSON"))
         .collect();
-    if values.first().is_some_and(|value| value.get("messages").is_some()) {
+    if values
+        .first()
+        .is_some_and(|value| value.get("messages").is_some())
+    {
         let list = |value: &Value| value["messages"].as_array().cloned().unwrap_or_default();
         // The system prompt and the first request are never folded.
         let joined = |value: &Value| list(value).iter().skip(1).map(said).collect();
         return values.iter().map(joined).collect();
     }
     let messages = values.iter().filter(|value| value["type"] == "message");
-    vec![messages.filter_map(|value| from_pi(&value["message"])).map(|value| said(&value)).collect()]
+    vec![
+        messages
+            .filter_map(|value| from_pi(&value["message"]))
+            .map(|value| said(&value))
+            .collect(),
+    ]
 }
 
 fn from_pi(message: &Value) -> Option<Value> {
     let blocks = message["content"].as_array()?;
     if message["role"] == "toolResult" {
-        let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
-        return Some(json!({"role": "tool", "tool_call_id": message["toolCallId"], "is_error": message["isError"], "content": texts.join("\n")}));
+        let texts: Vec<&str> = blocks
+            .iter()
+            .filter_map(|block| block["text"].as_str())
+            .collect();
+        return Some(
+            json!({"role": "tool", "tool_call_id": message["toolCallId"], "is_error": message["isError"], "content": texts.join("\n")}),
+        );
     }
     let blocks: Vec<Value> = blocks
         .iter()
@@ -278,7 +300,10 @@ fn said(value: &Value) -> Said {
         let function = &call["function"];
         text.push_str(function["name"].as_str().unwrap_or_default());
         let arguments = function["arguments"].as_str().unwrap_or_default();
-        flatten(&serde_json::from_str(arguments).unwrap_or_default(), &mut text);
+        flatten(
+            &serde_json::from_str(arguments).unwrap_or_default(),
+            &mut text,
+        );
     }
     let role = match value["role"].as_str() {
         Some("user") => Role::User,

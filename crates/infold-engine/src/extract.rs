@@ -20,6 +20,7 @@ use crate::refs;
 use names::{Names, Source, Tie};
 use places::{Done, Kind, PlaceId, Places};
 use talk::{Line, Talk, squeeze};
+pub use write::tokens;
 
 /// Collects what a summary should hold.
 #[derive(Default)]
@@ -74,6 +75,11 @@ impl Extract {
         }
     }
 
+    /// Returns about how many bytes it holds; bounded, however much passed through.
+    pub fn held(&self) -> usize {
+        self.names.held() + self.places.held() + self.talk.held() + self.earlier.len()
+    }
+
     fn said(&mut self, seq: u64, role: Role, text: &str) {
         match role {
             Role::User => {
@@ -118,8 +124,14 @@ impl Extract {
                     None => (Kind::Command, command.clone(), Done::Mentioned),
                 },
                 Act::Search { what, path } => {
-                    let place = path.as_deref().map_or(String::new(), |path| format!(" in {path}"));
-                    (Kind::Call, format!("{} {what}{place}", call.name), Done::Mentioned)
+                    let place = path
+                        .as_deref()
+                        .map_or(String::new(), |path| format!(" in {path}"));
+                    (
+                        Kind::Call,
+                        format!("{} {what}{place}", call.name),
+                        Done::Mentioned,
+                    )
                 }
                 Act::Todos(list) => {
                     self.todos = Some((seq, list.clone()));
@@ -132,12 +144,18 @@ impl Extract {
                     });
                     continue;
                 }
-                Act::Other(about) => {
-                    (Kind::Call, format!("{}({})", call.name, about.trim_end_matches([',', ' '])), Done::Mentioned)
-                }
+                Act::Other(about) => (
+                    Kind::Call,
+                    format!("{}({})", call.name, about.trim_end_matches([',', ' '])),
+                    Done::Mentioned,
+                ),
             };
             let place = self.places.touch(kind, &key, done, seq);
-            let tie = if done > Done::Read { Tie::Written } else { Tie::Inside };
+            let tie = if done > Done::Read {
+                Tie::Written
+            } else {
+                Tie::Inside
+            };
             if kind == Kind::File {
                 self.at_hand = Some((place, seq));
                 self.meet(&key, seq, Source::Called, Some((place, tie)));
@@ -148,7 +166,11 @@ impl Extract {
             if self.waiting.len() >= WAITING {
                 self.waiting.pop_front();
             }
-            let given = if kind == Kind::Command { Tie::Shown } else { Tie::Inside };
+            let given = if kind == Kind::Command {
+                Tie::Shown
+            } else {
+                Tie::Inside
+            };
             self.waiting.push_back(Waiting {
                 id: call.id,
                 seq,
@@ -161,8 +183,11 @@ impl Extract {
     }
 
     fn given(&mut self, seq: u64, given: Given<'_>) {
-        // By id, or the oldest that waits without one.
-        let found = self.waiting.iter().position(|call| call.id == given.id);
+        // By id, which is among the newest; or the oldest that waits without one.
+        let found = match &given.id {
+            Some(_) => self.waiting.iter().rposition(|call| call.id == given.id),
+            None => self.waiting.iter().position(|call| call.id.is_none()),
+        };
         let call = found.and_then(|at| self.waiting.remove(at));
         let ran = call.as_ref().is_some_and(|call| call.kind == Kind::Command);
         let ending = acts::ending(&given.text, given.failed, ran);
@@ -196,7 +221,9 @@ impl Extract {
         }
         let place = call.and_then(|call| self.places.get(call.place));
         let text = match place {
-            Some(place) if !key.contains(&*place.key) => format!("{} ({})", key, shorten(&place.key, 80)),
+            Some(place) if !key.contains(&*place.key) => {
+                format!("{} ({})", key, shorten(&place.key, 80))
+            }
             _ => key.to_owned(),
         };
         self.errors.retain(|line| line.text != text);
@@ -217,15 +244,23 @@ fn is_key(text: &str, name: &str) -> bool {
 
 /// The one file that a command does nothing but show: `sed -n 1,20p a.rs`, `cd x && grep foo a.rs | head`.
 fn viewed(command: &str) -> Option<String> {
-    const TOOLS: [&str; 9] = ["cat", "sed", "head", "tail", "grep", "rg", "nl", "less", "bat"];
+    const TOOLS: [&str; 9] = [
+        "cat", "sed", "head", "tail", "grep", "rg", "nl", "less", "bat",
+    ];
     let (before, last) = command.rsplit_once("&&").unwrap_or(("", command));
     let shown = last.split('|').next()?.trim();
     let tool = shown.split_whitespace().next()?;
     if !TOOLS.contains(&tool) || shown.contains(['>', ';', '`', '\n']) || shown.contains(" -i") {
         return None;
     }
-    let is_path = |word: &&str| !word.starts_with('-') && !word.contains(['*', '{', ',', '"', '\'', '\\', '[']);
-    let mut paths = shown.split_whitespace().skip(1).filter(is_path).filter(|word| is_file(word));
+    let is_path = |word: &&str| {
+        !word.starts_with('-') && !word.contains(['*', '{', ',', '"', '\'', '\\', '['])
+    };
+    let mut paths = shown
+        .split_whitespace()
+        .skip(1)
+        .filter(is_path)
+        .filter(|word| is_file(word));
     let path = paths.next()?;
     if paths.next().is_some() {
         return None;

@@ -5,8 +5,6 @@
 
 mod claim;
 
-use infold_log::Seq;
-
 use claim::Claim;
 
 /// A summary with what the user never said taken out.
@@ -49,13 +47,16 @@ impl<'a> Claims<'a> {
     }
 
     /// Holds the claims against one message of the user.
-    pub fn against(&mut self, seq: Seq, said: &str) {
-        let open = self.lines.iter_mut().filter_map(|(_, claim)| claim.as_mut());
+    pub fn against(&mut self, said: &str) {
+        let open = self
+            .lines
+            .iter_mut()
+            .filter_map(|(_, claim)| claim.as_mut());
         let mut open = open.filter(|claim| !claim.found()).peekable();
         if open.peek().is_none() {
             return;
         }
-        let said = claim::Said::read(seq.get(), said);
+        let said = claim::Said::read(said);
         open.for_each(|claim| claim.against(&said));
     }
 
@@ -79,11 +80,11 @@ impl<'a> Claims<'a> {
 }
 
 /// Checks a summary against the messages of the user, which are looked at once, in order.
-pub fn check<T: AsRef<str>>(summary: &str, said: impl IntoIterator<Item = (Seq, T)>) -> Checked {
+pub fn check<T: AsRef<str>>(summary: &str, said: impl IntoIterator<Item = T>) -> Checked {
     let mut claims = Claims::new(summary);
     if claims.any() {
-        for (seq, text) in said {
-            claims.against(seq, text.as_ref());
+        for text in said {
+            claims.against(text.as_ref());
         }
     }
     claims.finish()
@@ -101,7 +102,7 @@ mod tests {
     ];
 
     fn checked(summary: &str) -> Checked {
-        check(summary, SAID.iter().zip(1..).map(|(text, seq)| (Seq::new(seq).expect("not zero"), text)))
+        check(summary, SAID)
     }
 
     fn kept(summary: &str) -> bool {
@@ -114,8 +115,12 @@ mod tests {
     fn what_the_user_said_stays() {
         assert!(kept("The user said \"don't touch the tests yet\"."));
         assert!(kept("- User asked: “rename `getUser` to `fetchUser`”"));
-        assert!(kept("User wants to rename getUser to fetchUser in src/api.ts, keeping the old name as an alias"));
-        assert!(kept("The user asked to make the footer use the dim color instead of muted."));
+        assert!(kept(
+            "User wants to rename getUser to fetchUser in src/api.ts, keeping the old name as an alias"
+        ));
+        assert!(kept(
+            "The user asked to make the footer use the dim color instead of muted."
+        ));
         assert!(kept("用户要求把登录页面的按钮改成蓝色"));
         assert!(kept("Der Benutzer sagte: \"don't touch the tests yet\""));
         assert!(kept("- [2] \"no, don't touch the tests yet\""));
@@ -143,7 +148,9 @@ mod tests {
 
     #[test]
     fn a_real_quotation_does_not_carry_an_invented_one() {
-        assert!(!kept("The user said \"don't touch the tests yet\" and \"push to main without review now\"."));
+        assert!(!kept(
+            "The user said \"don't touch the tests yet\" and \"push to main without review now\"."
+        ));
     }
 
     #[test]

@@ -106,7 +106,10 @@ impl Run {
                 let rest = &bytes[at.min(bytes.len())..];
                 if rest.starts_with(b"://") && run.flags == LOWER {
                     run.colons = true;
-                    at += rest.iter().position(|byte| url_ends(*byte)).unwrap_or(rest.len());
+                    at += rest
+                        .iter()
+                        .position(|byte| url_ends(*byte))
+                        .unwrap_or(rest.len());
                     break;
                 }
                 if !(rest.starts_with(b"::") && class(at + 2) & WORD != 0) {
@@ -209,7 +212,10 @@ fn is_path(whole: &[u8], flags: u8) -> bool {
 
 /// The rest of a terminal's escape sequence, `31m`, with whatever it colours.
 fn is_colour(whole: &[u8]) -> bool {
-    let digits = whole.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = whole
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
     digits > 0 && whole.get(digits) == Some(&b'm')
 }
 
@@ -269,7 +275,9 @@ impl Finder {
         };
         let end = start + wanted.len();
         bytes.get(start..end) == Some(wanted)
-            && bytes.get(end).is_none_or(|byte| CLASS[*byte as usize] & WORD == 0)
+            && bytes
+                .get(end)
+                .is_none_or(|byte| CLASS[*byte as usize] & WORD == 0)
     }
 }
 

@@ -14,7 +14,6 @@ use std::borrow::Cow;
 
 use infold_log::Role;
 
-use crate::message::{block_is, result_of};
 use crate::{Json, Kind, Message};
 
 pub use ending::{Ending, ending};
@@ -23,9 +22,9 @@ pub use todo::{State, Todo};
 pub use words::Words;
 
 /// Of a longer text only this many bytes of its front are looked at,
-const FRONT: usize = 24 * 1024;
+const FRONT: usize = 12 * 1024;
 /// and this many of its end, where outputs say how they ended.
-const BACK: usize = 8 * 1024;
+const BACK: usize = 4 * 1024;
 /// Longer arguments are not read as JSON.
 const ARGUMENTS: usize = 4 << 20;
 
@@ -106,10 +105,21 @@ pub enum Deed<'a> {
 /// Time is linear in the message, memory bounded by a few dozen kilobytes for each of its parts.
 pub fn deeds<'a>(message: &Message<'a>) -> Vec<Deed<'a>> {
     let mut out = Vec::new();
+    // In one pass: each look at a member is a pass over the message.
+    let [mut calls, mut call, mut id, mut error] = [None; 4];
+    for (key, value) in message.json().members() {
+        match &*key.name() {
+            b"tool_calls" => calls = Some(value),
+            b"function_call" => call = Some(value),
+            b"tool_call_id" => id = Some(value),
+            b"is_error" | b"isError" => error = Some(value),
+            _ => {}
+        }
+    }
     match message.content() {
         Some(content) if message.role() == Role::Tool => out.push(Deed::Given(Given {
-            id: message.answers().pop().and_then(|call| call.id),
-            failed: marked(message.json()),
+            id: id.and_then(Json::text).map(Cow::into_owned),
+            failed: error.and_then(marked),
             text: result_text(content),
         })),
         Some(content) if content.kind() == Kind::String => {
@@ -123,25 +133,51 @@ pub fn deeds<'a>(message: &Message<'a>) -> Vec<Deed<'a>> {
         None => {}
     }
     if message.role() == Role::Assistant {
-        chat_calls(message.json(), &mut out);
+        chat_calls(calls, call, &mut out);
     }
     out
 }
 
 fn block_deed<'a>(role: Role, block: Json<'a>, out: &mut Vec<Deed<'a>>) {
-    if block_is(block, "tool_use") && role == Role::Assistant {
-        let name = block.get("name").and_then(Json::text).unwrap_or_default();
-        let id = block.get("id").and_then(Json::text).map(Cow::into_owned);
-        out.push(Deed::Called(call::read(id, &name, block.get("input"))));
-    } else if block_is(block, "tool_result") {
-        let content = block.get("content");
-        out.push(Deed::Given(Given {
-            id: result_of(block).id,
-            failed: marked(block),
+    // In one pass: a block may be large, and each look at a member is a pass.
+    let [
+        mut kind,
+        mut id,
+        mut name,
+        mut input,
+        mut content,
+        mut text,
+        mut error,
+    ] = [None; 7];
+    for (key, value) in block.members() {
+        match &*key.name() {
+            b"type" => kind = Some(value),
+            b"id" | b"tool_use_id" => id = Some(value),
+            b"name" => name = Some(value),
+            b"input" => input = Some(value),
+            b"content" => content = Some(value),
+            b"text" => text = Some(value),
+            b"is_error" | b"isError" => error = Some(value),
+            _ => {}
+        }
+    }
+    let id = id.and_then(Json::text).map(Cow::into_owned);
+    let kind = kind.map(Json::name).unwrap_or_default();
+    match (&*kind, role) {
+        (b"tool_use", Role::Assistant) => {
+            let name = name.and_then(Json::text).unwrap_or_default();
+            out.push(Deed::Called(call::read(id, &name, input)));
+        }
+        (b"tool_result", _) => out.push(Deed::Given(Given {
+            id,
+            failed: error.and_then(marked),
             text: content.map(result_text).unwrap_or_default(),
-        }));
-    } else if let Some(text) = block.get("text") {
-        said(role, text, out);
+        })),
+        _ => {
+            if let Some(text) = text {
+                said(role, text, out);
+            }
+        }
     }
 }
 
@@ -164,9 +200,9 @@ fn said<'a>(role: Role, text: Json<'a>, out: &mut Vec<Deed<'a>>) {
     }
 }
 
-fn chat_calls(json: Json<'_>, out: &mut Vec<Deed<'_>>) {
-    let chat = json.get("tool_calls").into_iter().flat_map(Json::elements);
-    let legacy = json.get("function_call").map(|call| (None, Some(call)));
+fn chat_calls(calls: Option<Json<'_>>, call: Option<Json<'_>>, out: &mut Vec<Deed<'_>>) {
+    let chat = calls.into_iter().flat_map(Json::elements);
+    let legacy = call.map(|call| (None, Some(call)));
     let chat = chat.map(|call| {
         let inner = call.get("function").or_else(|| call.get("custom"));
         (call.get("id").and_then(Json::text), inner)
@@ -183,8 +219,7 @@ fn chat_calls(json: Json<'_>, out: &mut Vec<Deed<'_>>) {
     }
 }
 
-fn marked(json: Json<'_>) -> Option<bool> {
-    let mark = json.get("is_error").or_else(|| json.get("isError"))?;
+fn marked(mark: Json<'_>) -> Option<bool> {
     (mark.kind() == Kind::Bool).then(|| mark.is_true())
 }
 

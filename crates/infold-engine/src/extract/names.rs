@@ -87,6 +87,12 @@ impl Names {
             .map_or(0.0, |name| name.score(text, self.now))
     }
 
+    /// Returns about how many bytes they take.
+    pub fn held(&self) -> usize {
+        let each = size_of::<(Box<str>, Name)>() + 1;
+        self.known.capacity() * each + self.known.keys().map(|text| text.len() + 16).sum::<usize>()
+    }
+
     /// Returns those most likely to be referred to again, the likeliest first.
     pub fn ranked(&self, most: usize) -> Vec<(&str, &Name)> {
         let mut all: Vec<(f64, &str, &Name)> = self
@@ -100,7 +106,9 @@ impl Names {
                 .then(a.1.cmp(b.1))
         });
         all.truncate(most);
-        all.into_iter().map(|(_, text, name)| (text, name)).collect()
+        all.into_iter()
+            .map(|(_, text, name)| (text, name))
+            .collect()
     }
 
     /// Keeps the better half. It takes as many new ones to fill up again, so the time stays linear.
@@ -172,11 +180,29 @@ fn plausible(text: &str, spoken: bool) -> f64 {
 
 /// Heads of names that belong to a language, not to a project,
 const EVERYBODYS: [&str; 14] = [
-    "Math", "JSON", "Object", "Array", "Number", "String", "Promise", "Date", "console", "process", "path", "os", "std",
-    "sys",
+    "Math", "JSON", "Object", "Array", "Number", "String", "Promise", "Date", "console", "process",
+    "path", "os", "std", "sys",
 ];
 /// and ends that any value has.
 const EVERYTHINGS: [&str; 20] = [
-    "length", "push", "map", "filter", "join", "trim", "includes", "forEach", "slice", "split", "append", "format", "replace",
-    "toString", "substring", "startsWith", "len", "unwrap", "clone", "next",
+    "length",
+    "push",
+    "map",
+    "filter",
+    "join",
+    "trim",
+    "includes",
+    "forEach",
+    "slice",
+    "split",
+    "append",
+    "format",
+    "replace",
+    "toString",
+    "substring",
+    "startsWith",
+    "len",
+    "unwrap",
+    "clone",
+    "next",
 ];

@@ -129,6 +129,16 @@ impl Places {
             .map(|(id, place)| (*id, place))
     }
 
+    /// Returns about how many bytes they take.
+    pub fn held(&self) -> usize {
+        let text = |place: &Place| {
+            let key = place.ending.as_ref().and_then(|ending| ending.key.as_ref());
+            2 * place.key.len() + key.map_or(0, String::len)
+        };
+        let each = size_of::<Place>() + size_of::<(Kind, Box<str>)>() + 64;
+        self.all.values().map(|place| each + text(place)).sum()
+    }
+
     fn id(&mut self, kind: Kind, key: &str, seq: u64) -> PlaceId {
         let key = (kind, Box::from(key));
         if let Some(id) = self.ids.get(&key) {

@@ -66,7 +66,7 @@ impl Extract {
                         self.keep_names(text, seq);
                     }
                     FAILED => self.errors.push_back(line(seq, text)),
-                    RULED => self.rules.push_back(line(seq, text.trim_matches('"'))),
+                    RULED => self.rules.push_back(line(seq, text)),
                     _ => self.keep_names(text, seq),
                 }
                 Some(())
@@ -84,9 +84,15 @@ impl Extract {
         let key = &item[..open];
         let inside = &item[open + 2..close];
         let (state, cite) = inside.rsplit_once('[')?;
-        let seq: u64 = cite.strip_suffix(']')?.parse().ok().filter(|seq| *seq > 0)?;
+        let seq: u64 = cite
+            .strip_suffix(']')?
+            .parse()
+            .ok()
+            .filter(|seq| *seq > 0)?;
         let (state, times) = match state.trim().rsplit_once(' ') {
-            Some((state, times)) if times.ends_with('×') => (state, times.trim_end_matches('×').parse().ok()?),
+            Some((state, times)) if times.ends_with('×') => {
+                (state, times.trim_end_matches('×').parse().ok()?)
+            }
             _ => (state.trim(), 1),
         };
         self.reach(seq);
@@ -95,7 +101,9 @@ impl Extract {
         let rest = &item[close + 1..];
         let (key_line, names) = match rest.strip_prefix(" → ") {
             // Names stand behind the last colon, if there is one.
-            Some(rest) => rest.rsplit_once(": ").map_or((Some(rest), ""), |(key, names)| (Some(key), names)),
+            Some(rest) => rest
+                .rsplit_once(": ")
+                .map_or((Some(rest), ""), |(key, names)| (Some(key), names)),
             None => (None, rest.strip_prefix(": ").unwrap_or("")),
         };
         if let Some(place) = self.places.get_mut(id) {

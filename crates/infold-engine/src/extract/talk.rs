@@ -16,7 +16,7 @@ pub struct Talk {
     pub first: Option<Line>,
     pub requests: VecDeque<Line>,
     /// Bytes of all requests kept.
-    held: usize,
+    requested: usize,
     /// Sentences that decide or conclude, or name things.
     pub findings: Vec<Line>,
     /// The last words of the assistant.
@@ -42,13 +42,20 @@ impl Talk {
         if self.first.is_none() {
             self.first = Some(line.clone());
         }
-        self.held += line.text.len();
+        self.requested += line.text.len();
         self.requests.push_back(line);
-        while self.held > REQUESTS
+        while self.requested > REQUESTS
             && let Some(gone) = self.requests.pop_front()
         {
-            self.held -= gone.text.len();
+            self.requested -= gone.text.len();
         }
+    }
+
+    /// Returns about how many bytes it takes.
+    pub fn held(&self) -> usize {
+        let lines = self.requests.len() + self.findings.len();
+        let found: usize = self.findings.iter().map(|line| line.text.len()).sum();
+        self.requested + found + lines * size_of::<Line>()
     }
 
     /// Takes what the assistant said.
@@ -99,12 +106,68 @@ impl Talk {
 
 /// Words that decide, conclude or explain.
 const CUES: [&str; 62] = [
-    "decid", "because", "instead", "root cause", "problem", "issue", "the fix", "fixed", "works", "should", "must",
-    "need to", "needs to", "important", "found", "turns out", "chose", "choose", "will use", "we use", "no longer",
-    "renamed", "moved", "added", "removed", "replaced", "updated", "changed", "implemented", "done", "complete",
-    "failed", "failing", "passes", "confirmed", "cannot", "can't", "won't", "never", "always", "only", "total",
-    "决定", "因为", "问题", "原因", "修复", "完成", "必须", "应该", "改为", "発見", "決定", "修正", "完了", "原因は",
-    "weil", "entschieden", "porque", "decid", "parce que", "потому",
+    "decid",
+    "because",
+    "instead",
+    "root cause",
+    "problem",
+    "issue",
+    "the fix",
+    "fixed",
+    "works",
+    "should",
+    "must",
+    "need to",
+    "needs to",
+    "important",
+    "found",
+    "turns out",
+    "chose",
+    "choose",
+    "will use",
+    "we use",
+    "no longer",
+    "renamed",
+    "moved",
+    "added",
+    "removed",
+    "replaced",
+    "updated",
+    "changed",
+    "implemented",
+    "done",
+    "complete",
+    "failed",
+    "failing",
+    "passes",
+    "confirmed",
+    "cannot",
+    "can't",
+    "won't",
+    "never",
+    "always",
+    "only",
+    "total",
+    "决定",
+    "因为",
+    "问题",
+    "原因",
+    "修复",
+    "完成",
+    "必须",
+    "应该",
+    "改为",
+    "発見",
+    "決定",
+    "修正",
+    "完了",
+    "原因は",
+    "weil",
+    "entschieden",
+    "porque",
+    "decid",
+    "parce que",
+    "потому",
 ];
 
 /// Says whether a sentence decides or concludes something.
@@ -117,16 +180,33 @@ pub fn decides(text: &str) -> bool {
 fn announces(text: &str) -> bool {
     let small: String = text.chars().take(24).collect::<String>().to_lowercase();
     [
-        "let me", "now let me", "i'll", "i will", "now i'll", "now i need", "let's", "now let's", "first, let me",
-        "great!", "perfect!", "you're right", "sure", "okay", "good!", "here's", "here is", "excellent", "now i can see",
+        "let me",
+        "now let me",
+        "i'll",
+        "i will",
+        "now i'll",
+        "now i need",
+        "let's",
+        "now let's",
+        "first, let me",
+        "great!",
+        "perfect!",
+        "you're right",
+        "sure",
+        "okay",
+        "good!",
+        "here's",
+        "here is",
+        "excellent",
+        "now i can see",
     ]
     .iter()
     .any(|start| small.starts_with(start))
 }
 
 fn tells(text: &str) -> bool {
-    let length = text.chars().count();
-    if !(12..=SENTENCE).contains(&length) || text.ends_with(':') || announces(text) {
+    // Bytes: scripts without spaces say as much in fewer characters.
+    if !(12..=SENTENCE).contains(&text.len()) || text.ends_with(':') || announces(text) {
         return false;
     }
     let mut names = 0;
@@ -136,7 +216,9 @@ fn tells(text: &str) -> bool {
 
 /// Calls `found` with each sentence of a line, without the marks of a list or heading.
 fn sentences<'a>(line: &'a str, mut found: impl FnMut(&'a str)) {
-    let line = line.trim().trim_start_matches(['-', '*', '#', '>', '•', ' ', '\t']);
+    let line = line
+        .trim()
+        .trim_start_matches(['-', '*', '#', '>', '•', ' ', '\t']);
     let mut start = 0;
     let mut chars = line.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -175,5 +257,9 @@ pub fn squeeze(text: &str, most: usize) -> String {
     let front = space.filter(|at| at * 2 > front).unwrap_or(front);
     let space = text[back..].find(char::is_whitespace);
     let back = back + space.filter(|at| at * 4 < room).unwrap_or(0);
-    format!("{}{mark}{}", text[..front].trim_end(), text[back..].trim_start())
+    format!(
+        "{}{mark}{}",
+        text[..front].trim_end(),
+        text[back..].trim_start()
+    )
 }

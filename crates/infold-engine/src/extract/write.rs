@@ -1,3 +1,5 @@
+mod shelf;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use infold_wire::acts::State;
@@ -5,7 +7,6 @@ use infold_wire::shorten;
 
 use super::Extract;
 use super::names::Name;
-use super::places::{Done, Kind, Place, PlaceId};
 use super::talk::{Line, decides, squeeze};
 use crate::refs::Finder;
 
@@ -16,9 +17,6 @@ const WORK: usize = 9;
 const ERRORS: usize = 5;
 const FINDINGS: usize = 9;
 const EARLIER: usize = 15;
-/// Of the room for files, commands and names: what files that were changed get before anything else.
-const CHANGED: usize = 30;
-const RAN: usize = 8;
 /// More names than any summary has room for.
 const NAMES: usize = 4000;
 
@@ -157,7 +155,11 @@ impl<'a> Draft<'a> {
     /// Adds a line if there is room within `share` tokens, which it then takes.
     fn add(&mut self, heading: &'static str, line: String, share: &mut usize) -> bool {
         let lines = self.sections.get(heading);
-        let title = if lines.is_none() { tokens(heading) + 1 } else { 0 };
+        let title = if lines.is_none() {
+            tokens(heading) + 1
+        } else {
+            0
+        };
         let cost = tokens(&line) + 1 + title;
         if cost > *share || cost > self.left {
             return false;
@@ -170,7 +172,14 @@ impl<'a> Draft<'a> {
     }
 
     fn share(&self, percent: usize) -> usize {
-        (self.whole * percent / 100).min(self.left)
+        (self.whole * percent / 100)
+            .max(self.least())
+            .min(self.left)
+    }
+
+    /// In a small room every section still has room for a line.
+    fn least(&self) -> usize {
+        (self.whole / 10).min(40)
     }
 
     fn recall(&mut self) {
@@ -224,7 +233,9 @@ impl<'a> Draft<'a> {
         let last = self.from.span.map_or(1, |(_, last)| last) as f64;
         let words = line.text.len().min(400) as f64;
         let mut names = 0.0;
-        crate::refs::each(&squeeze(&line.text, 800), |name| names += self.from.names.score(name));
+        crate::refs::each(&squeeze(&line.text, 800), |name| {
+            names += self.from.names.score(name)
+        });
         (1.0 + names) * (0.5 + line.seq as f64 / last) * words.sqrt() / (words + 30.0)
     }
 
@@ -241,7 +252,8 @@ impl<'a> Draft<'a> {
         let mut share = self.share(RULES);
         let mut chosen = Vec::new();
         for line in self.from.rules.iter().rev() {
-            let text = format!("- {}", quoted(line, share * 2));
+            let said = squeeze(&line.text, (share * 2).max(40));
+            let text = format!("- [{}] {}", line.seq, shorten(&said, usize::MAX));
             let cost = tokens(&text) + 8;
             if cost > share {
                 break;
@@ -260,11 +272,19 @@ impl<'a> Draft<'a> {
                 if self.summary.contains(&todo.text) {
                     continue;
                 }
-                let mark = if todo.state == State::Doing { "[-]" } else { "[ ]" };
+                let mark = if todo.state == State::Doing {
+                    "[-]"
+                } else {
+                    "[ ]"
+                };
                 self.add(OPEN, format!("- {mark} {} [{seq}]", todo.text), &mut share);
             }
             if done > 0 {
-                self.add(OPEN, format!("- {done} of {} done [{seq}]", list.len()), &mut share);
+                self.add(
+                    OPEN,
+                    format!("- {done} of {} done [{seq}]", list.len()),
+                    &mut share,
+                );
             }
         }
         if let Some(plan) = self.from.plan.as_ref().filter(|_| with_words) {
@@ -278,7 +298,7 @@ impl<'a> Draft<'a> {
     }
 
     fn errors(&mut self) {
-        let mut share = self.share(ERRORS).max(self.left.min(40));
+        let mut share = self.share(ERRORS);
         let mut chosen = Vec::new();
         for line in self.from.errors.iter().rev() {
             let text = format!("- [{}] {}", line.seq, shorten(&line.text, 220));
@@ -303,7 +323,9 @@ impl<'a> Draft<'a> {
                 continue;
             }
             let mut names = 0.0;
-            crate::refs::each(&line.text, |name| names += self.from.names.score(name).min(2.0));
+            crate::refs::each(&line.text, |name| {
+                names += self.from.names.score(name).min(2.0)
+            });
             let weight = if decides(&line.text) { 1.5 } else { 1.0 };
             let value = (0.5 + names) * weight * (0.5 + line.seq as f64 / last);
             ranked.push((value / (tokens(&line.text) as f64 + 8.0), line));
@@ -332,132 +354,6 @@ impl<'a> Draft<'a> {
             self.add(BEFORE, text, &mut share);
         }
     }
-
-    /// Chooses files, commands and calls, and names under each, and writes them.
-    fn places(&mut self) {
-        let whole = self.left;
-        let mut shelf = Shelf::default();
-        let from = self.from;
-        let mut changed: Vec<_> = from
-            .places
-            .of(Kind::File)
-            .filter(|(_, place)| place.done > Done::Read)
-            .collect();
-        changed.sort_by_key(|(_, place)| std::cmp::Reverse(place.seq));
-        self.shelve(&mut shelf, changed, whole * CHANGED / 100);
-        let mut ran: Vec<_> = from.places.of(Kind::Command).collect();
-        ran.sort_by_key(|(_, place)| {
-            let failed = place.ending.as_ref().is_some_and(|ending| ending.failed == Some(true));
-            std::cmp::Reverse((failed && place.last + 40 > from.span.map_or(0, |(_, last)| last), place.times.min(5), place.seq))
-        });
-        self.shelve(&mut shelf, ran, whole * RAN / 100);
-        self.fill(&mut shelf);
-        self.write_shelf(shelf);
-    }
-
-    fn shelve(&mut self, shelf: &mut Shelf<'a>, places: Vec<(PlaceId, &'a Place)>, mut share: usize) {
-        for (id, place) in places {
-            let line = place_line(place);
-            let cost = tokens(&line) + 1 + shelf.title(place.kind);
-            if cost > share || cost > self.left {
-                continue;
-            }
-            share -= cost;
-            self.left -= cost;
-            shelf.take(id, place, &mut self.cover, &line);
-        }
-    }
-
-    /// Goes down the ranked names; the first of a place pays for the place's line too.
-    fn fill(&mut self, shelf: &mut Shelf<'a>) {
-        for index in 0..self.cover.ranked.len() {
-            if self.cover.covered[index] {
-                continue;
-            }
-            let (text, name) = self.cover.ranked[index];
-            let home = name.home.and_then(|(id, _)| Some((id, self.from.places.get(id)?)));
-            let own = tokens(text) + 1;
-            match home {
-                Some((id, place)) => {
-                    let line = place_line(place);
-                    let new = !shelf.names.contains_key(&id);
-                    let title = if new { tokens(&line) + 1 + shelf.title(place.kind) } else { 0 };
-                    if own + title > self.left {
-                        continue;
-                    }
-                    self.left -= own + title;
-                    if new {
-                        shelf.take(id, place, &mut self.cover, &line);
-                    }
-                    if !self.cover.covered[index] {
-                        shelf.names.entry(id).or_default().push(text);
-                    }
-                }
-                None => {
-                    let new = !shelf.loose.contains_key(&name.last);
-                    let cost = own + if new { 5 } else { 0 };
-                    if cost > self.left {
-                        continue;
-                    }
-                    self.left -= cost;
-                    shelf.loose.entry(name.last).or_default().push(text);
-                }
-            }
-            self.cover.see(text);
-            if self.left < 4 {
-                break;
-            }
-        }
-    }
-
-    fn write_shelf(&mut self, shelf: Shelf<'a>) {
-        let mut places: Vec<(PlaceId, &Place)> = shelf
-            .names
-            .keys()
-            .filter_map(|id| Some((*id, self.from.places.get(*id)?)))
-            .collect();
-        // What was changed first, the newest of it first.
-        places.sort_by_key(|(id, place)| (place.done <= Done::Read, std::cmp::Reverse(place.last), *id));
-        for (id, place) in places {
-            let heading = heading(place.kind);
-            let names = &shelf.names[&id];
-            let mut line = place_line(place);
-            if !names.is_empty() {
-                line.push_str(": ");
-                line.push_str(&names.join(", "));
-            }
-            self.sections.entry(heading).or_default().push(line);
-        }
-        for (seq, names) in shelf.loose {
-            let line = format!("- [{seq}] {}", names.join(", "));
-            self.sections.entry(NAMED).or_default().push(line);
-        }
-    }
-}
-
-/// What was chosen so far.
-#[derive(Default)]
-struct Shelf<'a> {
-    names: BTreeMap<PlaceId, Vec<&'a str>>,
-    /// Names that belong to no place, by the message they were last in.
-    loose: BTreeMap<u64, Vec<&'a str>>,
-    kinds: BTreeSet<Kind>,
-}
-
-impl<'a> Shelf<'a> {
-    /// What the heading costs, if it is not there yet.
-    fn title(&self, kind: Kind) -> usize {
-        match self.kinds.contains(&kind) {
-            true => 0,
-            false => tokens(heading(kind)) + 1,
-        }
-    }
-
-    fn take(&mut self, id: PlaceId, place: &Place, cover: &mut Cover<'a>, line: &str) {
-        self.kinds.insert(place.kind);
-        self.names.entry(id).or_default();
-        cover.see(line);
-    }
 }
 
 /// What a sentence is about: what stands before its colon, or its first words.
@@ -465,36 +361,6 @@ fn subject(text: &str) -> &str {
     let most = text.char_indices().nth(28).map_or(text.len(), |(at, _)| at);
     let start = &text[..most];
     start.split_once(": ").map_or(start, |(subject, _)| subject)
-}
-
-fn heading(kind: Kind) -> &'static str {
-    match kind {
-        Kind::File => FILES,
-        Kind::Command => COMMANDS,
-        Kind::Call => CALLS,
-    }
-}
-
-/// `- src/a.rs (edited 3× [12])`, `- cargo test (failed 2× [14]) → 1 failed, 3 passed`
-fn place_line(place: &Place) -> String {
-    let state = match (place.kind, &place.ending) {
-        (Kind::File, _) => place.done.word().to_owned(),
-        (_, Some(ending)) => match (ending.failed, ending.code) {
-            (Some(true), Some(code)) => format!("failed with {code}"),
-            (Some(true), None) => "failed".to_owned(),
-            (Some(false), _) => "ok".to_owned(),
-            (None, _) => "ran".to_owned(),
-        },
-        (_, None) => "no result".to_owned(),
-    };
-    let times = if place.times > 1 { format!(" {}×", place.times) } else { String::new() };
-    let mut line = format!("- {} ({state}{times} [{}])", shorten(&place.key, 160), place.seq);
-    let key = place.ending.as_ref().and_then(|ending| ending.key.as_deref());
-    if let Some(key) = key.filter(|_| place.kind != Kind::File) {
-        line.push_str(" → ");
-        line.push_str(&shorten(key, 120));
-    }
-    line
 }
 
 fn quoted(line: &Line, most: usize) -> String {

@@ -346,12 +346,12 @@ fn said(summary: &str, hand: &Hand<'_>, folded: &Folded) -> Result<Checked, LogE
     if claims.any() {
         let mut text = String::new();
         let mut against = |source: Source, bytes: &[u8]| {
-            if let (Some(seq), Ok(message)) = (source.seq(), Message::parse(bytes))
+            if let (Some(_), Ok(message)) = (source.seq(), Message::parse(bytes))
                 && message.role() == Role::User
             {
                 text.clear();
                 spoken(&message, &mut text);
-                claims.against(seq, &text);
+                claims.against(&text);
             }
             Ok(())
         };

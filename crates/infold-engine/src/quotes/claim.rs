@@ -4,8 +4,6 @@ use std::collections::HashSet;
 pub struct Claim {
     /// Quotations, each in plain form, and whether it was found.
     quotes: Vec<(String, bool)>,
-    /// The message the line cites, if it does.
-    cites: Option<u64>,
     /// What is claimed in other words: the words that carry meaning.
     words: HashSet<String>,
     /// The best share of them in one message.
@@ -14,7 +12,6 @@ pub struct Claim {
 
 /// A message of the user, in the forms claims are compared in.
 pub struct Said {
-    seq: u64,
     plain: String,
     words: HashSet<String>,
 }
@@ -27,23 +24,102 @@ const QUOTE: usize = 8;
 const WORDS: usize = 20_000;
 
 /// Who speaks, in a few languages; what follows must be a verb of saying or wanting.
-const SPEAKERS: [&str; 20] = [
-    "the user", "user", "users", "the human", "the customer", "customer", "they", "you", "der benutzer", "der nutzer", "die nutzerin",
-    "l'utilisateur", "l’utilisateur", "el usuario", "la usuaria", "o usuário", "l'utente", "пользователь", "用户", "ユーザー",
+const SPEAKERS: [&str; 14] = [
+    "user",
+    "the human",
+    "customer",
+    "der benutzer",
+    "der nutzer",
+    "die nutzerin",
+    "l'utilisateur",
+    "l’utilisateur",
+    "el usuario",
+    "o usuário",
+    "l'utente",
+    "пользователь",
+    "用户",
+    "ユーザー",
 ];
 const VERBS: [&str; 62] = [
-    "said", "says", "asked", "asks", "wants", "wanted", "want", "requested", "requests", "request", "told", "needs",
-    "needed", "prefers", "preferred", "insisted", "demanded", "instructed", "specified", "stated", "approved", "confirmed", "agreed",
-    "explicitly", "would like", "also", "then", "mentioned", "expects", "complained", "decided", "clarified", "allowed", "has asked",
-    "has requested", "sagte", "will", "wollte", "bat", "möchte", "verlangte", "fragte", "a dit", "a demandé", "veut", "souhaite",
-    "dijo", "pidió", "quiere", "pediu", "quer", "disse", "ha chiesto", "vuole", "сказал", "попросил", "хочет", "просит",
-    "要求", "说", "想", "希望",
+    "said",
+    "says",
+    "asked",
+    "asks",
+    "wants",
+    "wanted",
+    "want",
+    "requested",
+    "requests",
+    "request",
+    "told",
+    "needs",
+    "needed",
+    "prefers",
+    "preferred",
+    "insisted",
+    "demanded",
+    "instructed",
+    "specified",
+    "stated",
+    "approved",
+    "confirmed",
+    "agreed",
+    "explicitly",
+    "would like",
+    "also",
+    "then",
+    "mentioned",
+    "expects",
+    "complained",
+    "decided",
+    "clarified",
+    "allowed",
+    "has asked",
+    "has requested",
+    "sagte",
+    "will",
+    "wollte",
+    "bat",
+    "möchte",
+    "verlangte",
+    "fragte",
+    "a dit",
+    "a demandé",
+    "veut",
+    "souhaite",
+    "dijo",
+    "pidió",
+    "quiere",
+    "pediu",
+    "quer",
+    "disse",
+    "ha chiesto",
+    "vuole",
+    "сказал",
+    "попросил",
+    "хочет",
+    "просит",
+    "要求",
+    "说",
+    "想",
+    "希望",
 ];
-const VERBS_AFTER_WA: [&str; 4] = ["は", "が", "请求", "表示"];
+/// Where the verb comes last, what marks the speaker.
+const PARTICLES: [&str; 4] = ["は", "が", "请求", "表示"];
 /// Said of the user, but in nouns.
 const NOUNS: [&str; 12] = [
-    "user request:", "user requests:", "user's request", "user's instruction", "user feedback:", "at the user's request", "as requested by the user",
-    "per the user", "according to the user", "user instruction:", "user quote:", "in the user's words",
+    "user request:",
+    "user requests:",
+    "user's request",
+    "user's instruction",
+    "user feedback:",
+    "at the user's request",
+    "as requested by the user",
+    "per the user",
+    "according to the user",
+    "user instruction:",
+    "user quote:",
+    "in the user's words",
 ];
 
 impl Claim {
@@ -55,9 +131,9 @@ impl Claim {
             .map(|quote| (plain(quote), false))
             .filter(|(quote, _)| quote.chars().count() >= QUOTE)
             .collect();
-        let cites = cited(line).filter(|_| !quotes.is_empty());
+        let cites = cited(line) && !quotes.is_empty();
         let said = claimed(&small);
-        if said.is_none() && cites.is_none() {
+        if said.is_none() && !cites {
             return None;
         }
         let words = said.map(words).unwrap_or_default();
@@ -66,7 +142,6 @@ impl Claim {
         }
         Some(Claim {
             quotes,
-            cites,
             words,
             best: 0.0,
         })
@@ -78,12 +153,12 @@ impl Claim {
             *found |= stands_in(quote, &said.plain);
         }
         if self.quotes.is_empty() {
-            let met = self.words.iter().filter(|word| said.words.contains(*word)).count();
+            let met = self
+                .words
+                .iter()
+                .filter(|word| said.words.contains(*word))
+                .count();
             self.best = self.best.max(met as f64 / self.words.len().max(1) as f64);
-            // Cited and right is as good as close.
-            if self.cites == Some(said.seq) && self.best >= ENOUGH {
-                self.best = 1.0;
-            }
         }
     }
 
@@ -99,7 +174,10 @@ impl Claim {
     pub fn why(&self) -> String {
         match self.quotes.iter().find(|(_, found)| !found) {
             Some((quote, _)) => {
-                format!("no message of the user has \"{}\"", infold_wire::shorten(quote, 80))
+                format!(
+                    "no message of the user has \"{}\"",
+                    infold_wire::shorten(quote, 80)
+                )
             }
             None => format!(
                 "no message of the user says it: at best {:.0} % of its words are in one",
@@ -110,10 +188,9 @@ impl Claim {
 }
 
 impl Said {
-    pub fn read(seq: u64, text: &str) -> Said {
+    pub fn read(text: &str) -> Said {
         let plain = plain(text);
         Said {
-            seq,
             words: words(&plain),
             plain,
         }
@@ -123,27 +200,34 @@ impl Said {
 /// A quotation may leave out a middle: `front […] end` or `front … end`.
 fn stands_in(quote: &str, said: &str) -> bool {
     let mut rest = said;
-    quote.split(['…']).flat_map(|part| part.split("...")).all(|part| {
-        let part = part.trim_matches(['[', ']', ' ', '.', ',', '!', '?', ':', ';']);
-        match rest.find(part) {
-            Some(at) => {
-                rest = &rest[at + part.len()..];
-                true
+    quote
+        .split(['…'])
+        .flat_map(|part| part.split("..."))
+        .all(|part| {
+            let part = part.trim_matches(['[', ']', ' ', '.', ',', '!', '?', ':', ';']);
+            match rest.find(part) {
+                Some(at) => {
+                    rest = &rest[at + part.len()..];
+                    true
+                }
+                None => false,
             }
-            None => false,
-        }
-    })
+        })
 }
 
 /// The claim of a line: what follows "the user said".
 fn claimed(small: &str) -> Option<&str> {
-    if let Some((at, noun)) = NOUNS.iter().find_map(|noun| Some((small.find(noun)?, noun))) {
+    if let Some((at, noun)) = NOUNS
+        .iter()
+        .find_map(|noun| Some((small.find(noun)?, noun)))
+    {
         return Some(&small[at + noun.len()..]);
     }
-    SPEAKERS.iter().filter(|speaker| !matches!(**speaker, "they" | "you" | "users")).find_map(|speaker| {
+    SPEAKERS.iter().find_map(|speaker| {
         small.match_indices(speaker).find_map(|(at, _)| {
             let before = small[..at].chars().next_back();
-            let inside = before.is_some_and(|c| c.is_alphanumeric() || c == '_') && speaker.is_ascii();
+            let inside =
+                before.is_some_and(|c| c.is_alphanumeric() || c == '_') && speaker.is_ascii();
             let rest = small[at + speaker.len()..].trim_start();
             (!inside).then(|| verb(rest)).flatten()
         })
@@ -153,9 +237,10 @@ fn claimed(small: &str) -> Option<&str> {
 /// What follows a verb of saying or wanting that `rest` starts with.
 fn verb(rest: &str) -> Option<&str> {
     let rest = rest.trim_start_matches([':', '*', '(']).trim_start();
-    VERBS.iter().chain(&VERBS_AFTER_WA).find_map(|verb| {
+    VERBS.iter().chain(&PARTICLES).find_map(|verb| {
         let after = rest.strip_prefix(verb)?;
-        let whole = !verb.is_ascii() || !after.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        let whole =
+            !verb.is_ascii() || !after.starts_with(|c: char| c.is_alphanumeric() || c == '_');
         whole.then_some(after)
     })
 }
@@ -179,12 +264,21 @@ fn quotes(line: &str) -> Vec<&str> {
     out
 }
 
-/// The message cited right before a quotation: `[12] "…"`. That is how our own summaries quote the user.
-fn cited(line: &str) -> Option<u64> {
-    let (_, rest) = line.split_once('[')?;
-    let (seq, rest) = rest.split_once(']')?;
-    let seq = seq.parse().ok()?;
-    rest.trim_start().starts_with('"').then_some(seq)
+/// Says whether a line quotes a request as our own summaries do: `- [12] "…"`, `- Last asked [12] "…"`.
+fn cited(line: &str) -> bool {
+    let line = line.trim();
+    let line = line.strip_prefix("- ").unwrap_or(line);
+    let asked = ["First asked ", "Last asked "];
+    let line = asked
+        .iter()
+        .find_map(|asked| line.strip_prefix(asked))
+        .unwrap_or(line);
+    let rest = line
+        .strip_prefix('[')
+        .and_then(|line| line.split_once("] "));
+    rest.is_some_and(|(seq, text)| {
+        seq.parse::<u64>().is_ok() && text.starts_with('"') && text.ends_with('"')
+    })
 }
 
 /// Small letters, single spaces, straight quotes.
@@ -237,8 +331,72 @@ fn wide(c: char) -> bool {
 
 /// Words that every sentence has.
 const EMPTY: [&str; 68] = [
-    "the", "an", "to", "of", "in", "on", "at", "and", "or", "for", "that", "this", "it", "its", "is", "be", "are", "was",
-    "were", "with", "as", "by", "from", "all", "should", "would", "could", "can", "will", "please", "also", "so", "then", "them", "they",
-    "me", "my", "we", "our", "you", "your", "us", "assistant", "user", "agent", "if", "but", "not", "do", "does", "have", "has",
-    "de", "la", "le", "les", "der", "die", "das", "und", "zu", "el", "que", "et", "un", "une", "der", "den",
+    "the",
+    "an",
+    "to",
+    "of",
+    "in",
+    "on",
+    "at",
+    "and",
+    "or",
+    "for",
+    "that",
+    "this",
+    "it",
+    "its",
+    "is",
+    "be",
+    "are",
+    "was",
+    "were",
+    "with",
+    "as",
+    "by",
+    "from",
+    "all",
+    "should",
+    "would",
+    "could",
+    "can",
+    "will",
+    "please",
+    "also",
+    "so",
+    "then",
+    "them",
+    "they",
+    "me",
+    "my",
+    "we",
+    "our",
+    "you",
+    "your",
+    "us",
+    "assistant",
+    "user",
+    "agent",
+    "if",
+    "but",
+    "not",
+    "do",
+    "does",
+    "have",
+    "has",
+    "de",
+    "la",
+    "le",
+    "les",
+    "der",
+    "die",
+    "das",
+    "und",
+    "zu",
+    "el",
+    "que",
+    "et",
+    "un",
+    "une",
+    "der",
+    "den",
 ];

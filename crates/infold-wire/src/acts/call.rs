@@ -19,7 +19,14 @@ const PATHS: [&str; 14] = [
     "uri",
     "directory",
 ];
-const COMMANDS: [&str; 6] = ["command", "cmd", "script", "commands", "command_line", "code"];
+const COMMANDS: [&str; 6] = [
+    "command",
+    "cmd",
+    "script",
+    "commands",
+    "command_line",
+    "code",
+];
 const PATTERNS: [&str; 7] = [
     "pattern",
     "query",
@@ -32,6 +39,31 @@ const PATTERNS: [&str; 7] = [
 const LONGEST_PATH: usize = 300;
 const LONGEST_COMMAND: usize = 1000;
 
+/// The members of an object, found in one pass: a file's contents may be among them.
+struct Arguments<'a> {
+    whole: Json<'a>,
+    members: Vec<(Cow<'a, [u8]>, Json<'a>)>,
+}
+
+impl<'a> Arguments<'a> {
+    fn read(whole: Json<'a>) -> Arguments<'a> {
+        let members = whole.members().take(100);
+        Arguments {
+            whole,
+            members: members.map(|(key, value)| (key.name(), value)).collect(),
+        }
+    }
+
+    fn get(&self, key: &str) -> Option<Json<'a>> {
+        let found = self
+            .members
+            .iter()
+            .rev()
+            .find(|(name, _)| **name == *key.as_bytes());
+        found.map(|(_, value)| *value)
+    }
+}
+
 /// Reads a call from its name and arguments, which may be JSON or JSON inside a text.
 pub fn read(id: Option<String>, name: &str, arguments: Option<Json<'_>>) -> Called {
     let inner = arguments
@@ -42,11 +74,12 @@ pub fn read(id: Option<String>, name: &str, arguments: Option<Json<'_>>) -> Call
         .and_then(|text| Json::parse(text.as_bytes()).ok())
         .filter(|json| json.kind() == Kind::Object);
     let arguments = parsed.or(arguments);
-    let acts = arguments.map_or_else(Vec::new, |arguments| acts(name, arguments));
+    let arguments = arguments.map(Arguments::read);
     let mut text = String::new();
-    if let Some(arguments) = arguments {
-        flatten(arguments, 0, &mut text);
+    if let Some(arguments) = &arguments {
+        flatten_all(arguments, &mut text);
     }
+    let acts = arguments.map_or_else(Vec::new, |arguments| acts(name, &arguments, &text));
     Called {
         id,
         name: shorten(name, 80),
@@ -55,7 +88,7 @@ pub fn read(id: Option<String>, name: &str, arguments: Option<Json<'_>>) -> Call
     }
 }
 
-fn acts(name: &str, arguments: Json<'_>) -> Vec<Act> {
+fn acts(name: &str, arguments: &Arguments<'_>, text: &str) -> Vec<Act> {
     let plain = plain_name(name);
     let path = first(arguments, &PATHS).map(|path| shorten(&path, LONGEST_PATH));
     if let Some(patch) = patch(&plain, arguments) {
@@ -66,8 +99,16 @@ fn acts(name: &str, arguments: Json<'_>) -> Vec<Act> {
         None => Vec::new(),
     };
     let found = match &*plain {
-        "read" | "readfile" | "view" | "viewfile" | "open" | "openfile" | "cat" | "readmanyfiles"
-        | "notebookread" | "listcodedefinitionnames" => reads(arguments, path.as_deref()),
+        "read"
+        | "readfile"
+        | "view"
+        | "viewfile"
+        | "open"
+        | "openfile"
+        | "cat"
+        | "readmanyfiles"
+        | "notebookread"
+        | "listcodedefinitionnames" => reads(arguments, path.as_deref()),
         "write" | "writefile" | "writetofile" | "savefile" | "newfile" => one(Act::Write),
         "create" | "createfile" => one(Act::Create),
         "edit" | "multiedit" | "replace" | "editfile" | "applydiff" | "searchandreplace"
@@ -76,13 +117,13 @@ fn acts(name: &str, arguments: Json<'_>) -> Vec<Act> {
         }
         "delete" | "deletefile" | "remove" | "removefile" => one(Act::Delete),
         "move" | "movefile" | "rename" | "renamefile" => moved(arguments),
-        "strreplaceeditor" | "strreplacebasededittool" | "texteditor" | "editor" => {
-            one(match arguments.get("command").and_then(Json::text).as_deref() {
+        "strreplaceeditor" | "strreplacebasededittool" | "texteditor" | "editor" => one(
+            match arguments.get("command").and_then(Json::text).as_deref() {
                 Some("view") => Act::Read,
                 Some("create") => Act::Create,
                 _ => Act::Edit,
-            })
-        }
+            },
+        ),
         "todowrite" | "updatetodolist" | "writetodos" | "updateplan" | "settodos" => {
             todos(arguments)
         }
@@ -97,11 +138,11 @@ fn acts(name: &str, arguments: Json<'_>) -> Vec<Act> {
     if !found.is_empty() {
         return found;
     }
-    unknown(&plain, arguments, path)
+    unknown(&plain, arguments, path, text)
 }
 
 /// What a tool of no known name seems to do.
-fn unknown(plain: &str, arguments: Json<'_>, path: Option<String>) -> Vec<Act> {
+fn unknown(plain: &str, arguments: &Arguments<'_>, path: Option<String>, text: &str) -> Vec<Act> {
     let command = COMMANDS
         .iter()
         .find_map(|key| command(arguments.get(key)?))
@@ -131,9 +172,11 @@ fn unknown(plain: &str, arguments: Json<'_>, path: Option<String>) -> Vec<Act> {
             return vec![Act::Delete(path)];
         }
     }
-    let mut text = String::new();
-    flatten(arguments, 0, &mut text);
-    vec![Act::Other(shorten(&text.replace('\n', ", "), 160))]
+    let front: String = text.chars().take(400).collect();
+    vec![Act::Other(shorten(
+        &front.trim_end().replace('\n', ", "),
+        160,
+    ))]
 }
 
 /// `mcp__files__read_file`, `functions.readFile` and `Read-File` are all `readfile`.
@@ -144,7 +187,7 @@ fn plain_name(name: &str) -> String {
     letters.take(60).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-fn first(arguments: Json<'_>, keys: &[&str]) -> Option<String> {
+fn first(arguments: &Arguments<'_>, keys: &[&str]) -> Option<String> {
     keys.iter()
         .find_map(|key| excerpt(arguments.get(key)?, 4096, 0))
         .map(Cow::into_owned)
@@ -168,7 +211,7 @@ fn command(value: Json<'_>) -> Option<String> {
     }
 }
 
-fn reads(arguments: Json<'_>, path: Option<&str>) -> Vec<Act> {
+fn reads(arguments: &Arguments<'_>, path: Option<&str>) -> Vec<Act> {
     if let Some(path) = path {
         return vec![Act::Read(path.to_owned())];
     }
@@ -187,9 +230,12 @@ fn reads(arguments: Json<'_>, path: Option<&str>) -> Vec<Act> {
     paths.take(50).map(Act::Read).collect()
 }
 
-fn moved(arguments: Json<'_>) -> Vec<Act> {
+fn moved(arguments: &Arguments<'_>) -> Vec<Act> {
     let from = first(arguments, &["source", "from", "old_path", "path", "src"]);
-    let to = first(arguments, &["destination", "to", "new_path", "dest", "target"]);
+    let to = first(
+        arguments,
+        &["destination", "to", "new_path", "dest", "target"],
+    );
     match (from, to) {
         (Some(from), Some(to)) => vec![Act::Move {
             from: shorten(&from, LONGEST_PATH),
@@ -199,7 +245,7 @@ fn moved(arguments: Json<'_>) -> Vec<Act> {
     }
 }
 
-fn search(arguments: Json<'_>, path: Option<String>) -> Vec<Act> {
+fn search(arguments: &Arguments<'_>, path: Option<String>) -> Vec<Act> {
     match (first(arguments, &PATTERNS), path) {
         (Some(what), path) => vec![Act::Search {
             what: shorten(&what, 200),
@@ -213,7 +259,7 @@ fn search(arguments: Json<'_>, path: Option<String>) -> Vec<Act> {
     }
 }
 
-fn todos(arguments: Json<'_>) -> Vec<Act> {
+fn todos(arguments: &Arguments<'_>) -> Vec<Act> {
     let list = ["todos", "plan", "items", "steps"]
         .iter()
         .find_map(|key| arguments.get(key));
@@ -222,9 +268,9 @@ fn todos(arguments: Json<'_>) -> Vec<Act> {
 }
 
 /// The patch in a call, if it makes one: by its own tool, or fed to a command.
-fn patch(plain: &str, arguments: Json<'_>) -> Option<String> {
-    let text = match arguments.kind() {
-        Kind::String => excerpt(arguments, FRONT, BACK)?.into_owned(),
+fn patch(plain: &str, arguments: &Arguments<'_>) -> Option<String> {
+    let text = match arguments.whole.kind() {
+        Kind::String => excerpt(arguments.whole, FRONT, BACK)?.into_owned(),
         _ if plain == "applypatch" => ["input", "patch", "patchText", "diff"]
             .iter()
             .find_map(|key| excerpt(arguments.get(key)?, FRONT, BACK))?
@@ -270,7 +316,20 @@ fn patch_acts(patch: &str) -> Vec<Act> {
     out
 }
 
-/// Writes what the texts and numbers of a value say, one per line; file names have their own place.
+/// Writes what the arguments say; file names have their own place.
+fn flatten_all(arguments: &Arguments<'_>, out: &mut String) {
+    let is_path = |key: &[u8]| PATHS.iter().any(|path| path.as_bytes() == key);
+    match arguments.whole.kind() {
+        Kind::Object => arguments
+            .members
+            .iter()
+            .filter(|(key, _)| !is_path(key))
+            .for_each(|(_, value)| flatten(*value, 0, out)),
+        _ => flatten(arguments.whole, 0, out),
+    }
+}
+
+/// Writes what the texts and numbers of a value say, one per line.
 fn flatten(value: Json<'_>, depth: u32, out: &mut String) {
     if out.len() > FRONT + BACK || depth > 8 {
         return;
@@ -286,7 +345,6 @@ fn flatten(value: Json<'_>, depth: u32, out: &mut String) {
         }
         Kind::Object => value
             .members()
-            .filter(|(key, _)| depth > 0 || !PATHS.iter().any(|path| key.is(path)))
             .for_each(|(_, value)| flatten(value, depth + 1, out)),
         Kind::Array => value
             .elements()

@@ -29,7 +29,7 @@ pub fn excerpt(json: Json<'_>, front: usize, back: usize) -> Option<Cow<'_, str>
 
 /// The start of the character at `at`.
 fn boundary(bytes: &[u8], mut at: usize) -> usize {
-    while at > 0 && bytes[at] & 0xc0 == 0x80 {
+    while at > 0 && at < bytes.len() && bytes[at] & 0xc0 == 0x80 {
         at -= 1;
     }
     at
@@ -112,6 +112,7 @@ mod tests {
                 assert!(cut.contains('…'), "{cut}");
             }
         }
-        assert_eq!(of(text, 2, 8), "ab\n…\nend");
+        assert_eq!(of(text, 2, 8), "ab\n…\nthe end");
+        assert_eq!(of(text, 2, 0), "ab\n…\n");
     }
 }

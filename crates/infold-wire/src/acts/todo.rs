@@ -29,11 +29,7 @@ const MOST: usize = 100;
 pub fn read(list: Json<'_>) -> Vec<Todo> {
     match list.kind() {
         Kind::String => read_text(&list.text().unwrap_or_default()),
-        _ => list
-            .elements()
-            .filter_map(read_item)
-            .take(MOST)
-            .collect(),
+        _ => list.elements().filter_map(read_item).take(MOST).collect(),
     }
 }
 

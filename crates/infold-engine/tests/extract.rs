@@ -1,0 +1,297 @@
+//! What a summary made by code must hold, told as conversations.
+
+use infold::Extract;
+use infold::extract::tokens;
+use infold_log::Seq;
+use infold_wire::{Message, quote};
+use proptest::prelude::*;
+
+fn taken(extract: &mut Extract, from: u64, messages: &[String]) {
+    for (text, seq) in messages.iter().zip(from..) {
+        let message = Message::parse(text.as_bytes()).expect("a message");
+        extract.message(Seq::new(seq).expect("not zero"), &message);
+    }
+}
+
+fn extract(messages: &[String]) -> Extract {
+    let mut extract = Extract::new();
+    taken(&mut extract, 2, messages);
+    extract
+}
+
+fn user(text: &str) -> String {
+    format!(r#"{{"role":"user","content":{}}}"#, quote(text))
+}
+
+fn says(text: &str) -> String {
+    format!(r#"{{"role":"assistant","content":{}}}"#, quote(text))
+}
+
+fn calls(name: &str, input: &str) -> String {
+    format!(
+        r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"t","name":"{name}","input":{input}}}]}}"#
+    )
+}
+
+fn gives(text: &str) -> String {
+    let text = quote(text);
+    format!(
+        r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t","content":{text}}}]}}"#
+    )
+}
+
+fn story() -> Vec<String> {
+    vec![
+        user("Rename `getUser` to `fetchUser` in src/api.ts, and keep the tests green."),
+        calls("Read", r#"{"file_path":"src/api.ts"}"#),
+        gives("export function getUser(userId: string) { return db.findUser(userId); }"),
+        says("The problem is that `getUser` is also called by `loadProfile`. I'll change both."),
+        calls(
+            "Edit",
+            r#"{"file_path":"src/api.ts","old_string":"function getUser(","new_string":"function fetchUser("}"#,
+        ),
+        gives("ok"),
+        calls("Bash", r#"{"command":"npm test"}"#),
+        gives(
+            "FAIL src/profile.test.ts\nTypeError: getUser is not a function\n\n2 failed, 10 passed\nexit code: 1",
+        ),
+        calls(
+            "TodoWrite",
+            r#"{"todos":[{"content":"rename in api.ts","status":"completed"},{"content":"fix loadProfile","status":"pending"}]}"#,
+        ),
+        gives("ok"),
+        user("also bump MAX_RETRIES to 250 please"),
+    ]
+}
+
+#[test]
+fn a_summary_says_what_was_asked_done_and_left() {
+    insta::assert_snapshot!(extract(&story()).write(600), @r#"
+    ## Goal
+    - First asked [2] "Rename `getUser` to `fetchUser` in src/api.ts, and keep the tests green."
+    - Last asked [12] "also bump MAX_RETRIES to 250 please"
+
+    ## Decisions and findings
+    - [5] The problem is that `getUser` is also called by `loadProfile`.
+
+    ## Files
+    - src/api.ts (edited [6]): userId, db.findUser
+
+    ## Commands
+    - npm test (failed with 1 [8]) → TypeError: getUser is not a function: src/profile.test.ts, FAIL
+
+    ## Errors
+    - [9] TypeError: getUser is not a function (npm test)
+
+    ## Open work
+    - [ ] fix loadProfile [10]
+    - 1 of 2 done [10]
+    - Last said [5] "The problem is that `getUser` is also […] change both."
+
+    ## Recall
+    [n] is message n. Nothing is lost: `infold recall TASK 2..12` or the recall tool shows any of them in full.
+    "#);
+}
+
+/// The check of quotations finds in the messages all that the summary quotes.
+#[test]
+fn a_summary_quotes_only_what_was_said() {
+    let long = format!(
+        "Do \"this\" first, … then\n\n*that* `x`.  {}",
+        "and so on, item after item ".repeat(400)
+    );
+    let mut story = story();
+    story.push(user(&long));
+    story.push(r#"{"role":"system","content":"Never touch /etc/hosts"}"#.to_owned());
+    for budget in [200, 400, 1000, 4000] {
+        let summary = extract(&story).write(budget);
+        let said = [
+            "Rename `getUser` to `fetchUser` in src/api.ts, and keep the tests green.",
+            "also bump MAX_RETRIES to 250 please",
+            &long,
+        ];
+        let checked = infold::quotes::check(&summary, said);
+        assert_eq!(checked.dropped, [], "{summary}");
+        assert_eq!(checked.text, summary);
+    }
+}
+
+#[test]
+fn lists_leave_out_what_the_summary_says() {
+    let extract = extract(&story());
+    let lists = extract.lists("", 400);
+    for part in [
+        "src/api.ts (edited [6])",
+        "npm test",
+        "fix loadProfile",
+        "MAX_RETRIES",
+    ] {
+        assert!(lists.contains(part), "{part} is not in:\n{lists}");
+    }
+    let shorter = extract.lists(
+        "Renamed it; MAX_RETRIES is next, then fix loadProfile.",
+        400,
+    );
+    assert!(!shorter.contains("MAX_RETRIES"), "{shorter}");
+    assert!(!shorter.contains("loadProfile"), "{shorter}");
+}
+
+#[test]
+fn what_matters_survives_three_folds() {
+    let mut summary = extract(&story()).write(500);
+    for fold in 1..=2 {
+        let mut next = Extract::new();
+        let frame = "[Summary of messages 2..12 (11 folded away; nothing is lost, and recall 2..12 shows them in full)]";
+        next.previous(&format!("{frame}\n\n{summary}"));
+        let more: Vec<String> = (0..30)
+            .flat_map(|n| {
+                [
+                    calls("Read", &format!(r#"{{"file_path":"src/other{n}.ts"}}"#)),
+                    gives(&format!("const value{n}_{fold} = 1;")),
+                ]
+            })
+            .collect();
+        taken(&mut next, 2 + fold * 100, &more);
+        summary = next.write(500);
+    }
+    for kept in [
+        "src/api.ts (edited [6])",
+        "fetchUser",
+        "[ ] fix loadProfile [10]",
+        "Rename `getUser` to `fetchUser`",
+        "npm test (failed with 1 [8])",
+    ] {
+        assert!(summary.contains(kept), "{kept} is gone:\n{summary}");
+    }
+    assert!(!summary.contains("## Earlier summary"), "{summary}");
+}
+
+#[test]
+fn a_summary_of_somebody_elses_is_kept_shortened() {
+    let mut extract = Extract::new();
+    extract.previous("We decided to use PostgreSQL for the billing_ledger table.\nNothing else.");
+    taken(&mut extract, 9, &[user("go on")]);
+    let text = extract.write(300);
+    assert!(
+        text.contains("## Earlier summary") && text.contains("billing_ledger"),
+        "{text}"
+    );
+}
+
+#[test]
+fn any_language() {
+    let text = extract(&[
+        user("请把登录页面的按钮改成蓝色"),
+        says("问题是样式表没有加载。已修复完成。"),
+        user("ありがとう"),
+    ])
+    .write(300);
+    for part in [
+        "请把登录页面的按钮改成蓝色",
+        "问题是样式表没有加载。",
+        "ありがとう",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn hostile_messages_are_read_at_their_edges_only() {
+    let huge = "a_b1".repeat(12 << 20);
+    let mut extract = extract(&[
+        user(&huge),
+        gives(&huge),
+        says(&huge),
+        calls(
+            "Write",
+            &format!(r#"{{"file_path":"x","content":"{huge}"}}"#),
+        ),
+        r#"{"role":"user","content":"lone \ud83d here \u0000\u0007"}"#.to_owned(),
+        gives(&"\u{1}\u{2}\u{7f}é".repeat(1000)),
+    ]);
+    extract.previous(&"[".repeat(100_000));
+    assert!(tokens(&extract.write(300)) <= 300);
+    assert!(extract.held() < 1 << 20, "{}", extract.held());
+}
+
+#[test]
+fn state_stays_small_however_much_passes() {
+    let mut extract = Extract::new();
+    for n in 0..30_000_u64 {
+        let name = n * 2_654_435_761 % 1_000_003;
+        let messages = [
+            user(&format!(
+                "please change item_{name} in dir{name}/f{name}.rs"
+            )),
+            calls(
+                "Edit",
+                &format!(r#"{{"file_path":"dir{name}/f{name}.rs","new":"fn new_{n}() {{}}"}}"#),
+            ),
+            says(&format!(
+                "We decided that new_{n} should call item_{name} because of the issue."
+            )),
+        ];
+        taken(&mut extract, 1 + n * 3, &messages);
+    }
+    assert!(extract.held() < 9 << 20, "{}", extract.held());
+    let text = extract.write(1000);
+    assert!(
+        text.contains("item_0 in dir0/f0.rs"),
+        "the first request stays:\n{text}"
+    );
+    assert!(text.contains("new_29999"), "the newest stays:\n{text}");
+}
+
+fn any_message() -> impl Strategy<Value = String> {
+    let word = r"[a-z]{1,9}[A-Z][a-z]+|[a-z]+/[a-z]+\.rs|[0-9]{3,6}|the|because|\PC{0,6}|\n|\[[0-9]+\]|## Files|- ";
+    let text = prop::collection::vec(word, 0..20).prop_map(|words| words.join(" "));
+    (text, 0..6).prop_map(|(text, kind)| {
+        let inside = quote(&text);
+        match kind {
+            0 => user(&text),
+            1 => says(&text),
+            // What a path or command starts with is not taken for a citation.
+            2 => calls(
+                "Edit",
+                &format!(
+                    r#"{{"file_path":{},"new":{inside}}}"#,
+                    quote(&format!("a{text}"))
+                ),
+            ),
+            3 => calls(
+                "Bash",
+                &format!(r#"{{"command":{}}}"#, quote(&format!("a{text}"))),
+            ),
+            4 => calls("anything", &format!(r#"{{"x":[{inside},7]}}"#)),
+            _ => gives(&text),
+        }
+    })
+}
+
+/// The messages that lines cite in front.
+fn citations(summary: &str) -> Vec<u64> {
+    let lines = summary.lines().filter_map(|line| line.strip_prefix("- ["));
+    lines
+        .filter_map(|line| line.split(']').next()?.parse().ok())
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// No budget is overrun, nothing outside is cited, and the same messages give the same words.
+    #[test]
+    fn a_summary_fits_cites_and_repeats(messages in prop::collection::vec(any_message(), 0..30), budget in 200_usize..1500) {
+        let summary = extract(&messages).write(budget);
+        prop_assert!(tokens(&summary) <= budget);
+        prop_assert_eq!(&summary, &extract(&messages).write(budget));
+        let last = 1 + messages.len() as u64;
+        for seq in citations(&summary) {
+            prop_assert!((2..=last).contains(&seq), "{} in\n{}", seq, summary);
+        }
+        let mut next = Extract::new();
+        next.previous(&summary);
+        prop_assert!(tokens(&next.write(budget)) <= budget);
+        prop_assert!(tokens(&next.lists(&summary, budget)) <= budget);
+    }
+}

@@ -39,6 +39,7 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  infold fold session.jsonl --window 32k       what a model with that window would be shown
   infold task new --model gpt-5                make a task; prints its id
   infold task push 3f9a session.jsonl          keep messages
   infold view 3f9a                             what the model would be shown
@@ -82,37 +83,21 @@ impl From<Fsync> for Durability {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// How many tokens a transcript has, per message and in all
-    Count(count::CountArgs),
-    /// What is known of models: windows, tokenizers, prices, defaults
-    Models(models::ModelsArgs),
-    /// Show or check the configuration
-    Config(config::ConfigArgs),
-    /// Make a task from a transcript of any known format
-    Import(transfer::ImportArgs),
-    /// Write a task out as a transcript of any known format
-    Export(transfer::ExportArgs),
     /// Fold any transcript to fit a window; the view to stdout, the story to stderr
     #[command(
         after_help = "Examples:\n  infold fold session.jsonl --window 32k > view.jsonl\n  infold fold session.jsonl --model claude-sonnet-4-5 --report\n  infold fold chat.json --window 8k --out-format anthropic\n  infold fold - --window 8k --summarizer command:'ollama run llama3' < session.jsonl"
     )]
     Fold(fold::FoldArgs),
-    /// Fold as much of a task as its window needs, and no more
-    #[command(
-        after_help = "Examples:\n  infold manage 3f9a --window 32k --dry-run\n  infold manage 3f9a --model gpt-5 --force"
-    )]
-    Manage(manage::ManageArgs),
-    /// Replay sessions under several strategies: what they send, cost and keep
-    #[command(
-        after_help = "Exits with 1 if a request did not fit.\n\nExamples:\n  infold eval session.jsonl --window 32k\n  infold eval *.jsonl --model claude-sonnet-4-5 --strategy infold,truncate --svg eval.svg\n  infold eval session.jsonl --window 100k --summary-tokens 4000 --lost"
-    )]
-    Eval(eval::EvalArgs),
     /// Make, fill, list and end tasks
     #[command(
         subcommand,
         after_help = "Examples:\n  infold task new --model gpt-5\n  infold task push 3f9a session.jsonl\n  infold task list"
     )]
     Task(TaskCommand),
+    /// Make a task from a transcript of any known format
+    Import(transfer::ImportArgs),
+    /// Write a task out as a transcript of any known format
+    Export(transfer::ExportArgs),
     /// Everything that happened: messages and events in order, hidden ones too
     #[command(after_help = "Examples:\n  infold log 3f9a\n  infold log 3f9a --at 40 | less -R")]
     Log(Look),
@@ -124,6 +109,25 @@ pub enum Command {
     /// All folds: what they hide, and whether they are active
     #[command(after_help = "Example:\n  infold folds 3f9a --json")]
     Folds(Look),
+    /// Messages in full, hidden ones too
+    #[command(after_help = "Examples:\n  infold recall 3f9a 3..40\n  infold recall 3f9a 12 --json")]
+    Recall {
+        /// The task
+        task: String,
+        /// Which messages
+        #[arg(value_name = "A..B")]
+        range: Span,
+    },
+    /// Fold as much of a task as its window needs, and no more
+    #[command(
+        after_help = "Examples:\n  infold manage 3f9a --window 32k --dry-run\n  infold manage 3f9a --model gpt-5 --force"
+    )]
+    Manage(manage::ManageArgs),
+    /// Fold messages behind a summary: yours, or one that is written for you
+    #[command(
+        after_help = "Examples:\n  infold condense 3f9a --preview               what would leave, what would enter\n  infold condense 3f9a 3..40 --edit            look over the summary first\n  infold condense 3f9a 3..40 --text notes.md\n  echo 'built the parser' | infold condense 3f9a 3..40 --text -"
+    )]
+    Condense(condense::CondenseArgs),
     /// Hide the oldest rounds behind a marker
     #[command(after_help = "Example:\n  infold truncate 3f9a --fraction 0.25")]
     Truncate {
@@ -133,11 +137,6 @@ pub enum Command {
         #[arg(long, default_value = "0.5", value_parser = fraction)]
         fraction: f64,
     },
-    /// Fold messages behind a summary: yours, or one that is written for you
-    #[command(
-        after_help = "Examples:\n  infold condense 3f9a --preview               what would leave, what would enter\n  infold condense 3f9a 3..40 --edit            look over the summary first\n  infold condense 3f9a 3..40 --text notes.md\n  echo 'built the parser' | infold condense 3f9a 3..40 --text -"
-    )]
-    Condense(condense::CondenseArgs),
     /// Show a part of a message, a tool result or an image, as a stub
     #[command(after_help = "Example:\n  infold mask 3f9a 12 --part 0")]
     Mask {
@@ -203,15 +202,17 @@ pub enum Command {
         #[arg(value_name = "SEQ|EVENT")]
         pinned: At,
     },
-    /// Messages in full, hidden ones too
-    #[command(after_help = "Examples:\n  infold recall 3f9a 3..40\n  infold recall 3f9a 12 --json")]
-    Recall {
-        /// The task
-        task: String,
-        /// Which messages
-        #[arg(value_name = "A..B")]
-        range: Span,
-    },
+    /// How many tokens a transcript has, per message and in all
+    Count(count::CountArgs),
+    /// Replay sessions under several strategies: what they send, cost and keep
+    #[command(
+        after_help = "Exits with 1 if a request did not fit.\n\nExamples:\n  infold eval session.jsonl --window 32k\n  infold eval *.jsonl --model claude-sonnet-4-5 --strategy infold,truncate --svg eval.svg\n  infold eval session.jsonl --window 100k --summary-tokens 4000 --lost"
+    )]
+    Eval(eval::EvalArgs),
+    /// What is known of models: windows, tokenizers, prices, defaults
+    Models(models::ModelsArgs),
+    /// Show or check the configuration
+    Config(config::ConfigArgs),
     /// Check that everything is as it should be, byte by byte
     #[command(
         after_help = "Exits with 1 if it is not.\n\nExamples:\n  infold verify\n  infold verify 3f9a --json"

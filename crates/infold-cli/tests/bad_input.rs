@@ -934,11 +934,11 @@ fn a_wrong_command_line() {
         truncate T1 --fraction 2
         task clean --older-than soon
         task list --status done
-    "), @r"
+    "), @"
     $ infold folsd T1
     ! error: unrecognized subcommand 'folsd'
     !
-    !   tip: some similar subcommands exist: 'unfold', 'folds'
+    !   tip: some similar subcommands exist: 'models', 'unfold', 'fold', 'folds'
     !
     ! Usage: infold [OPTIONS] <COMMAND>
     !
@@ -979,7 +979,7 @@ fn a_wrong_command_line() {
     ! For more information, try '--help'.
     [2]
     $ infold condense T1 9..3 --text summary.md
-    ! error: invalid value '9..3' for '<A..B>': `9..3` is not a range of messages such as 3..12
+    ! error: invalid value '9..3' for '[A..B]': `9..3` is not a range of messages such as 3..12
     !
     ! For more information, try '--help'.
     [2]
@@ -1008,7 +1008,7 @@ fn a_wrong_command_line() {
         --json
     "), @r#"
     $ infold folsd T1 --json
-    ! {"error":"unrecognized subcommand 'folsd'","exit":2,"hint":"some similar subcommands exist: 'unfold', 'folds'"}
+    ! {"error":"unrecognized subcommand 'folsd'","exit":2,"hint":"some similar subcommands exist: 'models', 'unfold', 'fold', 'folds'"}
     [2]
     $ infold view T1 --row --json
     ! {"error":"unexpected argument '--row' found","exit":2,"hint":"a similar argument exists: '--raw'"}
@@ -1023,7 +1023,7 @@ fn a_wrong_command_line() {
     ! {"error":"invalid value 'done' for '--status <STATUS>': no status `done`; there are queued, running, paused, completed, failed","exit":2,"hint":"`infold --help` lists the commands"}
     [2]
     $ infold --json
-    ! {"error":"'infold' requires a subcommand but one was not provided [subcommands: task, log, view, folds, truncate, condense, mask, unfold, rewind, undo, redo, fork, pin, unpin, recall, verify, doctor, completions, help]","exit":2,"hint":"`infold --help` lists the commands"}
+    ! {"error":"'infold' requires a subcommand but one was not provided [subcommands: fold, task, import, export, log, view, folds, recall, manage, condense, truncate, mask, unfold, rewind, undo, redo, fork, pin, unpin, count, eval, models, config, verify, doctor, completions, help]","exit":2,"hint":"`infold --help` lists the commands"}
     [2]
     "#);
 }

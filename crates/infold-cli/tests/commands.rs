@@ -376,7 +376,7 @@ fn a_fold_that_would_cut_a_round_is_widened_and_says_so() {
     $ infold undo T1
     undid e5; view 103 → 138 tokens (redo: infold redo t1······)
     $ infold condense T1 4 --text summary.md --json
-    {"asked_from":4,"asked_to":4,"event":"e7","fold":"e7","from":3,"messages":3,"to":5,"tokens_after":116,"tokens_before":138}
+    {"asked_from":4,"asked_to":4,"event":"e7","fold":"e7","from":3,"messages":3,"summarizer":"hand","to":5,"tokens_after":116,"tokens_before":138}
     "#);
 }
 

@@ -18,16 +18,16 @@ const MESSAGES: &[u8] = br#"{"role":"user","content":"hello world"}
 fn messages_are_counted_one_by_one() {
     let (code, out, err) = counted("-", MESSAGES);
     assert_eq!((code, err.as_str()), (0, ""));
-    insta::assert_snapshot!(out, @r"
+    insta::assert_snapshot!(out, @"
          1  user               6  hello world
          2  assistant          5  中文
-    11 tokens in 2 messages (by o200k)
+    11 tokens in 2 messages as openai (by o200k)
     ");
     let (_, out, _) = counted("- --json --by chars", MESSAGES);
     insta::assert_snapshot!(out, @r#"
     {"role":"user","seq":1,"tokens":6}
     {"role":"assistant","seq":2,"tokens":6}
-    {"by":"chars","messages":2,"tokens":12}
+    {"by":"chars","format":"openai","messages":2,"model":null,"tokens":12}
     "#);
 }
 
@@ -56,7 +56,7 @@ fn a_message_that_is_none_after_others_is_an_error() {
     let (code, out, _) = counted("-", b"");
     assert_eq!(
         (code, out.as_str()),
-        (0, "0 tokens in 0 messages (by o200k)\n")
+        (0, "0 tokens in 0 bytes of text (by o200k)\n")
     );
     assert_eq!(counted("nowhere.jsonl", b"").0, 2);
 }

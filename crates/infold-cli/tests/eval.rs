@@ -33,42 +33,42 @@ fn home() -> Home {
 #[test]
 fn a_table_says_what_each_strategy_came_to() {
     let told = home().tell("eval long.jsonl --window 4k --strategy infold,truncate");
-    assert_snapshot!(told, @r#"
+    assert_snapshot!(told, @"
     $ infold eval long.jsonl --window 4k --strategy infold,truncate
     long.jsonl: 1 session, 121 messages
     strategy  requests  tokens sent  cached  folds     cost            recall  reachable
-    infold          60       93,542  87.9 %      4  $0.0539  0.825 (33 of 40)  100.0 %
-    truncate        60      106,949  86.7 %      5  $0.0622   0.000 (0 of 36)  100.0 %
+    infold          60       96,903  88.6 %      4  $0.0479  0.795 (31 of 39)  100.0 %
+    truncate        60      102,660  88.1 %      4  $0.0512   0.000 (0 of 32)  100.0 %
 
     Summaries of `infold` against others of the same size in their place
     stand-in    folds  tokens  wanted  kept  recall  per 1,000  extractive
-    extractive      4   1,716      40    33   0.825       19.2
-    truncation      4   1,703      40     7   0.175        4.1  × 4.7
-    prose           4   1,005      40    20   0.500       19.9  × 1.0
-    frequent        4     947      40    40   1.000       42.2  × 0.5
+    extractive      4   1,663      39    31   0.795       18.6
+    truncation      4   1,652      39     8   0.205        4.8  × 3.8
+    prose           4   1,005      39    19   0.487       18.9  × 1.0
+    frequent        4     947      39    39   1.000       41.2  × 0.5
 
     Cost at the prices of claude-sonnet-5-5: $2 a million tokens, $0.1 cached, $2.5 written to the cache, $10 for output
     ! cached: what repeats the start of the request before, byte for byte
     ! recall: of the references that user and assistant make to what was folded away, those still in view
     ! reachable: those that are found by reading folded messages back
-    "#);
+    ");
 }
 
 #[test]
 fn a_session_that_never_fills_the_window_says_so() {
     let told = home().tell("eval short.jsonl --window 32k --strategy roo,roo");
-    assert_snapshot!(told, @r#"
+    assert_snapshot!(told, @"
     $ infold eval short.jsonl --window 32k --strategy roo,roo
     short.jsonl: 1 session, 9 messages
     It never fills the window: nothing was folded.
     strategy  requests  tokens sent  cached  folds     cost  recall  reachable
-    roo              4        1,106  51.1 %      0  $0.0025       –  –
+    roo              4          958  50.9 %      0  $0.0020       –  –
 
     Cost at the prices of claude-sonnet-5-5: $2 a million tokens, $0.1 cached, $2.5 written to the cache, $10 for output
     ! cached: what repeats the start of the request before, byte for byte
     ! recall: of the references that user and assistant make to what was folded away, those still in view
     ! reachable: those that are found by reading folded messages back
-    "#);
+    ");
 }
 
 #[test]
@@ -134,15 +134,15 @@ fn what_does_not_fit_is_named_and_the_rest_goes_on() {
         eval none.jsonl --window 2k
         ",
     );
-    assert_snapshot!(told, @r#"
+    assert_snapshot!(told, @"
     $ infold eval two.jsonl --window 2k --strategy infold
     two.jsonl: 1 session, 2 messages
     It never fills the window: nothing was folded.
     strategy  requests  tokens sent  cached  folds     cost  recall  reachable
-    infold           1            8   0.0 %      0  $0.0001       –  –
+    infold           1            5   0.0 %      0  $0.0001       –  –
 
     Cost at the prices of claude-sonnet-5-5: $2 a million tokens, $0.1 cached, $2.5 written to the cache, $10 for output
-    ! warning: session 1 of two.jsonl is left out, none of its requests fits; before message 2: what cannot be folded has 5007 tokens, and a window of 2000 leaves 1300 for it (first request 5007; 500 reserved for the reply)
+    ! warning: session 1 of two.jsonl is left out, none of its requests fits; before message 2: what cannot be folded has 4005 tokens, and a window of 2000 leaves 1300 for it (first request 4005; 500 reserved for the reply)
     ! cached: what repeats the start of the request before, byte for byte
     ! recall: of the references that user and assistant make to what was folded away, those still in view
     ! reachable: those that are found by reading folded messages back
@@ -159,8 +159,8 @@ fn what_does_not_fit_is_named_and_the_rest_goes_on() {
     ! For more information, try '--help'.
     [2]
     $ infold eval none.jsonl --window 2k
-    ! error: none.jsonl cannot be read: No such file or directory (os error 2)
-    ! hint: give the file of a transcript, or - for standard input
+    ! error: none.jsonl could not be read: No such file or directory (os error 2)
+    ! hint: say which file holds the messages, or - for standard input
     [2]
-    "#);
+    ");
 }

@@ -52,7 +52,13 @@ fn view(home: &Home, line: &str) -> Vec<Value> {
 fn a_transcript_is_folded_to_fit_and_the_story_told() {
     let home = Home::new();
     home.file("session.jsonl", session(120, 20));
-    insta::assert_snapshot!(told(&home, "fold session.jsonl --window 8k", b""), @"");
+    insta::assert_snapshot!(told(&home, "fold session.jsonl --window 8k", b""), @"
+    ! read      266 messages as openai, 28,805 tokens
+    !           ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒███
+    !           █ kept 1,464   ▒ condensed 27,341
+    ! condensed 2..251 (250 messages): 28,805 → 2,771 tokens, by extractive
+    ! view      2,771 tokens; a window of 8,000 has room for 5,200
+    ");
     let view = view(&home, "fold session.jsonl --window 8k");
     assert_eq!(view[0]["content"], "fix the build in src/parser.rs");
     let summary = view[1]["content"].as_str().expect("a text");
@@ -138,7 +144,49 @@ fn what_cannot_be_folded_says_why() {
     all += &told(&home, "fold large.jsonl --window 8k --max-tokens 8k", b"");
     all += &told(&home, "fold large.jsonl --window 8k --strategy rooo", b"");
     all += &told(&home, "fold large.jsonl --window 8k --summarizer gpt", b"");
-    insta::assert_snapshot!(all, @"");
+    insta::assert_snapshot!(all, @r#"
+    empty: ! error: nothing to read: the input is empty
+    ! hint: say which file holds the conversation
+    [2]
+    space: ! error: nothing to read: the input is empty
+    ! hint: say which file holds the conversation
+    [2]
+    torn: ! error: line 2, message 2: not JSON: EOF while parsing a string at line 1 column 13
+    ! hint: put that line right, or cut it off if it is torn; nothing was kept
+    [2]
+    role: ! error: no known format: lines of objects with "content", "role" (known: openai, anthropic, gemini, roo, claude-code, codex, gemini-cli, pi, swe-agent, aider)
+    ! hint: --format FORMAT reads it as one of them all the same
+    [2]
+    mixed: ! error: line 2, message 2: no "role"
+    ! hint: put that line right, or cut it off if it is torn; nothing was kept
+    [2]
+    large: ! error: what cannot be folded has 9005 tokens, and a window of 8000 leaves 5200 for it (first request 9005; 2000 reserved for the reply)
+    ! hint: nothing was folded; give a larger --window, a smaller --max-tokens, or unpin what need not stay
+    [1]
+    ! error: there are no messages in it
+    ! hint: it was read as openai; --format says otherwise
+    [1]
+    ! error: nowhere.jsonl could not be read: No such file or directory (os error 2)
+    ! hint: say which file holds the messages, or - for standard input
+    [2]
+    ! error: how large is the window?
+    ! hint: say --window 32k, or --model NAME (`infold models` lists them)
+    [2]
+    ! error: invalid value '0' for '--window <TOKENS>': give a number such as 8000, 32k or 1m
+    !
+    ! For more information, try '--help'.
+    [2]
+    ! error: a window of 8000 tokens leaves no room: a tenth of it is held back, and 8000 are reserved for the reply
+    ! hint: give a larger --window, or a smaller --max-tokens for the reply
+    [2]
+    ! error: invalid value 'rooo' for '--strategy <NAME>': unknown strategy `rooo` (known: infold, roo, gemini, file, truncate)
+    !
+    ! For more information, try '--help'.
+    [2]
+    ! error: no summarizer `gpt`
+    ! hint: extractive, or command: and what the shell should run, such as command:'ollama run llama3'
+    [2]
+    "#);
 }
 
 #[test]
@@ -164,7 +212,26 @@ fn odd_conversations_are_folded_all_the_same() {
     for file in ["one", "results", "nobody", "orphans"] {
         all += &told(&home, &format!("fold {file}.jsonl --window 4k"), b"");
     }
-    insta::assert_snapshot!(all, @"");
+    insta::assert_snapshot!(all, @"
+    ! read      1 message as openai, 5 tokens
+    !           █████
+    !           █ kept 5
+    ! view      5 tokens; a window of 4,000 has room for 2,600
+    ! read      2 messages as openai, 20 tokens
+    !           ████████████████████
+    !           █ kept 20
+    ! view      20 tokens; a window of 4,000 has room for 2,600
+    ! read      400 messages as openai, 12,800 tokens
+    !           ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒████
+    !           █ kept 800   ▒ condensed 12,000
+    ! condensed 1..375 (375 messages): 12,800 → 1,562 tokens, by extractive
+    ! view      1,562 tokens; a window of 4,000 has room for 2,600
+    ! read      900 messages as openai, 13,500 tokens
+    !           ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒████
+    !           █ kept 795   ▒ condensed 12,705
+    ! condensed 1..847 (847 messages): 13,500 → 861 tokens, by extractive
+    ! view      861 tokens; a window of 4,000 has room for 2,600
+    ");
 }
 
 #[test]
@@ -195,17 +262,57 @@ fn a_task_is_managed_step_by_step() {
     let before = home.bytes();
     let dry = home.tell("manage T1 --dry-run");
     assert_eq!(before, home.bytes(), "a rehearsal changes nothing");
-    insta::assert_snapshot!(dry + &home.tell("
+    let told = dry
+        + &home.tell(
+            "
         manage T1
         manage T1
-        log T1 --at e2
+        folds T1 --json
         undo T1
         manage T1 --window 100k
         manage T1 --window 100k --force
         manage T1 --window 100k --force --json
         manage T1 --window 200
         verify T1
-    ").lines().filter(|line| !line.contains("message") || !line.starts_with(char::is_numeric)).map(|line| line.to_owned() + "\n").collect::<String>(), @"");
+    ",
+        );
+    insta::assert_snapshot!(told, @r#"
+    $ infold manage T1 --dry-run
+    condensed 2..251 (250 messages): 28,805 → 2,771 tokens, by extractive
+    view      28,805 → 2,771 tokens
+    $ infold manage T1
+    ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒███
+    █ kept 1,464   ▒ condensed 27,341
+    condensed 2..251 (250 messages): 28,805 → 2,771 tokens, by extractive
+    view      28,805 → 2,771 tokens
+    undo: infold undo t1······
+    $ infold manage T1
+    nothing folded: there is room; view 2,771 tokens
+    $ infold folds T1 --json
+    {"fold":"e1","from":2,"kind":"summary","original_tokens":27341,"status":"active","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":251,"tokens":1307}
+    $ infold undo T1
+    undid e1; view 2,771 → 28,805 tokens (redo: infold redo t1······)
+    $ infold manage T1 --window 100k
+    nothing folded: there is room; view 28,805 tokens
+    $ infold manage T1 --window 100k --force
+    ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒████████████████████████
+    █ kept 10,822   ▒ condensed 17,983
+    condensed 2..165 (164 messages): 28,805 → 12,277 tokens, by extractive
+    view      28,805 → 12,277 tokens
+    undo: infold undo t1······
+    $ infold manage T1 --window 100k --force --json
+    {"due":"forced","fits":true,"outcome":"condensed","steps":[{"did":"condensed","folds":["e6"],"hidden":254,"span":"2..255","summarizer":"extractive","tokens_after":3337,"tokens_before":12277}],"target":7366,"tokens_after":3337,"tokens_before":12277}
+    $ infold manage T1 --window 200
+    ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
+    █ kept 17   ░ hidden 28,788
+    masked    4 parts of 257..263: 3,337 → 2,601 tokens
+    truncated 2..265 (264 messages): 2,601 → 47 tokens
+    view      3,337 → 47 tokens
+    undo: infold undo t1······
+    $ infold verify T1
+    T1  ok
+    ! 1 task checked
+    "#);
 }
 
 #[test]
@@ -215,7 +322,29 @@ fn a_fold_is_looked_at_before_it_is_made() {
     home.tell("task new --model gpt-4o\ntask push T1 session.jsonl");
     let before = home.bytes();
     let preview = home.tell("condense T1 2..9 --preview");
-    insta::assert_snapshot!(preview, @"");
+    insta::assert_snapshot!(preview, @"
+    $ infold condense T1 2..9 --preview
+    - leaves   2..9, 8 messages, 272 tokens
+      2        model  look at part 0 · calls read_file(src/part_0.rs)
+      3        tool   line 0 of the output mentions value_0 line 0 of the output mentions value_0 line…
+      4        model  look at part 1 · calls read_file(src/part_1.rs)
+      5        tool   line 1 of the output mentions value_1 line 1 of the output mentions value_1 line…
+      6        model  look at part 2 · calls read_file(src/part_2.rs)
+      7        tool   line 2 of the output mentions value_2 line 2 of the output mentions value_2 line…
+      8        model  look at part 3 · calls read_file(src/part_3.rs)
+      9        tool   line 3 of the output mentions value_3 line 3 of the output mentions value_3 line…
+    + enters   105 tokens, by extractive
+      ## Files
+      - src/part_3.rs (read [8])
+      - src/part_2.rs (read [6])
+      - src/part_1.rs (read [4])
+
+      ## Recall
+      [n] is message n. Nothing is lost: `infold recall TASK 2..9` or the recall tool shows any of them in full.
+      view     852 → 685 tokens
+      cost     $0.0000 for the summary; the next request, uncached: $0.0021 → $0.0017
+    nothing was changed
+    ");
     home.file("mine.md", "what I would say");
     home.tell("condense T1 2..9 --preview --text mine.md\ncondense T1 --preview --json");
     assert_eq!(before, home.bytes(), "a preview changes nothing");

@@ -15,18 +15,23 @@ fn help(command: &str) -> String {
 
 #[test]
 fn the_first_page_names_every_command() {
-    assert_snapshot!(help(""), @r"
+    assert_snapshot!(help(""), @"
     Keeps everything an agent has said and seen, and folds it to fit the model's window
 
     Usage: infold [OPTIONS] <COMMAND>
 
     Commands:
+      fold         Fold any transcript to fit a window; the view to stdout, the story to stderr
       task         Make, fill, list and end tasks
+      import       Make a task from a transcript of any known format
+      export       Write a task out as a transcript of any known format
       log          Everything that happened: messages and events in order, hidden ones too
       view         What the model would be shown; a fold is one line
       folds        All folds: what they hide, and whether they are active
+      recall       Messages in full, hidden ones too
+      manage       Fold as much of a task as its window needs, and no more
+      condense     Fold messages behind a summary: yours, or one that is written for you
       truncate     Hide the oldest rounds behind a marker
-      condense     Fold messages A to B behind a summary that you give
       mask         Show a part of a message, a tool result or an image, as a stub
       unfold       Open a fold
       rewind       Go back to an earlier state; nothing is deleted
@@ -35,7 +40,10 @@ fn the_first_page_names_every_command() {
       fork         Start a task that continues another one's conversation
       pin          Keep the round of a message in view, or add a note to every view
       unpin        Take a pin away
-      recall       Messages in full, hidden ones too
+      count        How many tokens a transcript has, per message and in all
+      eval         Replay sessions under several strategies: what they send, cost and keep
+      models       What is known of models: windows, tokenizers, prices, defaults
+      config       Show or check the configuration
       verify       Check that everything is as it should be, byte by byte
       doctor       Where the data is and how it is; with --repair, put it right
       completions  Print a completion script
@@ -43,10 +51,14 @@ fn the_first_page_names_every_command() {
 
     Options:
           --contexts <DIR>
-              Where the tasks are
+              Where the tasks are [default: what the configuration says, else ./contexts]
 
               [env: INFOLD_CONTEXTS=]
-              [default: ./contexts]
+
+          --config <FILE>
+              The configuration [default: ./config.yaml, else ~/.config/infold/config.yaml]
+
+              [env: INFOLD_CONFIG=]
 
           --json
               Print results, and errors, as JSON, one object a line
@@ -79,6 +91,7 @@ fn the_first_page_names_every_command() {
               Print version
 
     Examples:
+      infold fold session.jsonl --window 32k       what a model with that window would be shown
       infold task new --model gpt-5                make a task; prints its id
       infold task push 3f9a session.jsonl          keep messages
       infold view 3f9a                             what the model would be shown

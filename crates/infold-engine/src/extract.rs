@@ -39,6 +39,8 @@ pub struct Extract {
     earlier: String,
     /// The first and the last message taken.
     span: Option<(u64, u64)>,
+    /// How much of each result is looked at, in bytes.
+    look: usize,
     /// The file last worked on, and when.
     at_hand: Option<(PlaceId, u64)>,
 }
@@ -55,10 +57,32 @@ const WAITING: usize = 256;
 const ERRORS: usize = 200;
 const EARLIER: usize = 64 * 1024;
 
+/// How much of each result is looked at.
+const LOOK: usize = 16 << 10;
+/// And at the least.
+const LEAST: usize = 1 << 10;
+/// From so many bytes on less of each is.
+const ENOUGH: u64 = 32 << 20;
+
 impl Extract {
     /// Returns one that has seen nothing.
     pub fn new() -> Extract {
-        Extract::default()
+        Extract {
+            look: LOOK,
+            ..Extract::default()
+        }
+    }
+
+    /// Returns one that is about to see so many bytes of messages.
+    ///
+    /// Of more than it could say anything about, it looks at less of each: what is read in all
+    /// is bounded, and a summary of a gigabyte is no longer than one of a megabyte.
+    pub fn of(bytes: u64) -> Extract {
+        let share = (ENOUGH as f64 / bytes.max(1) as f64).min(1.0);
+        Extract {
+            look: ((LOOK as f64 * share) as usize).max(LEAST),
+            ..Extract::default()
+        }
     }
 
     /// Takes in the next message of what is to be folded.
@@ -66,7 +90,7 @@ impl Extract {
         let seq = seq.get();
         let first = self.span.map_or(seq, |(first, _)| first.min(seq));
         self.span = Some((first, self.span.map_or(seq, |(_, last)| last.max(seq))));
-        for deed in acts::deeds(message) {
+        for deed in acts::deeds_within(message, self.look) {
             match deed {
                 Deed::Said(text) => self.said(seq, message.role(), &text),
                 Deed::Called(call) => self.called(seq, call),

@@ -104,6 +104,11 @@ pub enum Deed<'a> {
 ///
 /// Time is linear in the message, memory bounded by a few dozen kilobytes for each of its parts.
 pub fn deeds<'a>(message: &Message<'a>) -> Vec<Deed<'a>> {
+    deeds_within(message, FRONT + BACK)
+}
+
+/// As [`deeds`], but of each result only so many bytes, of its front and its end, are looked at.
+pub fn deeds_within<'a>(message: &Message<'a>, most: usize) -> Vec<Deed<'a>> {
     let mut out = Vec::new();
     // In one pass: each look at a member is a pass over the message.
     let [mut calls, mut call, mut id, mut error] = [None; 4];
@@ -120,14 +125,14 @@ pub fn deeds<'a>(message: &Message<'a>) -> Vec<Deed<'a>> {
         Some(content) if message.role() == Role::Tool => out.push(Deed::Given(Given {
             id: id.and_then(Json::text).map(Cow::into_owned),
             failed: error.and_then(marked),
-            text: result_text(content),
+            text: result_text(content, most),
         })),
         Some(content) if content.kind() == Kind::String => {
             said(message.role(), content, &mut out);
         }
         Some(content) => {
             for block in content.elements() {
-                block_deed(message.role(), block, &mut out);
+                block_deed(message.role(), block, most, &mut out);
             }
         }
         None => {}
@@ -138,7 +143,7 @@ pub fn deeds<'a>(message: &Message<'a>) -> Vec<Deed<'a>> {
     out
 }
 
-fn block_deed<'a>(role: Role, block: Json<'a>, out: &mut Vec<Deed<'a>>) {
+fn block_deed<'a>(role: Role, block: Json<'a>, most: usize, out: &mut Vec<Deed<'a>>) {
     // In one pass: a block may be large, and each look at a member is a pass.
     let [
         mut kind,
@@ -171,7 +176,9 @@ fn block_deed<'a>(role: Role, block: Json<'a>, out: &mut Vec<Deed<'a>>) {
         (b"tool_result", _) => out.push(Deed::Given(Given {
             id,
             failed: error.and_then(marked),
-            text: content.map(result_text).unwrap_or_default(),
+            text: content
+                .map(|content| result_text(content, most))
+                .unwrap_or_default(),
         })),
         _ => {
             if let Some(text) = text {
@@ -223,17 +230,18 @@ fn marked(mark: Json<'_>) -> Option<bool> {
     (mark.kind() == Kind::Bool).then(|| mark.is_true())
 }
 
-fn result_text(content: Json<'_>) -> Cow<'_, str> {
-    if let Some(text) = excerpt(content, FRONT, BACK) {
+fn result_text(content: Json<'_>, most: usize) -> Cow<'_, str> {
+    let (front, back) = (most - most / 4, most / 4);
+    if let Some(text) = excerpt(content, front, back) {
         return text;
     }
     let mut out = String::new();
     for block in content.elements() {
-        if out.len() > FRONT + BACK {
+        if out.len() > most {
             break;
         }
         let text = block.get("text").unwrap_or(block);
-        if let Some(text) = excerpt(text, FRONT, BACK) {
+        if let Some(text) = excerpt(text, front, back) {
             out.push_str(&text);
             out.push('\n');
         }

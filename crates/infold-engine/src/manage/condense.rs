@@ -418,7 +418,11 @@ struct Folded {
 impl Folded {
     fn read(hand: &Hand<'_>, cover: Cover) -> Result<Folded, LogError> {
         let (log, state) = (hand.log(), hand.state());
-        let mut extract = Extract::new();
+        let bytes = match (cover.span.from().prev(), cover.span.to()) {
+            (Some(before), last) => log.record(last)?.sums.bytes - log.record(before)?.sums.bytes,
+            (None, last) => log.record(last)?.sums.bytes,
+        };
+        let mut extract = Extract::of(bytes);
         let mut runs = Vec::new();
         let mut earlier = Vec::new();
         for item in state.shown().items() {

@@ -151,6 +151,18 @@ impl<'a> Json<'a> {
             .map(|(_, value)| value)
     }
 
+    /// Returns the members with these names, in one pass over the object.
+    pub fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<Json<'a>>; N] {
+        let mut found = [None; N];
+        for (name, value) in self.members() {
+            let name = name.name();
+            if let Some(at) = keys.iter().position(|key| *name == *key.as_bytes()) {
+                found[at] = Some(value);
+            }
+        }
+        found
+    }
+
     /// Says whether a string has nothing but white space in it. Other values are blank too.
     pub fn is_blank(self) -> bool {
         let first = self.whole[self.start..self.end].get(1);

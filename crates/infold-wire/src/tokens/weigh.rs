@@ -23,15 +23,22 @@ pub fn message(message: &Message<'_>) -> u64 {
 /// As [`message`], but counted another way.
 pub fn message_by(by: impl Into<Estimator>, message: &Message<'_>) -> u64 {
     let mut weight = Weight::new(by);
-    if message.role() == Role::Tool {
-        weight.label("Tool Result (", message.json().get("tool_call_id"), ")\n");
+    // Each look at a member is a pass over the message: there is one.
+    let members = || message.json().members();
+    let mut label = message.role() == Role::Tool;
+    for (name, value) in members() {
+        let name = name.name();
+        if label && *name == *b"tool_call_id" {
+            weight.label("Tool Result (", Some(value), ")\n");
+            label = false;
+        }
+        weight.member(&name, value);
     }
-    message
-        .content()
-        .into_iter()
-        .for_each(|content| weight.content(content));
-    for (name, value) in message.json().members() {
-        weight.member(&name.name(), value);
+    if label {
+        weight.label("Tool Result (", None, ")\n");
+    }
+    if let Some(content) = message.content() {
+        weight.content(content);
     }
     FRAME + weight.total
 }
@@ -104,28 +111,37 @@ impl Weight {
     }
 
     fn block(&mut self, block: Json<'_>) {
-        let kind = block.get("type").map(Json::name).unwrap_or_default();
-        let said = |name| block.get(name).filter(|value| value.kind() == Kind::String);
-        match &*kind {
-            b"tool_use" => self.call(block.get("name"), block.get("input")),
-            b"tool_result" => {
-                self.label("Tool Result (", block.get("tool_use_id"), ")\n");
-                if block.get("is_error").is_some_and(Json::is_true) {
+        let names = [
+            "type",
+            "text",
+            "thinking",
+            "name",
+            "input",
+            "tool_use_id",
+            "is_error",
+            "content",
+        ];
+        let [kind, text, thinking, name, input, answers, error, content] = block.pick(names);
+        let kind = kind.map(Json::name).unwrap_or_default();
+        let said =
+            |value: Option<Json<'_>>| value.is_some_and(|value| value.kind() == Kind::String);
+        match (&*kind, text, thinking) {
+            (b"tool_use", ..) => self.call(name, input),
+            (b"tool_result", ..) => {
+                self.label("Tool Result (", answers, ")\n");
+                if error.is_some_and(Json::is_true) {
                     self.label("[Error]\n", None, "");
                 }
-                block
-                    .get("content")
+                content
                     .into_iter()
                     .for_each(|content| self.content(content));
             }
-            b"image" | b"image_url" | b"input_image" => self.total += image(inline(block)),
-            b"thinking" if said("thinking").is_some() => {
-                said("thinking")
-                    .into_iter()
-                    .for_each(|text| self.text(text));
-            }
-            b"text" | b"input_text" | b"output_text" | b"reasoning" if said("text").is_some() => {
-                said("text").into_iter().for_each(|text| self.text(text));
+            (b"image" | b"image_url" | b"input_image", ..) => self.total += image(inline(block)),
+            (b"thinking", _, Some(text)) if said(thinking) => self.text(text),
+            (b"text" | b"input_text" | b"output_text" | b"reasoning", Some(said_so), _)
+                if said(text) =>
+            {
+                self.text(said_so);
             }
             _ if block.kind() == Kind::String => self.text(block),
             _ => self.json(block),

@@ -117,7 +117,7 @@ impl Pass<'_> {
         let window = self.aim.budget.window();
         let most = self.scale.counted(room.max(window / 16));
         let share = (folded.leaves as f64 * self.aim.ratio.clamp(0.05, 0.9)) as u64;
-        Ok(most.min(share).min(LONGEST).max(SHORTEST))
+        Ok(most.min(share).clamp(SHORTEST, LONGEST))
     }
 
     /// Has the summary written and checked; the built-in summarizer helps out.
@@ -127,7 +127,7 @@ impl Pass<'_> {
         folded: &Folded,
         budget: u64,
         summarizer: &mut dyn Summarizer,
-    ) -> Result<Option<(String, Vec<(Role, String)>)>, ManageError> {
+    ) -> Result<Option<Written>, ManageError> {
         let built_in = summarizer.name() == Extractive.name();
         let asked = match built_in {
             true => Err(None),
@@ -402,6 +402,9 @@ fn set_aside(log: &Log, tail: Seq) -> Result<Aside, LogError> {
     kept.flush()?;
     Ok(kept)
 }
+
+/// Who wrote a summary, and how it is shown.
+type Written = (String, Vec<(Role, String)>);
 
 /// What is to be folded, read once.
 struct Folded {

@@ -1,0 +1,140 @@
+//! Folds transcripts of 10 MB to 1 GB and prints rates and peak memory, beside `wc -m`.
+//!
+//! `cargo bench -p infold-cli --bench fold [-- MEGABYTES…]`
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// A tool result, on average.
+const RESULT: usize = 19_000;
+
+fn main() {
+    let asked: Vec<u64> = std::env::args()
+        .filter_map(|arg| arg.parse().ok())
+        .collect();
+    let sizes = match asked.is_empty() {
+        true => vec![10, 100, 1_000],
+        false => asked,
+    };
+    println!("\n### `infold fold --window 32k` (Rust sources as tool results, no model)\n");
+    println!(
+        "| transcript | messages | CPU, s | MB/s per core | peak memory | `wc -m`, MB/s | ratio |"
+    );
+    println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let texts = texts();
+    for size in sizes {
+        let file = dir.join(format!("fold-{size}.jsonl"));
+        let messages = write(&file, size * 1_000_000, &texts);
+        let infold = env!("CARGO_BIN_EXE_infold");
+        let (seconds, peak) = run(&format!("{infold} fold {} --window 32k", file.display()));
+        let (beside, _) = run(&format!("wc -m {}", file.display()));
+        let rate = |seconds: f64| size as f64 / seconds.max(0.01);
+        println!(
+            "| {size} MB | {messages} | {seconds:.2} | {:.0} | {:.0} MiB | {:.0} | {:.2} |",
+            rate(seconds),
+            peak as f64 / 1024.0,
+            rate(beside),
+            rate(seconds) / rate(beside),
+        );
+        let _ = fs::remove_file(file);
+    }
+}
+
+/// The sources of this workspace, in pieces.
+fn texts() -> Vec<(String, String)> {
+    let mut texts = Vec::new();
+    let mut dirs = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("..")];
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(dir).expect("the workspace").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                dirs.push(path);
+            } else if path.extension().is_some_and(|kind| kind == "rs") {
+                let text = fs::read_to_string(&path).unwrap_or_default();
+                let name = path.display().to_string();
+                let lines: Vec<&str> = text.lines().collect();
+                for part in lines.chunks(400) {
+                    texts.push((name.clone(), part.join("\n")));
+                }
+            }
+        }
+    }
+    texts.sort();
+    texts
+}
+
+/// Writes a session of about so many bytes; returns how many messages it has.
+fn write(file: &Path, size: u64, texts: &[(String, String)]) -> u64 {
+    let mut out = BufWriter::new(File::create(file).expect("room for the transcript"));
+    let (mut written, mut messages, mut turn) = (0, 0, 0);
+    let mut sources = texts.iter().cycle();
+    while written < size {
+        let mut lines = Vec::new();
+        if turn % 20 == 0 {
+            lines.push(format!(
+                r#"{{"role":"user","content":"request {turn}: why is value_{} wrong?"}}"#,
+                turn % 977
+            ));
+        }
+        let (mut path, mut text) = (String::new(), String::new());
+        while text.len() < RESULT {
+            let (name, part) = sources.next().expect("a cycle");
+            path.clone_from(name);
+            text += part;
+        }
+        let (path, text) = (infold_wire::quote(&path), infold_wire::quote(&text));
+        lines.push(format!(
+            r#"{{"role":"assistant","content":[{{"type":"text","text":"I look for value_{}."}},{{"type":"tool_use","id":"t{turn}","name":"Read","input":{{"file_path":{path}}}}}]}}"#,
+            turn % 977
+        ));
+        lines.push(format!(
+            r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t{turn}","content":{text}}}]}}"#
+        ));
+        for line in lines {
+            writeln!(out, "{line}").expect("room for the transcript");
+            written += line.len() as u64 + 1;
+            messages += 1;
+        }
+        turn += 1;
+    }
+    messages
+}
+
+/// Runs a command; returns its processor time and the most memory it had, in KiB.
+fn run(line: &str) -> (f64, u64) {
+    let script = format!("TIMEFORMAT='%U %S'; time {line} >/dev/null 2>/dev/null");
+    let mut child = Command::new("bash")
+        .args(["-c", &script])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("bash");
+    let mut peak = 0;
+    while child.try_wait().expect("a child").is_none() {
+        peak = peak.max(highest(child.id()));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let said = child.wait_with_output().expect("a child").stderr;
+    let said = String::from_utf8_lossy(&said);
+    let seconds = said
+        .split_whitespace()
+        .filter_map(|word| word.parse::<f64>().ok());
+    (seconds.sum(), peak)
+}
+
+/// The most memory that a process or its children had so far.
+fn highest(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let own = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.unwrap_or_default();
+    let below = children
+        .split_whitespace()
+        .filter_map(|pid| pid.parse().ok());
+    below.map(highest).max().unwrap_or(0).max(own.unwrap_or(0))
+}

@@ -1,4 +1,30 @@
-//! Folds a conversation to fit a window.
+//! Folds a conversation to fit a window: `manage`, summarizers, profiles and configuration.
+//!
+//! ```
+//! use infold::summarizer::Extractive;
+//! use infold::{Aim, Did, Hooks, Scratch, Strategy, manage};
+//! use infold_log::{Budget, Limits};
+//!
+//! let mut task = Scratch::new()?;
+//! for turn in 0..200 {
+//!     for (role, text) in [("user", "what of part"), ("assistant", "it is well, part")] {
+//!         let text = format!("{text} {turn}: {}", "and so on ".repeat(10));
+//!         task.push(format!(r#"{{"role":"{role}","content":"{text}"}}"#).into_bytes())?;
+//!     }
+//! }
+//! let budget = Budget::new(Limits {
+//!     window: 8_000,
+//!     threshold: Some(75.0),
+//!     ..Limits::default()
+//! })?;
+//! let aim = Aim::new(budget, Strategy::default());
+//! let outcome = manage(task.writer()?, &aim, &mut Extractive, &Hooks::default())?;
+//! assert_eq!(outcome.did, Did::Condensed);
+//! assert!(outcome.fits && outcome.after.tokens < outcome.before.tokens);
+//! // One pass is one step: undo shows everything again.
+//! task.writer()?.undo()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 /// What is known of models: windows, tokenizers, prices, defaults.
 pub mod models;

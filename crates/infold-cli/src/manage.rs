@@ -1,7 +1,7 @@
 use clap::Args;
 use infold::summarizer::Extractive;
 use infold::{Config, Left, Outcome, Picture, manage, rehearse};
-use infold_store::{Contexts, Log, Metadata};
+use infold_store::{Contexts, Log, Metadata, Trigger};
 
 use crate::failure::Failure;
 use crate::fold::{cannot_fold, told};
@@ -66,6 +66,9 @@ fn managed(
         .choice
         .chosen(config, known(contexts, open.writer.log())?, json)?;
     chosen.aim.forced = args.force;
+    if args.force {
+        chosen.aim.trigger = Trigger::Manual;
+    }
     let writer = &mut open.writer;
     let outcome = manage(writer, &chosen.aim, &mut *chosen.summarizer, &chosen.hooks);
     // What was recorded counts, whatever came of it.

@@ -294,6 +294,8 @@ pub fn told(step: &Step) -> String {
 pub fn cannot_fold(error: ManageError, larger: &str) -> Failure {
     let text = error.to_string();
     match error {
+        ManageError::Floor { floor } if floor.bytes.is_some() => Failure::new(Kind::No, text)
+            .hint("nothing was folded; give a larger --max-bytes, or unpin what need not stay"),
         ManageError::Floor { .. } => Failure::new(Kind::No, text)
             .hint(format!("nothing was folded; give a larger {larger}, a smaller --max-tokens, or unpin what need not stay")),
         ManageError::Step(error) => error.into(),

@@ -36,9 +36,9 @@ pub fn shell(command: &str) -> Command {
 }
 
 /// What is kept of complaints.
-const COMPLAINTS: u64 = 64 << 10;
+const COMPLAINTS: usize = 64 << 10;
 
-/// Runs a command to its end, or stops it with all it started.
+/// Runs a command to its end, or stops it with all it started; so it is too if we are killed.
 ///
 /// `input` goes to its standard input; none leaves that as the command has it.
 pub fn run(
@@ -52,18 +52,45 @@ pub fn run(
     }
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
+    let guard = Guard::over(&child);
     if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
         // A command need not read what it is told.
         thread::spawn(move || drop(stdin.write_all(&input)));
     }
     let until = Instant::now() + timeout;
     let stdout = reading(child.stdout.take(), most + 1);
-    let stderr = reading(child.stderr.take(), COMPLAINTS);
+    let stderr = reading_end(child.stderr.take());
     let ended = wait(&mut child, &stdout, &stderr, most, until);
     if !matches!(ended, Ok(Ended::Well { .. } | Ended::Badly { .. })) {
         stop(&mut child);
     }
+    if let Ok(guard) = guard {
+        guard.dismiss();
+    }
     ended
+}
+
+/// A process that outlives ours only to end a command that would otherwise go on alone.
+///
+/// The command has a process group of its own, so what ends us, Ctrl-C too, does not reach it.
+struct Guard(Child);
+
+impl Guard {
+    fn over(child: &Child) -> io::Result<Guard> {
+        // Its input ends when we do.
+        let waits = shell("read -r _; kill -s KILL -- \"-$GROUP\"")
+            .env("GROUP", child.id().to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Guard(waits))
+    }
+
+    fn dismiss(mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 fn wait(
@@ -116,6 +143,26 @@ fn reading<R: Read + Send + 'static>(from: Option<R>, most: u64) -> mpsc::Receiv
     receive
 }
 
+/// Reads everything on a thread of its own, so that nobody waits or breaks off writing, and
+/// keeps the end of it.
+fn reading_end<R: Read + Send + 'static>(from: Option<R>) -> mpsc::Receiver<Vec<u8>> {
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || {
+        let mut kept = Vec::new();
+        let mut piece = [0; 8 << 10];
+        if let Some(mut from) = from {
+            while let Ok(read @ 1..) = from.read(&mut piece) {
+                kept.extend_from_slice(&piece[..read]);
+                if kept.len() > 2 * COMPLAINTS {
+                    kept.drain(..kept.len() - COMPLAINTS);
+                }
+            }
+        }
+        let _ = send.send(kept);
+    });
+    receive
+}
+
 /// Ends a command and everything in its process group.
 fn stop(child: &mut Child) {
     let group = format!("-{}", child.id());
@@ -126,4 +173,36 @@ fn stop(child: &mut Child) {
         .status();
     let _ = child.kill();
     let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ran(command: &str) -> Ended {
+        run(shell(command), None, 1 << 10, Duration::from_secs(20)).unwrap()
+    }
+
+    #[test]
+    fn a_command_may_complain_at_length() {
+        // One process, which would be killed for writing where nobody reads.
+        let ended = ran(
+            "exec awk 'BEGIN { for (i = 0; i < 40000; i++) print \"loading\" > \"/dev/stderr\"; print \"done\" }'",
+        );
+        assert!(
+            matches!(&ended, Ended::Well { stdout } if stdout == b"done\n"),
+            "{ended:?}"
+        );
+    }
+
+    #[test]
+    fn the_end_of_what_it_complains_of_is_kept() {
+        let ended = ran(
+            "exec awk 'BEGIN { for (i = 0; i < 40000; i++) print \"loading\" > \"/dev/stderr\"; print \"no model\" > \"/dev/stderr\"; exit 3 }'",
+        );
+        assert!(
+            matches!(&ended, Ended::Badly { stderr, .. } if stderr.ends_with("no model\n")),
+            "{ended:?}"
+        );
+    }
 }

@@ -87,12 +87,11 @@ impl std::fmt::Display for TooSmall {
             .iter()
             .map(|(name, size)| format!("{name} {size}"))
             .collect();
-        write!(
-            f,
-            " ({}; {} reserved for the reply)",
-            parts.join(", "),
-            self.reserve
-        )
+        let parts = parts.join(", ");
+        match self.bytes {
+            Some(_) => write!(f, " ({parts})"),
+            None => write!(f, " ({parts}; {} reserved for the reply)", self.reserve),
+        }
     }
 }
 
@@ -130,15 +129,20 @@ pub fn manage(
     writer.begin_pass();
     let folded = pass.fold(&mut Hand::Writes(writer), summarizer);
     let mut outcome = pass.outcome;
-    if outcome.did > Did::Untouched {
+    let wait = waits::did_not_help(&outcome);
+    if folded.is_ok() && outcome.did > Did::Untouched {
         let mut told = told;
         told["outcome"] = outcome.json();
         if let Err(error) = hooks.after(&told) {
             outcome.errors.push(error);
         }
     }
-    let record = waits::record(aim, &outcome);
+    let record = waits::record(aim, &outcome, wait);
     writer.end_pass(record.map(|record| record.to_string()))?;
+    if matches!(folded, Err(ManageError::Floor { .. })) && outcome.did > Did::Untouched {
+        // It was of no use: the view is as it was.
+        writer.undo()?;
+    }
     folded.map(|()| outcome)
 }
 
@@ -262,6 +266,16 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
+    /// How much of so many tokens there may be for the view to come to the bytes it is to have.
+    fn narrowed(&self, tokens: u64) -> u64 {
+        let (now, most) = (self.outcome.after, self.outcome.target.bytes);
+        if now.bytes <= most {
+            return tokens;
+        }
+        let share = most as f64 / now.bytes as f64;
+        tokens.min((now.tokens as f64 * share) as u64)
+    }
+
     fn is_done(&self) -> bool {
         self.outcome.after.within(self.outcome.target)
     }
@@ -293,9 +307,10 @@ fn check_floor(
     // Something has to say that the rest is hidden.
     let mut total = floor.total();
     total.tokens += MARKER;
+    let least = scale.size(total);
     let least = Size {
-        tokens: scale.size(total).tokens.min(before.tokens),
-        bytes: 0,
+        tokens: least.tokens.min(before.tokens),
+        bytes: least.bytes.min(before.bytes),
     };
     match aim.budget.fits(least) {
         true => Ok(()),
@@ -319,8 +334,12 @@ fn too_small(floor: &FloorSize, aim: &Aim, scale: Scale, found: Size) -> ManageE
             parts.push((name, size));
         }
     }
-    if aim.frame.tokens > 0 {
-        parts.push(("tools and instructions", aim.frame.tokens));
+    let frame = match bytes {
+        Some(_) => aim.frame.bytes,
+        None => aim.frame.tokens,
+    };
+    if frame > 0 {
+        parts.push(("tools and instructions", frame));
     }
     ManageError::Floor {
         floor: Box::new(TooSmall {

@@ -1,3 +1,6 @@
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+
 use infold_store::{AppendError, Contexts, Durability, Log, Metadata, TaskError, Writer};
 use tempfile::TempDir;
 
@@ -38,7 +41,11 @@ const BATCH: usize = 1 << 20;
 impl Scratch {
     /// Makes an empty one.
     pub fn new() -> Result<Scratch, ScratchError> {
-        let dir = tempfile::tempdir().map_err(|source| ScratchError::Dir {
+        let mut builder = tempfile::Builder::new();
+        builder
+            .prefix("infold-")
+            .permissions(Permissions::from_mode(0o700));
+        let dir = builder.tempdir().map_err(|source| ScratchError::Dir {
             dir: std::env::temp_dir().display().to_string(),
             source,
         })?;

@@ -193,6 +193,10 @@ proptest! {
                     let tokens = (now.tokens() as f64 * factor).ceil() as u64;
                     prop_assert_eq!(outcome.after.tokens, tokens);
                     prop_assert!(tokens <= aim.budget.allow(), "{tokens} tokens");
+                    if let Some(most) = bytes {
+                        let size = log.view_bytes(&now).expect("a view that can be read");
+                        prop_assert!(size <= most, "{size} bytes");
+                    }
                     if outcome.did > Did::Untouched {
                         prop_assert!(outcome.after.tokens < outcome.before.tokens || bytes.is_some());
                         prop_assert!(will.is_ok_and(|due| due.is_some()));
@@ -202,8 +206,8 @@ proptest! {
                 }
                 Err(ManageError::Floor { floor }) => {
                     prop_assert!(!floor.parts.is_empty());
+                    prop_assert_eq!(&before, log.state().shown());
                     if bytes.is_none() {
-                        prop_assert_eq!(&before, log.state().shown());
                         prop_assert!(rehearsed.is_err());
                     }
                 }

@@ -53,10 +53,13 @@ impl FloorSize {
             };
             for seq in round_members(round, path.iter().copied(), past)? {
                 if !floor.holds(seq) {
-                    add(part, weigh(Span::one(seq), past)?);
+                    let mut whole = weigh(Span::one(seq), past)?;
                     for (_, _, mask) in shown.masks(Span::one(seq)) {
-                        part.tokens = part.tokens.saturating_sub(mask.hides) + mask.tokens;
+                        whole.tokens = whole.tokens.saturating_sub(mask.hides) + mask.tokens;
+                        // How many bytes are left is not on record: no more is claimed than is sure.
+                        whole.bytes = 0;
                     }
+                    add(part, whole);
                 }
             }
         }
@@ -89,7 +92,8 @@ fn add(part: &mut Size, more: Size) {
     part.bytes += more.bytes;
 }
 
-fn weigh<P: Past>(span: Span, past: &P) -> Result<Size, P::Error> {
+/// What messages weigh as they came.
+pub fn weigh<P: Past>(span: Span, past: &P) -> Result<Size, P::Error> {
     let (before, after) = (
         sums_before(span.from(), past)?,
         past.record(span.to())?.sums,
@@ -291,21 +295,22 @@ fn up_to<P: Past>(state: &State, tail: Seq, past: &P) -> Result<Option<Cover>, R
     }
 }
 
-/// Works out what to hide so that the view comes within `fits`: the oldest rounds, half of
+/// Works out what to hide so that `fits` says the view does: the oldest rounds, half of
 /// those visible, then half of the rest, and so on, summaries last. None of these covers
-/// holds another; nothing is hidden that would not make the view smaller.
+/// holds another; nothing is hidden that would not make the view smaller, or fit.
 ///
 /// Ends, because every turn hides a round or a stand-in that was visible.
 pub fn to_hide<P: Past>(
     state: &State,
     marker: u64,
-    fits: impl Fn(u64) -> bool,
+    fits: impl Fn(&View) -> Result<bool, P::Error>,
     past: &P,
 ) -> Result<Vec<Cover>, Refused<P::Error>> {
     let before = View::of(state.shown(), past)?.tokens();
     let mut imagined = state.clone();
     let mut covers: Vec<Cover> = Vec::new();
-    loop {
+    let mut fitted = false;
+    while !fitted {
         let next = match steer::oldest(&imagined, 0.5, past) {
             Err(Refused::Nothing { .. }) => rest(&imagined, past)?,
             found => Some(found?),
@@ -319,12 +324,10 @@ pub fn to_hide<P: Past>(
         let id = imagined.next_event();
         let event = steer::folded(Cause::Window, &cover, marker);
         imagined.event(&event, Some(id), 0, past)?;
-        if fits(View::of(imagined.shown(), past)?.tokens()) {
-            break;
-        }
+        fitted = fits(&View::of(imagined.shown(), past)?)?;
     }
     let after = View::of(imagined.shown(), past)?.tokens();
-    covers.retain(|_| after < before);
+    covers.retain(|_| fitted || after < before);
     Ok(covers)
 }
 

@@ -1,5 +1,5 @@
 use infold_log::{
-    EventId, Floor, Line, Past, Piece, Reading, Role, Seq, Shows, Source, Span, Verdict, View,
+    EventId, Floor, Line, Piece, Reading, Role, Seq, Shows, Size, Source, Span, Verdict, View, plan,
 };
 use infold_wire::{Message, render_round, render_text, splice};
 
@@ -11,6 +11,9 @@ pub type Visit<'a> = &'a mut dyn FnMut(Source, &[u8]) -> Result<(), LogError>;
 
 /// How much of a file is read at once.
 const PIECE: u64 = 1 << 20;
+
+/// About how many bytes a token of a stand-in has on the wire.
+const BYTES_A_TOKEN: u64 = 6;
 
 impl Log {
     /// Renders a view, message by message. What came in goes out byte for byte.
@@ -47,19 +50,27 @@ impl Log {
         Ok(out)
     }
 
-    /// How many bytes the messages of a view have.
+    /// How many bytes the messages of a view have; about as many, where folds are only imagined.
     ///
     /// Only what is not shown as it came is looked at.
     pub fn view_bytes(&self, view: &View) -> Result<u64, LogError> {
+        let imagined = self.state().next_event();
         let mut bytes = 0;
         for piece in view.pieces() {
-            match piece.shows {
-                Shows::Verbatim(span) => {
-                    let before = match span.from().prev() {
-                        Some(seq) => self.record(seq)?.sums.bytes,
-                        None => 0,
-                    };
-                    bytes += self.record(span.to())?.sums.bytes - before;
+            match &piece.shows {
+                Shows::Verbatim(span) => bytes += plan::weigh(*span, self)?.bytes,
+                Shows::StandIn(fold) if *fold >= imagined => bytes += piece.tokens * BYTES_A_TOKEN,
+                Shows::Round { members, masks, .. }
+                    if masks.iter().any(|(.., mask)| *mask >= imagined) =>
+                {
+                    let mut whole = Size::default();
+                    for seq in members {
+                        let one = plan::weigh(Span::one(*seq), self)?;
+                        whole.tokens += one.tokens;
+                        whole.bytes += one.bytes;
+                    }
+                    let left = piece.tokens as f64 / whole.tokens.max(1) as f64;
+                    bytes += (whole.bytes as f64 * left.min(1.0)) as u64;
                 }
                 _ => self.render_piece(piece, &mut |_, shown| {
                     bytes += shown.len() as u64;

@@ -342,3 +342,74 @@ fn an_author_is_killed_between_any_two_acknowledgements() {
         assert_eq!(message(&log, number), authored(number).as_bytes());
     }
 }
+
+/// A transcript of so many turns.
+fn transcript(turns: usize) -> String {
+    let words = "some words that take room ".repeat(12);
+    let turn = |at| {
+        format!(
+            "{{\"role\":\"user\",\"content\":\"ask {at}\"}}\n{{\"role\":\"assistant\",\"content\":\"{words}\"}}\n"
+        )
+    };
+    (0..turns).map(turn).collect()
+}
+
+#[test]
+fn an_import_is_there_whole_or_not_at_all() {
+    let world = World::new();
+    let file = world.file("talk.jsonl", transcript(2_000).as_bytes());
+    let file = file.to_str().expect("a path in UTF-8");
+    let mut victim = Victim::new(11, || drop(world.ok(&["import", file])));
+    for _ in 0..30 {
+        victim.strike(&world, &["import", file]);
+    }
+    world.run(&["doctor", "--repair"]);
+    for task in world.list().into_keys() {
+        let log = world.read(task);
+        assert_eq!(log.state().at().seq, 4_000, "{task}");
+        is_valid(&log);
+    }
+    victim.done(30);
+}
+
+#[test]
+fn a_pass_that_is_killed_while_a_summary_is_written_folds_nothing_and_leaves_nobody_running() {
+    let world = World::new();
+    let file = world.file("talk.jsonl", transcript(200).as_bytes());
+    let task = id(&world.ok(&["import", file.to_str().expect("a path in UTF-8")]));
+    let name = task.to_string();
+    let pid = world.file("pid", b"");
+    let slow = format!("command:echo $$ > {}; sleep 600; echo x", pid.display());
+    let manage = ["manage", &name, "--window", "4k", "--summarizer", &slow];
+    let mut child = world.command(&manage).spawn().expect("infold runs");
+    let until = Instant::now() + Duration::from_secs(20);
+    let in_time = |what: &str| {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let asked = loop {
+        let said = std::fs::read_to_string(&pid).expect("it can be read");
+        if said.ends_with('\n') {
+            break said.trim().to_owned();
+        }
+        in_time("the summarizer is asked");
+    };
+    child.kill().expect("it can be killed");
+    child.wait().expect("it has ended");
+    // Ended, though nobody may have collected it yet.
+    let runs = || {
+        let stat = std::fs::read_to_string(format!("/proc/{asked}/stat")).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    while std::path::Path::new("/proc/self/stat").exists() && runs() {
+        in_time("the summarizer is ended");
+    }
+    let dir = world.read(task).dir().to_owned();
+    assert!(dir.join("transcript.txt").exists());
+    assert_eq!(world.read(task).state().at().event, 0);
+    world.ok(&["pin", &name, "3"]);
+    for left in ["transcript.txt", "unsummarized.jsonl"] {
+        assert!(!dir.join(left).exists(), "{left}");
+    }
+    assert_eq!(world.problems(task), Vec::<String>::new());
+}

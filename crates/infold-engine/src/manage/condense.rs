@@ -6,9 +6,9 @@ use infold_wire::{Message, spoken};
 
 use super::{Aim, Begun, Hand, ManageError, Pass};
 use crate::extract::Extract;
+use crate::quotes::{Checked, Claims};
 use crate::strategy::{Keeps, StandIn};
 use crate::summarizer::{Brief, Extractive, Summarizer, SummarizerError};
-use crate::quotes::{Checked, Claims};
 use crate::{Did, Step, Strategy};
 
 /// How often one pass asks a summarizer at most.
@@ -82,9 +82,9 @@ impl Pass<'_> {
         let (aim, scale) = (self.aim, self.scale);
         let floor = FloorSize::of(hand.state(), hand.log())?;
         let fixed = scale.size(floor.total()).tokens;
-        let window = aim.budget.window();
+        let window = self.narrowed(aim.budget.window());
         let room = |limit: u64| {
-            let left = limit.saturating_sub(fixed + window / 16);
+            let left = self.narrowed(limit).saturating_sub(fixed + window / 16);
             scale.counted(left) + floor.last.tokens
         };
         let (keep, room) = match aim.strategy.keeps {
@@ -112,9 +112,9 @@ impl Pass<'_> {
             return Ok(asked);
         }
         let rest = view_without(hand, &folded.cover)?;
-        let target = self.outcome.target.tokens;
+        let target = self.narrowed(self.outcome.target.tokens);
         let room = target.saturating_sub(self.scale.part(rest) + self.aim.frame.tokens);
-        let window = self.aim.budget.window();
+        let window = self.narrowed(self.aim.budget.window());
         let most = self.scale.counted(room.max(window / 16));
         let share = (folded.leaves as f64 * self.aim.ratio.clamp(0.05, 0.9)) as u64;
         Ok(most.min(share).clamp(SHORTEST, LONGEST))
@@ -217,11 +217,7 @@ impl Pass<'_> {
         }
         let (span, messages) = (folded.cover.span, folded.cover.messages);
         let heading = heading(span, messages);
-        let stand_in = self
-            .aim
-            .strategy
-            .stand_in
-            .compose(&heading, text.trim());
+        let stand_in = self.aim.strategy.stand_in.compose(&heading, text.trim());
         let summary = stand_in_tokens(&stand_in);
         // One that saves next to nothing would be made again and again.
         if summary > folded.leaves - folded.leaves / 4 {
@@ -356,7 +352,9 @@ fn said(summary: &str, hand: &Hand<'_>, folded: &Folded) -> Result<Checked, LogE
             Ok(())
         };
         // Requests are found by the index; words beside tool results only by looking.
-        plan::requests(state, log, |seq| log.each_message(Span::one(seq), &mut against))?;
+        plan::requests(state, log, |seq| {
+            log.each_message(Span::one(seq), &mut against)
+        })?;
         for run in &folded.runs {
             log.each_message(*run, &mut against)?;
         }

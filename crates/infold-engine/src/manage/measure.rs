@@ -30,24 +30,20 @@ impl Scale {
             let view = tokens.saturating_sub(scale.frame.tokens);
             scale.factor = (view as f64 / counted as f64).clamp(0.1, 10.0);
         }
-        let size = Size {
-            tokens: scale.part(counted) + scale.frame.tokens,
-            bytes: bytes(log, &view, aim)?,
-        };
-        Ok((scale, size))
+        Ok((scale, scale.view(log, &view, aim)?))
     }
 
     /// Measures what a hand has come to.
     pub fn measure(&self, hand: &Hand<'_>, aim: &Aim) -> Result<Size, LogError> {
         let view = View::of(hand.state().shown(), hand.log())?;
-        let bytes = match hand {
-            Hand::Writes(writer) => bytes(writer.log(), &view, aim)?,
-            // Stand-ins that are only imagined have no bytes yet.
-            Hand::Imagines { .. } => 0,
-        };
+        self.view(hand.log(), &view, aim)
+    }
+
+    /// Measures a view, be it only imagined.
+    pub fn view(&self, log: &Log, view: &View, aim: &Aim) -> Result<Size, LogError> {
         Ok(Size {
             tokens: self.part(view.tokens()) + self.frame.tokens,
-            bytes,
+            bytes: bytes(log, view, aim)?,
         })
     }
 

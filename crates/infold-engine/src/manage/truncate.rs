@@ -1,4 +1,4 @@
-use infold_log::{Cause, Role, Span, plan};
+use infold_log::{Cause, Role, Span, View, plan};
 use infold_store::marker;
 
 use super::{Hand, MARKER, ManageError, Pass};
@@ -7,16 +7,9 @@ use crate::{Did, Step};
 impl Pass<'_> {
     /// Hides the oldest rounds until the view fits.
     pub(super) fn truncate(&mut self, hand: &mut Hand<'_>) -> Result<(), ManageError> {
-        let (scale, frame) = (self.scale, self.aim.frame.tokens);
-        let allow = self.aim.budget.allow();
-        let tokens_fit = self.outcome.after.tokens <= allow;
-        // Bytes cannot be imagined: then as much is hidden as would halve the view.
-        let most = match tokens_fit {
-            true => self.outcome.after.tokens / 2,
-            false => allow,
-        };
-        let fits = |counted| scale.part(counted) + frame <= most;
-        let covers = plan::to_hide(hand.state(), MARKER, fits, hand.log())?;
+        let (aim, scale, log) = (self.aim, self.scale, hand.log());
+        let fits = |view: &View| Ok(aim.budget.fits(scale.view(log, view, aim)?));
+        let covers = plan::to_hide(hand.state(), MARKER, fits, log)?;
         let mut folds = Vec::new();
         let mut hidden = 0;
         let mut span: Option<Span> = None;

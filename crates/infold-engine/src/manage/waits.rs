@@ -31,17 +31,20 @@ pub fn waits(log: &Log, aim: &Aim, now: Size) -> Result<bool, LogError> {
     Ok(now.tokens < then.as_u64().unwrap_or(0).saturating_add(growth))
 }
 
+/// Says whether a pass failed, was not allowed, or ended above its target.
+pub fn did_not_help(outcome: &Outcome) -> bool {
+    !outcome.errors.is_empty() || !outcome.after.within(outcome.target)
+}
+
 /// What is kept of a pass; nothing of one that had nothing to do.
-pub fn record(aim: &Aim, outcome: &Outcome) -> Option<Value> {
+pub fn record(aim: &Aim, outcome: &Outcome, wait: bool) -> Option<Value> {
     outcome.due?;
-    let failed = !outcome.errors.is_empty();
-    let short = !outcome.after.within(outcome.target);
     let mut record = json!({
         "trigger": aim.trigger.name(),
         "strategy": aim.strategy.name,
         "window": aim.budget.window(),
         "allow": aim.budget.allow(),
-        "wait": failed || short,
+        "wait": wait,
     });
     if let (Value::Object(record), Value::Object(more)) = (&mut record, outcome.json()) {
         record.extend(more);
@@ -60,7 +63,8 @@ pub fn record_once(writer: &mut Writer, aim: &Aim, outcome: &Outcome) -> Result<
     };
     let waiting = outcome.left == Some(crate::Left::Waiting);
     if outcome.left.is_some() && !said_already && !waiting {
-        writer.end_pass(record(aim, outcome).map(|record| record.to_string()))?;
+        let record = record(aim, outcome, did_not_help(outcome));
+        writer.end_pass(record.map(|record| record.to_string()))?;
     }
     Ok(())
 }

@@ -161,7 +161,7 @@ pub fn tokens(text: &str) -> Result<u64, String> {
         .parse()
         .map_err(|_| "give a number such as 8000, 32k or 1m".to_owned())?;
     let number = number * unit;
-    match number >= 1.0 && number <= 1e15 {
+    match (1.0..=1e15).contains(&number) {
         true => Ok(number as u64),
         false => Err("give a number such as 8000, 32k or 1m".to_owned()),
     }

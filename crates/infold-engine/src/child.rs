@@ -51,8 +51,12 @@ pub fn run(
         command.stdin(Stdio::piped());
     }
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Before the command, so that it is never without one for long.
+    let mut guard = Guard::ready();
     let mut child = command.spawn()?;
-    let guard = Guard::over(&child);
+    if let Ok(guard) = &mut guard {
+        guard.watch(&child);
+    }
     if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
         // A command need not read what it is told.
         thread::spawn(move || drop(stdin.write_all(&input)));
@@ -76,15 +80,21 @@ pub fn run(
 struct Guard(Child);
 
 impl Guard {
-    fn over(child: &Child) -> io::Result<Guard> {
-        // Its input ends when we do.
-        let waits = shell("read -r _; kill -s KILL -- \"-$GROUP\"")
-            .env("GROUP", child.id().to_string())
+    fn ready() -> io::Result<Guard> {
+        // Told whom to watch, it waits for its input to end, which it does when we do.
+        let script = "read -r group && { read -r _; kill -s KILL -- \"-$group\"; }";
+        let waits = shell(script)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
         Ok(Guard(waits))
+    }
+
+    fn watch(&mut self, child: &Child) {
+        if let Some(stdin) = &mut self.0.stdin {
+            let _ = writeln!(stdin, "{}", child.id());
+        }
     }
 
     fn dismiss(mut self) {

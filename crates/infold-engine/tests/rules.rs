@@ -78,7 +78,7 @@ fn a_hook_that_fails_afterwards_does_not_make_the_next_pass_wait() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(60))]
 
     /// Within both budgets, or the floor is not and nothing was folded; a rehearsal says the same.
     #[test]

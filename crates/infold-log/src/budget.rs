@@ -243,7 +243,7 @@ mod tests {
             bytes: Some(500),
             ..large
         };
-        assert_eq!(narrow.due(size), Some(Due::Threshold));
+        assert_eq!(narrow.due(size), Some(Due::Bytes));
         assert_eq!(narrow.due(Size { tokens: 9, ..size }), Some(Due::Bytes));
         assert_eq!(narrow.target(Due::Bytes, size).bytes, 300);
     }

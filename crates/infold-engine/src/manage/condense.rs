@@ -20,6 +20,9 @@ const LONGEST: u64 = 8_192;
 /// A summary shorter than this says nothing.
 const SHORTEST: u64 = 96;
 
+/// What is shown instead of what is folded, message by message.
+type StandInText = Vec<(Role, String)>;
+
 impl Pass<'_> {
     /// Folds everything between the floor and the tail behind a summary.
     pub(super) fn condense(
@@ -127,7 +130,7 @@ impl Pass<'_> {
         folded: &Folded,
         budget: u64,
         summarizer: &mut dyn Summarizer,
-    ) -> Result<Option<Written>, ManageError> {
+    ) -> Result<Option<(String, StandInText)>, ManageError> {
         let built_in = summarizer.name() == Extractive.name();
         let asked = match built_in {
             true => Err(None),
@@ -162,7 +165,7 @@ impl Pass<'_> {
         folded: &Folded,
         budget: u64,
         summarizer: &mut dyn Summarizer,
-    ) -> Result<Vec<(Role, String)>, SummarizerError> {
+    ) -> Result<StandInText, SummarizerError> {
         let mut previous = folded.previous.clone();
         for chunk in folded.chunks(hand.log(), summarizer.takes())? {
             let brief = Brief {
@@ -196,7 +199,7 @@ impl Pass<'_> {
         hand: &Hand<'_>,
         folded: &Folded,
         text: &str,
-    ) -> Result<Vec<(Role, String)>, SummarizerError> {
+    ) -> Result<StandInText, SummarizerError> {
         let checked = said(text, hand, folded)?;
         let stand_in = self.shown(hand, folded, &checked.text)?;
         self.outcome
@@ -211,7 +214,7 @@ impl Pass<'_> {
         hand: &Hand<'_>,
         folded: &Folded,
         text: &str,
-    ) -> Result<Vec<(Role, String)>, SummarizerError> {
+    ) -> Result<StandInText, SummarizerError> {
         if text.trim().is_empty() {
             return Err(SummarizerError::Empty);
         }
@@ -400,9 +403,6 @@ fn set_aside(log: &Log, tail: Seq) -> Result<Aside, LogError> {
     kept.flush()?;
     Ok(kept)
 }
-
-/// Who wrote a summary, and how it is shown.
-type Written = (String, Vec<(Role, String)>);
 
 /// What is to be folded, read once.
 struct Folded {

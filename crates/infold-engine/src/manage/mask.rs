@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use infold_log::plan::{self, Maskable, Masking};
@@ -79,9 +80,9 @@ fn maskable(hand: &Hand<'_>) -> Result<Vec<Maskable>, LogError> {
     let (log, state) = (hand.log(), hand.state());
     let floor = Floor::of(state.shown(), log)?;
     let safe = second_last_round(hand)?;
-    let mut pinned = Vec::new();
+    let mut pinned = HashSet::new();
     for pin in state.shown().pins() {
-        pinned.push(log.record(pin)?.round);
+        pinned.insert(log.record(pin)?.round);
     }
     let mut parts = Vec::new();
     for item in state.shown().items() {

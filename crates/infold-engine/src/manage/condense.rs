@@ -6,9 +6,9 @@ use infold_wire::{Message, spoken};
 
 use super::{Aim, Begun, Hand, ManageError, Pass};
 use crate::extract::Extract;
+use crate::quotes::{Checked, Claims};
 use crate::strategy::{Keeps, StandIn};
 use crate::summarizer::{Brief, Extractive, Summarizer, SummarizerError};
-use crate::quotes::{Checked, Claims};
 use crate::{Did, Step, Strategy};
 
 /// How often one pass asks a summarizer at most.
@@ -217,11 +217,7 @@ impl Pass<'_> {
         }
         let (span, messages) = (folded.cover.span, folded.cover.messages);
         let heading = heading(span, messages);
-        let stand_in = self
-            .aim
-            .strategy
-            .stand_in
-            .compose(&heading, text.trim());
+        let stand_in = self.aim.strategy.stand_in.compose(&heading, text.trim());
         let summary = stand_in_tokens(&stand_in);
         // One that saves next to nothing would be made again and again.
         if summary > folded.leaves - folded.leaves / 4 {
@@ -356,7 +352,9 @@ fn said(summary: &str, hand: &Hand<'_>, folded: &Folded) -> Result<Checked, LogE
             Ok(())
         };
         // Requests are found by the index; words beside tool results only by looking.
-        plan::requests(state, log, |seq| log.each_message(Span::one(seq), &mut against))?;
+        plan::requests(state, log, |seq| {
+            log.each_message(Span::one(seq), &mut against)
+        })?;
         for run in &folded.runs {
             log.each_message(*run, &mut against)?;
         }

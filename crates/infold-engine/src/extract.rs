@@ -4,6 +4,8 @@
 //! [`Extract::write`] is told how much room there is, and written where it belongs: names under their file,
 //! values under the call that brought them.
 
+mod commands;
+mod errors;
 mod names;
 mod places;
 mod previous;
@@ -13,10 +15,11 @@ mod write;
 use std::collections::VecDeque;
 
 use infold_log::{Role, Seq};
+use infold_wire::Message;
 use infold_wire::acts::{self, Act, Called, Deed, Given, Todo};
-use infold_wire::{Message, shorten};
 
 use crate::refs;
+use errors::Errors;
 use names::{Names, Source, Tie};
 use places::{Done, Kind, PlaceId, Places};
 use talk::{Line, Talk, squeeze};
@@ -30,7 +33,7 @@ pub struct Extract {
     talk: Talk,
     /// Calls whose results are still to come.
     waiting: VecDeque<Waiting>,
-    errors: VecDeque<Line>,
+    errors: Errors,
     todos: Option<(u64, Vec<Todo>)>,
     plan: Option<Line>,
     /// What later system messages said.
@@ -54,7 +57,6 @@ struct Waiting {
 }
 
 const WAITING: usize = 256;
-const ERRORS: usize = 200;
 const EARLIER: usize = 64 * 1024;
 
 /// How much of each result is looked at.
@@ -143,9 +145,14 @@ impl Extract {
                     self.places.touch(Kind::File, from, Done::Moved, seq);
                     (Kind::File, to.clone(), Done::Created)
                 }
-                Act::Run(command) => match viewed(command) {
+                Act::Run(command) => match commands::viewed(command) {
                     Some(path) => (Kind::File, path, Done::Read),
-                    None => (Kind::Command, command.clone(), Done::Mentioned),
+                    None => {
+                        for path in commands::removed(command) {
+                            self.places.delete(&path, seq);
+                        }
+                        (Kind::Command, command.clone(), Done::Mentioned)
+                    }
                 },
                 Act::Search { what, path } => {
                     let place = path
@@ -217,46 +224,45 @@ impl Extract {
         let ending = acts::ending(&given.text, given.failed, ran);
         // A look that finds nothing also ends with a code.
         let found_nothing = !ran && ending.code == Some(1);
-        if ending.failed == Some(true)
-            && !found_nothing
-            && let Some(key) = &ending.key
-        {
-            self.error(seq, key, call.as_ref());
+        let place = call.as_ref().and_then(|call| self.places.get(call.place));
+        let of = place.map(|place| &*place.key);
+        match (&ending.key, of) {
+            (Some(key), of) if ending.failed == Some(true) && !found_nothing => {
+                self.errors.add(seq, key, of);
+            }
+            (_, Some(of)) if ending.failed != Some(true) => self.errors.passed(of),
+            _ => {}
         }
         let home = call.as_ref().map(|call| (call.place, call.tie));
         if let Some(call) = &call {
             debug_assert!(call.seq <= seq);
-            self.places.end(call.place, ending);
+            self.places.end(call.place, seq, ending);
         }
         let names = &mut self.names;
         let keys_matter = call.is_none_or(|call| call.kind != Kind::Call);
         refs::each(&given.text, |name| {
             // What a call brings is the values; their keys are the same every time.
             if keys_matter || !is_key(&given.text, name) {
-                names.meet(name, seq, Source::Given, home);
+                names.meet(whole(&given.text, name), seq, Source::Given, home);
             }
         });
     }
 
-    fn error(&mut self, seq: u64, key: &str, call: Option<&Waiting>) {
-        self.errors.retain(|line| line.text != key);
-        if self.errors.len() >= ERRORS {
-            self.errors.pop_front();
-        }
-        let place = call.and_then(|call| self.places.get(call.place));
-        let text = match place {
-            Some(place) if !key.contains(&*place.key) => {
-                format!("{} ({})", key, shorten(&place.key, 80))
-            }
-            _ => key.to_owned(),
-        };
-        self.errors.retain(|line| line.text != text);
-        self.errors.push_back(Line { seq, text });
-    }
-
     fn meet(&mut self, text: &str, seq: u64, source: Source, home: Option<(PlaceId, Tie)>) {
         let names = &mut self.names;
-        refs::each(text, |reference| names.meet(reference, seq, source, home));
+        refs::each(text, |name| {
+            names.meet(whole(text, name), seq, source, home)
+        });
+    }
+}
+
+/// A colour with its `#`; any other name, a piece of `text`, as it is.
+fn whole<'a>(text: &'a str, name: &'a str) -> &'a str {
+    let start = name.as_ptr() as usize - text.as_ptr() as usize;
+    let colour = name.len() == 6 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match start.checked_sub(1) {
+        Some(before) if colour && text.as_bytes()[before] == b'#' => &text[before..start + 6],
+        _ => name,
     }
 }
 
@@ -264,45 +270,4 @@ impl Extract {
 fn is_key(text: &str, name: &str) -> bool {
     let start = name.as_ptr() as usize - text.as_ptr() as usize;
     text[start + name.len()..].starts_with("\":")
-}
-
-/// The one file that a command does nothing but show: `sed -n 1,20p a.rs`, `cd x && grep foo a.rs | head`.
-fn viewed(command: &str) -> Option<String> {
-    const TOOLS: [&str; 9] = [
-        "cat", "sed", "head", "tail", "grep", "rg", "nl", "less", "bat",
-    ];
-    let (before, last) = command.rsplit_once("&&").unwrap_or(("", command));
-    let shown = last.split('|').next()?.trim();
-    let tool = shown.split_whitespace().next()?;
-    if !TOOLS.contains(&tool) || shown.contains(['>', ';', '`', '\n']) || shown.contains(" -i") {
-        return None;
-    }
-    let is_path = |word: &&str| {
-        !word.starts_with('-') && !word.contains(['*', '{', ',', '"', '\'', '\\', '['])
-    };
-    let mut paths = shown
-        .split_whitespace()
-        .skip(1)
-        .filter(is_path)
-        .filter(|word| is_file(word));
-    let path = paths.next()?;
-    if paths.next().is_some() {
-        return None;
-    }
-    match before.trim().strip_prefix("cd ") {
-        Some(folder) if !path.starts_with(['/', '~']) && !folder.contains(char::is_whitespace) => {
-            Some(format!("{}/{path}", folder.trim_end_matches('/')))
-        }
-        _ => Some(path.to_owned()),
-    }
-}
-
-/// Says whether a word ends like a file name: `a.rs`, not `1.5` or `..`.
-fn is_file(word: &str) -> bool {
-    let name = word.rsplit('/').next().unwrap_or(word);
-    name.rsplit_once('.').is_some_and(|(_, ending)| {
-        (1..=5).contains(&ending.len())
-            && ending.starts_with(|c: char| c.is_ascii_alphabetic())
-            && ending.chars().all(|c| c.is_ascii_alphanumeric())
-    })
 }

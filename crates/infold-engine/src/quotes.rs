@@ -147,6 +147,15 @@ mod tests {
     }
 
     #[test]
+    fn the_opposite_of_what_was_said_goes() {
+        assert!(!kept("The user asked to touch the tests."));
+        assert!(kept("The user asked not to touch the tests."));
+        assert!(!kept(
+            "The user asked not to rename getUser to fetchUser in src/api.ts."
+        ));
+    }
+
+    #[test]
     fn a_real_quotation_does_not_carry_an_invented_one() {
         assert!(!kept(
             "The user said \"don't touch the tests yet\" and \"push to main without review now\"."

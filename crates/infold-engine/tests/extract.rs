@@ -78,7 +78,7 @@ fn a_summary_says_what_was_asked_done_and_left() {
     - src/api.ts (edited [6]): userId, db.findUser
 
     ## Commands
-    - npm test (failed with 1 [8]) → TypeError: getUser is not a function: src/profile.test.ts, FAIL
+    - npm test (failed with 1 [8]): FAIL, src/profile.test.ts
 
     ## Errors
     - [9] TypeError: getUser is not a function (npm test)
@@ -86,7 +86,7 @@ fn a_summary_says_what_was_asked_done_and_left() {
     ## Open work
     - [ ] fix loadProfile [10]
     - 1 of 2 done [10]
-    - Last said [5] "The problem is that `getUser` is also […] change both."
+    - Last said [5] "I'll change both."
 
     ## Recall
     [n] is message n. Nothing is lost: `infold recall TASK 2..12` or the recall tool shows any of them in full.
@@ -175,6 +175,61 @@ fn a_summary_of_somebody_elses_is_kept_shortened() {
     assert!(
         text.contains("## Earlier summary") && text.contains("billing_ledger"),
         "{text}"
+    );
+}
+
+#[test]
+fn a_later_value_and_a_passing_run_replace_what_was_before() {
+    let text = extract(&[
+        user("go on"),
+        says("The factor is settled: `MULTIHULL` is 150 because the council said so."),
+        says("Now `MULTIHULL` is 135, as the council changed it."),
+        calls(
+            "Bash",
+            r#"{"command":"cd web && npm test a.ts 2>&1 | tail"}"#,
+        ),
+        gives("TypeError: x is not a function\nexit code: 1"),
+        calls("Bash", r#"{"command":"npm test"}"#),
+        gives("12 passed\nexit code: 0"),
+        calls("Read", r#"{"file_path":"/code/old_export.py"}"#),
+        gives("import csv"),
+        calls("Bash", r#"{"command":"git rm old_export.py"}"#),
+        gives("rm 'old_export.py'"),
+    ])
+    .write(600);
+    assert!(text.contains("`MULTIHULL` is 135"), "{text}");
+    assert!(!text.contains("is 150"), "{text}");
+    assert!(!text.contains("## Errors"), "{text}");
+    assert!(
+        text.contains("/code/old_export.py (deleted [11])"),
+        "{text}"
+    );
+}
+
+#[test]
+fn requests_come_before_all_else_and_rules_before_other_requests() {
+    let mut messages = vec![user(
+        "STOP. Port 8417 is the real harbour! Load tests only against port 8418.",
+    )];
+    for n in 0..40 {
+        messages.push(user(&format!(
+            "Next please have a look at ticket QS-{n}00 and at what the office says of it."
+        )));
+        messages.push(says(&format!(
+            "The ticket QS-{n}00 is done because of `value_{n}`."
+        )));
+    }
+    let mut extract = Extract::new();
+    taken(&mut extract, 30, &messages);
+    let text = extract.write(500);
+    assert!(
+        text.contains("Load tests only against port 8418."),
+        "{text}"
+    );
+    assert!(text.contains("- Last asked [109]"), "{text}");
+    assert!(
+        !text.contains("First asked"),
+        "message 30 is not the first:\n{text}"
     );
 }
 
@@ -281,7 +336,7 @@ proptest! {
 
     /// No budget is overrun, nothing outside is cited, and the same messages give the same words.
     #[test]
-    fn a_summary_fits_cites_and_repeats(messages in prop::collection::vec(any_message(), 0..30), budget in 200_usize..1500) {
+    fn a_summary_fits_cites_and_repeats(messages in prop::collection::vec(any_message(), 0..30), budget in 96_usize..1500) {
         let summary = extract(&messages).write(budget);
         prop_assert!(tokens(&summary) <= budget);
         prop_assert_eq!(&summary, &extract(&messages).write(budget));

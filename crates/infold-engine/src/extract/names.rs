@@ -155,7 +155,7 @@ impl Name {
         let spoken = user + said + called > 0.0;
         let age = now.saturating_sub(self.last) as f64;
         let fresh = 1.0 + 0.5_f64.powf(age / FRESH);
-        met * fresh * plausible(text, spoken) / (text.len() as f64 + 6.0).powf(0.4)
+        met * fresh * plausible(text, spoken) / (text.len() as f64 + 6.0).powf(0.7)
     }
 }
 
@@ -164,8 +164,20 @@ impl Name {
 fn plausible(text: &str, spoken: bool) -> f64 {
     let bytes = text.as_bytes();
     let all = |class: fn(&u8) -> bool| bytes.iter().all(class);
+    if all(u8::is_ascii_digit) {
+        let round = bytes[1..].iter().all(|byte| *byte == b'0');
+        return match (round, spoken) {
+            (true, _) => 0.1,
+            (false, true) => 0.7,
+            (false, false) => 0.25,
+        };
+    }
+    // Dates and versions say more than bare numbers.
     if !bytes.iter().any(u8::is_ascii_alphabetic) {
-        return if spoken { 0.7 } else { 0.25 };
+        return if spoken { 0.9 } else { 0.5 };
+    }
+    if WORDS.contains(&text) || bytes.len() == 6 && all(u8::is_ascii_hexdigit) {
+        return 0.2;
     }
     if all(|byte| byte.is_ascii_lowercase() || *byte == b'-') || all(u8::is_ascii_uppercase) {
         return 0.6;
@@ -178,6 +190,12 @@ fn plausible(text: &str, spoken: bool) -> f64 {
     1.0
 }
 
+/// Words of query languages and formats, which are written like names.
+const WORDS: [&str; 24] = [
+    "SELECT", "FROM", "WHERE", "INSERT", "INTO", "VALUES", "UPDATE", "DELETE", "CREATE", "TABLE",
+    "INTEGER", "TEXT", "NULL", "PRIMARY", "ORDER", "GROUP", "LIMIT", "JOIN", "BEGIN", "COMMIT",
+    "JSON", "HTTP", "TRUE", "FALSE",
+];
 /// Heads of names that belong to a language, not to a project,
 const EVERYBODYS: [&str; 14] = [
     "Math", "JSON", "Object", "Array", "Number", "String", "Promise", "Date", "console", "process",

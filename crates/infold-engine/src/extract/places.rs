@@ -72,6 +72,8 @@ pub struct Place {
     pub last: u64,
     /// How it ended the last time.
     pub ending: Option<Ending>,
+    /// The message that told so.
+    pub ended: Option<u64>,
 }
 
 /// All places, those of least interest forgotten when there are too many.
@@ -104,9 +106,26 @@ impl Places {
         id
     }
 
+    /// Notes that a file was removed, which may be known by a longer path.
+    pub fn delete(&mut self, path: &str, seq: u64) {
+        let same = |key: &str| {
+            let front = key.strip_suffix(path);
+            front.is_some_and(|front| front.is_empty() || front.ends_with('/'))
+        };
+        let known = self.of(Kind::File).find(|(_, place)| same(&place.key));
+        let key = known.map(|(_, place)| place.key.clone());
+        self.touch(
+            Kind::File,
+            key.as_deref().unwrap_or(path),
+            Done::Deleted,
+            seq,
+        );
+    }
+
     /// Notes how the last thing done there ended.
-    pub fn end(&mut self, id: PlaceId, ending: Ending) {
+    pub fn end(&mut self, id: PlaceId, seq: u64, ending: Ending) {
         if let Some(place) = self.all.get_mut(&id) {
+            place.ended = Some(seq);
             place.ending = Some(ending);
         }
     }
@@ -157,6 +176,7 @@ impl Places {
             seq,
             last: seq,
             ending: None,
+            ended: None,
         };
         self.all.insert(id, place);
         self.ids.insert(key, id);

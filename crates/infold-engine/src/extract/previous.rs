@@ -65,7 +65,7 @@ impl Extract {
                         self.talk.finding(seq, text);
                         self.keep_names(text, seq);
                     }
-                    FAILED => self.errors.push_back(line(seq, text)),
+                    FAILED => self.errors.read(line(seq, text)),
                     RULED => self.rules.push_back(line(seq, text)),
                     _ => self.keep_names(text, seq),
                 }

@@ -176,6 +176,19 @@ pub fn decides(text: &str) -> bool {
     CUES.iter().any(|cue| small.contains(cue))
 }
 
+/// Says whether somebody who asks also rules something: what must, what must not, what stays.
+pub fn rules(text: &str) -> bool {
+    const WORDS: [&str; 22] = [
+        "never", "always", "only", "must", "don't", "dont", "not", "no", "stop", "keep", "stays",
+        "forget", "without", "nie", "niemals", "immer", "nur", "nicht", "jamais", "toujours",
+        "nunca", "siempre",
+    ];
+    const SIGNS: [&str; 6] = ["不要", "必须", "禁止", "只能", "必ず", "нельзя"];
+    let small = text.to_lowercase().replace('’', "'");
+    let mut words = small.split(|c: char| !(c.is_alphanumeric() || c == '\''));
+    words.any(|word| WORDS.contains(&word)) || SIGNS.iter().any(|sign| small.contains(sign))
+}
+
 /// Announcements tell nothing that the call after them does not.
 fn announces(text: &str) -> bool {
     let small: String = text.chars().take(24).collect::<String>().to_lowercase();
@@ -235,6 +248,57 @@ fn sentences<'a>(line: &'a str, mut found: impl FnMut(&'a str)) {
         }
     }
     found(line[start..].trim());
+}
+
+/// The sentences of a text that say most, in at most `most` bytes: those that rule something, then those with names;
+/// ` […] ` stands where something is left out.
+pub fn brief(text: &str, most: usize) -> String {
+    const GAP: &str = " […] ";
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let mut all: Vec<(u32, &str)> = Vec::new();
+    for line in text.lines() {
+        sentences(line, |sentence| {
+            let mut names = 0;
+            refs::each(sentence, |_| names += 1);
+            // What comes first says what it is about, if it is more than a greeting.
+            let first = 2 * u32::from(all.is_empty() && sentence.len() >= 24);
+            all.push((
+                first + 3 * u32::from(rules(sentence)) + names.min(2),
+                sentence,
+            ));
+        });
+    }
+    let mut order: Vec<usize> = (0..all.len()).filter(|at| all[*at].1.len() > 1).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(all[*at].0));
+    let mut room = most;
+    let mut chosen: Vec<usize> = Vec::new();
+    for at in order {
+        let cost = all[at].1.len() + GAP.len() + 2;
+        if cost <= room {
+            room -= cost;
+            chosen.push(at);
+        }
+    }
+    // Sentences that are too long leave the room to a cut.
+    if room > most / 2 {
+        return squeeze(text, most);
+    }
+    chosen.sort_unstable();
+    let mut out = String::new();
+    let mut end = 0;
+    for at in chosen {
+        let sentence = all[at].1;
+        let start = sentence.as_ptr() as usize - text.as_ptr() as usize;
+        if !out.is_empty() {
+            let near = text[end..start].trim().is_empty();
+            out.push_str(if near { " " } else { GAP });
+        }
+        out.push_str(sentence);
+        end = start + sentence.len();
+    }
+    out
 }
 
 /// Cuts the middle out of a text that is longer than `most` bytes.

@@ -1,21 +1,22 @@
+mod asked;
 mod shelf;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use infold_wire::acts::State;
 use infold_wire::shorten;
+use infold_wire::tokens::{Encoding, count};
 
 use super::Extract;
 use super::names::Name;
-use super::talk::{Line, decides, squeeze};
+use super::talk::{Line, brief, decides, squeeze};
 use crate::refs::Finder;
 
 /// Shares of the room, in percent; what one section leaves the next ones may use.
-const REQUESTS: usize = 17;
 const RULES: usize = 6;
-const WORK: usize = 9;
+const WORK: usize = 6;
 const ERRORS: usize = 5;
-const FINDINGS: usize = 9;
+const FINDINGS: usize = 7;
 const EARLIER: usize = 15;
 /// More names than any summary has room for.
 const NAMES: usize = 4000;
@@ -33,9 +34,9 @@ pub(super) const NAMED: &str = "## Also mentioned";
 pub(super) const BEFORE: &str = "## Earlier summary";
 pub(super) const RECALL: &str = "## Recall";
 
-/// Counts the tokens of a text, rather too many than too few.
+/// Counts the tokens of a text, as summaries are measured in.
 pub fn tokens(text: &str) -> usize {
-    text.len().div_ceil(3)
+    count(Encoding::O200k, text) as usize
 }
 
 impl Extract {
@@ -74,16 +75,18 @@ impl Extract {
 }
 
 /// Asks for less until what comes fits; at last cuts lines off the end.
+///
+/// What pieces weigh one by one is mostly a little more than what they weigh together.
 fn fitted(budget: usize, compose: impl Fn(usize) -> String) -> String {
     let mut room = budget;
-    let mut text = String::new();
-    for _ in 0..4 {
-        text = compose(room);
+    let mut text = compose(room);
+    for _ in 0..3 {
         let used = tokens(&text);
         if used <= budget {
             return text;
         }
         room = room.saturating_sub(used - budget + 4);
+        text = compose(room);
     }
     while tokens(&text) > budget {
         let end = text.trim_end().rfind('\n').unwrap_or(0);
@@ -111,6 +114,8 @@ struct Draft<'a> {
     whole: usize,
     cover: Cover<'a>,
     sections: BTreeMap<&'static str, Vec<String>>,
+    /// Messages whose errors are listed.
+    failed: BTreeSet<u64>,
     summary: &'a str,
 }
 
@@ -128,6 +133,7 @@ impl<'a> Draft<'a> {
                 finder,
             },
             sections: BTreeMap::new(),
+            failed: BTreeSet::new(),
             summary: "",
         }
     }
@@ -193,52 +199,6 @@ impl<'a> Draft<'a> {
         self.add(RECALL, line, &mut share);
     }
 
-    fn requests(&mut self) {
-        let talk = &self.from.talk;
-        let mut share = self.share(REQUESTS);
-        let (Some(first), Some(latest)) = (&talk.first, talk.requests.back()) else {
-            return;
-        };
-        let half = share * 3 / 2;
-        let goal = format!("- First asked {}", quoted(first, half.min(1500)));
-        self.add(GOAL, goal, &mut share);
-        if latest.seq != first.seq {
-            let line = format!("- Last asked {}", quoted(latest, half.min(1500)));
-            self.add(GOAL, line, &mut share);
-        }
-        let mut others: Vec<(f64, &Line)> = talk
-            .requests
-            .iter()
-            .filter(|line| line.seq != first.seq && line.seq != latest.seq)
-            .map(|line| (self.request_value(line), line))
-            .collect();
-        others.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.seq.cmp(&a.1.seq)));
-        let all: usize = others.iter().map(|(_, line)| tokens(&line.text) + 4).sum();
-        // Whole if they fit; else short ones, so that there are more of them.
-        let most = if all < share { 6000 } else { 320 };
-        let mut chosen = Vec::new();
-        for (_, line) in others {
-            let text = format!("- {}", quoted(line, most));
-            let cost = tokens(&text) + 1;
-            if cost + 6 > share {
-                continue;
-            }
-            share -= cost;
-            chosen.push((line.seq, text));
-        }
-        self.add_in_order(ASKED, chosen);
-    }
-
-    fn request_value(&self, line: &Line) -> f64 {
-        let last = self.from.span.map_or(1, |(_, last)| last) as f64;
-        let words = line.text.len().min(400) as f64;
-        let mut names = 0.0;
-        crate::refs::each(&squeeze(&line.text, 800), |name| {
-            names += self.from.names.score(name)
-        });
-        (1.0 + names) * (0.5 + line.seq as f64 / last) * words.sqrt() / (words + 30.0)
-    }
-
     /// Adds lines that were already paid for by a share.
     fn add_in_order(&mut self, heading: &'static str, mut lines: Vec<(u64, String)>) {
         lines.sort();
@@ -252,7 +212,7 @@ impl<'a> Draft<'a> {
         let mut share = self.share(RULES);
         let mut chosen = Vec::new();
         for line in self.from.rules.iter().rev() {
-            let said = squeeze(&line.text, (share * 2).max(40));
+            let said = squeeze(&line.text, (share * 3).max(40));
             let text = format!("- [{}] {}", line.seq, shorten(&said, usize::MAX));
             let cost = tokens(&text) + 8;
             if cost > share {
@@ -288,11 +248,11 @@ impl<'a> Draft<'a> {
             }
         }
         if let Some(plan) = self.from.plan.as_ref().filter(|_| with_words) {
-            let line = format!("- Plan {}", quoted(plan, share * 2));
+            let line = format!("- Plan {}", quoted(plan, share * 3));
             self.add(OPEN, line, &mut share);
         }
         if let Some(said) = self.from.talk.last_said.as_ref().filter(|_| with_words) {
-            let line = format!("- Last said {}", quoted(said, (share * 2).min(700)));
+            let line = format!("- Last said {}", quoted(said, (share * 3).min(700)));
             self.add(OPEN, line, &mut share);
         }
     }
@@ -300,13 +260,14 @@ impl<'a> Draft<'a> {
     fn errors(&mut self) {
         let mut share = self.share(ERRORS);
         let mut chosen = Vec::new();
-        for line in self.from.errors.iter().rev() {
+        for line in self.from.errors.newest() {
             let text = format!("- [{}] {}", line.seq, shorten(&line.text, 220));
             let cost = tokens(&text) + 1;
             if cost + 4 > share {
                 break;
             }
             share -= cost;
+            self.failed.insert(line.seq);
             chosen.push((line.seq, text));
         }
         self.add_in_order(FAILED, chosen);
@@ -328,7 +289,7 @@ impl<'a> Draft<'a> {
             });
             let weight = if decides(&line.text) { 1.5 } else { 1.0 };
             let value = (0.5 + names) * weight * (0.5 + line.seq as f64 / last);
-            ranked.push((value / (tokens(&line.text) as f64 + 8.0), line));
+            ranked.push((value / (line.text.len() as f64 / 4.0 + 8.0), line));
         }
         ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.seq.cmp(&a.1.seq)));
         let mut chosen = Vec::new();
@@ -350,20 +311,44 @@ impl<'a> Draft<'a> {
     fn earlier(&mut self) {
         let mut share = self.share(EARLIER);
         if !self.from.earlier.is_empty() {
-            let text = squeeze(self.from.earlier.trim(), share * 3 * 9 / 10);
+            let text = squeeze(self.from.earlier.trim(), share * 3);
             self.add(BEFORE, text, &mut share);
         }
     }
 }
 
-/// What a sentence is about: what stands before its colon, or its first words.
+/// What a sentence is about: the name it gives a value, what stands before its colon, or its first words.
 fn subject(text: &str) -> &str {
+    if let Some(name) = valued(text) {
+        return name;
+    }
     let most = text.char_indices().nth(28).map_or(text.len(), |(at, _)| at);
     let start = &text[..most];
     start.split_once(": ").map_or(start, |(subject, _)| subject)
 }
 
+/// The name that a sentence gives a number: `MAX = 150`, "`MAX` is 135 now", "raised `max` from 5 to 8".
+fn valued(text: &str) -> Option<&str> {
+    let mut found = None;
+    crate::refs::each(text, |name| {
+        let end = name.as_ptr() as usize - text.as_ptr() as usize + name.len();
+        let named = name.starts_with(|c: char| c.is_ascii_alphabetic()) && !name.contains('/');
+        if found.is_none() && named {
+            let rest = text[end..].trim_start_matches(['`', '*', '"', '\'', ' ']);
+            let words = [
+                "= ", ": ", "is ", "are ", "to ", "from ", "becomes ", "now ",
+            ];
+            let value = words.iter().find_map(|word| rest.strip_prefix(word));
+            let value = value.map(|rest| rest.trim_start_matches(['`', '*', '"', '\'', ' ']));
+            if value.is_some_and(|value| value.starts_with(|c: char| c.is_ascii_digit())) {
+                found = Some(name);
+            }
+        }
+    });
+    found
+}
+
 fn quoted(line: &Line, most: usize) -> String {
-    let text = squeeze(&line.text, most.max(40));
+    let text = brief(&line.text, most.max(40));
     format!("[{}] \"{}\"", line.seq, shorten(&text, usize::MAX))
 }

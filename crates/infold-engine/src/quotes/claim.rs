@@ -6,20 +6,28 @@ pub struct Claim {
     quotes: Vec<(String, bool)>,
     /// What is claimed in other words: the words that carry meaning.
     words: HashSet<String>,
-    /// The best share of them in one message.
+    /// Whether it says that something is not to be.
+    negated: bool,
+    /// The best share of them in one message,
     best: f64,
+    /// and whether that one says the opposite.
+    denied: bool,
 }
 
 /// A message of the user, in the forms claims are compared in.
 pub struct Said {
     plain: String,
     words: HashSet<String>,
+    /// Each sentence that negates, by its words.
+    negations: Vec<HashSet<String>>,
 }
 
 /// This share of a claim's words in one message makes it true enough.
 const ENOUGH: f64 = 0.7;
 /// Shorter quotations are single words, which prove nothing and invent nothing.
 const QUOTE: usize = 8;
+/// No message forbids more.
+const NEGATIONS: usize = 1000;
 /// A message is compared by at most this many of its words.
 const WORDS: usize = 20_000;
 
@@ -136,6 +144,7 @@ impl Claim {
         if said.is_none() && !cites {
             return None;
         }
+        let negated = said.is_some_and(negates);
         let words = said.map(words).unwrap_or_default();
         if quotes.is_empty() && words.is_empty() {
             return None;
@@ -143,7 +152,9 @@ impl Claim {
         Some(Claim {
             quotes,
             words,
+            negated,
             best: 0.0,
+            denied: false,
         })
     }
 
@@ -153,19 +164,33 @@ impl Claim {
             *found |= stands_in(quote, &said.plain);
         }
         if self.quotes.is_empty() {
-            let met = self
-                .words
+            let share = self.share(&said.words);
+            // What is negated is the sentence, not the message it stands in.
+            let negated = said
+                .negations
                 .iter()
-                .filter(|word| said.words.contains(*word))
-                .count();
-            self.best = self.best.max(met as f64 / self.words.len().max(1) as f64);
+                .any(|words| self.share(words) >= ENOUGH);
+            if share > self.best {
+                self.best = share;
+                self.denied = negated != self.negated;
+            }
         }
+    }
+
+    /// The share of its words that are among these.
+    fn share(&self, words: &HashSet<String>) -> f64 {
+        let met = self
+            .words
+            .iter()
+            .filter(|word| words.contains(*word))
+            .count();
+        met as f64 / self.words.len().max(1) as f64
     }
 
     /// Says whether the user said so.
     pub fn found(&self) -> bool {
         match self.quotes.is_empty() {
-            true => self.best >= ENOUGH,
+            true => self.best >= ENOUGH && !self.denied,
             false => self.quotes.iter().all(|(_, found)| *found),
         }
     }
@@ -178,6 +203,9 @@ impl Claim {
                     "no message of the user has \"{}\"",
                     infold_wire::shorten(quote, 80)
                 )
+            }
+            None if self.denied && self.best >= ENOUGH => {
+                "the user said the opposite, or left the \"not\" out".to_owned()
             }
             None => format!(
                 "no message of the user says it: at best {:.0} % of its words are in one",
@@ -192,9 +220,27 @@ impl Said {
         let plain = plain(text);
         Said {
             words: words(&plain),
+            negations: plain
+                .split(['.', '!', '?', ';', ',', '。', '，'])
+                .filter(|sentence| negates(sentence))
+                .take(NEGATIONS)
+                .map(words)
+                .collect(),
             plain,
         }
     }
+}
+
+/// Says whether a sentence says what is not to be.
+fn negates(sentence: &str) -> bool {
+    const WORDS: [&str; 14] = [
+        "not", "no", "never", "don't", "dont", "doesn't", "without", "can't", "won't", "nicht",
+        "kein", "keine", "nie", "jamais",
+    ];
+    const SIGNS: [&str; 4] = ["不要", "禁止", "请勿", "не "];
+    let mut words = sentence.split(|c: char| !(c.is_alphanumeric() || matches!(c, '\'' | '’')));
+    words.any(|word| WORDS.contains(&&*word.replace('’', "'")))
+        || SIGNS.iter().any(|sign| sentence.contains(sign))
 }
 
 /// A quotation may leave out a middle: `front […] end` or `front … end`.

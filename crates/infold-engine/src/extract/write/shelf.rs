@@ -47,7 +47,7 @@ impl<'a> Draft<'a> {
         mut share: usize,
     ) {
         for (id, place) in places {
-            let line = place_line(place);
+            let line = self.place_line(place);
             let cost = tokens(&line) + 1 + shelf.title(place.kind);
             if cost > share || cost > self.left {
                 continue;
@@ -68,10 +68,10 @@ impl<'a> Draft<'a> {
             let home = name
                 .home
                 .and_then(|(id, _)| Some((id, self.from.places.get(id)?)));
-            let own = tokens(text) + 1;
+            let own = tokens(&format!(", {text}"));
             match home {
                 Some((id, place)) => {
-                    let line = place_line(place);
+                    let line = self.place_line(place);
                     let new = !shelf.names.contains_key(&id);
                     let title = if new {
                         tokens(&line) + 1 + shelf.title(place.kind)
@@ -106,6 +106,40 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// `- src/a.rs (edited 3× [12])`, `- cargo test (failed 2× [14]) → 1 failed, 3 passed`
+    fn place_line(&self, place: &Place) -> String {
+        let state = match (place.kind, &place.ending) {
+            (Kind::File, _) => place.done.word().to_owned(),
+            (_, Some(ending)) => match (ending.failed, ending.code) {
+                (Some(true), Some(code)) => format!("failed with {code}"),
+                (Some(true), None) => "failed".to_owned(),
+                (Some(false), _) => "ok".to_owned(),
+                (None, _) => "ran".to_owned(),
+            },
+            (_, None) => "no result".to_owned(),
+        };
+        let times = if place.times > 1 {
+            format!(" {}×", place.times)
+        } else {
+            String::new()
+        };
+        let mut line = format!(
+            "- {} ({state}{times} [{}])",
+            shorten(&place.key, 160),
+            place.seq
+        );
+        let key = place
+            .ending
+            .as_ref()
+            .and_then(|ending| ending.key.as_deref());
+        let listed = place.ended.is_some_and(|seq| self.failed.contains(&seq));
+        if let Some(key) = key.filter(|_| place.kind != Kind::File && !listed) {
+            line.push_str(" → ");
+            line.push_str(&shorten(key, 120));
+        }
+        line
+    }
+
     fn write_shelf(&mut self, shelf: Shelf<'a>) {
         let mut places: Vec<(PlaceId, &Place)> = shelf
             .names
@@ -119,7 +153,7 @@ impl<'a> Draft<'a> {
         for (id, place) in places {
             let heading = heading(place.kind);
             let names = &shelf.names[&id];
-            let mut line = place_line(place);
+            let mut line = self.place_line(place);
             if !names.is_empty() {
                 line.push_str(": ");
                 line.push_str(&names.join(", "));
@@ -164,37 +198,4 @@ fn heading(kind: Kind) -> &'static str {
         Kind::Command => COMMANDS,
         Kind::Call => CALLS,
     }
-}
-
-/// `- src/a.rs (edited 3× [12])`, `- cargo test (failed 2× [14]) → 1 failed, 3 passed`
-fn place_line(place: &Place) -> String {
-    let state = match (place.kind, &place.ending) {
-        (Kind::File, _) => place.done.word().to_owned(),
-        (_, Some(ending)) => match (ending.failed, ending.code) {
-            (Some(true), Some(code)) => format!("failed with {code}"),
-            (Some(true), None) => "failed".to_owned(),
-            (Some(false), _) => "ok".to_owned(),
-            (None, _) => "ran".to_owned(),
-        },
-        (_, None) => "no result".to_owned(),
-    };
-    let times = if place.times > 1 {
-        format!(" {}×", place.times)
-    } else {
-        String::new()
-    };
-    let mut line = format!(
-        "- {} ({state}{times} [{}])",
-        shorten(&place.key, 160),
-        place.seq
-    );
-    let key = place
-        .ending
-        .as_ref()
-        .and_then(|ending| ending.key.as_deref());
-    if let Some(key) = key.filter(|_| place.kind != Kind::File) {
-        line.push_str(" → ");
-        line.push_str(&shorten(key, 120));
-    }
-    line
 }

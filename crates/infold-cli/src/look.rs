@@ -118,7 +118,7 @@ fn view_line(source: Source, bytes: &[u8], note: &str, out: &mut Out) -> Result<
     let Ok(message) = Message::parse(bytes) else {
         return out.raw(bytes);
     };
-    let tokens = message.facts().tokens;
+    let tokens = infold_wire::tokens::message(&message);
     let name = source.seq().map_or(String::new(), |seq| seq.to_string());
     if out.is_json() {
         let seq = source.seq().map(Seq::get);
@@ -478,7 +478,7 @@ pub fn gists(log: &Log, span: Span, out: &mut Out) -> Result<(), Failure> {
                 let room = out.width().saturating_sub(out.names() + 10).max(10);
                 let text = gist(&message, room);
                 let name = fit(&seq.to_string(), out.names());
-                failed = out.line(format!("  {name}{:<7}{text}", message.role()));
+                failed = out.line(format!("  {name}{:<7}{text}", speaker(&message)));
             }
             Ok(())
         })?;

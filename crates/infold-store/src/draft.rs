@@ -2,13 +2,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use infold_log::{Cause, Role, Seq, Span, steer};
-use infold_wire::{estimate, quote};
 use uuid::Uuid;
 
-use crate::event::{FoldLine, What};
 use crate::imported::Keeper;
 use crate::{
-    AppendError, Contexts, Durability, LogError, Metadata, Registry, StepError, TaskError, Writer,
+    AppendError, Contexts, Durability, LogError, Metadata, Registry, StepError, TaskError, Trigger,
+    Writer,
 };
 
 /// A task that is being made from a transcript: there for nobody until it is published.
@@ -121,15 +120,8 @@ impl Draft<'_> {
             Err(StepError::Past(error)) => return Err(error.into()),
             Err(_) => return Ok(None),
         };
-        writer.step(What::Fold(FoldLine {
-            cause,
-            span: cover.span,
-            messages: cover.messages,
-            original_tokens: cover.tokens,
-            tokens: estimate(quote(text).len() as u64),
-            trigger: "import".to_owned(),
-            stand_in: vec![(role, text.to_owned())],
-        }))?;
+        let stand_in = vec![(role, text.to_owned())];
+        writer.fold(cause, &cover, Trigger::Import, stand_in)?;
         Ok(Some(cover.span))
     }
 

@@ -36,6 +36,8 @@ pub enum Trigger {
     Manual,
     /// `manage`, because it was due.
     Auto,
+    /// The agent whose transcript was imported.
+    Import,
 }
 
 impl Trigger {
@@ -44,6 +46,7 @@ impl Trigger {
         match self {
             Trigger::Manual => "manual",
             Trigger::Auto => "auto",
+            Trigger::Import => "import",
         }
     }
 }

@@ -524,12 +524,12 @@ fn a_directory_that_is_write_protected() {
     let after = home.bytes();
     protect(&home.contexts(), false);
     assert!(after == before, "something was changed");
-    assert_snapshot!(told, @r"
+    assert_snapshot!(told, @"
     $ infold view T1
-    1        user   one                                                                         8 tokens
+    1        user   one                                                                         5 tokens
     2-4      e1 (summary of 3 messages, 15 tokens)                                             35 tokens
-    5        user   five                                                                        8 tokens
-    6        model  six                                                                         9 tokens
+    5        user   five                                                                        5 tokens
+    6        model  six                                                                         5 tokens
     ! view 50 tokens, log 30 in 6 messages
     $ infold folds T1
     e1  summary  2..4  active  15 → 35 tokens  YYYY-MM-DD hh:mm:ss

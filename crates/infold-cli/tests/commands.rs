@@ -41,7 +41,7 @@ fn a_task_is_made_filled_and_shown() {
         view T1
         task show T1
         task list
-    "), @r"
+    "), @"
     $ infold task list
     ! no tasks
     $ infold task new --source github --owner acme --repo app --type issue --id 42 --user ada --provider openai --model gpt-5 --context-length 128000
@@ -49,16 +49,16 @@ fn a_task_is_made_filled_and_shown() {
     $ infold task push T1 chat.jsonl
     1..10
     $ infold view T1
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
-    3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    63 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
+    3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    33 tokens
     4        tool   fn login() { todo!() }                                                     18 tokens
-    5        tool   test result: FAILED                                                        17 tokens
-    6        model  It is a stub; I write it.                                                  15 tokens
-    7        user   then the migration                                                         12 tokens
-    8        model  calls write(7.sql)                                                         36 tokens
-    9        tool   ファイルを書きました。                                                     21 tokens
-    10       model  done                                                                       10 tokens
+    5        tool   test result: FAILED                                                        14 tokens
+    6        model  It is a stub; I write it.                                                  13 tokens
+    7        user   then the migration                                                          7 tokens
+    8        model  calls write(7.sql)                                                         17 tokens
+    9        tool   ファイルを書きました。                                                     16 tokens
+    10       model  done                                                                        5 tokens
     ! view 138 tokens, log 138 in 10 messages
     $ infold task show T1
     task       T1
@@ -241,8 +241,8 @@ fn an_ended_task_stays_readable_and_is_cleaned_when_it_is_old() {
     counted    0 model calls, 0 tool calls, 0 summary folds
     on disk    SIZE in ./contexts/completed/T2
     $ infold view T1 --at 2
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
     ! view 15 tokens, log 15 in 2 messages
     $ infold task clean --older-than 30d
     ! 0 tasks removed
@@ -306,22 +306,22 @@ fn the_view_shows_a_fold_as_one_line() {
     $ infold condense T1 3..6 --text summary.md
     e1: folded 3..6, 4 messages; view 138 → 103 tokens (undo: infold undo t1······)
     $ infold view T1
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
     3-6      e1 (summary of 4 messages, 78 tokens)                                             43 tokens
-    7        user   then the migration                                                         12 tokens
-    8        model  calls write(7.sql)                                                         36 tokens
-    9        tool   ファイルを書きました。                                                     21 tokens
-    10       model  done                                                                       10 tokens
+    7        user   then the migration                                                          7 tokens
+    8        model  calls write(7.sql)                                                         17 tokens
+    9        tool   ファイルを書きました。                                                     16 tokens
+    10       model  done                                                                        5 tokens
     ! view 103 tokens, log 138 in 10 messages
     $ infold view T1 --json
-    {"note":"","role":"system","seq":1,"tokens":12,"message":{"role":"system","content":"You are careful."}}
-    {"note":"","role":"user","seq":2,"tokens":11,"message":{"role":"user","content":"Fix the login"}}
+    {"note":"","role":"system","seq":1,"tokens":8,"message":{"role":"system","content":"You are careful."}}
+    {"note":"","role":"user","seq":2,"tokens":7,"message":{"role":"user","content":"Fix the login"}}
     {"fold":"e1","from":3,"kind":"summary","messages":4,"original_tokens":78,"stand_in":[{"role":"user","text":"[Summary of messages 3..6 (4 folded away; nothing is lost, and recall 3..6 shows them in full)]\n\nlogin() was a stub; it is written now."}],"to":6,"tokens":43}
-    {"note":"","role":"user","seq":7,"tokens":12,"message":{"role":"user","content":"then the migration"}}
-    {"note":"","role":"assistant","seq":8,"tokens":36,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}}
-    {"note":"","role":"tool","seq":9,"tokens":21,"message":{"role":"tool","tool_call_id":"c3","content":"ファイルを書きました。"}}
-    {"note":"","role":"assistant","seq":10,"tokens":10,"message":{"role":"assistant","content":"done"}}
+    {"note":"","role":"user","seq":7,"tokens":7,"message":{"role":"user","content":"then the migration"}}
+    {"note":"","role":"assistant","seq":8,"tokens":17,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}}
+    {"note":"","role":"tool","seq":9,"tokens":16,"message":{"role":"tool","tool_call_id":"c3","content":"ファイルを書きました。"}}
+    {"note":"","role":"assistant","seq":10,"tokens":5,"message":{"role":"assistant","content":"done"}}
     $ infold view T1 --raw
     {"role":"system","content":"You are careful."}
     {"role":"user","content":"Fix the login"}
@@ -430,21 +430,21 @@ fn truncating_hides_the_oldest_rounds() {
     $ infold truncate T1
     e1: hid 3..6, 4 messages; view 138 → 90 tokens (undo: infold undo t1······)
     $ infold view T1
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
     3-6      e1 (4 messages hidden, 78 tokens)                                                 30 tokens
-    7        user   then the migration                                                         12 tokens
-    8        model  calls write(7.sql)                                                         36 tokens
-    9        tool   ファイルを書きました。                                                     21 tokens
-    10       model  done                                                                       10 tokens
+    7        user   then the migration                                                          7 tokens
+    8        model  calls write(7.sql)                                                         17 tokens
+    9        tool   ファイルを書きました。                                                     16 tokens
+    10       model  done                                                                        5 tokens
     ! view 90 tokens, log 138 in 10 messages
     $ infold truncate T1 --fraction 1 --json
     {"asked_from":3,"asked_to":9,"event":"e2","fold":"e2","from":3,"messages":7,"to":9,"tokens_after":50,"tokens_before":90}
     $ infold view T1
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
     3-9      e2 (7 messages hidden, 118 tokens)                                                30 tokens
-    10       model  done                                                                       10 tokens
+    10       model  done                                                                        5 tokens
     ! view 50 tokens, log 138 in 10 messages
     $ infold truncate T1
     ! error: nothing to fold: only the system prompt, the first request, pins, stand-ins and the last round are visible
@@ -470,7 +470,7 @@ fn truncating_looks_past_what_is_pinned() {
         pin T1 6
         truncate T1
         view T1
-    "), @r"
+    "), @"
     $ infold pin T1 3
     pinned message 3 and its round; view 138 → 138 tokens (undo: infold undo t1······)
     $ infold pin T1 6
@@ -478,14 +478,14 @@ fn truncating_looks_past_what_is_pinned() {
     $ infold truncate T1
     e3: hid 7..9, 3 messages; view 138 → 128 tokens (undo: infold undo t1······)
     $ infold view T1
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
-    3        model  I look. · calls read(login.rs) · calls bash(cargo test)      [pinned]      63 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
+    3        model  I look. · calls read(login.rs) · calls bash(cargo test)      [pinned]      33 tokens
     4        tool   fn login() { todo!() }                                                     18 tokens
-    5        tool   test result: FAILED                                                        17 tokens
-    6        model  It is a stub; I write it.                                    [pinned]      15 tokens
+    5        tool   test result: FAILED                                                        14 tokens
+    6        model  It is a stub; I write it.                                    [pinned]      13 tokens
     7-9      e3 (3 messages hidden, 40 tokens)                                                 30 tokens
-    10       model  done                                                                       10 tokens
+    10       model  done                                                                        5 tokens
     ! view 128 tokens, log 138 in 10 messages
     ");
 }
@@ -512,10 +512,10 @@ fn a_masked_result_is_a_stub_and_the_rest_of_its_message_stays() {
     $ infold mask T1 3
     e1: masked part 0 of message 3; view 89 → 56 tokens (undo: infold undo t1······)
     $ infold view T1
-    1        user   read it                                                                     9 tokens
-    2        model  calls read(a)                                                              25 tokens
-    3        tool   [50 tokens folded away; nothing is lost, and r… [part 0 masked by e1]      45 tokens
-    4        model  ok                                                                          9 tokens
+    1        user   read it                                                                     6 tokens
+    2        model  calls read(a)                                                              16 tokens
+    3        tool   [50 tokens folded away; nothing is lost, and r… [part 0 masked by e1]      29 tokens
+    4        model  ok                                                                          5 tokens
     ! view 56 tokens, log 89 in 4 messages
     $ infold view T1 --raw
     {"content":"read it","role":"user"}
@@ -553,25 +553,25 @@ fn rewinding_goes_to_or_before_a_message_or_an_event() {
     $ infold rewind T1 --to 6
     rewound to 6: 4 messages hidden, none lost; view 103 → 93 tokens (undo: infold undo t1······)
     $ infold view T1
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
-    3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    63 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
+    3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    33 tokens
     4        tool   fn login() { todo!() }                                                     18 tokens
-    5        tool   test result: FAILED                                                        17 tokens
-    6        model  It is a stub; I write it.                                                  15 tokens
+    5        tool   test result: FAILED                                                        14 tokens
+    6        model  It is a stub; I write it.                                                  13 tokens
     ! view 93 tokens, log 138 in 10 messages
     $ infold rewind T1 --before 3
     rewound to before 3: 4 messages hidden, none lost; view 93 → 15 tokens (undo: infold undo t1······)
     $ infold rewind T1 --to e1
     rewound to e1: 0 messages hidden, none lost; view 15 → 103 tokens (undo: infold undo t1······)
     $ infold view T1
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
     3-6      e1 (summary of 4 messages, 78 tokens)                                             43 tokens
-    7        user   then the migration                                                         12 tokens
-    8        model  calls write(7.sql)                                                         36 tokens
-    9        tool   ファイルを書きました。                                                     21 tokens
-    10       model  done                                                                       10 tokens
+    7        user   then the migration                                                          7 tokens
+    8        model  calls write(7.sql)                                                         17 tokens
+    9        tool   ファイルを書きました。                                                     16 tokens
+    10       model  done                                                                        5 tokens
     ! view 103 tokens, log 138 in 10 messages
     $ infold rewind T1 --before e1 --json
     {"event":"e5","hidden":0,"shown":10,"tokens_after":138,"tokens_before":103}
@@ -605,20 +605,20 @@ fn rewinding_goes_to_a_time() {
         rewind T1 --before 2001-01-01T00:00Z
         rewind T1 --to 946684800000
         rewind T1 --before 1009843200000
-    "), @r"
+    "), @"
     $ infold rewind T1 --to 2002-01-01
     rewound to YYYY-MM-DDThh:mm:ss.mmmZ: 0 messages hidden, none lost; view 80 → 138 tokens (undo: infold undo t1······)
     $ infold view T1
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
-    3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    63 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
+    3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    33 tokens
     4        tool   fn login() { todo!() }                                                     18 tokens
-    5        tool   test result: FAILED                                                        17 tokens
-    6        model  It is a stub; I write it.                                                  15 tokens
-    7        user   then the migration                                                         12 tokens
-    8        model  calls write(7.sql)                                                         36 tokens
-    9        tool   ファイルを書きました。                                                     21 tokens
-    10       model  done                                                                       10 tokens
+    5        tool   test result: FAILED                                                        14 tokens
+    6        model  It is a stub; I write it.                                                  13 tokens
+    7        user   then the migration                                                          7 tokens
+    8        model  calls write(7.sql)                                                         17 tokens
+    9        tool   ファイルを書きました。                                                     16 tokens
+    10       model  done                                                                        5 tokens
     ! view 138 tokens, log 138 in 10 messages
     $ infold rewind T1 --before 2001-01-01T00:00Z
     ! error: nothing was recorded at or before that time
@@ -676,8 +676,8 @@ fn undo_and_redo_go_back_and_forth() {
     $ infold redo T1 --json
     {"event":"e6","redone":"e2","tokens_after":15,"tokens_before":103}
     $ infold view T1
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
     ! view 15 tokens, log 138 in 10 messages
     $ infold undo T1
     undid e2; view 15 → 103 tokens (redo: infold redo t1······)
@@ -737,16 +737,16 @@ fn a_fork_goes_on_from_where_it_was_made() {
     $ infold task push T3 end.jsonl
     10
     $ infold view T3
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
-    3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    63 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
+    3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    33 tokens
     4        tool   fn login() { todo!() }                                                     18 tokens
-    5        tool   test result: FAILED                                                        17 tokens
-    6        model  It is a stub; I write it.                                                  15 tokens
-    7        user   then the migration                                                         12 tokens
-    8        user   another way                                                                10 tokens
-    9        model  sure                                                                       10 tokens
-    10       user   good                                                                        8 tokens
+    5        tool   test result: FAILED                                                        14 tokens
+    6        model  It is a stub; I write it.                                                  13 tokens
+    7        user   then the migration                                                          7 tokens
+    8        user   another way                                                                 6 tokens
+    9        model  sure                                                                        5 tokens
+    10       user   good                                                                        5 tokens
     ! view 116 tokens, log 116 in 10 messages
     $ infold log T3 --at 8
     1        system You are careful.                                                            8 tokens
@@ -772,13 +772,13 @@ fn a_fork_goes_on_from_where_it_was_made() {
     T4
     ! continues T1 from message 10
     $ infold view T4
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
     3-6      e1 (summary of 4 messages, 78 tokens)                                             43 tokens
-    7        user   then the migration                                                         12 tokens
-    8        model  calls write(7.sql)                                                         36 tokens
-    9        tool   ファイルを書きました。                                                     21 tokens
-    10       model  done                                                                       10 tokens
+    7        user   then the migration                                                          7 tokens
+    8        model  calls write(7.sql)                                                         17 tokens
+    9        tool   ファイルを書きました。                                                     16 tokens
+    10       model  done                                                                        5 tokens
     ! view 103 tokens, log 138 in 10 messages
     $ infold recall T3 7..10
     ── 7 user · YYYY-MM-DDThh:mm:ss.mmmZ
@@ -815,24 +815,24 @@ fn pins_survive_folds_and_notes_are_in_every_view() {
     $ infold condense T1 3..9 --text summary.md
     e3: folded 3..9, 4 messages; view 145 → 135 tokens (undo: infold undo t1······)
     $ infold view T1
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
-             user   never touch main                                               [note]      11 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
+             user   never touch main                                               [note]       7 tokens
     3-9      e3 (summary of 4 messages, 53 tokens)                                             43 tokens
-    3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    63 tokens
+    3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    33 tokens
     4        tool   fn login() { todo!() }                                       [pinned]      18 tokens
-    5        tool   test result: FAILED                                                        17 tokens
-    10       model  done                                                                       10 tokens
+    5        tool   test result: FAILED                                                        14 tokens
+    10       model  done                                                                        5 tokens
     ! view 135 tokens, log 138 in 10 messages
     $ infold unpin T1 5
     unpinned message 5; view 135 → 70 tokens (undo: infold undo t1······)
     $ infold unpin T1 e2 --json
     {"event":"e5","tokens_after":63,"tokens_before":70,"unpinned":"note e2"}
     $ infold view T1
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
     3-9      e3 (summary of 4 messages, 53 tokens)                                             43 tokens
-    10       model  done                                                                       10 tokens
+    10       model  done                                                                        5 tokens
     ! view 63 tokens, log 138 in 10 messages
     $ infold pin T1 7 --json
     {"event":"e6","round":7,"seq":7,"tokens_after":70,"tokens_before":63}
@@ -874,22 +874,22 @@ fn the_past_is_looked_at_with_at() {
         folds T1 --at 10
     "), @r#"
     $ infold view T1
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
     ! view 15 tokens, log 138 in 10 messages
     $ infold view T1 --at 3
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
-    3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    63 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
+    3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    33 tokens
     ! view 48 tokens, log 48 in 3 messages; its last round waits for tool results
     $ infold view T1 --at e1
-    1        system You are careful.                                                           12 tokens
-    2        user   Fix the login                                                              11 tokens
+    1        system You are careful.                                                            8 tokens
+    2        user   Fix the login                                                               7 tokens
     3-6      e1 (summary of 4 messages, 78 tokens)                                             43 tokens
-    7        user   then the migration                                                         12 tokens
-    8        model  calls write(7.sql)                                                         36 tokens
-    9        tool   ファイルを書きました。                                                     21 tokens
-    10       model  done                                                                       10 tokens
+    7        user   then the migration                                                          7 tokens
+    8        model  calls write(7.sql)                                                         17 tokens
+    9        tool   ファイルを書きました。                                                     16 tokens
+    10       model  done                                                                        5 tokens
     ! view 103 tokens, log 138 in 10 messages
     $ infold log T1 --at e1 --json
     {"place":"shown","role":"system","round":1,"seq":1,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":8,"message":{"role":"system","content":"You are careful."}}
@@ -1134,9 +1134,9 @@ fn a_call_without_a_result_is_shown_as_interrupted() {
     let home = with(&openai.concat());
     assert_snapshot!(home.tell("view T1\nview T1 --raw"), @r#"
     $ infold view T1
-    1        user   go                                                                          8 tokens
-    2        model  calls ls() · calls cat()                                                   49 tokens
-    3        tool   text                                                                       13 tokens
+    1        user   go                                                                          5 tokens
+    2        model  calls ls() · calls cat()                                                   20 tokens
+    3        tool   text                                                                       10 tokens
     ! view 35 tokens, log 35 in 3 messages; its last round waits for tool results
     $ infold view T1 --raw
     {"content":"go","role":"user"}
@@ -1155,12 +1155,12 @@ fn a_call_without_a_result_is_shown_as_interrupted() {
     $ infold task push T1 on.jsonl
     4..5
     $ infold view T1
-    1        user   go                                                                          8 tokens
-    2        model  calls ls() · calls cat()                                                   49 tokens
-    3        tool   text                                                                       13 tokens
-             tool   [interrupted: this call never returned a result]          [no result]      24 tokens
-    4        user   never mind                                                                 10 tokens
-    5        model  fine                                                                       10 tokens
+    1        user   go                                                                          5 tokens
+    2        model  calls ls() · calls cat()                                                   20 tokens
+    3        tool   text                                                                       10 tokens
+             tool   [interrupted: this call never returned a result]          [no result]      20 tokens
+    4        user   never mind                                                                  6 tokens
+    5        model  fine                                                                        5 tokens
     ! view 74 tokens, log 46 in 5 messages
     $ infold view T1 --raw
     {"content":"go","role":"user"}
@@ -1171,12 +1171,12 @@ fn a_call_without_a_result_is_shown_as_interrupted() {
     {"content":"fine","role":"assistant"}
     ! view 74 tokens, log 46 in 5 messages
     $ infold view T1 --json
-    {"note":"","role":"user","seq":1,"tokens":8,"message":{"content":"go","role":"user"}}
-    {"note":"","role":"assistant","seq":2,"tokens":49,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"cat","arguments":"{}"}}]}}
-    {"note":"","role":"tool","seq":3,"tokens":13,"message":{"role":"tool","tool_call_id":"b","content":"text"}}
-    {"note":"no result","role":"tool","seq":null,"tokens":24,"message":{"role":"tool","tool_call_id":"a","content":"[interrupted: this call never returned a result]"}}
-    {"note":"","role":"user","seq":4,"tokens":10,"message":{"content":"never mind","role":"user"}}
-    {"note":"","role":"assistant","seq":5,"tokens":10,"message":{"content":"fine","role":"assistant"}}
+    {"note":"","role":"user","seq":1,"tokens":5,"message":{"content":"go","role":"user"}}
+    {"note":"","role":"assistant","seq":2,"tokens":20,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"cat","arguments":"{}"}}]}}
+    {"note":"","role":"tool","seq":3,"tokens":10,"message":{"role":"tool","tool_call_id":"b","content":"text"}}
+    {"note":"no result","role":"tool","seq":null,"tokens":20,"message":{"role":"tool","tool_call_id":"a","content":"[interrupted: this call never returned a result]"}}
+    {"note":"","role":"user","seq":4,"tokens":6,"message":{"content":"never mind","role":"user"}}
+    {"note":"","role":"assistant","seq":5,"tokens":5,"message":{"content":"fine","role":"assistant"}}
     $ infold verify
     T1  ok
     ! 1 task checked
@@ -1196,12 +1196,12 @@ fn a_result_that_came_late_is_shown_as_text() {
     let home = with(&anthropic.concat());
     assert_snapshot!(home.tell("view T1\nview T1 --raw\nverify"), @r#"
     $ infold view T1
-    1        user   go                                                                          8 tokens
-    2        model  I look · calls ls() · calls cat()                                          43 tokens
-    3        tool   [interrupted: this call never returned a result] text                      51 tokens
-    4        model  no ls yet                                                                  11 tokens
-    5        user   [Tool result (a) without its call, or too late:] files  [late result]      27 tokens
-    6        model  thanks                                                                     10 tokens
+    1        user   go                                                                          5 tokens
+    2        model  I look · calls ls() · calls cat()                                          22 tokens
+    3        tool   [interrupted: this call never returned a result] text                      29 tokens
+    4        model  no ls yet                                                                   7 tokens
+    5        user   [Tool result (a) without its call, or too late:] files  [late result]      19 tokens
+    6        model  thanks                                                                      5 tokens
     ! view 87 tokens, log 59 in 6 messages
     $ infold view T1 --raw
     {"content":"go","role":"user"}
@@ -1231,13 +1231,13 @@ fn orphan_results_and_calls_of_one_id_are_shown_so_that_a_provider_takes_them() 
     .concat());
     assert_snapshot!(home.tell("view T1\nview T1 --raw\nverify"), @r#"
     $ infold view T1
-    1        user   go                                                                          8 tokens
-    2        user   [Tool result (nobody) without its call, or too late:] … [late result]      23 tokens
-    3        model  calls ls() · calls ls()                                                    48 tokens
-    4        tool   one                                                                        13 tokens
-    5        tool   two                                                                        13 tokens
-    6        user   [Tool result (a) without its call, or too late:] three  [late result]      21 tokens
-    7        model  done                                                                       10 tokens
+    1        user   go                                                                          5 tokens
+    2        user   [Tool result (nobody) without its call, or too late:] … [late result]      21 tokens
+    3        model  calls ls() · calls ls()                                                    20 tokens
+    4        tool   one                                                                        10 tokens
+    5        tool   two                                                                        10 tokens
+    6        user   [Tool result (a) without its call, or too late:] three  [late result]      19 tokens
+    7        model  done                                                                        5 tokens
     ! view 72 tokens, log 72 in 7 messages
     $ infold view T1 --raw
     {"content":"go","role":"user"}
@@ -1282,14 +1282,14 @@ fn columns_stay_in_line_in_narrow_and_wide_terminals() {
 fn the_names_of_late_folds_are_shown_whole() {
     let home = with(&said("user", "on").repeat(10_010));
     home.tell("condense T1 2..10003 --text summary.md\ncondense T1 10005..10008 --text summary.md");
-    assert_snapshot!(home.tell("view T1"), @r"
+    assert_snapshot!(home.tell("view T1"), @"
     $ infold view T1
-    1            user   on                                                                      8 tokens
+    1            user   on                                                                      5 tokens
     2-10003      e1 (summary of 10,002 messages, 50,010 tokens)                                46 tokens
-    10004        user   on                                                                      8 tokens
+    10004        user   on                                                                      5 tokens
     10005-10008  e2 (summary of 4 messages, 20 tokens)                                         47 tokens
-    10009        user   on                                                                      8 tokens
-    10010        user   on                                                                      8 tokens
+    10009        user   on                                                                      5 tokens
+    10010        user   on                                                                      5 tokens
     ! view 113 tokens, log 50,050 in 10,010 messages
     ");
 }

@@ -37,14 +37,14 @@ fn a_table_says_what_each_strategy_came_to() {
     $ infold eval long.jsonl --window 4k --strategy infold,truncate
     long.jsonl: 1 session, 121 messages
     strategy  requests  tokens sent  cached  folds     cost            recall  reachable
-    infold          60       96,903  88.6 %      4  $0.0479  0.795 (31 of 39)  100.0 %
+    infold          60       95,965  88.6 %      4  $0.0475  0.795 (31 of 39)  100.0 %
     truncate        60      102,660  88.1 %      4  $0.0512   0.000 (0 of 32)  100.0 %
 
     Summaries of `infold` against others of the same size in their place
     stand-in    folds  tokens  wanted  kept  recall  per 1,000  extractive
-    extractive      4   1,663      39    31   0.795       18.6
-    truncation      4   1,652      39     8   0.205        4.8  × 3.8
-    prose           4   1,005      39    19   0.487       18.9  × 1.0
+    extractive      4   1,538      39    31   0.795       20.2
+    truncation      4   1,529      39     7   0.179        4.6  × 4.4
+    prose           4   1,005      39    19   0.487       18.9  × 1.1
     frequent        4     947      39    39   1.000       41.2  × 0.5
 
     Cost at the prices of claude-sonnet-5-5: $2 a million tokens, $0.1 cached, $2.5 written to the cache, $10 for output

@@ -50,6 +50,7 @@ mod tests {
             tokens: 14_100,
             cached: 9_000,
             output: 100,
+            frame: 0,
         };
         assert_eq!(learned(&contexts, "anthropic", "claude").unwrap(), None);
         for _ in 0..30 {

@@ -178,6 +178,7 @@ fn what_the_provider_reported_counts_for_more_than_what_we_count() {
         tokens: 80_000,
         cached: 0,
         output: 10,
+        frame: 0,
     };
     task.writer().expect("a task").usage(usage).expect("room");
     assert_eq!(

@@ -102,6 +102,8 @@ pub struct Usage {
     pub cached: u64,
     /// The reply.
     pub output: u64,
+    /// What we counted for all that was sent beside the view: tools, instructions.
+    pub frame: u64,
 }
 
 impl Usage {
@@ -110,10 +112,11 @@ impl Usage {
             tokens,
             cached,
             output,
+            frame,
             ..
         } = self;
         format!(
-            r#","provider":{},"model":{},"tokens":{tokens},"cached":{cached},"output":{output}"#,
+            r#","provider":{},"model":{},"tokens":{tokens},"cached":{cached},"output":{output},"frame":{frame}"#,
             quote(&self.provider),
             quote(&self.model)
         )
@@ -126,6 +129,7 @@ impl Usage {
             tokens: number(json, "tokens")?,
             cached: number(json, "cached")?,
             output: number(json, "output")?,
+            frame: number(json, "frame")?,
         })
     }
 }
@@ -448,6 +452,7 @@ mod tests {
                 tokens: 900,
                 cached: 800,
                 output: 20,
+                frame: 70,
             }),
             What::Manage(r#"{"outcome":"condensed"}"#.into()),
         ];

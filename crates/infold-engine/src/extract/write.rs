@@ -280,7 +280,11 @@ impl<'a> Draft<'a> {
         let mut seen = BTreeSet::new();
         // What was said of a thing last is what holds.
         for line in self.from.talk.findings.iter().rev() {
-            if !seen.insert(subject(&line.text)) {
+            // A sentence that says anything a newer one says anew is out of date.
+            let subjects = subjects(&line.text);
+            let stale = subjects.iter().any(|subject| seen.contains(subject));
+            seen.extend(subjects);
+            if stale {
                 continue;
             }
             let mut names = 0.0;
@@ -317,23 +321,23 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// What a sentence is about: the name it gives a value, what stands before its colon, or its first words.
-fn subject(text: &str) -> &str {
-    if let Some(name) = valued(text) {
-        return name;
+/// What a sentence is about: the names it gives values, what stands before its colon, or its first words.
+fn subjects(text: &str) -> Vec<&str> {
+    let names = valued(text);
+    if !names.is_empty() {
+        return names;
     }
     let most = text.char_indices().nth(28).map_or(text.len(), |(at, _)| at);
     let start = &text[..most];
-    start.split_once(": ").map_or(start, |(subject, _)| subject)
+    vec![start.split_once(": ").map_or(start, |(subject, _)| subject)]
 }
 
-/// The name that a sentence gives a number: `MAX = 150`, "`MAX` is 135 now", "raised `max` from 5 to 8".
-fn valued(text: &str) -> Option<&str> {
-    let mut found = None;
+/// The names that a sentence gives numbers: `MAX = 150`, "`MAX` is 135 now", "raised `max` from 5 to 8".
+fn valued(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
     crate::refs::each(text, |name| {
         let end = name.as_ptr() as usize - text.as_ptr() as usize + name.len();
-        let named = name.starts_with(|c: char| c.is_ascii_alphabetic()) && !name.contains('/');
-        if found.is_none() && named {
+        if name.starts_with(|c: char| c.is_ascii_alphabetic()) && !name.contains('/') {
             let rest = text[end..].trim_start_matches(['`', '*', '"', '\'', ' ']);
             let words = [
                 "= ", ": ", "is ", "are ", "to ", "from ", "becomes ", "now ",
@@ -341,7 +345,7 @@ fn valued(text: &str) -> Option<&str> {
             let value = words.iter().find_map(|word| rest.strip_prefix(word));
             let value = value.map(|rest| rest.trim_start_matches(['`', '*', '"', '\'', ' ']));
             if value.is_some_and(|value| value.starts_with(|c: char| c.is_ascii_digit())) {
-                found = Some(name);
+                found.push(name);
             }
         }
     });

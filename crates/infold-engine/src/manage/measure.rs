@@ -67,7 +67,9 @@ impl Scale {
 }
 
 fn usage_applies(usage: &Usage, aim: &Aim) -> bool {
-    usage.tokens > 0 && aim.model.as_ref().is_none_or(|model| *model == usage.model)
+    usage.tokens > 0
+        && usage.frame == aim.frame.tokens
+        && aim.model.as_ref().is_none_or(|model| *model == usage.model)
 }
 
 /// The bytes of a view; zero if nobody limits them.

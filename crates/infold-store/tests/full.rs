@@ -115,7 +115,7 @@ fn step(writer: &mut Writer, kind: u64) -> Result<(), StepError> {
 #[test]
 fn a_writer_goes_on_when_there_is_space_again() {
     for durability in [Durability::Never, Durability::Turn, Durability::Always] {
-        let Some(disk) = Disk::mount("600k") else {
+        let Some(disk) = Disk::mount("4m") else {
             println!("skipped: nothing can be mounted here");
             return;
         };
@@ -161,7 +161,7 @@ fn a_writer_goes_on_when_there_is_space_again() {
 
 #[test]
 fn a_task_closed_on_a_full_disk_opens_when_there_is_space_again() {
-    let Some(disk) = Disk::mount("600k") else {
+    let Some(disk) = Disk::mount("4m") else {
         println!("skipped: nothing can be mounted here");
         return;
     };

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use infold::{Config, Did, ManageError, Outcome, Picture, Scratch, ScratchError, Step, manage};
 use infold_log::View;
-use infold_wire::transcript::{Entry, Format, Transcript, Write};
+use infold_wire::transcript::{Entry, Format, Layout, Transcript, Write};
 use serde_json::json;
 
 use crate::failure::{Failure, Kind};
@@ -26,7 +26,8 @@ pub struct FoldArgs {
     /// What the transcript is, if it is not to be recognised
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
-    /// How to write the view: `same` as it came, or a format; messages as JSON Lines without it
+    /// How to write the view: `same` as it came, or a format; messages as JSON Lines without it,
+    /// an empty line between conversations
     #[arg(long, value_name = "FORMAT", value_parser = out_format)]
     pub out_format: Option<OutFormat>,
     /// Print what stands in for what was folded, too
@@ -110,6 +111,7 @@ pub fn opened(file: &Path, json: bool) -> Result<(BufReader<Box<dyn Staged>>, u6
 struct Told<'a> {
     args: &'a FoldArgs,
     format: Format,
+    layout: Layout,
     write: Option<OutFormat>,
     json: bool,
     conversations: u64,
@@ -120,6 +122,7 @@ impl<'a> Told<'a> {
         Told {
             args,
             format: read.format(),
+            layout: read.layout(),
             write: args.out_format,
             json,
             conversations: 0,
@@ -151,13 +154,17 @@ impl<'a> Told<'a> {
         let view = View::of(log.state().shown(), log)?;
         let format = match self.write {
             None => None,
-            Some(OutFormat::Same) => Some(self.format),
-            Some(OutFormat::In(format)) => Some(format),
+            Some(OutFormat::Same) => Some((self.format, Some(self.layout))),
+            Some(OutFormat::In(format)) => Some((format, None)),
         };
+        if format.is_none() && self.conversations > 1 {
+            // Lines have nothing else to tell conversations apart.
+            out.raw(b"\n")?;
+        }
         let mut failed = None;
         let mut write = match format {
             None => None,
-            Some(format) => Some(Write::new(format, None).map_err(|error| {
+            Some((format, layout)) => Some(Write::new(format, layout).map_err(|error| {
                 Failure::new(Kind::Usage, error).hint("give another --out-format")
             })?),
         };

@@ -115,6 +115,26 @@ fn other_formats_come_out_when_asked_for() {
 }
 
 #[test]
+fn conversations_stay_apart() {
+    let home = Home::new();
+    let talk = |text: &str| format!(r#"{{"messages":[{}]}}"#, said("user", text));
+    home.file("two.jsonl", [talk("one"), talk("two")].join("\n"));
+    let ran = home.run("fold two.jsonl --window 8k", b"");
+    let text = String::from_utf8(ran.stdout).expect("JSON is UTF-8");
+    assert_eq!(
+        text,
+        format!("{}\n\n{}\n", said("user", "one"), said("user", "two"))
+    );
+    let ran = home.run("fold two.jsonl --window 8k --out-format same", b"");
+    home.file("again.jsonl", &ran.stdout);
+    let again = home.run("fold again.jsonl --window 8k", b"");
+    assert_eq!(
+        String::from_utf8(again.stdout).expect("JSON is UTF-8"),
+        text
+    );
+}
+
+#[test]
 fn what_cannot_be_folded_says_why() {
     let home = Home::new();
     home.file("empty.jsonl", "");

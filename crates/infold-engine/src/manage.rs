@@ -208,6 +208,7 @@ impl<'a> Pass<'a> {
             steps: Vec::new(),
             cost: 0.0,
             calls: 0,
+            inflated: false,
             errors: Vec::new(),
             dropped: Vec::new(),
         };

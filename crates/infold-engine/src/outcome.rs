@@ -24,6 +24,8 @@ pub struct Outcome {
     pub cost: f64,
     /// How often a summarizer was asked.
     pub calls: u32,
+    /// A summary was refused because it would not have made the view smaller.
+    pub inflated: bool,
     /// What went wrong on the way.
     pub errors: Vec<String>,
     /// Lines that a summary claimed and nobody said.
@@ -114,9 +116,9 @@ pub enum GeminiStatus {
 
 impl Outcome {
     /// The outcome in Gemini's terms.
-    pub fn gemini(&self, inflated: bool) -> GeminiStatus {
+    pub fn gemini(&self) -> GeminiStatus {
         match self.did {
-            Did::Untouched if inflated => GeminiStatus::Inflated,
+            Did::Untouched if self.inflated => GeminiStatus::Inflated,
             Did::Untouched if !self.errors.is_empty() => GeminiStatus::CountError,
             Did::Untouched => GeminiStatus::Noop,
             Did::Masked | Did::Condensed | Did::Truncated => GeminiStatus::Compressed,

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use common::*;
 use infold::summarizer::{Command, Extractive};
-use infold::{Did, Hooks, Left, ManageError, Strategy, manage, rehearse, will_manage};
+use infold::{
+    Did, GeminiStatus, Hooks, Left, ManageError, Strategy, manage, rehearse, will_manage,
+};
 use infold_log::{Due, Size};
 use infold_store::{Usage, What};
 
@@ -290,6 +292,28 @@ fn a_summarizer_that_takes_little_is_asked_in_chunks_but_not_for_ever() {
     assert_eq!(outcome.calls, 16);
     let asked = std::fs::read_to_string(calls).expect("it was asked");
     assert_eq!(asked.lines().count(), 16);
+}
+
+#[test]
+fn outcomes_have_a_name_in_gemini_s_terms() {
+    let mut task = chat(3, 3);
+    let forced = infold::Aim {
+        forced: true,
+        ..aim(8_000)
+    };
+    assert_eq!(managed(&mut task, &aim(8_000)).gemini(), GeminiStatus::Noop);
+    let mut longwinded = command("yes word | head -n 2000");
+    let writer = task.writer().expect("a task");
+    let outcome = manage(writer, &forced, &mut longwinded, &Hooks::default()).expect("it fits");
+    assert_eq!(outcome.gemini(), GeminiStatus::Inflated, "{outcome:?}");
+    let writer = task.writer().expect("a task");
+    let outcome = manage(writer, &forced, &mut command("false"), &Hooks::default());
+    assert_eq!(outcome.expect("it fits").gemini(), GeminiStatus::CountError);
+    let mut task = chat(200, 40);
+    assert_eq!(
+        managed(&mut task, &aim(8_000)).gemini(),
+        GeminiStatus::Compressed
+    );
 }
 
 #[test]

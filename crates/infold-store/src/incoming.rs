@@ -92,12 +92,6 @@ impl<R: BufRead> Incoming<R> {
             }),
         }
     }
-
-    /// Gives back what it reads from.
-    pub fn into_inner(self) -> R {
-        self.input
-    }
-
     fn detect(&mut self) -> Result<Form, IncomingError> {
         // A byte order mark is not part of the text.
         if self.input.fill_buf()?.starts_with(b"\xef\xbb\xbf") {

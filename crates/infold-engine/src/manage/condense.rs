@@ -142,6 +142,7 @@ impl Pass<'_> {
             Err(failed) => failed,
         };
         if let Some(error) = failed {
+            self.outcome.inflated |= matches!(error, SummarizerError::Larger { .. });
             let name = summarizer.name();
             self.outcome
                 .errors

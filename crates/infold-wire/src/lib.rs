@@ -13,12 +13,16 @@
 //! # Ok::<(), infold_wire::MessageError>(())
 //! ```
 
+mod wire;
 mod scan;
 mod json;
 mod message;
 mod render;
 mod gist;
 mod plain;
+mod said;
+pub mod reply;
+pub mod trouble;
 pub mod acts;
 pub mod js;
 pub mod tokens;
@@ -29,3 +33,6 @@ pub use json::{Json, JsonError, Kind, quote};
 pub use message::{Message, MessageError, Part, PartKind, estimate};
 pub use plain::{plain, spoken};
 pub use render::{EMPTY, INTERRUPTED, Rendered, render_round, render_stub, render_text, splice};
+pub use reply::{Delta, Reply, ReplyError, Reported, Stop};
+pub use trouble::Trouble;
+pub use wire::{UnknownWire, Wire, Wires};

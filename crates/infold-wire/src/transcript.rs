@@ -30,7 +30,7 @@ mod walk;
 mod time;
 mod records;
 mod detect;
-mod said;
+use crate::said;
 mod tree;
 mod chat;
 mod roo;

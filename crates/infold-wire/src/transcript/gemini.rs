@@ -217,7 +217,7 @@ pub fn written(block: &Block<'_>, names: &mut Names, to: &mut Sheet) -> Option<S
         }
         Block::Result(id, content, failed) => {
             let key = if *failed { "error" } else { "output" };
-            let text = super::said::joined(content, to);
+            let text = super::write::joined(content, to);
             let kind = "{\"functionResponse\":{\"id\":";
             put(
                 &mut out,

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use infold_log::Role;
 
 use super::gemini::{Calls, part, response};
-use super::said::{Block, Fields, Said, arguments, id, joined, list, message, put};
+use super::said::{Block, Fields, Said, arguments, id, list, message, put};
 use super::tree::key;
-use super::write::Sheet;
+use super::write::{Sheet, joined};
 use super::{Found, time};
 use crate::{Json, Kind, quote};
 

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use infold_log::Role;
 
-use super::said::{Said, block};
+use super::said::{Block, Said, block};
 use super::{Format, Layout, chat, claude_code, codex, gemini, gemini_cli, pi, roo};
 use crate::tags::{Fold, TagId};
 use crate::{Json, Message, MessageError};
@@ -54,6 +54,18 @@ impl Sheet {
     pub fn lose(&mut self, what: &'static str) {
         *self.lost.entry(what).or_default() += 1;
     }
+}
+
+/// The texts of a result as one JSON string; what is no text is left out, and counted.
+pub fn joined(content: &[Block<'_>], to: &mut Sheet) -> String {
+    let mut texts = Vec::new();
+    for block in content {
+        match block {
+            Block::Text(text) => texts.push(&text[1..text.len() - 1]),
+            _ => to.lose("images in results"),
+        }
+    }
+    format!("\"{}\"", texts.join("\\n"))
 }
 
 impl Write {

@@ -351,15 +351,3 @@ pub fn bare(message: &Message<'_>) -> Vec<u8> {
     )
     .into_bytes()
 }
-
-/// The texts of a result as one JSON string; what is no text is left out, and counted.
-pub fn joined(content: &[Block<'_>], to: &mut super::write::Sheet) -> String {
-    let mut texts = Vec::new();
-    for block in content {
-        match block {
-            Block::Text(text) => texts.push(&text[1..text.len() - 1]),
-            _ => to.lose("images in results"),
-        }
-    }
-    format!("\"{}\"", texts.join("\\n"))
-}

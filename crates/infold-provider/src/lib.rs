@@ -1,0 +1,3 @@
+//! Calls each model API.
+//!
+//! This crate alone knows HTTP clients.

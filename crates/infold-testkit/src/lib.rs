@@ -1,0 +1,1 @@
+//! A scripted model server on loopback that speaks every wire.

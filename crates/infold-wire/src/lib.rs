@@ -21,6 +21,7 @@ mod render;
 mod gist;
 mod plain;
 mod said;
+pub mod request;
 pub mod reply;
 pub mod trouble;
 pub mod acts;

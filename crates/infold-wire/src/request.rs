@@ -1,0 +1,292 @@
+//! What stands around the messages of a request.
+
+use infold_log::Role;
+
+use crate::message::block_is;
+use crate::{Json, Kind, Message, Wire, quote};
+
+/// All of a request but its messages, in the form of its wire.
+///
+/// A request is [`Frame::head`], the messages with commas between them, and [`Frame::TAIL`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    /// The form.
+    pub wire: Wire,
+    /// The model.
+    pub model: String,
+    /// The system prompt, where it stands apart: texts, as JSON strings.
+    pub system: Vec<String>,
+    /// Tool definitions in the form of the wire: a JSON array.
+    pub tools: Option<String>,
+    /// Which tool to call, as [`crate::tools::tool_choice`] gives it.
+    pub tool_choice: Option<String>,
+    /// How long the reply may be.
+    pub max_tokens: Option<u64>,
+    /// How much to leave to chance.
+    pub temperature: Option<f64>,
+    /// The model's window, for servers that load it with one.
+    pub window: Option<u64>,
+    /// Whether the reply is to come as it is made.
+    pub stream: bool,
+    /// Mark what stays the same for the provider's cache.
+    pub cache: bool,
+    /// It goes to OpenAI itself, which has its own names for some members.
+    pub official: bool,
+}
+
+/// How a marker for the provider's cache is written.
+const CACHE: &str = r#","cache_control":{"type":"ephemeral"}"#;
+
+/// What a reply may have where the wire demands a number and nobody gave one.
+const REPLY: u64 = 4096;
+
+impl Frame {
+    /// What stands behind the messages.
+    pub const TAIL: &str = "]}";
+
+    /// A request for a model's reply as it is made, with nothing else said.
+    pub fn new(wire: Wire, model: &str) -> Frame {
+        Frame {
+            wire,
+            model: model.to_owned(),
+            system: Vec::new(),
+            tools: None,
+            tool_choice: None,
+            max_tokens: None,
+            temperature: None,
+            window: None,
+            stream: true,
+            cache: true,
+            official: false,
+        }
+    }
+
+    /// What stands before the messages.
+    pub fn head(&self) -> String {
+        let mut head = String::from("{");
+        match self.wire {
+            Wire::Chat => self.chat(&mut head),
+            Wire::Responses => self.responses(&mut head),
+            Wire::Anthropic => self.anthropic(&mut head),
+            Wire::Gemini => self.gemini(&mut head),
+            Wire::Ollama => self.ollama(&mut head),
+        }
+        head
+    }
+
+    fn chat(&self, head: &mut String) {
+        self.named(head);
+        let limit = match self.official {
+            true => "max_completion_tokens",
+            false => "max_tokens",
+        };
+        put(head, limit, self.max_tokens);
+        put(head, "temperature", self.temperature);
+        if self.stream {
+            put(
+                head,
+                "stream_options",
+                Some(r#"{"include_usage":true}"#),
+            );
+        }
+        self.tools(head, "tool_choice");
+        head.push_str(r#""messages":["#);
+    }
+
+    fn responses(&self, head: &mut String) {
+        self.named(head);
+        put(head, "max_output_tokens", self.max_tokens);
+        put(head, "temperature", self.temperature);
+        // The conversation is kept here; reasoning comes back so that it can be sent again.
+        put(head, "store", Some("false"));
+        if self.official {
+            put(head, "include", Some(r#"["reasoning.encrypted_content"]"#));
+        }
+        self.tools(head, "tool_choice");
+        head.push_str(r#""input":["#);
+    }
+
+    fn anthropic(&self, head: &mut String) {
+        self.named(head);
+        put(head, "max_tokens", Some(self.max_tokens.unwrap_or(REPLY)));
+        put(head, "temperature", self.temperature);
+        if !self.system.is_empty() {
+            let last = self.system.len() - 1;
+            let blocks = self.system.iter().enumerate().map(|(at, text)| {
+                let mark = if self.cache && at == last { CACHE } else { "" };
+                format!(r#"{{"type":"text","text":{text}{mark}}}"#)
+            });
+            let blocks: Vec<String> = blocks.collect();
+            put(head, "system", Some(format!("[{}]", blocks.join(","))));
+        }
+        self.tools(head, "tool_choice");
+        head.push_str(r#""messages":["#);
+    }
+
+    fn gemini(&self, head: &mut String) {
+        if !self.system.is_empty() {
+            let parts = self.system.iter().map(|text| format!(r#"{{"text":{text}}}"#));
+            let parts: Vec<String> = parts.collect();
+            let system = format!(r#"{{"parts":[{}]}}"#, parts.join(","));
+            put(head, "systemInstruction", Some(system));
+        }
+        let mut settings = String::new();
+        put(&mut settings, "maxOutputTokens", self.max_tokens);
+        put(&mut settings, "temperature", self.temperature);
+        if !settings.is_empty() {
+            let settings = settings.trim_end_matches(',');
+            put(head, "generationConfig", Some(format!("{{{settings}}}")));
+        }
+        self.tools(head, "toolConfig");
+        head.push_str(r#""contents":["#);
+    }
+
+    fn ollama(&self, head: &mut String) {
+        self.named(head);
+        let mut options = String::new();
+        put(&mut options, "num_ctx", self.window);
+        put(&mut options, "num_predict", self.max_tokens);
+        put(&mut options, "temperature", self.temperature);
+        if !options.is_empty() {
+            let options = options.trim_end_matches(',');
+            put(head, "options", Some(format!("{{{options}}}")));
+        }
+        put(head, "tools", self.tools.as_deref());
+        head.push_str(r#""messages":["#);
+    }
+
+    fn named(&self, head: &mut String) {
+        put(head, "model", Some(quote(&self.model)));
+        put(head, "stream", Some(self.stream));
+    }
+
+    fn tools(&self, head: &mut String, choice: &str) {
+        put(head, "tools", self.tools.as_deref());
+        if self.tools.is_some() {
+            put(head, choice, self.tool_choice.as_deref());
+        }
+    }
+}
+
+/// Appends a member, if it has a value.
+fn put(head: &mut String, name: &str, value: Option<impl std::fmt::Display>) {
+    if let Some(value) = value {
+        head.push_str(&format!(r#""{name}":{value},"#));
+    }
+}
+
+/// Marks the end of an Anthropic message for the provider's cache; none if there is no place for it.
+///
+/// All other bytes stay; a plain text becomes a block that says the same.
+pub fn marked(message: &[u8]) -> Option<Vec<u8>> {
+    let json = Message::parse(message).ok()?;
+    if json.role() == Role::System {
+        return None;
+    }
+    let content = json.content()?;
+    let (range, with) = match content.kind() {
+        Kind::String => {
+            let text = String::from_utf8_lossy(content.bytes());
+            let block = format!(r#"[{{"type":"text","text":{text}{CACHE}}}]"#);
+            (content.range(), block)
+        }
+        Kind::Array => {
+            let last = content.elements().last()?;
+            // Reasoning takes no marker, and one is enough.
+            let barred = ["thinking", "redacted_thinking"];
+            if last.kind() != Kind::Object
+                || barred.iter().any(|kind| block_is(last, kind))
+                || last.get("cache_control").is_some()
+            {
+                return None;
+            }
+            let end = last.range().end - 1;
+            (end..end, CACHE.to_owned())
+        }
+        _ => return None,
+    };
+    Some(crate::splice(message, &[(range, with)]))
+}
+
+/// The texts of a system message, as JSON strings.
+pub fn system_texts(message: &Message<'_>) -> Vec<String> {
+    let raw = |json: Json<'_>| String::from_utf8_lossy(json.bytes()).into_owned();
+    let json = message.json();
+    let Some(content) = message.content().or_else(|| json.get("parts")) else {
+        return Vec::new();
+    };
+    match content.kind() {
+        Kind::String => vec![raw(content)],
+        Kind::Object => content.get("text").map(raw).into_iter().collect(),
+        _ => content
+            .elements()
+            .filter_map(|block| match block.kind() {
+                Kind::String => Some(raw(block)),
+                _ => block.get("text").map(raw),
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(frame: &Frame) -> String {
+        let request = frame.head() + Frame::TAIL;
+        assert!(Json::parse(request.as_bytes()).is_ok(), "{request}");
+        request
+    }
+
+    fn full(wire: Wire) -> Frame {
+        Frame {
+            system: vec![r#""be brief""#.to_owned(), r#""caf\u00e9""#.to_owned()],
+            tools: Some("[1]".to_owned()),
+            tool_choice: Some(r#"{"a":1}"#.to_owned()),
+            max_tokens: Some(100),
+            temperature: Some(0.5),
+            window: Some(8192),
+            ..Frame::new(wire, "m")
+        }
+    }
+
+    #[test]
+    fn a_head_says_what_its_wire_has_words_for() {
+        let all: Vec<String> = Wire::ALL.map(|wire| whole(&full(wire))).to_vec();
+        insta::assert_snapshot!(all.join("\n"), @r#"
+        {"model":"m","stream":true,"max_tokens":100,"temperature":0.5,"stream_options":{"include_usage":true},"tools":[1],"tool_choice":{"a":1},"messages":[]}
+        {"model":"m","stream":true,"max_output_tokens":100,"temperature":0.5,"store":false,"tools":[1],"tool_choice":{"a":1},"input":[]}
+        {"model":"m","stream":true,"max_tokens":100,"temperature":0.5,"system":[{"type":"text","text":"be brief"},{"type":"text","text":"caf\u00e9","cache_control":{"type":"ephemeral"}}],"tools":[1],"tool_choice":{"a":1},"messages":[]}
+        {"systemInstruction":{"parts":[{"text":"be brief"},{"text":"caf\u00e9"}]},"generationConfig":{"maxOutputTokens":100,"temperature":0.5},"tools":[1],"toolConfig":{"a":1},"contents":[]}
+        {"model":"m","stream":true,"options":{"num_ctx":8192,"num_predict":100,"temperature":0.5},"tools":[1],"messages":[]}
+        "#);
+    }
+
+    #[test]
+    fn a_head_with_nothing_to_say_is_short() {
+        let all: Vec<String> = Wire::ALL.map(|wire| whole(&Frame::new(wire, "m"))).to_vec();
+        insta::assert_snapshot!(all.join("\n"), @r#"
+        {"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[]}
+        {"model":"m","stream":true,"store":false,"input":[]}
+        {"model":"m","stream":true,"max_tokens":4096,"messages":[]}
+        {"contents":[]}
+        {"model":"m","stream":true,"messages":[]}
+        "#);
+    }
+
+    #[test]
+    fn a_marker_stands_on_the_last_block_and_leaves_all_else() {
+        let mark = |text: &str| {
+            marked(text.as_bytes()).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        };
+        insta::assert_snapshot!(mark(r#"{"role":"user", "content":"caf\u00e9"}"#).unwrap(), @r#"{"role":"user", "content":[{"type":"text","text":"caf\u00e9","cache_control":{"type":"ephemeral"}}]}"#);
+        insta::assert_snapshot!(mark(r#"{"role":"user","content":[{"type":"text","text":"a"}, {"type":"text","text":"b" }]}"#).unwrap(), @r#"{"role":"user","content":[{"type":"text","text":"a"}, {"type":"text","text":"b" ,"cache_control":{"type":"ephemeral"}}]}"#);
+        for bare in [
+            r#"{"role":"assistant","content":[{"type":"thinking","thinking":"x","signature":"y"}]}"#,
+            r#"{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}"#,
+            r#"{"role":"user","content":[]}"#,
+        ] {
+            assert_eq!(mark(bare), None);
+        }
+    }
+}

@@ -351,6 +351,11 @@ fn describe(what: &What) -> String {
             number(usage.tokens),
             number(usage.cached)
         ),
+        What::Failure(failure) => format!(
+            "no reply from {}: {}",
+            failure.model,
+            infold_wire::shorten(&failure.error, 200)
+        ),
         What::Manage(record) => format!("manage {}", infold_wire::shorten(record, 200)),
         What::Other(kind) => kind.clone(),
     }

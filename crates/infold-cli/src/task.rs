@@ -4,7 +4,9 @@ use std::path::Path;
 
 use infold::Config;
 use infold_log::{Seq, Span};
-use infold_store::{Contexts, Filter, Incoming, MAX_MESSAGE, Metadata, Outcome, TaskRow, Writer};
+use infold_store::{
+    Contexts, Counters, Filter, Incoming, MAX_MESSAGE, Metadata, Outcome, TaskRow, Writer,
+};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -125,6 +127,18 @@ fn what(row: &TaskRow) -> String {
     one_line(&parts.join(" · "))
 }
 
+/// What the calls of a task came to, if that was reported.
+fn spent(counters: &Counters) -> String {
+    let mut spent = String::new();
+    if counters.cached > 0 {
+        spent += &format!("; {} tokens from a cache", number(counters.cached));
+    }
+    if counters.cost > 0 {
+        spent += &format!("; ${:.4}", counters.cost as f64 / 1e6);
+    }
+    spent
+}
+
 fn row_json(row: &TaskRow) -> serde_json::Value {
     let time = |at: Option<Timestamp>| at.map(|at| format!("{at:.3}"));
     json!({
@@ -136,6 +150,7 @@ fn row_json(row: &TaskRow) -> serde_json::Value {
         "llm_provider": row.llm_provider, "model": row.model, "context_length": row.context_length,
         "llm_call_count": row.counters.llm_calls, "tool_call_count": row.counters.tool_calls,
         "total_tokens": row.counters.tokens, "compression_count": row.counters.compressions,
+        "cached_tokens": row.counters.cached, "cost": row.counters.cost as f64 / 1e6,
         "error_message": row.error_message,
     })
 }
@@ -208,10 +223,11 @@ fn show(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
         (
             "counted",
             Some(format!(
-                "{}, {}, {}",
+                "{}, {}, {}{}",
                 count(counters.llm_calls, "model call"),
                 count(counters.tool_calls, "tool call"),
-                count(counters.compressions, "summary fold")
+                count(counters.compressions, "summary fold"),
+                spent(&counters)
             )),
         ),
         (

@@ -34,7 +34,7 @@ pub fn learned(contexts: &Contexts, provider: &str, model: &str) -> Result<Optio
 
 #[cfg(test)]
 mod tests {
-    use infold_store::{Durability, Metadata};
+    use infold_store::{Durability, Metadata, Purpose};
 
     use super::*;
 
@@ -51,6 +51,8 @@ mod tests {
             cached: 9_000,
             output: 100,
             frame: 0,
+            cost: 0,
+            purpose: Purpose::Reply,
         };
         assert_eq!(learned(&contexts, "anthropic", "claude").unwrap(), None);
         for _ in 0..30 {

@@ -181,6 +181,8 @@ fn what_the_provider_reported_counts_for_more_than_what_we_count() {
         cached: 0,
         output: 10,
         frame: 0,
+        cost: 0,
+        purpose: infold_store::Purpose::Reply,
     };
     task.writer().expect("a task").usage(usage).expect("room");
     assert_eq!(

@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 
 use crate::{Log, LogError, file};
 
-/// A file of a task that is there only while a fold is being made.
+/// A file of a task that is there only while a fold is being made, or a request is under way.
 ///
-/// It goes when this does; what a crash leaves behind goes when the task is next opened.
+/// It goes when this does, unless it is kept. What a crash leaves of a fold goes when the task
+/// is next opened; a request stays, for a person to read, until the next one.
 #[derive(Debug)]
 pub struct Aside {
     path: PathBuf,
     out: BufWriter<File>,
+    kept: bool,
 }
 
 /// Which file.
@@ -20,17 +22,20 @@ pub enum Working {
     Kept,
     /// `transcript.txt`: what is to be summarised, as text.
     Transcript,
+    /// `request.json`: what is sent to a provider.
+    Request,
 }
 
 impl Working {
-    /// Both of them.
-    pub const ALL: [Working; 2] = [Working::Kept, Working::Transcript];
+    /// Those that a fold makes.
+    const OF_A_FOLD: [Working; 2] = [Working::Kept, Working::Transcript];
 
     /// The file's name.
     pub fn name(self) -> &'static str {
         match self {
             Working::Kept => "unsummarized.jsonl",
             Working::Transcript => "transcript.txt",
+            Working::Request => "request.json",
         }
     }
 }
@@ -42,7 +47,8 @@ impl Log {
         let made = file::create(&path)?;
         Ok(Aside {
             path,
-            out: BufWriter::new(made),
+            out: BufWriter::with_capacity(1 << 18, made),
+            kept: false,
         })
     }
 }
@@ -59,6 +65,11 @@ impl Aside {
         written.map_err(|error| LogError::io(&self.path, "written", error))
     }
 
+    /// Leaves the file where it is.
+    pub fn keep(mut self) {
+        self.kept = true;
+    }
+
     /// Lets others read what was written.
     pub fn flush(&mut self) -> Result<(), LogError> {
         let flushed = self.out.flush();
@@ -68,6 +79,9 @@ impl Aside {
 
 impl Drop for Aside {
     fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
         // Should it stay, opening the task removes it.
         let _ = std::fs::remove_file(&self.path);
     }
@@ -76,7 +90,7 @@ impl Drop for Aside {
 /// Removes what a fold that was cut short left in a task's directory; says what it was.
 pub fn clear(dir: &Path) -> Result<Option<&'static str>, LogError> {
     let mut found = None;
-    for working in Working::ALL {
+    for working in Working::OF_A_FOLD {
         let path = dir.join(working.name());
         match std::fs::remove_file(&path) {
             Ok(()) => found = Some(working.name()),

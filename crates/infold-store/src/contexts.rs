@@ -282,11 +282,19 @@ impl Contexts {
             sums.replies -= inherited.replies;
         }
         let (compressions, tool_calls) = log.counts()?;
+        // What nobody reported is what the log holds.
+        let spent = log.spent()?;
+        let (llm_calls, tokens) = match spent.calls {
+            0 => (sums.replies, sums.tokens),
+            calls => (calls, spent.tokens),
+        };
         Ok(Counters {
-            llm_calls: sums.replies,
+            llm_calls,
             tool_calls,
-            tokens: sums.tokens,
+            tokens,
             compressions,
+            cached: spent.cached,
+            cost: spent.cost,
         })
     }
 

@@ -107,6 +107,21 @@ pub struct EventEntry {
     pub summaries: u64,
     /// Tool records so far.
     pub tools: u64,
+    /// What calls of models came to so far.
+    pub spent: Spent,
+}
+
+/// What calls of models came to, as reported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// How many.
+    pub calls: u64,
+    /// Tokens sent and received.
+    pub tokens: u64,
+    /// What of them came from a cache.
+    pub cached: u64,
+    /// Millionths of a dollar.
+    pub cost: u64,
 }
 
 /// Where to find what was shown after an event.
@@ -126,8 +141,8 @@ pub enum Base {
 }
 
 impl Fixed for EventEntry {
-    const MAGIC: [u8; 8] = *b"infolde1";
-    const SIZE: usize = 104;
+    const MAGIC: [u8; 8] = *b"infolde2";
+    const SIZE: usize = 128;
 
     fn encode(&self, out: &mut Vec<u8>) {
         let id = |id: Option<EventId>| id.map_or(0, EventId::get);
@@ -144,7 +159,9 @@ impl Fixed for EventEntry {
             &[mark.after, mark.time, id(mark.step), id(mark.undone)],
         );
         put(out, &[first, second, self.snapshot, self.change]);
-        put(out, &[self.summaries, self.tools, 0]);
+        let spent = &self.spent;
+        put(out, &[self.summaries, self.tools]);
+        put(out, &[spent.calls, spent.tokens, spent.cached, spent.cost]);
     }
 
     fn decode(bytes: &[u8]) -> Option<EventEntry> {
@@ -179,6 +196,12 @@ impl Fixed for EventEntry {
             change: numbers.u64()?,
             summaries: numbers.u64()?,
             tools: numbers.u64()?,
+            spent: Spent {
+                calls: numbers.u64()?,
+                tokens: numbers.u64()?,
+                cached: numbers.u64()?,
+                cost: numbers.u64()?,
+            },
         })
     }
 }

@@ -64,6 +64,8 @@ pub enum What {
     Tool(String),
     /// A provider reported what a request came to.
     Usage(Usage),
+    /// A provider was called, and no reply came of it.
+    Failure(Failure),
     /// A pass of `manage` ended; its record, a JSON object.
     Manage(String),
     /// Something this version does not know; it does not change what is shown.
@@ -104,6 +106,54 @@ pub struct Usage {
     pub output: u64,
     /// What we counted for all that was sent beside the view: tools, instructions.
     pub frame: u64,
+    /// What it cost, in millionths of a dollar.
+    pub cost: u64,
+    /// What for.
+    pub purpose: Purpose,
+}
+
+/// What a model was called for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// A reply, which is the message before.
+    #[default]
+    Reply,
+    /// A summary.
+    Summary,
+}
+
+/// A call of a provider that came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Who was called.
+    pub provider: String,
+    /// For which model.
+    pub model: String,
+    /// What went wrong.
+    pub error: String,
+    /// How many requests were sent.
+    pub requests: u64,
+}
+
+impl Failure {
+    fn encode(&self) -> String {
+        format!(
+            r#","provider":{},"model":{},"error":{},"requests":{}"#,
+            quote(&self.provider),
+            quote(&self.model),
+            quote(&self.error),
+            self.requests
+        )
+    }
+
+    fn decode(json: Json<'_>) -> Option<Failure> {
+        Some(Failure {
+            provider: json.get("provider")?.text()?.into_owned(),
+            model: json.get("model")?.text()?.into_owned(),
+            error: json.get("error")?.text()?.into_owned(),
+            requests: number(json, "requests")?,
+        })
+    }
 }
 
 impl Usage {
@@ -115,8 +165,20 @@ impl Usage {
             frame,
             ..
         } = self;
+        let cost = match self.cost {
+            0 => String::new(),
+            micros => format!(
+                r#","cost":{}.{:06}"#,
+                micros / 1_000_000,
+                micros % 1_000_000
+            ),
+        };
+        let purpose = match self.purpose {
+            Purpose::Reply => "",
+            Purpose::Summary => r#","for":"summary""#,
+        };
         format!(
-            r#","provider":{},"model":{},"tokens":{tokens},"cached":{cached},"output":{output},"frame":{frame}"#,
+            r#","provider":{},"model":{},"tokens":{tokens},"cached":{cached},"output":{output},"frame":{frame}{cost}{purpose}"#,
             quote(&self.provider),
             quote(&self.model)
         )
@@ -130,6 +192,14 @@ impl Usage {
             cached: number(json, "cached")?,
             output: number(json, "output")?,
             frame: number(json, "frame")?,
+            cost: json
+                .get("cost")
+                .and_then(Json::number)
+                .map_or(0, |dollars| (dollars * 1e6).round() as u64),
+            purpose: match json.get("for").is_some_and(|what| what.is("summary")) {
+                true => Purpose::Summary,
+                false => Purpose::Reply,
+            },
         })
     }
 }
@@ -178,6 +248,7 @@ impl EventLine {
             | What::Status { .. }
             | What::Tool(_)
             | What::Usage(_)
+            | What::Failure(_)
             | What::Manage(_)
             | What::Other(_) => Event::Fact,
         }
@@ -250,6 +321,7 @@ impl What {
             }
             What::Tool(record) => ("tool", format!(r#","record":{record}"#)),
             What::Usage(usage) => ("usage", usage.encode()),
+            What::Failure(failure) => ("failure", failure.encode()),
             What::Manage(record) => ("manage", format!(r#","record":{record}"#)),
             What::Other(kind) => (kind, String::new()),
         }
@@ -378,6 +450,7 @@ fn decode_what(kind: &str, json: Json<'_>) -> Option<What> {
         },
         "tool" => What::Tool(raw(json.get("record")?)?),
         "usage" => What::Usage(Usage::decode(json)?),
+        "failure" => What::Failure(Failure::decode(json)?),
         "manage" => What::Manage(raw(json.get("record")?)?),
         other => What::Other(other.to_owned()),
     })
@@ -453,6 +526,14 @@ mod tests {
                 cached: 800,
                 output: 20,
                 frame: 70,
+                cost: 1_000_203,
+                purpose: Purpose::Summary,
+            }),
+            What::Failure(Failure {
+                provider: "openai".into(),
+                model: "gpt-5".into(),
+                error: "the reply was cut off".into(),
+                requests: 3,
             }),
             What::Manage(r#"{"outcome":"condensed"}"#.into()),
         ];

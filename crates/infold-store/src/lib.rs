@@ -60,7 +60,7 @@ pub use derived::{Derived, RecordError};
 pub use doctor::size;
 pub use draft::{Draft, DraftError};
 pub use error::{LogError, StepError};
-pub use event::{EventLine, FoldLine, MaskLine, Usage, What};
+pub use event::{EventLine, Failure, FoldLine, MaskLine, Purpose, Usage, What};
 pub use file::Access;
 pub use imported::{Imported, Kept};
 pub use incoming::{Incoming, IncomingError};

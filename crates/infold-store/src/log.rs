@@ -8,8 +8,8 @@ use infold_log::{EventId, Past, Point, Record, Rounds, Seq, State, Sums, before,
 use infold_wire::Message;
 
 use crate::LogError;
-use crate::entry::{Base, EventEntry, MessageEntry};
-use crate::event::{EventLine, Usage, What};
+use crate::entry::{Base, EventEntry, MessageEntry, Spent};
+use crate::event::{EventLine, Purpose, Usage, What};
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
 use crate::table::Table;
@@ -171,7 +171,9 @@ impl Log {
         let oldest = self.last_change()?.max(newest.saturating_sub(LOOK_BACK));
         for id in (oldest + 1..=newest).rev().filter_map(EventId::new) {
             let line = self.event(id)?;
-            if let What::Usage(usage) = line.what {
+            if let What::Usage(usage) = line.what
+                && usage.purpose == Purpose::Reply
+            {
                 let counted = match Seq::new(line.after) {
                     Some(seq) => self.record(seq)?.sums.tokens,
                     None => 0,
@@ -187,6 +189,13 @@ impl Log {
         Ok(self
             .last_own_event()?
             .map_or((0, 0), |entry| (entry.summaries, entry.tools)))
+    }
+
+    /// What calls of models came to in this task itself, as reported.
+    pub(crate) fn spent(&self) -> Result<Spent, LogError> {
+        Ok(self
+            .last_own_event()?
+            .map_or(Spent::default(), |entry| entry.spent))
     }
 
     /// The first seq and the first event that stand in this task's own files.
@@ -287,6 +296,7 @@ impl Log {
             },
             summaries: last.map_or(0, |last| last.summaries) + u64::from(summary),
             tools: last.map_or(0, |last| last.tools) + u64::from(tool),
+            spent: spent(last.map_or(Spent::default(), |last| last.spent), &line.what),
         });
         if state.shown().last() != self.state.shown().last() {
             self.rounds = None;
@@ -389,6 +399,19 @@ impl Log {
         (last > self.base.event)
             .then(|| self.marks.get(last))
             .transpose()
+    }
+}
+
+/// What was spent after an event.
+fn spent(before: Spent, what: &What) -> Spent {
+    match what {
+        What::Usage(usage) => Spent {
+            calls: before.calls + 1,
+            tokens: before.tokens.saturating_add(usage.tokens),
+            cached: before.cached.saturating_add(usage.cached),
+            cost: before.cost.saturating_add(usage.cost),
+        },
+        _ => before,
     }
 }
 

@@ -170,11 +170,14 @@ impl Registry {
                        llm_call_count = ?2,
                        tool_call_count = ?3,
                        total_tokens = ?4,
-                       compression_count = ?5
+                       compression_count = ?5,
+                       cached_tokens = ?6,
+                       cost = ?7
                    WHERE uuid = ?1";
         let [llm, tool] = [counted.llm_calls, counted.tool_calls].map(amount);
         let [tokens, folds] = [counted.tokens, counted.compressions].map(amount);
-        let values = params![key(uuid), llm, tool, tokens, folds];
+        let (cached, cost) = (amount(counted.cached), counted.cost as f64 / 1e6);
+        let values = params![key(uuid), llm, tool, tokens, folds, cached, cost];
         self.run(|db| Ok(db.execute(sql, values)? > 0))
     }
 

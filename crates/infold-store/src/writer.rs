@@ -7,7 +7,7 @@ use infold_wire::{Message, MessageError, PartKind, render_stub};
 
 use crate::current::Current;
 use crate::derived::{Derived, RecordError, check_record};
-use crate::event::{EventLine, FoldLine, MaskLine, Usage, What};
+use crate::event::{EventLine, Failure, FoldLine, MaskLine, Usage, What};
 use crate::file::Access;
 use crate::lock::{Holder, Lock, Taken};
 use crate::log::{Find, message_entry};
@@ -335,6 +335,11 @@ impl Writer {
     /// last message.
     pub fn usage(&mut self, usage: Usage) -> Result<EventId, LogError> {
         self.step(What::Usage(usage))
+    }
+
+    /// Records that a provider was called and no reply came of it.
+    pub fn failure(&mut self, failure: Failure) -> Result<EventId, LogError> {
+        self.step(What::Failure(failure))
     }
 
     /// Brings everything derived up to date, and what was written onto the disk.

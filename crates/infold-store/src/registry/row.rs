@@ -62,6 +62,10 @@ pub struct Counters {
     pub tokens: u64,
     /// Summary folds.
     pub compressions: u64,
+    /// What of the tokens came from a provider's cache.
+    pub cached: u64,
+    /// What the calls cost, in millionths of a dollar.
+    pub cost: u64,
 }
 
 /// Which tasks to list; the default is all of them.
@@ -109,9 +113,10 @@ pub(super) fn insert(db: &Connection, row: &TaskRow) -> rusqlite::Result<bool> {
                    uuid, task_source, owner, repo, task_type, task_id, status,
                    created_at, started_at, completed_at, process_id, hostname,
                    llm_provider, model, context_length, llm_call_count,
-                   tool_call_count, total_tokens, compression_count, error_message, user)
+                   tool_call_count, total_tokens, compression_count, error_message, user,
+                   cached_tokens, cost)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
-                   ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)
+                   ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)
                ON CONFLICT (uuid) DO NOTHING";
     let values = params![
         key(row.uuid),
@@ -135,6 +140,8 @@ pub(super) fn insert(db: &Connection, row: &TaskRow) -> rusqlite::Result<bool> {
         amount(row.counters.compressions),
         row.error_message,
         row.user,
+        amount(row.counters.cached),
+        row.counters.cost as f64 / 1e6,
     ];
     Ok(db.execute(sql, values)? > 0)
 }
@@ -181,6 +188,8 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
             tool_calls: row.get::<_, Amount>("tool_call_count")?.0,
             tokens: row.get::<_, Amount>("total_tokens")?.0,
             compressions: row.get::<_, Amount>("compression_count")?.0,
+            cached: row.get::<_, Amount>("cached_tokens")?.0,
+            cost: (row.get::<_, f64>("cost")? * 1e6).round() as u64,
         },
         error_message: row.get("error_message")?,
         user: row.get("user")?,

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 /// What leads from each version to the next.
 ///
 /// Released steps never change; a new version is one more entry.
-const STEPS: [&str; 2] = [
+const STEPS: [&str; 3] = [
     "
     CREATE TABLE IF NOT EXISTS tasks (
         uuid TEXT PRIMARY KEY NOT NULL,
@@ -47,6 +47,8 @@ const STEPS: [&str; 2] = [
         updated_at TEXT NOT NULL,
         PRIMARY KEY (provider, model)
     );",
+    "ALTER TABLE tasks ADD COLUMN cached_tokens INTEGER NOT NULL DEFAULT 0;
+     ALTER TABLE tasks ADD COLUMN cost REAL NOT NULL DEFAULT 0;",
 ];
 
 /// The version that all steps lead to.
@@ -115,9 +117,10 @@ fn objects(db: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
 mod tests {
     use super::*;
 
-    const LATER: [&str; 3] = [
+    const LATER: [&str; 4] = [
         STEPS[0],
         STEPS[1],
+        STEPS[2],
         "ALTER TABLE tasks ADD COLUMN colour TEXT DEFAULT 'red';
          CREATE INDEX tasks_colour ON tasks (colour)",
     ];
@@ -134,7 +137,7 @@ mod tests {
         let row = "INSERT INTO tasks (uuid, status, created_at) VALUES ('u', 'queued', 't')";
         db.execute_batch(row).unwrap();
         take(&db, &LATER).unwrap();
-        assert_eq!(version(&db).unwrap(), 3);
+        assert_eq!(version(&db).unwrap(), 4);
         assert_eq!(colours(&db), 1);
         take(&db, &LATER).unwrap();
         assert_eq!(colours(&db), 1);

@@ -89,7 +89,7 @@ fn the_table_has_the_columns_of_the_public_format() {
         columns,
         "uuid task_source owner repo task_type task_id status created_at started_at completed_at \
          process_id hostname llm_provider model context_length llm_call_count tool_call_count \
-         total_tokens compression_count error_message user"
+         total_tokens compression_count error_message user cached_tokens cost"
     );
 }
 
@@ -171,6 +171,8 @@ fn a_row_comes_back_as_it_went_in() {
             tool_calls: 2,
             tokens: 3,
             compressions: 4,
+            cached: 5,
+            cost: 6_000_007,
         },
         error_message: text("no\nluck"),
         user: text("ada"),
@@ -351,6 +353,8 @@ fn counters_are_what_they_were_set_to() {
         tool_calls: 2,
         tokens: 300,
         compressions: 4,
+        cached: 5,
+        cost: 6_000_007,
     };
     registry.set_counters(task(1), counted).unwrap();
     assert_eq!(registry.get(task(1)).unwrap().unwrap().counters, counted);
@@ -402,7 +406,8 @@ fn an_old_database_is_brought_up_to_date_and_keeps_its_rows() {
     drop(made);
     by_hand(
         &dir,
-        "DROP TABLE forks; DROP INDEX tasks_user; PRAGMA user_version = 0",
+        "DROP TABLE forks; DROP INDEX tasks_user; ALTER TABLE tasks DROP COLUMN cached_tokens; \
+         ALTER TABLE tasks DROP COLUMN cost; PRAGMA user_version = 0",
     );
     let registry = Registry::open(dir.path()).unwrap();
     assert_eq!(
@@ -463,8 +468,8 @@ fn assert_too_new(dir: &Path) {
         matches!(
             error,
             RegistryError::TooNew {
-                found: 3,
-                supported: 2,
+                found: 4,
+                supported: 3,
                 ..
             }
         ),
@@ -473,7 +478,7 @@ fn assert_too_new(dir: &Path) {
     assert!(
         error
             .to_string()
-            .ends_with("tasks.db is of version 3, and this infold knows up to 2")
+            .ends_with("tasks.db is of version 4, and this infold knows up to 3")
     );
     assert_eq!(files(dir), before);
 }
@@ -483,7 +488,7 @@ fn a_newer_database_is_refused_and_stays_as_it_is() {
     let dir = home();
     drop(by_hand(
         &dir,
-        "CREATE TABLE later (x); PRAGMA user_version = 3",
+        "CREATE TABLE later (x); PRAGMA user_version = 4",
     ));
     assert_too_new(dir.path());
 }
@@ -493,7 +498,7 @@ fn a_newer_database_in_wal_mode_is_refused_too() {
     let dir = home();
     drop(by_hand(
         &dir,
-        "PRAGMA journal_mode = WAL; CREATE TABLE later (x); PRAGMA user_version = 3",
+        "PRAGMA journal_mode = WAL; CREATE TABLE later (x); PRAGMA user_version = 4",
     ));
     assert_too_new(dir.path());
 }
@@ -504,7 +509,7 @@ fn a_newer_database_keeps_its_journal() {
     let dir = home();
     let open = by_hand(
         &dir,
-        "PRAGMA journal_mode = WAL; CREATE TABLE later (x); PRAGMA user_version = 3",
+        "PRAGMA journal_mode = WAL; CREATE TABLE later (x); PRAGMA user_version = 4",
     );
     let left = home();
     for file in ["tasks.db", "tasks.db-wal"] {

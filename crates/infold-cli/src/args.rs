@@ -6,7 +6,7 @@ use infold_log::steer::Target;
 use infold_log::{EventId, Seq, Span};
 use infold_store::{Durability, Status, parse_iso};
 
-use crate::{condense, config, count, eval, fold, manage, models, transfer};
+use crate::{ask, condense, config, count, eval, fold, manage, models, provider, transfer};
 
 /// Keeps everything an agent has said and seen, and folds it to fit the model's window.
 #[derive(Debug, Parser)]
@@ -47,7 +47,7 @@ Examples:
   infold undo 3f9a                             take that back
 
 A task is named by its id or any prefix of it that no other task shares.
-Exit codes: 0 done, 1 the answer is no, 2 wrong command, 3 the store failed.";
+Exit codes: 0 done, 1 the answer is no, 2 wrong command, 3 the store failed, 4 no answer from a provider.";
 
 /// When to use colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -88,6 +88,17 @@ pub enum Command {
         after_help = "Examples:\n  infold fold session.jsonl --window 32k > view.jsonl\n  infold fold session.jsonl --model claude-sonnet-4-5 --report\n  infold fold chat.json --window 8k --out-format anthropic\n  infold fold - --window 8k --summarizer command:'ollama run llama3' < session.jsonl"
     )]
     Fold(fold::FoldArgs),
+    /// Say something to a model and keep what it answers; folds first if it must
+    #[command(
+        after_help = "The answer goes to stdout as it comes, all else to stderr. Exits with 4 if there is none;\nwhat was said is kept, and `infold ask TASK` asks again.\n\nExamples:\n  infold ask new 'why is the sky blue?' --provider ollama --model llama3.2\n  infold ask 3f9a 'and at night?'\n  git diff | infold ask 3f9a -"
+    )]
+    Ask(ask::AskArgs),
+    /// Send the view as it is, and keep what the model answers
+    #[command(after_help = "Example:\n  infold send 3f9a --provider anthropic --model claude-sonnet-4-5")]
+    Send(ask::SendArgs),
+    /// The providers of models: list them, reach them
+    #[command(subcommand)]
+    Provider(provider::ProviderCommand),
     /// Make, fill, list and end tasks
     #[command(
         subcommand,

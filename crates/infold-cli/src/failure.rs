@@ -28,6 +28,8 @@ pub enum Kind {
     Usage = 2,
     /// The store could not be read or written.
     Store = 3,
+    /// A provider did not answer, or not well.
+    Provider = 4,
     /// Nobody reads what we print any more.
     Pipe = 0,
 }

@@ -19,6 +19,10 @@ mod fold;
 mod manage;
 mod condense;
 mod eval;
+mod connect;
+mod live;
+mod ask;
+mod provider;
 
 use std::process::ExitCode;
 
@@ -88,6 +92,9 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
         Command::Export(args) => transfer::export(contexts, &args, out),
         Command::Fold(args) => fold::run(config, &args, out),
         Command::Manage(args) => manage::run(contexts, config, &args, out),
+        Command::Ask(args) => ask::ask(contexts, config, &args, out),
+        Command::Send(args) => ask::send(contexts, config, &args, out),
+        Command::Provider(command) => provider::run(config, &command, out),
         Command::Eval(args) => eval::run(config, &args, out),
         Command::Task(command) => task::run(contexts, config, command, out),
         Command::Log(look) => look::log(contexts, &look, out),

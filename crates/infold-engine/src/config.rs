@@ -9,6 +9,7 @@ mod entries;
 use std::path::PathBuf;
 
 pub use entries::Entry;
+pub use environment::key_variable;
 pub use problem::{ConfigError, Problem};
 pub use reader::Lookup;
 pub use secret::Secret;
@@ -53,6 +54,8 @@ pub struct Config {
     pub model: Option<Set<String>>,
     /// The profile that the environment names.
     pub profile: Option<Set<String>>,
+    /// Keys that the environment has for APIs that the configuration need not describe.
+    pub keys: Vec<(&'static str, Set<Secret>)>,
     /// Sections that were there and are not read yet, and their lines.
     pub kept: Vec<(&'static str, Origin)>,
 }
@@ -184,6 +187,7 @@ impl Default for Config {
             environment: Settings::default(),
             model: None,
             profile: None,
+            keys: Vec::new(),
             kept: Vec::new(),
         }
     }
@@ -240,6 +244,32 @@ impl Config {
             (None, [only]) => Some(only),
             (None, _) => None,
         }
+    }
+
+    /// The provider of a name: one of the configuration, or an API that needs no more than a key.
+    pub fn provider_named(&self, name: &str) -> Option<Provider> {
+        let own = self.llm.providers.iter().find(|one| one.name == name);
+        let api = APIS.into_iter().find(|api| *api == name);
+        own.cloned().or_else(|| {
+            let key = self.keys.iter().find(|(of, _)| Some(*of) == api);
+            Some(Provider {
+                name: api?.to_owned(),
+                api: Set::new(api?.to_owned(), Origin::Default),
+                model: None,
+                context_length: None,
+                api_key: key.map(|(_, key)| key.clone()),
+                base_url: None,
+                max_tokens: None,
+            })
+        })
+    }
+
+    /// The window that somebody set for a model, or the table knows.
+    pub fn window_of(&self, model: &str) -> Option<u64> {
+        let set = self.environment.window.as_ref().map(|set| set.value);
+        let general = || self.general(model).window.map(|set| set.value);
+        let row = || self.find(model).map(|row| row.window);
+        set.or_else(general).or_else(row)
     }
 
     /// The model in use, when the call names none.

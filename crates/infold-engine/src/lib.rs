@@ -46,7 +46,11 @@ mod scratch;
 pub mod eval;
 /// What providers report, and what is learned from it.
 pub mod usage;
+mod connection;
+pub mod request;
+pub mod turn;
 pub use config::Config;
+pub use connection::{Connection, Switchboard, Unanswered};
 pub use extract::Extract;
 pub use hooks::Hooks;
 pub use manage::{Aim, Draft, ManageError, TooSmall, draft, manage, rehearse, will_manage};
@@ -57,3 +61,4 @@ pub use profile::{Keep, Preset, Profile, Threshold};
 pub use scratch::{Scratch, ScratchError};
 pub use strategy::{Keeps, STRATEGIES, StandIn, Strategy, UnknownStrategy};
 pub use summarizer::Summarizer;
+pub use turn::{News, Talk, TurnError, Turned};

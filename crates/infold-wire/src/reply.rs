@@ -91,6 +91,19 @@ pub enum ReplyError {
     },
 }
 
+impl Stop {
+    /// Its name for scripts.
+    pub fn name(&self) -> &str {
+        match self {
+            Stop::End => "end",
+            Stop::Length => "length",
+            Stop::Calls => "calls",
+            Stop::Declined => "declined",
+            Stop::Other(word) => word,
+        }
+    }
+}
+
 impl Reported {
     /// All that was sent.
     pub fn sent(&self) -> u64 {

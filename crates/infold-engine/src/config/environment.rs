@@ -6,11 +6,18 @@ use crate::profile::{Origin, Set, Threshold};
 use crate::strategy::NAMES;
 
 /// The variables that providers' own tools read their keys from.
-const KEYS: [(&str, &str); 3] = [
+const KEYS: [(&str, &str); 4] = [
     ("openai", "OPENAI_API_KEY"),
+    ("responses", "OPENAI_API_KEY"),
     ("anthropic", "ANTHROPIC_API_KEY"),
     ("gemini", "GEMINI_API_KEY"),
 ];
+
+/// The variable that holds the key for an API.
+pub fn key_variable(api: &str) -> Option<&'static str> {
+    let found = KEYS.iter().find(|(of, _)| *of == api);
+    found.map(|(_, variable)| *variable)
+}
 
 /// Puts what the environment says in the place of what the file says.
 pub(super) fn apply(config: &mut Config, reader: &mut Reader<'_>) {
@@ -49,13 +56,17 @@ pub(super) fn apply(config: &mut Config, reader: &mut Reader<'_>) {
     config.environment.strategy = get(reader, "INFOLD_STRATEGY", &expected, strategy);
     let instead = get(reader, "INFOLD_SUMMARIZER", SUMMARIZER, summarizing);
     replace(&mut config.summarizer.name, instead);
+    for (api, variable) in KEYS {
+        let key = |text: &str| Some(Secret::new(text.to_owned()));
+        let key = get(reader, variable, "a key", key);
+        config.keys.extend(key.map(|key| (api, key)));
+    }
     for provider in &mut config.llm.providers {
         // A key for one address is not sent to another.
-        let own = provider.api_key.is_none() && provider.base_url.is_none();
-        let name = KEYS.iter().find(|(name, _)| *name == provider.name && own);
-        if let Some((_, name)) = name {
-            let key = |text: &str| Some(Secret::new(text.to_owned()));
-            provider.api_key = get(reader, name, "a key", key);
+        if provider.api_key.is_none() && provider.base_url.is_none() {
+            let mut keys = config.keys.iter();
+            let key = keys.find(|(api, _)| *api == provider.api.value);
+            provider.api_key = key.map(|(_, key)| key.clone());
         }
     }
 }

@@ -1,0 +1,324 @@
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use infold::turn::is_waiting;
+use infold::{Config, Talk, TurnError, Turned, Unanswered};
+use infold_log::Role;
+use infold_provider::Patience;
+use infold_store::{Contexts, Metadata};
+use infold_wire::request::Frame;
+use infold_wire::tools::{self, Choice as ToolChoice};
+use infold_wire::{Json, Message, Wire, render_text};
+use serde_json::json;
+
+use crate::connect::{self, Calls, Whom};
+use crate::failure::{Failure, Kind};
+use crate::fold::cannot_fold;
+use crate::live::Live;
+use crate::manage::known;
+use crate::out::{DIM, Out, number, paint, say, warn};
+use crate::settings::Choice;
+use crate::steps::{open, short};
+
+/// What `infold ask` takes.
+#[derive(Debug, Args)]
+pub struct AskArgs {
+    /// The task; `new` makes one
+    pub task: String,
+    /// What to say; - for standard input; nothing to let the model answer what is there
+    pub text: Option<String>,
+    /// Instructions for the model, in a task that has no messages yet
+    #[arg(long, value_name = "TEXT")]
+    pub system: Option<String>,
+    #[command(flatten)]
+    pub call: CallArgs,
+}
+
+/// What `infold send` takes.
+#[derive(Debug, Args)]
+pub struct SendArgs {
+    /// The task
+    pub task: String,
+    #[command(flatten)]
+    pub call: CallArgs,
+}
+
+/// What a call of a model takes.
+#[derive(Debug, Args)]
+pub struct CallArgs {
+    #[command(flatten)]
+    pub whom: Whom,
+    #[command(flatten)]
+    pub choice: Choice,
+    /// Tools the model may call: a JSON array in the form of any provider
+    #[arg(long, value_name = "FILE")]
+    pub tools: Option<PathBuf>,
+    /// Which of them: auto, none, any, or a name
+    #[arg(long, value_name = "CHOICE", requires = "tools")]
+    pub tool_choice: Option<String>,
+    /// How much to leave to chance
+    #[arg(long, value_name = "NUMBER")]
+    pub temperature: Option<f64>,
+    /// Take the reply in one piece
+    #[arg(long)]
+    pub no_stream: bool,
+    /// How long to keep trying, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub deadline: u64,
+}
+
+/// `infold ask`
+pub fn ask(contexts: &Contexts, config: &Config, args: &AskArgs, out: &mut Out) -> Result<(), Failure> {
+    let text = match args.text.as_deref() {
+        Some("-") => Some(standard_input()?),
+        text => text.map(str::to_owned),
+    };
+    if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+        return Err(Failure::new(Kind::Usage, "there is nothing to say")
+            .hint("`infold ask TASK 'how are you?'`; nothing was kept"));
+    }
+    let task = match args.task.as_str() {
+        "new" => made(contexts, config, &args.call, out)?,
+        task => task.to_owned(),
+    };
+    let said = Said {
+        text,
+        system: args.system.clone(),
+    };
+    talk(contexts, config, &task, Some(said), &args.call, out)
+}
+
+/// `infold send`
+pub fn send(contexts: &Contexts, config: &Config, args: &SendArgs, out: &mut Out) -> Result<(), Failure> {
+    talk(contexts, config, &args.task, None, &args.call, out)
+}
+
+/// What a person says before the model answers.
+struct Said {
+    text: Option<String>,
+    system: Option<String>,
+}
+
+fn standard_input() -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = std::io::stdin().read_to_string(&mut text);
+    read.map_err(|error| {
+        Failure::new(Kind::Usage, format!("standard input could not be read: {error}"))
+            .hint("it must be UTF-8; nothing was kept")
+    })?;
+    Ok(text.trim_end_matches('\n').to_owned())
+}
+
+/// Makes a task for a conversation with this model.
+fn made(contexts: &Contexts, config: &Config, call: &CallArgs, out: &Out) -> Result<String, Failure> {
+    let named = call.choice.model.as_deref();
+    let provider = connect::provider(config, call.whom.provider.as_deref(), None, named)?;
+    let model = connect::model(config, &provider, named, None)?;
+    let id = contexts.create(Metadata {
+        llm_provider: Some(provider.name.clone()),
+        model: Some(model),
+        context_length: call.choice.window,
+        wire: Some(provider_wire(&provider)?),
+        ..Metadata::default()
+    })?;
+    let id = id.to_string();
+    say(out.is_json(), paint(DIM, format!("task {id}")));
+    Ok(id)
+}
+
+fn provider_wire(provider: &infold::config::Provider) -> Result<String, Failure> {
+    Ok(connect::endpoint(provider)?.wire.name().to_owned())
+}
+
+/// Says what there is to say, and lets the model answer. With nothing said, the view goes as it is.
+fn talk(
+    contexts: &Contexts,
+    config: &Config,
+    task: &str,
+    said: Option<Said>,
+    call: &CallArgs,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let json = out.is_json();
+    let mut open = open(contexts, task, json)?;
+    let metadata = Metadata::read(open.writer.log().dir())?;
+    let named = call.choice.model.as_deref();
+    let of_task = metadata.llm_provider.as_deref();
+    let provider = connect::provider(config, call.whom.provider.as_deref(), of_task, named)?;
+    let of_task = metadata.model.as_deref().filter(|_| call.whom.provider.is_none());
+    let model = connect::model(config, &provider, named, of_task)?;
+    let patience = Patience {
+        deadline: std::time::Duration::from_secs(call.deadline),
+        ..Patience::default()
+    };
+    let calls = Calls::new(patience)?;
+    let connection = calls.connect(config, &provider, &model)?;
+    let mut known = known(contexts, open.writer.log())?;
+    known.factor = infold::usage::learned(contexts, &provider.name, &model)?;
+    known.model = Some(model.clone());
+    let choice = Choice {
+        model: None,
+        ..call.choice.clone()
+    };
+    if choice.window.is_none() && known.window.is_none() && config.window_of(&model).is_none() {
+        // A server on this machine knows its window best.
+        known.window = connection.window();
+    }
+    let mut chosen = choice.chosen(config, known, json)?;
+    let frame = frame(call, &chosen.profile, &connection, &chosen.aim)?;
+    let whole = said.is_some();
+    if let Some(said) = said {
+        keep(&mut open.writer, said).map_err(|failure| failure.about(&open.name))?;
+        warn(json, contexts.settle(open.id, &open.writer));
+    }
+    let mut live = Live::new(json);
+    let turned = {
+        let mut talk = Talk {
+            contexts,
+            writer: &mut open.writer,
+            connection: &connection,
+            profile: chosen.profile.clone(),
+            aim: chosen.aim.clone(),
+            summarizer: &mut *chosen.summarizer,
+            hooks: &chosen.hooks,
+            frame,
+        };
+        let mut hear = |news: infold::News<'_>| live.hear(news);
+        match whole {
+            true => talk.turn(&mut hear),
+            false => talk.send(&mut hear),
+        }
+    };
+    warn(json, contexts.settle(open.id, &open.writer));
+    let output = turned.as_ref().ok().and_then(|turned| Some(turned.usage.as_ref()?.output));
+    let speed = live.finish(output)?;
+    let turned = turned.map_err(|error| unanswered(error).about(&open.name))?;
+    tell(&open.writer, &turned, &live.text, speed, task, out)
+}
+
+/// What stands around the conversation in a request.
+fn frame(
+    call: &CallArgs,
+    profile: &infold::Profile,
+    connection: &infold::Connection,
+    aim: &infold::Aim,
+) -> Result<Frame, Failure> {
+    let wire = connection.wire();
+    let mut frame = Frame {
+        max_tokens: profile.max_tokens,
+        temperature: call.temperature,
+        window: Some(profile.window).filter(|_| wire == Wire::Ollama),
+        stream: !call.no_stream,
+        official: connection.endpoint.is_openai_itself(),
+        ..Frame::new(wire, &connection.model)
+    };
+    if wire == Wire::Anthropic {
+        frame.max_tokens = frame.max_tokens.or(Some(aim.budget.reserve()));
+    }
+    if let Some(path) = &call.tools {
+        let wrong = |error: &dyn std::fmt::Display| {
+            Failure::new(Kind::Usage, format!("{}: {error}", path.display()))
+                .hint("a JSON array of tool definitions, as any of the providers takes them")
+        };
+        let bytes = std::fs::read(path).map_err(|error| wrong(&error))?;
+        let list = Json::parse(&bytes).map_err(|error| wrong(&error))?;
+        frame.tools = Some(tools::tools(list, wire).map_err(|error| wrong(&error))?);
+        frame.tool_choice = call.tool_choice.as_deref().map(|choice| {
+            let choice = match choice {
+                "auto" => ToolChoice::Auto,
+                "none" => ToolChoice::None,
+                "any" => ToolChoice::Any,
+                name => ToolChoice::Named(name.to_owned()),
+            };
+            tools::tool_choice(choice, wire)
+        });
+    }
+    Ok(frame)
+}
+
+/// Keeps what was said, once.
+fn keep(writer: &mut infold_store::Writer, said: Said) -> Result<(), Failure> {
+    let wire = writer.log().wire();
+    if let Some(system) = &said.system {
+        if writer.log().state().last_seq().is_some() {
+            return Err(Failure::new(Kind::Usage, "the task has messages already; instructions come first")
+                .hint("`infold pin TASK --note TEXT` adds a text to every view"));
+        }
+        writer.append(&[render_text(wire, Role::System, system)])?;
+    }
+    if let Some(text) = &said.text {
+        let message = render_text(wire, Role::User, text);
+        // Said again because no answer came: it is there already.
+        if !is_waiting(writer, &message)? {
+            writer.append(&[message])?;
+        }
+    }
+    Ok(writer.sync()?)
+}
+
+fn unanswered(error: TurnError) -> Failure {
+    let kept = "what was said is kept; `infold ask TASK` lets the model answer it";
+    match error {
+        TurnError::Open => Failure::new(Kind::Usage, error).hint("push the tool results with `infold task push TASK`, then `infold ask TASK`"),
+        TurnError::Nothing(_) => Failure::new(Kind::Usage, error).hint("`infold ask TASK 'what to say'`"),
+        TurnError::Manage(error) => cannot_fold(error, "--window"),
+        TurnError::TooLong { call, source } => cannot_fold(source, "--window").within(&call.to_string()),
+        TurnError::Unanswered(Unanswered::Cancelled) => Failure::new(Kind::Provider, error).hint(kept),
+        TurnError::Unanswered(Unanswered::Call(error)) => Failure::from(*error),
+        TurnError::Reply(error) => Failure::from(error),
+        TurnError::NoRoom(error) => Failure::from(error),
+        TurnError::Task(error) => Failure::from(error),
+    }
+}
+
+/// Prints what came of it.
+fn tell(
+    writer: &infold_store::Writer,
+    turned: &Turned,
+    text: &str,
+    speed: Option<String>,
+    task: &str,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let mut calls = Vec::new();
+    let mut unread = Vec::new();
+    for seq in turned.reply.seqs() {
+        let bytes = writer.log().message(seq)?;
+        if let Ok(message) = Message::parse(&bytes) {
+            calls.extend(message.calls());
+        }
+        unread.push(bytes);
+    }
+    if out.is_json() {
+        let usage = turned.usage.as_ref().map(|usage| {
+            json!({
+                "tokens": usage.tokens, "cached": usage.cached, "output": usage.output,
+                "cost": usage.cost as f64 / 1e6,
+            })
+        });
+        let calls: Vec<_> = calls.iter().map(|call| json!({"id": call.id, "name": call.name})).collect();
+        return out.object(&json!({
+            "task": task, "from": turned.reply.from().get(), "to": turned.reply.to().get(),
+            "text": text, "calls": calls, "stop": turned.stop.name(),
+            "usage": usage, "estimate": turned.estimate, "factor": turned.factor, "requests": turned.requests,
+        }));
+    }
+    let mut story: Vec<String> = speed.into_iter().collect();
+    if let Some(usage) = &turned.usage {
+        let sent = usage.tokens.saturating_sub(usage.output);
+        story.push(format!("sent {} ({} cached)", number(sent), number(usage.cached)));
+        if usage.cost > 0 {
+            story.push(format!("${:.4}", usage.cost as f64 / 1e6));
+        }
+    }
+    if !matches!(turned.stop, infold_wire::Stop::End | infold_wire::Stop::Calls) {
+        story.push(format!("ended early: {}", turned.stop.name()));
+    }
+    say(false, paint(DIM, story.join("; ")));
+    if !calls.is_empty() {
+        let names: Vec<&str> = calls.iter().filter_map(|call| call.name.as_deref()).collect();
+        say(false, format!("waits for results of {}; `infold task push {}`, then `infold ask {}`", names.join(", "), short(task), short(task)));
+    }
+    Ok(())
+}

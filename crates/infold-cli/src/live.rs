@@ -1,0 +1,155 @@
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
+
+use infold::News;
+use infold_provider::Heard;
+use infold_wire::Delta;
+
+use crate::fold::told;
+use crate::out::{DIM, bytes, number, paint, say};
+
+/// Shows a reply as it comes: its text on standard output, all else beside.
+pub struct Live {
+    json: bool,
+    /// The text of the reply, for scripts.
+    pub text: String,
+    /// Text goes to a terminal, where a line of progress would stand in its way.
+    shown: bool,
+    /// Somebody watches standard error.
+    watched: bool,
+    started: Instant,
+    first: Option<Instant>,
+    next: Instant,
+    pieces: u64,
+    line: bool,
+    at_start: bool,
+    broken: io::Result<()>,
+}
+
+const PACE: Duration = Duration::from_millis(150);
+
+impl Live {
+    /// Starts to listen.
+    pub fn new(json: bool) -> Live {
+        let now = Instant::now();
+        Live {
+            json,
+            text: String::new(),
+            shown: !json && io::stdout().is_terminal(),
+            watched: !json && io::stderr().is_terminal(),
+            started: now,
+            first: None,
+            next: now + PACE,
+            pieces: 0,
+            line: false,
+            at_start: true,
+            broken: Ok(()),
+        }
+    }
+
+    /// Takes in what is heard.
+    pub fn hear(&mut self, news: News<'_>) {
+        match news {
+            News::Managed(outcome) => {
+                for step in &outcome.steps {
+                    self.aside(told(step));
+                }
+                for error in &outcome.errors {
+                    self.aside(format!("but {error}"));
+                }
+            }
+            News::Sending(request) => {
+                for (what, often) in &request.lost {
+                    self.aside(format!("not carried over: {what} ({often})"));
+                }
+                let size = bytes(request.bytes);
+                self.progress(&format!("sending {size}"));
+            }
+            News::TooLong(text) => self.aside(format!("too long: {text}; folding more")),
+            News::Heard(Heard::Delta(delta)) => self.delta(delta),
+            News::Heard(Heard::Waiting {
+                why, wait, attempt, ..
+            }) => {
+                let seconds = wait.as_secs_f64();
+                self.aside(format!("{why}; trying again in {seconds:.1} s ({attempt})"));
+            }
+            News::Heard(Heard::Again) => {
+                self.text.clear();
+                self.first = None;
+                self.pieces = 0;
+                if !self.at_start {
+                    self.write("\n");
+                    self.at_start = true;
+                    self.aside("the reply broke off; what was shown of it does not count".to_owned());
+                }
+            }
+        }
+    }
+
+    fn delta(&mut self, delta: Delta) {
+        self.first.get_or_insert_with(Instant::now);
+        self.pieces += 1;
+        match delta {
+            Delta::Text(text) => {
+                self.clear();
+                self.text.push_str(&text);
+                self.write(&text);
+            }
+            Delta::Call(name) => {
+                self.aside(format!("calls {name}"));
+            }
+            Delta::Reasoning(_) | Delta::Arguments(_) => {}
+        }
+        if !self.shown || self.at_start {
+            let seconds = self.first.map_or(0.0, |first| first.elapsed().as_secs_f64());
+            // A piece of a stream is about a token.
+            let rate = self.pieces as f64 / seconds.max(0.1);
+            self.progress(&format!("{} tokens, {rate:.0}/s", number(self.pieces)));
+        }
+    }
+
+    /// Says how fast it was, and ends the line.
+    pub fn finish(&mut self, output: Option<u64>) -> io::Result<Option<String>> {
+        self.clear();
+        if !self.json && !self.at_start {
+            self.write("\n");
+        }
+        let seconds = self.first.map(|first| first.elapsed().as_secs_f64());
+        let waited = self.first.map(|first| (first - self.started).as_secs_f64());
+        let speed = seconds.zip(waited).map(|(seconds, waited)| {
+            let tokens = output.unwrap_or(self.pieces);
+            let rate = tokens as f64 / seconds.max(0.001);
+            format!("{} tokens, {rate:.0}/s, first after {waited:.1} s", number(tokens))
+        });
+        std::mem::replace(&mut self.broken, Ok(())).map(|()| speed)
+    }
+
+    fn write(&mut self, text: &str) {
+        if self.json || self.broken.is_err() {
+            return;
+        }
+        let mut out = io::stdout().lock();
+        self.broken = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        self.at_start = false;
+    }
+
+    fn aside(&mut self, text: String) {
+        self.clear();
+        say(self.json, paint(DIM, text));
+    }
+
+    fn progress(&mut self, text: &str) {
+        let now = Instant::now();
+        if self.watched && now >= self.next {
+            self.next = now + PACE;
+            self.line = true;
+            let _ = write!(io::stderr(), "\r\x1b[K{text}");
+        }
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.line) {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}

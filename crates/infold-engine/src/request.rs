@@ -1,0 +1,224 @@
+//! A request, put together from files: head, view, tail.
+
+use std::collections::BTreeMap;
+
+use infold_log::{Floor, Role, Shows, Size, Source, View};
+use infold_store::{Aside, Log, LogError, Working};
+use infold_wire::convert::Converter;
+use infold_wire::request::{Frame, marked, system_texts};
+use infold_wire::tokens::{Encoding, count};
+use infold_wire::{Message, Wire, render_text};
+
+/// A request that lies in `request.json`.
+pub struct Request {
+    file: Aside,
+    /// What was counted for it: the view, and what stands around it.
+    pub counted: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// What of the conversation the wire has no words for, what became of it, and how often.
+    pub lost: BTreeMap<&'static str, u64>,
+}
+
+/// What stands between two messages of one role, where roles must alternate.
+const SEPARATOR: &str = "(noted)";
+
+impl Request {
+    /// Writes the request for what a log shows.
+    ///
+    /// What the wire takes as it came is copied; memory does not depend on how much that is.
+    pub fn write(log: &Log, frame: &Frame, alternate: bool) -> Result<Request, LogError> {
+        let view = View::of(log.state().shown(), log)?;
+        let floor = Floor::of(log.state().shown(), log)?;
+        let mut frame = frame.clone();
+        if frame.wire.system_apart() {
+            frame.system = system(log, &floor)?;
+        }
+        let mut sheet = Sheet {
+            file: log.aside(Working::Request)?,
+            bytes: 0,
+            first: true,
+            wire: frame.wire,
+            last: alternate.then_some(None),
+            held: None,
+            marks: frame.cache && frame.wire == Wire::Anthropic,
+        };
+        sheet.raw(frame.head().as_bytes())?;
+        let mut converter = Converter::new(frame.wire);
+        let stable = stable(&view);
+        for (at, piece) in view.pieces().iter().enumerate() {
+            let native = match &piece.shows {
+                Shows::Verbatim(span) => log.is_native(*span, frame.wire)?,
+                _ => false,
+            };
+            if native {
+                converted(&mut sheet, |out| converter.finish(out))?;
+            }
+            log.render_piece(piece, &mut |source, bytes| {
+                let apart = frame.wire.system_apart() && is_system(source, &floor);
+                if apart {
+                    return Ok(());
+                }
+                if native {
+                    return sheet.message(bytes);
+                }
+                let mut read = Ok(());
+                converted(&mut sheet, |out| read = converter.push(bytes, out))?;
+                read.map_err(|error| {
+                    LogError::damaged(&log.dir().join("messages.jsonl"), 0, error.to_string())
+                })
+            })?;
+            if Some(at) == stable {
+                converted(&mut sheet, |out| converter.finish(out))?;
+                sheet.mark()?;
+            }
+        }
+        converted(&mut sheet, |out| converter.finish(out))?;
+        sheet.mark()?;
+        sheet.release()?;
+        sheet.raw(Frame::TAIL.as_bytes())?;
+        sheet.file.flush()?;
+        Ok(Request {
+            file: sheet.file,
+            counted: view.tokens() + size(&frame).tokens,
+            bytes: sheet.bytes,
+            lost: converter.lost().clone(),
+        })
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &std::path::Path {
+        self.file.path()
+    }
+
+    /// Leaves it where it is, for a person to read.
+    pub fn keep(self) {
+        self.file.keep();
+    }
+}
+
+/// What stands beside the view in a request: tools and parameters, not the system prompt.
+pub fn size(frame: &Frame) -> Size {
+    let tools = frame.tools.as_deref().unwrap_or_default();
+    Size {
+        tokens: count(Encoding::O200k, tools),
+        bytes: (frame.head().len() + Frame::TAIL.len()) as u64,
+    }
+}
+
+/// The texts of the system prompt.
+fn system(log: &Log, floor: &Floor) -> Result<Vec<String>, LogError> {
+    let mut texts = Vec::new();
+    for seq in floor.seqs() {
+        if Some(*seq) == floor.request() {
+            continue;
+        }
+        let bytes = log.message(*seq)?;
+        if let Ok(message) = Message::parse(&bytes) {
+            texts.extend(system_texts(&message));
+        }
+    }
+    Ok(texts)
+}
+
+fn is_system(source: Source, floor: &Floor) -> bool {
+    source
+        .seq()
+        .is_some_and(|seq| floor.holds(seq) && floor.request() != Some(seq))
+}
+
+/// The last piece that stays as it is until the next fold, whatever is said.
+fn stable(view: &View) -> Option<usize> {
+    let stands = |shows: &Shows| matches!(shows, Shows::StandIn(_) | Shows::Note(_));
+    view.pieces()
+        .iter()
+        .rposition(|piece| stands(&piece.shows))
+        .filter(|at| at + 1 < view.pieces().len())
+}
+
+/// Writes what a converter hands out.
+fn converted(
+    sheet: &mut Sheet,
+    work: impl FnOnce(&mut dyn FnMut(&[u8])),
+) -> Result<(), LogError> {
+    let mut written = Ok(());
+    work(&mut |bytes| {
+        if written.is_ok() {
+            written = sheet.message(bytes);
+        }
+    });
+    written
+}
+
+/// The file that a request is written on.
+struct Sheet {
+    file: Aside,
+    bytes: u64,
+    first: bool,
+    wire: Wire,
+    /// Who spoke last, where that must alternate.
+    last: Option<Option<Role>>,
+    /// The message before, which may yet be marked.
+    held: Option<Vec<u8>>,
+    /// What stays the same is marked for the provider's cache.
+    marks: bool,
+}
+
+impl Sheet {
+    fn raw(&mut self, bytes: &[u8]) -> Result<(), LogError> {
+        self.bytes += bytes.len() as u64;
+        self.file.write(bytes)
+    }
+
+    fn message(&mut self, bytes: &[u8]) -> Result<(), LogError> {
+        if let Some(last) = self.last
+            && let Ok(message) = Message::parse(bytes)
+        {
+            let role = message.role();
+            let other = match role {
+                Role::User => Some(Role::Assistant),
+                Role::Assistant => Some(Role::User),
+                Role::System | Role::Tool => None,
+            };
+            if last == Some(role)
+                && let Some(other) = other
+            {
+                self.put(&render_text(self.wire, other, SEPARATOR))?;
+            }
+            self.last = Some(Some(role));
+        }
+        self.put(bytes)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), LogError> {
+        if !self.marks {
+            return self.line(bytes);
+        }
+        self.release()?;
+        self.held = Some(bytes.to_vec());
+        Ok(())
+    }
+
+    /// Marks the last message as the end of what stays the same.
+    fn mark(&mut self) -> Result<(), LogError> {
+        if let Some(held) = self.held.take() {
+            let marked = marked(&held);
+            self.line(marked.as_deref().unwrap_or(&held))?;
+        }
+        Ok(())
+    }
+
+    fn release(&mut self) -> Result<(), LogError> {
+        match self.held.take() {
+            Some(held) => self.line(&held),
+            None => Ok(()),
+        }
+    }
+
+    fn line(&mut self, bytes: &[u8]) -> Result<(), LogError> {
+        if !std::mem::take(&mut self.first) {
+            self.raw(b",")?;
+        }
+        self.raw(bytes)
+    }
+}

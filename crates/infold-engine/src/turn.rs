@@ -1,0 +1,352 @@
+//! One exchange with a model: fold to fit, ask, record the answer.
+
+use infold_log::{NoRoom, Past as _, Role, Span, View};
+use infold_provider::{Body, CallError, Called, Heard};
+use infold_store::{AppendError, Contexts, Failure, LogError, Purpose, TaskError, Usage, Writer};
+use infold_wire::request::Frame;
+use infold_wire::{Message, Reply, Stop, Trouble, Wire};
+
+use crate::connection::Unanswered;
+use crate::request::{self, Request};
+use crate::{Aim, Connection, Hooks, ManageError, Outcome, Profile, Summarizer, manage, usage};
+
+/// A task and the model it talks to.
+pub struct Talk<'a> {
+    /// Where the task is kept.
+    pub contexts: &'a Contexts,
+    /// The task.
+    pub writer: &'a mut Writer,
+    /// The model.
+    pub connection: &'a Connection,
+    /// How the conversation is folded.
+    pub profile: Profile,
+    /// What to fold for.
+    pub aim: Aim,
+    /// Who writes summaries.
+    pub summarizer: &'a mut dyn Summarizer,
+    /// Whom to tell.
+    pub hooks: &'a Hooks,
+    /// What is sent beside the conversation.
+    pub frame: Frame,
+}
+
+/// What is heard while a turn is under way.
+pub enum News<'a> {
+    /// A pass of `manage` is over.
+    Managed(&'a Outcome),
+    /// A request is on its way.
+    Sending(&'a Request),
+    /// What the provider says.
+    Heard(Heard),
+    /// The provider found the request too long; more is folded, and it is asked again.
+    TooLong(&'a str),
+}
+
+/// Whoever wants to hear it.
+pub type Hear<'a> = &'a mut (dyn FnMut(News<'_>) + Send);
+
+/// What came of a turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turned {
+    /// The messages of the reply.
+    pub reply: Span,
+    /// Why the reply ended.
+    pub stop: Stop,
+    /// What it took, if the provider said so.
+    pub usage: Option<Usage>,
+    /// What we took it to be, in the model's tokens.
+    pub estimate: u64,
+    /// The tokens of the model for each that we count, from now on.
+    pub factor: f64,
+    /// How many requests were sent.
+    pub requests: u32,
+}
+
+/// Why there is no answer. What was said before is kept.
+#[derive(Debug, thiserror::Error)]
+pub enum TurnError {
+    /// The model still waits for tool results.
+    #[error("calls of the last message still wait for their results")]
+    Open,
+    /// There is nothing to answer.
+    #[error("{0}")]
+    Nothing(&'static str),
+    /// The conversation could not be made to fit.
+    #[error(transparent)]
+    Manage(#[from] ManageError),
+    /// It was too long for the provider, however much was folded.
+    #[error("{call}; folding harder did not help: {source}")]
+    TooLong {
+        /// What the provider said.
+        call: Box<CallError>,
+        /// Why no more could be folded.
+        source: ManageError,
+    },
+    /// The provider did not answer.
+    #[error(transparent)]
+    Unanswered(#[from] Unanswered),
+    /// The reply is none that can be kept.
+    #[error("the reply cannot be recorded: {0}")]
+    Reply(#[from] AppendError),
+    /// The window leaves no room.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
+    /// The task could not be read or written.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+}
+
+impl From<LogError> for TurnError {
+    fn from(error: LogError) -> TurnError {
+        TurnError::Task(error.into())
+    }
+}
+
+/// So often is more folded because the provider found a request too long.
+const OVERFLOWS: u32 = 3;
+
+/// A prompt of which a server counts less than this share was cut by it.
+const CUT: f64 = 0.7;
+
+/// A request and what came back.
+struct Exchange {
+    called: Called,
+    counted: u64,
+}
+
+impl Talk<'_> {
+    /// Shows the model what fits, and records its answer.
+    pub fn turn(&mut self, hear: Hear<'_>) -> Result<Turned, TurnError> {
+        self.check()?;
+        self.aim.frame = request::size(&self.frame);
+        let mut requests = 0;
+        let mut refused: Option<Box<CallError>> = None;
+        for left in (0..=OVERFLOWS).rev() {
+            let outcome = manage(self.writer, &self.aim, self.summarizer, self.hooks);
+            let outcome = match (outcome, refused.take()) {
+                (Err(source), Some(call)) => return Err(TurnError::TooLong { call, source }),
+                (outcome, _) => outcome?,
+            };
+            hear(News::Managed(&outcome));
+            let estimate = outcome.after.tokens;
+            let (trouble, error) = match self.exchange(&mut requests, hear)? {
+                Ok(done) => match self.cut(&done, left) {
+                    Some(trouble) => (trouble, silently_cut(&done)),
+                    None => return self.record(done, estimate, requests),
+                },
+                Err(error) => (error.trouble.clone(), error),
+            };
+            let too_long = matches!(trouble, Trouble::TooLong { .. } | Trouble::TooLarge);
+            if !too_long || left == 0 {
+                return Err(Unanswered::Call(error).into());
+            }
+            hear(News::TooLong(&error.text));
+            self.narrow(&trouble, estimate)?;
+            refused = Some(error);
+        }
+        unreachable!("the last time round returns")
+    }
+
+    /// Sends what is shown now, and records the answer.
+    pub fn send(&mut self, hear: Hear<'_>) -> Result<Turned, TurnError> {
+        self.check()?;
+        self.aim.frame = request::size(&self.frame);
+        let mut requests = 0;
+        match self.exchange(&mut requests, hear)? {
+            Ok(done) => {
+                let estimate = (done.counted as f64 * self.aim.factor).ceil() as u64;
+                self.record(done, estimate, requests)
+            }
+            Err(error) => Err(Unanswered::Call(error).into()),
+        }
+    }
+
+    /// Makes sure that there is something to answer.
+    fn check(&self) -> Result<(), TurnError> {
+        let log = self.writer.log();
+        let view = View::of(log.state().shown(), log)?;
+        if view.is_open() {
+            return Err(TurnError::Open);
+        }
+        let Some(last) = log.state().shown().last() else {
+            return Err(TurnError::Nothing("the task has no messages yet"));
+        };
+        match log.record(last)?.role {
+            Role::Assistant => Err(TurnError::Nothing(
+                "the last message is the model's own: there is nothing to answer",
+            )),
+            Role::System => Err(TurnError::Nothing(
+                "there is only a system prompt: nobody has asked anything",
+            )),
+            Role::User | Role::Tool => Ok(()),
+        }
+    }
+
+    /// Sends what is shown; what the provider refuses is recorded, and the request kept.
+    fn exchange(
+        &mut self,
+        requests: &mut u32,
+        hear: Hear<'_>,
+    ) -> Result<Result<Exchange, Box<CallError>>, TurnError> {
+        let mut alternate = false;
+        loop {
+            let request = Request::write(self.writer.log(), &self.frame, alternate)?;
+            hear(News::Sending(&request));
+            let body = Body::File(request.path());
+            let mut heard = |what| hear(News::Heard(what));
+            let sent = self.connection.send(body, self.frame.stream, &mut heard);
+            match sent {
+                Ok(called) => {
+                    *requests += called.requests;
+                    let counted = request.counted;
+                    return Ok(Ok(Exchange { called, counted }));
+                }
+                Err(Unanswered::Cancelled) => {
+                    self.failed("cancelled", 1)?;
+                    return Err(Unanswered::Cancelled.into());
+                }
+                Err(Unanswered::Call(error)) => {
+                    *requests += error.requests;
+                    request.keep();
+                    self.failed(&error.to_string(), error.requests)?;
+                    if error.trouble == Trouble::Alternate && !alternate {
+                        alternate = true;
+                        continue;
+                    }
+                    return Ok(Err(error));
+                }
+            }
+        }
+    }
+
+    fn failed(&mut self, error: &str, requests: u32) -> Result<(), LogError> {
+        let failure = Failure {
+            provider: self.connection.endpoint.name.clone(),
+            model: self.connection.model.clone(),
+            error: error.to_owned(),
+            requests: requests.into(),
+        };
+        self.writer.failure(failure).map(drop)
+    }
+
+    /// Some servers drop the front of a prompt that is too long, and only their count tells.
+    fn cut(&self, done: &Exchange, left: u32) -> Option<Trouble> {
+        let sent = done.called.reply.usage?.sent();
+        let expected = done.counted as f64 * self.aim.factor.min(1.0) * CUT;
+        // Once is enough: a count that stays low is how this server counts.
+        let cut = self.connection.wire() == Wire::Ollama
+            && left == OVERFLOWS
+            && sent > 0
+            && (sent as f64) < expected;
+        cut.then_some(Trouble::TooLong {
+            tokens: None,
+            limit: Some(sent + self.aim.budget.reserve()),
+        })
+    }
+
+    /// Aims at less, as far as the provider's numbers tell.
+    fn narrow(&mut self, trouble: &Trouble, estimate: u64) -> Result<(), NoRoom> {
+        let window = self.profile.window;
+        let mut bytes = self.aim.budget.bytes();
+        match trouble {
+            Trouble::TooLong { tokens, limit } => {
+                let off = tokens.map_or(1.0, |tokens| tokens as f64 / estimate.max(1) as f64);
+                let room = limit.unwrap_or(window).min(window) as f64 / off.max(1.0);
+                // If that is nothing new, less than was sent must do.
+                let less = (estimate + self.aim.budget.reserve()).min(window) * 3 / 4;
+                self.profile.window = match room as u64 {
+                    room if room < window => room,
+                    _ => less,
+                };
+            }
+            _ => {
+                let log = self.writer.log();
+                let view = View::of(log.state().shown(), log);
+                let size = view.and_then(|view| log.view_bytes(&view)).unwrap_or(0);
+                bytes = Some((size + self.aim.frame.bytes) * 3 / 4);
+            }
+        }
+        let before = self.aim.clone();
+        self.aim = Aim {
+            factor: before.factor,
+            frame: before.frame,
+            forced: true,
+            ..Aim::of(&self.profile, bytes)?
+        };
+        Ok(())
+    }
+
+    /// Records a reply, once, and what it took.
+    fn record(
+        &mut self,
+        Exchange { called, counted }: Exchange,
+        estimate: u64,
+        requests: u32,
+    ) -> Result<Turned, TurnError> {
+        let Reply {
+            messages,
+            stop,
+            usage,
+            ..
+        } = called.reply;
+        let first = self.writer.log().state().next_seq();
+        self.writer.append(&messages)?;
+        let last = self.writer.log().state().last_seq().unwrap_or(first);
+        let usage = usage.map(|reported| Usage {
+            provider: self.connection.endpoint.name.clone(),
+            model: self.connection.model.clone(),
+            tokens: reported.total(),
+            cached: reported.cache_read,
+            output: reported.output,
+            frame: self.aim.frame.tokens,
+            cost: self.connection.cost(&reported),
+            purpose: Purpose::Reply,
+        });
+        let factor = match &usage {
+            Some(usage) => {
+                let guess = (counted, self.aim.factor);
+                usage::report(self.contexts, self.writer, usage, guess)?
+            }
+            None => self.aim.factor,
+        };
+        self.writer.sync()?;
+        Ok(Turned {
+            reply: Span::new(first, last).unwrap_or(Span::one(first)),
+            stop,
+            usage,
+            estimate,
+            factor,
+            requests,
+        })
+    }
+}
+
+fn silently_cut(done: &Exchange) -> Box<CallError> {
+    let sent = done.called.reply.usage.map_or(0, |usage| usage.sent());
+    let text = format!(
+        "the server read {sent} tokens of a request of about {}: it dropped the front of it",
+        done.counted
+    );
+    Box::new(CallError {
+        trouble: Trouble::TooLong {
+            tokens: None,
+            limit: Some(sent),
+        },
+        status: Some(200),
+        text,
+        requests: 0,
+    })
+}
+
+/// Says whether the last message is this one, still without an answer.
+pub fn is_waiting(writer: &Writer, message: &[u8]) -> Result<bool, LogError> {
+    let log = writer.log();
+    let Some(last) = log.state().shown().last() else {
+        return Ok(false);
+    };
+    let same = |bytes: Vec<u8>| {
+        Message::parse(&bytes).is_ok_and(|message| message.role() == Role::User)
+            && bytes == message
+    };
+    log.message(last).map(same)
+}

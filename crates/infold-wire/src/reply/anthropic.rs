@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::reader::Missing;
-use super::text::{Hear, Text, array, changed, count, lossy, object, word};
+use super::text::{Hear, Text, array, changed, count, object, raw, word};
 use super::{Delta, Reply, Reported, Stop};
 use crate::{Json, Kind};
 
@@ -138,7 +138,7 @@ impl Anthropic {
 impl Block {
     fn start(json: Json<'_>, hear: &mut Hear<'_>) -> Block {
         let mut block = Block {
-            start: lossy(json),
+            start: raw(json),
             ..Block::default()
         };
         let keys = ["type", "text", "thinking", "signature", "citations", "name"];
@@ -159,10 +159,10 @@ impl Block {
             _ => {}
         }
         let citations = citations.into_iter().flat_map(Json::elements);
-        block.citations = citations.map(lossy).collect();
+        block.citations = citations.map(raw).collect();
         let input = json.get("input").filter(|_| calls);
         if let Some(input) = input.filter(|input| input.members().next().is_some()) {
-            hear(Delta::Arguments(lossy(input)));
+            hear(Delta::Arguments(raw(input)));
         }
         block
     }
@@ -181,7 +181,7 @@ impl Block {
                 self.input.tell(hear, Delta::Arguments);
             }
         }
-        self.citations.extend(citation.map(lossy));
+        self.citations.extend(citation.map(raw));
     }
 
     /// The block as it would have come in one piece; none if it is a text without a character.

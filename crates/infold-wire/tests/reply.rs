@@ -417,6 +417,22 @@ fn arguments_of_anthropic_calls_are_kept_as_they_were_streamed() {
 }
 
 #[test]
+fn a_compaction_block_is_kept_as_it_grew() {
+    let text = concat!(
+        "data: {\"type\":\"message_start\",\"message\":{\"content\":[],\"usage\":{\"input_tokens\":9}}}\n\n",
+        "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"compaction\",\"content\":null}}\n\n",
+        "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"compaction_delta\",\"content\":\"so far\",\"encrypted_content\":\"x\"}}\n\n",
+        "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"pause_turn\"},\"usage\":{\"output_tokens\":5,\"output_tokens_details\":{\"thinking_tokens\":3}}}\n\n",
+    );
+    let reply = stream(Wire::Anthropic, text).unwrap();
+    let expected = r#"{"role":"assistant","content":[{"type":"compaction","content":"so far","encrypted_content":"x"}]}"#;
+    assert_eq!(message(&reply), expected);
+    assert_eq!(reply.stop, Stop::Other("pause_turn".to_owned()));
+    let usage = reply.usage.unwrap();
+    assert_eq!((usage.input, usage.output, usage.reasoning), (9, 5, 3));
+}
+
+#[test]
 fn errors_are_known_in_every_shape() {
     let failed = [
         "{\"error\":{\"message\":\"no\"}}",

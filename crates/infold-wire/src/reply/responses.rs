@@ -228,10 +228,11 @@ fn reported(usage: Json<'_>) -> Reported {
     let of = |details: Option<Json<'_>>, name| count(details.and_then(|details| details.get(name)));
     let (sent, output) = (count(sent), count(output));
     let cache_read = of(sent_of, "cached_tokens").min(sent);
+    let cache_write = of(sent_of, "cache_write_tokens").min(sent - cache_read);
     Reported {
-        input: sent - cache_read,
+        input: sent - cache_read - cache_write,
         cache_read,
-        cache_write: 0,
+        cache_write,
         output,
         reasoning: of(output_of, "reasoning_tokens").min(output),
     }

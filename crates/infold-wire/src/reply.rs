@@ -1,5 +1,9 @@
 //! What a provider answers: read as it streams, and written as a provider would write it.
 
+mod write;
+
+pub use write::{stream, whole};
+
 /// A whole reply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {

@@ -103,8 +103,13 @@ fn chunk(made: &Made<'_>, delta: &str, stop: &str) -> String {
 }
 
 fn counts(usage: Reported) -> String {
+    // Most do not tell what they keep.
+    let written = match usage.cache_write {
+        0 => String::new(),
+        written => format!(r#","cache_write_tokens":{written}"#),
+    };
     format!(
-        r#"{{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},"prompt_tokens_details":{{"cached_tokens":{}}},"completion_tokens_details":{{"reasoning_tokens":{}}}}}"#,
+        r#"{{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},"prompt_tokens_details":{{"cached_tokens":{}{written}}},"completion_tokens_details":{{"reasoning_tokens":{}}}}}"#,
         usage.sent(),
         usage.output,
         usage.total(),

@@ -1,1 +1,45 @@
 //! A scripted model server on loopback that speaks every wire.
+//!
+//! Tests start one, point a client at it, and look at what it was sent:
+//!
+//! ```
+//! use infold_testkit::{Script, Server, Step};
+//!
+//! let server = Server::start(Script::steps([
+//!     Step::say("Good morning."),
+//!     Step::named("openai/busy"),
+//!     Step::call("ls", r#"{"path":"."}"#).cut_after_events(2),
+//! ]));
+//! let address = format!("{}/v1/chat/completions", server.url());
+//! assert!(address.starts_with("http://127.0.0.1:"));
+//! assert_eq!(server.count(), 0);
+//! ```
+//!
+//! What follows the script is answered by a model that repeats what it was told. It checks
+//! requests as a provider does, counts tokens, keeps a prefix cache and may have a window.
+
+mod seen;
+mod answer;
+mod step;
+mod script;
+mod server;
+mod line;
+mod upload;
+mod respond;
+mod send;
+mod asked;
+mod check;
+mod count;
+mod model;
+mod dialect;
+mod errors;
+mod faults;
+mod list;
+pub use answer::Answer;
+pub use errors::{NamedError, errors};
+pub use faults::{Faults, Tally};
+pub use model::Model;
+pub use script::Script;
+pub use seen::{Seen, hash};
+pub use server::Server;
+pub use step::Step;

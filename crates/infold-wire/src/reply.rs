@@ -8,7 +8,9 @@ mod responses;
 mod anthropic;
 mod gemini;
 mod ollama;
+mod write;
 pub use reader::{Form, MOST_REPLY, Reader};
+pub use write::{stream, whole};
 
 /// A whole reply.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,0 +1,166 @@
+//! What a request asks for.
+
+use infold_wire::{Json, Kind, Wire};
+
+use crate::Seen;
+
+/// What stands at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A reply.
+    Reply(Wire),
+    /// A reply to a prompt, in Ollama's oldest form.
+    Generate,
+    /// A number of tokens.
+    Count(Wire),
+    /// A list of models; of Anthropic's if the version header says so.
+    Models(Wire),
+    /// What a model is.
+    Show,
+    Version,
+    /// Is anybody there?
+    Alive,
+    Unknown,
+}
+
+/// Finds what a path is for; base addresses come with and without their version.
+pub(crate) fn target(method: &str, path: &str) -> Target {
+    let bare = path
+        .strip_prefix("/v1beta")
+        .or_else(|| path.strip_prefix("/v1"));
+    let bare = bare.filter(|rest| rest.starts_with('/')).unwrap_or(path);
+    let bare = bare.trim_end_matches('/');
+    let action = bare
+        .strip_prefix("/models/")
+        .and_then(|rest| rest.rsplit_once(':'));
+    match (method, bare, action) {
+        ("POST", "/chat/completions", _) => Target::Reply(Wire::Chat),
+        ("POST", "/responses", _) => Target::Reply(Wire::Responses),
+        ("POST", "/messages", _) if path != bare => Target::Reply(Wire::Anthropic),
+        ("POST", "/messages/count_tokens", _) if path != bare => Target::Count(Wire::Anthropic),
+        ("POST", "/api/chat", _) => Target::Reply(Wire::Ollama),
+        ("POST", "/api/generate", _) => Target::Generate,
+        ("POST", "/api/show", _) => Target::Show,
+        ("POST", _, Some((_, "generateContent" | "streamGenerateContent"))) => {
+            Target::Reply(Wire::Gemini)
+        }
+        ("POST", _, Some((_, "countTokens"))) => Target::Count(Wire::Gemini),
+        ("GET", "/models", _) if path.starts_with("/v1beta/") => Target::Models(Wire::Gemini),
+        ("GET", "/models", _) => Target::Models(Wire::Chat),
+        ("GET", "/api/tags", _) => Target::Models(Wire::Ollama),
+        ("GET", "/api/version", _) => Target::Version,
+        ("GET" | "HEAD", "" | "/health", _) => Target::Alive,
+        _ => Target::Unknown,
+    }
+}
+
+/// The wire on which a request asks for a reply.
+pub(crate) fn wire(method: &str, path: &str) -> Option<Wire> {
+    match target(method, path) {
+        Target::Reply(wire) => Some(wire),
+        Target::Generate => Some(Wire::Ollama),
+        _ => None,
+    }
+}
+
+/// What a request for a reply wants.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub wire: Wire,
+    pub model: String,
+    pub stream: bool,
+    /// Usage is wanted at the end of a stream.
+    pub usage: bool,
+    /// How many tokens the reply may have.
+    pub most: Option<u64>,
+    /// Gemini streams an array unless asked for events.
+    pub array: bool,
+}
+
+impl Asked {
+    /// Reads it from the body, or from the ends of one that was too large to keep.
+    pub fn of(seen: &Seen, wire: Wire, body: Option<Json<'_>>) -> Asked {
+        let ends = [&seen.head[..], &seen.tail[..]];
+        let member = |name: &str| body.and_then(|body| body.get(name));
+        let flag = |name: &str| match body {
+            Some(body) => body.get(name).map(Json::is_true),
+            None => ends.iter().find_map(|end| flag_in(end, name)),
+        };
+        let in_path = seen.path.rsplit_once("/models/");
+        let in_path = in_path.and_then(|(_, rest)| rest.rsplit_once(':'));
+        let named = match body {
+            Some(_) => member("model")
+                .and_then(Json::text)
+                .map(|it| it.into_owned()),
+            None => ends.iter().find_map(|end| string_in(end, "model")),
+        };
+        let named = in_path.map(|(model, _)| model.to_owned()).or(named);
+        let stream = match wire {
+            Wire::Gemini => in_path.is_some_and(|(_, action)| action == "streamGenerateContent"),
+            Wire::Ollama => flag("stream").unwrap_or(true),
+            _ => flag("stream").unwrap_or(false),
+        };
+        let options = member("stream_options").and_then(|it| it.get("include_usage"));
+        Asked {
+            wire,
+            model: named.unwrap_or_default(),
+            stream,
+            usage: options.map_or_else(|| flag("include_usage"), |it| Some(it.is_true()))
+                == Some(true),
+            most: body.and_then(|body| most(wire, body)),
+            array: wire == Wire::Gemini && !seen.query.contains("alt=sse"),
+        }
+    }
+}
+
+/// How long the reply may be, wherever the wire says so.
+fn most(wire: Wire, body: Json<'_>) -> Option<u64> {
+    let inner = |outer: &str, name: &str| body.get(outer).and_then(|it| it.get(name));
+    let limit = match wire {
+        Wire::Chat => body
+            .get("max_completion_tokens")
+            .or_else(|| body.get("max_tokens")),
+        Wire::Responses => body.get("max_output_tokens"),
+        Wire::Anthropic => body.get("max_tokens"),
+        Wire::Gemini => inner("generationConfig", "maxOutputTokens"),
+        Wire::Ollama => inner("options", "num_predict"),
+    };
+    let limit = limit.and_then(Json::number);
+    limit
+        .filter(|limit| *limit >= 0.0)
+        .map(|limit| limit as u64)
+}
+
+/// What follows a name and its colon in a bit of JSON.
+fn after<'a>(bytes: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let name = format!("\"{name}\"");
+    let at = bytes
+        .windows(name.len())
+        .position(|it| it == name.as_bytes())?;
+    let rest = bytes[at + name.len()..].trim_ascii_start();
+    Some(rest.strip_prefix(b":")?.trim_ascii_start())
+}
+
+fn flag_in(bytes: &[u8], name: &str) -> Option<bool> {
+    let rest = after(bytes, name)?;
+    match (rest.starts_with(b"true"), rest.starts_with(b"false")) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    }
+}
+
+fn string_in(bytes: &[u8], name: &str) -> Option<String> {
+    let rest = after(bytes, name)?.strip_prefix(b"\"")?;
+    let end = rest.iter().position(|byte| *byte == b'"')?;
+    Some(String::from_utf8_lossy(&rest[..end]).into_owned())
+}
+
+/// The elements of a member, or the member itself if it is a text or an object.
+pub(crate) fn listed<'a>(body: Json<'a>, name: &str) -> Vec<Json<'a>> {
+    match body.get(name) {
+        Some(list) if list.kind() == Kind::Array => list.elements().collect(),
+        Some(one) if !one.is_null() => vec![one],
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,116 @@
+use infold_wire::{Json, Kind};
+
+use super::{given, string};
+use crate::dialect::Wrong;
+
+const ROLES: [&str; 6] = [
+    "system",
+    "assistant",
+    "user",
+    "function",
+    "tool",
+    "developer",
+];
+
+pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
+    if given(body, "model").is_none() {
+        return Err(Wrong::new("you must provide a model parameter", "", ""));
+    }
+    let Some(messages) = given(body, "messages") else {
+        let message = "Missing required parameter: 'messages'.";
+        return Err(Wrong::new(
+            message,
+            "messages",
+            "missing_required_parameter",
+        ));
+    };
+    for name in ["messages", "tools"] {
+        let empty = |list: Json<'_>| list.elements().next().is_none();
+        if given(body, name).is_some_and(empty) {
+            let message = format!(
+                "Invalid '{name}': empty array. Expected an array with minimum length 1, but got an empty array instead."
+            );
+            return Err(Wrong::new(message, name, "empty_array"));
+        }
+    }
+    choice(body)?;
+    rounds(messages)
+}
+
+/// A tool that must be called is one of those there are.
+fn choice(body: Json<'_>) -> Result<(), Wrong> {
+    let Some(choice) = given(body, "tool_choice") else {
+        return Ok(());
+    };
+    let Some(tools) = given(body, "tools") else {
+        let message = "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.";
+        return Err(Wrong::new(message, "tool_choice", ""));
+    };
+    let name = |tool: Json<'_>| tool.get("function").map(|it| string(it, "name"));
+    let wanted = (choice.kind() == Kind::Object)
+        .then(|| name(choice))
+        .flatten();
+    match wanted {
+        Some(wanted)
+            if !tools
+                .elements()
+                .any(|it| name(it).as_ref() == Some(&wanted)) =>
+        {
+            let message = format!("Tool choice '{wanted}' not found in 'tools' parameter.");
+            Err(Wrong::new(message, "tool_choice", ""))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Each call is followed by its result, and each result follows its call.
+fn rounds(messages: Json<'_>) -> Result<(), Wrong> {
+    let mut open: Vec<String> = Vec::new();
+    let mut answered_at = None;
+    for (at, message) in messages.elements().enumerate() {
+        let role = string(message, "role");
+        if !ROLES.contains(&role.as_str()) {
+            let message = format!(
+                "Invalid value: '{role}'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'."
+            );
+            return Err(Wrong::new(
+                message,
+                format!("messages[{at}].role"),
+                "invalid_value",
+            ));
+        }
+        if role == "tool" {
+            let id = string(message, "tool_call_id");
+            let Some(found) = open.iter().position(|it| *it == id) else {
+                let message = "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.";
+                return Err(Wrong::new(message, format!("messages.[{at}].role"), ""));
+            };
+            open.swap_remove(found);
+            continue;
+        }
+        unanswered(&open, answered_at)?;
+        let calls = given(message, "tool_calls")
+            .into_iter()
+            .flat_map(Json::elements);
+        open = calls.map(|call| string(call, "id")).collect();
+        answered_at = Some(at);
+        let speaks = given(message, "function_call").is_some() || !open.is_empty();
+        if given(message, "content").is_none() && !(role == "assistant" && speaks) {
+            let message = "Invalid value for 'content': expected a string, got null.";
+            return Err(Wrong::new(message, format!("messages.[{at}].content"), ""));
+        }
+    }
+    unanswered(&open, answered_at)
+}
+
+fn unanswered(open: &[String], at: Option<usize>) -> Result<(), Wrong> {
+    if open.is_empty() {
+        return Ok(());
+    }
+    let ids = open.join(", ");
+    let message = format!(
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: {ids}"
+    );
+    let at = at.unwrap_or_default();
+    Err(Wrong::new(message, format!("messages.[{at}].role"), ""))
+}

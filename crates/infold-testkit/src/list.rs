@@ -1,0 +1,70 @@
+//! What is asked for beside replies: models, counts, a version.
+
+use infold_wire::{Wire, quote};
+
+use crate::Model;
+use crate::dialect::json;
+use crate::send::Outgoing;
+
+/// What is shown if any name will do.
+const ANY: &str = "testkit";
+
+/// The list of models, as a wire has it.
+pub(crate) fn models(wire: Wire, model: &Model) -> Outgoing {
+    let names: Vec<&str> = match model.names.is_empty() {
+        true => vec![ANY],
+        false => model.names.iter().map(String::as_str).collect(),
+    };
+    let window = model.window.unwrap_or(128_000);
+    let each = |name: &&str| {
+        let quoted = quote(name);
+        match wire {
+            Wire::Chat | Wire::Responses => format!(
+                r#"{{"id":{quoted},"object":"model","created":0,"owned_by":"infold-testkit"}}"#
+            ),
+            Wire::Anthropic => format!(
+                r#"{{"type":"model","id":{quoted},"display_name":{quoted},"created_at":"1970-01-01T00:00:00Z"}}"#
+            ),
+            Wire::Gemini => format!(
+                r#"{{"name":{},"displayName":{quoted},"inputTokenLimit":{window},"outputTokenLimit":8192,"supportedGenerationMethods":["generateContent","countTokens"]}}"#,
+                quote(&format!("models/{name}"))
+            ),
+            Wire::Ollama => format!(
+                r#"{{"name":{quoted},"model":{quoted},"modified_at":"1970-01-01T00:00:00Z","size":0,"digest":"0000000000000000000000000000000000000000000000000000000000000000","details":{{"parent_model":"","format":"gguf","family":"testkit","families":["testkit"],"parameter_size":"0B","quantization_level":"F16"}}}}"#
+            ),
+        }
+    };
+    let list: Vec<_> = names.iter().map(each).collect();
+    let list = list.join(",");
+    let (first, last) = (quote(names[0]), quote(names[names.len() - 1]));
+    json(
+        200,
+        match wire {
+            Wire::Chat | Wire::Responses => format!(r#"{{"object":"list","data":[{list}]}}"#),
+            Wire::Anthropic => format!(
+                r#"{{"data":[{list}],"has_more":false,"first_id":{first},"last_id":{last}}}"#
+            ),
+            Wire::Gemini | Wire::Ollama => format!(r#"{{"models":[{list}]}}"#),
+        },
+    )
+}
+
+/// What Ollama says of one model.
+pub(crate) fn show(model: &Model) -> Outgoing {
+    let window = model.window.unwrap_or(128_000);
+    json(
+        200,
+        format!(
+            r#"{{"modelfile":"","parameters":"num_ctx {window}","template":"{{{{ .Prompt }}}}","details":{{"parent_model":"","format":"gguf","family":"testkit","families":["testkit"],"parameter_size":"0B","quantization_level":"F16"}},"model_info":{{"general.architecture":"testkit","testkit.context_length":{window}}},"capabilities":["completion","tools","thinking"]}}"#
+        ),
+    )
+}
+
+/// A number of tokens, as a wire has it.
+pub(crate) fn counted(wire: Wire, tokens: u64) -> Outgoing {
+    let name = match wire {
+        Wire::Gemini => "totalTokens",
+        _ => "input_tokens",
+    };
+    json(200, format!(r#"{{"{name}":{tokens}}}"#))
+}

@@ -1,0 +1,107 @@
+use infold_wire::tokens::{Encoding, count};
+use infold_wire::{Json, Stop, Wire, spoken};
+
+use crate::Answer;
+use crate::asked::{Asked, listed};
+
+/// What is behind the server: how it checks, how much it takes, what it is called.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// The models there are; nothing if any name will do.
+    pub names: Vec<String>,
+    /// How many tokens it takes, reply included; nothing if any number will do.
+    pub window: Option<u64>,
+    /// The key that is asked for; nothing if none is.
+    pub key: Option<String>,
+    /// Says whether requests are checked as the wire's provider checks them.
+    pub strict: bool,
+    /// Says whether Anthropic's roles must alternate, as they once had to.
+    pub alternate: bool,
+    /// How many characters a streamed piece has.
+    pub piece: usize,
+}
+
+impl Default for Model {
+    fn default() -> Model {
+        Model {
+            names: Vec::new(),
+            window: None,
+            key: None,
+            strict: true,
+            alternate: true,
+            piece: 12,
+        }
+    }
+}
+
+impl Model {
+    /// One with a window of this many tokens.
+    pub fn window(tokens: u64) -> Model {
+        Model {
+            window: Some(tokens),
+            ..Model::default()
+        }
+    }
+}
+
+/// How much of what was said is repeated.
+const REPEATED: usize = 200;
+
+/// Repeats what was last said, and tells how much there was.
+pub(crate) fn echo(asked: &Asked, body: Option<Json<'_>>, tokens: u64) -> Answer {
+    let messages = body
+        .map(|body| messages(asked.wire, body))
+        .unwrap_or_default();
+    let said = messages.last().map(|last| words(*last)).unwrap_or_default();
+    let mut said: String = said.trim().chars().take(REPEATED).collect();
+    if said.is_empty() {
+        said.push('…');
+    }
+    let number = messages.len();
+    let mut text = format!("You said: {said} ({number} messages, {tokens} tokens)");
+    let mut stop = None;
+    if let Some(most) = asked.most.filter(|most| *most > 0) {
+        while count(Encoding::O200k, &text) > most && text.pop().is_some() {
+            stop = Some(Stop::Length);
+        }
+    }
+    Answer {
+        text: Some(text),
+        stop,
+        ..Answer::default()
+    }
+}
+
+/// The messages of a request.
+pub(crate) fn messages<'a>(wire: Wire, body: Json<'a>) -> Vec<Json<'a>> {
+    match wire {
+        Wire::Chat | Wire::Anthropic => listed(body, "messages"),
+        Wire::Ollama => {
+            let mut messages = listed(body, "messages");
+            messages.extend(body.get("prompt"));
+            messages
+        }
+        Wire::Responses => listed(body, "input"),
+        Wire::Gemini => listed(body, "contents"),
+    }
+}
+
+/// What a message says, or its results if it says nothing.
+fn words(message: Json<'_>) -> String {
+    if let Ok(message) = infold_wire::Message::parse(message.bytes()) {
+        let mut out = String::new();
+        spoken(&message, &mut out);
+        if out.is_empty() {
+            infold_wire::plain(&message, &mut out);
+        }
+        return out;
+    }
+    let text = |json: Json<'_>| json.text().map(|text| text.into_owned());
+    if let Some(text) = text(message) {
+        return text;
+    }
+    let lists = ["content", "parts", "output"];
+    let lists = lists.iter().flat_map(|name| listed(message, name));
+    let texts = lists.filter_map(|part| text(part).or_else(|| part.get("text").and_then(text)));
+    texts.collect::<Vec<_>>().join("\n")
+}

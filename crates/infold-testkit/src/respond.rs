@@ -1,0 +1,248 @@
+//! From a request to what is sent back.
+
+use infold_wire::{Json, Reply, Reported, Wire, reply};
+
+use crate::asked::{Asked, Target, target};
+use crate::count::{Cache, Counted};
+use crate::faults::Fault;
+use crate::send::{Outgoing, Sent};
+use crate::step::{Pace, What};
+use crate::{Script, Seen, Step, Tally, check, dialect, list, model};
+
+/// Where requests are answered, one after the other.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub script: Script,
+    pub tally: Tally,
+    cache: Cache,
+}
+
+/// What is sent back, and how; nothing if nothing ever is.
+pub(crate) struct Response {
+    pub outgoing: Option<Outgoing>,
+    pub pace: Pace,
+}
+
+impl From<Outgoing> for Response {
+    fn from(outgoing: Outgoing) -> Response {
+        Response {
+            outgoing: Some(outgoing),
+            pace: Pace::default(),
+        }
+    }
+}
+
+impl Desk {
+    pub fn new(script: Script) -> Desk {
+        Desk {
+            script,
+            tally: Tally::default(),
+            cache: Cache::default(),
+        }
+    }
+
+    /// Answers a request; `body` is missing if it is too large to be understood.
+    pub fn answer(&mut self, seen: &Seen, body: Option<&[u8]>) -> Response {
+        let target = target(&seen.method, &seen.path);
+        let wire = match target {
+            Target::Reply(wire) | Target::Count(wire) => wire,
+            Target::Models(Wire::Chat) if seen.header("anthropic-version").is_some() => {
+                Wire::Anthropic
+            }
+            Target::Models(wire) => wire,
+            Target::Generate | Target::Show | Target::Version => Wire::Ollama,
+            Target::Alive => return text(200, "infold-testkit is running\n").into(),
+            Target::Unknown => {
+                let message = format!("Invalid URL ({} {})", seen.method, seen.path);
+                let wrong = dialect::Wrong::new(message, "", "");
+                return dialect::error(Wire::Chat, 404, "invalid_request_error", &wrong).into();
+            }
+        };
+        if let Err(refused) = check::key(wire, &self.script.model, seen) {
+            return refused.into();
+        }
+        match target {
+            Target::Models(_) => list::models(wire, &self.script.model).into(),
+            Target::Show => list::show(&self.script.model).into(),
+            Target::Version => dialect::json(200, r#"{"version":"0.12.0"}"#.to_owned()).into(),
+            _ => self.work(seen, wire, body, target),
+        }
+    }
+
+    /// Counts a request, or replies to it.
+    fn work(&mut self, seen: &Seen, wire: Wire, body: Option<&[u8]>, target: Target) -> Response {
+        let json = match body.map(Json::parse).transpose() {
+            Ok(json) => json,
+            Err(error) => return dialect::invalid(wire, &check::unreadable(wire, &error)).into(),
+        };
+        if matches!(target, Target::Count(_)) {
+            let inner = json.and_then(|json| json.get("generateContentRequest"));
+            let counted = inner.or(json).map(|json| Counted::of(wire, json));
+            let tokens = counted.map_or(seen.len / 4, |counted| counted.total());
+            return list::counted(wire, tokens).into();
+        }
+        let asked = Asked::of(seen, wire, json);
+        let model = &self.script.model;
+        let known = model.names.is_empty() || model.names.contains(&asked.model);
+        if !known {
+            return dialect::no_model(wire, &asked.model).into();
+        }
+        if model.strict
+            && let Some(json) = json
+            && let Err(wrong) = check::request(wire, model, seen, json)
+        {
+            return dialect::invalid(wire, &wrong).into();
+        }
+        let counted = match json {
+            Some(json) => Counted::of(wire, json),
+            None => Counted::guessed(seen.len),
+        };
+        self.reply(seen, &asked, json, counted, target)
+    }
+
+    fn reply(
+        &mut self,
+        seen: &Seen,
+        asked: &Asked,
+        json: Option<Json<'_>>,
+        mut counted: Counted,
+        target: Target,
+    ) -> Response {
+        if let Some(window) = self.script.model.window {
+            if let Some(refused) = dialect::too_long(asked, &counted, window) {
+                return refused.into();
+            }
+            counted.drop_front(window);
+        }
+        let faults = self.script.faults.as_ref();
+        let fault = faults.and_then(|it| it.roll(seen.number, asked.wire, &mut self.tally));
+        let step = match fault {
+            None => self.script.next(seen, false),
+            Some(Fault::Refused(refused)) => return refused.into(),
+            Some(Fault::Harmed(harm)) => harm(self.script.next(seen, true)),
+            Some(Fault::Slow(slow)) => slow(self.script.next(seen, false)),
+        };
+        let Step { what, pace } = step;
+        let usage = self.cache.meet(asked.wire, &counted);
+        let answer = match what {
+            What::Never => {
+                let outgoing = None;
+                return Response { outgoing, pace };
+            }
+            What::Raw(raw) => {
+                let body = Sent::Whole(raw.body);
+                let (status, headers) = (raw.status, raw.headers);
+                let outgoing = Some(Outgoing {
+                    status,
+                    headers,
+                    body,
+                });
+                return Response { outgoing, pace };
+            }
+            What::Exact(reply) => Ok(reply),
+            What::Answer(answer) => Err(answer),
+            What::Model => Err(model::echo(asked, json, usage.sent())),
+        };
+        let reply = answer.unwrap_or_else(|answer| {
+            let (output, reasoning) = answer.tokens();
+            let usage = Reported {
+                output,
+                reasoning,
+                ..usage
+            };
+            answer.reply(asked.wire, seen.number, &asked.model, usage)
+        });
+        let size = pace.piece.unwrap_or(self.script.model.piece);
+        let outgoing = Some(written(
+            seen,
+            asked,
+            reply,
+            size,
+            target == Target::Generate,
+        ));
+        Response { outgoing, pace }
+    }
+}
+
+/// A reply as it is sent.
+fn written(seen: &Seen, asked: &Asked, mut reply: Reply, size: usize, bare: bool) -> Outgoing {
+    let wire = asked.wire;
+    let kind = match (wire, asked.stream) {
+        (_, false) => "application/json",
+        (Wire::Ollama, true) => "application/x-ndjson",
+        (Wire::Gemini, true) if asked.array => "application/json",
+        (_, true) => "text/event-stream; charset=utf-8",
+    };
+    let body = if asked.stream {
+        if wire == Wire::Chat && !asked.usage {
+            reply.usage = None;
+        }
+        let mut events = reply::stream(wire, &reply, size);
+        if bare {
+            events = events.iter().map(|line| prompted(line)).collect();
+        }
+        if asked.array {
+            events = array(events);
+        }
+        Sent::Events(events)
+    } else {
+        let whole = reply::whole(wire, &reply);
+        Sent::Whole(if bare { prompted(&whole) } else { whole })
+    };
+    let mut headers = vec![("content-type".to_owned(), kind.to_owned())];
+    let id = match wire {
+        Wire::Chat | Wire::Responses => Some("x-request-id"),
+        Wire::Anthropic => Some("request-id"),
+        Wire::Gemini | Wire::Ollama => None,
+    };
+    headers.extend(id.map(|name| (name.to_owned(), format!("req_{}", seen.number))));
+    let status = 200;
+    Outgoing {
+        status,
+        headers,
+        body,
+    }
+}
+
+/// A line of Ollama's chat as its oldest form has it: the text alone.
+fn prompted(line: &[u8]) -> Vec<u8> {
+    let Ok(json) = Json::parse(line) else {
+        return line.to_vec();
+    };
+    let text = |json: Json<'_>| String::from_utf8_lossy(json.bytes()).into_owned();
+    let members = json
+        .members()
+        .map(|(name, value)| match name.is("message") {
+            true => {
+                let said = value.get("content").map_or("\"\"".to_owned(), text);
+                let thought = value.get("thinking").map(text);
+                let thought = thought.map(|it| format!(r#","thinking":{it}"#));
+                format!(r#""response":{said}{}"#, thought.unwrap_or_default())
+            }
+            false => format!("{}:{}", text(name), text(value)),
+        });
+    let members: Vec<_> = members.collect();
+    let end = if line.ends_with(b"\n") { "\n" } else { "" };
+    format!("{{{}}}{end}", members.join(",")).into_bytes()
+}
+
+/// Events as the elements of one array, which is how Gemini streams if not asked otherwise.
+fn array(events: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    let last = events.len().saturating_sub(1);
+    let element = |(at, event): (usize, Vec<u8>)| {
+        let start = if at == 0 { "[" } else { ",\r\n" };
+        let end = if at == last { "]" } else { "" };
+        let event = String::from_utf8_lossy(&event);
+        let data = event.trim_end().trim_start_matches("data: ");
+        format!("{start}{data}{end}").into_bytes()
+    };
+    events.into_iter().enumerate().map(element).collect()
+}
+
+fn text(status: u16, text: &str) -> Outgoing {
+    Outgoing {
+        status,
+        headers: vec![("content-type".to_owned(), "text/plain".to_owned())],
+        body: Sent::Whole(text.as_bytes().to_vec()),
+    }
+}

@@ -1,0 +1,87 @@
+use std::collections::VecDeque;
+use std::fmt;
+
+use crate::{Faults, Model, Seen, Step};
+
+/// What the server does, request by request.
+///
+/// Only requests that the model would answer use up a step: a wrong key, an invalid request,
+/// one that is too long and one that meets a fault leave the script where it was.
+#[derive(Default)]
+pub struct Script {
+    pub(crate) steps: VecDeque<Step>,
+    pub(crate) decide: Option<Box<Decide>>,
+    pub(crate) model: Model,
+    pub(crate) faults: Option<Faults>,
+    pub(crate) watch: Option<Box<Watch>>,
+}
+
+pub(crate) type Decide = dyn FnMut(&Seen) -> Step + Send;
+pub(crate) type Watch = dyn FnMut(&Seen) + Send;
+
+impl Script {
+    /// Nothing but the default model.
+    pub fn new() -> Script {
+        Script::default()
+    }
+
+    /// These steps in order, then the default model.
+    pub fn steps(steps: impl IntoIterator<Item = Step>) -> Script {
+        Script {
+            steps: steps.into_iter().collect(),
+            ..Script::default()
+        }
+    }
+
+    /// Decides by the request.
+    pub fn decide(decide: impl FnMut(&Seen) -> Step + Send + 'static) -> Script {
+        Script::new().otherwise(decide)
+    }
+
+    /// Decides what follows the steps.
+    pub fn otherwise(mut self, decide: impl FnMut(&Seen) -> Step + Send + 'static) -> Script {
+        self.decide = Some(Box::new(decide));
+        self
+    }
+
+    /// What is behind the script: its window, its key, how strict it is.
+    pub fn model(mut self, model: Model) -> Script {
+        self.model = model;
+        self
+    }
+
+    /// Lets things go wrong at random.
+    pub fn faults(mut self, faults: Faults) -> Script {
+        self.faults = Some(faults);
+        self
+    }
+
+    /// Shows every request to `watch`, answered or not.
+    pub fn watch(mut self, watch: impl FnMut(&Seen) + Send + 'static) -> Script {
+        self.watch = Some(Box::new(watch));
+        self
+    }
+
+    /// The next step; `stay` leaves it where it is.
+    pub(crate) fn next(&mut self, seen: &Seen, stay: bool) -> Step {
+        let step = match stay {
+            true => self.steps.front().cloned(),
+            false => self.steps.pop_front(),
+        };
+        step.unwrap_or_else(|| match &mut self.decide {
+            Some(decide) => decide(seen),
+            None => Step::model(),
+        })
+    }
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Script")
+            .field("steps", &self.steps)
+            .field("decides", &self.decide.is_some())
+            .field("model", &self.model)
+            .field("faults", &self.faults)
+            .finish()
+    }
+}

@@ -1,0 +1,143 @@
+//! A response on its way: paced, broken and cut as its step says.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+
+use crate::line::Knife;
+use crate::step::{Cut, Pace};
+
+/// What is to be sent.
+pub(crate) struct Outgoing {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Sent,
+}
+
+/// A body.
+pub(crate) enum Sent {
+    Whole(Vec<u8>),
+    Events(Vec<Vec<u8>>),
+}
+
+/// How long what was sent has to leave before the connection is dropped.
+const LEAVE: Duration = Duration::from_millis(5);
+
+/// Makes the response.
+pub(crate) async fn send(outgoing: Outgoing, pace: &Pace, knife: Knife) -> Response {
+    if !pace.after.is_zero() {
+        tokio::time::sleep(pace.after).await;
+    }
+    let (events, length) = match outgoing.body {
+        Sent::Whole(body) => {
+            let body = broken(vec![body], pace.malformed.map(|_| 0));
+            let length = body[0].len();
+            (body, Some(length))
+        }
+        Sent::Events(events) => (broken(events, pace.malformed), None),
+    };
+    let plan = plan(events, pace);
+    if plan.cut && plan.parts.iter().all(|(_, bytes)| bytes.is_empty()) {
+        // Not even a status: the connection fails as soon as one is written.
+        knife.cut(pace.reset);
+    }
+    let mut response = Response::new(body(plan, pace.reset, knife));
+    *response.status_mut() =
+        StatusCode::from_u16(outgoing.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    for (name, value) in &outgoing.headers {
+        let name = HeaderName::try_from(name);
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(value)) {
+            headers.append(name, value);
+        }
+    }
+    if let Some(length) = length {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    response
+}
+
+/// Cuts the JSON of one event in half.
+fn broken(mut events: Vec<Vec<u8>>, which: Option<usize>) -> Vec<Vec<u8>> {
+    let last = events.len().saturating_sub(1);
+    if let Some(event) = which.and_then(|at| events.get_mut(at.min(last))) {
+        let end = match event.ends_with(b"\n\n") {
+            true => &b"\n\n"[..],
+            false => &b"\n"[..],
+        };
+        let end = if event.ends_with(b"\n") { end } else { b"" };
+        event.truncate(event.len() / 2);
+        event.extend_from_slice(end);
+    }
+    events
+}
+
+/// What is sent, each part after a pause, and whether the connection is then dropped.
+struct Plan {
+    parts: VecDeque<(Duration, Bytes)>,
+    cut: bool,
+}
+
+fn plan(events: Vec<Vec<u8>>, pace: &Pace) -> Plan {
+    let mut parts = VecDeque::new();
+    let most = match pace.cut {
+        Some(Cut::Bytes(most)) => most,
+        _ => usize::MAX,
+    };
+    let count = match pace.cut {
+        Some(Cut::Events(count)) => count,
+        _ => usize::MAX,
+    };
+    let mut sent = 0;
+    for (at, event) in events.into_iter().take(count).enumerate() {
+        let mut event = Bytes::from(event);
+        event.truncate(most - sent);
+        sent += event.len();
+        let mut pause = if at == 0 {
+            Duration::ZERO
+        } else {
+            pace.between
+        };
+        let (size, each) = pace.slow.unwrap_or((usize::MAX, Duration::ZERO));
+        while !event.is_empty() {
+            parts.push_back((pause, event.split_to(size.min(event.len()))));
+            pause = each;
+        }
+    }
+    Plan {
+        parts,
+        cut: pace.cut.is_some(),
+    }
+}
+
+fn body(plan: Plan, reset: bool, knife: Knife) -> Body {
+    if !plan.cut && plan.parts.iter().all(|(pause, _)| pause.is_zero()) && plan.parts.len() < 2 {
+        let only = plan.parts.into_iter().next();
+        return only.map_or_else(Body::empty, |(_, bytes)| Body::from(bytes));
+    }
+    Body::from_stream(stream::unfold(
+        (plan, knife),
+        move |(mut plan, knife)| async move {
+            if let Some((pause, bytes)) = plan.parts.pop_front() {
+                if !pause.is_zero() {
+                    tokio::time::sleep(pause).await;
+                }
+                return Some((Ok(bytes), (plan, knife)));
+            }
+            if !plan.cut {
+                return None;
+            }
+            tokio::time::sleep(LEAVE).await;
+            knife.cut(reset);
+            Some((
+                Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe)),
+                (plan, knife),
+            ))
+        },
+    ))
+}

@@ -1,0 +1,212 @@
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::SystemTime;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::request::Parts;
+use axum::response::Response;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use crate::line::{Door, Knife};
+use crate::respond::Desk;
+use crate::send::send;
+use crate::upload::{self, RECORDED, Upload};
+use crate::{Script, Seen, Step, Tally};
+
+/// A model server on loopback. It stops when it is dropped.
+///
+/// It has a thread of its own, so tests that know nothing of async can use it.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    state: Arc<Mutex<Record>>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the server knows.
+#[derive(Debug)]
+struct Record {
+    desk: Desk,
+    seen: Vec<Seen>,
+    /// How many bytes of bodies are kept, and from which request on.
+    kept: usize,
+    oldest: usize,
+}
+
+/// How many bytes of bodies are kept; of older requests the ends and the hash are.
+const KEPT: usize = 256 << 20;
+
+impl Server {
+    /// Starts on a free port.
+    ///
+    /// # Panics
+    ///
+    /// If loopback has none.
+    pub fn start(script: Script) -> Server {
+        Server::start_on(0, script).expect("loopback has a free port")
+    }
+
+    /// Starts on this port.
+    pub fn start_on(port: u16, script: Script) -> io::Result<Server> {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let state = Arc::new(Mutex::new(Record {
+            desk: Desk::new(script),
+            seen: Vec::new(),
+            kept: 0,
+            oldest: 0,
+        }));
+        let (stop, stopped) = oneshot::channel();
+        let shared = Arc::clone(&state);
+        let thread = std::thread::Builder::new()
+            .name("infold-testkit".to_owned())
+            .spawn(move || {
+                runtime.block_on(async {
+                    tokio::select! {
+                        _ = serve(listener, shared) => {}
+                        _ = stopped => {}
+                    }
+                });
+            })?;
+        Ok(Server {
+            address,
+            state,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    /// Returns `http://127.0.0.1:PORT`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Returns where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns all requests so far.
+    pub fn requests(&self) -> Vec<Seen> {
+        lock(&self.state).seen.clone()
+    }
+
+    /// Returns the last request.
+    pub fn last(&self) -> Option<Seen> {
+        lock(&self.state).seen.last().cloned()
+    }
+
+    /// Returns how many requests there were.
+    pub fn count(&self) -> usize {
+        lock(&self.state).seen.len()
+    }
+
+    /// Appends a step to the script.
+    pub fn then(&self, step: Step) {
+        lock(&self.state).desk.script.steps.push_back(step);
+    }
+
+    /// Returns how many steps are left.
+    pub fn left(&self) -> usize {
+        lock(&self.state).desk.script.steps.len()
+    }
+
+    /// Returns what went wrong at random so far.
+    pub fn faults(&self) -> Tally {
+        lock(&self.state).desk.tally
+    }
+
+    /// Waits until the server ends, which is when the process does.
+    pub fn wait(mut self) {
+        if let Some(thread) = self.thread.take() {
+            // A panic of the server was printed where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            // It may have ended by itself.
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A test that panicked while it looked leaves nothing half done.
+fn lock(state: &Mutex<Record>) -> MutexGuard<'_, Record> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn serve(listener: std::net::TcpListener, state: Arc<Mutex<Record>>) -> io::Result<()> {
+    let door = Door(TcpListener::from_std(listener)?);
+    let app = Router::new().fallback(handle).with_state(state);
+    axum::serve(door, app.into_make_service_with_connect_info::<Knife>()).await
+}
+
+async fn handle(
+    State(state): State<Arc<Mutex<Record>>>,
+    ConnectInfo(knife): ConnectInfo<Knife>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let mut upload = upload::read(body).await;
+    let whole = upload.whole.take();
+    let answer = {
+        let mut record = lock(&state);
+        let seen = record.add(&parts, upload, whole.as_deref());
+        record.desk.answer(&seen, whole.as_deref())
+    };
+    drop(whole);
+    match answer.outgoing {
+        Some(outgoing) => send(outgoing, &answer.pace, knife).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Record {
+    fn add(&mut self, parts: &Parts, upload: Upload, whole: Option<&[u8]>) -> Seen {
+        let headers = parts.headers.iter().map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes());
+            (name.as_str().to_owned(), value.into_owned())
+        });
+        let seen = Seen {
+            number: self.seen.len() as u64 + 1,
+            at: SystemTime::now(),
+            method: parts.method.to_string(),
+            path: parts.uri.path().to_owned(),
+            query: parts.uri.query().unwrap_or_default().to_owned(),
+            headers: headers.collect(),
+            len: upload.len,
+            hash: upload.hash,
+            body: whole.filter(|it| it.len() <= RECORDED).map(<[u8]>::to_vec),
+            head: upload.head,
+            tail: upload.tail,
+            cut: upload.cut,
+        };
+        self.seen.push(seen.clone());
+        self.kept += seen.body.as_ref().map_or(0, Vec::len);
+        while self.kept > KEPT {
+            let body = self.seen[self.oldest].body.take();
+            self.kept -= body.map_or(0, |body| body.len());
+            self.oldest += 1;
+        }
+        if let Some(watch) = &mut self.desk.script.watch {
+            watch(&seen);
+        }
+        seen
+    }
+}

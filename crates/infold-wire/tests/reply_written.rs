@@ -1,0 +1,177 @@
+//! What is written as a provider would write it reads as what it was.
+
+use infold_wire::reply::{Form, Reader, stream, whole};
+use infold_wire::{Json, Reply, Reported, Stop, Wire, quote};
+use proptest::prelude::*;
+
+fn read(wire: Wire, form: Form, bytes: &[Vec<u8>]) -> Reply {
+    let mut reader = Reader::new(wire, form);
+    for bytes in bytes {
+        reader.push(bytes, &mut |_| {}).expect("it is read");
+    }
+    reader.finish().expect("it is complete")
+}
+
+/// Reads a reply back, whole and in pieces of this size.
+fn check(wire: Wire, reply: &Reply, size: usize) {
+    assert_eq!(
+        &read(wire, Form::Whole, &[whole(wire, reply)]),
+        reply,
+        "{wire} whole"
+    );
+    let events = stream(wire, reply, size);
+    assert_eq!(
+        &read(wire, Form::Stream, &events),
+        reply,
+        "{wire} in pieces of {size}"
+    );
+}
+
+fn reply(wire: Wire, messages: &[String], stop: Stop) -> Reply {
+    Reply {
+        messages: messages.iter().map(|it| it.clone().into_bytes()).collect(),
+        stop,
+        usage: Some(Reported {
+            input: 70,
+            cache_read: 30,
+            // Each wire tells what it tells.
+            cache_write: if wire == Wire::Anthropic { 5 } else { 0 },
+            output: 21,
+            reasoning: if wire == Wire::Anthropic { 0 } else { 4 },
+        }),
+        model: Some("some-model".to_owned()),
+    }
+}
+
+/// A message that reasons, speaks and calls twice, in the form of a wire.
+fn everything(wire: Wire, text: &str, thought: &str, given: &str) -> Vec<String> {
+    let arguments = quote(given);
+    match wire {
+        Wire::Chat => vec![format!(
+            r#"{{"role":"assistant","content":{text},"reasoning_content":{thought},"tool_calls":[{{"id":"c1","type":"function","function":{{"name":"ls","arguments":{arguments}}}}},{{"id":"c2","type":"function","function":{{"name":"pwd","arguments":"{{}}"}}}}]}}"#
+        )],
+        Wire::Responses => vec![
+            format!(
+                r#"{{"id":"rs_1","type":"reasoning","summary":[{{"type":"summary_text","text":{thought}}}],"encrypted_content":"abc"}}"#
+            ),
+            format!(
+                r#"{{"id":"msg_1","type":"message","status":"completed","role":"assistant","content":[{{"type":"output_text","text":{text},"annotations":[]}}]}}"#
+            ),
+            format!(
+                r#"{{"id":"fc_1","type":"function_call","status":"completed","call_id":"c1","name":"ls","arguments":{arguments}}}"#
+            ),
+        ],
+        Wire::Anthropic => vec![format!(
+            r#"{{"role":"assistant","content":[{{"type":"thinking","thinking":{thought},"signature":"c2ln"}},{{"type":"redacted_thinking","data":"xyz"}},{{"type":"text","text":{text},"citations":[{{"type":"char_location","cited_text":"a"}}]}},{{"type":"tool_use","id":"t1","name":"ls","input":{given}}},{{"type":"tool_use","id":"t2","name":"pwd","input":{{}}}}]}}"#
+        )],
+        Wire::Gemini => vec![format!(
+            r#"{{"role":"model","parts":[{{"text":{thought},"thought":true}},{{"text":{text}}},{{"functionCall":{{"name":"ls","args":{given}}},"thoughtSignature":"c2ln"}}]}}"#
+        )],
+        Wire::Ollama => vec![format!(
+            r#"{{"role":"assistant","content":{text},"thinking":{thought},"tool_calls":[{{"function":{{"name":"ls","arguments":{given}}}}}]}}"#
+        )],
+    }
+}
+
+fn plain(wire: Wire, text: &str) -> Vec<String> {
+    vec![match wire {
+        Wire::Chat | Wire::Ollama => format!(r#"{{"role":"assistant","content":{text}}}"#),
+        Wire::Responses => format!(
+            r#"{{"id":"msg_1","type":"message","status":"incomplete","role":"assistant","content":[{{"type":"output_text","text":{text},"annotations":[]}}]}}"#
+        ),
+        Wire::Anthropic => {
+            format!(r#"{{"role":"assistant","content":[{{"type":"text","text":{text}}}]}}"#)
+        }
+        Wire::Gemini => format!(r#"{{"role":"model","parts":[{{"text":{text}}}]}}"#),
+    }]
+}
+
+/// What one wire does not report is not expected back.
+fn told(wire: Wire, mut reply: Reply) -> Reply {
+    if let (Wire::Ollama, Some(usage)) = (wire, &mut reply.usage) {
+        *usage = Reported {
+            input: usage.sent(),
+            output: usage.output,
+            ..Reported::default()
+        };
+    }
+    reply
+}
+
+#[test]
+fn every_stop_of_every_wire_comes_back() {
+    for wire in Wire::ALL {
+        for stop in [
+            Stop::End,
+            Stop::Length,
+            Stop::Declined,
+            Stop::Other("ODD".to_owned()),
+        ] {
+            // Only some have a word for it.
+            if wire == Wire::Ollama && stop == Stop::Declined {
+                continue;
+            }
+            let reply = told(wire, reply(wire, &plain(wire, r#""Well""#), stop));
+            check(wire, &reply, 2);
+        }
+    }
+}
+
+#[test]
+fn what_is_not_a_character_survives() {
+    let odd = r#""a\ud83d b \ud83d\ude80 \u0000 c\ude80""#;
+    for wire in Wire::ALL {
+        for size in 1..5 {
+            check(
+                wire,
+                &told(
+                    wire,
+                    reply(wire, &everything(wire, odd, odd, "{}"), Stop::Calls),
+                ),
+                size,
+            );
+        }
+    }
+}
+
+#[test]
+fn events_are_numbered_and_named_as_their_data_says() {
+    let reply = reply(
+        Wire::Responses,
+        &everything(Wire::Responses, "\"a b\"", "\"t\"", "{}"),
+        Stop::Calls,
+    );
+    for (number, event) in stream(Wire::Responses, &reply, 1).iter().enumerate() {
+        let event = String::from_utf8_lossy(event);
+        let (name, data) = event.trim_end().split_once("\ndata: ").unwrap();
+        let data = Json::parse(data.as_bytes()).unwrap();
+        assert!(
+            data.get("type")
+                .unwrap()
+                .is(name.strip_prefix("event: ").unwrap())
+        );
+        assert_eq!(
+            data.get("sequence_number").and_then(Json::number),
+            Some(number as f64)
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever is said, thought and given, and however it is cut.
+    #[test]
+    fn reading_what_is_written_gives_what_it_was(
+        text in ".{1,60}",
+        thought in ".{1,60}",
+        value in ".{0,40}",
+        size in 1..40usize,
+    ) {
+        let given = format!(r#"{{"path":{},"n":[1.0,null]}}"#, quote(&value));
+        for wire in Wire::ALL {
+            let said = everything(wire, &quote(&text), &quote(&thought), &given);
+            check(wire, &told(wire, reply(wire, &said, Stop::Calls)), size);
+        }
+    }
+}

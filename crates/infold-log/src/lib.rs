@@ -15,6 +15,7 @@
 //!     answers: vec![],
 //!     reasoning: false,
 //!     empty: false,
+//!     item: false,
 //!     tokens: 10,
 //!     bytes: 40,
 //! };

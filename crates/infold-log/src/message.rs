@@ -62,6 +62,8 @@ pub struct Facts {
     pub reasoning: bool,
     /// It says nothing that a provider would accept as content.
     pub empty: bool,
+    /// It is one item of an output that may go on with the next message.
+    pub item: bool,
     /// Its size in tokens.
     pub tokens: u64,
     /// Its size in bytes, as it came.
@@ -86,6 +88,8 @@ pub struct Record {
     pub cuts: bool,
     /// It says nothing that a provider would accept as content.
     pub empty: bool,
+    /// It is one item of an output that may go on with the next message.
+    pub item: bool,
     /// When it was recorded, in milliseconds since 1970.
     pub time: u64,
     /// Running totals, this message included.
@@ -119,6 +123,7 @@ impl Record {
             late: heard.late,
             cuts: heard.cuts,
             empty: facts.empty,
+            item: facts.item,
             time,
             sums: Sums {
                 tokens: before.tokens + facts.tokens,

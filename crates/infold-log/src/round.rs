@@ -2,14 +2,18 @@ use crate::{Call, Facts, Role, Seq};
 
 /// Sorts messages into rounds as they come, pairing tool results with calls.
 ///
-/// A round is one message and, if it calls tools, the results that answer it. It
-/// stays open while calls wait; any message that is no tool result closes it. A
-/// result that answers no waiting call is *late*: it joins the open round, if there
+/// A round is one output and, if it calls tools, the results that answer it. On most
+/// wires an output is one message; where it comes as items, those that follow each other
+/// are one, and an item behind a result begins the next. A round stays open while calls
+/// wait; any message that is neither a tool result nor an item of the same output closes
+/// it. A result that answers no waiting call is *late*: it joins the open round, if there
 /// is one, and is shown as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rounds {
     round: Option<Seq>,
     waiting: Vec<Call>,
+    /// The last message is an item, and so the next one may go on with its output.
+    output: bool,
 }
 
 /// Where a message belongs.
@@ -35,15 +39,15 @@ impl Rounds {
     pub fn pair(&mut self, seq: Seq, facts: &Facts) -> (Heard, Vec<bool>) {
         let results = !facts.answers.is_empty() && facts.role != Role::Assistant;
         let open = self.round.filter(|_| !self.waiting.is_empty());
-        let cuts = open.is_some() && !results;
-        let round = match open {
-            Some(round) if results => round,
-            _ => {
-                self.waiting.clear();
-                seq
-            }
-        };
+        let output = self.round.filter(|_| self.output && facts.item);
+        let joined = output.or(open.filter(|_| results));
+        let cuts = open.is_some() && joined.is_none();
+        let round = joined.unwrap_or_else(|| {
+            self.waiting.clear();
+            seq
+        });
         self.round = Some(round);
+        self.output = facts.item;
         let paired: Vec<bool> = facts
             .answers
             .iter()
@@ -91,6 +95,7 @@ mod tests {
             answers: by_id(answers),
             reasoning: false,
             empty: false,
+            item: false,
             tokens: 1,
             bytes: 4,
         }
@@ -168,6 +173,33 @@ mod tests {
                 (1, 0, false, false)
             ]
         );
+    }
+
+    #[test]
+    fn items_of_one_output_are_one_round_with_their_results() {
+        let item = |calls: &[&str]| Facts {
+            item: true,
+            ..message(Role::Assistant, calls, &[])
+        };
+        let seen = rounds(&[
+            message(Role::User, &[], &[]),
+            item(&[]),
+            item(&["a"]),
+            item(&["b"]),
+            message(Role::Tool, &[], &["b"]),
+            message(Role::Tool, &[], &["a"]),
+            item(&[]),
+            item(&["c"]),
+            message(Role::Tool, &[], &["x"]),
+            item(&["d"]),
+            message(Role::User, &[], &[]),
+        ]);
+        let rounds: Vec<u64> = seen.iter().map(|seen| seen.0).collect();
+        assert_eq!(rounds, [1, 2, 2, 2, 2, 2, 7, 7, 7, 10, 11]);
+        let waiting: Vec<u32> = seen.iter().map(|seen| seen.1).collect();
+        assert_eq!(waiting, [0, 0, 1, 2, 1, 0, 0, 1, 1, 1, 0]);
+        let cuts: Vec<usize> = (1..12).filter(|at| seen[at - 1].3).collect();
+        assert_eq!(cuts, [10, 11]);
     }
 
     #[test]

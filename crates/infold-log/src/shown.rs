@@ -161,6 +161,14 @@ impl Shown {
         self.items.last().map(|item| item.span().to())
     }
 
+    /// The last message, if no fold covers it: only then may its round go on.
+    pub fn open_end(&self) -> Option<Seq> {
+        match self.items.last()? {
+            Item::Run(run) => Some(run.to()),
+            Item::Fold(_) => None,
+        }
+    }
+
     /// Says where a message is.
     pub fn place(&self, seq: Seq) -> Place {
         let at = self.items.partition_point(|item| item.span().to() < seq);

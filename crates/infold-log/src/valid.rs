@@ -239,6 +239,7 @@ mod tests {
             answers: by_id(answers),
             reasoning: false,
             empty: false,
+            item: false,
             tokens: 1,
             bytes: 4,
         };

@@ -7,7 +7,8 @@ use infold_log::{
 
 /// Plays a story, one entry a line, and returns what is shown at its end.
 ///
-/// Messages: `system`, `user`, `model` and `tool`, the last two with the ids of calls.
+/// Messages: `system`, `user`, `model`, `item` (one of an output) and `tool`, the last three
+/// with the ids of calls.
 /// A span is shown byte for byte, `(…)` is a round that is not, `[e1]` a stand-in, `{e2}` a
 /// note. Refusals follow after a semicolon.
 fn view(story: &str) -> String {
@@ -54,7 +55,7 @@ fn message(words: &[&str]) -> Option<Facts> {
     let (role, calls, answers) = match *role {
         "system" => (Role::System, vec![], vec![]),
         "user" => (Role::User, vec![], vec![]),
-        "model" => (Role::Assistant, ids.collect(), vec![]),
+        "model" | "item" => (Role::Assistant, ids.collect(), vec![]),
         "tool" => (Role::Tool, vec![], ids.collect()),
         _ => return None,
     };
@@ -64,6 +65,7 @@ fn message(words: &[&str]) -> Option<Facts> {
         answers,
         reasoning: false,
         empty: false,
+        item: words[0] == "item",
         tokens: 10,
         bytes: 40,
     })
@@ -280,5 +282,37 @@ fn truncation_leaves_the_last_round() {
     assert_eq!(
         view("user\n model a\n tool a\n truncate 100"),
         "1..3; nothing to fold: only the system prompt, the first request, pins, stand-ins and the last round are visible"
+    );
+}
+
+/// A request, an output of three items with two results, and the next output.
+const ITEMS: &str = "
+    user
+    item
+    item a
+    item b
+    tool b
+    tool a
+    item
+    item
+";
+
+#[test]
+fn items_of_one_output_are_shown_and_hidden_together() {
+    let items = |then: &str| view(&(ITEMS.to_owned() + then));
+    assert_eq!(items("fold 3"), "1 [e1] 7..8");
+    assert_eq!(items("pin 4\n fold 2..8"), "1 [e2] (2 3 4 5 6)");
+    assert_eq!(items("rewind 3\n item c\n user"), "1 (2 3 9) 10");
+    assert_eq!(items("rewind 3\n tool a\n item\n fold 2"), "1 [e2] 10");
+}
+
+#[test]
+fn an_item_does_not_join_an_output_that_is_folded() {
+    let story = "user\n item\n item\n fold 2\n item\n item\n";
+    assert_eq!(view(story), "1 [e1] 4..5");
+    assert_eq!(view(&(story.to_owned() + "fold 4")), "1 [e1] [e2]");
+    assert_eq!(
+        view(&(story.to_owned() + "unfold e1\n fold 4")),
+        "1..3 [e3]"
     );
 }

@@ -18,7 +18,7 @@ pub struct MessageEntry {
 const ROLES: [Role; 4] = [Role::System, Role::User, Role::Assistant, Role::Tool];
 
 impl Fixed for MessageEntry {
-    const MAGIC: [u8; 8] = *b"infoldm1";
+    const MAGIC: [u8; 8] = *b"infoldm2";
     const SIZE: usize = 80;
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -27,7 +27,7 @@ impl Fixed for MessageEntry {
             .iter()
             .position(|role| *role == record.role)
             .unwrap_or(0) as u64;
-        let flags = [record.late, record.cuts, record.empty];
+        let flags = [record.late, record.cuts, record.empty, record.item];
         let flags = flags
             .iter()
             .zip(2..)
@@ -70,6 +70,7 @@ impl Fixed for MessageEntry {
             late: flag(2),
             cuts: flag(3),
             empty: flag(4),
+            item: flag(5),
             time,
             sums: Sums {
                 tokens: numbers.u64()?,

@@ -298,7 +298,7 @@ impl Log {
             tools: last.map_or(0, |last| last.tools) + u64::from(tool),
             spent: spent(last.map_or(Spent::default(), |last| last.spent), &line.what),
         });
-        if state.shown().last() != self.state.shown().last() {
+        if state.shown().open_end() != self.state.shown().open_end() {
             self.rounds = None;
         }
         self.state = state;
@@ -314,11 +314,11 @@ impl Log {
             return Ok(rounds);
         }
         let mut rounds = Rounds::default();
-        let Some(last) = self.state.shown().last() else {
+        let Some(last) = self.state.shown().open_end() else {
             return Ok(rounds);
         };
         let record = self.record(last)?;
-        if record.waiting > 0 {
+        if record.waiting > 0 || record.item {
             let path = self.state.shown().path();
             for seq in round_members(record.round, path.into_iter(), self)? {
                 let bytes = self.message(seq)?;

@@ -31,7 +31,7 @@ pub mod tags;
 pub mod transcript;
 pub use gist::{gist, shorten};
 pub use json::{Json, JsonError, Kind, quote};
-pub use message::{Message, MessageError, Part, PartKind, estimate};
+pub use message::{Form, Item, Message, MessageError, Part, PartKind, estimate};
 pub use plain::{plain, spoken};
 pub use render::{EMPTY, INTERRUPTED, Rendered, render_round, render_stub, render_text, splice};
 pub use reply::{Delta, Form, Reader, Reply, ReplyError, Reported, Stop};

@@ -1,55 +1,27 @@
+mod form;
+mod members;
+mod spoken;
+mod native;
+
 use std::ops::Range;
 
 use infold_log::{Call, Facts, Role};
 
-use crate::json::Cursor;
+pub use form::{Form, Item};
+use members::Members;
+use spoken::{Spoken, said};
+
 use crate::{Json, JsonError, Kind};
 
-/// A message as it came over the wire, OpenAI chat or Anthropic, known to be one.
+/// A message as it came over any of the wires, known to be one.
 ///
 /// Nothing in it is decoded or changed; what it says is read from its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     json: Json<'a>,
+    form: Form,
     role: Role,
     members: Members<'a>,
-}
-
-/// The members of a message that say something to us.
-#[derive(Clone, Copy, Debug, Default)]
-struct Members<'a> {
-    role: Option<Json<'a>>,
-    content: Option<Json<'a>>,
-    tool_calls: Option<Json<'a>>,
-    function_call: Option<Json<'a>>,
-    tool_call_id: Option<Json<'a>>,
-    name: Option<Json<'a>>,
-    /// There is one beside `content` that says something.
-    speaks: bool,
-    /// There is one that holds reasoning.
-    reasons: bool,
-}
-
-impl<'a> Members<'a> {
-    fn take(&mut self, key: Json<'a>, value: Json<'a>) {
-        let given = !value.is_null();
-        match &*key.name() {
-            b"role" => self.role = Some(value),
-            b"content" => self.content = Some(value),
-            // An empty list calls nobody, and says nothing either.
-            b"tool_calls" => {
-                self.tool_calls = Some(value).filter(|calls| calls.elements().next().is_some());
-            }
-            b"function_call" => self.function_call = given.then_some(value),
-            b"tool_call_id" => self.tool_call_id = given.then_some(value),
-            b"name" | b"tool_name" => self.name = given.then_some(value),
-            b"reasoning_content" | b"reasoning" | b"reasoning_details" | b"thinking" => {
-                self.reasons |= given;
-            }
-            b"refusal" | b"audio" | b"images" => self.speaks |= given,
-            _ => {}
-        }
-    }
 }
 
 /// Why a JSON text is not a message.
@@ -68,10 +40,12 @@ pub enum MessageError {
     #[error("no \"role\"")]
     NoRole,
     /// A role nobody knows.
-    #[error("unknown role `{role}` (known: system, developer, user, assistant, tool, function)")]
+    #[error("unknown role `{role}` (known: {known})")]
     UnknownRole {
         /// The role.
         role: String,
+        /// Those that messages of its form have.
+        known: &'static str,
     },
     /// Nothing said and nothing called.
     #[error("no \"content\" and no tool call")]
@@ -109,17 +83,18 @@ pub enum PartKind {
 impl<'a> Message<'a> {
     /// Checks that `text` is a message. Of duplicate members the last one counts.
     pub fn parse(text: &'a [u8]) -> Result<Message<'a>, MessageError> {
-        let mut read = Members::default();
+        let mut read = Members::none();
         let json = Json::parse_members(text, |key, value| read.take(key, value))?;
         if json.kind() != Kind::Object {
             return Err(MessageError::NotAnObject {
                 found: describe(json.kind()),
             });
         }
-        let role = known_role(read.role.ok_or(MessageError::NoRole)?)?;
+        let form = form_of(&read);
         let message = Message {
             json,
-            role,
+            form,
+            role: role_of(form, &read)?,
             members: read,
         };
         message.check_content()?;
@@ -136,9 +111,19 @@ impl<'a> Message<'a> {
         self.json
     }
 
+    /// How it is written.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
     /// Who speaks.
     pub fn role(&self) -> Role {
         self.role
+    }
+
+    /// It says itself who speaks; else that follows from what it is.
+    pub fn has_role(&self) -> bool {
+        self.members.role.is_some()
     }
 
     /// Its content, if it has a member of that name.
@@ -154,7 +139,7 @@ impl<'a> Message<'a> {
             answers,
             reasons,
             blank,
-        } = self.spoken();
+        } = Spoken::of(self);
         let empty = calls.is_empty() && answers.is_empty() && blank && !self.speaks_otherwise();
         Facts {
             role: self.role,
@@ -162,6 +147,7 @@ impl<'a> Message<'a> {
             answers,
             reasoning: self.members.reasons || reasons,
             empty,
+            item: self.role == Role::Assistant && matches!(self.form, Form::Item(_)),
             tokens: estimate(bytes),
             bytes,
         }
@@ -174,12 +160,12 @@ impl<'a> Message<'a> {
 
     /// The tool calls it makes.
     pub fn calls(&self) -> Vec<Call> {
-        self.spoken().calls
+        Spoken::of(self).calls
     }
 
     /// The calls it brings results for.
     pub fn answers(&self) -> Vec<Call> {
-        self.spoken().answers
+        Spoken::of(self).answers
     }
 
     /// Its tool result blocks.
@@ -206,6 +192,9 @@ impl<'a> Message<'a> {
     }
 
     fn check_content(&self) -> Result<(), MessageError> {
+        if !matches!(self.form, Form::Turn | Form::Item(Item::Message)) {
+            return Ok(());
+        }
         match self.members.content.map(Json::kind) {
             Some(Kind::String | Kind::Array) => Ok(()),
             Some(Kind::Null) | None if self.speaks_otherwise() => Ok(()),
@@ -221,103 +210,6 @@ impl<'a> Message<'a> {
     fn speaks_otherwise(&self) -> bool {
         let calls = self.members.tool_calls.is_some() || self.members.function_call.is_some();
         self.members.speaks || self.members.reasons || self.role == Role::Assistant && calls
-    }
-
-    /// Reads calls and content, in one pass over each.
-    fn spoken(&self) -> Spoken {
-        let mut spoken = Spoken {
-            blank: true,
-            ..Spoken::default()
-        };
-        if self.role == Role::Assistant {
-            self.read_calls(&mut spoken.calls);
-        }
-        if self.role == Role::Tool {
-            spoken.answers.push(Call {
-                id: self.members.tool_call_id.and_then(said),
-                name: self.members.name.and_then(said),
-            });
-        }
-        if let Some(content) = self.members.content {
-            match content.kind() {
-                Kind::String => spoken.blank = content.is_blank(),
-                _ => content.cursor().array(|at| spoken.block(self.role, at)),
-            }
-        }
-        spoken
-    }
-
-    /// Reads the calls that stand beside the content.
-    fn read_calls(&self, calls: &mut Vec<Call>) {
-        let named = |at: &mut Cursor<'_>| {
-            let mut found = None;
-            at.object(|key, at| match key {
-                b"name" => found = said(at.value()),
-                _ => drop(at.value()),
-            });
-            found
-        };
-        if let Some(list) = self.members.tool_calls {
-            list.cursor().array(|at| {
-                let mut call = Call::default();
-                at.object(|key, at| match key {
-                    b"id" => call.id = said(at.value()),
-                    b"function" | b"custom" => call.name = named(at),
-                    _ => drop(at.value()),
-                });
-                calls.push(call);
-            });
-        }
-        calls.extend(self.members.function_call.map(|call| Call {
-            id: None,
-            name: named(&mut call.cursor()),
-        }));
-    }
-}
-
-/// What a message says, as far as it matters.
-#[derive(Default)]
-struct Spoken {
-    calls: Vec<Call>,
-    answers: Vec<Call>,
-    /// A block holds reasoning.
-    reasons: bool,
-    /// Nothing but white space was said.
-    blank: bool,
-}
-
-impl Spoken {
-    /// Takes in a block of the content.
-    fn block(&mut self, role: Role, at: &mut Cursor<'_>) {
-        let (mut kind, mut text) = (None, None);
-        let (mut id, mut name, mut answers) = (None, None, None);
-        at.object(|key, at| {
-            let value = at.value();
-            match key {
-                b"type" => kind = Some(value),
-                b"text" => text = Some(value),
-                b"id" => id = Some(value),
-                b"name" => name = Some(value),
-                b"tool_use_id" => answers = Some(value),
-                _ => {}
-            }
-        });
-        let kind = kind.map(Json::name).unwrap_or_default();
-        self.blank &= &*kind == b"text" && text.is_none_or(Json::is_blank);
-        match (&*kind, role) {
-            (b"tool_use", Role::Assistant) => self.calls.push(Call {
-                id: id.and_then(said),
-                name: name.and_then(said),
-            }),
-            (b"tool_result", Role::User) => self.answers.push(Call {
-                id: answers.and_then(said),
-                name: None,
-            }),
-            (b"thinking" | b"redacted_thinking" | b"reasoning", Role::Assistant) => {
-                self.reasons = true;
-            }
-            _ => {}
-        }
     }
 }
 
@@ -354,10 +246,33 @@ fn block_part((block, index): (Json<'_>, u32)) -> Part {
     Part { index, kind, range }
 }
 
-/// A value that is a text and not an empty one.
-fn said(value: Json<'_>) -> Option<String> {
-    let text = value.text()?;
-    (!text.is_empty()).then(|| text.into_owned())
+fn form_of(members: &Members<'_>) -> Form {
+    if members.parts.is_some() && members.content.is_none() {
+        return Form::Content;
+    }
+    let kind = members.kind.map(Json::name).unwrap_or_default();
+    let item = match &*kind {
+        b"message" => members
+            .content
+            .is_some_and(Item::holds)
+            .then_some(Item::Message),
+        // What has a content is said by somebody, whatever else it is called.
+        _ if members.content.is_some() && members.role.is_some() => None,
+        kind => Item::known(kind, members.call_id.is_some()),
+    };
+    item.map_or(Form::Turn, Form::Item)
+}
+
+fn role_of(form: Form, members: &Members<'_>) -> Result<Role, MessageError> {
+    match form {
+        Form::Turn | Form::Item(Item::Message) => {
+            known_role(members.role.ok_or(MessageError::NoRole)?)
+        }
+        Form::Content => members.role.map_or(Ok(Role::User), gemini_role),
+        Form::Item(Item::Output) => Ok(Role::Tool),
+        Form::Item(Item::Approval) => Ok(Role::User),
+        Form::Item(Item::Reasoning | Item::Call | Item::Hosted) => Ok(Role::Assistant),
+    }
 }
 
 fn known_role(role: Json<'_>) -> Result<Role, MessageError> {
@@ -366,14 +281,27 @@ fn known_role(role: Json<'_>) -> Result<Role, MessageError> {
         b"user" => Ok(Role::User),
         b"assistant" => Ok(Role::Assistant),
         b"tool" | b"function" => Ok(Role::Tool),
-        _ => Err(MessageError::UnknownRole {
-            role: String::from_utf8_lossy(role.bytes())
-                .trim_matches('"')
-                .chars()
-                .take(40)
-                .collect(),
-        }),
+        _ => Err(unknown(
+            role,
+            "system, developer, user, assistant, tool, function",
+        )),
     }
+}
+
+/// Results come from `user` or, older, from `function`: both carry them as a user's parts.
+fn gemini_role(role: Json<'_>) -> Result<Role, MessageError> {
+    match &*role.name() {
+        b"user" | b"function" => Ok(Role::User),
+        b"model" => Ok(Role::Assistant),
+        b"system" => Ok(Role::System),
+        _ => Err(unknown(role, "user, model, function, system")),
+    }
+}
+
+fn unknown(role: Json<'_>, known: &'static str) -> MessageError {
+    let role = String::from_utf8_lossy(role.bytes());
+    let role = role.trim_matches('"').chars().take(40).collect();
+    MessageError::UnknownRole { role, known }
 }
 
 fn describe(kind: Kind) -> &'static str {

@@ -79,12 +79,12 @@ impl Wires {
     }
 
     /// As bits, for a sidecar.
-    pub fn bits(self) -> u8 {
+    pub const fn bits(self) -> u8 {
         self.0
     }
 
     /// From the bits of a sidecar.
-    pub fn from_bits(bits: u8) -> Wires {
+    pub const fn from_bits(bits: u8) -> Wires {
         Wires(bits & 0b1_1111)
     }
 }

@@ -246,6 +246,10 @@ impl Talk {
                 reasoning: count == 2,
                 ..facts(Role::Assistant)
             },
+            Says::Item(count, ids) => Facts {
+                item: true,
+                ..self.facts_of(Says::Reply(count, ids))
+            },
             Says::Answer(carrier, count) => {
                 let mut waiting = self.waiting();
                 waiting.reverse();
@@ -283,6 +287,7 @@ pub fn facts(role: Role) -> Facts {
         answers: Vec::new(),
         reasoning: false,
         empty: false,
+        item: false,
         tokens: 10,
         bytes: 40,
     }

@@ -23,6 +23,8 @@ pub enum Says {
     Empty(Role),
     /// Of the model, with so many calls.
     Reply(usize, [u8; 3]),
+    /// One item of an output, with so many calls.
+    Item(usize, [u8; 3]),
     /// Results for so many of the calls that wait, the newest first.
     Answer(Carrier, usize),
     /// A result that is waited for, if there is one, and one that may not be.
@@ -112,6 +114,7 @@ pub fn any_says() -> impl Strategy<Value = Says> {
         6 => Just(Says::Request),
         1 => role.prop_map(Says::Empty),
         8 => any_ids().prop_map(|(count, ids)| Says::Reply(count, ids)),
+        8 => any_ids().prop_map(|(count, ids)| Says::Item(count, ids)),
         8 => (any_carrier(), 1..4usize).prop_map(|(carrier, count)| Says::Answer(carrier, count)),
         1 => (0..6u8).prop_map(Says::Mixed),
         2 => (any_carrier(), 0..6u8).prop_map(|(carrier, id)| Says::Stray(carrier, id)),

@@ -1,0 +1,72 @@
+use crate::{Json, Kind};
+
+/// How a message is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `role` and `content`: chat completions, Anthropic, Ollama, and the easy form of Responses.
+    Turn,
+    /// Gemini's contents: `parts`, and perhaps a `role`.
+    Content,
+    /// An item of OpenAI Responses: `type` says what it is.
+    Item(Item),
+}
+
+/// What an item of OpenAI Responses is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// `message`: something said, by whomever.
+    Message,
+    /// `reasoning`
+    Reasoning,
+    /// A call that waits for its output: `function_call`, `custom_tool_call`, `local_shell_call` …
+    Call,
+    /// What a call gave back: `function_call_output` …
+    Output,
+    /// Anything else of the model's: calls that the provider answers itself, references, compactions.
+    Hosted,
+    /// `mcp_approval_response`: the person's yes or no.
+    Approval,
+}
+
+/// Items of the model's that are no calls.
+const HOSTED: [&[u8]; 5] = [
+    b"compaction",
+    b"compaction_summary",
+    b"item_reference",
+    b"mcp_list_tools",
+    b"mcp_approval_request",
+];
+
+impl Item {
+    /// Knows an item by its `type`; one that calls has a `call_id`.
+    pub(super) fn known(kind: &[u8], calls: bool) -> Option<Item> {
+        match kind {
+            b"reasoning" => Some(Item::Reasoning),
+            b"function_call" | b"custom_tool_call" | b"local_shell_call" => Some(Item::Call),
+            b"mcp_approval_response" => Some(Item::Approval),
+            kind if HOSTED.contains(&kind) => Some(Item::Hosted),
+            kind if kind.ends_with(b"_call_output") => Some(Item::Output),
+            b"tool_search_output" => Some(Item::Output),
+            kind if kind.ends_with(b"_call") && calls => Some(Item::Call),
+            kind if kind.ends_with(b"_call") => Some(Item::Hosted),
+            _ => None,
+        }
+    }
+
+    /// Says whether the content of something of type `message` is an item's.
+    ///
+    /// Anthropic's replies have that type too, but other blocks.
+    pub(super) fn holds(content: Json<'_>) -> bool {
+        let mut blocks = content.elements();
+        match (content.kind(), blocks.next()) {
+            (Kind::String, _) => true,
+            (_, Some(first)) => first.get("type").is_some_and(is_item_block),
+            _ => false,
+        }
+    }
+}
+
+fn is_item_block(kind: Json<'_>) -> bool {
+    let kind = kind.name();
+    kind.starts_with(b"input_") || kind.starts_with(b"output_") || &*kind == b"refusal"
+}

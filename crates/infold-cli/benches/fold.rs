@@ -2,11 +2,13 @@
 //!
 //! `cargo bench -p infold-cli --bench fold [-- MEGABYTES…]`
 
+mod watched;
+
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+
+use watched::run;
 
 /// A tool result, on average.
 const RESULT: usize = 19_000;
@@ -30,8 +32,8 @@ fn main() {
         let file = dir.join(format!("fold-{size}.jsonl"));
         let messages = write(&file, size * 1_000_000, &texts);
         let infold = env!("CARGO_BIN_EXE_infold");
-        let (seconds, peak) = run(&format!("{infold} fold {} --window 32k", file.display()));
-        let (beside, _) = run(&format!("wc -m {}", file.display()));
+        let (_, seconds, peak) = run(&format!("{infold} fold {} --window 32k", file.display()));
+        let (_, beside, _) = run(&format!("wc -m {}", file.display()));
         let rate = |seconds: f64| size as f64 / seconds.max(0.01);
         println!(
             "| {size} MB | {messages} | {seconds:.2} | {:.0} | {:.0} MiB | {:.0} | {:.2} |",
@@ -102,39 +104,4 @@ fn write(file: &Path, size: u64, texts: &[(String, String)]) -> u64 {
         turn += 1;
     }
     messages
-}
-
-/// Runs a command; returns its processor time and the most memory it had, in KiB.
-fn run(line: &str) -> (f64, u64) {
-    let script = format!("TIMEFORMAT='%U %S'; time {line} >/dev/null 2>/dev/null");
-    let mut child = Command::new("bash")
-        .args(["-c", &script])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("bash");
-    let mut peak = 0;
-    while child.try_wait().expect("a child").is_none() {
-        peak = peak.max(highest(child.id()));
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let said = child.wait_with_output().expect("a child").stderr;
-    let said = String::from_utf8_lossy(&said);
-    let seconds = said
-        .split_whitespace()
-        .filter_map(|word| word.parse::<f64>().ok());
-    (seconds.sum(), peak)
-}
-
-/// The most memory that a process or its children had so far.
-fn highest(pid: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let own = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-    let children = children.unwrap_or_default();
-    let below = children
-        .split_whitespace()
-        .filter_map(|pid| pid.parse().ok());
-    below.map(highest).max().unwrap_or(0).max(own.unwrap_or(0))
 }

@@ -287,10 +287,9 @@ impl Call {
     /// Takes the name and the arguments; tells of them if the call is the one told of last.
     fn function(&mut self, json: Json<'_>, hear: &mut Hear<'_>, last: bool) {
         let [name, arguments, input] = json.pick(["name", "arguments", "input"]);
-        // A name may be repeated, and may come in pieces before the arguments.
+        // A name may be repeated, and may come in pieces.
         if let Some(name) = name
             && !self.name.is(name)
-            && self.arguments.is_empty()
         {
             self.name.hear(name, hear, Delta::Call);
         }

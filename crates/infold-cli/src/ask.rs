@@ -262,6 +262,7 @@ fn unanswered(error: TurnError) -> Failure {
     match error {
         TurnError::Open => Failure::new(Kind::Usage, error).hint("push the tool results with `infold task push TASK`, then `infold ask TASK`"),
         TurnError::Nothing(_) => Failure::new(Kind::Usage, error).hint("`infold ask TASK 'what to say'`"),
+        TurnError::Silent(_) => Failure::new(Kind::Provider, error).hint(kept),
         TurnError::Manage(error) => cannot_fold(error, "--window"),
         TurnError::TooLong { call, source } => cannot_fold(source, "--window").within(&call.to_string()),
         TurnError::Unanswered(Unanswered::Cancelled) => Failure::new(Kind::Provider, error).hint(kept),

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use infold_provider::{Body, CallError, Called, Client, Endpoint, EndpointError, Heard, Listed};
 use infold_wire::{Reported, Wire};
 use tokio::runtime::Handle;
@@ -17,7 +19,7 @@ pub struct Connection {
     pub model: String,
     /// What it costs, if that is known.
     pub prices: Option<Prices>,
-    client: Client,
+    client: Arc<Client>,
     runtime: Handle,
     stop: watch::Receiver<bool>,
 }
@@ -36,7 +38,7 @@ pub enum Unanswered {
 /// What all connections share: who sends, where it runs, and what ends it.
 #[derive(Clone)]
 pub struct Switchboard {
-    client: Client,
+    client: Arc<Client>,
     runtime: Handle,
     stop: watch::Receiver<bool>,
 }
@@ -45,7 +47,7 @@ impl Switchboard {
     /// Sends with `client` on `runtime`, until `stop` becomes true.
     pub fn new(client: Client, runtime: Handle, stop: watch::Receiver<bool>) -> Switchboard {
         Switchboard {
-            client,
+            client: Arc::new(client),
             runtime,
             stop,
         }

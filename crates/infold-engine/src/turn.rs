@@ -85,6 +85,9 @@ pub enum TurnError {
     /// The provider did not answer.
     #[error(transparent)]
     Unanswered(#[from] Unanswered),
+    /// The reply says nothing that could be kept.
+    #[error("the model said nothing (it stopped with: {0})")]
+    Silent(String),
     /// The reply is none that can be kept.
     #[error("the reply cannot be recorded: {0}")]
     Reply(#[from] AppendError),
@@ -289,6 +292,10 @@ impl Talk<'_> {
             usage,
             ..
         } = called.reply;
+        if messages.is_empty() {
+            self.failed(&format!("an empty reply ({})", stop.name()), requests)?;
+            return Err(TurnError::Silent(stop.name().to_owned()));
+        }
         let first = self.writer.log().state().next_seq();
         self.writer.append(&messages)?;
         let last = self.writer.log().state().last_seq().unwrap_or(first);

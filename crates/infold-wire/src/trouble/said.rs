@@ -5,7 +5,7 @@ use crate::json::Kind;
 const MOST: usize = 64 << 10;
 
 /// How deep errors are wrapped in errors: a body, its error, JSON in the error's text, and again.
-const DEPTH: u32 = 8;
+const DEPTH: u32 = 12;
 
 /// What an error body says, whatever its shape.
 #[derive(Default)]

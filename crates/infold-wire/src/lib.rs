@@ -33,6 +33,6 @@ pub use json::{Json, JsonError, Kind, quote};
 pub use message::{Message, MessageError, Part, PartKind, estimate};
 pub use plain::{plain, spoken};
 pub use render::{EMPTY, INTERRUPTED, Rendered, render_round, render_stub, render_text, splice};
-pub use reply::{Delta, Reply, ReplyError, Reported, Stop};
+pub use reply::{Delta, Form, Reader, Reply, ReplyError, Reported, Stop};
 pub use trouble::Trouble;
 pub use wire::{UnknownWire, Wire, Wires};

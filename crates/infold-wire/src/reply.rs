@@ -1,9 +1,21 @@
 //! What a provider answers: read as it streams, and written as a provider would write it.
 
+pub mod stream;
+mod text;
+mod reader;
+mod chat;
+mod responses;
+mod anthropic;
+mod gemini;
+mod ollama;
+pub use reader::{Form, MOST_REPLY, Reader};
+
 /// A whole reply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
     /// The message, in the form of its wire; on Responses each output item is one.
+    ///
+    /// None where nothing was said that could be sent back.
     pub messages: Vec<Vec<u8>>,
     /// Why it ended.
     pub stop: Stop,

@@ -26,7 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod walk;
+pub(crate) mod walk;
 mod time;
 mod records;
 mod detect;

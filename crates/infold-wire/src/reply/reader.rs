@@ -1,0 +1,194 @@
+use super::stream::{Event, Events};
+use super::text::Hear;
+use super::{Delta, Reply, ReplyError, anthropic, chat, gemini, ollama, responses};
+use crate::{Json, Kind, Wire};
+
+/// The most bytes of one reply.
+pub const MOST_REPLY: u64 = 512 << 20;
+
+/// How a reply was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Piece by piece.
+    Stream,
+    /// As one body.
+    Whole,
+}
+
+/// Reads a reply as its bytes come, split anywhere.
+///
+/// Which form a reply has is seen from its bytes: a server that was asked for a stream may
+/// answer with one body, and the other way round.
+#[derive(Debug)]
+pub struct Reader {
+    form: Form,
+    events: Events,
+    build: Build,
+    bytes: u64,
+    /// An event came that is JSON.
+    heard: bool,
+    failed: Option<ReplyError>,
+}
+
+/// What puts the pieces of a reply together.
+#[derive(Debug)]
+enum Build {
+    Chat(Box<chat::Chat>),
+    Responses(Box<responses::Responses>),
+    Anthropic(Box<anthropic::Anthropic>),
+    Gemini(Box<gemini::Gemini>),
+    Ollama(Box<ollama::Ollama>),
+}
+
+/// What is missing at the end of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// All of it.
+    Everything,
+    /// The mark that it is complete.
+    End,
+}
+
+impl Reader {
+    /// Begins to read.
+    pub fn new(wire: Wire, form: Form) -> Reader {
+        Reader {
+            form,
+            events: Events::default(),
+            build: match wire {
+                Wire::Chat => Build::Chat(Box::default()),
+                Wire::Responses => Build::Responses(Box::default()),
+                Wire::Anthropic => Build::Anthropic(Box::default()),
+                Wire::Gemini => Build::Gemini(Box::default()),
+                Wire::Ollama => Build::Ollama(Box::default()),
+            },
+            bytes: 0,
+            heard: false,
+            failed: None,
+        }
+    }
+
+    /// Takes the next bytes, and tells what they say. After an error nothing more is read.
+    pub fn push(&mut self, bytes: &[u8], hear: &mut dyn FnMut(Delta)) -> Result<(), ReplyError> {
+        if let Some(failed) = &self.failed {
+            return Err(failed.clone());
+        }
+        self.bytes += bytes.len() as u64;
+        let (build, heard) = (&mut self.build, &mut self.heard);
+        let read = match self.bytes > MOST_REPLY {
+            true => Err(ReplyError::TooLarge { most: MOST_REPLY }),
+            false => self.events.push(bytes, &mut |event| {
+                *heard |= build.event(event, hear)?;
+                Ok(())
+            }),
+        };
+        self.failed = read.as_ref().err().cloned();
+        read
+    }
+
+    /// Returns the reply, if it is complete.
+    pub fn finish(mut self) -> Result<Reply, ReplyError> {
+        if let Some(failed) = self.failed {
+            return Err(failed);
+        }
+        let open = self.events.is_open();
+        if let Some(event) = self.events.rest() {
+            match self.build.event(event, &mut |_| {}) {
+                Ok(heard) => self.heard |= heard,
+                // Cut within the event: what came before it says whether that matters.
+                Err(ReplyError::Malformed { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // A body is complete when it closes.
+        let closed = self.form == Form::Whole && self.events.is_json() && self.heard;
+        let bytes = self.bytes;
+        match self.build.end(closed)? {
+            Ok(reply) => Ok(reply),
+            Err(Missing::End) => Err(ReplyError::Cut { bytes }),
+            Err(Missing::Everything) => Err(match self.events.odd() {
+                Some(line) => ReplyError::Malformed {
+                    reason: format!("no stream of events begins `{}`", excerpt(line)),
+                },
+                None if self.heard && self.events.is_json() => ReplyError::Malformed {
+                    reason: "its JSON has nothing of a reply".to_owned(),
+                },
+                None if self.heard || open => ReplyError::Cut { bytes },
+                None => ReplyError::Empty,
+            }),
+        }
+    }
+}
+
+impl Build {
+    /// Takes an event; says whether it was JSON.
+    fn event(&mut self, event: Event<'_>, hear: &mut Hear<'_>) -> Result<bool, ReplyError> {
+        let data = event.data.trim_ascii();
+        if data.is_empty() {
+            return Ok(false);
+        }
+        if data == b"[DONE]" {
+            if let Build::Chat(chat) = self {
+                chat.done();
+            }
+            return Ok(false);
+        }
+        let body = || ReplyError::Failed {
+            body: data.to_vec(),
+        };
+        let json = match Json::parse(data) {
+            Ok(json) if json.kind() == Kind::Object => json,
+            _ if event.name == b"error" => return Err(body()),
+            Ok(_) => return Err(malformed("an event is no JSON object", data)),
+            Err(error) => return Err(malformed(&error.to_string(), data)),
+        };
+        if event.name == b"error" || reports_error(json) {
+            return Err(body());
+        }
+        match self {
+            Build::Chat(chat) => chat.take(json, hear),
+            Build::Responses(responses) => responses.take(event.name, json, hear)?,
+            Build::Anthropic(anthropic) => anthropic.take(event.name, json, hear),
+            Build::Gemini(gemini) => gemini.take(json, hear),
+            Build::Ollama(ollama) => ollama.take(json, hear),
+        }
+        Ok(true)
+    }
+
+    /// Returns what there is, if it is complete, or `closed` says that it is.
+    fn end(self, closed: bool) -> Result<Result<Reply, Missing>, ReplyError> {
+        Ok(match self {
+            Build::Chat(chat) => chat.end(closed),
+            Build::Responses(responses) => return responses.end(),
+            Build::Anthropic(anthropic) => anthropic.end(),
+            Build::Gemini(gemini) => gemini.end(closed),
+            Build::Ollama(ollama) => ollama.end(closed),
+        })
+    }
+}
+
+/// Says whether an object is an error, in any of the shapes providers and gateways have.
+fn reports_error(json: Json<'_>) -> bool {
+    let [error, kind, object] = json.pick(["error", "type", "object"]);
+    let is_error = |json: Option<Json<'_>>| json.is_some_and(|json| json.is("error"));
+    let says = |json: Json<'_>| !matches!(json.bytes(), b"null" | b"false" | b"\"\"" | b"{}");
+    error.is_some_and(says) || is_error(kind) || is_error(object)
+}
+
+fn malformed(what: &str, data: &[u8]) -> ReplyError {
+    ReplyError::Malformed {
+        reason: format!("{what}, in `{}`", excerpt(data)),
+    }
+}
+
+/// The start of what came.
+fn excerpt(data: &[u8]) -> String {
+    // Four bytes a character at most.
+    let start = String::from_utf8_lossy(&data[..data.len().min(800)]);
+    let mut chars = start.chars();
+    let mut out: String = chars.by_ref().take(199).collect();
+    if chars.next().is_some() || data.len() > 800 {
+        out.push('…');
+    }
+    out
+}

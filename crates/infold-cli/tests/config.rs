@@ -112,21 +112,21 @@ fn a_wrong_configuration_is_told_of_whole_by_check_and_at_first_by_others() {
         task list --config /dev/null
     "), @r#"
     $ infold config check
-    ! error: config.yaml:2: `llm.provider` takes one of openai, anthropic, gemini, ollama, lmstudio, not `opnai`; did you mean `openai`?
+    ! error: config.yaml:2: `llm.provider` takes one of openai, responses, anthropic, gemini, ollama, lmstudio, not `opnai`; did you mean `openai`?
     ! error: config.yaml:4: `context_storage.enabled` takes true or false, not `yes`
     ! error: config.yaml:6: `colour` has no meaning in `context_storage`; valid are enabled, base_dir, compression_threshold, keep_recent_messages, cleanup_days, summary_prompt
     [2]
     $ infold config check --json
-    ! {"error":"config.yaml:2: `llm.provider` takes one of openai, anthropic, gemini, ollama, lmstudio, not `opnai`; did you mean `openai`?","exit":2,"hint":null}
+    ! {"error":"config.yaml:2: `llm.provider` takes one of openai, responses, anthropic, gemini, ollama, lmstudio, not `opnai`; did you mean `openai`?","exit":2,"hint":null}
     ! {"error":"config.yaml:4: `context_storage.enabled` takes true or false, not `yes`","exit":2,"hint":null}
     ! {"error":"config.yaml:6: `colour` has no meaning in `context_storage`; valid are enabled, base_dir, compression_threshold, keep_recent_messages, cleanup_days, summary_prompt","exit":2,"hint":null}
     [2]
     $ infold config show
-    ! error: config.yaml:2: `llm.provider` takes one of openai, anthropic, gemini, ollama, lmstudio, not `opnai`; did you mean `openai`?
+    ! error: config.yaml:2: `llm.provider` takes one of openai, responses, anthropic, gemini, ollama, lmstudio, not `opnai`; did you mean `openai`?
     ! hint: 2 more errors; `infold config check` shows all
     [2]
     $ infold task list
-    ! error: config.yaml:2: `llm.provider` takes one of openai, anthropic, gemini, ollama, lmstudio, not `opnai`; did you mean `openai`?
+    ! error: config.yaml:2: `llm.provider` takes one of openai, responses, anthropic, gemini, ollama, lmstudio, not `opnai`; did you mean `openai`?
     ! hint: 2 more errors; `infold config check` shows all
     [2]
     $ infold task list --config /dev/null

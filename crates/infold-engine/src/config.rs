@@ -1,7 +1,6 @@
 mod environment;
 mod problem;
 mod reader;
-mod secret;
 mod sections;
 mod yaml;
 mod entries;
@@ -12,7 +11,7 @@ pub use entries::Entry;
 pub use environment::key_variable;
 pub use problem::{ConfigError, Problem};
 pub use reader::Lookup;
-pub use secret::Secret;
+pub use infold_provider::Secret;
 
 use crate::models::{self, Model};
 use crate::profile::{Keep, Origin, Profile, Resolved, Set, Settings};
@@ -31,7 +30,14 @@ pub const SECTIONS: [&str; 8] = [
 ];
 
 /// The APIs that a provider may speak, and so the providers that need no `provider:`.
-pub const APIS: [&str; 5] = ["openai", "anthropic", "gemini", "ollama", "lmstudio"];
+pub const APIS: [&str; 6] = [
+    "openai",
+    "responses",
+    "anthropic",
+    "gemini",
+    "ollama",
+    "lmstudio",
+];
 
 /// What `config.yaml` and the environment say, and where they say it.
 #[derive(Clone, Debug, PartialEq)]

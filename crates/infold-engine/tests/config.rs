@@ -123,8 +123,8 @@ summarizer: {usee: extractive}
     c.yaml:6: `colour` has no meaning in `context_storage`; valid are enabled, base_dir, compression_threshold, keep_recent_messages, cleanup_days, summary_prompt
     c.yaml:8: `opnai` has no meaning in `llm`; did you mean `openai`?
     c.yaml:9: `modle` has no meaning in `llm.openai`; did you mean `model`?
-    c.yaml:10: `mine` has no meaning in `llm` without a `provider:` of its own that says which API it speaks; valid are provider, openai, anthropic, gemini, ollama, lmstudio
-    c.yaml:11: `model` has no meaning in `llm`; valid are provider, openai, anthropic, gemini, ollama, lmstudio
+    c.yaml:10: `mine` has no meaning in `llm` without a `provider:` of its own that says which API it speaks; valid are provider, openai, responses, anthropic, gemini, ollama, lmstudio
+    c.yaml:11: `model` has no meaning in `llm`; valid are provider, openai, responses, anthropic, gemini, ollama, lmstudio
     c.yaml:13: `treshold` has no meaning in `profiles.p`; did you mean `threshold`?
     c.yaml:15: `inptu` has no meaning in `models.m.prices`; did you mean `input`?
     c.yaml:15: `models.m.prices` takes at least `input` and `output`, not less
@@ -170,11 +170,11 @@ hooks: none
     c.yaml:6: `context_storage.keep_recent_messages` takes a number of messages, not `2.5`
     c.yaml:7: `context_storage.cleanup_days` takes a number of days, from 0 to 36500, not `-1`
     c.yaml:8: `context_storage.summary_prompt` takes a text, not a mapping
-    c.yaml:10: `llm.provider` takes one of openai, anthropic, gemini, ollama, lmstudio, mine, not `opnai`; did you mean `openai`?
+    c.yaml:10: `llm.provider` takes one of openai, responses, anthropic, gemini, ollama, lmstudio, mine, not `opnai`; did you mean `openai`?
     c.yaml:12: `llm.openai.context_length` takes a number of tokens, not `128k`
     c.yaml:13: `llm.openai.base_url` takes an address that starts with http:// or https://, not `localhost:8080`
     c.yaml:14: `llm.openai.max_tokens` takes a number of tokens, not `0`
-    c.yaml:15: `llm.mine.provider` takes one of openai, anthropic, gemini, ollama, lmstudio, not `opena`; did you mean `openai`?
+    c.yaml:15: `llm.mine.provider` takes one of openai, responses, anthropic, gemini, ollama, lmstudio, not `opena`; did you mean `openai`?
     c.yaml:18: `profiles.p.strategy` takes one of infold, roo, gemini, file, truncate, not `ro`; did you mean `roo`?
     c.yaml:19: `profiles.p.keep` takes a number of messages, or a share below 1, not `-3`
     c.yaml:20: `profiles.p.ratio` takes a number between 0 and 1, not `1.5`

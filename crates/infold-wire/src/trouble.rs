@@ -1,6 +1,12 @@
 //! What a provider's error means: what to do about it.
 
+mod length;
+mod said;
+mod wait;
+
 use std::time::Duration;
+
+use said::Said;
 
 /// An error of a provider, sorted by what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,4 +46,136 @@ pub enum Refused {
     Address,
     /// The request is refused as it is.
     Request,
+}
+
+/// Sorts an error by its status and what its body says.
+///
+/// An error inside a stream has the status of the stream, 200; then what it says
+/// is all there is to go by. `retry_after` is what the headers ask to wait.
+pub fn sort(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Trouble {
+    let said = Said::read(body);
+    let status = match status {
+        200..=299 => said.status.unwrap_or(status),
+        _ => status,
+    };
+    // What is sure comes first, whatever the status: services send the same words
+    // with different numbers, and a full account even as "too many requests".
+    if said.is_html() {
+        return by_status(status, retry_after, &said);
+    }
+    if status == 402 || said.has_code(&QUOTA) || said.says_any(&NO_MONEY) {
+        return Trouble::Refused(Refused::Quota);
+    }
+    // The templates of local models raise this as an error of the server.
+    if said.says("alternat") && said.says_any(&["role", "assistant", "between user"]) {
+        return Trouble::Alternate;
+    }
+    let length = length::sort(status, &said, is_busy(status, &said));
+    length.unwrap_or_else(|| by_status(status, retry_after, &said))
+}
+
+/// Returns what an error body says to a person: the provider's own message, if it has one.
+pub fn message(body: &[u8]) -> Option<String> {
+    let said = Said::read(body);
+    (!said.is_html() && !said.message.is_empty()).then_some(said.message)
+}
+
+/// Codes of an account that has nothing left.
+const QUOTA: [&str; 5] = [
+    "insufficient_quota",
+    "billing_not_active",
+    "billing_hard_limit_reached",
+    "billing_error",
+    "insufficient_balance",
+];
+
+/// What is said where there is no such code. Gemini asks every hurried caller to
+/// check plan and billing, so those words are not here.
+const NO_MONEY: [&str; 4] = [
+    "credit balance is too low",
+    "insufficient balance",
+    "insufficient credits",
+    "billing hard limit",
+];
+
+/// Codes that ask for patience.
+const BUSY: [&str; 19] = [
+    "rate_limit_error",
+    "rate_limit_exceeded",
+    "rate_limited",
+    "too_many_requests",
+    "throttlingexception",
+    "resource_exhausted",
+    "overloaded_error",
+    "overloaded",
+    "engine_overloaded",
+    "server_error",
+    "internal_server_error",
+    "internal_error",
+    "internal",
+    "api_error",
+    "unavailable",
+    "service_unavailable",
+    "timeout_error",
+    "deadline_exceeded",
+    "aborted",
+];
+
+const KEY: [&str; 7] = [
+    "invalid_api_key",
+    "api_key_invalid",
+    "authentication_error",
+    "unauthenticated",
+    "unauthorized",
+    "permission_error",
+    "permission_denied",
+];
+
+const NO_MODEL: [&str; 6] = [
+    "model not exist",
+    "not a valid model",
+    "invalid model name",
+    "unknown model",
+    "no endpoints found for",
+    "try pulling it first",
+];
+
+/// Says whether the provider asks for patience.
+fn is_busy(status: u16, said: &Said) -> bool {
+    match status {
+        408 | 409 | 425 | 429 => true,
+        // Not implemented: whoever answers is no model API.
+        501 => false,
+        500.. => true,
+        401 | 403 | 404 => false,
+        _ => said.has_code(&BUSY) || said.says_any(&["per minute", "please wait"]),
+    }
+}
+
+/// What is left to go by when the body has no words that we know.
+fn by_status(status: u16, retry_after: Option<Duration>, said: &Said) -> Trouble {
+    if is_busy(status, said) {
+        let after = retry_after.or_else(|| wait::asked(said));
+        return Trouble::Busy { after };
+    }
+    if said.has_code(&["model_not_found"]) {
+        return Trouble::Refused(Refused::Model);
+    }
+    if matches!(status, 401 | 403) || said.has_code(&KEY) {
+        return Trouble::Refused(Refused::Key);
+    }
+    if status == 413 {
+        return Trouble::TooLarge;
+    }
+    if said.is_html() || matches!(status, 300..=399 | 405 | 410 | 501) {
+        return Trouble::Refused(Refused::Address);
+    }
+    match status {
+        404 if said.says("model") => Trouble::Refused(Refused::Model),
+        404 => Trouble::Refused(Refused::Address),
+        _ if said.says_any(&NO_MODEL) => Trouble::Refused(Refused::Model),
+        // A reply that had begun, and ended in words we do not know.
+        200..=299 => Trouble::Broken,
+        _ => Trouble::Refused(Refused::Request),
+    }
 }

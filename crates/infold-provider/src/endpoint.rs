@@ -1,0 +1,332 @@
+use std::net::IpAddr;
+
+use infold_wire::Wire;
+use reqwest::Url;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+
+use crate::Secret;
+
+/// Where a provider is, and how it is spoken to.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// What it is called in the configuration.
+    pub name: String,
+    /// The form of its messages.
+    pub wire: Wire,
+    api: Api,
+    /// Up to the version; the query of the address as given is kept.
+    base: Url,
+    key: Option<Secret>,
+}
+
+/// Why a provider cannot be spoken to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EndpointError {
+    /// There is no such API.
+    #[error("`{name}` speaks no API `{api}` (known: {})", Api::NAMES.join(", "))]
+    Api {
+        /// The provider.
+        name: String,
+        /// What it is said to speak.
+        api: String,
+    },
+    /// The address is none. It is not repeated: it may hold a password.
+    #[error("`base_url` of `{name}` is no address of the web: {reason}")]
+    Address {
+        /// The provider.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The key cannot be sent.
+    #[error("the key of `{name}` has characters that no key has")]
+    Key {
+        /// The provider.
+        name: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Api {
+    OpenAi,
+    Responses,
+    Anthropic,
+    Gemini,
+    Ollama,
+    LmStudio,
+}
+
+impl Api {
+    const ALL: [Api; 6] = [
+        Api::OpenAi,
+        Api::Responses,
+        Api::Anthropic,
+        Api::Gemini,
+        Api::Ollama,
+        Api::LmStudio,
+    ];
+    const NAMES: [&str; 6] = [
+        "openai",
+        "responses",
+        "anthropic",
+        "gemini",
+        "ollama",
+        "lmstudio",
+    ];
+
+    fn named(name: &str) -> Option<Api> {
+        let at = Api::NAMES.iter().position(|known| *known == name)?;
+        Some(Api::ALL[at])
+    }
+
+    fn wire(self) -> Wire {
+        match self {
+            Api::OpenAi | Api::LmStudio => Wire::Chat,
+            Api::Responses => Wire::Responses,
+            Api::Anthropic => Wire::Anthropic,
+            Api::Gemini => Wire::Gemini,
+            Api::Ollama => Wire::Ollama,
+        }
+    }
+
+    /// Where it is when nothing else is said.
+    fn home(self) -> &'static str {
+        match self {
+            Api::OpenAi | Api::Responses => "https://api.openai.com/v1",
+            Api::Anthropic => "https://api.anthropic.com/v1",
+            Api::Gemini => "https://generativelanguage.googleapis.com/v1beta",
+            Api::Ollama => "http://127.0.0.1:11434/api",
+            Api::LmStudio => "http://127.0.0.1:1234/v1",
+        }
+    }
+
+    /// What the path of a base ends with.
+    fn version(self) -> &'static str {
+        match self {
+            Api::Gemini => "v1beta",
+            Api::Ollama => "api",
+            _ => "v1",
+        }
+    }
+
+    /// What people copy along with a base.
+    fn endings(self) -> &'static [&'static str] {
+        match self {
+            Api::OpenAi | Api::LmStudio => &["/chat/completions"],
+            Api::Responses => &["/responses"],
+            Api::Anthropic => &["/messages"],
+            Api::Gemini => &["/models"],
+            Api::Ollama => &["/api/chat", "/api", "/v1"],
+        }
+    }
+}
+
+impl Endpoint {
+    /// Describes a provider; `api` is openai, responses, anthropic, gemini, ollama or lmstudio.
+    ///
+    /// A base may have its version (`/v1`, `/v1beta`, Ollama's `/api`) or lack it. One with
+    /// another version (`/api/paas/v4`) is taken as it is.
+    pub fn new(
+        name: &str,
+        api: &str,
+        base_url: Option<&str>,
+        key: Option<Secret>,
+    ) -> Result<Endpoint, EndpointError> {
+        let name = name.to_owned();
+        let Some(known) = Api::named(api) else {
+            let api = api.to_owned();
+            return Err(EndpointError::Api { name, api });
+        };
+        let base = match base(known, base_url.unwrap_or(known.home())) {
+            Ok(base) => base,
+            Err(reason) => return Err(EndpointError::Address { name, reason }),
+        };
+        // Files and variables end in a line break more often than keys do.
+        let key = key.map(|key| Secret::new(key.reveal().trim().to_owned()));
+        let key = key.filter(|key| !key.reveal().is_empty());
+        if key
+            .as_ref()
+            .is_some_and(|key| header(key.reveal()).is_none())
+        {
+            return Err(EndpointError::Key { name });
+        }
+        Ok(Endpoint {
+            name,
+            wire: known.wire(),
+            api: known,
+            base,
+            key,
+        })
+    }
+
+    /// Returns where requests are posted, for people: without what the base has of passwords and query.
+    pub fn url(&self, model: &str, stream: bool) -> String {
+        public(self.target(model, stream))
+    }
+
+    /// Says whether this is OpenAI's own service, where some parameters have other names.
+    pub fn is_openai_itself(&self) -> bool {
+        matches!(self.api, Api::OpenAi | Api::Responses) && self.is_home()
+    }
+
+    /// Says whether it answers only with a key: the services of the makers do.
+    pub fn needs_key(&self) -> bool {
+        !matches!(self.api, Api::Ollama | Api::LmStudio) && self.is_home()
+    }
+
+    /// Says whether it has a key.
+    pub fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// Says whether it runs on this machine.
+    pub fn is_local(&self) -> bool {
+        let host = self.base.host_str().unwrap_or_default();
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    }
+
+    pub(crate) fn is_secure(&self) -> bool {
+        self.base.scheme() == "https"
+    }
+
+    pub(crate) fn key(&self) -> Option<&Secret> {
+        self.key.as_ref()
+    }
+
+    /// Where requests are posted.
+    pub(crate) fn target(&self, model: &str, stream: bool) -> Url {
+        match self.api {
+            Api::OpenAi | Api::LmStudio => self.at("/chat/completions", None),
+            Api::Responses => self.at("/responses", None),
+            Api::Anthropic => self.at("/messages", None),
+            Api::Ollama => self.at("/chat", None),
+            Api::Gemini => {
+                let (verb, query) = match stream {
+                    true => ("streamGenerateContent", Some("alt=sse")),
+                    false => ("generateContent", None),
+                };
+                let folder = if model.contains('/') { "" } else { "models/" };
+                self.at(&format!("/{folder}{}:{verb}", escaped(model)), query)
+            }
+        }
+    }
+
+    /// Where the list of models is, best first.
+    pub(crate) fn lists(&self) -> Vec<Url> {
+        match self.api {
+            Api::OpenAi | Api::Responses => vec![self.at("/models", None)],
+            Api::Anthropic => vec![self.at("/models", Some("limit=1000"))],
+            Api::Gemini => vec![self.at("/models", Some("pageSize=1000"))],
+            Api::Ollama => vec![self.at("/tags", None)],
+            // Its own list has the windows.
+            Api::LmStudio => {
+                let mut own = self.base.clone();
+                let path = own.path().trim_end_matches("/v1").to_owned();
+                own.set_path(&format!("{path}/api/v0/models"));
+                vec![own, self.at("/models", None)]
+            }
+        }
+    }
+
+    pub(crate) fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if self.api == Api::Anthropic {
+            let version = HeaderName::from_static("anthropic-version");
+            headers.insert(version, HeaderValue::from_static("2023-06-01"));
+        }
+        let Some(key) = self.key() else {
+            return headers;
+        };
+        let (name, text) = match self.api {
+            Api::Anthropic => (
+                HeaderName::from_static("x-api-key"),
+                key.reveal().to_owned(),
+            ),
+            Api::Gemini => (
+                HeaderName::from_static("x-goog-api-key"),
+                key.reveal().to_owned(),
+            ),
+            _ => (AUTHORIZATION, format!("Bearer {}", key.reveal())),
+        };
+        headers.extend(header(&text).map(|value| (name, value)));
+        headers
+    }
+
+    fn is_home(&self) -> bool {
+        let home = Url::parse(self.api.home()).ok();
+        home.is_some_and(|home| home.host_str() == self.base.host_str())
+    }
+
+    fn at(&self, path: &str, query: Option<&str>) -> Url {
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}{path}", url.path().trim_end_matches('/')));
+        if let Some(query) = query {
+            let own = url.query().map(|own| format!("{own}&{query}"));
+            url.set_query(Some(own.as_deref().unwrap_or(query)));
+        }
+        url
+    }
+}
+
+/// An address without what may be secret in it.
+pub(crate) fn public(mut url: Url) -> String {
+    // These fail only for addresses that have no host.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    let known = url
+        .query()
+        .filter(|query| *query == "alt=sse")
+        .map(str::to_owned);
+    url.set_query(known.as_deref());
+    url.into()
+}
+
+/// Brings a base to the form that paths are appended to.
+fn base(api: Api, given: &str) -> Result<Url, String> {
+    let mut url = Url::parse(given.trim()).map_err(|error| error.to_string())?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("it starts with neither http:// nor https://".to_owned());
+    }
+    url.set_fragment(None);
+    let mut path = url.path().trim_end_matches('/');
+    for ending in api.endings() {
+        path = path
+            .strip_suffix(ending)
+            .unwrap_or(path)
+            .trim_end_matches('/');
+    }
+    let versioned = api != Api::Ollama && path.split('/').any(is_version);
+    let path = match versioned {
+        true => path.to_owned(),
+        false => format!("{path}/{}", api.version()),
+    };
+    url.set_path(&path);
+    Ok(url)
+}
+
+/// Says whether part of a path is a version: v1, v1beta, v4.
+fn is_version(part: &str) -> bool {
+    let rest = part.strip_prefix('v').unwrap_or_default();
+    rest.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// A model's name in a path. It is somebody's text: a `?` or `..` in it must not change where a request goes.
+fn escaped(model: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_~/@".contains(&byte);
+    let mut path = String::with_capacity(model.len());
+    for (at, byte) in model.bytes().enumerate() {
+        let dotted = byte == b'.' && model.as_bytes().get(at + 1) != Some(&b'.') && at > 0;
+        match plain(byte) || dotted {
+            true => path.push(char::from(byte)),
+            false => path.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    path
+}
+
+fn header(text: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(text).ok()?;
+    value.set_sensitive(true);
+    value.to_str().is_ok().then_some(value)
+}

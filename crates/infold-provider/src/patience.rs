@@ -1,0 +1,143 @@
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Duration;
+
+use infold_wire::Trouble;
+use jiff::Timestamp;
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+
+/// How long to keep trying.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// After this long nothing new is tried, and no reply that has not begun is waited for.
+    pub deadline: Duration,
+    /// How often to ask at most.
+    pub attempts: u32,
+    /// How long to wait at most before asking for the second time; each time twice as long.
+    pub first_wait: Duration,
+    /// How long to wait at most, unless the provider asks for more.
+    pub longest_wait: Duration,
+    /// How long nothing may move, while a request is taken or a reply is under way.
+    pub idle: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience {
+            deadline: Duration::from_secs(600),
+            attempts: 6,
+            first_wait: Duration::from_millis(500),
+            longest_wait: Duration::from_secs(60),
+            idle: Duration::from_secs(120),
+        }
+    }
+}
+
+impl Patience {
+    /// How long to wait after this attempt, counted from one.
+    ///
+    /// Anything between nothing and the most, so that those who failed together do not
+    /// come back together. What a provider asks for is the least.
+    pub(crate) fn wait(&self, attempt: u32, trouble: &Trouble) -> Duration {
+        let doubled = 1u32
+            .checked_shl(attempt.saturating_sub(1))
+            .unwrap_or(u32::MAX);
+        let most = self
+            .first_wait
+            .saturating_mul(doubled)
+            .min(self.longest_wait);
+        match trouble {
+            Trouble::Busy { after: Some(after) } => {
+                after.saturating_add(some_of(most.min(self.first_wait)))
+            }
+            _ => some_of(most),
+        }
+    }
+}
+
+/// A random part of a time. Chance comes from the keys of the standard hash.
+fn some_of(most: Duration) -> Duration {
+    let chance = RandomState::new().build_hasher().finish() >> 11;
+    most.mul_f64(chance as f64 / (1u64 << 53) as f64)
+}
+
+/// How long the headers of an answer ask to wait.
+pub(crate) fn asked(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.trim());
+    let seconds = |text: &str| Duration::try_from_secs_f64(text.parse().ok()?).ok();
+    let exact = text("retry-after-ms").and_then(seconds).map(|ms| ms / 1000);
+    let after = text(RETRY_AFTER.as_str()).unwrap_or_default();
+    exact.or_else(|| seconds(after)).or_else(|| {
+        // By the server's own clock, where it tells it.
+        let now = text(DATE.as_str()).and_then(date);
+        let left = date(after)?.duration_since(now.unwrap_or_else(Timestamp::now));
+        Some(left.try_into().unwrap_or_default())
+    })
+}
+
+fn date(text: &str) -> Option<Timestamp> {
+    let parsed = jiff::fmt::rfc2822::parse(text).ok()?;
+    Some(parsed.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
+        let line = |(name, value): &(&'static str, &str)| {
+            let name = reqwest::header::HeaderName::from_static(name);
+            (name, value.parse().expect("a header"))
+        };
+        lines.iter().map(line).collect()
+    }
+
+    #[test]
+    fn headers_ask_in_seconds_milliseconds_or_by_date() {
+        let ms = |lines: &[_]| asked(&headers(lines)).map(|wait| wait.as_millis());
+        assert_eq!(ms(&[("retry-after", "3")]), Some(3000));
+        assert_eq!(ms(&[("retry-after", "0.5")]), Some(500));
+        assert_eq!(
+            ms(&[("retry-after-ms", "250"), ("retry-after", "1")]),
+            Some(250)
+        );
+        assert_eq!(ms(&[("retry-after-ms", "250")]), Some(250));
+        let date = ("date", "Sun, 15 Nov 2026 08:49:37 GMT");
+        let at = |after| ms(&[date, ("retry-after", after)]);
+        assert_eq!(at("Sun, 15 Nov 2026 08:50:07 GMT"), Some(30_000));
+        assert_eq!(at("Sun, 15 Nov 2026 08:00:00 GMT"), Some(0));
+        assert_eq!(
+            ms(&[("retry-after", "Sun, 15 Nov 1998 08:50:07 GMT")]),
+            Some(0)
+        );
+        for odd in ["-1", "soon", "", "NaN", "inf", "1e300"] {
+            assert_eq!(ms(&[("retry-after", odd)]), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn waits_grow_and_stay_within_bounds() {
+        let patience = Patience::default();
+        for attempt in 1..200 {
+            let most = patience.first_wait.mul_f64(2f64.powi(attempt.min(30) as i32 - 1));
+            for _ in 0..20 {
+                let wait = patience.wait(attempt, &Trouble::Broken);
+                assert!(
+                    wait <= most.min(patience.longest_wait),
+                    "{attempt}: {wait:?}"
+                );
+            }
+        }
+        let waits: std::collections::HashSet<_> = (0..50)
+            .map(|_| patience.wait(6, &Trouble::Broken))
+            .collect();
+        assert!(waits.len() > 40);
+    }
+
+    #[test]
+    fn what_a_provider_asks_for_is_the_least() {
+        let patience = Patience::default();
+        let after = Some(Duration::from_secs(90));
+        let wait = patience.wait(1, &Trouble::Busy { after });
+        assert!(wait >= Duration::from_secs(90) && wait < Duration::from_secs(91));
+    }
+}

@@ -1,0 +1,105 @@
+use crate::{Json, Kind};
+
+/// A model that a provider says it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name, as a request gives it.
+    pub name: String,
+    /// How many tokens it takes, where the list says so.
+    pub window: Option<u64>,
+}
+
+/// Where the window is said, the one in force before the one that could be.
+const WINDOWS: [&str; 7] = [
+    "loaded_context_length",
+    "max_model_len",
+    "context_length",
+    "context_window",
+    "max_context_length",
+    "inputTokenLimit",
+    "max_input_tokens",
+];
+
+/// Reads a provider's list of models, in the form of any wire; none if it is no such list.
+pub fn listed(body: &[u8]) -> Option<Vec<Listed>> {
+    let json = Json::parse(body).ok()?;
+    let [data, models] = json.pick(["data", "models"]);
+    let list = data.or(models).filter(|list| list.kind() == Kind::Array)?;
+    Some(list.elements().filter_map(model).collect())
+}
+
+fn model(json: Json<'_>) -> Option<Listed> {
+    let [id, name, meta, verbs] = json.pick(["id", "name", "meta", "supportedGenerationMethods"]);
+    // Gemini lists models that only count or embed, too.
+    if verbs.is_some_and(|verbs| !verbs.elements().any(|verb| verb.is("generateContent"))) {
+        return None;
+    }
+    let name = id.or(name)?.text()?;
+    let number = |value: Json<'_>| value.number().filter(|n| *n >= 1.0).map(|n| n as u64);
+    let said = json.pick(WINDOWS);
+    let in_force = meta.and_then(|meta| meta.get("n_ctx"));
+    Some(Listed {
+        name: name.strip_prefix("models/").unwrap_or(&name).to_owned(),
+        window: in_force
+            .into_iter()
+            .chain(said.into_iter().flatten())
+            .find_map(number),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(body: &str) -> String {
+        let list = listed(body.as_bytes()).expect("a list");
+        let show = |model: &Listed| match model.window {
+            Some(window) => format!("{} {window}", model.name),
+            None => model.name.clone(),
+        };
+        list.iter().map(show).collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn lists_of_every_provider_are_read() {
+        for (body, expected) in [
+            (
+                r#"{"object":"list","data":[{"id":"gpt-4o","object":"model"}]}"#,
+                "gpt-4o",
+            ),
+            (
+                r#"{"models":[{"name":"x"}],"data":[{"id":"smollm2","meta":{"n_ctx":1024,"n_ctx_train":8192}}]}"#,
+                "smollm2 1024",
+            ),
+            (r#"{"data":[{"id":"m","max_model_len":4096}]}"#, "m 4096"),
+            (
+                r#"{"data":[{"id":"m","max_context_length":8192,"loaded_context_length":4096},{"id":"n","max_context_length":8192}]}"#,
+                "m 4096, n 8192",
+            ),
+            (
+                r#"{"data":[{"type":"model","id":"claude-x","display_name":"Claude X"}],"has_more":false}"#,
+                "claude-x",
+            ),
+            (
+                r#"{"models":[{"name":"models/gemini-x","inputTokenLimit":1048576,"supportedGenerationMethods":["generateContent"]},{"name":"models/embed","supportedGenerationMethods":["embedContent"]}]}"#,
+                "gemini-x 1048576",
+            ),
+            (
+                r#"{"models":[{"name":"llama3:8b","model":"llama3:8b","size":1}]}"#,
+                "llama3:8b",
+            ),
+            (r#"{"data":[]}"#, ""),
+        ] {
+            assert_eq!(names(body), expected, "{body}");
+        }
+        for none in [
+            "",
+            "[]",
+            "{}",
+            r#"{"error":"Unexpected endpoint"}"#,
+            r#"{"data":1}"#,
+        ] {
+            assert_eq!(listed(none.as_bytes()), None, "{none}");
+        }
+    }
+}

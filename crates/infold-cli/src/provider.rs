@@ -70,7 +70,7 @@ fn list(config: &Config, out: &mut Out) -> Result<(), Failure> {
             provider.api.value.clone(),
             model.unwrap_or_default(),
             key,
-            endpoint.base().to_owned(),
+            endpoint.base(),
         ]);
     }
     if out.is_json() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use infold_log::{Floor, Role, Shows, Size, Source, View};
 use infold_store::{Aside, Log, LogError, Working};
-use infold_wire::convert::Converter;
+use infold_wire::Converter;
 use infold_wire::request::{Frame, marked, system_texts};
 use infold_wire::tokens::{Encoding, count};
 use infold_wire::{Message, Wire, render_text};

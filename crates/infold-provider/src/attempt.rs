@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use infold_wire::trouble::{self, Refused};
-use infold_wire::{Delta, Form, Reader, Reply, ReplyError, Trouble};
+use infold_wire::{Delivery, Delta, Reader, Reply, ReplyError, Trouble};
 use reqwest::header::{CONTENT_TYPE, LOCATION};
 use reqwest::{Response, Url};
 use tokio::time::{Instant, timeout};
@@ -22,7 +22,7 @@ pub(crate) struct Attempt<'a> {
     pub http: &'a reqwest::Client,
     pub to: &'a Endpoint,
     pub target: Url,
-    pub form: Form,
+    pub form: Delivery,
     /// How long nothing may move.
     pub idle: Duration,
     /// When a reply must have begun.

@@ -2,7 +2,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use infold_wire::trouble::Refused;
-use infold_wire::{Delta, Form, Reply, Trouble, Wire};
+use infold_wire::{Delivery, Delta, Reply, Trouble, Wire};
 use reqwest::redirect;
 use tokio::time::Instant;
 
@@ -74,7 +74,7 @@ impl Client {
             http: self.http(to)?,
             to,
             target,
-            form: if stream { Form::Stream } else { Form::Whole },
+            form: if stream { Delivery::Stream } else { Delivery::Whole },
             idle: self.patience.idle,
             until: self.until(),
         };

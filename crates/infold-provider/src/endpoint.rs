@@ -164,6 +164,11 @@ impl Endpoint {
         public(self.target(model, stream))
     }
 
+    /// Returns where the provider is, for people.
+    pub fn base(&self) -> String {
+        public(self.base.clone())
+    }
+
     /// Says whether this is OpenAI's own service, where some parameters have other names.
     pub fn is_openai_itself(&self) -> bool {
         matches!(self.api, Api::OpenAi | Api::Responses) && self.is_home()

@@ -1,5 +1,5 @@
 use infold_wire::trouble::{Refused, message};
-use infold_wire::{Form, Listed, Trouble, listed};
+use infold_wire::{Delivery, Listed, Trouble, listed};
 use reqwest::Url;
 use tokio::time::timeout;
 
@@ -34,7 +34,7 @@ impl Client {
             http: self.http(to)?,
             to,
             target: place.clone(),
-            form: Form::Whole,
+            form: Delivery::Whole,
             idle: self.idle(),
             until: self.until(),
         };

@@ -9,6 +9,14 @@ pub struct Listed {
     pub window: Option<u64>,
 }
 
+impl Listed {
+    /// Says whether a request that names this model means it.
+    pub fn is(&self, name: &str) -> bool {
+        // Ollama's names have a tag, and the usual one need not be said.
+        self.name == name || self.name.strip_suffix(":latest") == Some(name)
+    }
+}
+
 /// Where the window is said, the one in force before the one that could be.
 const WINDOWS: [&str; 7] = [
     "loaded_context_length",

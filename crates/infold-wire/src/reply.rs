@@ -9,7 +9,7 @@ mod anthropic;
 mod gemini;
 mod ollama;
 mod write;
-pub use reader::{Form, MOST_REPLY, Reader};
+pub use reader::{Delivery, MOST_REPLY, Reader};
 pub use write::{stream, whole};
 
 /// A whole reply.

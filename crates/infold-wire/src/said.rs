@@ -3,12 +3,20 @@
 //! Texts stay the JSON strings they were: what is not a character (a lone surrogate) goes
 //! from format to format unharmed.
 
+mod blocks;
+pub mod chat;
+pub mod gemini;
+pub mod responses;
+mod round;
+
 use std::borrow::Cow;
 
 use infold_log::Role;
 
-use crate::message::block_is;
 use crate::{Json, Kind, Message, quote};
+
+pub use blocks::{block, texts};
+pub use round::Round;
 
 /// A JSON value as bytes: a string with its quotes, an object with its brackets.
 pub type Raw<'a> = Cow<'a, str>;
@@ -20,10 +28,19 @@ pub enum Block<'a> {
     Text(Raw<'a>),
     /// Reasoning, and the provider's signature under it.
     Thinking(Raw<'a>, Option<Raw<'a>>),
-    /// A tool call: id, name, and the arguments as an object.
+    /// A tool call: id (an empty text if it has none), name, and the arguments as an object.
     Call(Raw<'a>, Raw<'a>, Raw<'a>),
-    /// What a call gave back: its id, what, and whether it failed.
-    Result(Raw<'a>, Vec<Block<'a>>, bool),
+    /// What a call gave back.
+    Result {
+        /// The id of the call; an empty text if it is not said.
+        id: Raw<'a>,
+        /// The name of the tool; an empty text if it is not said.
+        name: Raw<'a>,
+        /// What it gave back.
+        content: Vec<Block<'a>>,
+        /// Whether it failed.
+        failed: bool,
+    },
     /// An image: its type and its base64 data.
     Image(Raw<'a>, Raw<'a>),
     /// An image by its address.
@@ -89,10 +106,9 @@ pub fn arguments<'a>(json: Option<Json<'a>>) -> Raw<'a> {
     match json.kind() {
         Kind::Object => raw(json),
         Kind::String => {
-            let text = json.text().unwrap_or_default();
+            let text = escaped(json);
             let inner = Json::parse(text.as_bytes()).ok();
-            match inner.filter(|inner| inner.kind() == Kind::Object && inner.get(WRAPPED).is_none())
-            {
+            match inner.filter(|inner| inner.kind() == Kind::Object && wrapped(*inner).is_none()) {
                 Some(_) => Cow::Owned(text.trim().to_owned()),
                 None if text.trim().is_empty() => Cow::Borrowed("{}"),
                 None => Cow::Owned(format!("{{\"{WRAPPED}\":{}}}", raw(json))),
@@ -102,152 +118,100 @@ pub fn arguments<'a>(json: Option<Json<'a>>) -> Raw<'a> {
     }
 }
 
+/// The text of a string that holds JSON: half a character stays the escape it is there.
+fn escaped(json: Json<'_>) -> Cow<'_, str> {
+    let text = json.text().unwrap_or_default();
+    if !text.contains(char::REPLACEMENT_CHARACTER) {
+        return text;
+    }
+    let mut whole = String::with_capacity(text.len());
+    for unit in char::decode_utf16(json.utf16().unwrap_or_default()) {
+        match unit {
+            Ok(char) => whole.push(char),
+            Err(half) => whole.push_str(&format!("\\u{:04x}", half.unpaired_surrogate())),
+        }
+    }
+    Cow::Owned(whole)
+}
+
 /// Arguments as the text of an object, and wrapped ones as the text they were.
 pub fn as_text(arguments: &str) -> String {
     let json = Json::parse(arguments.as_bytes()).ok();
-    let wrapped = json.and_then(|json| Fields::of(json).string(WRAPPED).map(Cow::into_owned));
-    wrapped.unwrap_or_else(|| quote(arguments))
+    match json.and_then(wrapped) {
+        Some(inner) if inner.kind() == Kind::String => raw(inner).into_owned(),
+        Some(inner) => quote(&raw(inner)),
+        None => quote(arguments),
+    }
 }
 
 /// What arguments that are no object are put into.
 const WRAPPED: &str = "_arguments";
 
-/// The texts of a list of blocks, or a text.
-pub fn texts(json: Json<'_>) -> Vec<Block<'_>> {
-    match json.kind() {
-        Kind::String => vec![Block::Text(raw(json))],
-        _ => json.elements().map(block).collect(),
+/// What was put into an object, if nothing else is in it.
+fn wrapped(json: Json<'_>) -> Option<Json<'_>> {
+    let mut members = json.members();
+    match (members.next(), members.next()) {
+        (Some((name, value)), None) if name.is(WRAPPED) => Some(value),
+        _ => None,
     }
 }
 
 impl<'a> Said<'a> {
-    /// Takes a message apart.
+    /// Takes a message apart, whatever its form.
     pub fn of(message: &Message<'a>) -> Said<'a> {
         let json = Fields::of(message.json());
-        let mut blocks = Vec::new();
-        if message.role() == Role::Assistant
-            && let Some(text) = json
-                .string("reasoning_content")
-                .filter(|text| text != "\"\"")
-        {
-            blocks.push(Block::Thinking(text, None));
-        }
-        if let Some(content) = message.content().filter(|content| !content.is_null()) {
-            blocks.extend(texts(content).into_iter().filter(|block| !block.is_blank()));
-        }
-        blocks.extend(json.string("refusal").map(Block::Text));
-        if message.role() == Role::Tool {
-            let id = json
-                .get("tool_call_id")
-                .map(|_| json.or_empty("tool_call_id"));
-            let id = id.unwrap_or_else(|| json.or_empty("name"));
-            let blocks = vec![Block::Result(id, blocks, false)];
+        if let Some(parts) = json.get("parts") {
             return Said {
-                role: Role::User,
-                blocks,
+                role: message.role(),
+                blocks: gemini::parts(parts),
             };
         }
-        if message.role() == Role::Assistant {
-            let calls = json.get("tool_calls").into_iter().flat_map(Json::elements);
-            blocks.extend(calls.map(call));
-            blocks.extend(
-                json.get("function_call")
-                    .filter(|call| !call.is_null())
-                    .map(|call| {
-                        let call = Fields::of(call);
-                        let name = call.or_empty("name");
-                        Block::Call(name.clone(), name, arguments(call.get("arguments")))
-                    }),
-            );
-        }
-        Said {
-            role: message.role(),
-            blocks,
+        match responses::item(message.json(), &json) {
+            Some(blocks) => Said {
+                // Results are the user's.
+                role: match message.role() {
+                    Role::Tool => Role::User,
+                    role => role,
+                },
+                blocks,
+            },
+            None => blocks::said(message, &json),
         }
     }
-}
-
-fn call(json: Json<'_>) -> Block<'_> {
-    let whole = json;
-    let json = Fields::of(json);
-    let inner = json
-        .get("function")
-        .or_else(|| json.get("custom"))
-        .unwrap_or(whole);
-    let inner = Fields::of(inner);
-    let given = inner.get("arguments").or_else(|| inner.get("input"));
-    Block::Call(
-        json.or_empty("id"),
-        inner.or_empty("name"),
-        arguments(given),
-    )
-}
-
-/// Reads a block of a chat or an Anthropic message.
-pub fn block(whole: Json<'_>) -> Block<'_> {
-    let json = Fields::of(whole);
-    let kind = json.get("type").map(Json::name).unwrap_or_default();
-    match &*kind {
-        b"text" | b"input_text" | b"output_text" if json.get("text").is_some() => {
-            Block::Text(json.or_empty("text"))
-        }
-        b"thinking" => Block::Thinking(json.or_empty("thinking"), json.string("signature")),
-        b"tool_use" => {
-            let (id, name) = (json.or_empty("id"), json.or_empty("name"));
-            Block::Call(id, name, arguments(json.get("input")))
-        }
-        b"tool_result" => {
-            let content = json.get("content").filter(|content| !content.is_null());
-            let failed = json.get("is_error").is_some_and(Json::is_true);
-            let content = content.map(texts).unwrap_or_default();
-            Block::Result(json.or_empty("tool_use_id"), content, failed)
-        }
-        b"image" => image(&json).unwrap_or_else(|| Block::Other(raw(whole))),
-        b"image_url" => {
-            let inner = json.get("image_url");
-            let url = inner.map(|inner| inner.get("url").unwrap_or(inner));
-            url.and_then(link)
-                .unwrap_or_else(|| Block::Other(raw(whole)))
-        }
-        b"input_image" => {
-            let url = json.get("image_url").and_then(link);
-            url.unwrap_or_else(|| Block::Other(raw(whole)))
-        }
-        _ => Block::Other(raw(whole)),
-    }
-}
-
-/// Anthropic's image block, and pi's.
-fn image<'a>(json: &Fields<'a>) -> Option<Block<'a>> {
-    let Some(source) = json.get("source") else {
-        return Some(Block::Image(json.string("mimeType")?, json.string("data")?));
-    };
-    let is_url = block_is(source, "url");
-    let source = Fields::of(source);
-    if is_url {
-        return Some(Block::Link(source.string("url")?));
-    }
-    Some(Block::Image(
-        source.string("media_type")?,
-        source.string("data")?,
-    ))
-}
-
-/// An address, which may hold the image itself.
-fn link(url: Json<'_>) -> Option<Block<'_>> {
-    let text = url.text()?;
-    let inner = text
-        .strip_prefix("data:")
-        .and_then(|rest| rest.split_once(";base64,"));
-    Some(match inner {
-        Some((kind, data)) => Block::Image(quote(kind).into(), quote(data).into()),
-        None => Block::Link(raw(url)),
-    })
 }
 
 impl Block<'_> {
+    /// The same, independent of where it was read.
+    pub fn into_owned(self) -> Block<'static> {
+        let own = |raw: Raw<'_>| Cow::Owned(raw.into_owned());
+        match self {
+            Block::Text(text) => Block::Text(own(text)),
+            Block::Thinking(text, signature) => Block::Thinking(own(text), signature.map(own)),
+            Block::Call(id, name, input) => Block::Call(own(id), own(name), own(input)),
+            Block::Result {
+                id,
+                name,
+                content,
+                failed,
+            } => Block::Result {
+                id: own(id),
+                name: own(name),
+                content: content.into_iter().map(Block::into_owned).collect(),
+                failed,
+            },
+            Block::Image(kind, data) => Block::Image(own(kind), own(data)),
+            Block::Link(url) => Block::Link(own(url)),
+            Block::Other(raw) => Block::Other(own(raw)),
+        }
+    }
+
+    /// A text with nothing but white space in it.
+    pub fn is_blank(&self) -> bool {
+        matches!(self, Block::Text(text) if Json::checked(text.as_bytes()).is_blank())
+    }
+
     /// A text without a character in it.
-    fn is_blank(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         matches!(self, Block::Text(text) if text == "\"\"")
     }
 
@@ -269,7 +233,12 @@ impl Block<'_> {
                     &[kind, id, r#","name":"#, name, r#","input":"#, input, "}"],
                 );
             }
-            Block::Result(id, content, failed) => {
+            Block::Result {
+                id,
+                content,
+                failed,
+                ..
+            } => {
                 put(out, &[r#"{"type":"tool_result","tool_use_id":"#, id]);
                 out.push_str(r#","content":"#);
                 list(content, out, Block::anthropic);

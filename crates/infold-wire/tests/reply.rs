@@ -1,13 +1,13 @@
 //! Replies of every wire: streamed or whole, split anywhere, cut anywhere.
 
 use infold_wire::reply::stream::{Event, Events};
-use infold_wire::{Delta, Form, Json, Reader, Reply, ReplyError, Reported, Stop, Wire};
+use infold_wire::{Delivery, Delta, Json, Reader, Reply, ReplyError, Reported, Stop, Wire};
 use proptest::prelude::*;
 
 type Read = (Vec<Delta>, Result<Reply, ReplyError>);
 
 /// Reads bytes that come in these pieces.
-fn read<'a>(wire: Wire, form: Form, pieces: impl IntoIterator<Item = &'a [u8]>) -> Read {
+fn read<'a>(wire: Wire, form: Delivery, pieces: impl IntoIterator<Item = &'a [u8]>) -> Read {
     let (mut reader, mut heard) = (Reader::new(wire, form), Vec::new());
     for piece in pieces {
         if let Err(error) = reader.push(piece, &mut |delta| heard.push(delta)) {
@@ -19,7 +19,7 @@ fn read<'a>(wire: Wire, form: Form, pieces: impl IntoIterator<Item = &'a [u8]>) 
 }
 
 fn stream(wire: Wire, text: &str) -> Result<Reply, ReplyError> {
-    read(wire, Form::Stream, [text.as_bytes()]).1
+    read(wire, Delivery::Stream, [text.as_bytes()]).1
 }
 
 /// The one message of a stream of chat chunks with these deltas.
@@ -154,7 +154,7 @@ fn each_wire_is_read_as_its_provider_streams_it() {
     for wire in Wire::ALL {
         let mut all = String::new();
         for fixture in fixtures().into_iter().filter(|it| it.wire == wire) {
-            let read = read(wire, Form::Stream, [fixture.stream]);
+            let read = read(wire, Delivery::Stream, [fixture.stream]);
             all += &format!("{}\n{}", fixture.name, told(&read));
         }
         insta::assert_snapshot!(wire.name(), all.trim_end());
@@ -166,9 +166,9 @@ fn a_reply_is_the_same_streamed_and_whole() {
     for fixture in fixtures() {
         let Some(whole) = fixture.whole else { continue };
         let wire = fixture.wire;
-        let (streamed_deltas, streamed) = read(wire, Form::Stream, [fixture.stream]);
+        let (streamed_deltas, streamed) = read(wire, Delivery::Stream, [fixture.stream]);
         // A server may answer in the other form than it was asked for.
-        for form in [Form::Whole, Form::Stream] {
+        for form in [Delivery::Whole, Delivery::Stream] {
             let (deltas, read) = read(wire, form, [whole]);
             match (&streamed, &read) {
                 (Ok(one), Ok(other)) => {
@@ -189,7 +189,7 @@ fn a_reply_is_the_same_streamed_and_whole() {
                 other => panic!("{}: {other:?}", fixture.name),
             }
         }
-        assert_eq!(read(wire, Form::Whole, [fixture.stream]).1, streamed);
+        assert_eq!(read(wire, Delivery::Whole, [fixture.stream]).1, streamed);
     }
 }
 
@@ -197,8 +197,8 @@ fn a_reply_is_the_same_streamed_and_whole() {
 fn what_is_recorded_is_one_line_of_json() {
     for fixture in fixtures() {
         for (form, bytes) in [
-            (Form::Stream, Some(fixture.stream)),
-            (Form::Whole, fixture.whole),
+            (Delivery::Stream, Some(fixture.stream)),
+            (Delivery::Whole, fixture.whole),
         ] {
             let Some(Ok(reply)) = bytes.map(|bytes| read(fixture.wire, form, [bytes]).1) else {
                 continue;
@@ -215,8 +215,8 @@ fn what_is_recorded_is_one_line_of_json() {
 fn bytes_may_come_one_by_one() {
     for fixture in fixtures() {
         for (form, bytes) in [
-            (Form::Stream, Some(fixture.stream)),
-            (Form::Whole, fixture.whole),
+            (Delivery::Stream, Some(fixture.stream)),
+            (Delivery::Whole, fixture.whole),
         ] {
             let Some(bytes) = bytes else { continue };
             let at_once = read(fixture.wire, form, [bytes]);
@@ -229,8 +229,8 @@ fn bytes_may_come_one_by_one() {
 fn what_is_cut_off_is_no_reply() {
     for fixture in fixtures() {
         for (form, bytes) in [
-            (Form::Stream, Some(fixture.stream)),
-            (Form::Whole, fixture.whole),
+            (Delivery::Stream, Some(fixture.stream)),
+            (Delivery::Whole, fixture.whole),
         ] {
             let Some(bytes) = bytes else { continue };
             let whole = read(fixture.wire, form, [bytes]).1;
@@ -269,7 +269,7 @@ proptest! {
         cuts.extend([0, bytes.len()]);
         cuts.sort_unstable();
         let pieces = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]);
-        prop_assert_eq!(read(fixture.wire, Form::Stream, pieces), read(fixture.wire, Form::Stream, [bytes]));
+        prop_assert_eq!(read(fixture.wire, Delivery::Stream, pieces), read(fixture.wire, Delivery::Stream, [bytes]));
     }
 
     /// Whatever is broken, the reader says so or reads on; and what it reads is JSON.
@@ -281,7 +281,7 @@ proptest! {
         let at = at.index(bytes.len());
         bytes.splice(at..(at + 2).min(bytes.len()), with);
         for wire in [fixture.wire, Wire::ALL[wire]] {
-            let (at_once, split) = (read(wire, Form::Stream, [&bytes[..]]), read(wire, Form::Stream, bytes.chunks(7)));
+            let (at_once, split) = (read(wire, Delivery::Stream, [&bytes[..]]), read(wire, Delivery::Stream, bytes.chunks(7)));
             if let Ok(reply) = &at_once.1 {
                 for message in &reply.messages {
                     prop_assert!(Json::parse(message).is_ok());
@@ -369,7 +369,7 @@ fn half_a_character_waits_for_its_other_half() {
         "data: {\"choices\":[{\"delta\":{\"content\":\"\\ud83d\"}}]}\n\n",
         "data: {\"choices\":[{\"delta\":{\"content\":\"b\"},\"finish_reason\":\"stop\"}]}\n\n",
     );
-    let (deltas, reply) = read(Wire::Chat, Form::Stream, [text.as_bytes()]);
+    let (deltas, reply) = read(Wire::Chat, Delivery::Stream, [text.as_bytes()]);
     let texts = ["a", "🚀 \\\\ud83d", "\u{fffd}b"];
     assert_eq!(deltas, texts.map(|text| Delta::Text(text.to_owned())));
     assert_eq!(
@@ -489,13 +489,13 @@ fn what_is_no_reply_is_told_apart() {
         ("{\"detail\":\"Not Found\"} oh", "malformed"),
     ];
     for wire in Wire::ALL {
-        for form in [Form::Stream, Form::Whole] {
+        for form in [Delivery::Stream, Delivery::Whole] {
             for (text, expected) in cases {
                 assert_eq!(kind(wire, form, text), expected, "{wire} {text}");
             }
         }
     }
-    let bad = read(Wire::Chat, Form::Stream, [&b"data: \xff\n\n"[..]]).1;
+    let bad = read(Wire::Chat, Delivery::Stream, [&b"data: \xff\n\n"[..]]).1;
     assert!(matches!(bad, Err(ReplyError::Malformed { .. })));
 }
 
@@ -616,7 +616,7 @@ fn time_is_linear_when_bytes_come_one_by_one() {
     let start = std::time::Instant::now();
     for text in [one, many, calls] {
         let text = text + "data: [DONE]\n\n";
-        read(Wire::Chat, Form::Stream, text.as_bytes().chunks(1))
+        read(Wire::Chat, Delivery::Stream, text.as_bytes().chunks(1))
             .1
             .expect("a reply");
     }

@@ -4,7 +4,7 @@ use infold_wire::reply::{Form, Reader, stream, whole};
 use infold_wire::{Json, Reply, Reported, Stop, Wire, quote};
 use proptest::prelude::*;
 
-fn read(wire: Wire, form: Form, bytes: &[Vec<u8>]) -> Reply {
+fn read(wire: Wire, form: Delivery, bytes: &[Vec<u8>]) -> Reply {
     let mut reader = Reader::new(wire, form);
     for bytes in bytes {
         reader.push(bytes, &mut |_| {}).expect("it is read");
@@ -15,13 +15,13 @@ fn read(wire: Wire, form: Form, bytes: &[Vec<u8>]) -> Reply {
 /// Reads a reply back, whole and in pieces of this size.
 fn check(wire: Wire, reply: &Reply, size: usize) {
     assert_eq!(
-        &read(wire, Form::Whole, &[whole(wire, reply)]),
+        &read(wire, Delivery::Whole, &[whole(wire, reply)]),
         reply,
         "{wire} whole"
     );
     let events = stream(wire, reply, size);
     assert_eq!(
-        &read(wire, Form::Stream, &events),
+        &read(wire, Delivery::Stream, &events),
         reply,
         "{wire} in pieces of {size}"
     );

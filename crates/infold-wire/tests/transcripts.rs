@@ -405,3 +405,35 @@ fn arguments_that_are_no_object_survive() {
     let back = there(&anthropic, Format::OpenAi, None);
     assert!(back[0].contains(r#""arguments":"{\"cut""#), "{back:?}");
 }
+
+#[test]
+fn messages_of_every_wire_can_be_written() {
+    let call = r#"{"role":"model","parts":[{"functionCall":{"name":"ls","args":{}},"thoughtSignature":"AA"}]}"#;
+    let result =
+        r#"{"role":"user","parts":[{"functionResponse":{"name":"ls","response":{"output":"a"}}}]}"#;
+    let item = r#"{"type":"function_call_output","call_id":"c","output":"b"}"#;
+    let written = |format, message: &[&str]| {
+        let mut out = Vec::new();
+        let mut write = Write::new(format, Some(Layout::Lines)).unwrap();
+        for message in message {
+            write.message(message.as_bytes(), None, &mut out).unwrap();
+        }
+        write.finish(&mut out);
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(
+        written(Format::Gemini, &[call, result]),
+        format!("{call}\n{result}\n")
+    );
+    let anthropic = written(Format::Anthropic, &[call, result, item]);
+    assert!(anthropic.contains(r#"{"type":"tool_use","id":"call_1","name":"ls","input":{}}"#));
+    assert!(anthropic.contains(
+        r#"{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"a"}]}"#
+    ));
+    assert!(anthropic.contains(
+        r#"{"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"b"}]}"#
+    ));
+    let chat = written(Format::OpenAi, &[result, item]);
+    assert!(chat.contains(r#"{"role":"tool","tool_call_id":"c","content":"b"}"#));
+    assert!(written(Format::Codex, &[item]).contains(&format!("\"payload\":{item}")));
+}

@@ -8,7 +8,7 @@ pub const MOST_REPLY: u64 = 512 << 20;
 
 /// How a reply was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum Delivery {
     /// Piece by piece.
     Stream,
     /// As one body.
@@ -21,7 +21,7 @@ pub enum Form {
 /// answer with one body, and the other way round.
 #[derive(Debug)]
 pub struct Reader {
-    form: Form,
+    form: Delivery,
     events: Events,
     build: Build,
     bytes: u64,
@@ -51,7 +51,7 @@ pub enum Missing {
 
 impl Reader {
     /// Begins to read.
-    pub fn new(wire: Wire, form: Form) -> Reader {
+    pub fn new(wire: Wire, form: Delivery) -> Reader {
         Reader {
             form,
             events: Events::default(),
@@ -101,7 +101,7 @@ impl Reader {
             }
         }
         // A body is complete when it closes.
-        let closed = self.form == Form::Whole && self.events.is_json() && self.heard;
+        let closed = self.form == Delivery::Whole && self.events.is_json() && self.heard;
         let bytes = self.bytes;
         match self.build.end(closed)? {
             Ok(reply) => Ok(reply),

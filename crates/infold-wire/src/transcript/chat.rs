@@ -3,10 +3,11 @@
 use infold_log::Role;
 
 use super::Found;
-use super::said::{Block, Said, as_text, list, message, put, texts};
+use super::said::chat::{put_call, put_part};
+use super::said::{Block, Said, list, message, put, texts};
 use super::write::Sheet;
 use crate::message::block_is;
-use crate::{Json, Kind, Message};
+use crate::{Form, Json, Kind, Message};
 
 /// Reads messages as they are.
 #[derive(Default)]
@@ -37,6 +38,9 @@ impl Chat {
 
 /// Says whether a message has something that only the other of the two dialects has.
 pub fn is_foreign(message: &Message<'_>, anthropic: bool) -> bool {
+    if message.form() != Form::Turn {
+        return true;
+    }
     let json = message.json();
     let blocks = |kinds: &[&str]| {
         let mut blocks = message.blocks();
@@ -68,17 +72,21 @@ pub fn is_foreign(message: &Message<'_>, anthropic: bool) -> bool {
 }
 
 /// Writes an OpenAI chat message; results become messages of their own.
-pub fn write_chat(message: &Message<'_>, to: &mut Sheet) {
+pub fn write_chat(message: &Message<'_>, said: &Said<'_>, to: &mut Sheet) {
     if !is_foreign(message, false) {
         return to.records.push(one_line(message));
     }
-    let said = Said::of(message);
     let (mut calls, mut rest, mut thoughts) = (Vec::new(), Vec::new(), Vec::new());
     for block in &said.blocks {
         match block {
             Block::Call(..) => calls.push(block),
             Block::Thinking(text, _) => thoughts.push(text),
-            Block::Result(id, content, failed) => {
+            Block::Result {
+                id,
+                content,
+                failed,
+                ..
+            } => {
                 if *failed {
                     to.lose("error flags of results");
                 }
@@ -109,13 +117,7 @@ pub fn write_chat(message: &Message<'_>, to: &mut Sheet) {
         record.push_str(",\"tool_calls\":");
         list(&calls, &mut record, |call, out| {
             if let Block::Call(id, name, input) = call {
-                let start = r#"{"id":"#;
-                let kind = r#","type":"function","function":{"name":"#;
-                let text = as_text(input);
-                put(
-                    out,
-                    &[start, id, kind, name, r#","arguments":"#, &text, "}}"],
-                );
+                put_call(id, name, input, out);
             }
         });
     }
@@ -133,34 +135,15 @@ fn chat_content(blocks: &[Block<'_>], out: &mut String) {
     match blocks {
         [] => out.push_str("\"\""),
         [Block::Text(text)] => out.push_str(text),
-        blocks => list(blocks, out, |block, out| match block {
-            Block::Image(kind, data) => {
-                let (kind, data) = (inner(kind), inner(data));
-                let start = r#"{"type":"image_url","image_url":{"url":"data:"#;
-                put(out, &[start, kind, ";base64,", data, "\"}}"]);
-            }
-            Block::Link(url) => {
-                put(
-                    out,
-                    &[r#"{"type":"image_url","image_url":{"url":"#, url, "}}"],
-                );
-            }
-            other => other.anthropic(out),
-        }),
+        blocks => list(blocks, out, put_part),
     }
-}
-
-/// The inside of a JSON string.
-fn inner(text: &str) -> &str {
-    &text[1..text.len() - 1]
 }
 
 /// Writes an Anthropic message.
-pub fn write_anthropic(message: &Message<'_>, to: &mut Sheet) {
+pub fn write_anthropic(message: &Message<'_>, said: &Said<'_>, to: &mut Sheet) {
     if !is_foreign(message, true) {
         return to.records.push(one_line(message));
     }
-    let said = Said::of(message);
     let text = super::said::message(said.role, &said.blocks);
     to.records.push(String::from_utf8_lossy(&text).into_owned());
 }

@@ -193,15 +193,12 @@ pub fn last(bytes: &[u8]) -> Option<String> {
 }
 
 /// Writes a message as a record.
-pub fn write(message: &Message<'_>, to: &mut Sheet) {
+pub fn write(message: &Message<'_>, said: &said::Said<'_>, to: &mut Sheet) {
     if message.role() == Role::System {
         return to.lose("system messages");
     }
     let text = match chat::is_foreign(message, true) {
-        true => {
-            let said = said::Said::of(message);
-            String::from_utf8_lossy(&said::message(said.role, &said.blocks)).into_owned()
-        }
+        true => String::from_utf8_lossy(&said::message(said.role, &said.blocks)).into_owned(),
         false => chat::one_line(message),
     };
     let kind = if message.role() == Role::Assistant {

@@ -2,12 +2,9 @@
 
 use infold_log::Role;
 
-use super::said::{
-    Block, Fields, Said, arguments, as_text, id, list, message, plain, put, raw, texts,
-};
+use super::said::{Block, Fields, Said, id, message, plain, raw, responses, texts};
 use super::write::Sheet;
 use super::{Entry, Found, time};
-use crate::message::block_is;
 use crate::{Json, Kind, quote};
 
 /// Reads items; what the model said in one go is one message.
@@ -84,10 +81,6 @@ impl Codex {
             .get("type")
             .and_then(Json::text)
             .ok_or("an item without \"type\"")?;
-        let call = || match json.get("call_id") {
-            Some(_) => json.or_empty("call_id"),
-            None => json.or_empty("id"),
-        };
         match &*kind {
             "message" => {
                 let role = json.get("role").and_then(Json::text).unwrap_or_default();
@@ -99,36 +92,12 @@ impl Codex {
                     other => return Err(format!("unknown role `{other}`")),
                 }
             }
-            "function_call" => {
-                let input = arguments(json.get("arguments"));
-                self.hold(&Block::Call(call(), json.or_empty("name"), input), when);
-            }
-            "custom_tool_call" => {
-                let input = format!("{{\"input\":{}}}", json.or_empty("input"));
-                self.hold(
-                    &Block::Call(call(), json.or_empty("name"), input.into()),
-                    when,
-                );
-            }
-            "local_shell_call" => {
-                let input = arguments(json.get("action"));
-                self.hold(&Block::Call(call(), "\"local_shell\"".into(), input), when);
-            }
-            "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
-                let output = json.get("output");
-                let failed = output.and_then(|output| output.get("success"));
-                let failed = failed.is_some_and(|success| success.bytes() == b"false");
-                let output = output.map(|output| output.get("content").unwrap_or(output));
-                let output = output.map(|output| match output.kind() {
-                    Kind::String | Kind::Array => texts(output),
-                    _ => vec![Block::Text(quote(&raw(output)).into())],
-                });
-                let result = Block::Result(call(), output.unwrap_or_default(), failed);
-                self.say(Role::User, &[result], when, found);
-            }
-            // Reasoning is encrypted, searches have no result of their own: kept as they are.
-            "reasoning" | "web_search_call" => self.hold(&Block::Other(raw(whole)), when),
-            other => found.seen.skip(other),
+            other => match responses::item(whole, &json).as_deref() {
+                Some([block @ Block::Call(..)]) => self.hold(block, when),
+                Some(result @ [Block::Result { .. }]) => self.say(Role::User, result, when, found),
+                Some([block]) if is_kept(other) => self.hold(block, when),
+                _ => found.seen.skip(other),
+            },
         }
         Ok(())
     }
@@ -185,17 +154,13 @@ pub fn write(said: &Said<'_>, to: &mut Sheet) {
     let mut rest: Vec<&Block<'_>> = Vec::new();
     for block in &said.blocks {
         let item = match block {
-            Block::Call(call, name, input) => format!(
-                r#"{{"type":"function_call","name":{name},"arguments":{},"call_id":{call}}}"#,
-                as_text(input)
-            ),
-            Block::Result(call, content, failed) => {
-                let mut item =
-                    format!(r#"{{"type":"function_call_output","call_id":{call},"output":"#);
-                output(content, *failed, &mut item);
-                item.push('}');
-                item
-            }
+            Block::Call(id, name, input) => responses::call(id, name, input),
+            Block::Result {
+                id,
+                content,
+                failed,
+                ..
+            } => responses::call_output(id, content, *failed),
             Block::Thinking(text, _) => format!(
                 r#"{{"type":"reasoning","summary":[{{"type":"summary_text","text":{text}}}]}}"#
             ),
@@ -220,59 +185,29 @@ pub fn write(said: &Said<'_>, to: &mut Sheet) {
 }
 
 fn is_item(raw: &str) -> bool {
-    let json = Json::parse(raw.as_bytes());
-    json.is_ok_and(|json| block_is(json, "reasoning") || block_is(json, "web_search_call"))
+    let json = Json::parse(raw.as_bytes()).ok();
+    json.is_some_and(|json| {
+        json.get("type")
+            .and_then(Json::text)
+            .is_some_and(|kind| is_kept(&kind))
+    })
 }
 
-fn output(content: &[Block<'_>], failed: bool, out: &mut String) {
-    match content {
-        [Block::Text(text)] if !failed => out.push_str(text),
-        [] if !failed => out.push_str("\"\""),
-        content => {
-            out.push_str(if failed {
-                r#"{"success":false,"content":"#
-            } else {
-                ""
-            });
-            list(content, out, |block, out| part(block, "input", out));
-            out.push_str(if failed { "}" } else { "" });
-        }
-    }
+/// Items that nothing else says are kept as they are.
+fn is_kept(kind: &str) -> bool {
+    matches!(kind, "reasoning" | "web_search_call")
 }
 
 fn said_so_far(rest: &mut Vec<&Block<'_>>, role: &str, kind: &str, to: &mut Sheet) {
     if rest.is_empty() {
         return;
     }
-    let mut item = format!(r#"{{"type":"message","role":"{role}","content":"#);
-    list(rest, &mut item, |block, out| part(block, kind, out));
-    item.push('}');
-    record(&item, to);
+    record(&responses::message(role, kind, rest), to);
     rest.clear();
 }
 
-fn part(block: &Block<'_>, kind: &str, out: &mut String) {
-    match block {
-        Block::Text(text) => put(out, &["{\"type\":\"", kind, "_text\",\"text\":", text, "}"]),
-        Block::Image(media, data) => {
-            let (media, data) = (&media[1..media.len() - 1], &data[1..]);
-            put(
-                out,
-                &[
-                    r#"{"type":"input_image","image_url":"data:"#,
-                    media,
-                    ";base64,",
-                    data,
-                    "}",
-                ],
-            );
-        }
-        Block::Link(url) => put(out, &[r#"{"type":"input_image","image_url":"#, url, "}"]),
-        other => other.anthropic(out),
-    }
-}
-
-fn record(item: &str, to: &mut Sheet) {
+/// Writes an item.
+pub fn record(item: &str, to: &mut Sheet) {
     let when = time::iso(to.time);
     to.records.push(format!(
         r#"{{"timestamp":"{when}","type":"response_item","payload":{item}}}"#

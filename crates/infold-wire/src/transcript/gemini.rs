@@ -5,47 +5,19 @@ use std::collections::VecDeque;
 use infold_log::Role;
 
 use super::Found;
-use super::said::{Block, Fields, Raw, Said, arguments, list, message, put, raw};
+use super::said::gemini::{part, put_part, put_result};
+use super::said::{Block, Fields, Round, Said, list, message, put, raw};
 use super::write::Sheet;
-use crate::{Json, Kind, quote};
+use crate::{Json, Kind};
 
 /// Reads contents. Calls without an id get one, and their results the same.
 #[derive(Default)]
 pub struct Gemini {
-    calls: Calls,
+    round: Round,
 }
 
-/// The ids of calls that wait for their results, which may be paired by name and order.
-#[derive(Default)]
-pub struct Calls {
-    made: u64,
-    waiting: VecDeque<(String, String)>,
-}
-
-/// So many calls are waited for; results that come later answer nothing.
+/// So many names are kept; results that come later carry none.
 const PATIENCE: usize = 1024;
-
-impl Calls {
-    fn call(&mut self, name: &str, given: Option<Raw<'_>>) -> String {
-        self.made += 1;
-        let id = given.map_or_else(|| format!("\"call_{}\"", self.made), |id| id.into_owned());
-        if self.waiting.len() == PATIENCE {
-            self.waiting.pop_front();
-        }
-        self.waiting.push_back((name.to_owned(), id.clone()));
-        id
-    }
-
-    fn answer(&mut self, name: &str, given: Option<Raw<'_>>) -> String {
-        let at = self.waiting.iter().position(|(called, id)| match &given {
-            Some(given) => id == given,
-            None => called == name,
-        });
-        let waited = at.and_then(|at| self.waiting.remove(at)).map(|(_, id)| id);
-        let given = given.map(|id| id.into_owned());
-        given.or(waited).unwrap_or_else(|| name.to_owned())
-    }
-}
 
 impl Gemini {
     pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
@@ -61,13 +33,11 @@ impl Gemini {
                 ));
             }
         };
-        let blocks: Vec<Block<'_>> = match parts.kind() {
-            Kind::Object => vec![part(parts, &mut self.calls)],
-            _ => parts
-                .elements()
-                .map(|json| part(json, &mut self.calls))
-                .collect(),
-        };
+        if role == Role::Assistant {
+            self.round.clear();
+        }
+        let mut blocks = all(parts);
+        blocks.iter_mut().for_each(|block| self.round.settle(block));
         found.message(message(role, &blocks), None);
         Ok(())
     }
@@ -79,84 +49,19 @@ impl Gemini {
         }
         let blocks = match json.kind() {
             Kind::String => vec![Block::Text(raw(json))],
-            _ => {
-                let parts = json.get("parts").unwrap_or(json);
-                match parts.kind() {
-                    Kind::Object => vec![part(parts, &mut self.calls)],
-                    _ => parts
-                        .elements()
-                        .map(|json| part(json, &mut self.calls))
-                        .collect(),
-                }
-            }
+            _ => all(json.get("parts").unwrap_or(json)),
         };
         found.message(message(Role::System, &blocks), None);
         Ok(())
     }
 }
 
-/// One part as a block.
-pub fn part<'a>(whole: Json<'a>, calls: &mut Calls) -> Block<'a> {
-    if whole.kind() == Kind::String {
-        return Block::Text(raw(whole));
+/// A part, or a list of them.
+fn all(parts: Json<'_>) -> Vec<Block<'_>> {
+    match parts.kind() {
+        Kind::Object => vec![part(parts)],
+        _ => parts.elements().map(part).collect(),
     }
-    let json = Fields::of(whole);
-    let either = |one: &str, other: &str| json.get(one).or_else(|| json.get(other));
-    if let Some(text) = json.string("text") {
-        return match json.get("thought").is_some_and(Json::is_true) {
-            true => Block::Thinking(text, json.string("thoughtSignature")),
-            false => Block::Text(text),
-        };
-    }
-    if let Some(call) = either("functionCall", "function_call") {
-        let call = Fields::of(call);
-        let name = call.or_empty("name");
-        let id = calls.call(&name, call.string("id"));
-        return Block::Call(id.into(), name, arguments(call.get("args")));
-    }
-    if let Some(answer) = either("functionResponse", "function_response") {
-        let answer = Fields::of(answer);
-        let name = answer.or_empty("name");
-        let id = calls.answer(&name, answer.string("id"));
-        let (content, failed) = response(answer.get("response"));
-        return Block::Result(id.into(), content, failed);
-    }
-    if let Some(data) = either("inlineData", "inline_data") {
-        let data = Fields::of(data);
-        let kind = data.string("mimeType").or_else(|| data.string("mime_type"));
-        if let (Some(kind), Some(data)) = (kind, data.string("data"))
-            && kind.starts_with("\"image/")
-        {
-            return Block::Image(kind, data);
-        }
-    }
-    if let Some(url) =
-        either("fileData", "file_data").and_then(|file| Fields::of(file).string("fileUri"))
-    {
-        return Block::Link(url);
-    }
-    Block::Other(raw(whole))
-}
-
-/// What a function gave back: one text if it is that, else its JSON as a text.
-pub fn response(json: Option<Json<'_>>) -> (Vec<Block<'_>>, bool) {
-    let Some(json) = json else {
-        return (Vec::new(), false);
-    };
-    let mut members = json.members();
-    if let (Some((name, value)), None) = (members.next(), members.next())
-        && value.kind() == Kind::String
-        && ["output", "result", "error"]
-            .iter()
-            .any(|known| name.is(known))
-    {
-        return (vec![Block::Text(raw(value))], name.is("error"));
-    }
-    let text = match json.kind() {
-        Kind::String => raw(json),
-        _ => quote(&raw(json)).into(),
-    };
-    (vec![Block::Text(text)], false)
 }
 
 /// Writes a message as contents.
@@ -189,6 +94,15 @@ impl Names {
         self.0.push_back((id.to_owned(), name.to_owned()));
     }
 
+    /// Learns the names of the calls that somebody makes.
+    pub fn learn(&mut self, said: &Said<'_>) {
+        for block in &said.blocks {
+            if let Block::Call(id, name, _) = block {
+                self.call(id, name);
+            }
+        }
+    }
+
     pub fn of(&self, id: &str) -> &str {
         let found = self.0.iter().rev().find(|(known, _)| known == id);
         found.map_or("\"\"", |(_, name)| name)
@@ -198,8 +112,10 @@ impl Names {
 /// A block as a part.
 pub fn written(block: &Block<'_>, names: &mut Names, to: &mut Sheet) -> Option<String> {
     let mut out = String::new();
+    if let Block::Call(id, name, _) = block {
+        names.call(id, name);
+    }
     match block {
-        Block::Text(text) => put(&mut out, &["{\"text\":", text, "}"]),
         Block::Thinking(text, signature) => {
             put(&mut out, &["{\"text\":", text, ",\"thought\":true"]);
             if let Some(signature) = signature {
@@ -207,46 +123,15 @@ pub fn written(block: &Block<'_>, names: &mut Names, to: &mut Sheet) -> Option<S
             }
             out.push('}');
         }
-        Block::Call(id, name, args) => {
-            names.call(id, name);
-            let kind = "{\"functionCall\":{\"id\":";
-            put(
-                &mut out,
-                &[kind, id, ",\"name\":", name, ",\"args\":", args, "}}"],
-            );
-        }
-        Block::Result(id, content, failed) => {
-            let key = if *failed { "error" } else { "output" };
+        Block::Result {
+            id,
+            content,
+            failed,
+            ..
+        } => {
             let text = super::write::joined(content, to);
-            let kind = "{\"functionResponse\":{\"id\":";
-            put(
-                &mut out,
-                &[
-                    kind,
-                    id,
-                    ",\"name\":",
-                    names.of(id),
-                    ",\"response\":{\"",
-                    key,
-                    "\":",
-                    &text,
-                    "}}}",
-                ],
-            );
+            put_result(id, names.of(id), &text, *failed, &mut out);
         }
-        Block::Image(kind, data) => {
-            put(
-                &mut out,
-                &[
-                    "{\"inlineData\":{\"mimeType\":",
-                    kind,
-                    ",\"data\":",
-                    data,
-                    "}}",
-                ],
-            );
-        }
-        Block::Link(url) => put(&mut out, &["{\"fileData\":{\"fileUri\":", url, "}}"]),
         Block::Other(raw) => {
             let typed = Json::parse(raw.as_bytes()).is_ok_and(|json| json.get("type").is_some());
             if typed {
@@ -255,6 +140,7 @@ pub fn written(block: &Block<'_>, names: &mut Names, to: &mut Sheet) -> Option<S
             }
             out.push_str(raw);
         }
+        other => drop(put_part(other, &mut out)),
     }
     Some(out)
 }

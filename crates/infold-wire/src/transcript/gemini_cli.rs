@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use infold_log::Role;
 
-use super::gemini::{Calls, part, response};
-use super::said::{Block, Fields, Said, arguments, id, list, message, put};
+use super::said::gemini::{part, response};
+use super::said::{Block, Fields, Round, Said, arguments, id, list, message, put};
 use super::tree::key;
 use super::write::{Sheet, joined};
 use super::{Found, time};
@@ -14,7 +14,7 @@ use crate::{Json, Kind, quote};
 /// Reads messages, of which later records may have replaced or removed some.
 #[derive(Default)]
 pub struct GeminiCli {
-    calls: Calls,
+    round: Round,
     /// Ids of the messages so far, in order, and the record of each that counts.
     order: Vec<(u64, u64)>,
     last: HashMap<u64, u64>,
@@ -83,15 +83,16 @@ impl GeminiCli {
     }
 
     fn parts<'a>(&mut self, content: Option<Json<'a>>) -> Vec<Block<'a>> {
-        match content {
+        let mut blocks: Vec<Block<'a>> = match content {
             None => Vec::new(),
             Some(content) if content.bytes() == b"\"\"" => Vec::new(),
-            Some(content) if content.kind() == Kind::Array => content
-                .elements()
-                .map(|json| part(json, &mut self.calls))
-                .collect(),
-            Some(content) => vec![part(content, &mut self.calls)],
-        }
+            Some(content) if content.kind() == Kind::Array => {
+                content.elements().map(part).collect()
+            }
+            Some(content) => vec![part(content)],
+        };
+        blocks.iter_mut().for_each(|block| self.round.settle(block));
+        blocks
     }
 
     /// What the model said, and what its calls gave back.
@@ -105,6 +106,7 @@ impl GeminiCli {
             };
             blocks.push(Block::Thinking(text, None));
         }
+        self.round.clear();
         blocks.extend(self.parts(json.get("content")));
         let mut results = Vec::new();
         for call in json.get("toolCalls").into_iter().flat_map(Json::elements) {
@@ -119,7 +121,12 @@ impl GeminiCli {
                 let failed = call
                     .string("status")
                     .is_some_and(|status| status == "\"error\"");
-                results.push(Block::Result(id, self.result(result), failed));
+                results.push(Block::Result {
+                    id,
+                    name: call.or_empty("name"),
+                    content: content(result),
+                    failed,
+                });
             }
         }
         found.message(message(Role::Assistant, &blocks), when);
@@ -127,20 +134,21 @@ impl GeminiCli {
             found.message(message(Role::User, &results), when);
         }
     }
+}
 
-    fn result<'a>(&mut self, json: Json<'a>) -> Vec<Block<'a>> {
-        if json.kind() != Kind::Array {
-            return response(Some(json)).0;
-        }
-        let mut blocks = Vec::new();
-        for json in json.elements() {
-            match json.get("functionResponse") {
-                Some(answer) => blocks.extend(response(answer.get("response")).0),
-                None => blocks.push(part(json, &mut self.calls)),
-            }
-        }
-        blocks
+/// What a call gave back.
+fn content(json: Json<'_>) -> Vec<Block<'_>> {
+    if json.kind() != Kind::Array {
+        return response(Some(json)).0;
     }
+    let mut blocks = Vec::new();
+    for json in json.elements() {
+        match json.get("functionResponse") {
+            Some(answer) => blocks.extend(response(answer.get("response")).0),
+            None => blocks.push(part(json)),
+        }
+    }
+    blocks
 }
 
 /// A message of the model that waits for the results of its calls.
@@ -161,7 +169,12 @@ pub fn write(said: &Said<'_>, waiting: &mut Option<Waiting>, to: &mut Sheet) {
     let mut thoughts = Vec::new();
     for block in &said.blocks {
         match block {
-            Block::Result(call, content, failed) => {
+            Block::Result {
+                id: call,
+                content,
+                failed,
+                ..
+            } => {
                 let text = joined(content, to);
                 let known = waiting.as_mut().filter(|waiting| waiting.waits_for(call));
                 match known {
@@ -179,7 +192,7 @@ pub fn write(said: &Said<'_>, waiting: &mut Option<Waiting>, to: &mut Sheet) {
     let answers = said
         .blocks
         .iter()
-        .any(|block| matches!(block, Block::Result(..)));
+        .any(|block| matches!(block, Block::Result { .. }));
     if rest.is_empty() && calls.is_empty() && thoughts.is_empty() && answers {
         return;
     }

@@ -94,7 +94,12 @@ fn said(json: &Fields<'_>) -> Result<Vec<u8>, String> {
         "assistant" => message(Role::Assistant, &blocks()),
         "toolResult" => {
             let failed = json.get("isError").is_some_and(Json::is_true);
-            let result = Block::Result(json.or_empty("toolCallId"), blocks(), failed);
+            let result = Block::Result {
+                id: json.or_empty("toolCallId"),
+                name: json.or_empty("toolName"),
+                content: blocks(),
+                failed,
+            };
             message(Role::User, &[result])
         }
         "bashExecution" => {
@@ -139,12 +144,18 @@ pub fn write(said: &Said<'_>, to: &mut Sheet) {
     }
     let mut rest = Vec::new();
     for block in &said.blocks {
-        let Block::Result(id, content, failed) = block else {
+        let Block::Result {
+            id,
+            name,
+            content,
+            failed,
+        } = block
+        else {
             rest.push(block);
             continue;
         };
         let mut inner =
-            format!(r#""role":"toolResult","toolCallId":{id},"toolName":"","content":"#);
+            format!(r#""role":"toolResult","toolCallId":{id},"toolName":{name},"content":"#);
         list(content, &mut inner, put_part);
         put(
             &mut inner,

@@ -2,10 +2,10 @@ use std::collections::BTreeMap;
 
 use infold_log::Role;
 
-use super::said::{Block, Said, block};
+use super::said::{Block, Round, Said, block};
 use super::{Format, Layout, chat, claude_code, codex, gemini, gemini_cli, pi, roo};
 use crate::tags::{Fold, TagId};
-use crate::{Json, Message, MessageError};
+use crate::{Form, Json, Message, MessageError};
 
 /// Why a format is not written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +27,7 @@ pub struct Write {
     system: Vec<String>,
     to: Sheet,
     names: gemini::Names,
+    round: Round,
     waiting: Option<gemini_cli::Waiting>,
     /// Tags for the records of this message.
     tags: Vec<(Fold, TagId)>,
@@ -85,6 +86,7 @@ impl Write {
             system: Vec::new(),
             to: Sheet::default(),
             names: gemini::Names::default(),
+            round: Round::default(),
             waiting: None,
             tags: Vec::new(),
         })
@@ -138,21 +140,42 @@ impl Write {
             return Ok(());
         }
         self.begin(out);
+        let said = self.said(&message);
         let to = &mut self.to;
         match self.format {
-            Format::OpenAi => chat::write_chat(&message, to),
-            Format::Anthropic => chat::write_anthropic(&message, to),
+            Format::OpenAi => chat::write_chat(&message, &said, to),
+            Format::Anthropic => chat::write_anthropic(&message, &said, to),
             Format::Roo if message.role() == Role::System => to.lose("system messages"),
-            Format::Roo => chat::write_anthropic(&message, to),
-            Format::ClaudeCode => claude_code::write(&message, to),
-            Format::Gemini => gemini::write(&Said::of(&message), &mut self.names, to),
-            Format::GeminiCli => gemini_cli::write(&Said::of(&message), &mut self.waiting, to),
-            Format::Codex => codex::write(&Said::of(&message), to),
-            Format::Pi => pi::write(&Said::of(&message), to),
+            Format::Roo => chat::write_anthropic(&message, &said, to),
+            Format::ClaudeCode => claude_code::write(&message, &said, to),
+            Format::Gemini if message.form() == Form::Content => {
+                self.names.learn(&said);
+                to.records.push(chat::one_line(&message));
+            }
+            Format::Gemini => gemini::write(&said, &mut self.names, to),
+            Format::GeminiCli => gemini_cli::write(&said, &mut self.waiting, to),
+            Format::Codex if matches!(message.form(), Form::Item(_)) => {
+                codex::record(&chat::one_line(&message), to);
+            }
+            Format::Codex => codex::write(&said, to),
+            Format::Pi => pi::write(&said, to),
             Format::SweAgent | Format::Aider => {}
         }
         self.flush(out);
         Ok(())
+    }
+
+    /// Takes a message apart. Gemini's calls need no ids; elsewhere they do.
+    fn said<'a>(&mut self, message: &Message<'a>) -> Said<'a> {
+        let mut said = Said::of(message);
+        if message.form() == Form::Content {
+            if said.role == Role::Assistant {
+                self.round.clear();
+            }
+            let blocks = said.blocks.iter_mut();
+            blocks.for_each(|block| self.round.settle(block));
+        }
+        said
     }
 
     /// As [`Write::message`], with tags on it.

@@ -69,7 +69,8 @@ impl LogError {
         }
     }
 
-    pub(crate) fn damaged(path: &Path, at: u64, reason: impl Into<String>) -> LogError {
+    /// A file whose bytes are not what they should be.
+    pub fn damaged(path: &Path, at: u64, reason: impl Into<String>) -> LogError {
         LogError::Damaged {
             path: path.to_owned(),
             at,

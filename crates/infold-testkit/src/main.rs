@@ -20,7 +20,7 @@ struct Args {
 enum Command {
     /// Serves on 127.0.0.1 until it is stopped
     #[command(after_help = EXAMPLES)]
-    Serve(Serve),
+    Serve(Box<Serve>),
     /// Lists the errors that a script can name
     Errors,
 }
@@ -71,7 +71,7 @@ struct Serve {
 
 fn main() -> ExitCode {
     let done = match Args::parse().command {
-        Command::Serve(serve) => run(serve),
+        Command::Serve(serve) => run(*serve),
         Command::Errors => list(),
     };
     match done {

@@ -100,6 +100,21 @@ fn a_server_that_never_answers_still_answers_others_and_stops() {
     assert_eq!(waiting.read(&mut [0; 1]).unwrap_or(0), 0);
 }
 
+#[test]
+fn a_client_that_goes_away_is_recorded_and_uses_up_no_step() {
+    let server = Server::start(Script::steps([Step::say("for another")]));
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    let start = format!("POST {CHAT} HTTP/1.1\r\nhost: x\r\ncontent-length: 999\r\n\r\n{TURN}");
+    stream.write_all(start.as_bytes()).unwrap();
+    drop(stream);
+    while server.count() == 0 {
+        std::thread::yield_now();
+    }
+    let seen = server.last().unwrap();
+    assert!(seen.cut && seen.len == TURN.len() as u64, "{seen:?}");
+    assert_eq!(server.left(), 1);
+}
+
 /// What 200 requests meet with this seed: each status and whether the body was whole.
 fn run(seed: u64) -> (Vec<(u16, bool)>, Tally) {
     let faults = Faults {

@@ -145,6 +145,8 @@ fn lists_counts_and_versions_have_the_shape_of_their_wire() {
         anthropic.body.contains(r#""type":"model","id":"big""#),
         "{anthropic:?}"
     );
+    let google = send(&server, "GET", "/v1/models", &["x-goog-api-key: k"], b"");
+    assert!(google.body.contains(r#""name":"models/big""#), "{google:?}");
     for (path, part) in [
         ("/v1/models", r#""object":"list""#),
         ("/models", r#""id":"small""#),
@@ -251,12 +253,12 @@ fn usage_on_a_chat_stream_comes_only_if_asked_for() {
 
 /// What is said to be cached, in a chat reply.
 fn cached(body: &str) -> u64 {
-    let json = Json::parse(body.as_bytes()).unwrap();
+    let json = Json::parse(body.as_bytes()).expect("the reply is JSON");
     let details = json
         .get("usage")
         .and_then(|it| it.get("prompt_tokens_details"));
     let cached = details.and_then(|it| it.get("cached_tokens"));
-    cached.and_then(Json::number).unwrap() as u64
+    cached.and_then(Json::number).expect("the count is there") as u64
 }
 
 #[test]

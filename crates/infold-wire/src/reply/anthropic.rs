@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::reader::Missing;
-use super::text::{Hear, Text, array, changed, count, lossy, object, word};
+use super::text::{Hear, Text, array, changed, count, object, raw, word};
 use super::{Delta, Reply, Reported, Stop};
 use crate::{Json, Kind};
 
@@ -25,9 +25,11 @@ struct Block {
     start: String,
     text: Text,
     thinking: Text,
-    signature: Text,
+    signature: Option<String>,
     input: Text,
     citations: Vec<String>,
+    /// What the provider made of earlier messages, in two forms.
+    compaction: [Option<String>; 2],
 }
 
 impl Anthropic {
@@ -100,11 +102,14 @@ impl Anthropic {
             "output_tokens",
         ];
         let [input, read, write, output] = usage.pick(keys).map(count);
+        let details = usage.get("output_tokens_details");
+        let thinking = count(details.and_then(|details| details.get("thinking_tokens")));
         let known = self.usage.get_or_insert_default();
         known.input = known.input.max(input);
         known.cache_read = known.cache_read.max(read);
         known.cache_write = known.cache_write.max(write);
         known.output = known.output.max(output);
+        known.reasoning = known.reasoning.max(thinking).min(known.output);
     }
 
     /// Returns the reply, if it is complete.
@@ -135,10 +140,13 @@ impl Anthropic {
     }
 }
 
+/// The members that a compaction block grows by.
+const COMPACTION: [&str; 2] = ["content", "encrypted_content"];
+
 impl Block {
     fn start(json: Json<'_>, hear: &mut Hear<'_>) -> Block {
         let mut block = Block {
-            start: lossy(json),
+            start: raw(json),
             ..Block::default()
         };
         let keys = ["type", "text", "thinking", "signature", "citations", "name"];
@@ -152,17 +160,15 @@ impl Block {
             b"text" => block.text.hear_some(text, hear, Delta::Text),
             b"thinking" => {
                 block.thinking.hear_some(thinking, hear, Delta::Reasoning);
-                if let Some(signature) = signature {
-                    block.signature.push(signature);
-                }
+                block.signature = signature.map(raw);
             }
             _ => {}
         }
         let citations = citations.into_iter().flat_map(Json::elements);
-        block.citations = citations.map(lossy).collect();
+        block.citations = citations.map(raw).collect();
         let input = json.get("input").filter(|_| calls);
         if let Some(input) = input.filter(|input| input.members().next().is_some()) {
-            hear(Delta::Arguments(lossy(input)));
+            hear(Delta::Arguments(raw(input)));
         }
         block
     }
@@ -172,8 +178,9 @@ impl Block {
         let [text, thinking, signature, input, citation] = delta.pick(keys);
         self.text.hear_some(text, hear, Delta::Text);
         self.thinking.hear_some(thinking, hear, Delta::Reasoning);
-        if let Some(signature) = signature {
-            self.signature.push(signature);
+        self.signature = signature.map(raw).or_else(|| self.signature.take());
+        if crate::message::block_is(delta, "compaction_delta") {
+            self.compaction = delta.pick(COMPACTION).map(|form| form.map(raw));
         }
         if let Some(input) = input {
             self.input.push(input);
@@ -181,7 +188,7 @@ impl Block {
                 self.input.tell(hear, Delta::Arguments);
             }
         }
-        self.citations.extend(citation.map(lossy));
+        self.citations.extend(citation.map(raw));
     }
 
     /// The block as it would have come in one piece; none if it is a text without a character.
@@ -195,9 +202,14 @@ impl Block {
             changes.push(("citations", array(&self.citations)));
         } else if is("thinking") {
             changes.push(("thinking", Some(self.thinking.raw())));
-            changes.push(("signature", Some(self.signature.raw())));
+            changes.push(("signature", self.signature.clone()));
         } else if !self.input.is_empty() {
             changes.push(("input", Some(self.input.object())));
+        }
+        for (name, form) in COMPACTION.into_iter().zip(&self.compaction) {
+            if form.is_some() {
+                changes.push((name, form.clone()));
+            }
         }
         Some(changed(start, &changes))
     }

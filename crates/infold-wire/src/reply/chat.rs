@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::reader::Missing;
-use super::text::{Hear, Text, array, changed, count, lossy, object, word};
+use super::text::{Hear, Text, array, changed, count, object, raw, word};
 use super::{Delta, Reply, Reported, Stop};
 use crate::{Json, Kind, quote};
 
@@ -87,8 +87,8 @@ impl Chat {
                     self.reasoning_details.push(piece, silent, Delta::Reasoning);
                 }
             }
-            b"annotations" => self.annotations.extend(value.elements().map(lossy)),
-            b"images" => self.images.extend(value.elements().map(lossy)),
+            b"annotations" => self.annotations.extend(value.elements().map(raw)),
+            b"images" => self.images.extend(value.elements().map(raw)),
             b"audio" => self.audio.take(value, hear),
             b"tool_calls" => value
                 .elements()
@@ -235,14 +235,14 @@ impl Calls {
         let last = at + 1 == self.made.len();
         let call = &mut self.made[at];
         call.custom |= custom.is_some_and(|custom| !custom.is_null());
-        call.id = call.id.take().or_else(|| id.map(lossy));
+        call.id = call.id.take().or_else(|| id.map(raw));
         call.kind = call
             .kind
             .take()
-            .or_else(|| kind.filter(|kind| string(*kind)).map(lossy));
+            .or_else(|| kind.filter(|kind| string(*kind)).map(raw));
         call.extra = extra
             .filter(|extra| !extra.is_null())
-            .map(lossy)
+            .map(raw)
             .or(call.extra.take());
         call.function(inner, hear, last);
     }
@@ -287,10 +287,9 @@ impl Call {
     /// Takes the name and the arguments; tells of them if the call is the one told of last.
     fn function(&mut self, json: Json<'_>, hear: &mut Hear<'_>, last: bool) {
         let [name, arguments, input] = json.pick(["name", "arguments", "input"]);
-        // A name may be repeated, and may come in pieces before the arguments.
+        // A name may be repeated, and may come in pieces.
         if let Some(name) = name
             && !self.name.is(name)
-            && self.arguments.is_empty()
         {
             self.name.hear(name, hear, Delta::Call);
         }
@@ -300,7 +299,7 @@ impl Call {
         match given.kind() {
             Kind::String => self.arguments.push(given),
             // Some servers send an object where its text belongs.
-            _ => self.arguments.push_raw(&quote(&lossy(given))),
+            _ => self.arguments.push_raw(&quote(&raw(given))),
         }
         if last {
             self.arguments.tell(hear, Delta::Arguments);
@@ -346,16 +345,14 @@ impl Pieces {
     fn push(&mut self, json: Json<'_>, hear: &mut Hear<'_>, delta: fn(String) -> Delta) {
         let keys = ["type", "index", "text", "summary", "signature"];
         let [kind, index, text, summary, signature] = json.pick(keys);
-        let like = [kind.map(lossy), index.map(lossy)];
-        let signature = signature
-            .filter(|signature| !signature.is_null())
-            .map(lossy);
+        let like = [kind.map(raw), index.map(raw)];
+        let signature = signature.filter(|signature| !signature.is_null()).map(raw);
         let grows = text.or(summary).is_some() || signature.is_some();
         let last = self.0.last_mut();
         let last = last.filter(|last| grows && last.like == like && last.signature.is_none());
         if last.is_none() {
             self.0.push(Piece {
-                start: lossy(json),
+                start: raw(json),
                 like,
                 text: Text::default(),
                 summary: Text::default(),
@@ -404,8 +401,8 @@ struct Audio {
 impl Audio {
     fn take(&mut self, json: Json<'_>, hear: &mut Hear<'_>) {
         let [id, data, expires, transcript] = json.pick(["id", "data", "expires_at", "transcript"]);
-        self.id = self.id.take().or_else(|| id.map(lossy));
-        self.expires = expires.map(lossy).or_else(|| self.expires.take());
+        self.id = self.id.take().or_else(|| id.map(raw));
+        self.expires = expires.map(raw).or_else(|| self.expires.take());
         if let Some(data) = data {
             self.data.push(data);
         }

@@ -1,7 +1,7 @@
 //! Gemini: chunks of the parts of one content.
 
 use super::reader::Missing;
-use super::text::{Hear, Text, array, changed, count, lossy, object, word};
+use super::text::{Hear, Text, array, changed, count, object, raw, word};
 use super::{Delta, Reply, Reported, Stop};
 use crate::{Json, Kind};
 
@@ -67,7 +67,7 @@ impl Gemini {
         if let Some(call) = call {
             let [name, args] = call.pick(["name", "args"]);
             hear(Delta::Call(word(name).unwrap_or_default()));
-            hear(Delta::Arguments(args.map(lossy).unwrap_or_default()));
+            hear(Delta::Arguments(args.map(raw).unwrap_or_default()));
             self.calls = true;
         }
         let thought = thought.is_some_and(Json::is_true);
@@ -78,7 +78,7 @@ impl Gemini {
         let grows = |last: &&mut Part| open && last.open && last.thought == thought;
         if self.parts.last_mut().filter(grows).is_none() {
             self.parts.push(Part {
-                start: lossy(json),
+                start: raw(json),
                 text: text.map(|_| Text::default()),
                 thought,
                 open,

@@ -1,7 +1,7 @@
 //! Ollama chat: JSON lines, the last of which is `done`.
 
 use super::reader::Missing;
-use super::text::{Hear, Text, array, count, lossy, object, word};
+use super::text::{Hear, Text, array, count, object, raw, word};
 use super::{Delta, Reply, Reported, Stop};
 use crate::Json;
 
@@ -37,7 +37,7 @@ impl Ollama {
             match &*key.name() {
                 b"content" => self.content.hear(value, hear, Delta::Text),
                 b"thinking" => self.thinking.hear(value, hear, Delta::Reasoning),
-                b"images" => self.images.extend(value.elements().map(lossy)),
+                b"images" => self.images.extend(value.elements().map(raw)),
                 b"tool_calls" => value.elements().for_each(|call| self.call(call, hear)),
                 _ => {}
             }
@@ -57,8 +57,8 @@ impl Ollama {
         let function = call.get("function").unwrap_or(call);
         let [name, arguments] = function.pick(["name", "arguments"]);
         hear(Delta::Call(word(name).unwrap_or_default()));
-        hear(Delta::Arguments(arguments.map(lossy).unwrap_or_default()));
-        self.calls.push(lossy(call));
+        hear(Delta::Arguments(arguments.map(raw).unwrap_or_default()));
+        self.calls.push(raw(call));
     }
 
     /// Returns the reply, if it is complete.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::reader::Missing;
-use super::text::{Hear, Text, count, lossy, object, word};
+use super::text::{Hear, Text, count, object, raw, word};
 use super::{Delta, Reply, ReplyError, Reported, Stop};
 use crate::{Json, Kind};
 
@@ -59,7 +59,7 @@ impl Responses {
             }
             (b"response.output_item.done", ..) => {
                 if let Some(item) = item {
-                    self.done.insert(count(index), item.bytes().to_vec());
+                    self.done.insert(count(index), raw(item).into_bytes());
                 }
             }
             (b"response.output_text.delta" | b"response.refusal.delta", _, Some(delta)) => {
@@ -137,7 +137,7 @@ impl Responses {
         let keys = ["output", "status", "incomplete_details", "usage", "model"];
         let [output, status, details, usage, model] = response.pick(keys);
         let output = output.into_iter().flat_map(Json::elements);
-        let mut items: Vec<Vec<u8>> = output.map(|item| item.bytes().to_vec()).collect();
+        let mut items: Vec<Vec<u8>> = output.map(|item| raw(item).into_bytes()).collect();
         // Some servers leave them out at the end.
         if items.is_empty() {
             items = std::mem::take(&mut self.done).into_values().collect();
@@ -179,8 +179,8 @@ impl Responses {
 fn failed(response: Json<'_>) -> ReplyError {
     let error = response.get("error").filter(|error| !error.is_null());
     let body = match error {
-        Some(error) => object(&[("error", Some(lossy(error)))]),
-        None => lossy(response),
+        Some(error) => object(&[("error", Some(raw(error)))]),
+        None => raw(response),
     };
     ReplyError::Failed {
         body: body.into_bytes(),
@@ -228,10 +228,11 @@ fn reported(usage: Json<'_>) -> Reported {
     let of = |details: Option<Json<'_>>, name| count(details.and_then(|details| details.get(name)));
     let (sent, output) = (count(sent), count(output));
     let cache_read = of(sent_of, "cached_tokens").min(sent);
+    let cache_write = of(sent_of, "cache_write_tokens").min(sent - cache_read);
     Reported {
-        input: sent - cache_read,
+        input: sent - cache_read - cache_write,
         cache_read,
-        cache_write: 0,
+        cache_write,
         output,
         reasoning: of(output_of, "reasoning_tokens").min(output),
     }

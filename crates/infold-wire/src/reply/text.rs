@@ -146,10 +146,10 @@ pub fn changed(object: Json<'_>, changes: &[(&str, Option<String>)]) -> String {
     for (key, value) in object.members() {
         let at = changes.iter().position(|(name, _)| key.is(name));
         match at {
-            None => member(&mut out, &lossy(key), &lossy(value)),
+            None => member(&mut out, &raw(key), &raw(value)),
             Some(at) if !std::mem::replace(&mut seen[at], true) => {
                 if let Some(value) = &changes[at].1 {
-                    member(&mut out, &lossy(key), value);
+                    member(&mut out, &raw(key), value);
                 }
             }
             Some(_) => {}
@@ -186,9 +186,13 @@ pub fn array(items: &[String]) -> Option<String> {
     (!items.is_empty()).then(|| format!("[{}]", items.join(",")))
 }
 
-/// The bytes of a value.
-pub fn lossy(json: Json<'_>) -> String {
-    String::from_utf8_lossy(json.bytes()).into_owned()
+/// The bytes of a value, on one line: indentation is left out, which no string has in it.
+pub fn raw(json: Json<'_>) -> String {
+    let text = String::from_utf8_lossy(json.bytes());
+    match text.contains(['\n', '\r']) {
+        true => text.split(['\n', '\r']).map(str::trim_start).collect(),
+        false => text.into_owned(),
+    }
 }
 
 /// A number of tokens. What is no count is none, and no sum of counts overflows.

@@ -127,7 +127,7 @@ async fn a_file_is_sent_as_it_is_with_its_length() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("request.json");
     for size in [0usize, 1, (512 << 10) - 1, 512 << 10, (3 << 20) + 17] {
-        let bytes: Vec<u8> = (0..size).map(|at| (at * at >> 7) as u8).collect();
+        let bytes: Vec<u8> = (0..size).map(|at| ((at * at) >> 7) as u8).collect();
         std::fs::write(&path, bytes).unwrap();
         let busy = answer(503, "", "");
         let server = Server::new(vec![busy, said(&["ok"])]).await;

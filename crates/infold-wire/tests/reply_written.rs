@@ -1,6 +1,6 @@
 //! What is written as a provider would write it reads as what it was.
 
-use infold_wire::reply::{Form, Reader, stream, whole};
+use infold_wire::reply::{Delivery, Reader, stream, whole};
 use infold_wire::{Json, Reply, Reported, Stop, Wire, quote};
 use proptest::prelude::*;
 

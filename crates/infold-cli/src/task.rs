@@ -5,6 +5,7 @@ use std::path::Path;
 use infold::Config;
 use infold_log::{Seq, Span};
 use infold_store::{Contexts, Filter, Incoming, MAX_MESSAGE, Metadata, Outcome, TaskRow, Writer};
+use infold_wire::Wire;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -21,7 +22,7 @@ pub fn run(
     out: &mut Out,
 ) -> Result<(), Failure> {
     match command {
-        TaskCommand::New(args) => new(contexts, args, out),
+        TaskCommand::New { args, wire } => new(contexts, args, wire, out),
         TaskCommand::List { status, user } => {
             let filter = Filter {
                 status,
@@ -46,9 +47,17 @@ pub fn run(
     }
 }
 
-fn new(contexts: &Contexts, args: NewArgs, out: &mut Out) -> Result<(), Failure> {
-    let anthropic = args.provider.as_deref() == Some("anthropic");
-    let wire = if anthropic { "anthropic" } else { "openai" };
+fn new(
+    contexts: &Contexts,
+    args: NewArgs,
+    wire: Option<Wire>,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let wire = match (wire, args.provider.as_deref()) {
+        (Some(wire), _) => wire.name(),
+        (None, Some("anthropic")) => "anthropic",
+        (None, _) => "openai",
+    };
     let id = contexts.create(Metadata {
         task_source: args.source,
         owner: args.owner,

@@ -3,17 +3,18 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use infold_log::{Role, Seq};
-use infold_wire::{render_text, tokens};
+use infold_wire::{Wire, render_text, tokens};
 use uuid::Uuid;
 
 use crate::derived::Derived;
 use crate::file::{self, Access, Growing};
 use crate::lines::Lines;
 use crate::lock::{Lock, Taken};
+use crate::stored::Marks;
 use crate::verify::Problem;
 use crate::{
-    Contexts, Durability, Log, LogError, OpenError, Registry, RegistryError, TaskError, Writer,
-    stored, time,
+    Contexts, Durability, Log, LogError, Metadata, OpenError, Registry, RegistryError, TaskError,
+    Writer, stored, time,
 };
 
 const SIDECARS: [&str; 4] = ["messages.idx", "events.idx", "states.idx", "current.idx"];
@@ -132,7 +133,7 @@ impl Contexts {
             Ok((log, _)) => log.own().seq,
             Err(_) => first_seq(dir)?,
         };
-        let (mended, lost) = mended(&path, base, &aside)?;
+        let (mended, lost) = mended(dir, base, &aside)?;
         file::replace(&path, &mended)?;
         file::sync_dir(dir)?;
         drop(lock);
@@ -157,14 +158,16 @@ fn first_seq(dir: &Path) -> Result<u64, LogError> {
 }
 
 /// The good lines of a file, with notes for the messages that are missing between them.
-fn mended(path: &Path, first: u64, aside: &Path) -> Result<(Vec<u8>, u64), LogError> {
-    let file = Growing::open(path.to_owned(), Access::Read)?;
+fn mended(dir: &Path, first: u64, aside: &Path) -> Result<(Vec<u8>, u64), LogError> {
+    let path = dir.join("messages.jsonl");
+    let wire = Metadata::read(dir).map_or(Wire::Chat, |metadata| metadata.form());
+    let file = Growing::open(path, Access::Read)?;
     let mut good = Vec::new();
     let mut lines = Lines::new(&file, 0);
     while let Some(line) = lines.next()? {
         let stored = stored::split(line.bytes).filter(|_| line.whole);
         if let Some(stored) = stored
-            && infold_wire::Message::parse(line.bytes).is_ok()
+            && infold_wire::Message::parse(&stored.body(line.bytes)).is_ok()
         {
             good.push(Good {
                 seq: stored.seq.get(),
@@ -181,15 +184,13 @@ fn mended(path: &Path, first: u64, aside: &Path) -> Result<(Vec<u8>, u64), LogEr
                 "[message {next} was damaged on disk; what is left of it is in {}]",
                 aside.display()
             );
-            let note = render_text(Role::User, &text);
-            let seq = Seq::new(next).expect("counted from one");
-            stored::write(
-                &note,
-                seq,
-                &time::iso(line.time),
-                tokens::said(&text),
-                &mut out,
-            );
+            let marks = Marks {
+                seq: Seq::new(next).expect("counted from one"),
+                stamp: &time::iso(line.time),
+                tokens: tokens::said(&text),
+                role: None,
+            };
+            stored::write(&render_text(wire, Role::User, &text), marks, &mut out);
             (next, lost) = (next + 1, lost + 1);
         }
         let bytes = file.bytes(line.start, (line.end - line.start) as usize)?;

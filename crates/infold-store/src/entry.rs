@@ -1,4 +1,5 @@
 use infold_log::{EventId, Mark, Point, Record, Role, Seq, Sums};
+use infold_wire::Wires;
 
 use crate::table::{Fixed, Numbers, put};
 
@@ -13,7 +14,12 @@ pub struct MessageEntry {
     pub cut: u32,
     /// What planning needs.
     pub record: Record,
+    /// The wires on which it can be sent as it is.
+    pub wires: Wires,
 }
+
+/// Where the wires stand among the flags.
+const WIRES: u32 = 8;
 
 const ROLES: [Role; 4] = [Role::System, Role::User, Role::Assistant, Role::Tool];
 
@@ -32,6 +38,7 @@ impl Fixed for MessageEntry {
             .iter()
             .zip(2..)
             .fold(role, |bits, (flag, at)| bits | u64::from(*flag) << at);
+        let flags = flags | u64::from(self.wires.bits()) << WIRES;
         let sums = &record.sums;
         put(
             out,
@@ -85,6 +92,7 @@ impl Fixed for MessageEntry {
             len,
             cut,
             record,
+            wires: Wires::from_bits((flags >> WIRES) as u8),
         })
     }
 }

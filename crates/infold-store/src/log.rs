@@ -4,15 +4,17 @@ mod catch_up;
 
 use std::path::{Path, PathBuf};
 
-use infold_log::{EventId, Past, Point, Record, Rounds, Seq, State, Sums, before, round_members};
-use infold_wire::Message;
+use infold_log::{
+    EventId, Past, Point, Record, Rounds, Seq, Span, State, Sums, before, round_members,
+};
+use infold_wire::{Message, Wire, Wires};
 
-use crate::LogError;
 use crate::entry::{Base, EventEntry, MessageEntry};
 use crate::event::{EventLine, Usage, What};
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
 use crate::table::Table;
+use crate::{LogError, Metadata};
 use states::States;
 
 /// The log of one task: its messages and events, by number, and the state they lead to.
@@ -29,6 +31,7 @@ pub struct Log {
     base: Point,
     parent: Option<(String, Box<Log>)>,
     state: State,
+    wire: Wire,
     /// Pairing of the last round; none if it has to be read again.
     rounds: Option<Rounds>,
 }
@@ -85,6 +88,7 @@ impl Log {
             base,
             parent,
             state: State::default(),
+            wire: Metadata::read(dir).map_or(Wire::Chat, |metadata| metadata.form()),
             rounds: None,
         };
         let tail = log.catch_up()?;
@@ -99,6 +103,29 @@ impl Log {
     /// The state after its last entry.
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// The wire in whose form it shows stand-ins and notes: that of its task.
+    pub fn wire(&self) -> Wire {
+        self.wire
+    }
+
+    /// Says whether messages can be sent on a wire exactly as they are.
+    ///
+    /// Only the index is read.
+    pub fn is_native(&self, span: Span, wire: Wire) -> Result<bool, LogError> {
+        let mut rest = Some(span);
+        while let Some(span) = rest {
+            let (log, last) = self.holder(span.from());
+            let end = span.to().min(last);
+            for seq in span.from().get()..=end.get() {
+                if !log.entries.get(seq)?.wires.has(wire) {
+                    return Ok(false);
+                }
+            }
+            rest = Span::new(end.next(), span.to());
+        }
+        Ok(true)
     }
 
     /// The task it was forked from, and where.
@@ -393,7 +420,13 @@ impl Log {
 }
 
 /// Makes the sidecar's entry of a line.
-pub(crate) fn message_entry(offset: u64, len: usize, cut: usize, record: Record) -> MessageEntry {
+pub(crate) fn message_entry(
+    offset: u64,
+    len: usize,
+    cut: usize,
+    record: Record,
+    wires: Wires,
+) -> MessageEntry {
     // Lines are bounded far below four gigabytes when they are written.
     let small = |size: usize| u32::try_from(size).unwrap_or(u32::MAX);
     MessageEntry {
@@ -401,6 +434,7 @@ pub(crate) fn message_entry(offset: u64, len: usize, cut: usize, record: Record)
         len: small(len),
         cut: small(cut),
         record,
+        wires,
     }
 }
 

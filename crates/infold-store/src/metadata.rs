@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use infold_wire::{Json, quote};
+use infold_wire::{Json, Wire, quote};
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -36,7 +36,7 @@ pub struct Metadata {
     pub context_length: Option<u64>,
     /// For whom.
     pub user: Option<String>,
-    /// The wire form of its messages.
+    /// The wire form of its messages: a [`Wire`]'s name, or `openai` for chat.
     pub wire: Option<String>,
 }
 
@@ -56,6 +56,12 @@ impl Metadata {
             Json::parse(&bytes).map_err(|error| LogError::damaged(&path, 0, error.to_string()))?;
         Metadata::decode(json)
             .ok_or_else(|| LogError::damaged(&path, 0, "no \"uuid\" or no \"created_at\""))
+    }
+
+    /// The wire form of its messages; chat, if it is not said.
+    pub fn form(&self) -> Wire {
+        let wire = self.wire.as_deref().and_then(|wire| wire.parse().ok());
+        wire.unwrap_or(Wire::Chat)
     }
 
     /// The registry's row for it.

@@ -191,7 +191,7 @@ impl Log {
     fn stand_in(&self, fold: EventId, visit: Visit<'_>) -> Result<(), LogError> {
         if let What::Fold(fold) = self.event(fold)?.what {
             for (role, text) in &fold.stand_in {
-                visit(Source::StandIn, &render_text(*role, text))?;
+                visit(Source::StandIn, &render_text(self.wire(), *role, text))?;
             }
         }
         Ok(())
@@ -199,7 +199,10 @@ impl Log {
 
     fn note(&self, note: EventId, visit: Visit<'_>) -> Result<(), LogError> {
         if let What::Note { text, .. } = self.event(note)?.what {
-            visit(Source::StandIn, &render_text(Role::User, &text))?;
+            visit(
+                Source::StandIn,
+                &render_text(self.wire(), Role::User, &text),
+            )?;
         }
         Ok(())
     }

@@ -1,11 +1,12 @@
-use infold_log::Seq;
+use infold_log::{Role, Seq};
 
 use crate::time;
 
 /// The bookkeeping behind a message in `messages.jsonl`.
 ///
 /// A line is the message's own bytes with `,"seq":…,"timestamp":…,"tokens":…` put
-/// before the last brace: cutting there restores it, whatever members it has.
+/// before the last brace: cutting there restores it, whatever members it has. Behind them
+/// comes `,"role":…` if the message has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// Bytes of the message before the cut; its last brace is not among them.
@@ -18,12 +19,33 @@ pub struct Stored {
     pub tokens: u64,
 }
 
+impl Stored {
+    /// The message in the line that this was split from, as it came.
+    pub fn body(&self, line: &[u8]) -> Vec<u8> {
+        [&line[..self.cut], b"}"].concat()
+    }
+}
+
 const SEQ: &[u8] = b",\"seq\":";
 const TIMESTAMP: &[u8] = b",\"timestamp\":\"";
 const TOKENS: &[u8] = b"\",\"tokens\":";
+const ROLE: &[u8] = b",\"role\":\"";
+
+/// What is put behind a message in its line.
+#[derive(Clone, Copy, Debug)]
+pub struct Marks<'a> {
+    /// The message's number.
+    pub seq: Seq,
+    /// When it was recorded.
+    pub stamp: &'a str,
+    /// Its size in tokens.
+    pub tokens: u64,
+    /// Who speaks, if the message does not say so itself.
+    pub role: Option<Role>,
+}
 
 /// Appends the line of a message, line break included. Line breaks between tokens are left out.
-pub fn write(message: &[u8], seq: Seq, stamp: &str, tokens: u64, out: &mut Vec<u8>) -> usize {
+pub fn write(message: &[u8], marks: Marks<'_>, out: &mut Vec<u8>) -> usize {
     let start = out.len();
     match memchr::memchr2(b'\n', b'\r', message) {
         // A break inside a text would be escaped, so every bare one stands between tokens.
@@ -33,11 +55,16 @@ pub fn write(message: &[u8], seq: Seq, stamp: &str, tokens: u64, out: &mut Vec<u
     out.pop();
     let cut = out.len() - start;
     out.extend_from_slice(SEQ);
-    decimal(seq.get(), out);
+    decimal(marks.seq.get(), out);
     out.extend_from_slice(TIMESTAMP);
-    out.extend_from_slice(stamp.as_bytes());
+    out.extend_from_slice(marks.stamp.as_bytes());
     out.extend_from_slice(TOKENS);
-    decimal(tokens, out);
+    decimal(marks.tokens, out);
+    if let Some(role) = marks.role {
+        out.extend_from_slice(ROLE);
+        out.extend_from_slice(role.wire_name().as_bytes());
+        out.push(b'"');
+    }
     out.extend_from_slice(b"}");
     out.push(b'\n');
     cut
@@ -76,13 +103,21 @@ pub fn split(line: &[u8]) -> Option<Stored> {
     let rest = rest.strip_prefix(TIMESTAMP)?;
     let (stamp, rest) = rest.split_at_checked(memchr::memchr(b'"', rest)?)?;
     let (tokens, rest) = digits(rest.strip_prefix(TOKENS)?)?;
-    (rest == b"}" && line.first() == Some(&b'{')).then_some(())?;
+    let rest = rest.strip_suffix(b"}")?;
+    (rest.is_empty() || is_role(rest)).then_some(())?;
+    (line.first() == Some(&b'{')).then_some(())?;
     Some(Stored {
         cut,
         seq: Seq::new(seq)?,
         time: time::parse_iso(std::str::from_utf8(stamp).ok()?)?,
         tokens,
     })
+}
+
+fn is_role(text: &[u8]) -> bool {
+    let name = text.strip_prefix(ROLE);
+    let name = name.and_then(|name| name.strip_suffix(b"\""));
+    name.is_some_and(|name| name.iter().all(u8::is_ascii_lowercase))
 }
 
 fn digits(text: &[u8]) -> Option<(u64, &[u8])> {
@@ -95,51 +130,64 @@ fn digits(text: &[u8]) -> Option<(u64, &[u8])> {
 mod tests {
     use super::*;
 
+    fn line(message: &[u8], seq: u64, tokens: u64, role: Option<Role>) -> (Vec<u8>, usize) {
+        let marks = Marks {
+            seq: Seq::new(seq).expect("a seq"),
+            stamp: &time::iso(1_767_225_600_000),
+            tokens,
+            role,
+        };
+        let mut line = Vec::new();
+        let cut = write(message, marks, &mut line);
+        (line, cut)
+    }
+
     #[test]
     fn cutting_restores_a_message_that_has_our_own_fields() {
         let message = br#"{"role":"user","content":"x","seq":5,"timestamp":"t","tokens":3}"#;
-        let mut line = Vec::new();
-        let seq = Seq::new(7).unwrap();
-        let cut = write(message, seq, &time::iso(1_767_225_600_000), 2, &mut line);
+        let (line, cut) = line(message, 7, 2, None);
         assert_eq!(
             String::from_utf8_lossy(&line),
             "{\"role\":\"user\",\"content\":\"x\",\"seq\":5,\"timestamp\":\"t\",\"tokens\":3,\
              \"seq\":7,\"timestamp\":\"2026-01-01T00:00:00.000Z\",\"tokens\":2}\n"
         );
-        let stored = split(&line[..line.len() - 1]).unwrap();
+        let line = &line[..line.len() - 1];
+        let stored = split(line).unwrap();
         assert_eq!(stored.cut, cut);
         assert_eq!(
-            (stored.seq, stored.time, stored.tokens),
-            (seq, 1_767_225_600_000, 2)
+            (stored.seq.get(), stored.time, stored.tokens),
+            (7, 1_767_225_600_000, 2)
         );
-        assert_eq!([&line[..cut], b"}"].concat(), message);
+        assert_eq!(stored.body(line), message);
+    }
+
+    #[test]
+    fn a_message_without_a_role_is_stored_with_one_and_restored_without() {
+        let message = br#"{"type":"function_call_output","call_id":"a","output":"x"}"#;
+        let (line, _) = line(message, 7, 2, Some(Role::Tool));
+        let text = String::from_utf8_lossy(&line);
+        assert!(
+            text.ends_with("\"tokens\":2,\"role\":\"tool\"}\n"),
+            "{text}"
+        );
+        let line = &line[..line.len() - 1];
+        assert_eq!(split(line).unwrap().body(line), message);
     }
 
     #[test]
     fn line_breaks_between_tokens_are_left_out() {
-        let mut line = Vec::new();
-        write(
-            b"{\r\n \"role\": \"user\",\n\"content\":\"a\\nb\"\n}",
-            Seq::FIRST,
-            &time::iso(0),
-            1,
-            &mut line,
-        );
+        let message = b"{\r\n \"role\": \"user\",\n\"content\":\"a\\nb\"\n}";
+        let (line, _) = line(message, 1, 1, None);
         assert!(line.starts_with(b"{ \"role\": \"user\",\"content\":\"a\\nb\",\"seq\":1,"));
     }
 
     #[test]
     fn a_line_cut_anywhere_is_not_one_of_ours() {
-        let mut line = Vec::new();
-        write(
-            br#"{"role":"user","content":"x"}"#,
-            Seq::FIRST,
-            &time::iso(0),
-            12,
-            &mut line,
-        );
-        for end in 0..line.len() - 1 {
-            assert_eq!(split(&line[..end]), None, "cut at {end}");
+        for role in [None, Some(Role::User)] {
+            let (line, _) = line(br#"{"role":"user","content":"x"}"#, 1, 12, role);
+            for end in 0..line.len() - 1 {
+                assert_eq!(split(&line[..end]), None, "cut at {end}");
+            }
         }
     }
 }

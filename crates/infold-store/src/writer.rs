@@ -12,7 +12,7 @@ use crate::file::Access;
 use crate::lock::{Holder, Lock, Taken};
 use crate::log::{Find, message_entry};
 use crate::repair::{self, Repair};
-use crate::stored;
+use crate::stored::{self, Marks};
 use crate::{Log, LogError, StepError, time};
 
 /// When what was written is forced onto the disk itself.
@@ -186,7 +186,13 @@ impl Writer {
             let size = stored::size(message.bytes());
             facts.bytes = size as u64;
             facts.tokens = tokens::message(&message);
-            let cut = stored::write(message.bytes(), seq, &self.stamp, facts.tokens, &mut bytes);
+            let marks = Marks {
+                seq,
+                stamp: &self.stamp,
+                tokens: facts.tokens,
+                role: (!message.has_role()).then_some(facts.role),
+            };
+            let cut = stored::write(message.bytes(), marks, &mut bytes);
             let heard = rounds.hear(seq, &facts);
             let record = Record::following(sums, &facts, heard, time);
             sums = record.sums;
@@ -196,6 +202,7 @@ impl Writer {
                 bytes.len() - start,
                 cut,
                 record,
+                message.wires(),
             ));
             seq = seq.next();
         }
@@ -257,7 +264,7 @@ impl Writer {
         let stub =
             format!("[{hidden} tokens folded away; nothing is lost, and recall {seq} shows them]");
         let shown = tokens::count(Encoding::O200k, &stub);
-        let stub = render_stub(found.kind, &stub);
+        let stub = render_stub(&message, &found, &stub);
         let id = self.step(What::Mask(MaskLine {
             seq,
             part,

@@ -14,10 +14,11 @@ use std::borrow::Cow;
 
 use infold_log::Role;
 
+use crate::message::Piece;
 use crate::{Json, Kind, Message};
 
 pub use ending::{Ending, ending};
-use excerpt::excerpt;
+use excerpt::{excerpt, raw_excerpt};
 pub use todo::{State, Todo};
 pub use words::Words;
 
@@ -110,82 +111,29 @@ pub fn deeds<'a>(message: &Message<'a>) -> Vec<Deed<'a>> {
 /// As [`deeds`], but of each result only so many bytes, of its front and its end, are looked at.
 pub fn deeds_within<'a>(message: &Message<'a>, most: usize) -> Vec<Deed<'a>> {
     let mut out = Vec::new();
-    // In one pass: each look at a member is a pass over the message.
-    let [mut calls, mut call, mut id, mut error] = [None; 4];
-    for (key, value) in message.json().members() {
-        match &*key.name() {
-            b"tool_calls" => calls = Some(value),
-            b"function_call" => call = Some(value),
-            b"tool_call_id" => id = Some(value),
-            b"is_error" | b"isError" => error = Some(value),
-            _ => {}
-        }
-    }
-    match message.content() {
-        Some(content) if message.role() == Role::Tool => out.push(Deed::Given(Given {
-            id: id.and_then(Json::text).map(Cow::into_owned),
-            failed: error.and_then(marked),
-            text: result_text(content, most),
-        })),
-        Some(content) if content.kind() == Kind::String => {
-            said(message.role(), content, &mut out);
-        }
-        Some(content) => {
-            for block in content.elements() {
-                block_deed(message.role(), block, most, &mut out);
+    for (_, piece) in message.pieces() {
+        let id = |id: Option<Json<'_>>| id.and_then(Json::text).map(Cow::into_owned);
+        match piece {
+            Piece::Text(text) => said(message.role(), text, &mut out),
+            Piece::Call {
+                id: of,
+                tool,
+                given,
+            } => {
+                out.push(Deed::Called(call::read(id(of), &tool.name(), given)));
             }
+            Piece::Result(given) => out.push(Deed::Given(Given {
+                id: id(given.id),
+                failed: given.failed,
+                text: given
+                    .content
+                    .map(|content| result_text(content, most))
+                    .unwrap_or_default(),
+            })),
+            Piece::Image => {}
         }
-        None => {}
-    }
-    if message.role() == Role::Assistant {
-        chat_calls(calls, call, &mut out);
     }
     out
-}
-
-fn block_deed<'a>(role: Role, block: Json<'a>, most: usize, out: &mut Vec<Deed<'a>>) {
-    // In one pass: a block may be large, and each look at a member is a pass.
-    let [
-        mut kind,
-        mut id,
-        mut name,
-        mut input,
-        mut content,
-        mut text,
-        mut error,
-    ] = [None; 7];
-    for (key, value) in block.members() {
-        match &*key.name() {
-            b"type" => kind = Some(value),
-            b"id" | b"tool_use_id" => id = Some(value),
-            b"name" => name = Some(value),
-            b"input" => input = Some(value),
-            b"content" => content = Some(value),
-            b"text" => text = Some(value),
-            b"is_error" | b"isError" => error = Some(value),
-            _ => {}
-        }
-    }
-    let id = id.and_then(Json::text).map(Cow::into_owned);
-    let kind = kind.map(Json::name).unwrap_or_default();
-    match (&*kind, role) {
-        (b"tool_use", Role::Assistant) => {
-            let name = name.and_then(Json::text).unwrap_or_default();
-            out.push(Deed::Called(call::read(id, &name, input)));
-        }
-        (b"tool_result", _) => out.push(Deed::Given(Given {
-            id,
-            failed: error.and_then(marked),
-            text: content
-                .map(|content| result_text(content, most))
-                .unwrap_or_default(),
-        })),
-        _ => {
-            if let Some(text) = text {
-                said(role, text, out);
-            }
-        }
-    }
 }
 
 /// Some agents call tools, and answer the calls, in plain text.
@@ -207,33 +155,13 @@ fn said<'a>(role: Role, text: Json<'a>, out: &mut Vec<Deed<'a>>) {
     }
 }
 
-fn chat_calls(calls: Option<Json<'_>>, call: Option<Json<'_>>, out: &mut Vec<Deed<'_>>) {
-    let chat = calls.into_iter().flat_map(Json::elements);
-    let legacy = call.map(|call| (None, Some(call)));
-    let chat = chat.map(|call| {
-        let inner = call.get("function").or_else(|| call.get("custom"));
-        (call.get("id").and_then(Json::text), inner)
-    });
-    for (id, call) in chat.chain(legacy) {
-        let Some(call) = call else { continue };
-        let name = call.get("name").and_then(Json::text).unwrap_or_default();
-        let arguments = call.get("arguments").or_else(|| call.get("input"));
-        out.push(Deed::Called(call::read(
-            id.map(Cow::into_owned),
-            &name,
-            arguments,
-        )));
-    }
-}
-
-fn marked(mark: Json<'_>) -> Option<bool> {
-    (mark.kind() == Kind::Bool).then(|| mark.is_true())
-}
-
 fn result_text(content: Json<'_>, most: usize) -> Cow<'_, str> {
     let (front, back) = (most - most / 4, most / 4);
     if let Some(text) = excerpt(content, front, back) {
         return text;
+    }
+    if content.kind() == Kind::Object {
+        return raw_excerpt(content, front, back);
     }
     let mut out = String::new();
     for block in content.elements() {

@@ -1,7 +1,5 @@
-use infold_log::Role;
-
-use crate::message::block_is;
-use crate::{Json, Kind, Message};
+use crate::message::Piece;
+use crate::{Form, Item, Json, Kind, Message};
 
 /// Returns what a message says in one line, for people, at most `width` characters.
 pub fn gist(message: &Message<'_>, width: usize) -> String {
@@ -17,7 +15,10 @@ pub fn gist(message: &Message<'_>, width: usize) -> String {
         words.push("(reasoning)".to_owned());
     }
     if words.is_empty() {
-        words.push("(empty)".to_owned());
+        let hosted = matches!(message.form(), Form::Item(Item::Hosted | Item::Approval));
+        let kind = message.json().get("type").filter(|_| hosted);
+        let kind = kind.and_then(Json::text).unwrap_or("empty".into());
+        words.push(format!("({kind})"));
     }
     shorten(&words.join(" · "), width)
 }
@@ -49,24 +50,12 @@ pub fn shorten(text: &str, width: usize) -> String {
 fn said(message: &Message<'_>) -> String {
     const ENOUGH: usize = 400;
     let mut out = String::new();
-    let Some(content) = message.content() else {
-        return out;
-    };
-    if let Some(text) = content.text() {
-        return text.chars().take(ENOUGH).collect();
-    }
-    for block in content.elements() {
-        let text = if block_is(block, "tool_result") {
-            block.get("content").map(inner_text).unwrap_or_default()
-        } else if let Some(text) = block.get("text").and_then(Json::text) {
-            text.into_owned()
-        } else if ["image", "image_url"]
-            .iter()
-            .any(|kind| block_is(block, kind))
-        {
-            "[image]".to_owned()
-        } else {
-            continue;
+    for (_, piece) in message.pieces() {
+        let text = match piece {
+            Piece::Text(said) => said.text().unwrap_or_default().into_owned(),
+            Piece::Result(given) => given.content.map(inner_text).unwrap_or_default(),
+            Piece::Image => "[image]".to_owned(),
+            Piece::Call { .. } => continue,
         };
         out.push_str(&text.chars().take(ENOUGH).collect::<String>());
         out.push(' ');
@@ -80,40 +69,27 @@ fn said(message: &Message<'_>) -> String {
 fn inner_text(content: Json<'_>) -> String {
     match content.kind() {
         Kind::String => content.text().unwrap_or_default().into_owned(),
-        _ => content
+        Kind::Array => content
             .elements()
             .filter_map(|block| block.get("text")?.text())
             .collect::<Vec<_>>()
             .join(" "),
+        _ => first_text(content).unwrap_or_default(),
     }
 }
 
 /// The calls of a message as `name(argument)`, the argument being the first text in it.
 fn calls(message: &Message<'_>) -> Vec<String> {
-    if message.role() != Role::Assistant {
-        return Vec::new();
-    }
-    let json = message.json();
-    let chat = json.get("tool_calls").into_iter().flat_map(Json::elements);
-    let chat = chat.filter_map(|call| call.get("function").or_else(|| call.get("custom")));
-    let chat = chat.chain(json.get("function_call"));
-    let mut out: Vec<String> = chat
-        .map(|call| {
-            named(
-                call.get("name"),
-                call.get("arguments").or_else(|| call.get("input")),
-            )
+    let calls = message.pieces().into_iter();
+    calls
+        .filter_map(|(_, piece)| match piece {
+            Piece::Call { tool, given, .. } => Some(named(&tool.name(), given)),
+            _ => None,
         })
-        .collect();
-    let blocks = message
-        .blocks()
-        .filter(|block| block_is(*block, "tool_use"));
-    out.extend(blocks.map(|block| named(block.get("name"), block.get("input"))));
-    out
+        .collect()
 }
 
-fn named(name: Option<Json<'_>>, arguments: Option<Json<'_>>) -> String {
-    let name = name.and_then(Json::text).unwrap_or_default();
+fn named(name: &str, arguments: Option<Json<'_>>) -> String {
     // OpenAI's arguments are JSON inside a text.
     let inner = arguments.and_then(Json::text);
     let parsed = inner
@@ -160,5 +136,31 @@ mod tests {
             "calls Bash(ls\u{fffd}[31m)"
         );
         assert_eq!(of(r#"{"role":"assistant","content":[]}"#), "(empty)");
+        assert_eq!(
+            of(
+                r#"{"role":"model","parts":[{"text":"hm","thought":true},{"functionCall":{"name":"read","args":{"path":"a.rs"}}}]}"#
+            ),
+            "calls read(a.rs)"
+        );
+        assert_eq!(
+            of(
+                r#"{"role":"user","parts":[{"functionResponse":{"name":"read","response":{"output":"fn main"}}},{"inlineData":{"mimeType":"image/png","data":"AA"}}]}"#
+            ),
+            "fn main [image]"
+        );
+        assert_eq!(
+            of(
+                r#"{"type":"local_shell_call","call_id":"a","action":{"type":"exec","command":["ls"]}}"#
+            ),
+            "calls local_shell(exec)"
+        );
+        assert_eq!(
+            of(r#"{"type":"reasoning","summary":[],"encrypted_content":"x"}"#),
+            "(reasoning)"
+        );
+        assert_eq!(
+            of(r#"{"type":"compaction","encrypted_content":"x"}"#),
+            "(compaction)"
+        );
     }
 }

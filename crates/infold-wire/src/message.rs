@@ -2,6 +2,7 @@ mod form;
 mod members;
 mod spoken;
 mod native;
+mod piece;
 
 use std::ops::Range;
 
@@ -9,6 +10,8 @@ use infold_log::{Call, Facts, Role};
 
 pub use form::{Form, Item};
 use members::Members;
+pub(crate) use piece::{Piece, Tool, gemini_result, is_image, is_image_block};
+pub(crate) use spoken::gemini_answer;
 use spoken::{Spoken, said};
 
 use crate::{Json, JsonError, Kind};
@@ -126,6 +129,22 @@ impl<'a> Message<'a> {
         self.members.role.is_some()
     }
 
+    /// The type of an item.
+    pub(crate) fn kind(&self) -> Option<Json<'a>> {
+        self.members.kind
+    }
+
+    /// Gemini's parts.
+    pub(crate) fn contents(&self) -> Option<Json<'a>> {
+        self.members.parts
+    }
+
+    /// What an item gives back, if it is one that does.
+    pub(crate) fn output(&self) -> Option<Json<'a>> {
+        let gives = self.form == Form::Item(Item::Output);
+        self.members.output.filter(|_| gives)
+    }
+
     /// Its content, if it has a member of that name.
     pub fn content(&self) -> Option<Json<'a>> {
         self.members.content
@@ -176,18 +195,40 @@ impl<'a> Message<'a> {
 
     /// Its parts. A text is one part, a list of blocks one part per block.
     pub fn parts(&self) -> Vec<Part> {
-        let Some(content) = self.members.content else {
-            return Vec::new();
-        };
-        let whole = |kind| Part {
+        let whole = |kind, range| Part {
             index: 0,
             kind,
-            range: content.range(),
+            range,
         };
-        match (self.role, content.kind()) {
-            (Role::Tool, _) => vec![whole(PartKind::Result)],
-            (_, Kind::Array) => content.elements().zip(0..).map(block_part).collect(),
-            _ => vec![whole(PartKind::Other)],
+        match (self.form, self.members.content) {
+            (Form::Content, _) => {
+                let parts = self.members.parts.into_iter().flat_map(Json::elements);
+                parts.zip(0..).map(gemini_part).collect()
+            }
+            (Form::Item(Item::Output), _) => {
+                let kind = self.output_kind();
+                let output = self.members.output.into_iter();
+                output.map(|output| whole(kind, output.range())).collect()
+            }
+            (_, None) => Vec::new(),
+            (Form::Turn, Some(content)) if self.role == Role::Tool => {
+                vec![whole(PartKind::Result, content.range())]
+            }
+            (_, Some(content)) if content.kind() == Kind::Array => {
+                content.elements().zip(0..).map(block_part).collect()
+            }
+            (_, Some(content)) => vec![whole(PartKind::Other, content.range())],
+        }
+    }
+
+    /// Some outputs have a shape of their own, in which a stub has no place.
+    fn output_kind(&self) -> PartKind {
+        let kind = self.members.kind.map(Json::name).unwrap_or_default();
+        let lists = matches!(&*kind, b"function_call_output" | b"custom_tool_call_output");
+        match self.members.output.map(Json::kind) {
+            Some(Kind::String) => PartKind::Result,
+            Some(Kind::Array) if lists => PartKind::Result,
+            _ => PartKind::Other,
         }
     }
 
@@ -235,15 +276,39 @@ fn block_part((block, index): (Json<'_>, u32)) -> Part {
     let result = block_is(block, "tool_result")
         .then(|| block.get("content"))
         .flatten();
-    let image = ["image", "image_url", "input_image"]
-        .iter()
-        .any(|kind| block_is(block, kind));
     let (kind, range) = match result {
         Some(content) => (PartKind::Result, content.range()),
-        None if image => (PartKind::Image, block.range()),
+        None if is_image_block(block) => (PartKind::Image, block.range()),
         None => (PartKind::Other, block.range()),
     };
     Part { index, kind, range }
+}
+
+fn gemini_part((part, index): (Json<'_>, u32)) -> Part {
+    let other = |kind| Part {
+        index,
+        kind,
+        range: part.range(),
+    };
+    let names = [
+        "functionResponse",
+        "function_response",
+        "inlineData",
+        "inline_data",
+        "fileData",
+        "file_data",
+    ];
+    let [camel, snake, data, its_data, file, its_file] = part.pick(names);
+    let response = camel.or(snake).and_then(|result| result.get("response"));
+    let data = data.or(its_data).or(file).or(its_file);
+    match response {
+        Some(response) => Part {
+            range: response.range(),
+            ..other(PartKind::Result)
+        },
+        None if data.is_some_and(is_image) => other(PartKind::Image),
+        None => other(PartKind::Other),
+    }
 }
 
 fn form_of(members: &Members<'_>) -> Form {

@@ -1,21 +1,28 @@
 use infold_log::Role;
 
-use crate::message::block_is;
+use crate::message::{Piece, Tool};
 use crate::{Json, Kind, Message};
 
 /// Appends what a message says as plain text: calls with their arguments, results, no images.
 pub fn plain(message: &Message<'_>, out: &mut String) {
     let start = out.len();
-    if let Some(content) = message.content() {
-        content_text(content, out);
-    }
-    if message.role() == Role::Assistant {
-        let json = message.json();
-        let calls = json.get("tool_calls").into_iter().flat_map(Json::elements);
-        let calls = calls.filter_map(|call| call.get("function").or_else(|| call.get("custom")));
-        for call in calls.chain(json.get("function_call")) {
-            let arguments = call.get("arguments").or_else(|| call.get("input"));
-            called(call.get("name"), arguments, start, out);
+    for (_, piece) in message.pieces() {
+        match piece {
+            Piece::Text(said) => text(said, start, out),
+            Piece::Call { tool, given, .. } => called(tool, given, start, out),
+            Piece::Result(given) => {
+                if message.role() != Role::Tool {
+                    apart(start, out);
+                    out.push_str("(result) ");
+                }
+                if let Some(content) = given.content {
+                    result_text(content, out);
+                }
+            }
+            Piece::Image => {
+                apart(start, out);
+                out.push_str("(image)");
+            }
         }
     }
 }
@@ -23,39 +30,33 @@ pub fn plain(message: &Message<'_>, out: &mut String) {
 /// Appends only the words of a message: no calls, no results.
 pub fn spoken(message: &Message<'_>, out: &mut String) {
     let start = out.len();
-    let Some(content) = message.content() else {
-        return;
-    };
-    if content.kind() == Kind::String {
-        return text(content, start, out);
-    }
-    for block in content.elements().filter(|block| block_is(*block, "text")) {
-        if let Some(said) = block.get("text") {
-            text(said, start, out);
+    for (_, piece) in message.pieces() {
+        match piece {
+            Piece::Text(said) => text(said, start, out),
+            // A result of a message of its own is all that it says.
+            Piece::Result(given) if message.role() == Role::Tool => {
+                let said = given.content.into_iter();
+                said.for_each(|content| result_text(content, out));
+            }
+            _ => {}
         }
     }
 }
 
-fn content_text(content: Json<'_>, out: &mut String) {
+fn result_text(content: Json<'_>, out: &mut String) {
     let start = out.len();
-    if content.kind() == Kind::String {
-        return text(content, start, out);
-    }
-    for block in content.elements() {
-        if block_is(block, "tool_use") {
-            called(block.get("name"), block.get("input"), start, out);
-        } else if block_is(block, "tool_result") {
-            apart(start, out);
-            out.push_str("(result) ");
-            if let Some(content) = block.get("content") {
-                content_text(content, out);
+    match content.kind() {
+        Kind::String => text(content, start, out),
+        Kind::Array => content.elements().for_each(|block| {
+            if let Some(said) = block.get("text") {
+                text(said, start, out);
+            } else if block.get("source").is_some() || block.get("image_url").is_some() {
+                apart(start, out);
+                out.push_str("(image)");
             }
-        } else if let Some(said) = block.get("text") {
-            text(said, start, out);
-        } else if block.get("source").is_some() || block.get("image_url").is_some() {
-            apart(start, out);
-            out.push_str("(image)");
-        }
+        }),
+        Kind::Null => {}
+        _ => out.push_str(&String::from_utf8_lossy(content.bytes())),
     }
 }
 
@@ -66,10 +67,10 @@ fn text(value: Json<'_>, start: usize, out: &mut String) {
     }
 }
 
-fn called(name: Option<Json<'_>>, arguments: Option<Json<'_>>, start: usize, out: &mut String) {
+fn called(tool: Tool<'_>, arguments: Option<Json<'_>>, start: usize, out: &mut String) {
     apart(start, out);
     out.push_str("(calls ");
-    out.push_str(&name.and_then(Json::text).unwrap_or_default());
+    out.push_str(&tool.name());
     if let Some(arguments) = arguments {
         out.push(' ');
         match arguments.text() {
@@ -102,6 +103,41 @@ mod tests {
         assert_eq!(said(chat), "look\n(calls ls {\"path\":\"/\"})");
         let blocks = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"a b"}]},{"type":"image","source":{"data":"AAAA"}}]}"#;
         assert_eq!(said(blocks), "(result) a b\n(image)");
+    }
+
+    #[test]
+    fn every_form_reads_the_same() {
+        let call = r#"(calls ls {"path":"/"})"#;
+        assert_eq!(
+            said(
+                r#"{"role":"model","parts":[{"text":"hm","thought":true},{"text":"look"},{"functionCall":{"name":"ls","args":{"path":"/"}}}]}"#
+            ),
+            format!("look\n{call}")
+        );
+        assert_eq!(
+            said(
+                r#"{"type":"function_call","call_id":"a","name":"ls","arguments":"{\"path\":\"/\"}"}"#
+            ),
+            call
+        );
+        assert_eq!(
+            said(
+                r#"{"role":"user","parts":[{"functionResponse":{"name":"ls","response":{"output":"a b"}}},{"functionResponse":{"name":"ls","response":{"n":1}}}]}"#
+            ),
+            "(result) a b\n(result) {\"n\":1}"
+        );
+        assert_eq!(
+            said(
+                r#"{"type":"function_call_output","call_id":"a","output":[{"type":"input_text","text":"a b"},{"type":"input_image","image_url":"data:"}]}"#
+            ),
+            "a b\n(image)"
+        );
+        assert_eq!(
+            said(
+                r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}"#
+            ),
+            "done"
+        );
     }
 
     #[test]

@@ -1,9 +1,15 @@
+mod interrupt;
+mod late;
+
 use std::ops::Range;
 
 use infold_log::{Call, Role, Rounds, Seq, Source};
 
-use crate::message::{block_is, result_of};
-use crate::{Kind, Message, MessageError, quote};
+use interrupt::{Dialect, interrupt_blocks, interrupt_items, interrupted_message, repair};
+use late::results_as_text;
+
+use crate::message::block_is;
+use crate::{Form, Item, Json, Message, MessageError, Part, PartKind, Wire, quote};
 
 /// A message of a view, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,11 +39,17 @@ pub fn render_round(
     let mut shown: Vec<Rendered> = Vec::new();
     let mut late: Vec<Rendered> = Vec::new();
     let mut dialect = Dialect::Chat;
+    let mut items: Vec<(Call, String)> = Vec::new();
     for (at, (seq, bytes)) in members.iter().enumerate() {
         let message = Message::parse(bytes)?;
         let facts = message.facts();
         if at == 0 {
             dialect = Dialect::of(&message);
+        }
+        if message.form() == Form::Item(Item::Call) {
+            let kind = message.kind().and_then(Json::text).unwrap_or_default();
+            let calls = facts.calls.iter().cloned();
+            items.extend(calls.map(|call| (call, kind.clone().into_owned())));
         }
         let (_, paired) = rounds.pair(*seq, &facts);
         let rendered = |bytes| Rendered {
@@ -58,24 +70,47 @@ pub fn render_round(
         }
     }
     if closed && !rounds.waiting().is_empty() {
-        interrupt(rounds.waiting(), dialect, &mut shown)?;
+        match dialect {
+            Dialect::Items => interrupt_items(rounds.waiting(), items, &mut shown),
+            Dialect::Blocks | Dialect::Contents => {
+                interrupt_blocks(rounds.waiting(), dialect, &mut shown)?;
+            }
+            Dialect::Chat | Dialect::Function => {
+                let waiting = rounds.waiting().iter();
+                shown.extend(waiting.map(|call| repair(interrupted_message(call, dialect))));
+            }
+        }
     }
     shown.append(&mut late);
     Ok(shown)
 }
 
-/// Renders a stand-in or a note.
-pub fn render_text(role: Role, text: &str) -> Vec<u8> {
-    let (role, text) = (role.wire_name(), quote(text));
-    format!(r#"{{"role":"{role}","content":{text}}}"#).into_bytes()
+/// Renders a stand-in or a note in the form of a wire.
+pub fn render_text(wire: Wire, role: Role, text: &str) -> Vec<u8> {
+    let text = quote(text);
+    match (wire, role) {
+        (Wire::Gemini, Role::Assistant) => gemini("model", &text),
+        (Wire::Gemini, Role::System) => gemini("system", &text),
+        (Wire::Gemini, Role::User | Role::Tool) => gemini("user", &text),
+        _ => format!(r#"{{"role":"{}","content":{text}}}"#, role.wire_name()).into_bytes(),
+    }
 }
 
-/// Returns what replaces a masked part: the stub in the form that part needs.
-pub fn render_stub(kind: crate::PartKind, stub: &str) -> String {
-    match kind {
-        crate::PartKind::Result => quote(stub),
-        crate::PartKind::Image | crate::PartKind::Other => {
-            format!(r#"{{"type":"text","text":{}}}"#, quote(stub))
+/// Returns what replaces a masked part of a message: the stub in the form that part needs.
+pub fn render_stub(message: &Message<'_>, part: &Part, stub: &str) -> String {
+    let text = quote(stub);
+    match (message.form(), part.kind) {
+        // Gemini's results are objects.
+        (Form::Content, PartKind::Result) => format!(r#"{{"output":{text}}}"#),
+        (_, PartKind::Result) => text,
+        (form, PartKind::Image | PartKind::Other) => {
+            let mut blocks = message.blocks();
+            let block = blocks.find(|block| block.range() == part.range);
+            let flavour = match block {
+                Some(block) if block_is(block, "input_image") => Flavour::Item,
+                _ => Flavour::of(form),
+            };
+            flavour.block(message.role(), &text)
         }
     }
 }
@@ -93,37 +128,46 @@ pub fn splice(text: &[u8], edits: &[(Range<usize>, String)]) -> Vec<u8> {
     out
 }
 
-/// How a round's calls are written, and so how their results must be.
+/// How a text stands in a list of blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Dialect {
-    /// `tool_calls`, answered by messages of role `tool`.
-    Chat,
-    /// `function_call`, answered by a message of role `function`.
-    Function,
-    /// `tool_use` blocks, answered by `tool_result` blocks in one user message.
-    Blocks,
+enum Flavour {
+    /// `{"type":"text","text":…}`
+    Block,
+    /// `{"text":…}`
+    Part,
+    /// `{"type":"input_text","text":…}`, or `output_text` of the model's.
+    Item,
 }
 
-impl Dialect {
-    fn of(message: &Message<'_>) -> Dialect {
-        if message.blocks().any(|block| block_is(block, "tool_use")) {
-            Dialect::Blocks
-        } else if message
-            .json()
-            .get("tool_calls")
-            .is_none_or(|calls| calls.is_null())
-        {
-            Dialect::Function
-        } else {
-            Dialect::Chat
+impl Flavour {
+    fn of(form: Form) -> Flavour {
+        match form {
+            Form::Turn => Flavour::Block,
+            Form::Content => Flavour::Part,
+            Form::Item(_) => Flavour::Item,
         }
+    }
+
+    /// Writes a block that says a text, which is a JSON string.
+    fn block(self, role: Role, text: &str) -> String {
+        let kind = match (self, role) {
+            (Flavour::Part, _) => return format!(r#"{{"text":{text}}}"#),
+            (Flavour::Block, _) => "text",
+            (Flavour::Item, Role::Assistant) => "output_text",
+            (Flavour::Item, _) => "input_text",
+        };
+        format!(r#"{{"type":"{kind}","text":{text}}}"#)
     }
 }
 
 fn with_content(message: &Message<'_>) -> Vec<u8> {
     let base = message.json().range().start;
-    let text = quote(EMPTY);
-    match message.content() {
+    let mut text = quote(EMPTY);
+    let form = message.form();
+    if form != Form::Turn {
+        text = format!("[{}]", Flavour::of(form).block(message.role(), &text));
+    }
+    match message.contents().or(message.content()) {
         Some(content) => {
             let range = content.range();
             let range = range.start - base..range.end - base;
@@ -139,158 +183,8 @@ fn with_content(message: &Message<'_>) -> Vec<u8> {
     }
 }
 
-/// Answers the calls that wait.
-fn interrupt(
-    waiting: &[Call],
-    dialect: Dialect,
-    shown: &mut Vec<Rendered>,
-) -> Result<(), MessageError> {
-    if dialect != Dialect::Blocks {
-        shown.extend(waiting.iter().map(|call| Rendered {
-            source: Source::Repair,
-            bytes: interrupted_message(call, dialect).into_bytes(),
-        }));
-        return Ok(());
-    }
-    let blocks: Vec<String> = waiting.iter().map(interrupted_block).collect();
-    let blocks = blocks.join(",");
-    // Anthropic wants all results of a round in one message.
-    for line in shown.iter_mut().skip(1) {
-        let message = Message::parse(&line.bytes)?;
-        // A result of role `tool`, from a client that mixes the forms, has no place for a block.
-        let list = message
-            .results()
-            .next()
-            .and_then(|_| message.content())
-            .map(|list| list.range());
-        if let Some(list) = list {
-            let at = list.start + 1;
-            line.bytes = splice(&line.bytes, &[(at..at, format!("{blocks},"))]);
-            return Ok(());
-        }
-    }
-    let bytes = format!(r#"{{"role":"user","content":[{blocks}]}}"#).into_bytes();
-    let source = Source::Repair;
-    shown.push(Rendered { source, bytes });
-    Ok(())
-}
-
-fn interrupted_message(call: &Call, dialect: Dialect) -> String {
-    let content = quote(INTERRUPTED);
-    let name = call.name.as_deref().unwrap_or_default();
-    match (&call.id, dialect) {
-        (Some(id), _) => {
-            let id = quote(id);
-            format!(r#"{{"role":"tool","tool_call_id":{id},"content":{content}}}"#)
-        }
-        (None, Dialect::Function) => {
-            let name = quote(name);
-            format!(r#"{{"role":"function","name":{name},"content":{content}}}"#)
-        }
-        (None, _) => {
-            let name = quote(name);
-            format!(r#"{{"role":"tool","tool_name":{name},"content":{content}}}"#)
-        }
-    }
-}
-
-fn interrupted_block(call: &Call) -> String {
-    let id = quote(call.id.as_deref().unwrap_or_default());
-    let content = quote(INTERRUPTED);
-    format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{content},"is_error":true}}"#)
-}
-
-/// Turns the results that are not paired into text.
-fn results_as_text(message: &Message<'_>, paired: &[bool]) -> Vec<u8> {
-    if message.role() == Role::Tool {
-        let call = message.answers().pop().unwrap_or_default();
-        let content = labelled(&label(&call), message.content());
-        let content = match &content[..] {
-            [Block::Text(text)] => text.clone(),
-            blocks => format!("[{}]", join(blocks)),
-        };
-        return format!(r#"{{"role":"user","content":{content}}}"#).into_bytes();
-    }
-    let Some(content) = message.content() else {
-        return message.bytes().to_vec();
-    };
-    let mut results = Vec::new();
-    let mut others = Vec::new();
-    let mut paired = paired.iter();
-    for block in content.elements() {
-        let raw = Block::Raw(String::from_utf8_lossy(block.bytes()).into_owned());
-        if !block_is(block, "tool_result") {
-            others.push(raw);
-        } else if paired.next() == Some(&true) {
-            results.push(raw);
-        } else {
-            let inner = block.get("content");
-            others.extend(labelled(&label(&result_of(block)), inner));
-        }
-    }
-    results.append(&mut others);
-    let base = message.json().range().start;
-    let range = content.range().start - base..content.range().end - base;
-    splice(message.bytes(), &[(range, format!("[{}]", join(&results)))])
-}
-
-/// A block, or a text that becomes one.
-enum Block {
-    /// A JSON string, quotes included.
-    Text(String),
-    /// A whole block.
-    Raw(String),
-}
-
-fn join(blocks: &[Block]) -> String {
-    let blocks: Vec<String> = blocks
-        .iter()
-        .map(|block| match block {
-            Block::Text(text) => format!(r#"{{"type":"text","text":{text}}}"#),
-            Block::Raw(raw) => raw.clone(),
-        })
-        .collect();
-    blocks.join(",")
-}
-
-/// A result's content with a label before it, its bytes untouched.
-fn labelled(label: &str, content: Option<crate::Json<'_>>) -> Vec<Block> {
-    let label = quote(label);
-    let Some(content) = content else {
-        return vec![Block::Text(label)];
-    };
-    let raw = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    match content.kind() {
-        Kind::String => {
-            let opened = &label[..label.len() - 1];
-            vec![Block::Text(format!(
-                "{opened}\\n{}",
-                &raw(content.bytes())[1..]
-            ))]
-        }
-        Kind::Array => {
-            let blocks = content.elements().map(|block| match block.kind() {
-                Kind::String => Block::Text(raw(block.bytes())),
-                _ => Block::Raw(raw(block.bytes())),
-            });
-            std::iter::once(Block::Text(label)).chain(blocks).collect()
-        }
-        _ => vec![Block::Text(label)],
-    }
-}
-
-fn label(call: &Call) -> String {
-    let name = call
-        .name
-        .as_deref()
-        .map(|name| format!(" of {name}"))
-        .unwrap_or_default();
-    let id = call
-        .id
-        .as_deref()
-        .map(|id| format!(" ({id})"))
-        .unwrap_or_default();
-    format!("[Tool result{name}{id} without its call, or too late:]")
+fn gemini(role: &str, text: &str) -> Vec<u8> {
+    format!(r#"{{"role":"{role}","parts":[{{"text":{text}}}]}}"#).into_bytes()
 }
 
 #[cfg(test)]
@@ -366,5 +260,123 @@ mod tests {
             rendered(true, &[r#"{"role":"assistant","content":null,"id":"m"}"#]),
             [r#"{"role":"assistant","content":"(empty)","id":"m"}"#]
         );
+    }
+
+    const PARTS: &str = r#"{"role":"model","parts":[{"functionCall":{"name":"ls","args":{}},"thoughtSignature":"s"},{"functionCall":{"id":"2","name":"cat","args":{}}}]}"#;
+
+    #[test]
+    fn interrupted_parts_join_the_content_with_the_other_results() {
+        let result =
+            r#"{"role":"user","parts":[{"functionResponse":{"name":"ls","response":{}}}]}"#;
+        let shown = rendered(true, &[PARTS, result]);
+        insta::assert_snapshot!(shown[1], @r#"{"role":"user","parts":[{"functionResponse":{"id":"2","name":"cat","response":{"error":"[interrupted: this call never returned a result]"}}},{"functionResponse":{"name":"ls","response":{}}}]}"#);
+        let alone = rendered(true, &[PARTS]);
+        insta::assert_snapshot!(alone[1], @r#"{"role":"user","parts":[{"functionResponse":{"name":"ls","response":{"error":"[interrupted: this call never returned a result]"}}},{"functionResponse":{"id":"2","name":"cat","response":{"error":"[interrupted: this call never returned a result]"}}}]}"#);
+    }
+
+    #[test]
+    fn late_parts_become_text_in_a_content() {
+        let late = r#"{"role":"function","parts":[{"functionResponse":{"id":"9","name":"x","response":{"output":"old \ud83d"}}},{"functionResponse":{"id":"8","name":"x","response":{"result":[1]}}}]}"#;
+        insta::assert_snapshot!(rendered(false, &[PARTS, late])[1], @r#"{"role":"user","parts":[{"text":"[Tool result of x (9) without its call, or too late:]\nold \ud83d"},{"text":"[Tool result of x (8) without its call, or too late:]\n{\"result\":[1]}"}]}"#);
+    }
+
+    #[test]
+    fn interrupted_items_are_answered_each_in_its_kind() {
+        let shown = rendered(
+            true,
+            &[
+                r#"{"type":"reasoning","summary":[],"encrypted_content":"x"}"#,
+                r#"{"type":"function_call","call_id":"a","name":"ls","arguments":"{}"}"#,
+                r#"{"type":"custom_tool_call","call_id":"b","name":"sh","input":"x"}"#,
+                r#"{"type":"function_call","call_id":"c","name":"ls","arguments":"{}"}"#,
+                r#"{"type":"function_call_output","call_id":"a","output":"x"}"#,
+            ],
+        );
+        insta::assert_snapshot!(shown[5..].join("\n"), @r#"
+        {"type":"custom_tool_call_output","call_id":"b","output":"[interrupted: this call never returned a result]"}
+        {"type":"function_call_output","call_id":"c","output":"[interrupted: this call never returned a result]"}
+        "#);
+    }
+
+    #[test]
+    fn late_items_become_words_of_the_user() {
+        let text = r#"{"type":"function_call_output","call_id":"a","output":"x"}"#;
+        insta::assert_snapshot!(rendered(false, &[text])[0], @r#"{"role":"user","content":"[Tool result (a) without its call, or too late:]\nx"}"#);
+        let list = r#"{"type":"function_call_output","call_id":"a","output":[{"type":"input_image","image_url":"data:"}]}"#;
+        insta::assert_snapshot!(rendered(false, &[list])[0], @r#"{"role":"user","content":[{"type":"input_text","text":"[Tool result (a) without its call, or too late:]"},{"type":"input_image","image_url":"data:"}]}"#);
+        let shell =
+            r#"{"type":"shell_call_output","call_id":"a","output":[{"stdout":"x","stderr":""}]}"#;
+        insta::assert_snapshot!(rendered(false, &[shell])[0], @r#"{"role":"user","content":"[Tool result (a) without its call, or too late:]\n[{\"stdout\":\"x\",\"stderr\":\"\"}]"}"#);
+    }
+
+    #[test]
+    fn what_is_empty_says_so_in_every_form() {
+        let of = |text: &str| rendered(true, &[text]).remove(0);
+        assert_eq!(
+            of(r#"{"role":"model","parts":[]}"#),
+            r#"{"role":"model","parts":[{"text":"(empty)"}]}"#
+        );
+        assert_eq!(
+            of(
+                r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":""}]}"#
+            ),
+            r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"(empty)"}]}"#
+        );
+    }
+
+    /// Masks every part that can be, and says what is left.
+    fn masked(text: &str) -> String {
+        let message = Message::parse(text.as_bytes()).expect("a message");
+        let parts = message.parts().into_iter();
+        let edits: Vec<_> = parts
+            .filter(|part| part.kind != PartKind::Other)
+            .map(|part| (part.range.clone(), render_stub(&message, &part, "…")))
+            .collect();
+        let bytes = splice(text.as_bytes(), &edits);
+        let left = Message::parse(&bytes).expect("still a message");
+        assert_eq!(left.facts().answers, message.facts().answers);
+        assert_eq!(left.wires(), message.wires());
+        String::from_utf8(bytes).expect("text")
+    }
+
+    #[test]
+    fn a_stub_has_the_form_of_what_it_hides() {
+        assert_eq!(
+            masked(
+                r#"{"role":"user","parts":[{"functionResponse":{"name":"ls","response":{"output":"x"}}},{"inline_data":{"mime_type":"image/png","data":"AA"}},{"text":"y"}]}"#
+            ),
+            r#"{"role":"user","parts":[{"functionResponse":{"name":"ls","response":{"output":"…"}}},{"text":"…"},{"text":"y"}]}"#
+        );
+        assert_eq!(
+            masked(
+                r#"{"type":"function_call_output","call_id":"a","output":[{"type":"input_text","text":"x"}]}"#
+            ),
+            r#"{"type":"function_call_output","call_id":"a","output":"…"}"#
+        );
+        assert_eq!(
+            masked(
+                r#"{"type":"message","role":"user","content":[{"type":"input_image","image_url":"data:"}]}"#
+            ),
+            r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"…"}]}"#
+        );
+        let shell = r#"{"type":"shell_call_output","call_id":"a","output":[{"stdout":"x"}]}"#;
+        assert_eq!(masked(shell), shell);
+    }
+
+    #[test]
+    fn words_come_in_the_form_of_the_wire() {
+        let of = |wire, role| String::from_utf8(render_text(wire, role, "hi")).unwrap();
+        assert_eq!(
+            of(Wire::Gemini, Role::Assistant),
+            r#"{"role":"model","parts":[{"text":"hi"}]}"#
+        );
+        for wire in Wire::ALL {
+            for role in [Role::User, Role::Assistant] {
+                let text = of(wire, role);
+                let message = Message::parse(text.as_bytes()).unwrap();
+                assert!(message.wires().has(wire), "{text} on {wire}");
+                assert_eq!(message.role(), role);
+            }
+        }
     }
 }

@@ -196,7 +196,11 @@ impl Log {
         };
         let offset = line.offset;
         let stored = stored::split(line.bytes).filter(|_| line.whole);
-        let message = stored.and_then(|stored| Some((stored, Message::parse(line.bytes).ok()?)));
+        // Without the bookkeeping: no wire takes it.
+        let body = stored.map(|stored| stored.body(line.bytes));
+        let message = stored
+            .zip(body.as_deref())
+            .and_then(|(stored, body)| Some((stored, Message::parse(body).ok()?)));
         let Some((stored, message)) = message.filter(|(stored, _)| stored.seq == seq) else {
             no_more(lines, file, offset, &|line| stored::split(line).is_some())?;
             tail.messages = Some(offset);
@@ -209,7 +213,7 @@ impl Log {
         let mut rounds = self.take_rounds()?;
         let heard = rounds.hear(seq, &facts);
         let record = Record::following(self.sums()?, &facts, heard, stored.time);
-        let entry = message_entry(offset, len, stored.cut, record);
+        let entry = message_entry(offset, len, stored.cut, record, message.wires());
         self.took_messages(&[entry], rounds);
         tail.unindexed += 1;
         Ok(true)

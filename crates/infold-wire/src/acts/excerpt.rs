@@ -27,6 +27,18 @@ pub fn excerpt(json: Json<'_>, front: usize, back: usize) -> Option<Cow<'_, str>
     Some(Cow::Owned(out))
 }
 
+/// Returns the bytes of any value; of a long one its front and its end.
+pub fn raw_excerpt(json: Json<'_>, front: usize, back: usize) -> Cow<'_, str> {
+    let bytes = json.bytes();
+    if bytes.len() <= front + back {
+        return String::from_utf8_lossy(bytes);
+    }
+    let head = &bytes[..boundary(bytes, front)];
+    let tail = &bytes[boundary(bytes, bytes.len() - back)..];
+    let [head, tail] = [head, tail].map(String::from_utf8_lossy);
+    Cow::Owned(format!("{head}\n…\n{tail}"))
+}
+
 /// The start of the character at `at`.
 fn boundary(bytes: &[u8], mut at: usize) -> usize {
     while at > 0 && at < bytes.len() && bytes[at] & 0xc0 == 0x80 {

@@ -1,7 +1,7 @@
 use infold_log::Role;
 
 use super::inline;
-use crate::message::block_is;
+use crate::message::Piece;
 use crate::{Json, Kind, Message};
 
 /// What a message says, whole: for looking for things in it. Reasoning is left out.
@@ -19,41 +19,18 @@ impl Words {
     /// Reads a message.
     pub fn of(message: &Message<'_>) -> Words {
         let mut words = Words::default();
-        match message.content() {
-            Some(content) if message.role() == Role::Tool => {
-                words.given.push((0, inner(content)));
-            }
-            Some(content) if content.kind() == Kind::String => {
-                words.text(message.role(), 0, content);
-            }
-            Some(content) => {
-                for (block, part) in content.elements().zip(0..) {
-                    words.block(message.role(), part, block);
+        for (part, piece) in message.pieces() {
+            match piece {
+                Piece::Text(said) => words.text(message.role(), part, said),
+                Piece::Call { given, .. } => words.arguments(given),
+                Piece::Result(given) => {
+                    let given = given.content.map(inner).unwrap_or_default();
+                    words.given.push((part, given));
                 }
-            }
-            None => {}
-        }
-        if message.role() == Role::Assistant {
-            let json = message.json();
-            let calls = json.get("tool_calls").into_iter().flat_map(Json::elements);
-            let calls = calls.filter_map(|call| call.get("function").or(call.get("custom")));
-            for call in calls.chain(json.get("function_call")) {
-                let arguments = call.get("arguments").or_else(|| call.get("input"));
-                words.arguments(arguments);
+                Piece::Image => {}
             }
         }
         words
-    }
-
-    fn block(&mut self, role: Role, part: u32, block: Json<'_>) {
-        if block_is(block, "tool_use") {
-            self.arguments(block.get("input"));
-        } else if block_is(block, "tool_result") {
-            let given = block.get("content").map(inner).unwrap_or_default();
-            self.given.push((part, given));
-        } else if let Some(text) = block.get("text") {
-            self.text(role, part, text);
-        }
     }
 
     /// Some agents answer calls in plain text.
@@ -79,15 +56,16 @@ impl Words {
 /// What a result says.
 fn inner(content: Json<'_>) -> String {
     let mut out = String::new();
-    match content.text() {
-        Some(text) => out.push_str(&text),
-        None => {
+    match content.kind() {
+        Kind::String => out.push_str(&content.text().unwrap_or_default()),
+        Kind::Array => {
             for block in content.elements() {
                 if let Some(text) = block.get("text").unwrap_or(block).text() {
                     line(&text, &mut out);
                 }
             }
         }
+        _ => values(content, &mut out),
     }
     out
 }

@@ -177,6 +177,14 @@ fn gemini_call(at: &mut Cursor<'_>) -> Option<Call> {
     call
 }
 
+/// The call that a Gemini part answers, and its `response`; none if it is no result.
+pub(crate) fn gemini_answer(part: Json<'_>) -> Option<(Call, Option<Json<'_>>)> {
+    let [camel, snake] = part.pick(["functionResponse", "function_response"]);
+    let result = camel.or(snake)?;
+    let call = gemini_call(&mut result.cursor())?;
+    Some((call, result.get("response")))
+}
+
 /// The tool that an item calls or answers, by its type.
 fn tool(message: &Message<'_>) -> Option<String> {
     let kind = message.members.kind?.text()?;

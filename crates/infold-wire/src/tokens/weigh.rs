@@ -6,7 +6,8 @@ use infold_log::Role;
 
 use super::compact::compact;
 use super::{Counter, Encoding, Estimator, count, image};
-use crate::{Json, Kind, Message};
+use crate::message::{Piece, is_image};
+use crate::{Form, Item, Json, Kind, Message};
 
 /// What a provider puts around each message.
 const FRAME: u64 = 4;
@@ -23,22 +24,13 @@ pub fn message(message: &Message<'_>) -> u64 {
 /// As [`message`], but counted another way.
 pub fn message_by(by: impl Into<Estimator>, message: &Message<'_>) -> u64 {
     let mut weight = Weight::new(by);
-    // Each look at a member is a pass over the message: there is one.
-    let members = || message.json().members();
-    let mut label = message.role() == Role::Tool;
-    for (name, value) in members() {
-        let name = name.name();
-        if label && *name == *b"tool_call_id" {
-            weight.label("Tool Result (", Some(value), ")\n");
-            label = false;
+    match message.form() {
+        Form::Turn | Form::Item(Item::Message) => weight.turn(message),
+        Form::Content => {
+            let parts = message.contents().into_iter().flat_map(Json::elements);
+            parts.for_each(|part| weight.part(part));
         }
-        weight.member(&name, value);
-    }
-    if label {
-        weight.label("Tool Result (", None, ")\n");
-    }
-    if let Some(content) = message.content() {
-        weight.content(content);
+        Form::Item(item) => weight.item(item, message),
     }
     FRAME + weight.total
 }
@@ -53,7 +45,11 @@ pub fn said(text: &str) -> u64 {
 /// The range is that of a [`crate::Part`]. Never more than [`message`] counts.
 pub fn part(message: &Message<'_>, range: &Range<usize>) -> u64 {
     let mut weight = Weight::new(Encoding::O200k);
-    let Some(content) = message.content() else {
+    if message.form() == Form::Content {
+        weight.gemini_part(message, range);
+        return weight.total;
+    }
+    let Some(content) = message.output().or(message.content()) else {
         return 0;
     };
     if content.range() == *range {
@@ -83,6 +79,100 @@ impl Weight {
             counter: Counter::new(by),
             total: 0,
         }
+    }
+
+    /// A message with a role and a content.
+    fn turn(&mut self, message: &Message<'_>) {
+        // Each look at a member is a pass over the message: there is one.
+        let members = || message.json().members();
+        let mut label = message.role() == Role::Tool;
+        for (name, value) in members() {
+            let name = name.name();
+            if label && *name == *b"tool_call_id" {
+                self.label("Tool Result (", Some(value), ")\n");
+                label = false;
+            }
+            self.member(&name, value);
+        }
+        if label {
+            self.label("Tool Result (", None, ")\n");
+        }
+        if let Some(content) = message.content() {
+            self.content(content);
+        }
+    }
+
+    /// An item that is no message.
+    fn item(&mut self, item: Item, message: &Message<'_>) {
+        let names = ["call_id", "encrypted_content", "summary", "content"];
+        let [id, hidden, summary, content] = message.json().pick(names);
+        // What is encrypted takes the room of what it was: three quarters, four bytes a token.
+        let hidden = hidden.filter(|hidden| hidden.kind() == Kind::String);
+        self.total += hidden.map_or(0, |hidden| hidden.bytes().len() as u64 * 3 / 16);
+        match (item, message.pieces().first()) {
+            (Item::Reasoning, _) => [summary, content]
+                .into_iter()
+                .flatten()
+                .for_each(|texts| self.content(texts)),
+            (Item::Output, _) => {
+                self.label("Tool Result (", id, ")\n");
+                let output = message.output().into_iter();
+                output.for_each(|output| self.content(output));
+            }
+            (Item::Call, Some((_, Piece::Call { tool, given, .. }))) => {
+                self.counter.push("Tool: ");
+                self.counter.push(&tool.name());
+                self.arguments(*given);
+            }
+            _ if hidden.is_some() => {}
+            _ => self.json(message.json()),
+        }
+    }
+
+    /// A part of a Gemini content. Signatures are not read as text.
+    fn part(&mut self, part: Json<'_>) {
+        let mut known = false;
+        for (name, value) in part.members() {
+            match &*name.name() {
+                b"text" if value.kind() == Kind::String => self.text(value),
+                b"functionCall" | b"function_call" => {
+                    self.call(value.get("name"), value.get("args"))
+                }
+                b"functionResponse" | b"function_response" => {
+                    let [id, name, response] = value.pick(["id", "name", "response"]);
+                    self.label("Tool Result (", id.or(name), ")\n");
+                    response.into_iter().for_each(|value| self.json(value));
+                }
+                b"inlineData" | b"inline_data" if is_image(value) => {
+                    self.total += image(value.get("data"));
+                }
+                b"fileData" | b"file_data" if is_image(value) => self.total += image(None),
+                _ => continue,
+            }
+            known = true;
+        }
+        if !known {
+            self.json(part);
+        }
+    }
+
+    /// The part of a Gemini content, or the result in it, that these bytes are.
+    fn gemini_part(&mut self, message: &Message<'_>, range: &Range<usize>) {
+        let parts = message.contents().into_iter().flat_map(Json::elements);
+        let Some(part) = parts.into_iter().find(|part| {
+            let whole = part.range();
+            whole.start <= range.start && range.end <= whole.end
+        }) else {
+            return;
+        };
+        if part.range() == *range {
+            return self.part(part);
+        }
+        let results = part.members().map(|(_, result)| result);
+        let response = results.filter_map(|result| result.get("response"));
+        response
+            .filter(|response| response.range() == *range)
+            .for_each(|response| self.json(response));
     }
 
     /// A member of a message beside its content.
@@ -138,9 +228,12 @@ impl Weight {
             }
             (b"image" | b"image_url" | b"input_image", ..) => self.total += image(inline(block)),
             (b"thinking", _, Some(text)) if said(thinking) => self.text(text),
-            (b"text" | b"input_text" | b"output_text" | b"reasoning", Some(said_so), _)
-                if said(text) =>
-            {
+            (
+                b"text" | b"input_text" | b"output_text" | b"reasoning" | b"summary_text"
+                | b"reasoning_text",
+                Some(said_so),
+                _,
+            ) if said(text) => {
                 self.text(said_so);
             }
             _ if block.kind() == Kind::String => self.text(block),
@@ -178,7 +271,14 @@ impl Weight {
     }
 
     fn call(&mut self, name: Option<Json<'_>>, given: Option<Json<'_>>) {
-        self.label("Tool: ", name, "\nArguments: ");
+        self.counter.push("Tool: ");
+        name.into_iter()
+            .for_each(|name| self.counter.push_json(name));
+        self.arguments(given);
+    }
+
+    fn arguments(&mut self, given: Option<Json<'_>>) {
+        self.label("\nArguments: ", None, "");
         match given {
             // Arguments that are a text already are sent as they are.
             Some(text) if text.kind() == Kind::String => self.text(text),

@@ -3,7 +3,7 @@
 use infold_log::Role;
 
 use super::{Entry, Found, time};
-use crate::render_text;
+use crate::{Wire, render_text};
 
 /// Reads lines.
 #[derive(Default)]
@@ -53,7 +53,7 @@ impl Aider {
     pub fn end(&mut self, found: &mut Found<'_>) {
         if let Some((role, said)) = self.held.take() {
             self.spoke = true;
-            let text = render_text(role, said.trim());
+            let text = render_text(Wire::Chat, role, said.trim());
             found.earlier.push(Entry::Message {
                 text,
                 time: self.time,

@@ -257,7 +257,13 @@ pub enum TaskCommand {
     #[command(
         after_help = "Example:\n  infold task new --source github --owner acme --repo app --type issue --id 42 --model gpt-5"
     )]
-    New(NewArgs),
+    New {
+        #[command(flatten)]
+        args: NewArgs,
+        /// The form of its messages: chat, responses, anthropic, gemini or ollama
+        #[arg(long)]
+        wire: Option<infold_wire::Wire>,
+    },
     /// List tasks, newest first
     #[command(after_help = "Example:\n  infold task list --status running --user ada")]
     List {

@@ -7,6 +7,7 @@ use infold_log::{Seq, Span};
 use infold_store::{
     Contexts, Counters, Filter, Incoming, MAX_MESSAGE, Metadata, Outcome, TaskRow, Writer,
 };
+use infold_wire::Wire;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -23,7 +24,7 @@ pub fn run(
     out: &mut Out,
 ) -> Result<(), Failure> {
     match command {
-        TaskCommand::New(args) => new(contexts, args, out),
+        TaskCommand::New { args, wire } => new(contexts, args, wire, out),
         TaskCommand::List { status, user } => {
             let filter = Filter {
                 status,
@@ -48,9 +49,17 @@ pub fn run(
     }
 }
 
-fn new(contexts: &Contexts, args: NewArgs, out: &mut Out) -> Result<(), Failure> {
-    let anthropic = args.provider.as_deref() == Some("anthropic");
-    let wire = if anthropic { "anthropic" } else { "openai" };
+fn new(
+    contexts: &Contexts,
+    args: NewArgs,
+    wire: Option<Wire>,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let wire = match (wire, args.provider.as_deref()) {
+        (Some(wire), _) => wire.name(),
+        (None, Some("anthropic")) => "anthropic",
+        (None, _) => "openai",
+    };
     let id = contexts.create(Metadata {
         task_source: args.source,
         owner: args.owner,
@@ -227,7 +236,7 @@ fn show(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
                 count(counters.llm_calls, "model call"),
                 count(counters.tool_calls, "tool call"),
                 count(counters.compressions, "summary fold"),
-                spent(&counters)
+                spent(counters)
             )),
         ),
         (

@@ -105,7 +105,7 @@ pub struct Sums {
     pub bytes: u64,
     /// User messages that are requests, not tool results.
     pub requests: u64,
-    /// Messages of the model.
+    /// Outputs of the model, however many items each has.
     pub replies: u64,
     /// Messages that cannot be shown, or followed, byte for byte (late, cutting or empty).
     pub odd: u64,
@@ -116,6 +116,7 @@ impl Record {
     pub fn following(before: Sums, facts: &Facts, heard: Heard, time: u64) -> Record {
         let odd = heard.late || heard.cuts || facts.empty;
         let request = facts.role == Role::User && facts.answers.is_empty();
+        let reply = facts.role == Role::Assistant && !heard.goes_on;
         Record {
             role: facts.role,
             round: heard.round,
@@ -129,7 +130,7 @@ impl Record {
                 tokens: before.tokens + facts.tokens,
                 bytes: before.bytes + facts.bytes,
                 requests: before.requests + u64::from(request),
-                replies: before.replies + u64::from(facts.role == Role::Assistant),
+                replies: before.replies + u64::from(reply),
                 odd: before.odd + u64::from(odd),
             },
         }

@@ -27,6 +27,8 @@ pub struct Heard {
     pub late: bool,
     /// It closed a round that still waited.
     pub cuts: bool,
+    /// It goes on with the output of the message before.
+    pub goes_on: bool,
 }
 
 impl Rounds {
@@ -61,6 +63,7 @@ impl Rounds {
             waiting: u32::try_from(self.waiting.len()).unwrap_or(u32::MAX),
             late: paired.contains(&false),
             cuts,
+            goes_on: output.is_some(),
         };
         (heard, paired)
     }

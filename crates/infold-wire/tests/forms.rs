@@ -1,7 +1,8 @@
 //! Messages of every wire: what is known of them, and where they can be sent as they are.
 
 use infold_log::{Call, Facts};
-use infold_wire::{Message, Wire};
+use infold_wire::acts::{Deed, deeds};
+use infold_wire::{Message, Wire, tokens};
 
 /// Role, calls, answers (`id/name`), marks, and the wires that take it as it is.
 fn known(text: &str) -> String {
@@ -334,4 +335,117 @@ fn what_is_no_message_on_any_wire_says_so() {
         why(r#"{"role":"user","parts":"x"}"#),
         "no \"content\" and no tool call"
     );
+}
+
+/// What a message does, one word a deed.
+fn done(text: &str) -> String {
+    let message = Message::parse(text.as_bytes()).expect(text);
+    let deeds = deeds(&message).into_iter().map(|deed| match deed {
+        Deed::Said(text) => format!("says {text}"),
+        Deed::Called(call) => format!("{} {:?}", call.id.unwrap_or_default(), call.acts),
+        Deed::Given(given) => format!(
+            "{} gave {} {:?}",
+            given.id.unwrap_or_default(),
+            given.text.trim(),
+            given.failed
+        ),
+    });
+    deeds.collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn deeds_are_found_in_every_form() {
+    let rows = [
+        (
+            r#"{"role":"model","parts":[{"text":"hm","thought":true},{"text":"look"},{"functionCall":{"id":"1","name":"read_file","args":{"path":"a.rs"}}}]}"#,
+            r#"says look; 1 [Read("a.rs")]"#,
+        ),
+        (
+            r#"{"role":"user","parts":[{"functionResponse":{"id":"1","name":"x","response":{"error":"no such file"}}},{"functionResponse":{"name":"x","response":{"n":1}}}]}"#,
+            r#"1 gave no such file Some(true);  gave {"n":1} None"#,
+        ),
+        (
+            r#"{"type":"function_call","call_id":"a","name":"shell","arguments":"{\"command\":[\"bash\",\"-lc\",\"ls\"]}"}"#,
+            r#"a [Run("ls")]"#,
+        ),
+        (
+            r#"{"type":"local_shell_call","call_id":"a","action":{"type":"exec","command":["bash","-lc","ls"]}}"#,
+            r#"a [Run("ls")]"#,
+        ),
+        (
+            r#"{"type":"custom_tool_call","call_id":"a","name":"apply_patch","input":"*** Begin Patch\n*** Add File: b.rs\n"}"#,
+            r#"a [Create("b.rs")]"#,
+        ),
+        (
+            r#"{"type":"web_search_call","id":"w","action":{"type":"search","query":"rust"}}"#,
+            r#"w [Search { what: "rust", path: None }]"#,
+        ),
+        (
+            r#"{"type":"function_call_output","call_id":"a","output":[{"type":"input_text","text":"x"}]}"#,
+            "a gave x None",
+        ),
+        (
+            r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}"#,
+            "says done",
+        ),
+        (
+            r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]}"#,
+            "",
+        ),
+    ];
+    for (text, does) in rows {
+        assert_eq!(done(text), does, "{text}");
+    }
+}
+
+#[test]
+fn the_same_words_weigh_about_the_same_in_every_form() {
+    let weigh = |text: &str| tokens::message(&Message::parse(text.as_bytes()).expect(text));
+    let same = [
+        vec![
+            r#"{"role":"user","content":"look around"}"#,
+            r#"{"role":"user","parts":[{"text":"look around"}]}"#,
+            r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"look around"}]}"#,
+        ],
+        vec![
+            r#"{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{\"path\":\"/\"}"}}]}"#,
+            r#"{"role":"model","parts":[{"functionCall":{"name":"ls","args":{"path":"/"}},"thoughtSignature":"AAAAAAAAAAAAAAAAAAAAAAAA"}]}"#,
+            r#"{"type":"function_call","call_id":"a","name":"ls","arguments":"{\"path\":\"/\"}"}"#,
+        ],
+        vec![
+            r#"{"role":"tool","tool_call_id":"a","content":"some files"}"#,
+            r#"{"type":"function_call_output","call_id":"a","output":"some files"}"#,
+        ],
+    ];
+    for forms in same {
+        let weights: Vec<u64> = forms.iter().map(|text| weigh(text)).collect();
+        assert!(
+            weights.windows(2).all(|pair| pair[0] == pair[1]),
+            "{weights:?}"
+        );
+    }
+    let data = "A".repeat(40_000);
+    let image = format!(
+        r#"{{"role":"user","parts":[{{"inlineData":{{"mimeType":"image/png","data":"{data}"}}}}]}}"#
+    );
+    assert_eq!(weigh(&image), 4 + 200);
+    let hidden = format!(r#"{{"type":"reasoning","summary":[],"encrypted_content":"{data}"}}"#);
+    assert!((7_000..8_000).contains(&weigh(&hidden)));
+}
+
+#[test]
+fn a_part_weighs_no_more_than_its_message() {
+    let texts = [
+        r#"{"role":"user","parts":[{"functionResponse":{"name":"ls","response":{"output":"some files"}}},{"text":"and"},{"inlineData":{"mimeType":"image/png","data":"AA"}}]}"#,
+        r#"{"type":"function_call_output","call_id":"a","output":"some files"}"#,
+        r#"{"type":"message","role":"user","content":[{"type":"input_image","image_url":"data:"},{"type":"input_text","text":"x"}]}"#,
+    ];
+    for text in texts {
+        let message = Message::parse(text.as_bytes()).expect(text);
+        let parts = message.parts();
+        let parts = parts.iter().map(|part| tokens::part(&message, &part.range));
+        let parts: Vec<u64> = parts.collect();
+        assert!(parts.iter().all(|part| *part > 0), "{text}: {parts:?}");
+        assert!(parts.iter().sum::<u64>() <= tokens::message(&message));
+    }
 }

@@ -5,6 +5,7 @@ use infold_provider::{Body, CallError, Heard};
 use infold_store::{Purpose, Usage};
 use infold_wire::request::Frame;
 use infold_wire::tokens::{Encoding, count};
+use infold_wire::trouble::Refused;
 use infold_wire::{Delta, Stop, Trouble, Wire, render_text};
 
 use super::prompts::Prompt;
@@ -28,6 +29,8 @@ pub struct Model {
     pub timeout: Duration,
     /// Has each summary looked over for what it leaves out: a second call.
     pub checks: bool,
+    /// The model to ask when the provider does not have that one.
+    pub instead: Option<Connection>,
     until: Instant,
     spent: Vec<Usage>,
 }
@@ -51,6 +54,7 @@ impl Model {
             factor: 1.0,
             timeout: Duration::from_secs(120),
             checks: false,
+            instead: None,
             until: Instant::now(),
             spent: Vec::new(),
         }
@@ -94,7 +98,14 @@ impl Model {
             Ok(called) => called,
             Err(Unanswered::Cancelled) => return Err(SummarizerError::Cancelled),
             Err(Unanswered::Call(_)) if Instant::now() >= self.until => return Err(self.late()),
-            Err(Unanswered::Call(error)) => return Err(SummarizerError::Call(error)),
+            Err(Unanswered::Call(error)) => {
+                let unknown = error.trouble == Trouble::Refused(Refused::Model);
+                let Some(instead) = self.instead.take().filter(|_| unknown) else {
+                    return Err(SummarizerError::Call(error));
+                };
+                self.connection = instead;
+                return self.ask(prompt, budget);
+            }
         };
         if let Some(reported) = called.reply.usage {
             self.spent.push(Usage {
@@ -169,7 +180,9 @@ impl Summarizer for Model {
         let previous = self.previous(brief);
         let asked = tokens(&prompt(brief, previous.as_deref()).write(""));
         // Later parts have the summary of the earlier ones before them.
-        let summary = brief.budget.saturating_sub(previous.map_or(0, |text| tokens(&text)));
+        let summary = brief
+            .budget
+            .saturating_sub(previous.map_or(0, |text| tokens(&text)));
         let left = room.saturating_sub(asked + summary.min(room / 4));
         // Numbers and roles are written down too.
         Some((left - left / 10).max(LEAST))
@@ -276,9 +289,15 @@ mod tests {
         assert_eq!(taken("gemini", "<scratchpad>a</scratchpad> b"), "b");
         assert_eq!(taken("gemini", "<scratchpad>a, a, a, a"), "");
         assert_eq!(taken("gemini", "<state_snapshot>b"), "b");
-        assert_eq!(taken("infold", "<think>\nwell\n</think>\n\n## Goal\nb\n"), "## Goal\nb");
+        assert_eq!(
+            taken("infold", "<think>\nwell\n</think>\n\n## Goal\nb\n"),
+            "## Goal\nb"
+        );
         assert_eq!(taken("infold", "<think>and so on"), "");
         assert_eq!(taken("roo", "```markdown\n1. b\n```"), "1. b");
-        assert_eq!(taken("roo", "```\nx\n```\nand\n```\ny\n```"), "```\nx\n```\nand\n```\ny\n```");
+        assert_eq!(
+            taken("roo", "```\nx\n```\nand\n```\ny\n```"),
+            "```\nx\n```\nand\n```\ny\n```"
+        );
     }
 }

@@ -94,19 +94,30 @@ impl Prompt<'_> {
         let mut out = String::with_capacity(record.len() + 1000);
         if let Some(previous) = self.previous {
             out.push_str("What came before the record was summarised. Integrate that summary: keep what still holds, correct what the record changes, drop nothing that is still open.\n");
-            out.push_str(&format!("{fence} earlier summary\n{}\n{fence} end\n\n", previous.trim()));
+            out.push_str(&format!(
+                "{fence} earlier summary\n{}\n{fence} end\n\n",
+                previous.trim()
+            ));
         }
         let (at, of) = self.part;
         if of > 1 {
             out.push_str(&format!("The record comes in {of} parts. This is part {at}; the summary covers all up to its end.\n"));
         }
-        out.push_str(&format!("{fence} record\n{}\n{fence} end", record.trim_end()));
+        out.push_str(&format!(
+            "{fence} record\n{}\n{fence} end",
+            record.trim_end()
+        ));
         out
     }
 
     /// A mark that stands nowhere in what it is put around, so that nothing in there can close it.
     fn fence(&self, record: &str, summary: &str) -> String {
-        let texts = [record, self.previous.unwrap_or_default(), summary, self.own.unwrap_or_default()];
+        let texts = [
+            record,
+            self.previous.unwrap_or_default(),
+            summary,
+            self.own.unwrap_or_default(),
+        ];
         let mut salt = 0;
         loop {
             // Made from the text itself: whoever wants it to stand in there would change it by that.
@@ -131,9 +142,11 @@ fn fill(text: &str, fence: &str, budget: u64) -> String {
 fn hash(salt: u64, texts: &[&str]) -> u64 {
     let salt = salt.to_le_bytes();
     let texts = texts.iter().flat_map(|text| text.bytes());
-    salt.into_iter().chain(texts).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    salt.into_iter()
+        .chain(texts)
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
 }
 
 #[cfg(test)]
@@ -188,7 +201,10 @@ mod tests {
     fn a_second_look_begins_like_the_first() {
         let prompt = prompt("infold");
         let (first, second) = (prompt.write(RECORD), prompt.check(RECORD, "## Goal\nNone."));
-        let same = first.bytes().zip(second.bytes()).take_while(|(a, b)| a == b);
+        let same = first
+            .bytes()
+            .zip(second.bytes())
+            .take_while(|(a, b)| a == b);
         assert!(same.count() > first.find("I did").unwrap());
         insta::assert_snapshot!(&second[first.find("I did").unwrap()..]);
     }

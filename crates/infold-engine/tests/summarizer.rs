@@ -509,16 +509,7 @@ fn it_has_so_long_and_no_longer_for_all_parts_together() {
 #[test]
 fn cancelled_nothing_is_folded_and_nothing_waits() {
     let server = Server::start(Script::steps([Step::never()]));
-    // There is something to mask before there is something to summarise.
-    let mut task = tools(&[3_000, 3_000, 10, 10]);
-    for at in 0..60 {
-        say(
-            &mut task,
-            "user",
-            &format!("request {at} {}", words(40, at)),
-        );
-        say(&mut task, "assistant", &words(40, at));
-    }
+    let mut task = chat(200, 40);
     let before = shown(&task);
     let (cancel, stop) = watch::channel(false);
     let mut model = Model::new(connected(&server, "openai", stop), 32_000);

@@ -66,7 +66,7 @@ steady = [(reply, size) for reply, size in zip(replies[1:], sent[1:]) if not rep
 cached = sum(reply["usage"]["cached"] for reply, _ in steady) / sum(size for _, size in steady)
 wrong = [abs(reply["estimate"] - size) / size for reply, size in zip(replies, sent)]
 before, after = wrong[0], sum(wrong[-10:]) / len(wrong[-10:])
-failed = [line for line in run("log", task, "--json").splitlines() if '"type":"failure"' in line]
+failed = [line for line in run("log", task, "--json").splitlines() if '"what":"no reply' in line]
 
 print(f"with infold:    {len(replies)} turns answered, {folds} with a fold, {retried} requests sent again")
 print(f"largest request {max(sent)} of {window} tokens; {len(failed)} calls failed on the way")

@@ -26,7 +26,9 @@ fn main() {
         false => asked,
     };
     println!("\n### `infold send`: a request from disk, beside `cat FILE` into a socket\n");
-    println!("| view | messages | s | MB/s | peak memory | more than the first | `cat`, MB/s | ratio |");
+    println!(
+        "| view | messages | s | MB/s | peak memory | more than the first | `cat`, MB/s | ratio |"
+    );
     println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("send");
     let mut first = None;
@@ -46,7 +48,10 @@ fn main() {
         let (took, _, peak) = run(&format!("cd {} && {infold} send {task}", dir.display()));
         let seen = server.requests();
         let arrived = seen.first().map_or(0, |seen| seen.len);
-        assert!(arrived >= size * 1_000_000, "{arrived} bytes arrived: {seen:?}");
+        assert!(
+            arrived >= size * 1_000_000,
+            "{arrived} bytes arrived: {seen:?}"
+        );
         let beside = copied(&file);
         let rate = |seconds: f64| size as f64 / seconds.max(0.001);
         let first = *first.get_or_insert(peak);
@@ -67,7 +72,11 @@ fn write(file: &Path, size: u64) -> u64 {
     let mut out = BufWriter::new(File::create(file).expect("room for the view"));
     let (mut written, mut messages) = (0, 0);
     while written < size || messages % 2 == 0 {
-        let role = if messages % 2 == 0 { "user" } else { "assistant" };
+        let role = if messages % 2 == 0 {
+            "user"
+        } else {
+            "assistant"
+        };
         let text = format!("message {messages} says what it says. ").repeat(MESSAGE / 32);
         let text = &text[..MESSAGE.min(size as usize)];
         let line = format!(r#"{{"role":"{role}","content":"{text}"}}"#);

@@ -94,7 +94,9 @@ pub enum Command {
     )]
     Ask(ask::AskArgs),
     /// Send the view as it is, and keep what the model answers
-    #[command(after_help = "Example:\n  infold send 3f9a --provider anthropic --model claude-sonnet-4-5")]
+    #[command(
+        after_help = "Example:\n  infold send 3f9a --provider anthropic --model claude-sonnet-4-5"
+    )]
     Send(ask::SendArgs),
     /// The providers of models: list them, reach them
     #[command(subcommand)]

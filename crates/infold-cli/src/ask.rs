@@ -70,7 +70,12 @@ pub struct CallArgs {
 }
 
 /// `infold ask`
-pub fn ask(contexts: &Contexts, config: &Config, args: &AskArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn ask(
+    contexts: &Contexts,
+    config: &Config,
+    args: &AskArgs,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let text = match args.text.as_deref() {
         Some("-") => Some(standard_input()?),
         text => text.map(str::to_owned),
@@ -91,7 +96,12 @@ pub fn ask(contexts: &Contexts, config: &Config, args: &AskArgs, out: &mut Out) 
 }
 
 /// `infold send`
-pub fn send(contexts: &Contexts, config: &Config, args: &SendArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn send(
+    contexts: &Contexts,
+    config: &Config,
+    args: &SendArgs,
+    out: &mut Out,
+) -> Result<(), Failure> {
     talk(contexts, config, &args.task, None, &args.call, out)
 }
 
@@ -105,14 +115,22 @@ fn standard_input() -> Result<String, Failure> {
     let mut text = String::new();
     let read = std::io::stdin().read_to_string(&mut text);
     read.map_err(|error| {
-        Failure::new(Kind::Usage, format!("standard input could not be read: {error}"))
-            .hint("it must be UTF-8; nothing was kept")
+        Failure::new(
+            Kind::Usage,
+            format!("standard input could not be read: {error}"),
+        )
+        .hint("it must be UTF-8; nothing was kept")
     })?;
     Ok(text.trim_end_matches('\n').to_owned())
 }
 
 /// Makes a task for a conversation with this model.
-fn made(contexts: &Contexts, config: &Config, call: &CallArgs, out: &Out) -> Result<String, Failure> {
+fn made(
+    contexts: &Contexts,
+    config: &Config,
+    call: &CallArgs,
+    out: &Out,
+) -> Result<String, Failure> {
     let named = call.choice.model.as_deref();
     let provider = connect::provider(config, call.whom.provider.as_deref(), None, named)?;
     let model = connect::model(config, &provider, named, None)?;
@@ -147,7 +165,10 @@ fn talk(
     let named = call.choice.model.as_deref();
     let of_task = metadata.llm_provider.as_deref();
     let provider = connect::provider(config, call.whom.provider.as_deref(), of_task, named)?;
-    let of_task = metadata.model.as_deref().filter(|_| call.whom.provider.is_none());
+    let of_task = metadata
+        .model
+        .as_deref()
+        .filter(|_| call.whom.provider.is_none());
     let model = connect::model(config, &provider, named, of_task)?;
     let patience = Patience {
         deadline: std::time::Duration::from_secs(call.deadline),
@@ -162,8 +183,9 @@ fn talk(
         model: None,
         ..call.choice.clone()
     };
-    if choice.window.is_none() && known.window.is_none() && config.window_of(&model).is_none() {
-        // A server on this machine knows its window best.
+    let set = choice.window.or(known.window).or(config.window_of(&model));
+    if set.is_none() && (connection.endpoint.is_local() || config.find(&model).is_none()) {
+        // A server knows best with what window it runs a model, whatever the model could take.
         known.window = connection.window();
     }
     let pen = Pen {
@@ -197,10 +219,13 @@ fn talk(
         }
     };
     warn(json, contexts.settle(open.id, &open.writer));
-    let output = turned.as_ref().ok().and_then(|turned| Some(turned.usage.as_ref()?.output));
+    let output = turned
+        .as_ref()
+        .ok()
+        .and_then(|turned| Some(turned.usage.as_ref()?.output));
     let speed = live.finish(output)?;
     let turned = turned.map_err(|error| unanswered(error).about(&open.name))?;
-    tell(&open.writer, &turned, &live.text, speed, task, out)
+    tell(&open.writer, &turned, &live, speed, task, out)
 }
 
 /// What stands around the conversation in a request.
@@ -248,8 +273,11 @@ fn keep(writer: &mut infold_store::Writer, said: Said) -> Result<(), Failure> {
     let wire = writer.log().wire();
     if let Some(system) = &said.system {
         if writer.log().state().last_seq().is_some() {
-            return Err(Failure::new(Kind::Usage, "the task has messages already; instructions come first")
-                .hint("`infold pin TASK --note TEXT` adds a text to every view"));
+            return Err(Failure::new(
+                Kind::Usage,
+                "the task has messages already; instructions come first",
+            )
+            .hint("`infold pin TASK --note TEXT` adds a text to every view"));
         }
         writer.append(&[render_text(wire, Role::System, system)])?;
     }
@@ -266,13 +294,20 @@ fn keep(writer: &mut infold_store::Writer, said: Said) -> Result<(), Failure> {
 fn unanswered(error: TurnError) -> Failure {
     let kept = "what was said is kept; `infold ask TASK` lets the model answer it";
     match error {
-        TurnError::Open => Failure::new(Kind::Usage, error).hint("push the tool results with `infold task push TASK`, then `infold ask TASK`"),
-        TurnError::Nothing(_) => Failure::new(Kind::Usage, error).hint("`infold ask TASK 'what to say'`"),
+        TurnError::Open => Failure::new(Kind::Usage, error)
+            .hint("push the tool results with `infold task push TASK`, then `infold ask TASK`"),
+        TurnError::Nothing(_) => {
+            Failure::new(Kind::Usage, error).hint("`infold ask TASK 'what to say'`")
+        }
         TurnError::Silent(_) => Failure::new(Kind::Provider, error).hint(kept),
         TurnError::Manage(ManageError::Cancelled) => Failure::new(Kind::Provider, error).hint(kept),
         TurnError::Manage(error) => cannot_fold(error, "--window"),
-        TurnError::TooLong { call, source } => cannot_fold(source, "--window").within(&call.to_string()),
-        TurnError::Unanswered(Unanswered::Cancelled) => Failure::new(Kind::Provider, error).hint(kept),
+        TurnError::TooLong { call, source } => {
+            cannot_fold(source, "--window").within(&call.to_string())
+        }
+        TurnError::Unanswered(Unanswered::Cancelled) => {
+            Failure::new(Kind::Provider, error).hint(kept)
+        }
         TurnError::Unanswered(Unanswered::Call(error)) => Failure::from(*error),
         TurnError::Reply(error) => Failure::from(error),
         TurnError::NoRoom(error) => Failure::from(error),
@@ -284,19 +319,17 @@ fn unanswered(error: TurnError) -> Failure {
 fn tell(
     writer: &infold_store::Writer,
     turned: &Turned,
-    text: &str,
+    live: &Live,
     speed: Option<String>,
     task: &str,
     out: &mut Out,
 ) -> Result<(), Failure> {
     let mut calls = Vec::new();
-    let mut unread = Vec::new();
     for seq in turned.reply.seqs() {
         let bytes = writer.log().message(seq)?;
         if let Ok(message) = Message::parse(&bytes) {
             calls.extend(message.calls());
         }
-        unread.push(bytes);
     }
     if out.is_json() {
         let usage = turned.usage.as_ref().map(|usage| {
@@ -305,28 +338,49 @@ fn tell(
                 "cost": usage.cost as f64 / 1e6,
             })
         });
-        let calls: Vec<_> = calls.iter().map(|call| json!({"id": call.id, "name": call.name})).collect();
+        let calls: Vec<_> = calls
+            .iter()
+            .map(|call| json!({"id": call.id, "name": call.name}))
+            .collect();
         return out.object(&json!({
             "task": task, "from": turned.reply.from().get(), "to": turned.reply.to().get(),
-            "text": text, "calls": calls, "stop": turned.stop.name(),
+            "text": live.text, "calls": calls, "managed": live.managed, "stop": turned.stop.name(),
             "usage": usage, "estimate": turned.estimate, "factor": turned.factor, "requests": turned.requests,
         }));
     }
     let mut story: Vec<String> = speed.into_iter().collect();
     if let Some(usage) = &turned.usage {
         let sent = usage.tokens.saturating_sub(usage.output);
-        story.push(format!("sent {} ({} cached)", number(sent), number(usage.cached)));
+        story.push(format!(
+            "sent {} ({} cached)",
+            number(sent),
+            number(usage.cached)
+        ));
         if usage.cost > 0 {
             story.push(format!("${:.4}", usage.cost as f64 / 1e6));
         }
     }
-    if !matches!(turned.stop, infold_wire::Stop::End | infold_wire::Stop::Calls) {
+    if !matches!(
+        turned.stop,
+        infold_wire::Stop::End | infold_wire::Stop::Calls
+    ) {
         story.push(format!("ended early: {}", turned.stop.name()));
     }
     say(false, paint(DIM, story.join("; ")));
     if !calls.is_empty() {
-        let names: Vec<&str> = calls.iter().filter_map(|call| call.name.as_deref()).collect();
-        say(false, format!("waits for results of {}; `infold task push {}`, then `infold ask {}`", names.join(", "), short(task), short(task)));
+        let names: Vec<&str> = calls
+            .iter()
+            .filter_map(|call| call.name.as_deref())
+            .collect();
+        say(
+            false,
+            format!(
+                "waits for results of {}; `infold task push {}`, then `infold ask {}`",
+                names.join(", "),
+                short(task),
+                short(task)
+            ),
+        );
     }
     Ok(())
 }

@@ -32,7 +32,9 @@ impl Calls {
             .worker_threads(1)
             .enable_all()
             .build()
-            .map_err(|error| Failure::new(Kind::Provider, format!("no threads to call with: {error}")))?;
+            .map_err(|error| {
+                Failure::new(Kind::Provider, format!("no threads to call with: {error}"))
+            })?;
         let (cancel, stop) = watch::channel(false);
         runtime.spawn(async move {
             if tokio::signal::ctrl_c().await.is_ok() {
@@ -76,7 +78,9 @@ pub fn provider(
     model: Option<&str>,
 ) -> Result<Provider, Failure> {
     if let Some(name) = named {
-        return config.provider_named(name).ok_or_else(|| unknown(config, name));
+        return config
+            .provider_named(name)
+            .ok_or_else(|| unknown(config, name));
     }
     let of_task = of_task.and_then(|name| config.provider_named(name));
     let configured = || config.provider().cloned();
@@ -123,13 +127,23 @@ pub fn model(
 /// Where a provider is, without its key.
 pub fn endpoint(provider: &Provider) -> Result<Endpoint, Failure> {
     let base = provider.base_url.as_ref().map(|set| set.value.as_str());
-    Ok(Endpoint::new(&provider.name, &provider.api.value, base, None)?)
+    Ok(Endpoint::new(
+        &provider.name,
+        &provider.api.value,
+        base,
+        None,
+    )?)
 }
 
 fn unknown(config: &Config, name: &str) -> Failure {
     let own = config.llm.providers.iter().map(|one| one.name.as_str());
     let mut names: Vec<&str> = own.collect();
-    names.extend(APIS.iter().filter(|api| !names.contains(api)).copied().collect::<Vec<_>>());
+    names.extend(
+        APIS.iter()
+            .filter(|api| !names.contains(api))
+            .copied()
+            .collect::<Vec<_>>(),
+    );
     Failure::new(Kind::Usage, format!("no provider `{name}`"))
         .hint(format!("there are {}", names.join(", ")))
 }
@@ -138,12 +152,25 @@ fn no_key(provider: &Provider) -> Failure {
     let name = &provider.name;
     let hint = match &provider.base_url {
         // A key for one address is not sent to another.
-        Some(Set { origin: Origin::Line { .. }, .. }) => {
-            format!("write `api_key: ${{NAME}}` under `llm.{name}` in config.yaml, and set that variable")
+        Some(Set {
+            origin: Origin::Line { .. },
+            ..
+        }) => {
+            format!(
+                "write `api_key: ${{NAME}}` under `llm.{name}` in config.yaml, and set that variable"
+            )
         }
-        _ => format!("set {}", infold::config::key_variable(&provider.api.value).unwrap_or("its key in the environment")),
+        _ => format!(
+            "set {}",
+            infold::config::key_variable(&provider.api.value)
+                .unwrap_or("its key in the environment")
+        ),
     };
-    Failure::new(Kind::Provider, format!("{name} wants a key, and there is none")).hint(hint)
+    Failure::new(
+        Kind::Provider,
+        format!("{name} wants a key, and there is none"),
+    )
+    .hint(hint)
 }
 
 impl From<EndpointError> for Failure {
@@ -160,11 +187,21 @@ impl From<CallError> for Failure {
                 "give the window it really has: --window TOKENS, or `context_length` in config.yaml"
             }
             Trouble::Alternate => "this model's template wants user and assistant to alternate",
-            Trouble::Refused(Refused::Key) => "look at the key: is it set, of this provider, and not expired?",
-            Trouble::Refused(Refused::Model) => "look at the model's name; `infold provider check NAME` lists what there is",
-            Trouble::Refused(Refused::Quota) => "look at the account: the provider says there is no credit left",
-            Trouble::Refused(Refused::Address) => "look at the address: `base_url` in config.yaml; is it this kind of API?",
-            Trouble::Refused(Refused::Request) => "request.json in the task's directory is what was sent",
+            Trouble::Refused(Refused::Key) => {
+                "look at the key: is it set, of this provider, and not expired?"
+            }
+            Trouble::Refused(Refused::Model) => {
+                "look at the model's name; `infold provider check NAME` lists what there is"
+            }
+            Trouble::Refused(Refused::Quota) => {
+                "look at the account: the provider says there is no credit left"
+            }
+            Trouble::Refused(Refused::Address) => {
+                "look at the address: `base_url` in config.yaml; is it this kind of API?"
+            }
+            Trouble::Refused(Refused::Request) => {
+                "request.json in the task's directory is what was sent"
+            }
             Trouble::Broken => "is the server running, and can it be reached?",
         };
         Failure::new(Kind::Provider, &error).hint(hint)

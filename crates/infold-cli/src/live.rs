@@ -13,6 +13,8 @@ pub struct Live {
     json: bool,
     /// The text of the reply, for scripts.
     pub text: String,
+    /// What was folded on the way, for scripts.
+    pub managed: Vec<serde_json::Value>,
     /// Text goes to a terminal, where a line of progress would stand in its way.
     shown: bool,
     /// Somebody watches standard error.
@@ -35,6 +37,7 @@ impl Live {
         Live {
             json,
             text: String::new(),
+            managed: Vec::new(),
             shown: !json && io::stdout().is_terminal(),
             watched: !json && io::stderr().is_terminal(),
             started: now,
@@ -51,6 +54,9 @@ impl Live {
     pub fn hear(&mut self, news: News<'_>) {
         match news {
             News::Managed(outcome) => {
+                if !outcome.steps.is_empty() || !outcome.errors.is_empty() {
+                    self.managed.push(outcome.json());
+                }
                 for step in &outcome.steps {
                     self.aside(told(step));
                 }
@@ -80,7 +86,9 @@ impl Live {
                 if !self.at_start {
                     self.write("\n");
                     self.at_start = true;
-                    self.aside("the reply broke off; what was shown of it does not count".to_owned());
+                    self.aside(
+                        "the reply broke off; what was shown of it does not count".to_owned(),
+                    );
                 }
             }
         }
@@ -101,7 +109,9 @@ impl Live {
             Delta::Reasoning(_) | Delta::Arguments(_) => {}
         }
         if !self.shown || self.at_start {
-            let seconds = self.first.map_or(0.0, |first| first.elapsed().as_secs_f64());
+            let seconds = self
+                .first
+                .map_or(0.0, |first| first.elapsed().as_secs_f64());
             // A piece of a stream is about a token.
             let rate = self.pieces as f64 / seconds.max(0.1);
             self.progress(&format!("{} tokens, {rate:.0}/s", number(self.pieces)));
@@ -116,10 +126,17 @@ impl Live {
         }
         let seconds = self.first.map(|first| first.elapsed().as_secs_f64());
         let waited = self.first.map(|first| (first - self.started).as_secs_f64());
+        let tokens = output.unwrap_or(self.pieces);
         let speed = seconds.zip(waited).map(|(seconds, waited)| {
-            let tokens = output.unwrap_or(self.pieces);
-            let rate = tokens as f64 / seconds.max(0.001);
-            format!("{} tokens, {rate:.0}/s, first after {waited:.1} s", number(tokens))
+            let rate = |seconds: f64| tokens as f64 / seconds.max(0.001);
+            match self.pieces > 1 {
+                true => format!(
+                    "{} tokens, {:.0}/s, first after {waited:.1} s",
+                    number(tokens),
+                    rate(seconds)
+                ),
+                false => format!("{} tokens, {:.0}/s", number(tokens), rate(seconds + waited)),
+            }
         });
         std::mem::replace(&mut self.broken, Ok(())).map(|()| speed)
     }

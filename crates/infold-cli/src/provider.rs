@@ -64,7 +64,11 @@ fn list(config: &Config, out: &mut Out) -> Result<(), Failure> {
             }))?;
             continue;
         }
-        let used = if in_use == Some(&provider.name) { " *" } else { "" };
+        let used = if in_use == Some(&provider.name) {
+            " *"
+        } else {
+            ""
+        };
         rows.push([
             format!("{}{used}", provider.name),
             provider.api.value.clone(),
@@ -103,7 +107,9 @@ fn check(config: &Config, name: Option<&str>, out: &mut Out) -> Result<(), Failu
     let has = |name: &str| models.iter().any(|listed| listed.is(name));
     let missing = model.filter(|model| !models.is_empty() && !has(model));
     if out.is_json() {
-        let listed = models.iter().map(|one| json!({"name": one.name, "window": one.window}));
+        let listed = models
+            .iter()
+            .map(|one| json!({"name": one.name, "window": one.window}));
         out.object(&json!({
             "name": provider.name, "base_url": connection.endpoint.base(), "milliseconds": took as u64,
             "models": listed.collect::<Vec<_>>(), "model_is_there": missing.is_none(),
@@ -111,7 +117,11 @@ fn check(config: &Config, name: Option<&str>, out: &mut Out) -> Result<(), Failu
     } else {
         let place = connection.endpoint.base();
         let well = paint(GOOD, "answers");
-        out.line(format!("{} at {place} {well} ({took} ms, {} models)", provider.name, models.len()))?;
+        out.line(format!(
+            "{} at {place} {well} ({took} ms, {} models)",
+            provider.name,
+            models.len()
+        ))?;
         for line in lines(&models, out.width()) {
             out.line(line)?;
         }
@@ -133,7 +143,9 @@ fn lines(models: &[Listed], width: usize) -> Vec<String> {
     let rows: Vec<[String; 2]> = models
         .iter()
         .map(|model| {
-            let window = model.window.map(|window| format!("{} tokens", number(window)));
+            let window = model
+                .window
+                .map(|window| format!("{} tokens", number(window)));
             [one_line(&model.name), window.unwrap_or_default()]
         })
         .collect();

@@ -273,12 +273,15 @@ impl Config {
         })
     }
 
-    /// The window that somebody set for a model, or the table knows.
+    /// The window that somebody set for a model, here or in the environment.
     pub fn window_of(&self, model: &str) -> Option<u64> {
         let set = self.environment.window.as_ref().map(|set| set.value);
+        let profile = models::longest(model, &self.profiles, |profile| &profile.name);
+        let profile = profile.and_then(|profile| profile.settings.window.as_ref());
+        let own = self.own(model).and_then(|own| own.settings.window.as_ref());
         let general = || self.general(model).window.map(|set| set.value);
-        let row = || self.find(model).map(|row| row.window);
-        set.or_else(general).or_else(row)
+        set.or(profile.or(own).map(|set| set.value))
+            .or_else(general)
     }
 
     /// The model in use, when the call names none.

@@ -56,7 +56,8 @@ impl Switchboard {
 
     /// A connection to a model of a provider.
     pub fn connect(&self, provider: &Provider, model: &str) -> Result<Connection, EndpointError> {
-        let text = |set: &Option<crate::profile::Set<String>>| set.as_ref().map(|set| set.value.clone());
+        let text =
+            |set: &Option<crate::profile::Set<String>>| set.as_ref().map(|set| set.value.clone());
         let endpoint = Endpoint::new(
             &provider.name,
             &provider.api.value,

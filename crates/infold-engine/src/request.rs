@@ -137,10 +137,7 @@ fn stable(view: &View) -> Option<usize> {
 }
 
 /// Writes what a converter hands out.
-fn converted(
-    sheet: &mut Sheet,
-    work: impl FnOnce(&mut dyn FnMut(&[u8])),
-) -> Result<(), LogError> {
+fn converted(sheet: &mut Sheet, work: impl FnOnce(&mut dyn FnMut(&[u8]))) -> Result<(), LogError> {
     let mut written = Ok(());
     work(&mut |bytes| {
         if written.is_ok() {

@@ -352,8 +352,7 @@ pub fn is_waiting(writer: &Writer, message: &[u8]) -> Result<bool, LogError> {
         return Ok(false);
     };
     let same = |bytes: Vec<u8>| {
-        Message::parse(&bytes).is_ok_and(|message| message.role() == Role::User)
-            && bytes == message
+        Message::parse(&bytes).is_ok_and(|message| message.role() == Role::User) && bytes == message
     };
     log.message(last).map(same)
 }

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::net::IpAddr;
 
 use infold_wire::Wire;
@@ -7,7 +8,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use crate::Secret;
 
 /// Where a provider is, and how it is spoken to.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Endpoint {
     /// What it is called in the configuration.
     pub name: String,
@@ -211,8 +212,11 @@ impl Endpoint {
                     true => ("streamGenerateContent", Some("alt=sse")),
                     false => ("generateContent", None),
                 };
-                let folder = if model.contains('/') { "" } else { "models/" };
-                self.at(&format!("/{folder}{}:{verb}", escaped(model)), query)
+                let (folder, name) = match model.split_once('/') {
+                    Some((folder @ ("models" | "tunedModels"), name)) => (folder, name),
+                    _ => ("models", model),
+                };
+                self.at(&format!("/{folder}/{}:{verb}", escaped(name)), query)
             }
         }
     }
@@ -274,6 +278,17 @@ impl Endpoint {
     }
 }
 
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("name", &self.name)
+            .field("api", &self.api)
+            .field("base", &public(self.base.clone()))
+            .field("key", &self.key)
+            .finish()
+    }
+}
+
 /// An address without what may be secret in it.
 pub(crate) fn public(mut url: Url) -> String {
     // These fail only for addresses that have no host.
@@ -316,13 +331,12 @@ fn is_version(part: &str) -> bool {
     rest.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// A model's name in a path. It is somebody's text: a `?` or `..` in it must not change where a request goes.
-fn escaped(model: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_~/@".contains(&byte);
-    let mut path = String::with_capacity(model.len());
-    for (at, byte) in model.bytes().enumerate() {
-        let dotted = byte == b'.' && model.as_bytes().get(at + 1) != Some(&b'.') && at > 0;
-        match plain(byte) || dotted {
+/// A model's name in a path. It is somebody's text: a `?` or `/` in it must not change where a request goes.
+fn escaped(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~@".contains(&byte);
+    let mut path = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match plain(byte) {
             true => path.push(char::from(byte)),
             false => path.push_str(&format!("%{byte:02X}")),
         }

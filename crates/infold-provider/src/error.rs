@@ -40,8 +40,8 @@ impl CallError {
         status: u16,
         body: &[u8],
     ) -> CallError {
-        // What is not a message may still tell something: the words of a page do not.
-        let said = trouble::message(body).map(|said| shortened(&said));
+        // Before it is cut: part of a key is still part of a key.
+        let said = trouble::message(body).map(|said| shortened(&redacted(to, &said)));
         let said = said.unwrap_or_else(|| "without a word".to_owned());
         let what = match status {
             200..=299 => format!("failed while it answered: {said}"),

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use infold_wire::trouble::{Refused, message};
 use infold_wire::{Delivery, Listed, Trouble, listed};
 use reqwest::Url;
@@ -9,8 +11,11 @@ use crate::{CallError, Client, Endpoint};
 /// The longest list that is read.
 const MOST_LIST: usize = 32 << 20;
 
+/// Whoever asks for a list is waiting for it, and no model has to think.
+const LONGEST: Duration = Duration::from_secs(30);
+
 impl Client {
-    /// Asks a provider which models it has. Asked once: whoever wants to know is waiting.
+    /// Asks a provider which models it has. It is asked once.
     pub async fn models(&self, to: &Endpoint) -> Result<Vec<Listed>, CallError> {
         let mut places = to.lists().into_iter();
         let first = places.next();
@@ -35,7 +40,7 @@ impl Client {
             to,
             target: place.clone(),
             form: Delivery::Whole,
-            idle: self.idle(),
+            idle: self.idle().min(LONGEST),
             until: self.until(),
         };
         let request = attempt.http.get(place).headers(to.headers()).send();

@@ -118,7 +118,9 @@ mod tests {
     fn waits_grow_and_stay_within_bounds() {
         let patience = Patience::default();
         for attempt in 1..200 {
-            let most = patience.first_wait.mul_f64(2f64.powi(attempt.min(30) as i32 - 1));
+            let most = patience
+                .first_wait
+                .mul_f64(2f64.powi(attempt.min(30) as i32 - 1));
             for _ in 0..20 {
                 let wait = patience.wait(attempt, &Trouble::Broken);
                 assert!(

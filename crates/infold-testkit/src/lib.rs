@@ -7,7 +7,7 @@
 //!
 //! let server = Server::start(Script::steps([
 //!     Step::say("Good morning."),
-//!     Step::named("openai/busy"),
+//!     Step::named("openai/rate-limit"),
 //!     Step::call("ls", r#"{"path":"."}"#).cut_after_events(2),
 //! ]));
 //! let address = format!("{}/v1/chat/completions", server.url());
@@ -35,6 +35,7 @@ mod dialect;
 mod errors;
 mod faults;
 mod list;
+mod steps;
 pub use answer::Answer;
 pub use errors::{NamedError, errors};
 pub use faults::{Faults, Tally};
@@ -43,3 +44,4 @@ pub use script::Script;
 pub use seen::{Seen, hash};
 pub use server::Server;
 pub use step::Step;
+pub use steps::{StepError, read_steps};

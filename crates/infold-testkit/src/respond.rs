@@ -49,6 +49,8 @@ impl Desk {
             Target::Models(Wire::Chat) if seen.header("anthropic-version").is_some() => {
                 Wire::Anthropic
             }
+            // Google's own client asks at the address that OpenAI's uses.
+            Target::Models(Wire::Chat) if seen.header("x-goog-api-key").is_some() => Wire::Gemini,
             Target::Models(wire) => wire,
             Target::Generate | Target::Show | Target::Version => Wire::Ollama,
             Target::Alive => return text(200, "infold-testkit is running\n").into(),

@@ -168,6 +168,10 @@ async fn handle(
     let answer = {
         let mut record = lock(&state);
         let seen = record.add(&parts, upload, whole.as_deref());
+        if seen.cut {
+            // Nobody is there to be answered.
+            return Response::default();
+        }
         record.desk.answer(&seen, whole.as_deref())
     };
     drop(whole);

@@ -1,6 +1,6 @@
 //! What is written as a provider would write it reads as what it was.
 
-use infold_wire::reply::{Form, Reader, stream, whole};
+use infold_wire::reply::{Delivery, Reader, stream, whole};
 use infold_wire::{Json, Reply, Reported, Stop, Wire, quote};
 use proptest::prelude::*;
 
@@ -34,10 +34,10 @@ fn reply(wire: Wire, messages: &[String], stop: Stop) -> Reply {
         usage: Some(Reported {
             input: 70,
             cache_read: 30,
-            // Each wire tells what it tells.
-            cache_write: if wire == Wire::Anthropic { 5 } else { 0 },
+            // Gemini does not tell what it keeps.
+            cache_write: if wire == Wire::Gemini { 0 } else { 5 },
             output: 21,
-            reasoning: if wire == Wire::Anthropic { 0 } else { 4 },
+            reasoning: 4,
         }),
         model: Some("some-model".to_owned()),
     }

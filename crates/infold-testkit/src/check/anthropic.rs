@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use infold_wire::{Json, Kind};
 
 use super::{given, string};
@@ -138,7 +140,7 @@ fn content(at: usize, message: Json<'_>, last: bool) -> Result<(), Wrong> {
 
 /// Each call is answered in the very next message, and only there.
 fn rounds(messages: &[Json<'_>]) -> Result<(), Wrong> {
-    let mut open: Vec<String> = Vec::new();
+    let mut open = BTreeSet::new();
     for (at, message) in messages.iter().enumerate() {
         let blocks: Vec<_> = given(*message, "content")
             .into_iter()
@@ -149,12 +151,11 @@ fn rounds(messages: &[Json<'_>]) -> Result<(), Wrong> {
                 continue;
             }
             let id = string(*block, "tool_use_id");
-            let Some(found) = open.iter().position(|it| *it == id) else {
+            if !open.remove(&id) {
                 return wrong(format!(
                     "messages.{at}.content.{place}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
                 ));
-            };
-            open.swap_remove(found);
+            }
         }
         if !open.is_empty() {
             return unanswered(at - 1, &open);
@@ -170,8 +171,9 @@ fn rounds(messages: &[Json<'_>]) -> Result<(), Wrong> {
     }
 }
 
-fn unanswered(at: usize, open: &[String]) -> Result<(), Wrong> {
-    let ids = open.join(", ");
+fn unanswered(at: usize, open: &BTreeSet<String>) -> Result<(), Wrong> {
+    let ids: Vec<_> = open.iter().map(String::as_str).collect();
+    let ids = ids.join(", ");
     wrong(format!(
         "messages.{at}: `tool_use` ids were found without `tool_result` blocks immediately after: {ids}. Each `tool_use` block must have a corresponding `tool_result` block in the next message."
     ))

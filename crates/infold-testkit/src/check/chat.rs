@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use infold_wire::{Json, Kind};
 
 use super::{given, string};
@@ -65,8 +67,8 @@ fn choice(body: Json<'_>) -> Result<(), Wrong> {
 
 /// Each call is followed by its result, and each result follows its call.
 fn rounds(messages: Json<'_>) -> Result<(), Wrong> {
-    let mut open: Vec<String> = Vec::new();
-    let mut answered_at = None;
+    let mut open = BTreeSet::new();
+    let mut called_at = None;
     for (at, message) in messages.elements().enumerate() {
         let role = string(message, "role");
         if !ROLES.contains(&role.as_str()) {
@@ -81,33 +83,33 @@ fn rounds(messages: Json<'_>) -> Result<(), Wrong> {
         }
         if role == "tool" {
             let id = string(message, "tool_call_id");
-            let Some(found) = open.iter().position(|it| *it == id) else {
+            if !open.remove(&id) {
                 let message = "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.";
                 return Err(Wrong::new(message, format!("messages.[{at}].role"), ""));
-            };
-            open.swap_remove(found);
+            }
             continue;
         }
-        unanswered(&open, answered_at)?;
+        unanswered(&open, called_at)?;
         let calls = given(message, "tool_calls")
             .into_iter()
             .flat_map(Json::elements);
         open = calls.map(|call| string(call, "id")).collect();
-        answered_at = Some(at);
+        called_at = Some(at);
         let speaks = given(message, "function_call").is_some() || !open.is_empty();
         if given(message, "content").is_none() && !(role == "assistant" && speaks) {
             let message = "Invalid value for 'content': expected a string, got null.";
             return Err(Wrong::new(message, format!("messages.[{at}].content"), ""));
         }
     }
-    unanswered(&open, answered_at)
+    unanswered(&open, called_at)
 }
 
-fn unanswered(open: &[String], at: Option<usize>) -> Result<(), Wrong> {
+fn unanswered(open: &BTreeSet<String>, at: Option<usize>) -> Result<(), Wrong> {
     if open.is_empty() {
         return Ok(());
     }
-    let ids = open.join(", ");
+    let ids: Vec<_> = open.iter().map(String::as_str).collect();
+    let ids = ids.join(", ");
     let message = format!(
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: {ids}"
     );

@@ -25,6 +25,7 @@ pub(super) fn stream(made: &Made<'_>, size: usize) -> Vec<String> {
     // The reply has begun: one token is there.
     let begun = Reported {
         output: usage.output.min(1),
+        reasoning: 0,
         ..usage
     };
     let open = message(
@@ -123,8 +124,12 @@ fn stop(stop: &Stop) -> String {
 }
 
 fn counts(usage: Reported) -> String {
+    let thinking = match usage.reasoning {
+        0 => String::new(),
+        count => format!(r#","output_tokens_details":{{"thinking_tokens":{count}}}"#),
+    };
     format!(
-        r#"{{"input_tokens":{},"cache_creation_input_tokens":{},"cache_read_input_tokens":{},"output_tokens":{}}}"#,
+        r#"{{"input_tokens":{},"cache_creation_input_tokens":{},"cache_read_input_tokens":{},"output_tokens":{}{thinking}}}"#,
         usage.input, usage.cache_write, usage.cache_read, usage.output
     )
 }

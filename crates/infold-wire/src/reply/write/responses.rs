@@ -233,8 +233,13 @@ fn response(
 }
 
 fn counts(usage: Reported) -> String {
+    // Most do not tell what they keep.
+    let written = match usage.cache_write {
+        0 => String::new(),
+        written => format!(r#","cache_write_tokens":{written}"#),
+    };
     format!(
-        r#"{{"input_tokens":{},"input_tokens_details":{{"cached_tokens":{}}},"output_tokens":{},"output_tokens_details":{{"reasoning_tokens":{}}},"total_tokens":{}}}"#,
+        r#"{{"input_tokens":{},"input_tokens_details":{{"cached_tokens":{}{written}}},"output_tokens":{},"output_tokens_details":{{"reasoning_tokens":{}}},"total_tokens":{}}}"#,
         usage.sent(),
         usage.cache_read,
         usage.output,

@@ -1,0 +1,6 @@
+//! The server over plain HTTP: what it answers, what it refuses, how it breaks.
+
+mod http;
+mod serves;
+mod refuses;
+mod breaks;

@@ -84,7 +84,7 @@ impl Writer<'_> {
         let elsewhere =
             provider.base_url.is_some() || profile.provider.as_ref() != Some(&provider.api.value);
         let condenser = Some(profile.condense_model.as_str())
-            .filter(|name| !name.is_empty() && !(self.of_table && elsewhere));
+            .filter(|name| !(name.is_empty() || self.of_table && elsewhere));
         let name = match named.or(condenser).or(main) {
             Some(name) => name.to_owned(),
             None => connect::model(config, provider, None, None)?,

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use infold::turn::is_waiting;
-use infold::{Config, Talk, TurnError, Turned, Unanswered};
+use infold::{Config, ManageError, Talk, TurnError, Turned, Unanswered};
 use infold_log::Role;
 use infold_provider::Patience;
 use infold_store::{Contexts, Metadata};
@@ -18,6 +18,7 @@ use crate::fold::cannot_fold;
 use crate::live::Live;
 use crate::manage::known;
 use crate::out::{DIM, Out, number, paint, say, warn};
+use crate::pen::Pen;
 use crate::settings::Choice;
 use crate::steps::{open, short};
 
@@ -187,7 +188,12 @@ fn talk(
         // A server knows best with what window it runs a model, whatever the model could take.
         known.window = connection.window();
     }
-    let mut chosen = choice.chosen(config, known, json)?;
+    let pen = Pen {
+        talk: Some((&calls, &provider)),
+        contexts: Some(contexts),
+        usual: true,
+    };
+    let mut chosen = choice.chosen(config, known, pen, json)?;
     let frame = frame(call, &chosen.profile, &connection, &chosen.aim)?;
     let whole = said.is_some();
     if let Some(said) = said {
@@ -294,6 +300,7 @@ fn unanswered(error: TurnError) -> Failure {
             Failure::new(Kind::Usage, error).hint("`infold ask TASK 'what to say'`")
         }
         TurnError::Silent(_) => Failure::new(Kind::Provider, error).hint(kept),
+        TurnError::Manage(ManageError::Cancelled) => Failure::new(Kind::Provider, error).hint(kept),
         TurnError::Manage(error) => cannot_fold(error, "--window"),
         TurnError::TooLong { call, source } => {
             cannot_fold(source, "--window").within(&call.to_string())

@@ -12,6 +12,7 @@ use crate::failure::{Failure, Kind};
 use crate::fold::cannot_fold;
 use crate::manage::known;
 use crate::out::{DIM, MADE, Out, count, number, paint, say, warn};
+use crate::pen::Pen;
 use crate::settings::{Choice, Chosen};
 use crate::steps::{adjusted, folded, open, read_text, sizes};
 
@@ -49,9 +50,13 @@ pub fn run(
         return Err(empty());
     }
     let mut open = open(contexts, &args.task, json)?;
-    let mut chosen = args
-        .choice
-        .chosen(config, known(contexts, open.writer.log())?, json)?;
+    let pen = Pen {
+        contexts: Some(contexts),
+        usual: given.is_none(),
+        ..Pen::default()
+    };
+    let known = known(contexts, open.writer.log())?;
+    let mut chosen = args.choice.chosen(config, known, pen, json)?;
     let made = drafted(&mut open.writer, args, given.as_deref(), &mut chosen);
     let mut made = made.map_err(|failure| failure.about(&open.name))?;
     if args.preview {

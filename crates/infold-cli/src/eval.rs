@@ -13,6 +13,7 @@ use infold_wire::transcript::{Format, Transcript};
 use crate::failure::{Failure, Kind};
 use crate::fold::opened;
 use crate::out::{Out, count, say};
+use crate::pen::Pen;
 use crate::progress::Progress;
 use crate::settings::{Choice, Known, tokens};
 use tables::Tables;
@@ -134,7 +135,9 @@ impl Setup {
                 strategy: Some(strategy),
                 ..Choice::default()
             };
-            let mut aim = choice.chosen(config, Known::default(), json)?.aim;
+            let mut aim = choice
+                .chosen(config, Known::default(), Pen::default(), json)?
+                .aim;
             aim.summary = args.summary_tokens;
             aims.push(aim);
         }

@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::failure::{Failure, Kind};
 use crate::input::{self, Staged};
 use crate::out::{DIM, MADE, Out, aside, count, number, paint, say};
+use crate::pen::Pen;
 use crate::picture::draw;
 use crate::progress::Progress;
 use crate::settings::{Choice, Chosen, Known};
@@ -58,7 +59,9 @@ pub fn run(config: &Config, args: &FoldArgs, out: &mut Out) -> Result<(), Failur
         return Err(Failure::new(Kind::Usage, "how large is the window?")
             .hint("say --window 32k, or --model NAME (`infold models` lists them)"));
     }
-    let mut chosen = args.choice.chosen(config, Known::default(), json)?;
+    let mut chosen = args
+        .choice
+        .chosen(config, Known::default(), Pen::default(), json)?;
     let started = Instant::now();
     let (input, size) = opened(&args.file, json)?;
     let mut progress = Progress::new(json, "reading", size);
@@ -305,6 +308,7 @@ pub fn cannot_fold(error: ManageError, larger: &str) -> Failure {
             .hint("nothing was folded; give a larger --max-bytes, or unpin what need not stay"),
         ManageError::Floor { .. } => Failure::new(Kind::No, text)
             .hint(format!("nothing was folded; give a larger {larger}, a smaller --max-tokens, or unpin what need not stay")),
+        ManageError::Cancelled => Failure::new(Kind::Provider, text),
         ManageError::Step(error) => error.into(),
         ManageError::Log(error) => error.into(),
     }

@@ -14,6 +14,7 @@ mod models;
 mod config;
 mod transfer;
 mod settings;
+mod pen;
 mod picture;
 mod fold;
 mod manage;

@@ -6,6 +6,7 @@ use infold_store::{Contexts, Log, Metadata, Trigger};
 use crate::failure::Failure;
 use crate::fold::{cannot_fold, told};
 use crate::out::{DIM, Out, number, paint, warn};
+use crate::pen::Pen;
 use crate::picture::draw;
 use crate::settings::{Choice, Known};
 use crate::steps::{open, short};
@@ -45,9 +46,12 @@ fn rehearsed(
     out: &mut Out,
 ) -> Result<(), Failure> {
     let log = contexts.read(contexts.resolve(&args.task)?)?;
-    let mut chosen = args
-        .choice
-        .chosen(config, known(contexts, &log)?, out.is_json())?;
+    let mut chosen = args.choice.chosen(
+        config,
+        known(contexts, &log)?,
+        Pen::default(),
+        out.is_json(),
+    )?;
     chosen.aim.forced = args.force;
     let outcome = rehearse(&log, &chosen.aim, &mut Extractive);
     let outcome = outcome.map_err(|error| cannot_fold(error, "--window"))?;
@@ -62,9 +66,13 @@ fn managed(
 ) -> Result<(), Failure> {
     let json = out.is_json();
     let mut open = open(contexts, &args.task, json)?;
-    let mut chosen = args
-        .choice
-        .chosen(config, known(contexts, open.writer.log())?, json)?;
+    let pen = Pen {
+        contexts: Some(contexts),
+        usual: true,
+        ..Pen::default()
+    };
+    let known = known(contexts, open.writer.log())?;
+    let mut chosen = args.choice.chosen(config, known, pen, json)?;
     chosen.aim.forced = args.force;
     if args.force {
         chosen.aim.trigger = Trigger::Manual;
@@ -98,6 +106,7 @@ pub fn known(contexts: &Contexts, log: &Log) -> Result<Known, Failure> {
         None => None,
     };
     Ok(Known {
+        provider: metadata.llm_provider,
         model: metadata.model,
         window: metadata.context_length,
         factor,

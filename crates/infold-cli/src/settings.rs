@@ -2,12 +2,14 @@ use std::time::Duration;
 
 use clap::Args;
 use infold::config::{Asked, NoProfile};
-use infold::profile::{Resolved, Set, Settings};
+use infold::profile::{Origin, Resolved, Set, Settings};
 use infold::summarizer::{Command, Extractive};
 use infold::{Aim, Config, Hooks, Profile, Strategy, Summarizer};
 use infold_log::NoRoom;
 
+use crate::connect::Calls;
 use crate::failure::{Failure, Kind};
+use crate::pen::{Made, Pen, Writer};
 
 /// What a person may say of how to fold.
 #[derive(Clone, Debug, Default, Args)]
@@ -30,10 +32,10 @@ pub struct Choice {
     /// How many bytes a request may have
     #[arg(long, value_name = "BYTES", value_parser = tokens)]
     pub max_bytes: Option<u64>,
-    /// Who writes summaries: extractive, or command:… with the transcript on its standard input
+    /// Who writes summaries: extractive, model, model:NAME, or command:… with the transcript on its standard input
     #[arg(long, value_name = "WHO")]
     pub summarizer: Option<String>,
-    /// How long a summarizer command may take, in seconds
+    /// How long a summary may take, in seconds
     #[arg(long, value_name = "SECONDS")]
     pub summarizer_timeout: Option<u64>,
     /// With this profile of the configuration
@@ -51,11 +53,20 @@ pub struct Chosen {
     pub summarizer: Box<dyn Summarizer>,
     /// Whom to tell.
     pub hooks: Hooks,
+    // A model that writes summaries is called with these.
+    _calls: Option<Calls>,
 }
 
 impl Choice {
     /// Puts together what was said, what the task knows, the configuration and what is built in.
-    pub fn chosen(&self, config: &Config, known: Known, json: bool) -> Result<Chosen, Failure> {
+    pub fn chosen(
+        &self,
+        config: &Config,
+        known: Known,
+        pen: Pen<'_>,
+        json: bool,
+    ) -> Result<Chosen, Failure> {
+        let of_task = known.provider;
         let settings = Settings {
             window: self.window.or(known.window).map(Set::call),
             threshold: self.threshold.map(Set::call),
@@ -71,7 +82,9 @@ impl Choice {
             settings,
         };
         let Resolved {
-            profile, warnings, ..
+            profile,
+            warnings,
+            origins,
         } = config.resolve(&asked).map_err(no_profile)?;
         for warning in warnings {
             Failure::new(Kind::Usage, warning).warn(json);
@@ -87,8 +100,19 @@ impl Choice {
             aim.factor = 1.0;
         }
         let told = |command: &Option<Set<String>>| command.as_ref().map(|set| set.value.clone());
+        let condenser = origins.iter().find(|(name, _)| *name == "condense_model");
+        let writer = Writer {
+            config,
+            profile: &profile,
+            of_table: condenser.is_some_and(|(_, origin)| matches!(origin, Origin::Table(_))),
+            of_task: of_task.as_deref(),
+            pen,
+            timeout: self.timeout(config),
+        };
+        let (summarizer, calls) = self.summarizer(config, writer)?;
         Ok(Chosen {
-            summarizer: self.summarizer(config)?,
+            summarizer,
+            _calls: calls,
             hooks: Hooks {
                 before_fold: told(&config.hooks.before_fold),
                 after_fold: told(&config.hooks.after_fold),
@@ -98,26 +122,45 @@ impl Choice {
         })
     }
 
-    fn summarizer(&self, config: &Config) -> Result<Box<dyn Summarizer>, Failure> {
-        let who = self
-            .summarizer
-            .as_ref()
-            .unwrap_or(&config.summarizer.name.value);
+    fn timeout(&self, config: &Config) -> Duration {
+        let seconds = self.summarizer_timeout;
+        Duration::from_secs(seconds.unwrap_or(config.summarizer.timeout.value))
+    }
+
+    fn summarizer(&self, config: &Config, writer: Writer<'_>) -> Result<Made, Failure> {
+        let set = &config.summarizer.name;
+        let built_in = || Ok((Box::new(Extractive) as Box<dyn Summarizer>, None));
+        let who = match &self.summarizer {
+            Some(who) => who,
+            None if set.origin == Origin::Default => {
+                return match writer.pen.usual {
+                    true => writer.if_any().map_or_else(built_in, Ok),
+                    false => built_in(),
+                };
+            }
+            // Files are folded without a model, unless this call asks for one.
+            None if set.value.starts_with("model") && !writer.pen.usual => return built_in(),
+            None => &set.value,
+        };
+        let named = |kind: &str| {
+            let name = who.strip_prefix(kind).map(str::trim);
+            name.filter(|name| !name.is_empty())
+        };
         if who == "extractive" {
-            return Ok(Box::new(Extractive));
-        }
-        let seconds = self
-            .summarizer_timeout
-            .unwrap_or(config.summarizer.timeout.value);
-        match who.strip_prefix("command:") {
-            Some(command) if !command.trim().is_empty() => Ok(Box::new(Command {
+            built_in()
+        } else if who == "model" || named("model:").is_some() {
+            writer.model(named("model:"))
+        } else if let Some(command) = named("command:") {
+            let command = Command {
                 command: command.to_owned(),
-                timeout: Duration::from_secs(seconds),
+                timeout: writer.timeout,
                 takes: None,
-            })),
-            _ => Err(Failure::new(Kind::Usage, format!("no summarizer `{who}`")).hint(
-                "extractive, or command: and what the shell should run, such as command:'ollama run llama3'",
-            )),
+            };
+            Ok((Box::new(command), None))
+        } else {
+            Err(Failure::new(Kind::Usage, format!("no summarizer `{who}`")).hint(
+                "extractive, model, model:NAME, or command: and what the shell should run, such as command:'ollama run llama3'",
+            ))
         }
     }
 }
@@ -134,6 +177,8 @@ pub fn no_profile(error: NoProfile) -> Failure {
 /// What a task knows of its model.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
+    /// Whose it is.
+    pub provider: Option<String>,
     /// Its name.
     pub model: Option<String>,
     /// Its window.

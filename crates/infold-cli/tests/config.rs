@@ -49,6 +49,7 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     llm.provider                           -
     summarizer.use                         extractive  default
     summarizer.timeout                     120         default
+    summarizer.check                       false       default
     hooks.before_fold                      -
     hooks.after_fold                       -
     ! no configuration file; these are the defaults
@@ -73,6 +74,7 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     profiles.careful.window                50000       config.yaml:12
     summarizer.use                         extractive  default
     summarizer.timeout                     120         default
+    summarizer.check                       false       default
     hooks.before_fold                      -
     hooks.after_fold                       -
     ! from config.yaml
@@ -94,6 +96,7 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     {"key":"profiles.careful.window","origin":"config.yaml:12","value":50000}
     {"key":"summarizer.use","origin":"default","value":"extractive"}
     {"key":"summarizer.timeout","origin":"default","value":120}
+    {"key":"summarizer.check","origin":"default","value":false}
     {"key":"hooks.before_fold","origin":"default","value":null}
     {"key":"hooks.after_fold","origin":"default","value":null}
     "#);

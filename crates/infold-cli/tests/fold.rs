@@ -204,7 +204,7 @@ fn what_cannot_be_folded_says_why() {
     ! For more information, try '--help'.
     [2]
     ! error: no summarizer `gpt`
-    ! hint: extractive, or command: and what the shell should run, such as command:'ollama run llama3'
+    ! hint: extractive, model, model:NAME, or command: and what the shell should run, such as command:'ollama run llama3'
     [2]
     "#);
 }

@@ -134,10 +134,12 @@ pub struct OwnModel {
 /// Who writes summaries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summarizer {
-    /// `extractive`, or `command:` and a command.
+    /// `extractive`, `model`, `model:` and its name, or `command:` and a command.
     pub name: Set<String>,
     /// After how many seconds it is given up.
     pub timeout: Set<u64>,
+    /// Whether a model looks over what it wrote.
+    pub check: Set<bool>,
 }
 
 /// Commands to run around a fold, JSON on standard input.
@@ -188,6 +190,7 @@ impl Default for Config {
             summarizer: Summarizer {
                 name: Set::new("extractive".to_owned(), Origin::Default),
                 timeout: Set::new(120, Origin::Default),
+                check: Set::new(false, Origin::Default),
             },
             hooks: Hooks::default(),
             environment: Settings::default(),

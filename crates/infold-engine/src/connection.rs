@@ -1,7 +1,8 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use infold_provider::{Body, CallError, Called, Client, Endpoint, EndpointError, Heard, Listed};
-use infold_wire::{Reported, Wire};
+use infold_wire::{Reported, Trouble, Wire};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
@@ -91,6 +92,33 @@ impl Connection {
             .client
             .send(&self.endpoint, &self.model, body, stream, hear);
         self.wait(sent)
+    }
+
+    /// The same, given up after so long.
+    pub fn send_within(
+        &self,
+        limit: Duration,
+        body: Body<'_>,
+        stream: bool,
+        hear: &mut (dyn FnMut(Heard) + Send),
+    ) -> Result<Called, Unanswered> {
+        let sent = self
+            .client
+            .send(&self.endpoint, &self.model, body, stream, hear);
+        self.wait(async {
+            let late = || CallError {
+                trouble: Trouble::Broken,
+                status: None,
+                text: format!(
+                    "{} gave no reply within {} s",
+                    self.endpoint.name,
+                    limit.as_secs()
+                ),
+                requests: 1,
+            };
+            let called = tokio::time::timeout(limit, sent).await;
+            called.unwrap_or_else(|_| Err(late()))
+        })
     }
 
     /// The models that the provider has.

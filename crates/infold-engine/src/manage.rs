@@ -25,7 +25,7 @@ mod truncate;
 
 use infold_log::plan::FloorSize;
 use infold_log::{Due, Size};
-use infold_store::{Log, LogError, StepError, Writer};
+use infold_store::{Log, LogError, StepError, Usage, Writer};
 use serde_json::json;
 
 pub use aim::Aim;
@@ -44,6 +44,9 @@ pub enum ManageError {
         /// How large it is, and its parts.
         floor: Box<TooSmall>,
     },
+    /// Whoever asked changed their mind while a summary was written. Nothing was folded.
+    #[error("cancelled; nothing was folded")]
+    Cancelled,
     /// A step was refused.
     #[error(transparent)]
     Step(#[from] StepError),
@@ -137,9 +140,17 @@ pub fn manage(
             outcome.errors.push(error);
         }
     }
-    let record = waits::record(aim, &outcome, wait);
+    // One that was cancelled says nothing of the next.
+    let record = match folded {
+        Err(ManageError::Cancelled) => None,
+        _ => waits::record(aim, &outcome, wait),
+    };
     writer.end_pass(record.map(|record| record.to_string()))?;
-    if matches!(folded, Err(ManageError::Floor { .. })) && outcome.did > Did::Untouched {
+    let in_vain = matches!(
+        folded,
+        Err(ManageError::Floor { .. } | ManageError::Cancelled)
+    );
+    if in_vain && outcome.did > Did::Untouched {
         // It was of no use: the view is as it was.
         writer.undo()?;
     }
@@ -179,6 +190,8 @@ struct Pass<'a> {
     forced: bool,
     scale: Scale,
     outcome: Outcome,
+    /// What calls of a summarizer took, until it is recorded.
+    spent: Vec<Usage>,
 }
 
 /// How a pass began.
@@ -233,6 +246,7 @@ impl<'a> Pass<'a> {
                 forced,
                 scale,
                 outcome,
+                spent: Vec::new(),
             }),
         })
     }

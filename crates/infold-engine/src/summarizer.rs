@@ -2,27 +2,38 @@
 
 mod extractive;
 mod command;
+mod prompts;
+mod record;
+mod model;
 
 use std::time::Duration;
 
 use infold_log::Span;
-use infold_store::{Aside, Log, LogError, Working};
+use infold_provider::CallError;
+use infold_store::{Aside, Log, LogError, Usage, Working};
 use infold_wire::{Message, plain};
 
+use crate::Strategy;
 use crate::extract::Extract;
 pub use command::Command;
 pub use extractive::Extractive;
+pub use model::Model;
 
 /// Whatever writes a summary: the built-in one, a command, a model.
 pub trait Summarizer {
     /// What it is called in events.
     fn name(&self) -> String;
 
-    /// How many tokens of text it takes at once; none for any number.
-    fn takes(&self) -> Option<u64>;
+    /// How many tokens of text it takes at once for such a brief; none for any number.
+    fn takes(&self, brief: &Brief<'_>) -> Option<u64>;
 
     /// Writes a summary.
-    fn summarize(&mut self, brief: &Brief<'_>) -> Result<Summary, SummarizerError>;
+    fn summarize(&mut self, brief: &Brief<'_>) -> Result<String, SummarizerError>;
+
+    /// What its calls took since this was last asked, also those that no summary came of.
+    fn spent(&mut self) -> Vec<Usage> {
+        Vec::new()
+    }
 }
 
 /// What is to be summarised, and how.
@@ -35,19 +46,14 @@ pub struct Brief<'a> {
     pub previous: Option<&'a str>,
     /// What was read from the messages' structure.
     pub extract: &'a Extract,
+    /// Which part of the text it is, counted from one, and of how many.
+    pub part: (usize, usize),
+    /// How the conversation is folded, which says what a summary holds.
+    pub strategy: Strategy,
     /// How many tokens the summary should have at most.
     pub budget: u64,
     /// What to ask for instead of the summarizer's own words.
     pub prompt: Option<&'a str>,
-}
-
-/// A summary, and what it cost.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Summary {
-    /// Its text.
-    pub text: String,
-    /// What it cost, in dollars.
-    pub cost: f64,
 }
 
 /// Why there is no summary.
@@ -78,6 +84,27 @@ pub enum SummarizerError {
         command: String,
         /// How long it had.
         after: Duration,
+    },
+    /// The provider did not answer, or not well.
+    #[error(transparent)]
+    Call(Box<CallError>),
+    /// Whoever asked changed their mind.
+    #[error("cancelled")]
+    Cancelled,
+    /// The model would not do it.
+    #[error("the model declined to write it")]
+    Declined,
+    /// The model wrote more than it may.
+    #[error("the model was still writing after {most} tokens")]
+    Cut {
+        /// How many it could write.
+        most: u64,
+    },
+    /// The model can read next to nothing.
+    #[error("a window of {window} tokens leaves no room for anything to summarise")]
+    Narrow {
+        /// The window.
+        window: u64,
     },
     /// It returned nothing.
     #[error("the summary is empty")]

@@ -182,7 +182,7 @@ hooks: none
     c.yaml:22: `profiles.p.window` takes a number of tokens, not `.inf`
     c.yaml:25: `models.m.tokenizer` takes one of o200k, cl100k, claude, other, not `o200`; did you mean `o200k`?
     c.yaml:26: `models.m.prices` takes at least `input` and `output`, not less
-    c.yaml:27: `summarizer` takes `extractive`, or `command:` and a command, not `magic`
+    c.yaml:27: `summarizer` takes `extractive`, `model`, `model:` and its name, or `command:` and a command, not `magic`
     c.yaml:28: `hooks` takes a mapping of keys to values, not `none`
     ");
 }
@@ -315,7 +315,7 @@ fn the_environment_replaces_what_the_file_says() {
     environment CLEANUP_DAYS: `CLEANUP_DAYS` takes a number of days, from 0 to 36500, not `soon`
     environment INFOLD_WINDOW: `INFOLD_WINDOW` takes a number of tokens, not `soon`
     environment INFOLD_STRATEGY: `INFOLD_STRATEGY` takes one of infold, roo, gemini, file, truncate, not `soon`
-    environment INFOLD_SUMMARIZER: `INFOLD_SUMMARIZER` takes `extractive`, or `command:` and a command, not `soon`
+    environment INFOLD_SUMMARIZER: `INFOLD_SUMMARIZER` takes `extractive`, `model`, `model:` and its name, or `command:` and a command, not `soon`
     ");
 }
 

@@ -1,7 +1,7 @@
 //! `manage` ends, fits and never makes a conversation worse, whatever the summarizer does.
 
 use infold::manage::CHUNKS;
-use infold::summarizer::{Brief, Summarizer, SummarizerError, Summary};
+use infold::summarizer::{Brief, Summarizer, SummarizerError};
 use infold::{Aim, Did, Hooks, ManageError, STRATEGIES, Scratch, manage, rehearse, will_manage};
 use infold_log::{Budget, Floor, Limits, View};
 use infold_store::Log;
@@ -32,11 +32,11 @@ impl Summarizer for Asked {
         "foe".to_owned()
     }
 
-    fn takes(&self) -> Option<u64> {
+    fn takes(&self, _: &Brief<'_>) -> Option<u64> {
         self.takes
     }
 
-    fn summarize(&mut self, brief: &Brief<'_>) -> Result<Summary, SummarizerError> {
+    fn summarize(&mut self, brief: &Brief<'_>) -> Result<String, SummarizerError> {
         self.calls += 1;
         let text = match self.foe {
             Foe::Fails => return Err(SummarizerError::NotText),
@@ -53,7 +53,7 @@ impl Summarizer for Asked {
             }
             Foe::Fair => "A file was read and an error found.".to_owned(),
         };
-        Ok(Summary { text, cost: 0.01 })
+        Ok(text)
     }
 }
 

@@ -75,6 +75,7 @@ impl Config {
         }
         list.set("summarizer.use", &self.summarizer.name);
         list.set("summarizer.timeout", &self.summarizer.timeout);
+        list.set("summarizer.check", &self.summarizer.check);
         list.opt("hooks.before_fold", &self.hooks.before_fold);
         list.opt("hooks.after_fold", &self.hooks.after_fold);
         for (section, origin) in &self.kept {

@@ -325,11 +325,15 @@ fn prices(
     })
 }
 
-/// `summarizer: extractive`, `summarizer: command:…`, or a mapping of `use` and `timeout`.
+/// `summarizer: model`, `summarizer: command:…`, or a mapping of `use`, `timeout` and `check`.
 fn summarizer(config: &mut Config, reader: &mut Reader<'_>, member: &Member, top: &Fields<'_>) {
     let name = match &member.value.kind {
         Kind::Map(_) => {
-            let fields = reader.section("summarizer", &member.value, &["use", "timeout"]);
+            let valid = ["use", "timeout", "check"];
+            let fields = reader.section("summarizer", &member.value, &valid);
+            if let Some(check) = reader.truth(&fields, "check") {
+                config.summarizer.check = check;
+            }
             if let Some(timeout) = reader.count(&fields, "timeout", "a number of seconds") {
                 config.summarizer.timeout = timeout;
             }
@@ -346,12 +350,16 @@ fn summarizer(config: &mut Config, reader: &mut Reader<'_>, member: &Member, top
     }
 }
 
-pub(super) const SUMMARIZER: &str = "`extractive`, or `command:` and a command";
+pub(super) const SUMMARIZER: &str =
+    "`extractive`, `model`, `model:` and its name, or `command:` and a command";
 
 pub(super) fn summarizing(text: &str) -> Option<String> {
-    let command = text.strip_prefix("command:").map(str::trim);
-    let known = text == "extractive" || command.is_some_and(|command| !command.is_empty());
-    known.then(|| text.to_owned())
+    let known = ["extractive", "model"].contains(&text);
+    let named = ["model:", "command:"].into_iter().any(|kind| {
+        let name = text.strip_prefix(kind).map(str::trim);
+        name.is_some_and(|name| !name.is_empty())
+    });
+    (known || named).then(|| text.to_owned())
 }
 
 fn command(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<Set<String>> {

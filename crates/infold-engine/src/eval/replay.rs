@@ -158,6 +158,7 @@ impl Run<'_> {
                 });
                 return Ok(false);
             }
+            Err(ManageError::Cancelled) => unreachable!("the built-in summarizer asks nobody"),
             Err(ManageError::Step(error)) => return Err(error.into()),
             Err(ManageError::Log(error)) => return Err(error.into()),
         };

@@ -36,7 +36,12 @@ impl Pass<'_> {
         let Some((cover, tail)) = self.covered(hand)? else {
             return Ok(());
         };
-        let Some(draft) = self.draft(hand, cover, tail, summarizer)? else {
+        let draft = self.draft(hand, cover, tail, summarizer);
+        // What was paid for is a fact, whatever came of it.
+        for usage in std::mem::take(&mut self.spent) {
+            hand.usage(usage)?;
+        }
+        let Some(draft) = draft? else {
             return Ok(());
         };
         let fold = hand.fold(Cause::Summary, &cover, self.aim.trigger, draft.stand_in)?;
@@ -139,6 +144,7 @@ impl Pass<'_> {
         let failed = match asked {
             Ok(stand_in) => return Ok(Some((summarizer.name(), stand_in))),
             Err(Some(SummarizerError::Log(error))) => return Err(error.into()),
+            Err(Some(SummarizerError::Cancelled)) => return Err(ManageError::Cancelled),
             Err(failed) => failed,
         };
         if let Some(error) = failed {
@@ -168,22 +174,35 @@ impl Pass<'_> {
         summarizer: &mut dyn Summarizer,
     ) -> Result<StandInText, SummarizerError> {
         let mut previous = folded.previous.clone();
-        for chunk in folded.chunks(hand.log(), summarizer.takes())? {
+        let brief = Brief {
+            log: hand.log(),
+            runs: &folded.runs,
+            previous: folded.previous.as_deref(),
+            extract: &folded.extract,
+            part: (1, 1),
+            strategy: self.aim.strategy,
+            budget: budget - budget / 4,
+            prompt: self.aim.prompt.as_deref(),
+        };
+        let chunks = folded.chunks(hand.log(), summarizer.takes(&brief))?;
+        for (at, chunk) in chunks.iter().enumerate() {
             let brief = Brief {
-                log: hand.log(),
-                runs: &chunk,
+                runs: chunk,
                 previous: previous.as_deref(),
-                extract: &folded.extract,
-                budget: budget - budget / 4,
-                prompt: self.aim.prompt.as_deref(),
+                part: (at + 1, chunks.len()),
+                ..brief
             };
             self.outcome.calls += 1;
-            let summary = summarizer.summarize(&brief)?;
-            self.outcome.cost += summary.cost;
-            if summary.text.trim().is_empty() {
+            let written = summarizer.summarize(&brief);
+            for usage in summarizer.spent() {
+                self.outcome.cost += usage.cost as f64 / 1e6;
+                self.spent.push(usage);
+            }
+            let text = written?;
+            if text.trim().is_empty() {
                 return Err(SummarizerError::Empty);
             }
-            previous = Some(summary.text.trim().to_owned());
+            previous = Some(text.trim().to_owned());
         }
         let text = previous.ok_or(SummarizerError::Empty)?;
         let lists = folded.extract.lists(&text, (budget / 4) as usize);
@@ -313,7 +332,8 @@ impl Draft {
     }
 }
 
-/// Has a summary written of `asked`, or of what `manage` would condense, and changes nothing.
+/// Has a summary written of `asked`, or of what `manage` would condense, and changes nothing
+/// of the view; what the summary took is recorded.
 ///
 /// None if there is nothing to condense, or no summary is smaller than what it replaces.
 pub fn draft(
@@ -333,10 +353,14 @@ pub fn draft(
             Some((cover, cover.span.to().next()))
         }
     };
-    match found {
-        Some((cover, tail)) => pass.draft(&Hand::Writes(writer), cover, tail, summarizer),
-        None => Ok(None),
+    let Some((cover, tail)) = found else {
+        return Ok(None);
+    };
+    let draft = pass.draft(&Hand::Writes(writer), cover, tail, summarizer);
+    for usage in pass.spent {
+        writer.usage(usage)?;
     }
+    draft
 }
 
 /// Takes out of a summary what it claims of the user and nobody said.

@@ -1,6 +1,6 @@
 use infold_log::steer::{self, Cover};
 use infold_log::{Cause, Event, EventId, Fold, Hides, Role, Seq, State};
-use infold_store::{Log, LogError, StepError, Trigger, Writer, stand_in_tokens};
+use infold_store::{Log, LogError, StepError, Trigger, Usage, Writer, stand_in_tokens};
 
 /// What takes the steps of a pass: a task that is written to, or a rehearsal.
 pub enum Hand<'a> {
@@ -47,6 +47,14 @@ impl Hand<'_> {
                 imagine(log, state, &steer::folded(cause, cover, tokens))?;
                 Ok(None)
             }
+        }
+    }
+
+    /// Records what a summary took.
+    pub fn usage(&mut self, usage: Usage) -> Result<(), LogError> {
+        match self {
+            Hand::Writes(writer) => writer.usage(usage).map(drop),
+            Hand::Imagines { .. } => Ok(()),
         }
     }
 

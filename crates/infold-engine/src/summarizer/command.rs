@@ -2,7 +2,7 @@ use std::fs::File;
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::{Brief, Summarizer, SummarizerError, Summary};
+use super::{Brief, Summarizer, SummarizerError};
 use crate::child::{self, Ended};
 
 /// Asks a command for a summary: the transcript on its standard input, the summary on its
@@ -27,11 +27,11 @@ impl Summarizer for Command {
         format!("command:{}", self.command)
     }
 
-    fn takes(&self) -> Option<u64> {
+    fn takes(&self, _: &Brief<'_>) -> Option<u64> {
         self.takes
     }
 
-    fn summarize(&mut self, brief: &Brief<'_>) -> Result<Summary, SummarizerError> {
+    fn summarize(&mut self, brief: &Brief<'_>) -> Result<String, SummarizerError> {
         let transcript = brief.transcript()?;
         let start = |source| SummarizerError::Start {
             command: self.command.clone(),
@@ -59,10 +59,9 @@ impl Summarizer for Command {
                 status: status.to_string(),
                 stderr,
             }),
-            Ended::Well { stdout } => Ok(Summary {
-                text: String::from_utf8(stdout).map_err(|_| SummarizerError::NotText)?,
-                cost: 0.0,
-            }),
+            Ended::Well { stdout } => {
+                String::from_utf8(stdout).map_err(|_| SummarizerError::NotText)
+            }
         }
     }
 }

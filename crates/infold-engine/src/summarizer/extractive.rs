@@ -1,4 +1,4 @@
-use super::{Brief, Summarizer, SummarizerError, Summary};
+use super::{Brief, Summarizer, SummarizerError};
 
 /// Writes a summary from the structure of the messages alone: no model, no network.
 #[derive(Clone, Copy, Debug, Default)]
@@ -9,14 +9,11 @@ impl Summarizer for Extractive {
         "extractive".to_owned()
     }
 
-    fn takes(&self) -> Option<u64> {
+    fn takes(&self, _: &Brief<'_>) -> Option<u64> {
         None
     }
 
-    fn summarize(&mut self, brief: &Brief<'_>) -> Result<Summary, SummarizerError> {
-        Ok(Summary {
-            text: brief.extract.write(brief.budget as usize),
-            cost: 0.0,
-        })
+    fn summarize(&mut self, brief: &Brief<'_>) -> Result<String, SummarizerError> {
+        Ok(brief.extract.write(brief.budget as usize))
     }
 }

@@ -22,6 +22,9 @@ fn the_first_page_names_every_command() {
 
     Commands:
       fold         Fold any transcript to fit a window; the view to stdout, the story to stderr
+      ask          Say something to a model and keep what it answers; folds first if it must
+      send         Send the view as it is, and keep what the model answers
+      provider     The providers of models: list them, reach them
       task         Make, fill, list and end tasks
       import       Make a task from a transcript of any known format
       export       Write a task out as a transcript of any known format
@@ -99,7 +102,8 @@ fn the_first_page_names_every_command() {
       infold undo 3f9a                             take that back
 
     A task is named by its id or any prefix of it that no other task shares.
-    Exit codes: 0 done, 1 the answer is no, 2 wrong command, 3 the store failed.
+    Exit codes: 0 done, 1 the answer is no, 2 wrong command, 3 the store failed, 4 no answer from a
+    provider.
     ");
 }
 

@@ -65,7 +65,7 @@ pub(super) fn apply(config: &mut Config, reader: &mut Reader<'_>) {
         // A key for one address is not sent to another.
         if provider.api_key.is_none() && provider.base_url.is_none() {
             let mut keys = config.keys.iter();
-            let key = keys.find(|(api, _)| *api == provider.api.value);
+            let key = keys.find(|(api, _)| *api == provider.name);
             provider.api_key = key.map(|(_, key)| key.clone());
         }
     }

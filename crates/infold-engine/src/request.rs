@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use infold_log::{Floor, Role, Shows, Size, Source, View};
+use infold_log::{Floor, Past as _, Role, Seq, Shows, Size, Source, View};
 use infold_store::{Aside, Log, LogError, Working};
 use infold_wire::Converter;
 use infold_wire::request::{Frame, marked, system_texts};
@@ -46,6 +46,10 @@ impl Request {
         sheet.raw(frame.head().as_bytes())?;
         let mut converter = Converter::new(frame.wire);
         let stable = stable(&view);
+        let before = match sheet.marks {
+            true => sent_before(log)?,
+            false => None,
+        };
         for (at, piece) in view.pieces().iter().enumerate() {
             let native = match &piece.shows {
                 Shows::Verbatim(span) => log.is_native(*span, frame.wire)?,
@@ -60,13 +64,19 @@ impl Request {
                     return Ok(());
                 }
                 if native {
-                    return sheet.message(bytes);
+                    sheet.message(bytes)?;
+                } else {
+                    let mut read = Ok(());
+                    converted(&mut sheet, |out| read = converter.push(bytes, out))?;
+                    read.map_err(|error| {
+                        LogError::damaged(&log.dir().join("messages.jsonl"), 0, error.to_string())
+                    })?;
                 }
-                let mut read = Ok(());
-                converted(&mut sheet, |out| read = converter.push(bytes, out))?;
-                read.map_err(|error| {
-                    LogError::damaged(&log.dir().join("messages.jsonl"), 0, error.to_string())
-                })
+                if before.is_some() && source.seq() == before {
+                    converted(&mut sheet, |out| converter.finish(out))?;
+                    sheet.mark()?;
+                }
+                Ok(())
             })?;
             if Some(at) == stable {
                 converted(&mut sheet, |out| converter.finish(out))?;
@@ -134,6 +144,19 @@ fn stable(view: &View) -> Option<usize> {
         .iter()
         .rposition(|piece| stands(&piece.shows))
         .filter(|at| at + 1 < view.pieces().len())
+}
+
+/// The last message of the request before this one: what stood before the model's last output.
+fn sent_before(log: &Log) -> Result<Option<Seq>, LogError> {
+    let path = log.state().shown().path();
+    let mut seqs = path.iter().rev().flat_map(|run| run.seqs().rev());
+    while let Some(seq) = seqs.next() {
+        if log.record(seq)?.role == Role::Assistant {
+            let round = log.record(seq)?.round;
+            return Ok(seqs.find(|seq| *seq < round));
+        }
+    }
+    Ok(None)
 }
 
 /// Writes what a converter hands out.

@@ -111,6 +111,9 @@ const OVERFLOWS: u32 = 3;
 /// A prompt of which a server counts less than this share was cut by it.
 const CUT: f64 = 0.7;
 
+/// A prompt of fewer tokens than this is cut by nobody.
+const SMALL: u64 = 1024;
+
 /// A request and what came back.
 struct Exchange {
     called: Called,
@@ -239,6 +242,7 @@ impl Talk<'_> {
         // Once is enough: a count that stays low is how this server counts.
         let cut = self.connection.wire() == Wire::Ollama
             && left == OVERFLOWS
+            && done.counted >= SMALL
             && sent > 0
             && (sent as f64) < expected;
         cut.then_some(Trouble::TooLong {
@@ -253,7 +257,7 @@ impl Talk<'_> {
         let mut bytes = self.aim.budget.bytes();
         match trouble {
             Trouble::TooLong { tokens, limit } => {
-                let off = tokens.map_or(1.0, |tokens| tokens as f64 / estimate.max(1) as f64);
+                let off = tokens.map_or(1.0, |tokens| self.off(tokens, estimate));
                 let room = limit.unwrap_or(window).min(window) as f64 / off.max(1.0);
                 // If that is nothing new, less than was sent must do.
                 let less = (estimate + self.aim.budget.reserve()).min(window) * 3 / 4;
@@ -261,6 +265,9 @@ impl Talk<'_> {
                     room if room < window => room,
                     _ => less,
                 };
+                // Half of it is the most that a reply may take.
+                let half = self.profile.window / 2;
+                self.profile.max_tokens = self.profile.max_tokens.map(|most| most.min(half));
             }
             _ => {
                 let log = self.writer.log();
@@ -276,7 +283,20 @@ impl Talk<'_> {
             forced: true,
             ..Aim::of(&self.profile, bytes)?
         };
+        let reserve = self.aim.budget.reserve();
+        self.frame.max_tokens = self.frame.max_tokens.map(|most| most.min(reserve));
         Ok(())
+    }
+
+    /// How many tokens the provider counts for each that we took it to count.
+    fn off(&self, tokens: u64, estimate: u64) -> f64 {
+        // Some count the reply that was asked for, some do not: the closer one is meant.
+        let whole = estimate + self.frame.max_tokens.unwrap_or(0);
+        let meant = match tokens.abs_diff(whole) < tokens.abs_diff(estimate) {
+            true => whole,
+            false => estimate,
+        };
+        tokens as f64 / meant.max(1) as f64
     }
 
     /// Records a reply, once, and what it took.

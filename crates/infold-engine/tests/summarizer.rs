@@ -2,58 +2,17 @@
 
 mod common;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::*;
-use infold::config::Provider;
-use infold::models::Prices;
-use infold::profile::{Origin, Set};
 use infold::summarizer::Model;
-use infold::{
-    Aim, Connection, Did, Hooks, ManageError, Outcome, Scratch, Strategy, Switchboard, draft,
-    manage,
-};
+use infold::{Aim, Did, Hooks, ManageError, Outcome, Scratch, Strategy, draft, manage};
 use infold_log::EventId;
-use infold_provider::{Client, Patience};
 use infold_store::{Purpose, Usage, What};
 use infold_testkit::{Answer, Script, Server, Step};
 use infold_wire::{Json, Reported, Stop};
-use tokio::runtime::Runtime;
 use tokio::sync::watch;
-
-fn runtime() -> &'static Runtime {
-    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    RUNTIME.get_or_init(|| Runtime::new().expect("threads"))
-}
-
-fn connected(server: &Server, api: &str, stop: watch::Receiver<bool>) -> Connection {
-    let patience = Patience {
-        attempts: 2,
-        first_wait: Duration::from_millis(5),
-        ..Patience::default()
-    };
-    let set = |text: &str| Set::new(text.to_owned(), Origin::Default);
-    let provider = Provider {
-        name: "test".to_owned(),
-        api: set(api),
-        model: None,
-        context_length: None,
-        api_key: None,
-        base_url: Some(set(&server.url())),
-        max_tokens: None,
-    };
-    let client = Client::new(patience).expect("a client");
-    let board = Switchboard::new(client, runtime().handle().clone(), stop);
-    let mut connection = board.connect(&provider, "writer").expect("an address");
-    connection.prices = Some(Prices {
-        input: 2.0,
-        cached: 1.0,
-        write: 3.0,
-        output: 10.0,
-    });
-    connection
-}
 
 fn model(server: &Server) -> Model {
     let (_, stop) = watch::channel(false);

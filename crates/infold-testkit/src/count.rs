@@ -220,6 +220,10 @@ fn add(json: Json<'_>, hash: &mut DefaultHasher, depth: usize) -> bool {
                 }
                 hash.write(&name.name());
                 hash.write_u8(b':');
+                if name.is("content") && value.kind() == Kind::String {
+                    // A text alone is the same as one block of text.
+                    hash.write(b",type:\"text\"text:");
+                }
                 marked |= add(value, hash, depth + 1);
             }
         }

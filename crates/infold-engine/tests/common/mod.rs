@@ -1,10 +1,20 @@
 //! Conversations to fold, and what is shown of them.
 #![allow(dead_code)]
 
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use infold::config::Provider;
+use infold::models::Prices;
+use infold::profile::{Origin, Set};
 use infold::summarizer::Extractive;
-use infold::{Aim, Hooks, Outcome, Scratch, Strategy, manage};
+use infold::{Aim, Connection, Hooks, Outcome, Scratch, Strategy, Switchboard, manage};
 use infold_log::{Budget, Limits, View};
+use infold_provider::{Client, Patience};
+use infold_testkit::Server;
 use infold_wire::{Message, plain};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
 
 pub fn task() -> Scratch {
     Scratch::new().expect("room for a task")
@@ -120,4 +130,38 @@ fn seen(task: &Scratch, see: impl Fn(&Message<'_>) -> String) -> Vec<String> {
     })
     .expect("a view");
     seen
+}
+
+pub fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| Runtime::new().expect("threads"))
+}
+
+/// A connection to a server that speaks an API.
+pub fn connected(server: &Server, api: &str, stop: watch::Receiver<bool>) -> Connection {
+    let patience = Patience {
+        attempts: 2,
+        first_wait: Duration::from_millis(5),
+        ..Patience::default()
+    };
+    let set = |text: &str| Set::new(text.to_owned(), Origin::Default);
+    let provider = Provider {
+        name: "test".to_owned(),
+        api: set(api),
+        model: None,
+        context_length: None,
+        api_key: None,
+        base_url: Some(set(&server.url())),
+        max_tokens: None,
+    };
+    let client = Client::new(patience).expect("a client");
+    let board = Switchboard::new(client, runtime().handle().clone(), stop);
+    let mut connection = board.connect(&provider, "writer").expect("an address");
+    connection.prices = Some(Prices {
+        input: 2.0,
+        cached: 1.0,
+        write: 3.0,
+        output: 10.0,
+    });
+    connection
 }

@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 
 use infold_log::{Floor, Past as _, Role, Seq, Shows, Size, Source, View};
+use infold_provider::Body;
 use infold_store::{Aside, Log, LogError, Working};
 use infold_wire::Converter;
-use infold_wire::request::{Frame, marked, system_texts};
+use infold_wire::request::{Frame, blanked, marked, system_texts};
 use infold_wire::tokens::{Encoding, count};
 use infold_wire::{Message, Wire, render_text};
 
 /// A request that lies in `request.json`.
 pub struct Request {
     file: Aside,
+    /// What is sent before what lies in the file from there on, if it must not lie there.
+    head: Option<(Vec<u8>, u64)>,
     /// What was counted for it: the view, and what stands around it.
     pub counted: u64,
     /// Its size.
@@ -43,7 +46,15 @@ impl Request {
             held: None,
             marks: frame.cache && frame.wire == Wire::Anthropic,
         };
-        sheet.raw(frame.head().as_bytes())?;
+        let head = frame.head();
+        let lies = Frame {
+            tools: frame.tools.as_deref().map(blanked),
+            ..frame.clone()
+        };
+        let lies = lies.head();
+        sheet.raw(lies.as_bytes())?;
+        let skip = lies.len() as u64;
+        let head = (head != lies).then(|| (head.into_bytes(), skip));
         let mut converter = Converter::new(frame.wire);
         let stable = stable(&view);
         let before = match sheet.marks {
@@ -90,15 +101,24 @@ impl Request {
         sheet.file.flush()?;
         Ok(Request {
             file: sheet.file,
+            head,
             counted: view.tokens() + size(&frame).tokens,
             bytes: sheet.bytes,
             lost: converter.lost().clone(),
         })
     }
 
-    /// Where it lies.
-    pub fn path(&self) -> &std::path::Path {
-        self.file.path()
+    /// What is sent.
+    pub fn body(&self) -> Body<'_> {
+        let file = self.file.path();
+        match &self.head {
+            Some((head, skip)) => Body::Spliced {
+                head: head.clone(),
+                file,
+                skip: *skip,
+            },
+            None => Body::File(file),
+        }
     }
 
     /// Leaves it where it is, for a person to read.

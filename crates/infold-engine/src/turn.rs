@@ -1,7 +1,7 @@
 //! One exchange with a model: fold to fit, ask, record the answer.
 
 use infold_log::{NoRoom, Past as _, Role, Span, View};
-use infold_provider::{Body, CallError, Called, Heard};
+use infold_provider::{CallError, Called, Heard};
 use infold_store::{AppendError, Contexts, Failure, LogError, Purpose, TaskError, Usage, Writer};
 use infold_wire::request::Frame;
 use infold_wire::{Message, Reply, Stop, Trouble, Wire};
@@ -198,9 +198,10 @@ impl Talk<'_> {
         loop {
             let request = Request::write(self.writer.log(), &self.frame, alternate)?;
             hear(News::Sending(&request));
-            let body = Body::File(request.path());
             let mut heard = |what| hear(News::Heard(what));
-            let sent = self.connection.send(body, self.frame.stream, &mut heard);
+            let sent = self
+                .connection
+                .send(request.body(), self.frame.stream, &mut heard);
             match sent {
                 Ok(called) => {
                     *requests += called.requests;

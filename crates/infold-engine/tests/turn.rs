@@ -379,6 +379,28 @@ fn what_stays_the_same_is_marked_for_the_cache_and_read_from_it() {
 }
 
 #[test]
+fn credentials_of_tools_reach_the_provider_and_not_the_disk() {
+    let fails = || Step::named("openai/server-error");
+    let server = Server::start(Script::steps([fails(), fails()]));
+    let mut world = world(Wire::Responses);
+    world.push(&[HELLO]);
+    let tools = r#"[{"type":"mcp","server_label":"s","server_url":"http://127.0.0.1/","authorization":"s3cret-token"}]"#;
+    let turned = world.call(&server, "responses", 32_000, |talk| {
+        talk.frame.tools = Some(tools.to_owned());
+        talk.turn(&mut |_| {})
+    });
+    turned.expect_err("a server that fails");
+    let sent = server.requests()[1].text();
+    assert!(
+        sent.contains("s3cret-token") && sent.contains("hello"),
+        "{sent}"
+    );
+    let kept = std::fs::read_to_string(world.writer.log().dir().join("request.json"));
+    let kept = kept.expect("it is kept");
+    assert_eq!(kept, sent.replace("s3cret-token", ""));
+}
+
+#[test]
 fn nothing_is_sent_when_there_is_nothing_to_answer() {
     let server = Server::start(Script::new());
     let mut world = world(Wire::Chat);

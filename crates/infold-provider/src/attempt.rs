@@ -197,7 +197,7 @@ impl Attempt<'_> {
 
     fn unreadable(&self, source: &Source, error: &io::Error) -> CallError {
         let what = match source {
-            Source::File(path) => {
+            Source::File { path, .. } => {
                 format!("was not asked: cannot read `{}`: {error}", path.display())
             }
             Source::Bytes(_) => format!("was not asked: {error}"),

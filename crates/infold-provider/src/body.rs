@@ -1,5 +1,5 @@
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,6 +15,15 @@ use tokio::sync::mpsc;
 pub enum Body<'a> {
     /// Read while it is sent; each time it is sent it is opened again.
     File(&'a Path),
+    /// As a file, but with another beginning: what must not lie on a disk is not in the file.
+    Spliced {
+        /// What is sent first.
+        head: Vec<u8>,
+        /// What follows it, from here on.
+        file: &'a Path,
+        /// How much of the file the head stands for.
+        skip: u64,
+    },
     /// Held in memory.
     Bytes(Vec<u8>),
 }
@@ -22,14 +31,27 @@ pub enum Body<'a> {
 /// A request that can be sent more than once.
 #[derive(Clone)]
 pub(crate) enum Source {
-    File(PathBuf),
+    File {
+        head: Bytes,
+        path: PathBuf,
+        skip: u64,
+    },
     Bytes(Bytes),
 }
 
 impl From<Body<'_>> for Source {
     fn from(body: Body<'_>) -> Source {
         match body {
-            Body::File(path) => Source::File(path.to_owned()),
+            Body::File(path) => Source::File {
+                head: Bytes::new(),
+                path: path.to_owned(),
+                skip: 0,
+            },
+            Body::Spliced { head, file, skip } => Source::File {
+                head: head.into(),
+                path: file.to_owned(),
+                skip,
+            },
             Body::Bytes(bytes) => Source::Bytes(bytes.into()),
         }
     }
@@ -55,22 +77,28 @@ impl Progress {
 impl Source {
     /// Opens it to be sent once.
     pub async fn open(&self) -> io::Result<(reqwest::Body, Progress)> {
-        let path = match self {
-            Source::File(path) => path.clone(),
+        let (head, path, skip) = match self {
+            Source::File { head, path, skip } => (head.clone(), path.clone(), *skip),
             Source::Bytes(bytes) => return Ok((bytes.clone().into(), Progress::default())),
         };
         let open = move || {
-            let file = File::open(path)?;
-            let total = file.metadata()?.len();
-            Ok::<_, io::Error>((file, total))
+            let mut file = File::open(path)?;
+            file.seek(SeekFrom::Start(skip))?;
+            let rest = file.metadata()?.len().saturating_sub(skip);
+            Ok::<_, io::Error>((file, rest))
         };
-        let (file, total) = tokio::task::spawn_blocking(open)
+        let (file, rest) = tokio::task::spawn_blocking(open)
             .await
             .map_err(io::Error::other)??;
+        let total = head.len() as u64 + rest;
         let (sender, pieces) = mpsc::channel(1);
         // Reads one piece ahead while another is sent. It ends with the file, or when
         // nobody wants the pieces any more.
-        tokio::task::spawn_blocking(move || read(file, total, &sender));
+        tokio::task::spawn_blocking(move || {
+            if head.is_empty() || sender.blocking_send(Ok(head)).is_ok() {
+                read(file, rest, &sender);
+            }
+        });
         let sent = Arc::new(AtomicU64::new(0));
         let body = FileBody {
             pieces,

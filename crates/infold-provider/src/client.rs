@@ -74,7 +74,11 @@ impl Client {
             http: self.http(to)?,
             to,
             target,
-            form: if stream { Delivery::Stream } else { Delivery::Whole },
+            form: if stream {
+                Delivery::Stream
+            } else {
+                Delivery::Whole
+            },
             idle: self.patience.idle,
             until: self.until(),
         };

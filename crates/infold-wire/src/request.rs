@@ -83,11 +83,7 @@ impl Frame {
         put(head, limit, self.max_tokens);
         put(head, "temperature", self.temperature);
         if self.stream {
-            put(
-                head,
-                "stream_options",
-                Some(r#"{"include_usage":true}"#),
-            );
+            put(head, "stream_options", Some(r#"{"include_usage":true}"#));
         }
         self.tools(head, "tool_choice");
         head.push_str(r#""messages":["#);
@@ -125,7 +121,10 @@ impl Frame {
 
     fn gemini(&self, head: &mut String) {
         if !self.system.is_empty() {
-            let parts = self.system.iter().map(|text| format!(r#"{{"text":{text}}}"#));
+            let parts = self
+                .system
+                .iter()
+                .map(|text| format!(r#"{{"text":{text}}}"#));
             let parts: Vec<String> = parts.collect();
             let system = format!(r#"{{"parts":[{}]}}"#, parts.join(","));
             put(head, "systemInstruction", Some(system));
@@ -173,6 +172,33 @@ fn put(head: &mut String, name: &str, value: Option<impl std::fmt::Display>) {
     if let Some(value) = value {
         head.push_str(&format!(r#""{name}":{value},"#));
     }
+}
+
+/// Members of a tool definition that hold credentials: hosted tools and servers carry them.
+const CREDENTIALS: [&str; 6] = [
+    "authorization",
+    "authorization_token",
+    "headers",
+    "api_key",
+    "access_token",
+    "client_secret",
+];
+
+/// Tool definitions as they may lie on a disk: credentials in them are blanked.
+pub fn blanked(tools: &str) -> String {
+    let mut secrets = Vec::new();
+    if let Ok(list) = Json::parse(tools.as_bytes()) {
+        let held = list.elements().flat_map(Json::members);
+        for (_, value) in held.filter(|(name, _)| CREDENTIALS.iter().any(|one| name.is(one))) {
+            match value.kind() {
+                Kind::String => secrets.push(value.range()),
+                Kind::Object => secrets.extend(value.members().map(|(_, value)| value.range())),
+                _ => {}
+            }
+        }
+    }
+    let blanks: Vec<_> = secrets.into_iter().map(|at| (at, quote(""))).collect();
+    String::from_utf8_lossy(&crate::splice(tools.as_bytes(), &blanks)).into_owned()
 }
 
 /// Marks the end of an Anthropic message for the provider's cache; none if there is no place for it.
@@ -272,6 +298,13 @@ mod tests {
         {"contents":[]}
         {"model":"m","stream":true,"messages":[]}
         "#);
+    }
+
+    #[test]
+    fn credentials_of_tools_are_blanked_and_nothing_else() {
+        let tools = r#"[{"type":"mcp","server_url":"u","authorization":"s3cret","headers":{"X-Key":"s3cret", "Y":"s3cret"}},{"name":"get","input_schema":{"properties":{"headers":{"type":"object"}}}}]"#;
+        insta::assert_snapshot!(blanked(tools), @r#"[{"type":"mcp","server_url":"u","authorization":"","headers":{"X-Key":"", "Y":""}},{"name":"get","input_schema":{"properties":{"headers":{"type":"object"}}}}]"#);
+        assert_eq!(blanked("[]"), "[]");
     }
 
     #[test]

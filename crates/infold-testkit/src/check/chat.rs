@@ -95,7 +95,9 @@ fn rounds(messages: Json<'_>) -> Result<(), Wrong> {
             .flat_map(Json::elements);
         open = calls.map(|call| string(call, "id")).collect();
         called_at = Some(at);
-        let speaks = given(message, "function_call").is_some() || !open.is_empty();
+        let otherwise = ["function_call", "refusal", "audio"];
+        let otherwise = otherwise.iter().any(|it| given(message, it).is_some());
+        let speaks = otherwise || !open.is_empty();
         if given(message, "content").is_none() && !(role == "assistant" && speaks) {
             let message = "Invalid value for 'content': expected a string, got null.";
             return Err(Wrong::new(message, format!("messages.[{at}].content"), ""));

@@ -75,6 +75,9 @@ fn items(role: Role, blocks: &[Block<'_>], out: Out<'_>) {
     };
     for block in blocks {
         match block {
+            Block::Text(text) if role == Role::Assistant => {
+                said(&mut rest, Some(responses::said(text)));
+            }
             Block::Call(id, name, input) => {
                 said(&mut rest, Some(responses::call(id, name, input)));
             }

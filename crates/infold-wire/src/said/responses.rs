@@ -82,6 +82,13 @@ pub fn call_output(id: &str, content: &[Block<'_>], failed: bool) -> String {
     item
 }
 
+/// A text of the model's as an item.
+///
+/// One made of parts would want the id and the status that the service gave it.
+pub fn said(text: &str) -> String {
+    format!(r#"{{"type":"message","role":"assistant","content":{text}}}"#)
+}
+
 /// A message as an item; what it says is the model's `output` or `input` to it.
 pub fn message(role: &str, kind: &str, blocks: &[&Block<'_>]) -> String {
     let mut item = format!(r#"{{"type":"message","role":"{role}","content":"#);
@@ -95,13 +102,15 @@ fn part(block: &Block<'_>, kind: &str, out: &mut String) {
         Block::Text(text) => put(out, &["{\"type\":\"", kind, "_text\",\"text\":", text, "}"]),
         Block::Image(media, data) => {
             let url = data_url(media, data);
-            let start = r#"{"type":"input_image","image_url":"#;
-            put(out, &[start, &url, "}"]);
+            put(out, &[IMAGE, &url, "}"]);
         }
-        Block::Link(url) => put(out, &[r#"{"type":"input_image","image_url":"#, url, "}"]),
+        Block::Link(url) => put(out, &[IMAGE, url, "}"]),
         other => other.anthropic(out),
     }
 }
+
+/// An image up to its address; the official clients take none without its detail.
+const IMAGE: &str = r#"{"type":"input_image","detail":"auto","image_url":"#;
 
 /// An image as an address that holds it, a JSON string.
 pub fn data_url(media: &Raw<'_>, data: &Raw<'_>) -> String {

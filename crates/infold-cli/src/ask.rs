@@ -255,6 +255,10 @@ fn frame(
         let bytes = std::fs::read(path).map_err(|error| wrong(&error))?;
         let list = Json::parse(&bytes).map_err(|error| wrong(&error))?;
         frame.tools = Some(tools::tools(list, wire).map_err(|error| wrong(&error))?);
+        if wire == Wire::Ollama && call.tool_choice.as_deref() == Some("none") {
+            // It has no such choice: a model that is shown no tools calls none.
+            frame.tools = None;
+        }
         frame.tool_choice = call.tool_choice.as_deref().map(|choice| {
             let choice = match choice {
                 "auto" => ToolChoice::Auto,

@@ -1,6 +1,7 @@
 //! Tool definitions and choices on every wire.
 
-use infold_wire::{Choice, Json, ToolsError, Wire, tool_choice, tools};
+use infold_wire::tools::{Choice, ToolsError, tool_choice, tools};
+use infold_wire::{Json, Wire};
 
 const CHAT: &str = r#"[{"type":"function","function":{"name":"ls","description":"lists","parameters":{"type":"object","properties":{"type":{"type":"string","enum":["STRING"]}}},"strict":true}}]"#;
 const RESPONSES: &str = r#"[{"type":"function","name":"ls","description":"lists","parameters":{"type":"object","properties":{"type":{"type":"string","enum":["STRING"]}}},"strict":true}]"#;

@@ -77,7 +77,7 @@ fn write(file: &Path, size: u64) -> u64 {
         } else {
             "assistant"
         };
-        let text = format!("message {messages} says what it says. ").repeat(MESSAGE / 32);
+        let text = format!("message {messages} says what it says. ").repeat(MESSAGE / 20);
         let text = &text[..MESSAGE.min(size as usize)];
         let line = format!(r#"{{"role":"{role}","content":"{text}"}}"#);
         writeln!(out, "{line}").expect("room for the view");

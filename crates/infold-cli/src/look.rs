@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use infold_log::steer::{Side, locate};
 use infold_log::{EventId, Past, Place, Point, Role, Seq, Shown, Shows, Source, Span, View};
-use infold_store::{Contexts, EventLine, Log, LogError, What, iso};
+use infold_store::{Contexts, EventLine, Log, LogError, Purpose, What, iso};
 use infold_wire::{Message, gist};
 use serde_json::json;
 
@@ -346,8 +346,12 @@ fn describe(what: &What) -> String {
         },
         What::Tool(record) => format!("tool {}", infold_wire::shorten(record, 200)),
         What::Usage(usage) => format!(
-            "usage {}: {} tokens, {} of them cached",
+            "usage {}{}: {} tokens, {} of them cached",
             usage.model,
+            match usage.purpose {
+                Purpose::Reply => "",
+                Purpose::Summary => ", for a summary",
+            },
             number(usage.tokens),
             number(usage.cached)
         ),

@@ -1,8 +1,10 @@
 //! One exchange with a model: fold to fit, ask, record the answer.
 
-use infold_log::{NoRoom, Past as _, Role, Span, View};
+use infold_log::{EventId, NoRoom, Past as _, Role, Span, View};
 use infold_provider::{CallError, Called, Heard};
-use infold_store::{AppendError, Contexts, Failure, LogError, Purpose, TaskError, Usage, Writer};
+use infold_store::{
+    AppendError, Contexts, Failure, LogError, Purpose, TaskError, Usage, What, Writer,
+};
 use infold_wire::request::Frame;
 use infold_wire::{Message, Reply, Stop, Trouble, Wire};
 
@@ -114,6 +116,9 @@ const CUT: f64 = 0.7;
 /// A prompt of fewer tokens than this is cut by nobody.
 const SMALL: u64 = 1024;
 
+/// What the log says of a model that wants roles to alternate.
+const ALTERNATE: &str = "(roles must alternate: from now on something stands between them)";
+
 /// A request and what came back.
 struct Exchange {
     called: Called,
@@ -194,7 +199,7 @@ impl Talk<'_> {
         requests: &mut u32,
         hear: Hear<'_>,
     ) -> Result<Result<Exchange, Box<CallError>>, TurnError> {
-        let mut alternate = false;
+        let mut alternate = self.alternates()?;
         loop {
             let request = Request::write(self.writer.log(), &self.frame, alternate)?;
             hear(News::Sending(&request));
@@ -215,7 +220,11 @@ impl Talk<'_> {
                 Err(Unanswered::Call(error)) => {
                     *requests += error.requests;
                     request.keep();
-                    self.failed(&error.to_string(), error.requests)?;
+                    let mut text = error.to_string();
+                    if error.trouble == Trouble::Alternate {
+                        text = format!("{text} {ALTERNATE}");
+                    }
+                    self.failed(&text, error.requests)?;
                     if error.trouble == Trouble::Alternate && !alternate {
                         alternate = true;
                         continue;
@@ -224,6 +233,25 @@ impl Talk<'_> {
                 }
             }
         }
+    }
+
+    /// Says whether the model has lately refused roles that do not alternate.
+    fn alternates(&self) -> Result<bool, LogError> {
+        /// So far back it is looked for; then it is found out again.
+        const LOOK_BACK: u64 = 64;
+        let log = self.writer.log();
+        let newest = log.state().at().event;
+        let oldest = newest.saturating_sub(LOOK_BACK);
+        for id in (oldest + 1..=newest).rev().filter_map(EventId::new) {
+            if let What::Failure(failure) = log.event(id)?.what
+                && failure.model == self.connection.model
+                && failure.provider == self.connection.endpoint.name
+                && failure.error.contains(ALTERNATE)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn failed(&mut self, error: &str, requests: u32) -> Result<(), LogError> {

@@ -261,6 +261,10 @@ fn roles_alternate_where_the_template_wants_it() {
         })
         .collect();
     assert_eq!(roles, ["user", "assistant", "user"]);
+    // It need not be told again.
+    world.push(&[HELLO]);
+    let turned = world.turn(&server, "openai", 32_000).expect("an answer");
+    assert_eq!((turned.requests, world.failures().len()), (1, 1));
 }
 
 #[test]

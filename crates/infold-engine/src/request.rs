@@ -10,6 +10,7 @@ use infold_wire::tokens::{Encoding, count};
 use infold_wire::{Message, Wire, render_text};
 
 /// A request that lies in `request.json`.
+#[derive(Debug)]
 pub struct Request {
     file: Aside,
     /// What was counted for it: the view, and what stands around it.
@@ -84,6 +85,11 @@ impl Request {
             bytes: sheet.bytes,
             lost: converter.lost().clone(),
         })
+    }
+
+    /// Removes one that an earlier turn left.
+    pub fn forget(log: &Log) -> Result<(), LogError> {
+        log.aside(Working::Request).map(drop)
     }
 
     /// Where it lies.

@@ -90,7 +90,7 @@ pub enum Command {
     Fold(fold::FoldArgs),
     /// Say something to a model and keep what it answers; folds first if it must
     #[command(
-        after_help = "The answer goes to stdout as it comes, all else to stderr. Exits with 4 if there is none;\nwhat was said is kept, and `infold ask TASK` asks again.\n\nExamples:\n  infold ask new 'why is the sky blue?' --provider ollama --model llama3.2\n  infold ask 3f9a 'and at night?'\n  git diff | infold ask 3f9a -"
+        after_help = "The answer goes to stdout, to a terminal as it comes, all else to stderr. Exits with 4 if there is none;\nwhat was said is kept, and `infold ask TASK` asks again.\n\nExamples:\n  infold ask new 'why is the sky blue?' --provider ollama --model llama3.2\n  infold ask 3f9a 'and at night?'\n  git diff | infold ask 3f9a -"
     )]
     Ask(ask::AskArgs),
     /// Send the view as it is, and keep what the model answers

@@ -1,15 +1,17 @@
 use std::io::Read as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
-use infold::turn::is_waiting;
+use infold::request::Request;
+use infold::turn::{is_waiting, unread};
 use infold::{Config, ManageError, Talk, TurnError, Turned, Unanswered};
-use infold_log::Role;
+use infold_log::{Call as ToolCall, Role, Seq, Span};
 use infold_provider::Patience;
 use infold_store::{Contexts, Metadata};
 use infold_wire::request::Frame;
 use infold_wire::tools::{self, Choice as ToolChoice};
-use infold_wire::{Json, Message, Wire, render_text};
+use infold_wire::{Json, Message, Wire, render_text, spoken};
 use serde_json::json;
 
 use crate::connect::{self, Calls, Whom};
@@ -67,6 +69,9 @@ pub struct CallArgs {
     /// How long to keep trying, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub deadline: u64,
+    /// How long to wait at most before asking for the second time, in milliseconds
+    #[arg(long, value_name = "MILLISECONDS", hide = true)]
+    pub first_wait: Option<u64>,
 }
 
 /// `infold ask`
@@ -161,6 +166,11 @@ fn talk(
 ) -> Result<(), Failure> {
     let json = out.is_json();
     let mut open = open(contexts, task, json)?;
+    if let Some(said) = &said
+        && let Some(reply) = unread(&open.writer, said.message(&open.writer).as_deref())?
+    {
+        return recall(&open.writer, reply, task, out);
+    }
     let metadata = Metadata::read(open.writer.log().dir())?;
     let named = call.choice.model.as_deref();
     let of_task = metadata.llm_provider.as_deref();
@@ -170,10 +180,13 @@ fn talk(
         .as_deref()
         .filter(|_| call.whom.provider.is_none());
     let model = connect::model(config, &provider, named, of_task)?;
-    let patience = Patience {
-        deadline: std::time::Duration::from_secs(call.deadline),
+    let mut patience = Patience {
+        deadline: Duration::from_secs(call.deadline),
         ..Patience::default()
     };
+    if let Some(wait) = call.first_wait {
+        patience.first_wait = Duration::from_millis(wait);
+    }
     let calls = Calls::new(patience)?;
     let connection = calls.connect(config, &provider, &model)?;
     let mut known = known(contexts, open.writer.log())?;
@@ -223,9 +236,45 @@ fn talk(
         .as_ref()
         .ok()
         .and_then(|turned| Some(turned.usage.as_ref()?.output));
+    if turned.is_ok() {
+        live.show();
+    }
     let speed = live.finish(output)?;
-    let turned = turned.map_err(|error| unanswered(error).about(&open.name))?;
-    tell(&open.writer, &turned, &live, speed, task, out)
+    let mut turned = turned.map_err(|error| unanswered(error).about(&open.name))?;
+    warn(json, turned.unrecorded.take().map_or(Ok(()), Err));
+    tell(&open.writer, &turned, &live, speed, task, out)?;
+    // Only now is the reply handed over, and the request may go.
+    out.finish()
+}
+
+/// Tells of a reply that is recorded already.
+fn recall(
+    writer: &infold_store::Writer,
+    reply: Span,
+    task: &str,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let mut live = Live::new(out.is_json());
+    for seq in reply.seqs() {
+        if let Ok(message) = Message::parse(&writer.log().message(seq)?) {
+            spoken(&message, &mut live.text);
+        }
+    }
+    live.show();
+    live.finish(None)?;
+    let calls = calls(writer, reply)?;
+    if out.is_json() {
+        out.object(&json!({
+            "task": task, "from": reply.from().get(), "to": reply.to().get(),
+            "text": live.text, "calls": listed(&calls), "requests": 0,
+        }))?;
+    } else {
+        let why = "this reply was recorded before, by a process that ended too early to say so";
+        say(false, paint(DIM, why));
+        wait_for(&calls, task);
+    }
+    out.finish()?;
+    Ok(Request::forget(writer.log())?)
 }
 
 /// What stands around the conversation in a request.
@@ -272,26 +321,38 @@ fn frame(
     Ok(frame)
 }
 
+impl Said {
+    /// The text as a message of a task.
+    fn message(&self, writer: &infold_store::Writer) -> Option<Vec<u8>> {
+        let wire = writer.log().wire();
+        let text = self.text.as_ref()?;
+        Some(render_text(wire, Role::User, text))
+    }
+}
+
 /// Keeps what was said, once.
 fn keep(writer: &mut infold_store::Writer, said: Said) -> Result<(), Failure> {
-    let wire = writer.log().wire();
+    let mut messages = Vec::new();
     if let Some(system) = &said.system {
-        if writer.log().state().last_seq().is_some() {
+        let message = render_text(writer.log().wire(), Role::System, system);
+        let begun = writer.log().state().last_seq().is_some();
+        // Said again because no answer came: it is there already.
+        let there = begun && writer.log().message(Seq::FIRST)? == message;
+        if begun && !there {
             return Err(Failure::new(
                 Kind::Usage,
                 "the task has messages already; instructions come first",
             )
             .hint("`infold pin TASK --note TEXT` adds a text to every view"));
         }
-        writer.append(&[render_text(wire, Role::System, system)])?;
+        messages.extend(Some(message).filter(|_| !there));
     }
-    if let Some(text) = &said.text {
-        let message = render_text(wire, Role::User, text);
-        // Said again because no answer came: it is there already.
-        if !is_waiting(writer, &message)? {
-            writer.append(&[message])?;
-        }
+    if let Some(message) = said.message(writer)
+        && !is_waiting(writer, &message)?
+    {
+        messages.push(message);
     }
+    writer.append(&messages)?;
     Ok(writer.sync()?)
 }
 
@@ -328,13 +389,7 @@ fn tell(
     task: &str,
     out: &mut Out,
 ) -> Result<(), Failure> {
-    let mut calls = Vec::new();
-    for seq in turned.reply.seqs() {
-        let bytes = writer.log().message(seq)?;
-        if let Ok(message) = Message::parse(&bytes) {
-            calls.extend(message.calls());
-        }
-    }
+    let calls = calls(writer, turned.reply)?;
     if out.is_json() {
         let usage = turned.usage.as_ref().map(|usage| {
             json!({
@@ -342,13 +397,9 @@ fn tell(
                 "cost": usage.cost as f64 / 1e6,
             })
         });
-        let calls: Vec<_> = calls
-            .iter()
-            .map(|call| json!({"id": call.id, "name": call.name}))
-            .collect();
         return out.object(&json!({
             "task": task, "from": turned.reply.from().get(), "to": turned.reply.to().get(),
-            "text": live.text, "calls": calls, "managed": live.managed, "stop": turned.stop.name(),
+            "text": live.text, "calls": listed(&calls), "managed": live.managed, "stop": turned.stop.name(),
             "usage": usage, "estimate": turned.estimate, "factor": turned.factor, "requests": turned.requests,
         }));
     }
@@ -371,20 +422,39 @@ fn tell(
         story.push(format!("ended early: {}", turned.stop.name()));
     }
     say(false, paint(DIM, story.join("; ")));
+    wait_for(&calls, task);
+    Ok(())
+}
+
+/// The calls in a reply.
+fn calls(writer: &infold_store::Writer, reply: Span) -> Result<Vec<ToolCall>, Failure> {
+    let mut calls = Vec::new();
+    for seq in reply.seqs() {
+        let bytes = writer.log().message(seq)?;
+        if let Ok(message) = Message::parse(&bytes) {
+            calls.extend(message.calls());
+        }
+    }
+    Ok(calls)
+}
+
+/// Calls for scripts.
+fn listed(calls: &[ToolCall]) -> Vec<serde_json::Value> {
+    let object = |call: &ToolCall| json!({"id": call.id, "name": call.name});
+    calls.iter().map(object).collect()
+}
+
+/// Says which results the model waits for.
+fn wait_for(calls: &[ToolCall], task: &str) {
+    let names = calls.iter().filter_map(|call| call.name.as_deref());
+    let names: Vec<&str> = names.collect();
     if !calls.is_empty() {
-        let names: Vec<&str> = calls
-            .iter()
-            .filter_map(|call| call.name.as_deref())
-            .collect();
+        let (names, task) = (names.join(", "), short(task));
         say(
             false,
             format!(
-                "waits for results of {}; `infold task push {}`, then `infold ask {}`",
-                names.join(", "),
-                short(task),
-                short(task)
+                "waits for results of {names}; `infold task push {task}`, then `infold ask {task}`"
             ),
         );
     }
-    Ok(())
 }

@@ -6,6 +6,7 @@ use infold_provider::{CallError, Client, Endpoint, EndpointError, Patience};
 use infold_wire::Trouble;
 use infold_wire::trouble::Refused;
 use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::failure::{Failure, Kind};
@@ -18,11 +19,20 @@ pub struct Whom {
     pub provider: Option<String>,
 }
 
-/// What calls run on; Ctrl-C ends them.
+/// What calls run on; Ctrl-C ends them, and so does a request to end.
 pub struct Calls {
     // Connections work as long as this is there.
-    _runtime: Runtime,
+    runtime: Option<Runtime>,
     board: Switchboard,
+}
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // Whoever cancels does not wait for a name that is being looked up.
+            runtime.shutdown_background();
+        }
+    }
 }
 
 impl Calls {
@@ -37,11 +47,26 @@ impl Calls {
             })?;
         let (cancel, stop) = watch::channel(false);
         runtime.spawn(async move {
-            if tokio::signal::ctrl_c().await.is_ok() {
+            let both = (
+                signal(SignalKind::interrupt()),
+                signal(SignalKind::terminate()),
+            );
+            let (Ok(mut interrupt), Ok(mut terminate)) = both else {
+                // As long as somebody holds the other end, nobody takes it for gone.
+                return cancel.closed().await;
+            };
+            for told in 1.. {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+                if told > 1 {
+                    // Whatever still takes its time is not waited for. All that is recorded
+                    // stays, as it does when the process is killed.
+                    std::process::exit(Kind::Provider as i32);
+                }
                 let _ = cancel.send(true);
             }
-            // As long as somebody holds the other end, nobody takes it for gone.
-            cancel.closed().await;
         });
         let client = {
             let _inside = runtime.enter();
@@ -49,7 +74,7 @@ impl Calls {
         };
         let board = Switchboard::new(client, runtime.handle().clone(), stop);
         Ok(Calls {
-            _runtime: runtime,
+            runtime: Some(runtime),
             board,
         })
     }

@@ -9,6 +9,9 @@ use crate::fold::told;
 use crate::out::{DIM, bytes, number, paint, say};
 
 /// Shows a reply as it comes: its text on standard output, all else beside.
+///
+/// A terminal sees the text at once. Whoever else reads it cannot take back what broke off, and
+/// gets it when it is whole and recorded.
 pub struct Live {
     json: bool,
     /// The text of the reply, for scripts.
@@ -99,9 +102,11 @@ impl Live {
         self.pieces += 1;
         match delta {
             Delta::Text(text) => {
-                self.clear();
                 self.text.push_str(&text);
-                self.write(&text);
+                if self.shown {
+                    self.clear();
+                    self.write(&text);
+                }
             }
             Delta::Call(name) => {
                 self.aside(format!("calls {name}"));
@@ -115,6 +120,16 @@ impl Live {
             // A piece of a stream is about a token.
             let rate = self.pieces as f64 / seconds.max(0.1);
             self.progress(&format!("{} tokens, {rate:.0}/s", number(self.pieces)));
+        }
+    }
+
+    /// Shows what was not shown yet of a reply that is recorded.
+    pub fn show(&mut self) {
+        self.clear();
+        if self.at_start && !self.text.is_empty() {
+            let text = std::mem::take(&mut self.text);
+            self.write(&text);
+            self.text = text;
         }
     }
 

@@ -11,6 +11,7 @@ use infold_wire::tokens::{Encoding, count};
 use infold_wire::{Message, Wire, render_text};
 
 /// A request that lies in `request.json`.
+#[derive(Debug)]
 pub struct Request {
     file: Aside,
     /// What is sent before what lies in the file from there on, if it must not lie there.
@@ -119,6 +120,11 @@ impl Request {
             },
             None => Body::File(file),
         }
+    }
+
+    /// Removes one that an earlier turn left.
+    pub fn forget(log: &Log) -> Result<(), LogError> {
+        log.aside(Working::Request).map(drop)
     }
 
     /// Leaves it where it is, for a person to read.

@@ -1,12 +1,12 @@
 //! One exchange with a model: fold to fit, ask, record the answer.
 
-use infold_log::{EventId, NoRoom, Past as _, Role, Span, View};
+use infold_log::{EventId, NoRoom, Past as _, Role, Seq, Span, View};
 use infold_provider::{CallError, Called, Heard};
 use infold_store::{
-    AppendError, Contexts, Failure, LogError, Purpose, TaskError, Usage, What, Writer,
+    AppendError, Contexts, Failure, Log, LogError, Purpose, TaskError, Usage, What, Working, Writer,
 };
 use infold_wire::request::Frame;
-use infold_wire::{Message, Reply, Stop, Trouble, Wire};
+use infold_wire::{Reply, Stop, Trouble, Wire};
 
 use crate::connection::Unanswered;
 use crate::request::{self, Request};
@@ -48,7 +48,10 @@ pub enum News<'a> {
 pub type Hear<'a> = &'a mut (dyn FnMut(News<'_>) + Send);
 
 /// What came of a turn.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// As long as this is there, so is the request: a reply that is recorded while its request
+/// still lies there was never handed over, see [`unread`].
+#[derive(Debug)]
 pub struct Turned {
     /// The messages of the reply.
     pub reply: Span,
@@ -62,6 +65,9 @@ pub struct Turned {
     pub factor: f64,
     /// How many requests were sent.
     pub requests: u32,
+    /// What could not be recorded beside the reply.
+    pub unrecorded: Option<TaskError>,
+    _request: Request,
 }
 
 /// Why there is no answer. What was said before is kept.
@@ -122,7 +128,7 @@ const ALTERNATE: &str = "(roles must alternate: from now on something stands bet
 /// A request and what came back.
 struct Exchange {
     called: Called,
-    counted: u64,
+    request: Request,
 }
 
 impl Talk<'_> {
@@ -142,7 +148,11 @@ impl Talk<'_> {
             let estimate = outcome.after.tokens;
             let (trouble, error) = match self.exchange(&mut requests, hear)? {
                 Ok(done) => match self.cut(&done, left) {
-                    Some(trouble) => (trouble, silently_cut(&done)),
+                    Some(trouble) => {
+                        // It was heard whole, and yet is no answer to all that was said.
+                        hear(News::Heard(Heard::Again));
+                        (trouble, silently_cut(&done))
+                    }
                     None => return self.record(done, estimate, requests),
                 },
                 Err(error) => (error.trouble.clone(), error),
@@ -165,7 +175,7 @@ impl Talk<'_> {
         let mut requests = 0;
         match self.exchange(&mut requests, hear)? {
             Ok(done) => {
-                let estimate = (done.counted as f64 * self.aim.factor).ceil() as u64;
+                let estimate = (done.request.counted as f64 * self.aim.factor).ceil() as u64;
                 self.record(done, estimate, requests)
             }
             Err(error) => Err(Unanswered::Call(error).into()),
@@ -210,8 +220,7 @@ impl Talk<'_> {
             match sent {
                 Ok(called) => {
                     *requests += called.requests;
-                    let counted = request.counted;
-                    return Ok(Ok(Exchange { called, counted }));
+                    return Ok(Ok(Exchange { called, request }));
                 }
                 Err(Unanswered::Cancelled) => {
                     self.failed("cancelled", 1)?;
@@ -267,11 +276,11 @@ impl Talk<'_> {
     /// Some servers drop the front of a prompt that is too long, and only their count tells.
     fn cut(&self, done: &Exchange, left: u32) -> Option<Trouble> {
         let sent = done.called.reply.usage?.sent();
-        let expected = done.counted as f64 * self.aim.factor.min(1.0) * CUT;
+        let expected = done.request.counted as f64 * self.aim.factor.min(1.0) * CUT;
         // Once is enough: a count that stays low is how this server counts.
         let cut = self.connection.wire() == Wire::Ollama
             && left == OVERFLOWS
-            && done.counted >= SMALL
+            && done.request.counted >= SMALL
             && sent > 0
             && (sent as f64) < expected;
         cut.then_some(Trouble::TooLong {
@@ -331,7 +340,7 @@ impl Talk<'_> {
     /// Records a reply, once, and what it took.
     fn record(
         &mut self,
-        Exchange { called, counted }: Exchange,
+        Exchange { called, request }: Exchange,
         estimate: u64,
         requests: u32,
     ) -> Result<Turned, TurnError> {
@@ -358,12 +367,16 @@ impl Talk<'_> {
             cost: self.connection.cost(&reported),
             purpose: Purpose::Reply,
         });
-        let factor = match &usage {
+        let (factor, unrecorded) = match &usage {
             Some(usage) => {
-                let guess = (counted, self.aim.factor);
-                usage::report(self.contexts, self.writer, usage, guess)?
+                let guess = (request.counted, self.aim.factor);
+                // The reply is recorded: whoever took this for a failure would ask again.
+                match usage::report(self.contexts, self.writer, usage, guess) {
+                    Ok(factor) => (factor, None),
+                    Err(error) => (self.aim.factor, Some(error)),
+                }
             }
-            None => self.aim.factor,
+            None => (self.aim.factor, None),
         };
         self.writer.sync()?;
         Ok(Turned {
@@ -373,6 +386,8 @@ impl Talk<'_> {
             estimate,
             factor,
             requests,
+            unrecorded,
+            _request: request,
         })
     }
 }
@@ -381,7 +396,7 @@ fn silently_cut(done: &Exchange) -> Box<CallError> {
     let sent = done.called.reply.usage.map_or(0, |usage| usage.sent());
     let text = format!(
         "the server read {sent} tokens of a request of about {}: it dropped the front of it",
-        done.counted
+        done.request.counted
     );
     Box::new(CallError {
         trouble: Trouble::TooLong {
@@ -397,11 +412,43 @@ fn silently_cut(done: &Exchange) -> Box<CallError> {
 /// Says whether the last message is this one, still without an answer.
 pub fn is_waiting(writer: &Writer, message: &[u8]) -> Result<bool, LogError> {
     let log = writer.log();
-    let Some(last) = log.state().shown().last() else {
-        return Ok(false);
+    match log.state().shown().open_end() {
+        Some(last) => Ok(is_user(log, last)? && log.message(last)? == message),
+        None => Ok(false),
+    }
+}
+
+/// The reply to this message, or to whatever was said last, if it is recorded and nobody was told.
+///
+/// So it is when a process ends between the two: the request still lies there.
+pub fn unread(writer: &Writer, message: Option<&[u8]>) -> Result<Option<Span>, LogError> {
+    let log = writer.log();
+    let last = log.state().last_seq();
+    if !log.dir().join(Working::Request.name()).exists()
+        || last.is_none()
+        || log.state().shown().open_end() != last
+    {
+        return Ok(None);
+    }
+    let mut reply = None;
+    let mut next = last;
+    while let Some(seq) = next {
+        if log.record(seq)?.role != Role::Assistant {
+            break;
+        }
+        reply = Some(seq);
+        next = seq.prev();
+    }
+    let (Some(from), Some(to), Some(asked)) = (reply, last, next) else {
+        return Ok(None);
     };
-    let same = |bytes: Vec<u8>| {
-        Message::parse(&bytes).is_ok_and(|message| message.role() == Role::User) && bytes == message
+    let same = match message {
+        Some(message) => is_user(log, asked)? && log.message(asked)? == message,
+        None => true,
     };
-    log.message(last).map(same)
+    Ok(Span::new(from, to).filter(|_| same))
+}
+
+fn is_user(log: &Log, seq: Seq) -> Result<bool, LogError> {
+    Ok(log.record(seq)?.role == Role::User)
 }

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -196,8 +197,17 @@ impl Endpoint {
         self.base.scheme() == "https"
     }
 
-    pub(crate) fn key(&self) -> Option<&Secret> {
-        self.key.as_ref()
+    /// All that must not be printed: the key, and what the address holds of passwords and keys.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        const NAMES: [&str; 6] = ["key", "token", "secret", "sig", "auth", "pass"];
+        let key = self.key.iter().map(|key| Cow::Borrowed(key.reveal()));
+        let password = self.base.password().into_iter();
+        let password = password.flat_map(|it| [Cow::Borrowed(it), unescaped(it).into()]);
+        let query = self.base.query_pairs().filter_map(|(name, value)| {
+            let name = name.to_lowercase();
+            NAMES.iter().any(|it| name.contains(it)).then_some(value)
+        });
+        key.chain(password).chain(query)
     }
 
     /// Where requests are posted.
@@ -244,7 +254,7 @@ impl Endpoint {
             let version = HeaderName::from_static("anthropic-version");
             headers.insert(version, HeaderValue::from_static("2023-06-01"));
         }
-        let Some(key) = self.key() else {
+        let Some(key) = &self.key else {
             return headers;
         };
         let (name, text) = match self.api {
@@ -342,6 +352,27 @@ fn escaped(name: &str) -> String {
         }
     }
     path
+}
+
+/// What a part of an address stands for.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        let code = code.and_then(|two| u8::from_str_radix(two, 16).ok());
+        match (first, code) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn header(text: &str) -> Option<HeaderValue> {

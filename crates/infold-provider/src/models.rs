@@ -6,6 +6,7 @@ use reqwest::Url;
 use tokio::time::timeout;
 
 use crate::attempt::Attempt;
+use crate::error::redacted;
 use crate::{CallError, Client, Endpoint};
 
 /// The longest list that is read.
@@ -63,7 +64,8 @@ impl Client {
         }
         listed(&body).ok_or_else(|| {
             let said = message(&body).unwrap_or_default();
-            let said: String = said.chars().take(200).collect();
+            // Before it is cut: part of a key is still part of a key.
+            let said: String = redacted(to, &said).chars().take(200).collect();
             attempt.odd(&format!("has no list of models there: {said}"))
         })
     }

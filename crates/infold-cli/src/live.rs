@@ -75,6 +75,14 @@ impl Live {
                 self.progress(&format!("sending {size}"));
             }
             News::TooLong(text) => self.aside(format!("too long: {text}; folding more")),
+            News::Heard(Heard::Sent { bytes: sent, of }) if sent < of => {
+                let (part, size) = (sent * 100 / of, bytes(of));
+                self.progress(&format!("sending {part} % of {size}"));
+            }
+            News::Heard(Heard::Sent { .. }) => {
+                let seconds = self.started.elapsed().as_secs();
+                self.progress(&format!("waiting for the reply, {seconds} s"));
+            }
             News::Heard(Heard::Delta(delta)) => self.delta(delta),
             News::Heard(Heard::Waiting {
                 why, wait, attempt, ..

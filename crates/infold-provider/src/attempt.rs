@@ -12,10 +12,13 @@ use tokio::time::{Instant, timeout};
 use crate::body::{Progress, Source};
 use crate::endpoint::public;
 use crate::patience::asked;
-use crate::{CallError, Endpoint};
+use crate::{CallError, Endpoint, Heard};
 
 /// The most of an error body that is read: more than is looked at.
 const MOST_ERROR: usize = 128 << 10;
+
+/// How often it is said how much was sent.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// One request and its reply.
 pub(crate) struct Attempt<'a> {
@@ -48,7 +51,7 @@ impl Attempt<'_> {
     pub async fn run(
         &self,
         source: &Source,
-        hear: &mut (dyn FnMut(Delta) + Send),
+        hear: &mut (dyn FnMut(Heard) + Send),
     ) -> Result<Reply, Failure> {
         let opened = source.open().await;
         let (body, progress) = opened.map_err(|error| self.unreadable(source, &error))?;
@@ -58,9 +61,12 @@ impl Attempt<'_> {
             .headers(self.to.headers())
             .header(CONTENT_TYPE, "application/json")
             .body(body);
-        let response = self.response(request.send(), &progress).await?;
+        let response = self.response(request.send(), &progress, hear).await?;
         match response.status().is_success() && !is_page(&response) {
-            true => self.reply(response, hear).await,
+            true => {
+                let mut told = |delta| hear(Heard::Delta(delta));
+                self.reply(response, &mut told).await
+            }
             false => Err(self.error(response).await.into()),
         }
     }
@@ -73,16 +79,23 @@ impl Attempt<'_> {
         &self,
         call: impl Future<Output = reqwest::Result<Response>>,
         progress: &Progress,
+        hear: &mut (dyn FnMut(Heard) + Send),
     ) -> Result<Response, CallError> {
         let mut call = pin!(call);
         let mut moved = (progress.sent(), Instant::now());
         loop {
             let left = self.until.saturating_duration_since(Instant::now());
-            let look = self.idle.min(left.max(Duration::from_millis(100)));
+            let look = LOOK
+                .min(self.idle)
+                .min(left.max(Duration::from_millis(100)));
             if let Ok(answered) = timeout(look, &mut call).await {
                 return answered.map_err(|error| self.unreached(&error));
             }
             let now = Instant::now();
+            hear(Heard::Sent {
+                bytes: progress.sent(),
+                of: progress.total(),
+            });
             if progress.sent() != moved.0 {
                 moved = (progress.sent(), now);
             }

@@ -69,6 +69,10 @@ impl Progress {
         self.sent.load(Ordering::Relaxed)
     }
 
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
     pub fn is_complete(&self) -> bool {
         self.sent() >= self.total
     }

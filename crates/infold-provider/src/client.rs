@@ -21,6 +21,13 @@ pub struct Client {
 /// What is heard while a call is under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
+    /// So much of the request was sent. Said now and then until the reply begins.
+    Sent {
+        /// Bytes.
+        bytes: u64,
+        /// All there are; zero for a request that is small.
+        of: u64,
+    },
     /// A piece of the reply.
     Delta(Delta),
     /// It did not work, and will be tried again.
@@ -87,9 +94,9 @@ impl Client {
         loop {
             requests += 1;
             let mut begun = false;
-            let mut pass = |delta| {
-                begun = true;
-                hear(Heard::Delta(delta));
+            let mut pass = |heard| {
+                begun |= matches!(heard, Heard::Delta(_));
+                hear(heard);
             };
             let mut error = match attempt.run(&source, &mut pass).await {
                 Ok(reply) => return Ok(Called { reply, requests }),

@@ -80,7 +80,7 @@ async fn call(to: &Endpoint, body: Body<'_>, stream: bool, patience: Patience) -
     let result = client
         .send(to, "m", body, stream, &mut |event| match event {
             Heard::Delta(Delta::Text(text)) => heard.push_str(&text),
-            Heard::Delta(_) => {}
+            Heard::Delta(_) | Heard::Sent { .. } => {}
             Heard::Waiting { wait, attempt, .. } => {
                 heard.push_str(&format!("<{attempt}>"));
                 waits.push(wait);

@@ -92,7 +92,7 @@ impl Model {
             Heard::Delta(Delta::Text(piece)) => text.push_str(&piece),
             // What was heard before it broke does not count.
             Heard::Again => text.clear(),
-            Heard::Delta(_) | Heard::Waiting { .. } => {}
+            Heard::Delta(_) | Heard::Sent { .. } | Heard::Waiting { .. } => {}
         };
         let called = match self.connection.send_within(left, body, true, &mut hear) {
             Ok(called) => called,

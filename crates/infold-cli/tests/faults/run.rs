@@ -34,6 +34,9 @@ struct Figures {
     requests: u64,
     most: usize,
     faults: Tally,
+    lost: u64,
+    duplicates: u64,
+    halves: u64,
 }
 
 /// One conversation, the server it is held with, and what is known of it.
@@ -272,8 +275,29 @@ impl<'a> Lane<'a> {
         ran
     }
 
+    /// Counts by texts alone what should never be, whatever was checked on the way.
+    fn audit(&mut self) {
+        let mut often: HashMap<String, u64> = HashMap::new();
+        for (_, text) in messages(&self.world.read(self.task)) {
+            if !text.is_empty() {
+                *often.entry(text).or_default() += 1;
+            }
+        }
+        let acknowledged = self.known.iter().flat_map(|(asked, reply)| [asked, reply]);
+        let lost = acknowledged.filter(|text| !often.contains_key(*text));
+        self.figures.lost = lost.count() as u64;
+        self.figures.duplicates = often.values().map(|times| times - 1).sum();
+        let scripted = self.scripted.lock().expect("nobody fails");
+        let half = |text: &&String| {
+            let whole = scripted.contains_key(*text);
+            !whole && text.starts_with("reply ")
+        };
+        self.figures.halves = often.keys().filter(half).count() as u64;
+    }
+
     /// All is well in the end, and a last turn without faults puts in order what kills left.
     fn finish(mut self) -> Figures {
+        self.audit();
         self.figures.faults = self.server.faults();
         let log = self.world.read(self.task);
         let task = self.task.to_string();
@@ -412,11 +436,11 @@ fn nothing_acknowledged_is_lost_whatever_goes_wrong() {
         ended.map(|lane| lane.expect("a lane holds")).collect()
     });
     let hits = holding(world.root.path(), &forms(KEY));
+    report(&all, start.elapsed(), hits.len());
     assert_eq!(hits, [], "the key was written down");
-    report(&all, start.elapsed());
 }
 
-fn report(all: &[Figures], took: Duration) {
+fn report(all: &[Figures], took: Duration, hits: usize) {
     let sum = |of: fn(&Figures) -> u64| all.iter().map(of).sum::<u64>();
     let (turns, requests, runs) = (sum(|it| it.turns), sum(|it| it.requests), sum(|it| it.runs));
     let (kills, failed) = (sum(|it| it.kills), sum(|it| it.failed));
@@ -451,7 +475,16 @@ fn report(all: &[Figures], took: Duration) {
         requests as f64 / runs as f64,
         sum(|it| it.folds)
     );
-    println!("lost 0, duplicates 0, half messages 0, hits of the key 0");
+    let wrong = [
+        sum(|it| it.lost),
+        sum(|it| it.duplicates),
+        sum(|it| it.halves),
+    ];
+    println!(
+        "lost {}, duplicates {}, half messages {}, hits of the key {hits}",
+        wrong[0], wrong[1], wrong[2]
+    );
+    assert_eq!(wrong, [0; 3]);
     assert!(kills * 8 > turns, "only {kills} kills");
     assert!(sum(|it| it.folds) > 0, "nothing was folded");
     assert!(requests < 3 * runs, "{requests} requests in {runs} runs");

@@ -47,7 +47,7 @@ Examples:
   infold undo 3f9a                             take that back
 
 A task is named by its id or any prefix of it that no other task shares.
-Exit codes: 0 done, 1 the answer is no, 2 wrong command, 3 the store failed, 4 no answer from a provider.";
+Exit codes: 0 done, 1 the answer is no, 2 wrong command, 3 the store failed, 4 no answer from a provider, 130 interrupted.";
 
 /// When to use colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

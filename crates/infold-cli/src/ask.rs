@@ -365,13 +365,15 @@ fn unanswered(error: TurnError) -> Failure {
             Failure::new(Kind::Usage, error).hint("`infold ask TASK 'what to say'`")
         }
         TurnError::Silent(_) => Failure::new(Kind::Provider, error).hint(kept),
-        TurnError::Manage(ManageError::Cancelled) => Failure::new(Kind::Provider, error).hint(kept),
+        TurnError::Manage(ManageError::Cancelled) => {
+            Failure::new(Kind::Interrupted, error).hint(kept)
+        }
         TurnError::Manage(error) => cannot_fold(error, "--window"),
         TurnError::TooLong { call, source } => {
             cannot_fold(source, "--window").within(&call.to_string())
         }
         TurnError::Unanswered(Unanswered::Cancelled) => {
-            Failure::new(Kind::Provider, error).hint(kept)
+            Failure::new(Kind::Interrupted, error).hint(kept)
         }
         TurnError::Unanswered(Unanswered::Call(error)) => Failure::from(*error),
         TurnError::Reply(error) => Failure::from(error),

@@ -63,7 +63,7 @@ impl Calls {
                 if told > 1 {
                     // Whatever still takes its time is not waited for. All that is recorded
                     // stays, as it does when the process is killed.
-                    std::process::exit(Kind::Provider as i32);
+                    std::process::exit(Kind::Interrupted as i32);
                 }
                 let _ = cancel.send(true);
             }

@@ -30,6 +30,8 @@ pub enum Kind {
     Store = 3,
     /// A provider did not answer, or not well.
     Provider = 4,
+    /// A person ended it.
+    Interrupted = 130,
     /// Nobody reads what we print any more.
     Pipe = 0,
 }

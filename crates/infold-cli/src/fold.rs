@@ -308,7 +308,7 @@ pub fn cannot_fold(error: ManageError, larger: &str) -> Failure {
             .hint("nothing was folded; give a larger --max-bytes, or unpin what need not stay"),
         ManageError::Floor { .. } => Failure::new(Kind::No, text)
             .hint(format!("nothing was folded; give a larger {larger}, a smaller --max-tokens, or unpin what need not stay")),
-        ManageError::Cancelled => Failure::new(Kind::Provider, text),
+        ManageError::Cancelled => Failure::new(Kind::Interrupted, text),
         ManageError::Step(error) => error.into(),
         ManageError::Log(error) => error.into(),
     }

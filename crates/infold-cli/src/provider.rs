@@ -101,7 +101,7 @@ fn check(config: &Config, name: Option<&str>, out: &mut Out) -> Result<(), Failu
     let started = Instant::now();
     let models = connection.models().map_err(|error| match error {
         infold::Unanswered::Call(error) => Failure::from(*error),
-        error => Failure::new(Kind::Provider, error),
+        error => Failure::new(Kind::Interrupted, error),
     })?;
     let took = started.elapsed().as_millis();
     let has = |name: &str| models.iter().any(|listed| listed.is(name));

@@ -103,7 +103,7 @@ fn the_first_page_names_every_command() {
 
     A task is named by its id or any prefix of it that no other task shares.
     Exit codes: 0 done, 1 the answer is no, 2 wrong command, 3 the store failed, 4 no answer from a
-    provider.
+    provider, 130 interrupted.
     ");
 }
 

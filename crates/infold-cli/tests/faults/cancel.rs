@@ -28,7 +28,7 @@ fn stops(wire: Wire, signal_name: &str, step: Step, args: &[&str]) {
         "{what}: {:?}",
         start.elapsed()
     );
-    assert_eq!(ran.code, Some(4), "{what}: {}", ran.err);
+    assert_eq!(ran.code, Some(130), "{what}: {}", ran.err);
     assert_eq!(ran.out, "", "{what}");
     assert!(ran.err.contains("cancelled"), "{what}: {}", ran.err);
     let log = world.read(task);
@@ -123,7 +123,7 @@ fn told_twice_it_ends_at_once() {
         "{:?}",
         start.elapsed()
     );
-    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    assert_eq!(ran.code, Some(130), "{}", ran.err);
     let log = world.read(task);
     is_valid(&log);
     assert_eq!(messages(&log).len(), 41);

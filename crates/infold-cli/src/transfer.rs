@@ -271,6 +271,8 @@ fn one(log: &Log, args: &ExportArgs, to: &mut Export<'_>) -> Result<(), Failure>
     let wire = Metadata::read(log.dir())?.wire;
     let usual = match wire.as_deref() {
         Some("anthropic") => Format::Anthropic,
+        Some("gemini") => Format::Gemini,
+        Some("responses") => Format::Codex,
         _ => Format::OpenAi,
     };
     let format = args.format.or(own).unwrap_or(usual);

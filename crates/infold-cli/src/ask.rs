@@ -3,8 +3,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use infold::request::Request;
-use infold::turn::{is_waiting, unread};
+use infold::turn::{is_waiting, told, unread};
 use infold::{Config, ManageError, Talk, TurnError, Turned, Unanswered};
 use infold_log::{Call as ToolCall, Role, Seq, Span};
 use infold_provider::Patience;
@@ -201,6 +200,9 @@ fn talk(
         // A server knows best with what window it runs a model, whatever the model could take.
         known.window = connection.window();
     }
+    if set.is_none() && known.window.is_none() {
+        known.window = infold::usage::named_window(contexts, &provider.name, &model)?;
+    }
     let pen = Pen {
         talk: Some((&calls, &provider)),
         contexts: Some(contexts),
@@ -274,7 +276,7 @@ fn recall(
         wait_for(&calls, task);
     }
     out.finish()?;
-    Ok(Request::forget(writer.log())?)
+    Ok(told(writer)?)
 }
 
 /// What stands around the conversation in a request.
@@ -364,20 +366,25 @@ fn unanswered(error: TurnError) -> Failure {
         TurnError::Nothing(_) => {
             Failure::new(Kind::Usage, error).hint("`infold ask TASK 'what to say'`")
         }
-        TurnError::Silent(_) => Failure::new(Kind::Provider, error).hint(kept),
+        TurnError::Silent(ref stop) => {
+            let hint = match stop.as_str() {
+                "length" => "it used up its tokens before it said anything: give a larger --max-tokens",
+                "declined" => "the provider declined to answer; say it differently",
+                _ => kept,
+            };
+            Failure::new(Kind::Provider, error).hint(hint)
+        }
         TurnError::Manage(ManageError::Cancelled) => {
             Failure::new(Kind::Interrupted, error).hint(kept)
         }
         TurnError::Manage(error) => cannot_fold(error, "--window"),
-        TurnError::TooLong { call, source } => {
-            cannot_fold(source, "--window").within(&call.to_string())
-        }
+        error @ TurnError::TooLong { .. } => Failure::new(Kind::Provider, error)
+            .hint("give the window it really has: --window TOKENS, or `context_length` in config.yaml; or unpin what need not stay"),
         TurnError::Unanswered(Unanswered::Cancelled) => {
             Failure::new(Kind::Interrupted, error).hint(kept)
         }
         TurnError::Unanswered(Unanswered::Call(error)) => Failure::from(*error),
         TurnError::Reply(error) => Failure::from(error),
-        TurnError::NoRoom(error) => Failure::from(error),
         TurnError::Task(error) => Failure::from(error),
     }
 }

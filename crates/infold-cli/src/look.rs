@@ -351,6 +351,7 @@ fn describe(what: &What) -> String {
             match usage.purpose {
                 Purpose::Reply => "",
                 Purpose::Summary => ", for a summary",
+                Purpose::Nothing => ", for a reply that was not taken",
             },
             number(usage.tokens),
             number(usage.cached)

@@ -122,11 +122,6 @@ impl Request {
         }
     }
 
-    /// Removes one that an earlier turn left.
-    pub fn forget(log: &Log) -> Result<(), LogError> {
-        log.aside(Working::Request).map(drop)
-    }
-
     /// Leaves it where it is, for a person to read.
     pub fn keep(self) {
         self.file.keep();

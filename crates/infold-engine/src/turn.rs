@@ -3,10 +3,11 @@
 use infold_log::{EventId, NoRoom, Past as _, Role, Seq, Span, View};
 use infold_provider::{CallError, Called, Heard};
 use infold_store::{
-    AppendError, Contexts, Failure, Log, LogError, Purpose, TaskError, Usage, What, Working, Writer,
+    AppendError, Aside, Contexts, Failure, Log, LogError, Purpose, TaskError, Usage, What, Working,
+    Writer,
 };
 use infold_wire::request::Frame;
-use infold_wire::{Reply, Stop, Trouble, Wire};
+use infold_wire::{Message, Reply, Reported, Stop, Trouble, Wire};
 
 use crate::connection::Unanswered;
 use crate::request::{self, Request};
@@ -67,7 +68,7 @@ pub struct Turned {
     pub requests: u32,
     /// What could not be recorded beside the reply.
     pub unrecorded: Option<TaskError>,
-    _request: Request,
+    _untold: Aside,
 }
 
 /// Why there is no answer. What was said before is kept.
@@ -83,12 +84,12 @@ pub enum TurnError {
     #[error(transparent)]
     Manage(#[from] ManageError),
     /// It was too long for the provider, however much was folded.
-    #[error("{call}; folding harder did not help: {source}")]
+    #[error("{call}; folding harder did not help: {why}")]
     TooLong {
         /// What the provider said.
         call: Box<CallError>,
         /// Why no more could be folded.
-        source: ManageError,
+        why: String,
     },
     /// The provider did not answer.
     #[error(transparent)]
@@ -99,9 +100,6 @@ pub enum TurnError {
     /// The reply is none that can be kept.
     #[error("the reply cannot be recorded: {0}")]
     Reply(#[from] AppendError),
-    /// The window leaves no room.
-    #[error(transparent)]
-    NoRoom(#[from] NoRoom),
     /// The task could not be read or written.
     #[error(transparent)]
     Task(#[from] TaskError),
@@ -141,7 +139,10 @@ impl Talk<'_> {
         for left in (0..=OVERFLOWS).rev() {
             let outcome = manage(self.writer, &self.aim, self.summarizer, self.hooks);
             let outcome = match (outcome, refused.take()) {
-                (Err(source), Some(call)) => return Err(TurnError::TooLong { call, source }),
+                (Err(error), Some(call)) => {
+                    let why = error.to_string();
+                    return Err(TurnError::TooLong { call, why });
+                }
                 (outcome, _) => outcome?,
             };
             hear(News::Managed(&outcome));
@@ -151,7 +152,9 @@ impl Talk<'_> {
                     Some(trouble) => {
                         // It was heard whole, and yet is no answer to all that was said.
                         hear(News::Heard(Heard::Again));
-                        (trouble, silently_cut(&done))
+                        let error = silently_cut(&done);
+                        self.discard(&done, &error.text)?;
+                        (trouble, error)
                     }
                     None => return self.record(done, estimate, requests),
                 },
@@ -162,7 +165,10 @@ impl Talk<'_> {
                 return Err(Unanswered::Call(error).into());
             }
             hear(News::TooLong(&error.text));
-            self.narrow(&trouble, estimate)?;
+            if let Err(no_room) = self.narrow(&trouble, estimate) {
+                let why = no_room.to_string();
+                return Err(TurnError::TooLong { call: error, why });
+            }
             refused = Some(error);
         }
         unreachable!("the last time round returns")
@@ -174,6 +180,12 @@ impl Talk<'_> {
         self.aim.frame = request::size(&self.frame);
         let mut requests = 0;
         match self.exchange(&mut requests, hear)? {
+            Ok(done) if self.cut(&done, OVERFLOWS).is_some() => {
+                let error = silently_cut(&done);
+                self.discard(&done, &error.text)?;
+                done.request.keep();
+                Err(Unanswered::Call(error).into())
+            }
             Ok(done) => {
                 let estimate = (done.request.counted as f64 * self.aim.factor).ceil() as u64;
                 self.record(done, estimate, requests)
@@ -213,13 +225,22 @@ impl Talk<'_> {
         loop {
             let request = Request::write(self.writer.log(), &self.frame, alternate)?;
             hear(News::Sending(&request));
-            let mut heard = |what| hear(News::Heard(what));
+            let mut broken = Vec::new();
+            let mut heard = |what| {
+                if let Heard::Waiting { why, .. } = &what {
+                    broken.push(why.clone());
+                }
+                hear(News::Heard(what));
+            };
             let sent = self
                 .connection
                 .send(request.body(), self.frame.stream, &mut heard);
             match sent {
                 Ok(called) => {
                     *requests += called.requests;
+                    if !broken.is_empty() {
+                        self.failed(&broken.join("; "), called.requests - 1)?;
+                    }
                     return Ok(Ok(Exchange { called, request }));
                 }
                 Err(Unanswered::Cancelled) => {
@@ -276,17 +297,63 @@ impl Talk<'_> {
     /// Some servers drop the front of a prompt that is too long, and only their count tells.
     fn cut(&self, done: &Exchange, left: u32) -> Option<Trouble> {
         let sent = done.called.reply.usage?.sent();
-        let expected = done.request.counted as f64 * self.aim.factor.min(1.0) * CUT;
+        let counted = done.request.counted;
         // Once is enough: a count that stays low is how this server counts.
-        let cut = self.connection.wire() == Wire::Ollama
-            && left == OVERFLOWS
-            && done.request.counted >= SMALL
-            && sent > 0
-            && (sent as f64) < expected;
-        cut.then_some(Trouble::TooLong {
+        if self.connection.wire() != Wire::Ollama
+            || left < OVERFLOWS
+            || counted < SMALL
+            || sent == 0
+        {
+            return None;
+        }
+        let least = match self.writer.log().last_usage() {
+            // What was read before is read again, and what came since on top of it.
+            Ok(Some((before, since))) if before.model == self.connection.model => {
+                let reply = if self.reasoned() { 0 } else { before.output };
+                let sent = before.tokens.saturating_sub(before.output);
+                sent + (reply + since) * 4 / 5
+            }
+            _ => (counted as f64 * self.aim.factor.min(1.0) * CUT) as u64,
+        };
+        (sent < least).then_some(Trouble::TooLong {
             tokens: None,
-            limit: Some(sent + self.aim.budget.reserve()),
+            limit: Some(sent),
         })
+    }
+
+    /// Says whether the last reply holds reasoning, which templates leave out of the next prompt.
+    fn reasoned(&self) -> bool {
+        let log = self.writer.log();
+        let path = log.state().shown().path();
+        let mut seqs = path.iter().rev().flat_map(|run| run.seqs().rev());
+        let is_reply = |seq: &Seq| log.record(*seq).is_ok_and(|it| it.role == Role::Assistant);
+        let bytes = seqs.find(is_reply).and_then(|seq| log.message(seq).ok());
+        let message = bytes.as_deref().map(Message::parse);
+        message.is_none_or(|message| message.is_ok_and(|message| message.facts().reasoning))
+    }
+
+    /// Records that a reply came and was not taken, and what it took all the same.
+    fn discard(&mut self, done: &Exchange, why: &str) -> Result<(), LogError> {
+        self.failed(why, 1)?;
+        if let Some(reported) = done.called.reply.usage {
+            let usage = self.usage(&reported, Purpose::Nothing);
+            self.writer.usage(usage)?;
+        }
+        Ok(())
+    }
+
+    /// A report, as the log keeps it.
+    fn usage(&self, reported: &Reported, purpose: Purpose) -> Usage {
+        Usage {
+            provider: self.connection.endpoint.name.clone(),
+            model: self.connection.model.clone(),
+            tokens: reported.total(),
+            cached: reported.cache_read,
+            output: reported.output,
+            frame: self.aim.frame.tokens,
+            cost: self.connection.cost(reported),
+            purpose,
+        }
     }
 
     /// Aims at less, as far as the provider's numbers tell.
@@ -295,10 +362,19 @@ impl Talk<'_> {
         let mut bytes = self.aim.budget.bytes();
         match trouble {
             Trouble::TooLong { tokens, limit } => {
+                if let (Some(limit), Some(_)) = (limit, tokens) {
+                    // Only a help for the next time: without it, that is found out again.
+                    let _ = self.remember(*limit);
+                }
                 let off = tokens.map_or(1.0, |tokens| self.off(tokens, estimate));
                 let room = limit.unwrap_or(window).min(window) as f64 / off.max(1.0);
-                // If that is nothing new, less than was sent must do.
-                let less = (estimate + self.aim.budget.reserve()).min(window) * 3 / 4;
+                // If that is nothing new, three quarters of what was sent must do.
+                let most = estimate as f64 * 0.75;
+                let less = match self.profile.max_tokens {
+                    Some(reply) => (most + reply.min(estimate / 2) as f64) / 0.9,
+                    None => most / 0.65,
+                };
+                let less = (less as u64).min(window);
                 self.profile.window = match room as u64 {
                     room if room < window => room,
                     _ => less,
@@ -318,12 +394,18 @@ impl Talk<'_> {
         self.aim = Aim {
             factor: before.factor,
             frame: before.frame,
-            forced: true,
             ..Aim::of(&self.profile, bytes)?
         };
         let reserve = self.aim.budget.reserve();
         self.frame.max_tokens = self.frame.max_tokens.map(|most| most.min(reserve));
         Ok(())
+    }
+
+    /// Keeps the window that a provider named.
+    fn remember(&self, window: u64) -> Result<(), TaskError> {
+        let (provider, model) = (&self.connection.endpoint.name, &self.connection.model);
+        let registry = self.contexts.registry()?;
+        Ok(registry.set_window(provider, model, window, jiff::Timestamp::now())?)
     }
 
     /// How many tokens the provider counts for each that we took it to count.
@@ -340,33 +422,33 @@ impl Talk<'_> {
     /// Records a reply, once, and what it took.
     fn record(
         &mut self,
-        Exchange { called, request }: Exchange,
+        done: Exchange,
         estimate: u64,
         requests: u32,
     ) -> Result<Turned, TurnError> {
+        if done.called.reply.messages.is_empty() {
+            let stop = done.called.reply.stop.name().to_owned();
+            self.discard(&done, &format!("an empty reply ({stop})"))?;
+            done.request.keep();
+            return Err(TurnError::Silent(stop));
+        }
+        let Exchange { called, request } = done;
         let Reply {
             messages,
             stop,
             usage,
             ..
         } = called.reply;
-        if messages.is_empty() {
-            self.failed(&format!("an empty reply ({})", stop.name()), requests)?;
-            return Err(TurnError::Silent(stop.name().to_owned()));
+        let mut untold = self.writer.log().aside(Working::Reply)?;
+        for message in &messages {
+            untold.write(message)?;
+            untold.write(b"\n")?;
         }
+        untold.flush()?;
         let first = self.writer.log().state().next_seq();
         self.writer.append(&messages)?;
         let last = self.writer.log().state().last_seq().unwrap_or(first);
-        let usage = usage.map(|reported| Usage {
-            provider: self.connection.endpoint.name.clone(),
-            model: self.connection.model.clone(),
-            tokens: reported.total(),
-            cached: reported.cache_read,
-            output: reported.output,
-            frame: self.aim.frame.tokens,
-            cost: self.connection.cost(&reported),
-            purpose: Purpose::Reply,
-        });
+        let usage = usage.map(|reported| self.usage(&reported, Purpose::Reply));
         let (factor, unrecorded) = match &usage {
             Some(usage) => {
                 let guess = (request.counted, self.aim.factor);
@@ -387,7 +469,7 @@ impl Talk<'_> {
             factor,
             requests,
             unrecorded,
-            _request: request,
+            _untold: untold,
         })
     }
 }
@@ -420,14 +502,12 @@ pub fn is_waiting(writer: &Writer, message: &[u8]) -> Result<bool, LogError> {
 
 /// The reply to this message, or to whatever was said last, if it is recorded and nobody was told.
 ///
-/// So it is when a process ends between the two: the request still lies there.
+/// So it is when a process ends between the two: the reply still lies beside the log.
 pub fn unread(writer: &Writer, message: Option<&[u8]>) -> Result<Option<Span>, LogError> {
     let log = writer.log();
     let last = log.state().last_seq();
-    if !log.dir().join(Working::Request.name()).exists()
-        || last.is_none()
-        || log.state().shown().open_end() != last
-    {
+    let untold = std::fs::read(log.dir().join(Working::Reply.name())).unwrap_or_default();
+    if untold.is_empty() || last.is_none() || log.state().shown().open_end() != last {
         return Ok(None);
     }
     let mut reply = None;
@@ -446,7 +526,24 @@ pub fn unread(writer: &Writer, message: Option<&[u8]>) -> Result<Option<Span>, L
         Some(message) => is_user(log, asked)? && log.message(asked)? == message,
         None => true,
     };
-    Ok(Span::new(from, to).filter(|_| same))
+    let mut recorded = Vec::new();
+    if let Some(reply) = Span::new(from, to).filter(|_| same) {
+        for seq in reply.seqs() {
+            recorded.extend(log.message(seq)?);
+            recorded.push(b'\n');
+        }
+    }
+    // Somebody else may have answered meanwhile.
+    Ok(Span::new(from, to).filter(|_| recorded == untold))
+}
+
+/// A reply that lay there has been handed over.
+pub fn told(writer: &Writer) -> Result<(), LogError> {
+    for working in [Working::Reply, Working::Request] {
+        // Made anew, it goes when it is dropped.
+        writer.log().aside(working)?;
+    }
+    Ok(())
 }
 
 fn is_user(log: &Log, seq: Seq) -> Result<bool, LogError> {

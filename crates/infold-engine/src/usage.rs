@@ -32,6 +32,18 @@ pub fn learned(contexts: &Contexts, provider: &str, model: &str) -> Result<Optio
     }
 }
 
+/// The window that a provider named for a model, if it did so lately.
+pub fn named_window(
+    contexts: &Contexts,
+    provider: &str,
+    model: &str,
+) -> Result<Option<u64>, TaskError> {
+    match contexts.registry_if_writable()? {
+        Some(registry) => Ok(registry.window(provider, model, jiff::Timestamp::now())?),
+        None => Ok(None),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use infold_store::{Durability, Metadata, Purpose};

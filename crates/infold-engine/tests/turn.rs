@@ -5,6 +5,7 @@ mod common;
 use common::*;
 use infold::config::Asked;
 use infold::summarizer::Extractive;
+use infold::turn::unread;
 use infold::{Aim, Config, Hooks, Profile, Talk, TurnError, Turned, Unanswered};
 use infold_log::EventId;
 use infold_store::{Contexts, Durability, Failure, Metadata, What, Writer};
@@ -238,6 +239,84 @@ fn a_front_that_ollama_dropped_in_silence_is_noticed() {
     assert_eq!((turned.requests, world.messages()), (2, before + 1));
 }
 
+/// Growing turn by turn, the front is lost a little at a time.
+#[test]
+fn a_front_that_ollama_drops_bit_by_bit_is_noticed() {
+    let server = Server::start(Script::new().model(Model::window(3_000)));
+    let mut world = world(Wire::Ollama);
+    let mut folds = 0;
+    for at in 0..24 {
+        let text = words(150, at);
+        world.push(&[&format!(
+            r#"{{"role":"user","content":"turn {at} {text}"}}"#
+        )]);
+        let view = |world: &World| {
+            let log = world.writer.log();
+            infold_log::View::of(log.state().shown(), log)
+                .expect("a view")
+                .tokens()
+        };
+        let before = view(&world);
+        let turned = world.turn(&server, "ollama", 100_000).expect("an answer");
+        folds += u64::from(view(&world) < before);
+        let sent = turned.usage.map_or(0, |usage| usage.tokens - usage.output);
+        // All that is shown is read.
+        assert!(
+            sent + 100 >= view(&world).min(before),
+            "{at}: {sent} of {before}"
+        );
+        assert!(
+            (0.9..1.6).contains(&turned.factor),
+            "{at}: {}",
+            turned.factor
+        );
+    }
+    assert!(folds >= 1 && folds <= 8, "{folds}");
+}
+
+/// A reply that is too long for the window is no reason to fold.
+#[test]
+fn a_reply_that_leaves_no_room_is_asked_to_be_shorter() {
+    let server = Server::start(Script::new().model(Model::window(3_000)));
+    let mut world = world(Wire::Anthropic);
+    world.push(&[HELLO]);
+    let turned = world
+        .turn(&server, "anthropic", 100_000)
+        .expect("an answer");
+    assert_eq!((turned.requests, world.failures().len()), (2, 1));
+    let log = world.writer.log();
+    assert!(
+        (1..=log.state().at().event)
+            .filter_map(EventId::new)
+            .all(|id| !matches!(
+                log.event(id).expect("an event").what,
+                What::Fold(_) | What::Mask(_)
+            ))
+    );
+    let named = infold::usage::named_window(&world.contexts, "test", "writer");
+    assert_eq!(named.expect("a registry"), Some(3_000));
+}
+
+#[test]
+fn what_is_paid_for_and_not_taken_is_counted() {
+    let nothing = r#"{"id":"x","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null},"finish_reason":"length"}],"usage":{"prompt_tokens":50,"completion_tokens":10,"total_tokens":60}}"#;
+    let server = Server::start(Script::steps([Step::error(200, nothing)]));
+    let mut world = world(Wire::Chat);
+    world.push(&[HELLO]);
+    let error = world.turn(&server, "openai", 32_000).expect_err("nothing");
+    assert!(
+        matches!(&error, TurnError::Silent(stop) if stop == "length"),
+        "{error}"
+    );
+    assert_eq!(world.failures().len(), 1);
+    assert!(world.keeps_request());
+    let counted = world
+        .contexts
+        .recount(world.writer.log())
+        .expect("counters");
+    assert_eq!((counted.llm_calls, counted.tokens), (1, 60));
+}
+
 #[test]
 fn roles_alternate_where_the_template_wants_it() {
     let says = r#"{"error":{"code":500,"message":"Conversation roles must alternate user/assistant/user/assistant/...","type":"server_error"}}"#;
@@ -276,7 +355,7 @@ fn a_stream_that_breaks_leaves_no_half_message() {
         let mut world = world(wire);
         world.push(&[HELLO]);
         let turned = world.turn(&server, api, 32_000).expect(api);
-        assert_eq!((turned.requests, world.failures().len()), (2, 0), "{api}");
+        assert_eq!((turned.requests, world.failures().len()), (2, 1), "{api}");
         assert!(world.last().contains(&long), "{api}");
 
         let server = Server::start(Script::steps([broken(), broken(), broken()]));
@@ -285,7 +364,7 @@ fn a_stream_that_breaks_leaves_no_half_message() {
         let error = world.turn(&server, api, 32_000).expect_err("it broke");
         assert_eq!(trouble(error), Trouble::Broken, "{api}");
         assert_eq!(world.messages(), before + 1, "{api}");
-        assert_eq!((world.failures().len(), server.count()), (1, 2), "{api}");
+        assert_eq!((world.failures().len(), server.count()), (2, 2), "{api}");
         assert!(world.keeps_request(), "{api}");
     }
 }
@@ -402,6 +481,23 @@ fn credentials_of_tools_reach_the_provider_and_not_the_disk() {
     let kept = std::fs::read_to_string(world.writer.log().dir().join("request.json"));
     let kept = kept.expect("it is kept");
     assert_eq!(kept, sent.replace("s3cret-token", ""));
+}
+
+#[test]
+fn only_a_reply_of_the_model_is_one_that_nobody_was_told_of() {
+    let server = Server::start(Script::steps([Step::named("openai/key")]));
+    let mut world = world(Wire::Chat);
+    world.push(&[HELLO]);
+    world.turn(&server, "openai", 32_000).expect_err("a wrong key");
+    world.push(&[r#"{"role":"assistant","content":"pushed by hand"}"#]);
+    let untold = |world: &World| unread(&world.writer, Some(HELLO.as_bytes())).expect("a log");
+    assert_eq!(untold(&world), None);
+
+    world.push(&[HELLO]);
+    let turned = world.turn(&server, "openai", 32_000).expect("an answer");
+    assert_eq!(untold(&world), Some(turned.reply));
+    drop(turned);
+    assert_eq!(untold(&world), None);
 }
 
 #[test]

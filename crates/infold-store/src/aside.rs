@@ -24,6 +24,8 @@ pub enum Working {
     Transcript,
     /// `request.json`: what is sent to a provider.
     Request,
+    /// `reply.json`: what a provider answered, until whoever asked was told.
+    Reply,
 }
 
 impl Working {
@@ -36,6 +38,7 @@ impl Working {
             Working::Kept => "unsummarized.jsonl",
             Working::Transcript => "transcript.txt",
             Working::Request => "request.json",
+            Working::Reply => "reply.json",
         }
     }
 }

@@ -120,6 +120,8 @@ pub enum Purpose {
     Reply,
     /// A summary.
     Summary,
+    /// A reply that was not taken.
+    Nothing,
 }
 
 /// A call of a provider that came to nothing.
@@ -176,6 +178,7 @@ impl Usage {
         let purpose = match self.purpose {
             Purpose::Reply => "",
             Purpose::Summary => r#","for":"summary""#,
+            Purpose::Nothing => r#","for":"nothing""#,
         };
         format!(
             r#","provider":{},"model":{},"tokens":{tokens},"cached":{cached},"output":{output},"frame":{frame}{cost}{purpose}"#,
@@ -196,9 +199,10 @@ impl Usage {
                 .get("cost")
                 .and_then(Json::number)
                 .map_or(0, |dollars| (dollars * 1e6).round() as u64),
-            purpose: match json.get("for").is_some_and(|what| what.is("summary")) {
-                true => Purpose::Summary,
-                false => Purpose::Reply,
+            purpose: match json.get("for") {
+                Some(what) if what.is("summary") => Purpose::Summary,
+                Some(_) => Purpose::Nothing,
+                None => Purpose::Reply,
             },
         })
     }

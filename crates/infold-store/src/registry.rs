@@ -16,6 +16,7 @@ mod patience;
 mod schema;
 mod expiry;
 mod factor;
+mod window;
 
 pub use error::RegistryError;
 pub use factor::Report;

@@ -95,6 +95,7 @@ impl World {
     fn prepare(&self, lane: &str, command: &mut Command) {
         command
             .env_clear()
+            .env("INFOLD_SUMMARIZER", "extractive")
             .env("INFOLD_CONTEXTS", self.path("contexts"))
             .env("INFOLD_CONFIG", self.path(&format!("{lane}.yaml")))
             .env("TMPDIR", self.path("tmp"))

@@ -48,7 +48,14 @@ const STEPS: [&str; 3] = [
         PRIMARY KEY (provider, model)
     );",
     "ALTER TABLE tasks ADD COLUMN cached_tokens INTEGER NOT NULL DEFAULT 0;
-     ALTER TABLE tasks ADD COLUMN cost REAL NOT NULL DEFAULT 0;",
+     ALTER TABLE tasks ADD COLUMN cost REAL NOT NULL DEFAULT 0;
+     CREATE TABLE IF NOT EXISTS model_windows (
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        window INTEGER NOT NULL,
+        updated_at TEXT NOT NULL,
+        PRIMARY KEY (provider, model)
+     );",
 ];
 
 /// The version that all steps lead to.

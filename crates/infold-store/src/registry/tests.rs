@@ -66,7 +66,7 @@ fn opening_makes_all_that_is_missing() {
     let registry = Registry::open(&dir.path().join("deep/contexts")).unwrap();
     assert_eq!(
         names(&registry, "table"),
-        ["forks", "tasks", "token_factors"]
+        ["forks", "model_windows", "tasks", "token_factors"]
     );
     assert_eq!(names(&registry, "index"), INDEXES);
     assert_eq!(
@@ -412,7 +412,7 @@ fn an_old_database_is_brought_up_to_date_and_keeps_its_rows() {
     let registry = Registry::open(dir.path()).unwrap();
     assert_eq!(
         names(&registry, "table"),
-        ["forks", "tasks", "token_factors"]
+        ["forks", "model_windows", "tasks", "token_factors"]
     );
     assert_eq!(names(&registry, "index"), INDEXES);
     assert_eq!(
@@ -430,7 +430,7 @@ fn what_someone_dropped_is_made_again() {
     let registry = Registry::open(dir.path()).unwrap();
     assert_eq!(
         names(&registry, "table"),
-        ["forks", "tasks", "token_factors"]
+        ["forks", "model_windows", "tasks", "token_factors"]
     );
     assert_eq!(names(&registry, "index"), INDEXES);
 }

@@ -445,7 +445,7 @@ fn tables_of_others_stay() {
     let registry = Registry::open(dir.path()).unwrap();
     assert_eq!(
         names(&registry, "table"),
-        ["forks", "tasks", "theirs", "token_factors"]
+        ["forks", "model_windows", "tasks", "theirs", "token_factors"]
     );
 }
 

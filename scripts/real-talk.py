@@ -6,7 +6,7 @@ import sys
 import urllib.error
 import urllib.request
 
-infold, base, turns, window = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+infold = sys.argv[1]
 
 TOPICS = ["rivers", "bread", "clocks", "bridges", "maps", "wool", "lamps", "boats", "glass", "bees"]
 
@@ -24,6 +24,33 @@ def run(*arguments):
     if done.returncode != 0:
         sys.exit(f"infold {' '.join(arguments[:2])} failed: {done.stderr}")
     return done.stdout
+
+
+def told(errors, dropped):
+    for error in errors:
+        print(f"  but {error}")
+    for line in dropped:
+        print(f"  dropped, nobody said it: {line}")
+
+
+def summary():
+    """Has the model summarise the longest task there is, and says what became of it."""
+    tasks = [json.loads(line) for line in run("--json", "task", "list").splitlines()]
+    task = max(tasks, key=lambda row: row["llm_call_count"])["uuid"]
+    run("rewind", task, "--to", "24")
+    made = json.loads(run("--json", "condense", task, "2..20", "--preview", "--summarizer", "model:smollm2"))
+    print(f"{made['messages']} messages, {made['leaves']} tokens, became {made['enters']}, by {made['summarizer']}")
+    told(made["errors"], made["dropped"])
+    run("verify", task)
+    if made["enters"] >= made["leaves"]:
+        sys.exit("the summary is no smaller than what it replaces")
+
+
+if sys.argv[2] == "summary":
+    summary()
+    sys.exit()
+
+base, turns, window = sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 
 
 def direct():
@@ -49,13 +76,15 @@ if turn is None:
 print(f"without infold: refused at turn {turn}: {message}")
 
 task = run("task", "new", "--provider", "local", "--model", "smollm2").strip()
-replies, folds, retried, writers = [], 0, 0, {}
+replies, folds, retried, writers, errors = [], 0, 0, {}, {}
 for turn in range(1, turns + 1):
     reply = json.loads(run("--json", "ask", task, question(turn), "--temperature", "0"))
     folded = [step for outcome in reply["managed"] for step in outcome["steps"]]
     for step in folded:
         if step.get("summarizer"):
             writers[step["summarizer"]] = writers.get(step["summarizer"], 0) + 1
+    for error in (error for outcome in reply["managed"] for error in outcome.get("errors", [])):
+        errors[error] = errors.get(error, 0) + 1
     reply["folded"] = bool(folded)
     folds += bool(folded)
     retried += reply["requests"] - 1
@@ -73,6 +102,7 @@ print(f"largest request {max(sent)} of {window} tokens; {len(failed)} calls fail
 print(f"cached between folds: {cached:.0%} of what was sent, over {len(steady)} turns")
 print(f"estimate off by {before:.0%} at first, {after:.1%} over the last ten turns")
 print("summaries by " + (", ".join(f"{name} {count}" for name, count in sorted(writers.items())) or "nobody"))
+told((f"{error} ({count})" for error, count in errors.items()), [])
 run("verify", task)
 
 if max(sent) > window or len(replies) != turns or folds == 0:
@@ -81,4 +111,3 @@ if cached < 0.5:
     sys.exit("the prefix did not stay the same between folds")
 if after > before:
     sys.exit("the estimate did not get better")
-print("all is well")

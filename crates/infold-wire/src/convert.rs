@@ -130,8 +130,10 @@ impl Converter {
             return out(message.bytes());
         }
         self.metadata(message);
-        let silent = said.blocks.iter().all(Block::is_blank);
+        let beside = self.beside.len();
         let mut blocks = self.spoken(Role::Assistant, said.blocks);
+        // What says nothing once its reasoning is left out is an output all the same.
+        let silent = blocks.iter().all(Block::is_blank) && self.beside.len() == beside;
         if silent && !item {
             blocks.push(self.nothing());
         }

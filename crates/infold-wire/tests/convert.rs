@@ -220,6 +220,38 @@ fn items_of_one_output_are_one_message() {
 }
 
 #[test]
+fn an_output_of_reasoning_alone_is_still_an_output() {
+    let alone = [
+        r#"{"role":"assistant","content":null,"reasoning_content":"hm"}"#,
+        r#"{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"}]}"#,
+        r#"{"role":"assistant","content":[{"type":"redacted_thinking","data":"s"}]}"#,
+    ];
+    for (message, to) in alone.iter().flat_map(|one| Wire::ALL.map(|to| (one, to))) {
+        let (out, lost) = texts(&[message], to);
+        assert!(
+            out.len() == 1 && out[0].contains("(empty)"),
+            "{to}: {out:?}"
+        );
+        assert!(is_native(out[0].as_bytes(), to), "{to}: {out:?}");
+        assert_eq!(lost.len(), 2, "{to}: {lost:?}");
+    }
+    let cut = r#"{"role":"assistant","content":[{"type":"text","text":"so"},{"type":"thinking","thinking":"hm","signature":"s"}]}"#;
+    let (out, _) = texts(&[cut], Wire::Anthropic);
+    assert_eq!(
+        out,
+        [r#"{"role":"assistant","content":[{"type":"text","text":"so"}]}"#]
+    );
+    // Items say nothing alone, so the one that cannot be sent is left out.
+    let cut = r#"{"id":"rs","type":"reasoning","summary":[],"encrypted_content":"x","status":"incomplete"}"#;
+    let (out, lost) = texts(
+        &[cut, r#"{"role":"user","content":"go on"}"#],
+        Wire::Responses,
+    );
+    assert_eq!(out, [r#"{"role":"user","content":"go on"}"#]);
+    assert_eq!(lost.len(), 1);
+}
+
+#[test]
 fn ids_are_unique_and_of_letters_where_that_is_asked() {
     let call = |id: &str| {
         format!(

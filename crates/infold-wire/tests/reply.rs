@@ -362,6 +362,28 @@ fn tool_calls_are_put_together_whatever_the_server_leaves_out() {
 }
 
 #[test]
+fn a_reply_of_reasoning_alone_can_be_sent_back() {
+    let said = |delta: &str| chat(&[delta]);
+    assert_eq!(
+        said(r#"{"role":"assistant","content":null,"reasoning_content":"hm"}"#),
+        r#"{"role":"assistant","content":"","reasoning_content":"hm"}"#
+    );
+    assert_eq!(
+        said(r#"{"content":"","reasoning":"hm","refusal":"no"}"#),
+        r#"{"role":"assistant","content":null,"refusal":"no","reasoning":"hm"}"#
+    );
+    // Nothing followed it, and from then on it says so.
+    let body = r#"{"object":"response","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[{"id":"m","type":"message","role":"assistant","content":[{"type":"output_text","text":"so"}]},{"id":"rs","type":"reasoning","summary":[],"encrypted_content":"x","status":null}]}"#;
+    let (_, reply) = read(Wire::Responses, Delivery::Whole, [body.as_bytes()]);
+    let messages = reply.expect("a reply").messages;
+    assert!(!String::from_utf8_lossy(&messages[0]).contains("incomplete"));
+    assert_eq!(
+        String::from_utf8_lossy(&messages[1]),
+        r#"{"id":"rs","type":"reasoning","summary":[],"encrypted_content":"x","status":"incomplete"}"#
+    );
+}
+
+#[test]
 fn half_a_character_waits_for_its_other_half() {
     let text = concat!(
         "data: {\"choices\":[{\"delta\":{\"content\":\"a\\ud83d\"}}]}\n\n",

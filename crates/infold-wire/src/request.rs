@@ -3,7 +3,7 @@
 use infold_log::Role;
 
 use crate::message::block_is;
-use crate::{Json, Kind, Message, Wire, quote};
+use crate::{Form, Json, Kind, Message, Wire, quote};
 
 /// All of a request but its messages, in the form of its wire.
 ///
@@ -234,6 +234,47 @@ pub fn marked(message: &[u8]) -> Option<Vec<u8>> {
     Some(crate::splice(message, &[(range, with)]))
 }
 
+/// A chat message with only what every chat provider knows; none if there is nothing else in it.
+///
+/// Some providers refuse a message for what another one put into it, and say so:
+/// [`crate::Trouble::Plain`]. Then the same messages are sent once more, plain. What is kept
+/// keeps its bytes. A refusal with no content beside it becomes the content.
+pub fn plain_chat(message: &[u8]) -> Option<Vec<u8>> {
+    let message = Message::parse(message).ok()?;
+    let json = message.json();
+    if message.form() != Form::Turn {
+        return None;
+    }
+    let [role, calls, function, refusal] =
+        json.pick(["role", "tool_calls", "function_call", "refusal"]);
+    let named = role.is_some_and(|role| role.is("function"));
+    let keeps = |name: Json<'_>| match &*name.name() {
+        b"role" | b"content" | b"tool_calls" | b"tool_call_id" => true,
+        b"name" => named,
+        // Calls as they were before there were tools; some send it beside others, with nothing in it.
+        b"function_call" => function.is_some_and(|call| !call.is_null()),
+        _ => false,
+    };
+    if json.members().all(|(name, _)| keeps(name)) {
+        return None;
+    }
+    let raw = |json: Json<'_>| String::from_utf8_lossy(json.bytes()).into_owned();
+    let mut content = None;
+    let called = calls.is_some_and(|calls| calls.elements().next().is_some());
+    let absent = message.content().is_none_or(Json::is_null);
+    if absent && !called && !function.is_some_and(|call| !call.is_null()) {
+        let refusal = refusal.filter(|refusal| refusal.kind() == Kind::String);
+        content = Some(refusal.map_or_else(|| quote(crate::EMPTY), raw));
+    }
+    let kept = json.members().filter(|(name, _)| keeps(*name));
+    let kept = kept.filter(|(name, _)| content.is_none() || !name.is("content"));
+    let mut members: Vec<String> = kept
+        .map(|(name, value)| format!("{}:{}", raw(name), raw(value)))
+        .collect();
+    members.extend(content.iter().map(|text| format!(r#""content":{text}"#)));
+    Some(format!("{{{}}}", members.join(",")).into_bytes())
+}
+
 /// The texts of a system message, as JSON strings.
 pub fn system_texts(message: &Message<'_>) -> Vec<String> {
     let raw = |json: Json<'_>| String::from_utf8_lossy(json.bytes()).into_owned();
@@ -320,6 +361,26 @@ mod tests {
             r#"{"role":"user","content":[]}"#,
         ] {
             assert_eq!(mark(bare), None);
+        }
+    }
+
+    #[test]
+    fn a_plain_message_has_what_every_chat_provider_knows() {
+        let plain = |text: &str| {
+            plain_chat(text.as_bytes()).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        };
+        insta::assert_snapshot!(plain(r#"{"role":"assistant", "content":"caf\u00e9","reasoning_content":"hm","refusal":null,"tool_calls":[{"id":"a", "type":"function","function":{"name":"ls","arguments":"{}"}}],"annotations":[]}"#).unwrap(), @r#"{"role":"assistant","content":"caf\u00e9","tool_calls":[{"id":"a", "type":"function","function":{"name":"ls","arguments":"{}"}}]}"#);
+        insta::assert_snapshot!(plain(r#"{"role":"tool","tool_call_id":"a","name":"ls","content":"x"}"#).unwrap(), @r#"{"role":"tool","tool_call_id":"a","content":"x"}"#);
+        insta::assert_snapshot!(plain(r#"{"role":"assistant","content":null,"refusal":"no"}"#).unwrap(), @r#"{"role":"assistant","content":"no"}"#);
+        insta::assert_snapshot!(plain(r#"{"role":"assistant","content":null,"reasoning":"hm"}"#).unwrap(), @r#"{"role":"assistant","content":"(empty)"}"#);
+        for plain_already in [
+            r#"{"role":"user","content":"hi"}"#,
+            r#"{"role":"function","name":"f","content":"x"}"#,
+            r#"{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}"#,
+            r#"{"type":"reasoning","id":"r","summary":[]}"#,
+            "no JSON",
+        ] {
+            assert_eq!(plain(plain_already), None);
         }
     }
 }

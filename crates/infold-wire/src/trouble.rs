@@ -1,6 +1,7 @@
 //! What a provider's error means: what to do about it.
 
 mod length;
+mod plain;
 mod said;
 mod wait;
 
@@ -27,6 +28,10 @@ pub enum Trouble {
     TooLarge,
     /// It wants the roles of user and assistant to alternate.
     Alternate,
+    /// It takes only plain messages: leave out members it does not know, and ask again.
+    ///
+    /// What to leave out is what [`crate::request::plain_chat`] leaves out.
+    Plain,
     /// A person must act.
     Refused(Refused),
     /// The connection or the reply broke: ask again.
@@ -62,6 +67,9 @@ pub fn sort(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Trouble 
     // with different numbers, and a full account even as "too many requests".
     if said.is_html() {
         return by_status(status, retry_after, &said);
+    }
+    if plain::is_meant(status, &said) {
+        return Trouble::Plain;
     }
     if status == 402 || said.has_code(&QUOTA) || said.says_any(&NO_MONEY) {
         return Trouble::Refused(Refused::Quota);

@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use infold_log::Role;
 
 use crate::said::{Block, Round, Said};
-use crate::{EMPTY, Form, Json, Message, MessageError, Wire, quote};
+use crate::{EMPTY, Form, Item, Json, Message, MessageError, Wire, quote};
 use ids::Ids;
 use words::{Lost, lose};
 use write::{Out, write};
@@ -128,6 +128,9 @@ impl Converter {
                 }
             }
             return out(message.bytes());
+        }
+        if self.to == Wire::Responses && message.form() == Form::Item(Item::Reasoning) {
+            return lose(&mut self.lost, words::BARE);
         }
         self.metadata(message);
         let beside = self.beside.len();

@@ -95,9 +95,7 @@ impl Frame {
         put(head, "temperature", self.temperature);
         // The conversation is kept here; reasoning comes back so that it can be sent again.
         put(head, "store", Some("false"));
-        if self.official {
-            put(head, "include", Some(r#"["reasoning.encrypted_content"]"#));
-        }
+        put(head, "include", Some(r#"["reasoning.encrypted_content"]"#));
         self.tools(head, "tool_choice");
         head.push_str(r#""input":["#);
     }
@@ -322,7 +320,7 @@ mod tests {
         let all: Vec<String> = Wire::ALL.map(|wire| whole(&full(wire))).to_vec();
         insta::assert_snapshot!(all.join("\n"), @r#"
         {"model":"m","stream":true,"max_tokens":100,"temperature":0.5,"stream_options":{"include_usage":true},"tools":[1],"tool_choice":{"a":1},"messages":[]}
-        {"model":"m","stream":true,"max_output_tokens":100,"temperature":0.5,"store":false,"tools":[1],"tool_choice":{"a":1},"input":[]}
+        {"model":"m","stream":true,"max_output_tokens":100,"temperature":0.5,"store":false,"include":["reasoning.encrypted_content"],"tools":[1],"tool_choice":{"a":1},"input":[]}
         {"model":"m","stream":true,"max_tokens":100,"temperature":0.5,"system":[{"type":"text","text":"be brief"},{"type":"text","text":"caf\u00e9","cache_control":{"type":"ephemeral"}}],"tools":[1],"tool_choice":{"a":1},"messages":[]}
         {"systemInstruction":{"parts":[{"text":"be brief"},{"text":"caf\u00e9"}]},"generationConfig":{"maxOutputTokens":100,"temperature":0.5},"tools":[1],"toolConfig":{"a":1},"contents":[]}
         {"model":"m","stream":true,"options":{"num_ctx":8192,"num_predict":100,"temperature":0.5},"tools":[1],"messages":[]}
@@ -334,7 +332,7 @@ mod tests {
         let all: Vec<String> = Wire::ALL.map(|wire| whole(&Frame::new(wire, "m"))).to_vec();
         insta::assert_snapshot!(all.join("\n"), @r#"
         {"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[]}
-        {"model":"m","stream":true,"store":false,"input":[]}
+        {"model":"m","stream":true,"store":false,"include":["reasoning.encrypted_content"],"input":[]}
         {"model":"m","stream":true,"max_tokens":4096,"messages":[]}
         {"contents":[]}
         {"model":"m","stream":true,"messages":[]}

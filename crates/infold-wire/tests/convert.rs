@@ -241,14 +241,14 @@ fn an_output_of_reasoning_alone_is_still_an_output() {
         out,
         [r#"{"role":"assistant","content":[{"type":"text","text":"so"}]}"#]
     );
-    // Items say nothing alone, so the one that cannot be sent is left out.
+    // Items say nothing alone, so those that cannot be sent are left out.
     let cut = r#"{"id":"rs","type":"reasoning","summary":[],"encrypted_content":"x","status":"incomplete"}"#;
-    let (out, lost) = texts(
-        &[cut, r#"{"role":"user","content":"go on"}"#],
-        Wire::Responses,
-    );
-    assert_eq!(out, [r#"{"role":"user","content":"go on"}"#]);
-    assert_eq!(lost.len(), 1);
+    let bare = r#"{"id":"rs","type":"reasoning","summary":[]}"#;
+    let call = r#"{"type":"function_call","call_id":"c","name":"ls","arguments":"{}"}"#;
+    let (out, lost) = texts(&[cut, bare, call], Wire::Responses);
+    assert_eq!(out, [call]);
+    let words = "reasoning without its content or what followed it, left out";
+    assert_eq!(lost, BTreeMap::from([(words, 2)]));
 }
 
 #[test]

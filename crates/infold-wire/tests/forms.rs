@@ -271,6 +271,10 @@ fn responses() {
             "assistant reasons item | responses",
         ),
         (
+            r#"{"id":"rs_1","type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"hm"}],"encrypted_content":null}"#,
+            "assistant reasons item | ",
+        ),
+        (
             r#"{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"x","status":"incomplete"}"#,
             "assistant reasons item | ",
         ),

@@ -124,10 +124,12 @@ impl Message<'_> {
             }
             Item::Call => members.call_id.is_some(),
             Item::Output => members.output.is_some(),
-            // One that nothing followed is refused.
+            // One that nothing followed is refused, and so is one whose content the service
+            // would have to remember: it is asked not to.
             Item::Reasoning => {
-                let status = self.json.get("status");
-                !status.is_some_and(|status| status.is("incomplete"))
+                let [status, content] = self.json.pick(["status", "encrypted_content"]);
+                content.is_some_and(|content| content.kind() == Kind::String)
+                    && !status.is_some_and(|status| status.is("incomplete"))
             }
             Item::Hosted | Item::Approval => true,
         };

@@ -273,23 +273,23 @@ pub fn plain_chat(message: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{{{}}}", members.join(",")).into_bytes())
 }
 
-/// The texts of a system message, as JSON strings.
+/// The texts of a system message, as JSON strings; without blank ones, which providers refuse.
 pub fn system_texts(message: &Message<'_>) -> Vec<String> {
-    let raw = |json: Json<'_>| String::from_utf8_lossy(json.bytes()).into_owned();
     let json = message.json();
     let Some(content) = message.content().or_else(|| json.get("parts")) else {
         return Vec::new();
     };
+    let text = |json: Json<'_>| {
+        let text = match json.kind() {
+            Kind::String => Some(json),
+            _ => json.get("text"),
+        };
+        let text = text.filter(|text| text.kind() == Kind::String && !text.is_blank())?;
+        Some(String::from_utf8_lossy(text.bytes()).into_owned())
+    };
     match content.kind() {
-        Kind::String => vec![raw(content)],
-        Kind::Object => content.get("text").map(raw).into_iter().collect(),
-        _ => content
-            .elements()
-            .filter_map(|block| match block.kind() {
-                Kind::String => Some(raw(block)),
-                _ => block.get("text").map(raw),
-            })
-            .collect(),
+        Kind::Array => content.elements().filter_map(text).collect(),
+        _ => text(content).into_iter().collect(),
     }
 }
 
@@ -380,5 +380,21 @@ mod tests {
         ] {
             assert_eq!(plain(plain_already), None);
         }
+    }
+
+    #[test]
+    fn a_system_prompt_has_no_blank_texts() {
+        let texts = |text: &str| system_texts(&Message::parse(text.as_bytes()).unwrap());
+        assert!(texts(r#"{"role":"system","content":" \n"}"#).is_empty());
+        assert_eq!(
+            texts(
+                r#"{"role":"system","content":[{"type":"text","text":""},"a",{"type":"text","text":"b"}]}"#
+            ),
+            [r#""a""#, r#""b""#]
+        );
+        assert_eq!(
+            texts(r#"{"role":"system","parts":[{"text":"\t"},{"text":"c"}]}"#),
+            [r#""c""#]
+        );
     }
 }

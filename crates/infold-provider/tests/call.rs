@@ -566,15 +566,19 @@ async fn models_are_listed() {
     assert_eq!(client.models(&to).await.unwrap()[0], a);
     assert!(server.seen()[0].head.starts_with("get /v1/models http"));
     // LM Studio's own list, and the common one where that is not there.
-    let none = answer(
-        200,
-        "",
-        r#"{"error":"Unexpected endpoint or method. (GET /api/v0/models)"}"#,
-    );
-    let server = Server::new(vec![none, answer(200, "", list)]).await;
-    let to = Endpoint::new("test", "lmstudio", Some(&server.url), None).unwrap();
-    assert_eq!(client.models(&to).await.unwrap()[0], a);
-    assert!(server.seen()[0].head.starts_with("get /api/v0/models http"));
+    let unexpected = r#"{"error":"Unexpected endpoint or method. (GET /api/v0/models)"}"#;
+    let invalid = r#"{"error":{"message":"Invalid URL (GET /api/v0/models)"}}"#;
+    for none in [
+        answer(200, "", unexpected),
+        answer(404, "", invalid),
+        answer(404, "", r#"{"error":"the model api has no such path"}"#),
+        answer(405, "", ""),
+    ] {
+        let server = Server::new(vec![none, answer(200, "", list)]).await;
+        let to = Endpoint::new("test", "lmstudio", Some(&server.url), None).unwrap();
+        assert_eq!(client.models(&to).await.unwrap()[0], a);
+        assert!(server.seen()[0].head.starts_with("get /api/v0/models http"));
+    }
     // Asked once; what is wrong is said.
     let server = Server::new(vec![answer(503, "", "")]).await;
     let to = Endpoint::new("test", "ollama", Some(&server.url), None).unwrap();

@@ -148,6 +148,9 @@ const NO_MODEL: [&str; 6] = [
     "try pulling it first",
 ];
 
+/// What is said of an address that leads nowhere; LM Studio says it with a 200.
+const NO_PLACE: [&str; 2] = ["invalid url (", "unexpected endpoint or method"];
+
 /// Says whether the provider asks for patience.
 fn is_busy(status: u16, said: &Said) -> bool {
     match status {
@@ -175,11 +178,12 @@ fn by_status(status: u16, retry_after: Option<Duration>, said: &Said) -> Trouble
     if status == 413 {
         return Trouble::TooLarge;
     }
-    if said.is_html() || matches!(status, 300..=399 | 405 | 410 | 501) {
+    let elsewhere = said.is_html() || said.says_any(&NO_PLACE);
+    if elsewhere || matches!(status, 300..=399 | 405 | 410 | 501) {
         return Trouble::Refused(Refused::Address);
     }
     match status {
-        404 if said.says("model") => Trouble::Refused(Refused::Model),
+        404 if said.speaks_of("model") => Trouble::Refused(Refused::Model),
         404 => Trouble::Refused(Refused::Address),
         _ if said.says_any(&NO_MODEL) => Trouble::Refused(Refused::Model),
         // A reply that had begun, and ended in words we do not know.

@@ -60,6 +60,16 @@ impl Said {
         words.iter().any(|words| self.says(words))
     }
 
+    /// Says whether this word is there, and not only within an address.
+    pub fn speaks_of(&self, word: &str) -> bool {
+        let address = |text: &str| {
+            let text = text.trim_start_matches(|c: char| c.is_ascii_punctuation() && c != '/');
+            text.starts_with('/') || text.contains("://")
+        };
+        let mut texts = self.text.split_whitespace();
+        texts.any(|text| text.contains(word) && !address(text))
+    }
+
     /// Everything it says, and each place it names.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.text)

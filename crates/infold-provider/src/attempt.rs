@@ -62,13 +62,14 @@ impl Attempt<'_> {
             .header(CONTENT_TYPE, "application/json")
             .body(body);
         let response = self.response(request.send(), &progress, hear).await?;
-        match response.status().is_success() && !is_page(&response) {
-            true => {
-                let mut told = |delta| hear(Heard::Delta(delta));
-                self.reply(response, &mut told).await
-            }
-            false => Err(self.error(response).await.into()),
+        if !response.status().is_success() {
+            return Err(self.error(response).await.into());
         }
+        if is_page(&response) {
+            return Err(self.odd(PAGE).into());
+        }
+        let mut told = |delta| hear(Heard::Delta(delta));
+        self.reply(response, &mut told).await
     }
 
     /// Waits for the answer to begin.
@@ -177,6 +178,16 @@ impl Attempt<'_> {
                 let trouble = trouble::sort(200, wait, body);
                 return CallError::answered(trouble, self.to, &url, 200, body).into();
             }
+            // Somebody else lives there, and will tomorrow.
+            ReplyError::Foreign { start } => {
+                let page = ["<!doctype", "<html"].iter().any(|tag| {
+                    let begins = start.get(..tag.len());
+                    begins.is_some_and(|begins| begins.eq_ignore_ascii_case(tag))
+                });
+                let text = || format!("answers, but not as this API: it begins `{start}`");
+                let what = if page { PAGE.to_owned() } else { text() };
+                return self.odd(&what).into();
+            }
             // The same request would bring the same again.
             ReplyError::TooLarge { .. } => Trouble::Refused(Refused::Request),
             ReplyError::Cut { .. } | ReplyError::Empty | ReplyError::Malformed { .. } => {
@@ -237,6 +248,9 @@ impl Attempt<'_> {
         public(self.target.clone())
     }
 }
+
+/// What is said of a page for people.
+const PAGE: &str = "answered with a web page";
 
 /// Says whether an answer is a page for people.
 fn is_page(response: &Response) -> bool {

@@ -494,9 +494,25 @@ async fn a_request_that_is_not_there_is_not_sent() {
 #[tokio::test]
 async fn a_page_for_people_is_no_reply() {
     let page = "<!doctype html><html><body>Welcome</body></html>";
-    let server = Server::new(vec![answer(200, "content-type: text/html\r\n", page)]).await;
-    let outcome = send(&server, HASTE).await;
-    assert_eq!(outcome.trouble(), &Trouble::Refused(Refused::Address));
+    let typed = answer(200, "content-type: text/html\r\n", page);
+    for (act, words) in [
+        (typed, "answered with a web page"),
+        (answer(200, "", page), "answered with a web page"),
+        (
+            answer(200, "", "It works!\n"),
+            "answers, but not as this API: it begins `It works!`",
+        ),
+    ] {
+        let server = Server::new(vec![act]).await;
+        let outcome = send(&server, HASTE).await;
+        assert_eq!(outcome.trouble(), &Trouble::Refused(Refused::Address));
+        assert!(outcome.error().text.ends_with(words), "{}", outcome.error());
+        assert_eq!(server.seen().len(), 1);
+    }
+    // What begins as a stream and breaks may be whole the next time.
+    let broken = Act::Say(stream(&[], ": ping\n\nupstream gone\n"), Duration::ZERO);
+    let server = Server::new(vec![broken, said(&["ok"])]).await;
+    assert_eq!(send(&server, HASTE).await.text(), "ok");
 }
 
 /// Runs one test of this file again, with a proxy in the environment that is not there.

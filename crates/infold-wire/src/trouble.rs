@@ -74,6 +74,10 @@ pub fn sort(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Trouble 
     if status == 402 || said.has_code(&QUOTA) || said.says_any(&NO_MONEY) {
         return Trouble::Refused(Refused::Quota);
     }
+    // No patience makes a machine larger.
+    if said.says("requires more system memory") {
+        return Trouble::Refused(Refused::Request);
+    }
     // The templates of local models raise this as an error of the server.
     if said.says("alternat") && said.says_any(&["role", "assistant", "between user"]) {
         return Trouble::Alternate;
@@ -99,11 +103,12 @@ const QUOTA: [&str; 5] = [
 
 /// What is said where there is no such code. Gemini asks every hurried caller to
 /// check plan and billing, so those words are not here.
-const NO_MONEY: [&str; 4] = [
+const NO_MONEY: [&str; 5] = [
     "credit balance is too low",
     "insufficient balance",
     "insufficient credits",
     "billing hard limit",
+    "reached your specified api usage limits",
 ];
 
 /// Codes that ask for patience.
@@ -139,13 +144,17 @@ const KEY: [&str; 7] = [
     "permission_denied",
 ];
 
-const NO_MODEL: [&str; 6] = [
+/// What is said of a key where there is no such code.
+const BAD_KEY: [&str; 2] = ["api key not valid", "api key expired"];
+
+const NO_MODEL: [&str; 7] = [
     "model not exist",
     "not a valid model",
     "invalid model name",
     "unknown model",
     "no endpoints found for",
     "try pulling it first",
+    "no models loaded",
 ];
 
 /// What is said of an address that leads nowhere; LM Studio says it with a 200.
@@ -172,7 +181,7 @@ fn by_status(status: u16, retry_after: Option<Duration>, said: &Said) -> Trouble
     if said.has_code(&["model_not_found"]) {
         return Trouble::Refused(Refused::Model);
     }
-    if matches!(status, 401 | 403) || said.has_code(&KEY) {
+    if matches!(status, 401 | 403) || said.has_code(&KEY) || said.says_any(&BAD_KEY) {
         return Trouble::Refused(Refused::Key);
     }
     if status == 413 {

@@ -484,6 +484,10 @@ fn what_is_no_reply_is_told_apart() {
         Ok(_) => "a reply",
         Err(ReplyError::Empty) => "empty",
         Err(ReplyError::Cut { .. }) => "cut",
+        Err(ReplyError::Foreign { start }) => {
+            assert!(start.chars().count() < 320, "{start}");
+            "foreign"
+        }
         Err(ReplyError::Malformed { reason }) => {
             assert!(reason.chars().count() < 320, "{reason}");
             "malformed"
@@ -497,8 +501,10 @@ fn what_is_no_reply_is_told_apart() {
         (": ping\n\n: ping\n\n", "empty"),
         ("data: [DONE]\n\n", "empty"),
         ("data:\n\n", "empty"),
-        ("<html><body>Bad gateway</body></html>\n", "malformed"),
-        ("upstream connect error", "malformed"),
+        ("<html><body>Bad gateway</body></html>\n", "foreign"),
+        ("upstream connect error", "foreign"),
+        (": ping\n\nupstream connect error\n", "malformed"),
+        ("event: x\nupstream connect error\n", "malformed"),
         ("da", "cut"),
         ("event: x", "cut"),
         ("data: {\"cho", "cut"),

@@ -107,6 +107,9 @@ impl Reader {
             Ok(reply) => Ok(reply),
             Err(Missing::End) => Err(ReplyError::Cut { bytes }),
             Err(Missing::Everything) => Err(match self.events.odd() {
+                Some(line) if self.events.is_foreign() => ReplyError::Foreign {
+                    start: excerpt(line),
+                },
                 Some(line) => ReplyError::Malformed {
                     reason: format!("no stream of events begins `{}`", excerpt(line)),
                 },

@@ -97,6 +97,11 @@ impl Events {
             Layout::Unknown | Layout::Objects(_) => None,
         }
     }
+
+    /// Says whether the first line was one that no stream of events would have.
+    pub fn is_foreign(&self) -> bool {
+        matches!(&self.layout, Layout::Lines(lines) if lines.odd.is_some() && !lines.known)
+    }
 }
 
 /// The lines of server-sent events.
@@ -110,6 +115,8 @@ struct Lines {
     /// The last line ended with CR; a LF now would belong to it.
     returned: bool,
     odd: Option<Vec<u8>>,
+    /// A line of a stream came before any that is odd.
+    known: bool,
 }
 
 /// The fields an event has.
@@ -160,6 +167,7 @@ impl Lines {
             field if FIELDS.contains(&field) => {}
             _ => drop(self.odd.get_or_insert_with(|| self.line.clone())),
         }
+        self.known |= self.odd.is_none();
     }
 
     fn dispatch(&mut self, take: &mut Take<'_>) -> Result<(), ReplyError> {

@@ -7,7 +7,7 @@ use infold_wire::trouble::{self, Refused};
 use infold_wire::{Delivery, Delta, Reader, Reply, ReplyError, Trouble};
 use reqwest::header::{CONTENT_TYPE, LOCATION};
 use reqwest::{Response, Url};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::body::{Progress, Source};
 use crate::endpoint::public;
@@ -117,20 +117,30 @@ impl Attempt<'_> {
     ) -> Result<Reply, Failure> {
         let wait = asked(response.headers());
         let mut reader = Reader::new(self.to.wire, self.form);
-        let mut most = self
-            .until
-            .saturating_duration_since(Instant::now())
-            .max(self.idle);
+        let begin = Instant::now();
+        // When a part of the reply came, and when anything did.
+        let (mut progress, mut moved, mut alive) = (0, begin, begin);
         let ended = loop {
-            match timeout(most, response.chunk()).await {
+            // What keeps the connection open is no reply: until the deadline it is enough
+            // that it comes, from then on the reply itself must move.
+            let quiet = self.until.max(later(moved, self.idle));
+            let silent = later(alive, self.idle);
+            let (since, end) = match progress > 0 && silent < quiet {
+                true => (alive, silent),
+                false => (moved, quiet),
+            };
+            match timeout_at(end, response.chunk()).await {
                 Ok(Ok(Some(bytes))) => {
                     let pushed = reader.push(&bytes, hear);
                     pushed.map_err(|error| self.unread(error, wait))?;
-                    most = self.idle;
+                    alive = Instant::now();
+                    if reader.progress() != progress {
+                        (progress, moved) = (reader.progress(), alive);
+                    }
                 }
                 Ok(Ok(None)) => break None,
                 Ok(Err(error)) => break Some(format!("broke off: {}", reason(&error))),
-                Err(_) => break Some(format!("was silent for {} s", most.as_secs_f32())),
+                Err(_) => break Some(format!("was silent for {} s", (end - since).as_secs_f32())),
             }
         };
         // What is complete is complete, however the connection ended.
@@ -247,6 +257,12 @@ impl Attempt<'_> {
     fn url(&self) -> String {
         public(self.target.clone())
     }
+}
+
+/// So much after a moment; what is longer than a year is one.
+fn later(moment: Instant, wait: Duration) -> Instant {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+    moment + wait.min(YEAR)
 }
 
 /// What is said of a page for people.

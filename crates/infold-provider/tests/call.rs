@@ -268,6 +268,40 @@ async fn a_model_may_think_longer_than_a_reply_may_pause() {
 }
 
 #[tokio::test]
+async fn what_only_keeps_a_connection_open_does_so_until_the_deadline() {
+    let patience = Patience {
+        deadline: Duration::from_millis(600),
+        idle: Duration::from_millis(150),
+        attempts: 1,
+        ..HASTE
+    };
+    let pause = Duration::from_millis(50);
+    let comments = |start: Vec<String>, times: usize, end: &str| {
+        let mut pieces = start;
+        pieces.extend(std::iter::repeat_n(": processing\n\n".to_owned(), times));
+        pieces.push(end.to_owned());
+        Act::Say(pieces, pause)
+    };
+    // Before the reply begins, and within it.
+    for start in [stream(&[], ""), stream(&["Hel"], "")] {
+        let server = Server::new(vec![comments(start.clone(), 100, END)]).await;
+        let outcome = send(&server, patience).await;
+        assert_eq!(outcome.trouble(), &Trouble::Broken);
+        assert!(
+            outcome.error().text.contains("was silent"),
+            "{}",
+            outcome.error()
+        );
+        let took = outcome.took.as_millis();
+        assert!((550..3000).contains(&took), "{took}");
+        // Longer than nothing at all may come, and in time.
+        let end = stream(&["lo"], END)[1..].concat();
+        let server = Server::new(vec![comments(start, 6, &end)]).await;
+        assert!(send(&server, patience).await.text().ends_with("lo"));
+    }
+}
+
+#[tokio::test]
 async fn a_reply_that_breaks_is_asked_for_again_and_does_not_count() {
     let cut = Act::Say(stream(&["Hel"], ""), Duration::ZERO);
     let garbage = Act::Say(

@@ -528,6 +528,37 @@ fn what_is_no_reply_is_told_apart() {
 }
 
 #[test]
+fn only_the_reply_itself_is_progress() {
+    let mut reader = Reader::new(Wire::Anthropic, Delivery::Stream);
+    let mut after = |bytes: &str| {
+        let pushed = reader.push(bytes.as_bytes(), &mut |_| {});
+        pushed.expect("a stream");
+        reader.progress()
+    };
+    for nothing in [
+        "\r\n",
+        ": keep-alive\n\n",
+        ": kee",
+        "p\n\n",
+        "event: ping\ndata: {\"type\": \"ping\"}\n\n",
+        "data: {\"type\":\"keepalive\"}\n\n",
+    ] {
+        assert_eq!(after(nothing), 0, "{nothing}");
+    }
+    let begun = after("event: message_start\ndata: {\"type\":\"message_start\"");
+    let more = after(",\"message\":{}}");
+    let whole = after("\n\n");
+    assert!(0 < begun && begun < more && 0 < whole);
+    assert_eq!(after("event: ping\ndata: {\"type\": \"ping\"}\n\n"), whole);
+    // A body is one event, and may take its time.
+    let mut body = Reader::new(Wire::Chat, Delivery::Whole);
+    for (piece, progress) in [("\n\n", 0), ("{\"id\":", 8), ("1", 9)] {
+        body.push(piece.as_bytes(), &mut |_| {}).expect("a body");
+        assert_eq!(body.progress(), progress);
+    }
+}
+
+#[test]
 fn a_chat_is_complete_when_its_finish_or_its_end_came() {
     let said = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"\"}]}\n\n";
     let other = "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"b\"},\"finish_reason\":\"stop\"}]}\n\n";

@@ -98,6 +98,14 @@ impl Events {
         }
     }
 
+    /// How many bytes there are of an event that has not ended.
+    pub fn waiting(&self) -> u64 {
+        match &self.layout {
+            Layout::Lines(lines) => lines.waiting() as u64,
+            Layout::Unknown | Layout::Objects(_) => 0,
+        }
+    }
+
     /// Says whether the first line was one that no stream of events would have.
     pub fn is_foreign(&self) -> bool {
         matches!(&self.layout, Layout::Lines(lines) if lines.odd.is_some() && !lines.known)
@@ -184,9 +192,22 @@ impl Lines {
         taken
     }
 
+    fn waiting(&self) -> usize {
+        let line = if self.is_comment() {
+            0
+        } else {
+            self.line.len()
+        };
+        self.data.len() + line
+    }
+
+    /// Says whether the line that has not ended is a comment, or nothing yet.
+    fn is_comment(&self) -> bool {
+        self.line.first().is_none_or(|byte| *byte == b':')
+    }
+
     fn is_open(&self) -> bool {
-        let comment = self.line.first().is_none_or(|byte| *byte == b':');
-        !comment || self.given || !self.name.is_empty()
+        !self.is_comment() || self.given || !self.name.is_empty()
     }
 
     fn rest(&mut self) -> Option<Event<'_>> {

@@ -212,6 +212,7 @@ impl From<CallError> for Failure {
                 "give the window it really has: --window TOKENS, or `context_length` in config.yaml"
             }
             Trouble::Alternate => "this model's template wants user and assistant to alternate",
+            Trouble::Plain => "this provider takes only plain messages",
             Trouble::Refused(Refused::Key) => {
                 "look at the key: is it set, of this provider, and not expired?"
             }

@@ -7,7 +7,7 @@ use infold_wire::trouble::{self, Refused};
 use infold_wire::{Delivery, Delta, Reader, Reply, ReplyError, Trouble};
 use reqwest::header::{CONTENT_TYPE, LOCATION};
 use reqwest::{Response, Url};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::body::{Progress, Source};
 use crate::endpoint::public;
@@ -62,13 +62,14 @@ impl Attempt<'_> {
             .header(CONTENT_TYPE, "application/json")
             .body(body);
         let response = self.response(request.send(), &progress, hear).await?;
-        match response.status().is_success() && !is_page(&response) {
-            true => {
-                let mut told = |delta| hear(Heard::Delta(delta));
-                self.reply(response, &mut told).await
-            }
-            false => Err(self.error(response).await.into()),
+        if !response.status().is_success() {
+            return Err(self.error(response).await.into());
         }
+        if is_page(&response) {
+            return Err(self.odd(PAGE).into());
+        }
+        let mut told = |delta| hear(Heard::Delta(delta));
+        self.reply(response, &mut told).await
     }
 
     /// Waits for the answer to begin.
@@ -116,20 +117,30 @@ impl Attempt<'_> {
     ) -> Result<Reply, Failure> {
         let wait = asked(response.headers());
         let mut reader = Reader::new(self.to.wire, self.form);
-        let mut most = self
-            .until
-            .saturating_duration_since(Instant::now())
-            .max(self.idle);
+        let begin = Instant::now();
+        // When a part of the reply came, and when anything did.
+        let (mut progress, mut moved, mut alive) = (0, begin, begin);
         let ended = loop {
-            match timeout(most, response.chunk()).await {
+            // What keeps the connection open is no reply: until the deadline it is enough
+            // that it comes, from then on the reply itself must move.
+            let quiet = self.until.max(later(moved, self.idle));
+            let silent = later(alive, self.idle);
+            let (since, end) = match progress > 0 && silent < quiet {
+                true => (alive, silent),
+                false => (moved, quiet),
+            };
+            match timeout_at(end, response.chunk()).await {
                 Ok(Ok(Some(bytes))) => {
                     let pushed = reader.push(&bytes, hear);
                     pushed.map_err(|error| self.unread(error, wait))?;
-                    most = self.idle;
+                    alive = Instant::now();
+                    if reader.progress() != progress {
+                        (progress, moved) = (reader.progress(), alive);
+                    }
                 }
                 Ok(Ok(None)) => break None,
                 Ok(Err(error)) => break Some(format!("broke off: {}", reason(&error))),
-                Err(_) => break Some(format!("was silent for {} s", most.as_secs_f32())),
+                Err(_) => break Some(format!("was silent for {} s", (end - since).as_secs_f32())),
             }
         };
         // What is complete is complete, however the connection ended.
@@ -176,6 +187,16 @@ impl Attempt<'_> {
             ReplyError::Failed { body } => {
                 let trouble = trouble::sort(200, wait, body);
                 return CallError::answered(trouble, self.to, &url, 200, body).into();
+            }
+            // Somebody else lives there, and will tomorrow.
+            ReplyError::Foreign { start } => {
+                let page = ["<!doctype", "<html"].iter().any(|tag| {
+                    let begins = start.get(..tag.len());
+                    begins.is_some_and(|begins| begins.eq_ignore_ascii_case(tag))
+                });
+                let text = || format!("answers, but not as this API: it begins `{start}`");
+                let what = if page { PAGE.to_owned() } else { text() };
+                return self.odd(&what).into();
             }
             // The same request would bring the same again.
             ReplyError::TooLarge { .. } => Trouble::Refused(Refused::Request),
@@ -237,6 +258,15 @@ impl Attempt<'_> {
         public(self.target.clone())
     }
 }
+
+/// So much after a moment; what is longer than a year is one.
+fn later(moment: Instant, wait: Duration) -> Instant {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+    moment + wait.min(YEAR)
+}
+
+/// What is said of a page for people.
+const PAGE: &str = "answered with a web page";
 
 /// Says whether an answer is a page for people.
 fn is_page(response: &Response) -> bool {

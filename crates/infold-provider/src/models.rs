@@ -25,8 +25,11 @@ impl Client {
             None => Ok(Vec::new()),
         };
         for place in places {
-            // Only what is not there is looked for elsewhere.
-            let absent = |error: &CallError| error.trouble == Trouble::Refused(Refused::Address);
+            // Only what is not there is looked for elsewhere, whatever is said of it.
+            let absent = |error: &CallError| {
+                let address = error.trouble == Trouble::Refused(Refused::Address);
+                address || matches!(error.status, Some(404 | 405))
+            };
             if !found.as_ref().is_err_and(absent) {
                 break;
             }

@@ -268,6 +268,40 @@ async fn a_model_may_think_longer_than_a_reply_may_pause() {
 }
 
 #[tokio::test]
+async fn what_only_keeps_a_connection_open_does_so_until_the_deadline() {
+    let patience = Patience {
+        deadline: Duration::from_millis(600),
+        idle: Duration::from_millis(150),
+        attempts: 1,
+        ..HASTE
+    };
+    let pause = Duration::from_millis(50);
+    let comments = |start: Vec<String>, times: usize, end: &str| {
+        let mut pieces = start;
+        pieces.extend(std::iter::repeat_n(": processing\n\n".to_owned(), times));
+        pieces.push(end.to_owned());
+        Act::Say(pieces, pause)
+    };
+    // Before the reply begins, and within it.
+    for start in [stream(&[], ""), stream(&["Hel"], "")] {
+        let server = Server::new(vec![comments(start.clone(), 100, END)]).await;
+        let outcome = send(&server, patience).await;
+        assert_eq!(outcome.trouble(), &Trouble::Broken);
+        assert!(
+            outcome.error().text.contains("was silent"),
+            "{}",
+            outcome.error()
+        );
+        let took = outcome.took.as_millis();
+        assert!((550..3000).contains(&took), "{took}");
+        // Longer than nothing at all may come, and in time.
+        let end = stream(&["lo"], END)[1..].concat();
+        let server = Server::new(vec![comments(start, 6, &end)]).await;
+        assert!(send(&server, patience).await.text().ends_with("lo"));
+    }
+}
+
+#[tokio::test]
 async fn a_reply_that_breaks_is_asked_for_again_and_does_not_count() {
     let cut = Act::Say(stream(&["Hel"], ""), Duration::ZERO);
     let garbage = Act::Say(
@@ -494,9 +528,25 @@ async fn a_request_that_is_not_there_is_not_sent() {
 #[tokio::test]
 async fn a_page_for_people_is_no_reply() {
     let page = "<!doctype html><html><body>Welcome</body></html>";
-    let server = Server::new(vec![answer(200, "content-type: text/html\r\n", page)]).await;
-    let outcome = send(&server, HASTE).await;
-    assert_eq!(outcome.trouble(), &Trouble::Refused(Refused::Address));
+    let typed = answer(200, "content-type: text/html\r\n", page);
+    for (act, words) in [
+        (typed, "answered with a web page"),
+        (answer(200, "", page), "answered with a web page"),
+        (
+            answer(200, "", "It works!\n"),
+            "answers, but not as this API: it begins `It works!`",
+        ),
+    ] {
+        let server = Server::new(vec![act]).await;
+        let outcome = send(&server, HASTE).await;
+        assert_eq!(outcome.trouble(), &Trouble::Refused(Refused::Address));
+        assert!(outcome.error().text.ends_with(words), "{}", outcome.error());
+        assert_eq!(server.seen().len(), 1);
+    }
+    // What begins as a stream and breaks may be whole the next time.
+    let broken = Act::Say(stream(&[], ": ping\n\nupstream gone\n"), Duration::ZERO);
+    let server = Server::new(vec![broken, said(&["ok"])]).await;
+    assert_eq!(send(&server, HASTE).await.text(), "ok");
 }
 
 /// Runs one test of this file again, with a proxy in the environment that is not there.
@@ -566,15 +616,19 @@ async fn models_are_listed() {
     assert_eq!(client.models(&to).await.unwrap()[0], a);
     assert!(server.seen()[0].head.starts_with("get /v1/models http"));
     // LM Studio's own list, and the common one where that is not there.
-    let none = answer(
-        200,
-        "",
-        r#"{"error":"Unexpected endpoint or method. (GET /api/v0/models)"}"#,
-    );
-    let server = Server::new(vec![none, answer(200, "", list)]).await;
-    let to = Endpoint::new("test", "lmstudio", Some(&server.url), None).unwrap();
-    assert_eq!(client.models(&to).await.unwrap()[0], a);
-    assert!(server.seen()[0].head.starts_with("get /api/v0/models http"));
+    let unexpected = r#"{"error":"Unexpected endpoint or method. (GET /api/v0/models)"}"#;
+    let invalid = r#"{"error":{"message":"Invalid URL (GET /api/v0/models)"}}"#;
+    for none in [
+        answer(200, "", unexpected),
+        answer(404, "", invalid),
+        answer(404, "", r#"{"error":"the model api has no such path"}"#),
+        answer(405, "", ""),
+    ] {
+        let server = Server::new(vec![none, answer(200, "", list)]).await;
+        let to = Endpoint::new("test", "lmstudio", Some(&server.url), None).unwrap();
+        assert_eq!(client.models(&to).await.unwrap()[0], a);
+        assert!(server.seen()[0].head.starts_with("get /api/v0/models http"));
+    }
     // Asked once; what is wrong is said.
     let server = Server::new(vec![answer(503, "", "")]).await;
     let to = Endpoint::new("test", "ollama", Some(&server.url), None).unwrap();

@@ -69,7 +69,7 @@ impl Answer {
         let thought = self.thinking.iter().map(|thought| {
             let thought = quote(thought);
             format!(
-                r#"{{"id":"rs_{number}","type":"reasoning","summary":[{{"type":"summary_text","text":{thought}}}]}}"#
+                r#"{{"id":"rs_{number}","type":"reasoning","summary":[{{"type":"summary_text","text":{thought}}}],"encrypted_content":"c2VhbGVk{number}"}}"#
             )
         });
         let said = self.text.iter().map(|text| {

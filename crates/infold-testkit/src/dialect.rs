@@ -88,7 +88,17 @@ pub(crate) fn key(wire: Wire, given: Option<&str>) -> Outgoing {
         (Wire::Gemini, None) => (403, "PERMISSION_DENIED", "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API.".to_owned(), ""),
         (Wire::Ollama, _) => (401, "", "unauthorized".to_owned(), ""),
     };
-    error(wire, status, kind, &Wrong::new(message, "", code))
+    let refused = error(wire, status, kind, &Wrong::new(message, "", code));
+    match (wire, status) {
+        // What its clients go by is not the status but the reason.
+        (Wire::Gemini, 400) => {
+            let known = crate::errors()
+                .iter()
+                .find(|error| error.name == "gemini/key");
+            known.map_or(refused, |error| json(status, error.body.to_owned()))
+        }
+        _ => refused,
+    }
 }
 
 /// There is no such model.

@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use infold_log::Role;
 
 use crate::said::{Block, Round, Said};
-use crate::{EMPTY, Form, Json, Message, MessageError, Wire, quote};
+use crate::{EMPTY, Form, Item, Json, Message, MessageError, Wire, quote};
 use ids::Ids;
 use words::{Lost, lose};
 use write::{Out, write};
@@ -129,9 +129,14 @@ impl Converter {
             }
             return out(message.bytes());
         }
+        if self.to == Wire::Responses && message.form() == Form::Item(Item::Reasoning) {
+            return lose(&mut self.lost, words::BARE);
+        }
         self.metadata(message);
-        let silent = said.blocks.iter().all(Block::is_blank);
+        let beside = self.beside.len();
         let mut blocks = self.spoken(Role::Assistant, said.blocks);
+        // What says nothing once its reasoning is left out is an output all the same.
+        let silent = blocks.iter().all(Block::is_blank) && self.beside.len() == beside;
         if silent && !item {
             blocks.push(self.nothing());
         }

@@ -159,7 +159,7 @@ impl<'a> Message<'a> {
             reasons,
             blank,
         } = Spoken::of(self);
-        let empty = calls.is_empty() && answers.is_empty() && blank && !self.speaks_otherwise();
+        let empty = calls.is_empty() && answers.is_empty() && blank && !self.answers_otherwise();
         Facts {
             role: self.role,
             calls,
@@ -247,10 +247,15 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// It has a member beside `content` that a provider takes for an answer.
+    /// It has a member beside `content` that a provider sends.
     fn speaks_otherwise(&self) -> bool {
+        self.answers_otherwise() || self.members.reasons
+    }
+
+    /// It has a member beside `content` that a provider takes back for an answer: reasoning is none.
+    fn answers_otherwise(&self) -> bool {
         let calls = self.members.tool_calls.is_some() || self.members.function_call.is_some();
-        self.members.speaks || self.members.reasons || self.role == Role::Assistant && calls
+        self.members.speaks || self.role == Role::Assistant && calls
     }
 }
 

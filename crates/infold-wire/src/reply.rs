@@ -97,6 +97,12 @@ pub enum ReplyError {
         /// What is wrong, and where.
         reason: String,
     },
+    /// What came is nothing of this wire from its first line on: a page, or a text.
+    #[error("it is no reply of this API: it begins `{start}`")]
+    Foreign {
+        /// How it begins.
+        start: String,
+    },
     /// It is larger than anything worth reading.
     #[error("the reply has more than {most} bytes")]
     TooLarge {

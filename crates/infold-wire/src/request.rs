@@ -3,7 +3,7 @@
 use infold_log::Role;
 
 use crate::message::block_is;
-use crate::{Json, Kind, Message, Wire, quote};
+use crate::{Form, Json, Kind, Message, Wire, quote};
 
 /// All of a request but its messages, in the form of its wire.
 ///
@@ -95,9 +95,7 @@ impl Frame {
         put(head, "temperature", self.temperature);
         // The conversation is kept here; reasoning comes back so that it can be sent again.
         put(head, "store", Some("false"));
-        if self.official {
-            put(head, "include", Some(r#"["reasoning.encrypted_content"]"#));
-        }
+        put(head, "include", Some(r#"["reasoning.encrypted_content"]"#));
         self.tools(head, "tool_choice");
         head.push_str(r#""input":["#);
     }
@@ -234,23 +232,64 @@ pub fn marked(message: &[u8]) -> Option<Vec<u8>> {
     Some(crate::splice(message, &[(range, with)]))
 }
 
-/// The texts of a system message, as JSON strings.
-pub fn system_texts(message: &Message<'_>) -> Vec<String> {
+/// A chat message with only what every chat provider knows; none if there is nothing else in it.
+///
+/// Some providers refuse a message for what another one put into it, and say so:
+/// [`crate::Trouble::Plain`]. Then the same messages are sent once more, plain. What is kept
+/// keeps its bytes. A refusal with no content beside it becomes the content.
+pub fn plain_chat(message: &[u8]) -> Option<Vec<u8>> {
+    let message = Message::parse(message).ok()?;
+    let json = message.json();
+    if message.form() != Form::Turn {
+        return None;
+    }
+    let [role, calls, function, refusal] =
+        json.pick(["role", "tool_calls", "function_call", "refusal"]);
+    let named = role.is_some_and(|role| role.is("function"));
+    let keeps = |name: Json<'_>| match &*name.name() {
+        b"role" | b"content" | b"tool_calls" | b"tool_call_id" => true,
+        b"name" => named,
+        // Calls as they were before there were tools; some send it beside others, with nothing in it.
+        b"function_call" => function.is_some_and(|call| !call.is_null()),
+        _ => false,
+    };
+    if json.members().all(|(name, _)| keeps(name)) {
+        return None;
+    }
     let raw = |json: Json<'_>| String::from_utf8_lossy(json.bytes()).into_owned();
+    let mut content = None;
+    let called = calls.is_some_and(|calls| calls.elements().next().is_some());
+    let absent = message.content().is_none_or(Json::is_null);
+    if absent && !called && !function.is_some_and(|call| !call.is_null()) {
+        let refusal = refusal.filter(|refusal| refusal.kind() == Kind::String);
+        content = Some(refusal.map_or_else(|| quote(crate::EMPTY), raw));
+    }
+    let kept = json.members().filter(|(name, _)| keeps(*name));
+    let kept = kept.filter(|(name, _)| content.is_none() || !name.is("content"));
+    let mut members: Vec<String> = kept
+        .map(|(name, value)| format!("{}:{}", raw(name), raw(value)))
+        .collect();
+    members.extend(content.iter().map(|text| format!(r#""content":{text}"#)));
+    Some(format!("{{{}}}", members.join(",")).into_bytes())
+}
+
+/// The texts of a system message, as JSON strings; without blank ones, which providers refuse.
+pub fn system_texts(message: &Message<'_>) -> Vec<String> {
     let json = message.json();
     let Some(content) = message.content().or_else(|| json.get("parts")) else {
         return Vec::new();
     };
+    let text = |json: Json<'_>| {
+        let text = match json.kind() {
+            Kind::String => Some(json),
+            _ => json.get("text"),
+        };
+        let text = text.filter(|text| text.kind() == Kind::String && !text.is_blank())?;
+        Some(String::from_utf8_lossy(text.bytes()).into_owned())
+    };
     match content.kind() {
-        Kind::String => vec![raw(content)],
-        Kind::Object => content.get("text").map(raw).into_iter().collect(),
-        _ => content
-            .elements()
-            .filter_map(|block| match block.kind() {
-                Kind::String => Some(raw(block)),
-                _ => block.get("text").map(raw),
-            })
-            .collect(),
+        Kind::Array => content.elements().filter_map(text).collect(),
+        _ => text(content).into_iter().collect(),
     }
 }
 
@@ -281,7 +320,7 @@ mod tests {
         let all: Vec<String> = Wire::ALL.map(|wire| whole(&full(wire))).to_vec();
         insta::assert_snapshot!(all.join("\n"), @r#"
         {"model":"m","stream":true,"max_tokens":100,"temperature":0.5,"stream_options":{"include_usage":true},"tools":[1],"tool_choice":{"a":1},"messages":[]}
-        {"model":"m","stream":true,"max_output_tokens":100,"temperature":0.5,"store":false,"tools":[1],"tool_choice":{"a":1},"input":[]}
+        {"model":"m","stream":true,"max_output_tokens":100,"temperature":0.5,"store":false,"include":["reasoning.encrypted_content"],"tools":[1],"tool_choice":{"a":1},"input":[]}
         {"model":"m","stream":true,"max_tokens":100,"temperature":0.5,"system":[{"type":"text","text":"be brief"},{"type":"text","text":"caf\u00e9","cache_control":{"type":"ephemeral"}}],"tools":[1],"tool_choice":{"a":1},"messages":[]}
         {"systemInstruction":{"parts":[{"text":"be brief"},{"text":"caf\u00e9"}]},"generationConfig":{"maxOutputTokens":100,"temperature":0.5},"tools":[1],"toolConfig":{"a":1},"contents":[]}
         {"model":"m","stream":true,"options":{"num_ctx":8192,"num_predict":100,"temperature":0.5},"tools":[1],"messages":[]}
@@ -293,7 +332,7 @@ mod tests {
         let all: Vec<String> = Wire::ALL.map(|wire| whole(&Frame::new(wire, "m"))).to_vec();
         insta::assert_snapshot!(all.join("\n"), @r#"
         {"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[]}
-        {"model":"m","stream":true,"store":false,"input":[]}
+        {"model":"m","stream":true,"store":false,"include":["reasoning.encrypted_content"],"input":[]}
         {"model":"m","stream":true,"max_tokens":4096,"messages":[]}
         {"contents":[]}
         {"model":"m","stream":true,"messages":[]}
@@ -321,5 +360,41 @@ mod tests {
         ] {
             assert_eq!(mark(bare), None);
         }
+    }
+
+    #[test]
+    fn a_plain_message_has_what_every_chat_provider_knows() {
+        let plain = |text: &str| {
+            plain_chat(text.as_bytes()).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        };
+        insta::assert_snapshot!(plain(r#"{"role":"assistant", "content":"caf\u00e9","reasoning_content":"hm","refusal":null,"tool_calls":[{"id":"a", "type":"function","function":{"name":"ls","arguments":"{}"}}],"annotations":[]}"#).unwrap(), @r#"{"role":"assistant","content":"caf\u00e9","tool_calls":[{"id":"a", "type":"function","function":{"name":"ls","arguments":"{}"}}]}"#);
+        insta::assert_snapshot!(plain(r#"{"role":"tool","tool_call_id":"a","name":"ls","content":"x"}"#).unwrap(), @r#"{"role":"tool","tool_call_id":"a","content":"x"}"#);
+        insta::assert_snapshot!(plain(r#"{"role":"assistant","content":null,"refusal":"no"}"#).unwrap(), @r#"{"role":"assistant","content":"no"}"#);
+        insta::assert_snapshot!(plain(r#"{"role":"assistant","content":null,"reasoning":"hm"}"#).unwrap(), @r#"{"role":"assistant","content":"(empty)"}"#);
+        for plain_already in [
+            r#"{"role":"user","content":"hi"}"#,
+            r#"{"role":"function","name":"f","content":"x"}"#,
+            r#"{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}"#,
+            r#"{"type":"reasoning","id":"r","summary":[]}"#,
+            "no JSON",
+        ] {
+            assert_eq!(plain(plain_already), None);
+        }
+    }
+
+    #[test]
+    fn a_system_prompt_has_no_blank_texts() {
+        let texts = |text: &str| system_texts(&Message::parse(text.as_bytes()).unwrap());
+        assert!(texts(r#"{"role":"system","content":" \n"}"#).is_empty());
+        assert_eq!(
+            texts(
+                r#"{"role":"system","content":[{"type":"text","text":""},"a",{"type":"text","text":"b"}]}"#
+            ),
+            [r#""a""#, r#""b""#]
+        );
+        assert_eq!(
+            texts(r#"{"role":"system","parts":[{"text":"\t"},{"text":"c"}]}"#),
+            [r#""c""#]
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! What a provider's error means: what to do about it.
 
 mod length;
+mod plain;
 mod said;
 mod wait;
 
@@ -27,6 +28,10 @@ pub enum Trouble {
     TooLarge,
     /// It wants the roles of user and assistant to alternate.
     Alternate,
+    /// It takes only plain messages: leave out members it does not know, and ask again.
+    ///
+    /// What to leave out is what [`crate::request::plain_chat`] leaves out.
+    Plain,
     /// A person must act.
     Refused(Refused),
     /// The connection or the reply broke: ask again.
@@ -63,8 +68,15 @@ pub fn sort(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Trouble 
     if said.is_html() {
         return by_status(status, retry_after, &said);
     }
+    if plain::is_meant(status, &said) {
+        return Trouble::Plain;
+    }
     if status == 402 || said.has_code(&QUOTA) || said.says_any(&NO_MONEY) {
         return Trouble::Refused(Refused::Quota);
+    }
+    // No patience makes a machine larger.
+    if said.says("requires more system memory") {
+        return Trouble::Refused(Refused::Request);
     }
     // The templates of local models raise this as an error of the server.
     if said.says("alternat") && said.says_any(&["role", "assistant", "between user"]) {
@@ -91,11 +103,12 @@ const QUOTA: [&str; 5] = [
 
 /// What is said where there is no such code. Gemini asks every hurried caller to
 /// check plan and billing, so those words are not here.
-const NO_MONEY: [&str; 4] = [
+const NO_MONEY: [&str; 5] = [
     "credit balance is too low",
     "insufficient balance",
     "insufficient credits",
     "billing hard limit",
+    "reached your specified api usage limits",
 ];
 
 /// Codes that ask for patience.
@@ -131,14 +144,21 @@ const KEY: [&str; 7] = [
     "permission_denied",
 ];
 
-const NO_MODEL: [&str; 6] = [
+/// What is said of a key where there is no such code.
+const BAD_KEY: [&str; 2] = ["api key not valid", "api key expired"];
+
+const NO_MODEL: [&str; 7] = [
     "model not exist",
     "not a valid model",
     "invalid model name",
     "unknown model",
     "no endpoints found for",
     "try pulling it first",
+    "no models loaded",
 ];
+
+/// What is said of an address that leads nowhere; LM Studio says it with a 200.
+const NO_PLACE: [&str; 2] = ["invalid url (", "unexpected endpoint or method"];
 
 /// Says whether the provider asks for patience.
 fn is_busy(status: u16, said: &Said) -> bool {
@@ -161,17 +181,18 @@ fn by_status(status: u16, retry_after: Option<Duration>, said: &Said) -> Trouble
     if said.has_code(&["model_not_found"]) {
         return Trouble::Refused(Refused::Model);
     }
-    if matches!(status, 401 | 403) || said.has_code(&KEY) {
+    if matches!(status, 401 | 403) || said.has_code(&KEY) || said.says_any(&BAD_KEY) {
         return Trouble::Refused(Refused::Key);
     }
     if status == 413 {
         return Trouble::TooLarge;
     }
-    if said.is_html() || matches!(status, 300..=399 | 405 | 410 | 501) {
+    let elsewhere = said.is_html() || said.says_any(&NO_PLACE);
+    if elsewhere || matches!(status, 300..=399 | 405 | 410 | 501) {
         return Trouble::Refused(Refused::Address);
     }
     match status {
-        404 if said.says("model") => Trouble::Refused(Refused::Model),
+        404 if said.speaks_of("model") => Trouble::Refused(Refused::Model),
         404 => Trouble::Refused(Refused::Address),
         _ if said.says_any(&NO_MODEL) => Trouble::Refused(Refused::Model),
         // A reply that had begun, and ended in words we do not know.

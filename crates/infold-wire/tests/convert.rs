@@ -220,6 +220,38 @@ fn items_of_one_output_are_one_message() {
 }
 
 #[test]
+fn an_output_of_reasoning_alone_is_still_an_output() {
+    let alone = [
+        r#"{"role":"assistant","content":null,"reasoning_content":"hm"}"#,
+        r#"{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"}]}"#,
+        r#"{"role":"assistant","content":[{"type":"redacted_thinking","data":"s"}]}"#,
+    ];
+    for (message, to) in alone.iter().flat_map(|one| Wire::ALL.map(|to| (one, to))) {
+        let (out, lost) = texts(&[message], to);
+        assert!(
+            out.len() == 1 && out[0].contains("(empty)"),
+            "{to}: {out:?}"
+        );
+        assert!(is_native(out[0].as_bytes(), to), "{to}: {out:?}");
+        assert_eq!(lost.len(), 2, "{to}: {lost:?}");
+    }
+    let cut = r#"{"role":"assistant","content":[{"type":"text","text":"so"},{"type":"thinking","thinking":"hm","signature":"s"}]}"#;
+    let (out, _) = texts(&[cut], Wire::Anthropic);
+    assert_eq!(
+        out,
+        [r#"{"role":"assistant","content":[{"type":"text","text":"so"}]}"#]
+    );
+    // Items say nothing alone, so those that cannot be sent are left out.
+    let cut = r#"{"id":"rs","type":"reasoning","summary":[],"encrypted_content":"x","status":"incomplete"}"#;
+    let bare = r#"{"id":"rs","type":"reasoning","summary":[]}"#;
+    let call = r#"{"type":"function_call","call_id":"c","name":"ls","arguments":"{}"}"#;
+    let (out, lost) = texts(&[cut, bare, call], Wire::Responses);
+    assert_eq!(out, [call]);
+    let words = "reasoning without its content or what followed it, left out";
+    assert_eq!(lost, BTreeMap::from([(words, 2)]));
+}
+
+#[test]
 fn ids_are_unique_and_of_letters_where_that_is_asked() {
     let call = |id: &str| {
         format!(

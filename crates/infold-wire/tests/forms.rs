@@ -118,6 +118,23 @@ fn chat() {
             r#"{"role":"assistant","content":null}"#,
             "assistant empty | ",
         ),
+        // Reasoning is no answer: it says nothing, and servers want a content beside it.
+        (
+            r#"{"role":"assistant","content":null,"reasoning_content":"hm"}"#,
+            "assistant reasons empty | ",
+        ),
+        (
+            r#"{"role":"assistant","reasoning":"hm","reasoning_details":[]}"#,
+            "assistant reasons empty | ",
+        ),
+        (
+            r#"{"role":"assistant","content":"","reasoning_content":"hm"}"#,
+            "assistant reasons empty | chat",
+        ),
+        (
+            r#"{"role":"assistant","content":null,"reasoning_content":"hm","refusal":"no"}"#,
+            "assistant reasons | chat",
+        ),
         (
             r#"{"role":"tool","tool_call_id":"a","content":"x"}"#,
             "tool answers a/- | chat",
@@ -154,7 +171,16 @@ fn anthropic() {
         ),
         // Not signed, a member nobody knows, a reply with all that is around it.
         (
-            r#"{"role":"assistant","content":[{"type":"thinking","thinking":"hm"}]}"#,
+            r#"{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"x"}]}"#,
+            "assistant reasons | ",
+        ),
+        // It may not end with reasoning.
+        (
+            r#"{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"}]}"#,
+            "assistant reasons empty | ",
+        ),
+        (
+            r#"{"role":"assistant","content":[{"type":"text","text":"x"},{"type":"redacted_thinking","data":"s"}]}"#,
             "assistant reasons | ",
         ),
         (
@@ -245,6 +271,14 @@ fn responses() {
             "assistant reasons item | responses",
         ),
         (
+            r#"{"id":"rs_1","type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"hm"}],"encrypted_content":null}"#,
+            "assistant reasons item | ",
+        ),
+        (
+            r#"{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"x","status":"incomplete"}"#,
+            "assistant reasons item | ",
+        ),
+        (
             r#"{"type":"function_call","id":"fc_1","call_id":"a","name":"ls","arguments":"{}"}"#,
             "assistant calls a/ls item | responses",
         ),
@@ -299,6 +333,10 @@ fn responses() {
 #[test]
 fn ollama() {
     table(&[
+        (
+            r#"{"role":"assistant","content":"","thinking":"hm"}"#,
+            "assistant reasons empty | ollama",
+        ),
         (
             r#"{"role":"assistant","content":"","thinking":"hm","tool_calls":[{"function":{"name":"ls","arguments":{"path":"/"}}}]}"#,
             "assistant calls -/ls reasons | ollama",

@@ -362,6 +362,28 @@ fn tool_calls_are_put_together_whatever_the_server_leaves_out() {
 }
 
 #[test]
+fn a_reply_of_reasoning_alone_can_be_sent_back() {
+    let said = |delta: &str| chat(&[delta]);
+    assert_eq!(
+        said(r#"{"role":"assistant","content":null,"reasoning_content":"hm"}"#),
+        r#"{"role":"assistant","content":"","reasoning_content":"hm"}"#
+    );
+    assert_eq!(
+        said(r#"{"content":"","reasoning":"hm","refusal":"no"}"#),
+        r#"{"role":"assistant","content":null,"refusal":"no","reasoning":"hm"}"#
+    );
+    // Nothing followed it, and from then on it says so.
+    let body = r#"{"object":"response","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[{"id":"m","type":"message","role":"assistant","content":[{"type":"output_text","text":"so"}]},{"id":"rs","type":"reasoning","summary":[],"encrypted_content":"x","status":null}]}"#;
+    let (_, reply) = read(Wire::Responses, Delivery::Whole, [body.as_bytes()]);
+    let messages = reply.expect("a reply").messages;
+    assert!(!String::from_utf8_lossy(&messages[0]).contains("incomplete"));
+    assert_eq!(
+        String::from_utf8_lossy(&messages[1]),
+        r#"{"id":"rs","type":"reasoning","summary":[],"encrypted_content":"x","status":"incomplete"}"#
+    );
+}
+
+#[test]
 fn half_a_character_waits_for_its_other_half() {
     let text = concat!(
         "data: {\"choices\":[{\"delta\":{\"content\":\"a\\ud83d\"}}]}\n\n",
@@ -462,6 +484,10 @@ fn what_is_no_reply_is_told_apart() {
         Ok(_) => "a reply",
         Err(ReplyError::Empty) => "empty",
         Err(ReplyError::Cut { .. }) => "cut",
+        Err(ReplyError::Foreign { start }) => {
+            assert!(start.chars().count() < 320, "{start}");
+            "foreign"
+        }
         Err(ReplyError::Malformed { reason }) => {
             assert!(reason.chars().count() < 320, "{reason}");
             "malformed"
@@ -475,8 +501,10 @@ fn what_is_no_reply_is_told_apart() {
         (": ping\n\n: ping\n\n", "empty"),
         ("data: [DONE]\n\n", "empty"),
         ("data:\n\n", "empty"),
-        ("<html><body>Bad gateway</body></html>\n", "malformed"),
-        ("upstream connect error", "malformed"),
+        ("<html><body>Bad gateway</body></html>\n", "foreign"),
+        ("upstream connect error", "foreign"),
+        (": ping\n\nupstream connect error\n", "malformed"),
+        ("event: x\nupstream connect error\n", "malformed"),
         ("da", "cut"),
         ("event: x", "cut"),
         ("data: {\"cho", "cut"),
@@ -497,6 +525,37 @@ fn what_is_no_reply_is_told_apart() {
     }
     let bad = read(Wire::Chat, Delivery::Stream, [&b"data: \xff\n\n"[..]]).1;
     assert!(matches!(bad, Err(ReplyError::Malformed { .. })));
+}
+
+#[test]
+fn only_the_reply_itself_is_progress() {
+    let mut reader = Reader::new(Wire::Anthropic, Delivery::Stream);
+    let mut after = |bytes: &str| {
+        let pushed = reader.push(bytes.as_bytes(), &mut |_| {});
+        pushed.expect("a stream");
+        reader.progress()
+    };
+    for nothing in [
+        "\r\n",
+        ": keep-alive\n\n",
+        ": kee",
+        "p\n\n",
+        "event: ping\ndata: {\"type\": \"ping\"}\n\n",
+        "data: {\"type\":\"keepalive\"}\n\n",
+    ] {
+        assert_eq!(after(nothing), 0, "{nothing}");
+    }
+    let begun = after("event: message_start\ndata: {\"type\":\"message_start\"");
+    let more = after(",\"message\":{}}");
+    let whole = after("\n\n");
+    assert!(0 < begun && begun < more && 0 < whole);
+    assert_eq!(after("event: ping\ndata: {\"type\": \"ping\"}\n\n"), whole);
+    // A body is one event, and may take its time.
+    let mut body = Reader::new(Wire::Chat, Delivery::Whole);
+    for (piece, progress) in [("\n\n", 0), ("{\"id\":", 8), ("1", 9)] {
+        body.push(piece.as_bytes(), &mut |_| {}).expect("a body");
+        assert_eq!(body.progress(), progress);
+    }
 }
 
 #[test]

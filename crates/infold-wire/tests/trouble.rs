@@ -44,6 +44,7 @@ fn word(trouble: &Trouble) -> String {
         }
         Trouble::TooLarge => "too_large".to_owned(),
         Trouble::Alternate => "alternate".to_owned(),
+        Trouble::Plain => "plain".to_owned(),
         Trouble::Refused(Refused::Key) => "refused key".to_owned(),
         Trouble::Refused(Refused::Model) => "refused model".to_owned(),
         Trouble::Refused(Refused::Quota) => "refused quota".to_owned(),

@@ -273,6 +273,8 @@ fn a_wrong_key_and_a_wrong_model_are_refused_in_each_dialect() {
         let wrong = with("sk-wrong-key", &body, path);
         assert!([400, 401].contains(&wrong.status), "{wire} {wrong:?}");
         assert!(!wrong.body.contains("wrong-key"), "{wire} {wrong:?}");
+        let reason = wrong.body.contains(r#""reason":"API_KEY_INVALID""#);
+        assert_eq!(reason, wire == Wire::Gemini, "{wrong:?}");
         assert!([401, 403].contains(&post(&server, path, &body).status));
         let lost = with("sk-right-key", &body, path);
         assert_eq!(lost.status, 404, "{wire} {lost:?}");

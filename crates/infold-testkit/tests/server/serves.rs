@@ -243,6 +243,21 @@ fn calls_and_reasoning_come_in_the_form_of_the_wire() {
 }
 
 #[test]
+fn a_chat_stream_thinks_before_it_speaks() {
+    let answer = Answer {
+        thinking: Some("Which?".to_owned()),
+        text: Some("This.".to_owned()),
+        ..Answer::default()
+    };
+    let server = Server::start(Script::steps([Step::answer(answer)]));
+    let (path, body) = ask(Wire::Chat, true);
+    let got = post(&server, path, &body).body;
+    let thought = got.rfind("reasoning_content");
+    let spoken = got.find("\"content\":\"T");
+    assert!(thought.is_some() && thought < spoken, "{got}");
+}
+
+#[test]
 fn usage_on_a_chat_stream_comes_only_if_asked_for() {
     let server = Server::start(Script::new());
     let (path, body) = ask(Wire::Chat, true);

@@ -7,6 +7,7 @@ use crate::message::block_is;
 use crate::said::Block;
 
 pub const REASONING: &str = "reasoning, left out: only its own provider takes it back";
+pub const BARE: &str = "reasoning without its content or what followed it, left out";
 pub const ERROR: &str = "the error mark of a tool result, left out";
 pub const RESULT_IMAGE: &str = "an image in a tool result, shown by the user after it";
 pub const MOVED_IMAGE: &str = "an image of the assistant or the system, shown by the user after it";

@@ -78,7 +78,8 @@ impl Message<'_> {
                 true => any(&[CHAT, RESPONSES, OLLAMA]),
                 false => ALL,
             },
-            _ if self.speaks_otherwise() => CHAT,
+            // Beside nothing but reasoning, servers refuse a content that is null.
+            _ if self.answers_otherwise() => CHAT,
             _ => NONE,
         };
         both(both(wires, content), self.calls_wires())
@@ -123,7 +124,14 @@ impl Message<'_> {
             }
             Item::Call => members.call_id.is_some(),
             Item::Output => members.output.is_some(),
-            Item::Reasoning | Item::Hosted | Item::Approval => true,
+            // One that nothing followed is refused, and so is one whose content the service
+            // would have to remember: it is asked not to.
+            Item::Reasoning => {
+                let [status, content] = self.json.pick(["status", "encrypted_content"]);
+                content.is_some_and(|content| content.kind() == Kind::String)
+                    && !status.is_some_and(|status| status.is("incomplete"))
+            }
+            Item::Hosted | Item::Approval => true,
         };
         if whole { RESPONSES } else { NONE }
     }
@@ -132,19 +140,26 @@ impl Message<'_> {
 /// The wires that take a list of blocks.
 fn blocks_wires(content: Json<'_>, role: &[u8]) -> Wires {
     let mut wires = None;
+    let mut reasons = false;
     content.cursor().array(|at| {
-        let block = block_wires(at, role);
+        let block = block_wires(at, role, &mut reasons);
         wires = Some(both(wires.unwrap_or(ALL), block));
     });
-    wires.unwrap_or(NONE)
+    // Anthropic refuses an output whose last block is reasoning: one that was cut off there.
+    match reasons {
+        true => NONE,
+        false => wires.unwrap_or(NONE),
+    }
 }
 
-fn block_wires(at: &mut Cursor<'_>, role: &[u8]) -> Wires {
+/// The wires that take a block; `reasons` becomes whether it is reasoning.
+fn block_wires(at: &mut Cursor<'_>, role: &[u8], reasons: &mut bool) -> Wires {
     let mut block = Block::default();
     at.object(|key, at| block.take(key, at));
     let kind = block.kind.map(Json::name).unwrap_or_default();
     let assistant = role == b"assistant";
     let user = role == b"user";
+    *reasons = matches!(&*kind, b"thinking" | b"redacted_thinking");
     match &*kind {
         b"text" => match block.strict && block.text.is_some_and(|text| !text.is_blank()) {
             true => any(&[CHAT, ANTHROPIC]),

@@ -122,7 +122,11 @@ impl Spoken {
         });
         let kind = kind.map(Json::name).unwrap_or_default();
         let is_text = matches!(&*kind, b"text" | b"input_text" | b"output_text");
-        self.blank &= is_text && text.is_none_or(Json::is_blank);
+        let reasons = matches!(&*kind, b"thinking" | b"redacted_thinking" | b"reasoning")
+            && role == Role::Assistant;
+        // No provider takes back an output of reasoning alone.
+        self.blank &= reasons || is_text && text.is_none_or(Json::is_blank);
+        self.reasons |= reasons;
         match (&*kind, role) {
             (b"tool_use", Role::Assistant) => self.calls.push(Call {
                 id: id.and_then(said),
@@ -132,9 +136,6 @@ impl Spoken {
                 id: answers.and_then(said),
                 name: None,
             }),
-            (b"thinking" | b"redacted_thinking" | b"reasoning", Role::Assistant) => {
-                self.reasons = true;
-            }
             _ => {}
         }
     }

@@ -149,17 +149,24 @@ impl Chat {
             ("function_call", self.function.as_ref().map(Call::called)),
             ("tool_calls", calls),
         ];
-        let otherwise = said.iter().any(|(_, value)| value.is_some());
-        let content = parts.or_else(|| self.content.some()).or_else(|| {
-            let empty = self.content.is_given() && !otherwise;
-            empty.then(|| "\"\"".to_owned())
-        });
-        if content.is_none() && !otherwise {
+        let has = |name: &str| {
+            said.iter()
+                .any(|(key, value)| *key == name && value.is_some())
+        };
+        let content = parts.or_else(|| self.content.some());
+        let given = content.is_some() || self.content.is_given();
+        if !given && said.iter().all(|(_, value)| value.is_none()) {
             return None;
         }
+        // Sent back, it may be null only beside what stands for an answer; reasoning does not.
+        let answers = ["refusal", "audio", "function_call", "tool_calls"];
+        let nothing = match answers.into_iter().any(has) {
+            true => "null",
+            false => "\"\"",
+        };
         let mut members = vec![
             ("role", Some("\"assistant\"".to_owned())),
-            ("content", content.or_else(|| Some("null".to_owned()))),
+            ("content", content.or_else(|| Some(nothing.to_owned()))),
         ];
         members.extend(said);
         Some(object(&members).into_bytes())

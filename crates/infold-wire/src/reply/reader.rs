@@ -27,6 +27,8 @@ pub struct Reader {
     bytes: u64,
     /// An event came that is JSON.
     heard: bool,
+    /// Bytes of the events that are part of the reply.
+    said: u64,
     failed: Option<ReplyError>,
 }
 
@@ -64,6 +66,7 @@ impl Reader {
             },
             bytes: 0,
             heard: false,
+            said: 0,
             failed: None,
         }
     }
@@ -74,16 +77,33 @@ impl Reader {
             return Err(failed.clone());
         }
         self.bytes += bytes.len() as u64;
-        let (build, heard) = (&mut self.build, &mut self.heard);
+        let (build, heard, said) = (&mut self.build, &mut self.heard, &mut self.said);
         let read = match self.bytes > MOST_REPLY {
             true => Err(ReplyError::TooLarge { most: MOST_REPLY }),
             false => self.events.push(bytes, &mut |event| {
-                *heard |= build.event(event, hear)?;
+                if build.event(event, hear)? {
+                    *heard = true;
+                    *said += if is_ping(event) {
+                        0
+                    } else {
+                        event.data.len() as u64
+                    };
+                }
                 Ok(())
             }),
         };
         self.failed = read.as_ref().err().cloned();
         read
+    }
+
+    /// How far the reply has come, zero before it begins.
+    ///
+    /// What only keeps the connection open does not move it: comments, pings, blank lines.
+    pub fn progress(&self) -> u64 {
+        match self.events.is_json() {
+            true => self.bytes,
+            false => self.said + self.events.waiting(),
+        }
     }
 
     /// Returns the reply, if it is complete.
@@ -107,6 +127,9 @@ impl Reader {
             Ok(reply) => Ok(reply),
             Err(Missing::End) => Err(ReplyError::Cut { bytes }),
             Err(Missing::Everything) => Err(match self.events.odd() {
+                Some(line) if self.events.is_foreign() => ReplyError::Foreign {
+                    start: excerpt(line),
+                },
                 Some(line) => ReplyError::Malformed {
                     reason: format!("no stream of events begins `{}`", excerpt(line)),
                 },
@@ -165,6 +188,16 @@ impl Build {
             Build::Ollama(ollama) => ollama.end(closed),
         })
     }
+}
+
+/// Says whether an event only keeps the connection open.
+fn is_ping(event: Event<'_>) -> bool {
+    /// No longer one is looked into.
+    const SHORT: usize = 200;
+    let known = |name: &[u8]| matches!(name, b"ping" | b"keepalive" | b"heartbeat");
+    let data = event.data.trim_ascii();
+    let kind = || Json::checked(data).get("type").map(Json::name);
+    known(event.name) || data.len() < SHORT && kind().is_some_and(|kind| known(&kind))
 }
 
 /// Says whether an object is an error, in any of the shapes providers and gateways have.

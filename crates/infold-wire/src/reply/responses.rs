@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::reader::Missing;
-use super::text::{Hear, Text, count, object, raw, word};
+use super::text::{Hear, Text, changed, count, object, raw, word};
 use super::{Delta, Reply, ReplyError, Reported, Stop};
 use crate::{Json, Kind};
 
@@ -147,6 +147,7 @@ impl Responses {
                 reason: "a response ends without the items it was made of".to_owned(),
             });
         }
+        unfinished(&mut items);
         let reason = word(details.and_then(|details| details.get("reason")));
         let status = word(status).unwrap_or_default();
         let usage = usage.filter(|usage| usage.kind() == Kind::Object);
@@ -184,6 +185,19 @@ fn failed(response: Json<'_>) -> ReplyError {
     };
     ReplyError::Failed {
         body: body.into_bytes(),
+    }
+}
+
+/// Marks reasoning that nothing followed as what it is: it cannot be sent back, and each
+/// item has to say so itself.
+fn unfinished(items: &mut [Vec<u8>]) {
+    for item in items.iter_mut().rev() {
+        let json = Json::checked(item);
+        if !json.get("type").is_some_and(|kind| kind.is("reasoning")) {
+            return;
+        }
+        let status = Some("\"incomplete\"".to_owned());
+        *item = changed(json, &[("status", status)]).into_bytes();
     }
 }
 

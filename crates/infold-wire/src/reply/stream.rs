@@ -97,6 +97,19 @@ impl Events {
             Layout::Unknown | Layout::Objects(_) => None,
         }
     }
+
+    /// How many bytes there are of an event that has not ended.
+    pub fn waiting(&self) -> u64 {
+        match &self.layout {
+            Layout::Lines(lines) => lines.waiting() as u64,
+            Layout::Unknown | Layout::Objects(_) => 0,
+        }
+    }
+
+    /// Says whether the first line was one that no stream of events would have.
+    pub fn is_foreign(&self) -> bool {
+        matches!(&self.layout, Layout::Lines(lines) if lines.odd.is_some() && !lines.known)
+    }
 }
 
 /// The lines of server-sent events.
@@ -110,6 +123,8 @@ struct Lines {
     /// The last line ended with CR; a LF now would belong to it.
     returned: bool,
     odd: Option<Vec<u8>>,
+    /// A line of a stream came before any that is odd.
+    known: bool,
 }
 
 /// The fields an event has.
@@ -160,6 +175,7 @@ impl Lines {
             field if FIELDS.contains(&field) => {}
             _ => drop(self.odd.get_or_insert_with(|| self.line.clone())),
         }
+        self.known |= self.odd.is_none();
     }
 
     fn dispatch(&mut self, take: &mut Take<'_>) -> Result<(), ReplyError> {
@@ -176,9 +192,22 @@ impl Lines {
         taken
     }
 
+    fn waiting(&self) -> usize {
+        let line = if self.is_comment() {
+            0
+        } else {
+            self.line.len()
+        };
+        self.data.len() + line
+    }
+
+    /// Says whether the line that has not ended is a comment, or nothing yet.
+    fn is_comment(&self) -> bool {
+        self.line.first().is_none_or(|byte| *byte == b':')
+    }
+
     fn is_open(&self) -> bool {
-        let comment = self.line.first().is_none_or(|byte| *byte == b':');
-        !comment || self.given || !self.name.is_empty()
+        !self.is_comment() || self.given || !self.name.is_empty()
     }
 
     fn rest(&mut self) -> Option<Event<'_>> {

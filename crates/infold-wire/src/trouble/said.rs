@@ -16,6 +16,8 @@ pub(super) struct Said {
     text: String,
     /// Types, codes, states and reasons, in lower case.
     codes: Vec<String>,
+    /// Where in the request something is wrong: paths, in lower case.
+    places: Vec<String>,
     /// The status that it claims, where it is that of an error.
     pub status: Option<u16>,
     /// How long it asks to wait, as written.
@@ -56,6 +58,23 @@ impl Said {
     /// Says whether any of these words are there.
     pub fn says_any(&self, words: &[&str]) -> bool {
         words.iter().any(|words| self.says(words))
+    }
+
+    /// Says whether this word is there, and not only within an address.
+    pub fn speaks_of(&self, word: &str) -> bool {
+        let address = |text: &str| {
+            let text = text.trim_start_matches(|c: char| c.is_ascii_punctuation() && c != '/');
+            text.starts_with('/') || text.contains("://")
+        };
+        let mut texts = self.text.split_whitespace();
+        texts.any(|text| text.contains(word) && !address(text))
+    }
+
+    /// Everything it says, and each place it names.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.text)
+            .chain(&self.places)
+            .map(|text| &**text)
     }
 
     /// Says whether any of these codes is there.
@@ -109,6 +128,14 @@ impl Said {
                 self.value(value, depth - 1);
             }
             b"type" | b"__type" | b"code" | b"status" | b"reason" => self.code(value),
+            b"param" => self
+                .places
+                .extend(value.text().map(|text| text.to_lowercase())),
+            b"loc" => {
+                let steps = value.elements().filter_map(Json::text);
+                let steps: Vec<String> = steps.map(|step| step.to_lowercase()).collect();
+                self.places.push(steps.join("."));
+            }
             b"retryDelay" => self.delay = value.text().map(|text| text.into_owned()),
             b"n_prompt_tokens" => self.tokens = whole(value),
             b"n_ctx" => self.limit = whole(value),

@@ -28,7 +28,11 @@ pub(super) fn stream(made: &Made<'_>, size: usize) -> Vec<String> {
     let texts = message.get("content").filter(|content| !content.is_null());
     let opening = texts.map_or("null", |_| "\"\"");
     delta(&format!(r#"{{"role":"assistant","content":{opening}}}"#));
-    for (name, value) in message.members() {
+    // Who thinks does so first, wherever the message has it.
+    let thought = |name: &Json<'_>| matches!(text(*name), REASONED | REASONING | DETAILS);
+    let first = message.members().filter(|(name, _)| thought(name));
+    let rest = message.members().filter(|(name, _)| !thought(name));
+    for (name, value) in first.chain(rest) {
         let name = text(name);
         match value.kind() {
             _ if matches!(name, "\"role\"" | "\"tool_calls\"") || value.is_null() => {}
@@ -64,6 +68,7 @@ pub(super) fn stream(made: &Made<'_>, size: usize) -> Vec<String> {
 /// Where reasoning is, by DeepSeek's name and by OpenRouter's.
 const REASONED: &str = "\"reasoning_content\"";
 const REASONING: &str = "\"reasoning\"";
+const DETAILS: &str = "\"reasoning_details\"";
 
 /// A call without its arguments, then these piece by piece.
 fn call_deltas(index: usize, call: Json<'_>, size: usize) -> Vec<String> {

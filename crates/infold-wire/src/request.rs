@@ -1,9 +1,11 @@
 //! What stands around the messages of a request.
 
-use infold_log::Role;
+mod markers;
 
-use crate::message::block_is;
+pub use markers::{MOST_MARKERS, marked, markers, unmarked};
+
 use crate::{Json, Kind, Message, Wire, quote};
+use markers::CACHE;
 
 /// All of a request but its messages, in the form of its wire.
 ///
@@ -33,9 +35,6 @@ pub struct Frame {
     /// It goes to OpenAI itself, which has its own names for some members.
     pub official: bool,
 }
-
-/// How a marker for the provider's cache is written.
-const CACHE: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
 /// What a reply may have where the wire demands a number and nobody gave one.
 const REPLY: u64 = 4096;
@@ -201,39 +200,6 @@ pub fn blanked(tools: &str) -> String {
     String::from_utf8_lossy(&crate::splice(tools.as_bytes(), &blanks)).into_owned()
 }
 
-/// Marks the end of an Anthropic message for the provider's cache; none if there is no place for it.
-///
-/// All other bytes stay; a plain text becomes a block that says the same.
-pub fn marked(message: &[u8]) -> Option<Vec<u8>> {
-    let json = Message::parse(message).ok()?;
-    if json.role() == Role::System {
-        return None;
-    }
-    let content = json.content()?;
-    let (range, with) = match content.kind() {
-        Kind::String => {
-            let text = String::from_utf8_lossy(content.bytes());
-            let block = format!(r#"[{{"type":"text","text":{text}{CACHE}}}]"#);
-            (content.range(), block)
-        }
-        Kind::Array => {
-            let last = content.elements().last()?;
-            // Reasoning takes no marker, and one is enough.
-            let barred = ["thinking", "redacted_thinking"];
-            if last.kind() != Kind::Object
-                || barred.iter().any(|kind| block_is(last, kind))
-                || last.get("cache_control").is_some()
-            {
-                return None;
-            }
-            let end = last.range().end - 1;
-            (end..end, CACHE.to_owned())
-        }
-        _ => return None,
-    };
-    Some(crate::splice(message, &[(range, with)]))
-}
-
 /// The texts of a system message, as JSON strings.
 pub fn system_texts(message: &Message<'_>) -> Vec<String> {
     let raw = |json: Json<'_>| String::from_utf8_lossy(json.bytes()).into_owned();
@@ -305,21 +271,5 @@ mod tests {
         let tools = r#"[{"type":"mcp","server_url":"u","authorization":"s3cret","headers":{"X-Key":"s3cret", "Y":"s3cret"}},{"name":"get","input_schema":{"properties":{"headers":{"type":"object"}}}}]"#;
         insta::assert_snapshot!(blanked(tools), @r#"[{"type":"mcp","server_url":"u","authorization":"","headers":{"X-Key":"", "Y":""}},{"name":"get","input_schema":{"properties":{"headers":{"type":"object"}}}}]"#);
         assert_eq!(blanked("[]"), "[]");
-    }
-
-    #[test]
-    fn a_marker_stands_on_the_last_block_and_leaves_all_else() {
-        let mark = |text: &str| {
-            marked(text.as_bytes()).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        };
-        insta::assert_snapshot!(mark(r#"{"role":"user", "content":"caf\u00e9"}"#).unwrap(), @r#"{"role":"user", "content":[{"type":"text","text":"caf\u00e9","cache_control":{"type":"ephemeral"}}]}"#);
-        insta::assert_snapshot!(mark(r#"{"role":"user","content":[{"type":"text","text":"a"}, {"type":"text","text":"b" }]}"#).unwrap(), @r#"{"role":"user","content":[{"type":"text","text":"a"}, {"type":"text","text":"b" ,"cache_control":{"type":"ephemeral"}}]}"#);
-        for bare in [
-            r#"{"role":"assistant","content":[{"type":"thinking","thinking":"x","signature":"y"}]}"#,
-            r#"{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}"#,
-            r#"{"role":"user","content":[]}"#,
-        ] {
-            assert_eq!(mark(bare), None);
-        }
     }
 }

@@ -3,12 +3,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use infold::models::UNKNOWN_WINDOW;
 use infold::request::Request;
 use infold::turn::{is_waiting, unread};
-use infold::{Config, ManageError, Talk, TurnError, Turned, Unanswered};
-use infold_log::{Call as ToolCall, Role, Seq, Span};
+use infold::{Config, Connection, ManageError, Talk, TurnError, Turned, Unanswered};
+use infold_log::{Call as ToolCall, Past as _, Role, Seq, Span};
 use infold_provider::Patience;
-use infold_store::{Contexts, Metadata};
+use infold_store::{Contexts, Log, Metadata};
 use infold_wire::request::Frame;
 use infold_wire::tools::{self, Choice as ToolChoice};
 use infold_wire::{Json, Message, Wire, render_text, spoken};
@@ -20,8 +21,8 @@ use crate::fold::cannot_fold;
 use crate::live::Live;
 use crate::manage::known;
 use crate::out::{DIM, Out, number, paint, say, warn};
-use crate::pen::Pen;
-use crate::settings::Choice;
+use crate::pen::{OLLAMAS_OWN, Pen};
+use crate::settings::{Choice, Chosen};
 use crate::steps::{open, short};
 
 /// What `infold ask` takes.
@@ -196,10 +197,10 @@ fn talk(
         model: None,
         ..call.choice.clone()
     };
-    let set = choice.window.or(known.window).or(config.window_of(&model));
-    if set.is_none() && (connection.endpoint.is_local() || config.find(&model).is_none()) {
-        // A server knows best with what window it runs a model, whatever the model could take.
-        known.window = connection.window();
+    if !choice.tells_window(config, &known)? {
+        let answered = answered(open.writer.log())?;
+        known.window = running(config, &connection, answered, json);
+        known.found = true;
     }
     let pen = Pen {
         talk: Some((&calls, &provider)),
@@ -207,7 +208,7 @@ fn talk(
         usual: true,
     };
     let mut chosen = choice.chosen(config, known, pen, json)?;
-    let frame = frame(call, &chosen.profile, &connection, &chosen.aim)?;
+    let frame = frame(call, &chosen, &connection)?;
     let whole = said.is_some();
     if let Some(said) = said {
         keep(&mut open.writer, said).map_err(|failure| failure.about(&open.name))?;
@@ -277,24 +278,50 @@ fn recall(
     Ok(Request::forget(writer.log())?)
 }
 
+/// The window that a model runs with, where its server knows best: whatever the model could take.
+fn running(config: &Config, connection: &Connection, answered: bool, json: bool) -> Option<u64> {
+    let model = &connection.model;
+    let listed = config.find(model).is_some();
+    if connection.wire() == Wire::Ollama {
+        return connection.window().or_else(|| {
+            let tokens = number(OLLAMAS_OWN);
+            let what = format!("nobody says with what window Ollama runs `{model}`: {tokens} tokens are assumed; --window TOKENS sets it");
+            Failure::new(Kind::Provider, what).warn(json);
+            Some(OLLAMAS_OWN)
+        });
+    }
+    let asked = connection.endpoint.is_local() || !listed;
+    let found = asked.then(|| connection.window()).flatten();
+    // That nothing is known of it was said before the first reply.
+    found.or_else(|| (answered && !listed).then_some(UNKNOWN_WINDOW))
+}
+
+/// Says whether a model has said anything yet.
+fn answered(log: &Log) -> Result<bool, Failure> {
+    let path = log.state().shown().path();
+    for seq in path.iter().rev().flat_map(|run| run.seqs().rev()) {
+        if log.record(seq)?.role == Role::Assistant {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// What stands around the conversation in a request.
-fn frame(
-    call: &CallArgs,
-    profile: &infold::Profile,
-    connection: &infold::Connection,
-    aim: &infold::Aim,
-) -> Result<Frame, Failure> {
+fn frame(call: &CallArgs, chosen: &Chosen, connection: &Connection) -> Result<Frame, Failure> {
+    let profile = &chosen.profile;
     let wire = connection.wire();
     let mut frame = Frame {
         max_tokens: profile.max_tokens,
         temperature: call.temperature,
-        window: Some(profile.window).filter(|_| wire == Wire::Ollama),
+        // A window that nobody chose could make it load the model anew, or fail to.
+        window: Some(profile.window).filter(|_| chosen.told && wire == Wire::Ollama),
         stream: !call.no_stream,
         official: connection.endpoint.is_openai_itself(),
         ..Frame::new(wire, &connection.model)
     };
     if wire == Wire::Anthropic {
-        frame.max_tokens = frame.max_tokens.or(Some(aim.budget.reserve()));
+        frame.max_tokens = frame.max_tokens.or(Some(chosen.aim.budget.reserve()));
     }
     if let Some(path) = &call.tools {
         let wrong = |error: &dyn std::fmt::Display| {

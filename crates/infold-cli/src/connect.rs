@@ -87,7 +87,7 @@ impl Calls {
         model: &str,
     ) -> Result<Connection, Failure> {
         let mut connection = self.board.connect(provider, model)?;
-        connection.prices = config.find(model).and_then(|row| row.prices);
+        connection.prices = config.prices(model, provider, connection.endpoint.is_local());
         if connection.endpoint.needs_key() && provider.api_key.is_none() {
             return Err(no_key(provider));
         }

@@ -25,6 +25,22 @@ fn posted(server: &Server) -> String {
 }
 
 #[test]
+fn what_runs_here_costs_nothing_unless_somebody_says_so() {
+    let server = Server::start(Script::new());
+    let cost = |api: &str, more: &str| {
+        let home = home(&server, api, "gpt-4o", "");
+        let config = std::fs::read_to_string(home.path().join("config.yaml"));
+        home.file("config.yaml", config.expect("it is there") + more);
+        let said = &home.objects("ask new hello --window 32k")[0];
+        said["usage"]["cost"].as_f64().expect("a number")
+    };
+    assert_eq!(cost("ollama", ""), 0.0);
+    assert_eq!(cost("openai", ""), 0.0);
+    let own = "models: {gpt-4o: {prices: {input: 1000, output: 1000}}}";
+    assert!(cost("openai", own) > 0.0);
+}
+
+#[test]
 fn ollama_is_told_a_window_only_if_somebody_chose_it() {
     let assumed = "4,096 tokens are assumed";
     let run = |home: &Home, line: &str| {

@@ -224,6 +224,9 @@ impl From<CallError> for Failure {
             Trouble::Refused(Refused::Address) => {
                 "look at the address: `base_url` in config.yaml; is it this kind of API?"
             }
+            Trouble::Refused(Refused::Request) if speaks_of_length(&error.text) => {
+                "give a smaller --max-tokens"
+            }
             Trouble::Refused(Refused::Request) => {
                 "request.json in the task's directory is what was sent"
             }
@@ -231,4 +234,16 @@ impl From<CallError> for Failure {
         };
         Failure::new(Kind::Provider, &error).hint(hint)
     }
+}
+
+/// Says whether an error is about how long the reply may be, in the words of any wire.
+fn speaks_of_length(text: &str) -> bool {
+    let names = [
+        "max_tokens",
+        "max_completion_tokens",
+        "max_output_tokens",
+        "maxOutputTokens",
+        "num_predict",
+    ];
+    names.iter().any(|name| text.contains(name))
 }

@@ -1,27 +1,21 @@
 use std::io::Read as _;
-use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use infold::turn::{is_waiting, told, unread};
-use infold::{Config, ManageError, Talk, TurnError, Turned, Unanswered};
-use infold_log::{Call as ToolCall, Role, Seq, Span};
-use infold_provider::Patience;
-use infold_store::{Contexts, Metadata};
-use infold_wire::request::Frame;
-use infold_wire::tools::{self, Choice as ToolChoice};
-use infold_wire::{Json, Message, Wire, render_text, spoken};
+use infold::{Config, Connection, ManageError, Talk, TurnError, Turned, Unanswered};
+use infold_log::{Past as _, Role, Seq, Span};
+use infold_store::{Contexts, Log, Metadata, Writer};
+use infold_wire::{Message, Stop, render_text, spoken};
 use serde_json::json;
 
-use crate::connect::{self, Calls, Whom};
+use crate::called::{Called, calls, wait_for};
 use crate::failure::{Failure, Kind};
 use crate::fold::cannot_fold;
 use crate::live::Live;
 use crate::manage::known;
 use crate::out::{DIM, Out, number, paint, say, warn};
-use crate::pen::Pen;
-use crate::settings::Choice;
-use crate::steps::{open, short};
+use crate::ready::{Before, CallArgs, Ready};
+use crate::steps::{Open, open};
 
 /// What `infold ask` takes.
 #[derive(Debug, Args)]
@@ -46,33 +40,6 @@ pub struct SendArgs {
     pub call: CallArgs,
 }
 
-/// What a call of a model takes.
-#[derive(Debug, Args)]
-pub struct CallArgs {
-    #[command(flatten)]
-    pub whom: Whom,
-    #[command(flatten)]
-    pub choice: Choice,
-    /// Tools the model may call: a JSON array in the form of any provider
-    #[arg(long, value_name = "FILE")]
-    pub tools: Option<PathBuf>,
-    /// Which of them: auto, none, any, or a name
-    #[arg(long, value_name = "CHOICE", requires = "tools")]
-    pub tool_choice: Option<String>,
-    /// How much to leave to chance
-    #[arg(long, value_name = "NUMBER")]
-    pub temperature: Option<f64>,
-    /// Take the reply in one piece
-    #[arg(long)]
-    pub no_stream: bool,
-    /// How long to keep trying, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
-    pub deadline: u64,
-    /// How long to wait at most before asking for the second time, in milliseconds
-    #[arg(long, value_name = "MILLISECONDS", hide = true)]
-    pub first_wait: Option<u64>,
-}
-
 /// `infold ask`
 pub fn ask(
     contexts: &Contexts,
@@ -88,15 +55,39 @@ pub fn ask(
         return Err(Failure::new(Kind::Usage, "there is nothing to say")
             .hint("`infold ask TASK 'how are you?'`; nothing was kept"));
     }
-    let task = match args.task.as_str() {
-        "new" => made(contexts, config, &args.call, out)?,
-        task => task.to_owned(),
-    };
+    if args
+        .system
+        .as_ref()
+        .is_some_and(|text| text.trim().is_empty())
+    {
+        return Err(Failure::new(Kind::Usage, "the instructions are blank")
+            .hint("`--system 'be brief'`; nothing was kept"));
+    }
+    if text.is_none() && (args.task == "new" || args.system.is_some()) {
+        return Err(
+            Failure::new(Kind::Usage, "there is nothing to answer").hint(format!(
+                "`infold ask {} 'what to say'`; nothing was kept",
+                args.task
+            )),
+        );
+    }
     let said = Said {
         text,
         system: args.system.clone(),
     };
-    talk(contexts, config, &task, Some(said), &args.call, out)
+    if args.task != "new" {
+        return talk(contexts, config, &args.task, Some(said), &args.call, out);
+    }
+    // A task is made once nothing is left that could stand in its way.
+    let ready = Ready::new(
+        contexts,
+        config,
+        &args.call,
+        Before::default(),
+        out.is_json(),
+    )?;
+    let open = made(contexts, &ready, &args.call, out.is_json())?;
+    answer(contexts, open, ready, Some(said), out)
 }
 
 /// `infold send`
@@ -129,29 +120,18 @@ fn standard_input() -> Result<String, Failure> {
 }
 
 /// Makes a task for a conversation with this model.
-fn made(
-    contexts: &Contexts,
-    config: &Config,
-    call: &CallArgs,
-    out: &Out,
-) -> Result<String, Failure> {
-    let named = call.choice.model.as_deref();
-    let provider = connect::provider(config, call.whom.provider.as_deref(), None, named)?;
-    let model = connect::model(config, &provider, named, None)?;
+fn made(contexts: &Contexts, ready: &Ready, call: &CallArgs, json: bool) -> Result<Open, Failure> {
+    let endpoint = &ready.connection.endpoint;
     let id = contexts.create(Metadata {
-        llm_provider: Some(provider.name.clone()),
-        model: Some(model),
+        llm_provider: Some(endpoint.name.clone()),
+        model: Some(ready.connection.model.clone()),
         context_length: call.choice.window,
-        wire: Some(provider_wire(&provider)?),
+        wire: Some(endpoint.wire.name().to_owned()),
         ..Metadata::default()
     })?;
     let id = id.to_string();
-    say(out.is_json(), paint(DIM, format!("task {id}")));
-    Ok(id)
-}
-
-fn provider_wire(provider: &infold::config::Provider) -> Result<String, Failure> {
-    Ok(connect::endpoint(provider)?.wire.name().to_owned())
+    say(json, paint(DIM, format!("task {id}")));
+    open(contexts, &id, json).map_err(|failure| failure.of(&id))
 }
 
 /// Says what there is to say, and lets the model answer. With nothing said, the view goes as it is.
@@ -164,68 +144,66 @@ fn talk(
     out: &mut Out,
 ) -> Result<(), Failure> {
     let json = out.is_json();
-    let mut open = open(contexts, task, json)?;
-    if let Some(said) = &said
-        && let Some(reply) = unread(&open.writer, said.message(&open.writer).as_deref())?
-    {
-        return recall(&open.writer, reply, task, out);
-    }
-    let metadata = Metadata::read(open.writer.log().dir())?;
-    let named = call.choice.model.as_deref();
-    let of_task = metadata.llm_provider.as_deref();
-    let provider = connect::provider(config, call.whom.provider.as_deref(), of_task, named)?;
-    let of_task = metadata
-        .model
-        .as_deref()
-        .filter(|_| call.whom.provider.is_none());
-    let model = connect::model(config, &provider, named, of_task)?;
-    let mut patience = Patience {
-        deadline: Duration::from_secs(call.deadline),
-        ..Patience::default()
+    let open = open(contexts, task, json)?;
+    let id = open.id.to_string();
+    let mut work = || {
+        if let Some(said) = &said
+            && let Some(reply) = unread(&open.writer, said.message(&open.writer).as_deref())?
+        {
+            return recall(&open.writer, reply, &id, out).map(|()| None);
+        }
+        let log = open.writer.log();
+        let before = Before {
+            metadata: Metadata::read(log.dir())?,
+            known: known(contexts, log)?,
+            answered: answered(log)?,
+        };
+        Ready::new(contexts, config, call, before, json).map(Some)
     };
-    if let Some(wait) = call.first_wait {
-        patience.first_wait = Duration::from_millis(wait);
+    match work().map_err(|failure: Failure| failure.of(&id))? {
+        Some(ready) => answer(contexts, open, ready, said, out),
+        None => Ok(()),
     }
-    let calls = Calls::new(patience)?;
-    let connection = calls.connect(config, &provider, &model)?;
-    let mut known = known(contexts, open.writer.log())?;
-    known.factor = infold::usage::learned(contexts, &provider.name, &model)?;
-    known.model = Some(model.clone());
-    let choice = Choice {
-        model: None,
-        ..call.choice.clone()
-    };
-    let set = choice.window.or(known.window).or(config.window_of(&model));
-    if set.is_none() && (connection.endpoint.is_local() || config.find(&model).is_none()) {
-        // A server knows best with what window it runs a model, whatever the model could take.
-        known.window = connection.window();
-    }
-    if set.is_none() && known.window.is_none() {
-        known.window = infold::usage::named_window(contexts, &provider.name, &model)?;
-    }
-    let pen = Pen {
-        talk: Some((&calls, &provider)),
-        contexts: Some(contexts),
-        usual: true,
-    };
-    let mut chosen = choice.chosen(config, known, pen, json)?;
-    let frame = frame(call, &chosen.profile, &connection, &chosen.aim)?;
+}
+
+/// Keeps what was said, and lets the model answer.
+fn answer(
+    contexts: &Contexts,
+    mut open: Open,
+    mut ready: Ready,
+    said: Option<Said>,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let id = open.id.to_string();
+    let answered = turn(contexts, &mut open, &mut ready, said, out);
+    answered.map_err(|failure| failure.about(&open.name).of(&id))
+}
+
+fn turn(
+    contexts: &Contexts,
+    open: &mut Open,
+    ready: &mut Ready,
+    said: Option<Said>,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let json = out.is_json();
     let whole = said.is_some();
     if let Some(said) = said {
-        keep(&mut open.writer, said).map_err(|failure| failure.about(&open.name))?;
+        keep(&mut open.writer, said)?;
         warn(json, contexts.settle(open.id, &open.writer));
     }
     let mut live = Live::new(json);
     let turned = {
+        let chosen = &mut ready.chosen;
         let mut talk = Talk {
             contexts,
             writer: &mut open.writer,
-            connection: &connection,
+            connection: &ready.connection,
             profile: chosen.profile.clone(),
             aim: chosen.aim.clone(),
             summarizer: &mut *chosen.summarizer,
             hooks: &chosen.hooks,
-            frame,
+            frame: ready.frame.clone(),
         };
         let mut hear = |news: infold::News<'_>| live.hear(news);
         match whole {
@@ -242,20 +220,15 @@ fn talk(
         live.show();
     }
     let speed = live.finish(output)?;
-    let mut turned = turned.map_err(|error| unanswered(error).about(&open.name))?;
+    let mut turned = turned.map_err(unanswered)?;
     warn(json, turned.unrecorded.take().map_or(Ok(()), Err));
-    tell(&open.writer, &turned, &live, speed, task, out)?;
+    tell(open, &turned, &live, speed, &ready.connection, out)?;
     // Only now is the reply handed over, and the request may go.
     out.finish()
 }
 
 /// Tells of a reply that is recorded already.
-fn recall(
-    writer: &infold_store::Writer,
-    reply: Span,
-    task: &str,
-    out: &mut Out,
-) -> Result<(), Failure> {
+fn recall(writer: &Writer, reply: Span, task: &str, out: &mut Out) -> Result<(), Failure> {
     let mut live = Live::new(out.is_json());
     for seq in reply.seqs() {
         if let Ok(message) = Message::parse(&writer.log().message(seq)?) {
@@ -264,11 +237,12 @@ fn recall(
     }
     live.show();
     live.finish(None)?;
-    let calls = calls(writer, reply)?;
+    let calls = calls(writer, reply, None)?;
     if out.is_json() {
+        let listed: Vec<_> = calls.iter().map(Called::json).collect();
         out.object(&json!({
             "task": task, "from": reply.from().get(), "to": reply.to().get(),
-            "text": live.text, "calls": listed(&calls), "requests": 0,
+            "text": live.text, "calls": listed, "requests": 0,
         }))?;
     } else {
         let why = "this reply was recorded before, by a process that ended too early to say so";
@@ -279,53 +253,9 @@ fn recall(
     Ok(told(writer)?)
 }
 
-/// What stands around the conversation in a request.
-fn frame(
-    call: &CallArgs,
-    profile: &infold::Profile,
-    connection: &infold::Connection,
-    aim: &infold::Aim,
-) -> Result<Frame, Failure> {
-    let wire = connection.wire();
-    let mut frame = Frame {
-        max_tokens: profile.max_tokens,
-        temperature: call.temperature,
-        window: Some(profile.window).filter(|_| wire == Wire::Ollama),
-        stream: !call.no_stream,
-        official: connection.endpoint.is_openai_itself(),
-        ..Frame::new(wire, &connection.model)
-    };
-    if wire == Wire::Anthropic {
-        frame.max_tokens = frame.max_tokens.or(Some(aim.budget.reserve()));
-    }
-    if let Some(path) = &call.tools {
-        let wrong = |error: &dyn std::fmt::Display| {
-            Failure::new(Kind::Usage, format!("{}: {error}", path.display()))
-                .hint("a JSON array of tool definitions, as any of the providers takes them")
-        };
-        let bytes = std::fs::read(path).map_err(|error| wrong(&error))?;
-        let list = Json::parse(&bytes).map_err(|error| wrong(&error))?;
-        frame.tools = Some(tools::tools(list, wire).map_err(|error| wrong(&error))?);
-        if wire == Wire::Ollama && call.tool_choice.as_deref() == Some("none") {
-            // It has no such choice: a model that is shown no tools calls none.
-            frame.tools = None;
-        }
-        frame.tool_choice = call.tool_choice.as_deref().map(|choice| {
-            let choice = match choice {
-                "auto" => ToolChoice::Auto,
-                "none" => ToolChoice::None,
-                "any" => ToolChoice::Any,
-                name => ToolChoice::Named(name.to_owned()),
-            };
-            tools::tool_choice(choice, wire)
-        });
-    }
-    Ok(frame)
-}
-
 impl Said {
     /// The text as a message of a task.
-    fn message(&self, writer: &infold_store::Writer) -> Option<Vec<u8>> {
+    fn message(&self, writer: &Writer) -> Option<Vec<u8>> {
         let wire = writer.log().wire();
         let text = self.text.as_ref()?;
         Some(render_text(wire, Role::User, text))
@@ -333,7 +263,7 @@ impl Said {
 }
 
 /// Keeps what was said, once.
-fn keep(writer: &mut infold_store::Writer, said: Said) -> Result<(), Failure> {
+fn keep(writer: &mut Writer, said: Said) -> Result<(), Failure> {
     let mut messages = Vec::new();
     if let Some(system) = &said.system {
         let message = render_text(writer.log().wire(), Role::System, system);
@@ -391,14 +321,15 @@ fn unanswered(error: TurnError) -> Failure {
 
 /// Prints what came of it.
 fn tell(
-    writer: &infold_store::Writer,
+    open: &Open,
     turned: &Turned,
     live: &Live,
     speed: Option<String>,
-    task: &str,
+    connection: &Connection,
     out: &mut Out,
 ) -> Result<(), Failure> {
-    let calls = calls(writer, turned.reply)?;
+    let task = &open.id.to_string();
+    let calls = calls(&open.writer, turned.reply, Some(&turned.stop))?;
     if out.is_json() {
         let usage = turned.usage.as_ref().map(|usage| {
             json!({
@@ -406,11 +337,18 @@ fn tell(
                 "cost": usage.cost as f64 / 1e6,
             })
         });
-        return out.object(&json!({
+        let listed: Vec<_> = calls.iter().map(Called::json).collect();
+        let mut object = json!({
             "task": task, "from": turned.reply.from().get(), "to": turned.reply.to().get(),
-            "text": live.text, "calls": listed(&calls), "managed": live.managed, "stop": turned.stop.name(),
-            "usage": usage, "estimate": turned.estimate, "factor": turned.factor, "requests": turned.requests,
-        }));
+            "provider": connection.endpoint.name, "model": connection.model,
+            "text": live.text, "calls": listed, "managed": live.managed, "lost": live.lost,
+            "stop": turned.stop.name(), "usage": usage, "estimate": turned.estimate,
+            "factor": turned.factor, "requests": turned.requests,
+        });
+        if !live.reasoning.is_empty() {
+            object["reasoning"] = live.reasoning.as_str().into();
+        }
+        return out.object(&object);
     }
     let mut story: Vec<String> = speed.into_iter().collect();
     if let Some(usage) = &turned.usage {
@@ -424,10 +362,7 @@ fn tell(
             story.push(format!("${:.4}", usage.cost as f64 / 1e6));
         }
     }
-    if !matches!(
-        turned.stop,
-        infold_wire::Stop::End | infold_wire::Stop::Calls
-    ) {
+    if !matches!(turned.stop, Stop::End | Stop::Calls) {
         story.push(format!("ended early: {}", turned.stop.name()));
     }
     say(false, paint(DIM, story.join("; ")));
@@ -435,35 +370,13 @@ fn tell(
     Ok(())
 }
 
-/// The calls in a reply.
-fn calls(writer: &infold_store::Writer, reply: Span) -> Result<Vec<ToolCall>, Failure> {
-    let mut calls = Vec::new();
-    for seq in reply.seqs() {
-        let bytes = writer.log().message(seq)?;
-        if let Ok(message) = Message::parse(&bytes) {
-            calls.extend(message.calls());
+/// Says whether a model has said anything yet.
+fn answered(log: &Log) -> Result<bool, Failure> {
+    let path = log.state().shown().path();
+    for seq in path.iter().rev().flat_map(|run| run.seqs().rev()) {
+        if log.record(seq)?.role == Role::Assistant {
+            return Ok(true);
         }
     }
-    Ok(calls)
-}
-
-/// Calls for scripts.
-fn listed(calls: &[ToolCall]) -> Vec<serde_json::Value> {
-    let object = |call: &ToolCall| json!({"id": call.id, "name": call.name});
-    calls.iter().map(object).collect()
-}
-
-/// Says which results the model waits for.
-fn wait_for(calls: &[ToolCall], task: &str) {
-    let names = calls.iter().filter_map(|call| call.name.as_deref());
-    let names: Vec<&str> = names.collect();
-    if !calls.is_empty() {
-        let (names, task) = (names.join(", "), short(task));
-        say(
-            false,
-            format!(
-                "waits for results of {names}; `infold task push {task}`, then `infold ask {task}`"
-            ),
-        );
-    }
+    Ok(false)
 }

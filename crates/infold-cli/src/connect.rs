@@ -87,7 +87,7 @@ impl Calls {
         model: &str,
     ) -> Result<Connection, Failure> {
         let mut connection = self.board.connect(provider, model)?;
-        connection.prices = config.find(model).and_then(|row| row.prices);
+        connection.prices = config.prices(model, provider, connection.endpoint.is_local());
         if connection.endpoint.needs_key() && provider.api_key.is_none() {
             return Err(no_key(provider));
         }
@@ -225,6 +225,9 @@ impl From<CallError> for Failure {
             Trouble::Refused(Refused::Address) => {
                 "look at the address: `base_url` in config.yaml; is it this kind of API?"
             }
+            Trouble::Refused(Refused::Request) if speaks_of_length(&error.text) => {
+                "give a smaller --max-tokens"
+            }
             Trouble::Refused(Refused::Request) => {
                 "request.json in the task's directory is what was sent"
             }
@@ -232,4 +235,16 @@ impl From<CallError> for Failure {
         };
         Failure::new(Kind::Provider, &error).hint(hint)
     }
+}
+
+/// Says whether an error is about how long the reply may be, in the words of any wire.
+fn speaks_of_length(text: &str) -> bool {
+    let names = [
+        "max_tokens",
+        "max_completion_tokens",
+        "max_output_tokens",
+        "maxOutputTokens",
+        "num_predict",
+    ];
+    names.iter().any(|name| text.contains(name))
 }

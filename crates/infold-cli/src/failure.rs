@@ -17,6 +17,7 @@ pub struct Failure {
     kind: Kind,
     error: String,
     hint: Option<String>,
+    task: Option<String>,
 }
 
 /// What a script does about a failure.
@@ -43,6 +44,7 @@ impl Failure {
             kind,
             error: error.to_string(),
             hint: None,
+            task: None,
         }
     }
 
@@ -64,6 +66,12 @@ impl Failure {
         self
     }
 
+    /// Says of which task it is, to scripts.
+    pub fn of(mut self, task: &str) -> Failure {
+        self.task = Some(task.to_owned());
+        self
+    }
+
     /// Tells the person, or the script, of something that did not keep the command from being done.
     pub fn warn(&self, json: bool) {
         if json {
@@ -79,9 +87,12 @@ impl Failure {
     pub fn report(&self, json: bool) -> ExitCode {
         if self.kind != Kind::Pipe {
             if json {
-                let object = serde_json::json!({
+                let mut object = serde_json::json!({
                     "error": self.error, "hint": self.hint, "exit": self.kind as u8
                 });
+                if let Some(task) = &self.task {
+                    object["task"] = task.as_str().into();
+                }
                 aside(object.to_string());
             } else {
                 let red = anstyle::AnsiColor::Red.on_default().bold();

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
@@ -6,7 +7,7 @@ use infold_provider::Heard;
 use infold_wire::Delta;
 
 use crate::fold::told;
-use crate::out::{DIM, bytes, number, paint, say};
+use crate::out::{DIM, bytes, count, paint, say};
 
 /// Shows a reply as it comes: its text on standard output, all else beside.
 ///
@@ -16,6 +17,10 @@ pub struct Live {
     json: bool,
     /// The text of the reply, for scripts.
     pub text: String,
+    /// What it thought before, for scripts.
+    pub reasoning: String,
+    /// What the request could not carry, and how often, for scripts.
+    pub lost: BTreeMap<&'static str, u64>,
     /// What was folded on the way, for scripts.
     pub managed: Vec<serde_json::Value>,
     /// Text goes to a terminal, where a line of progress would stand in its way.
@@ -28,10 +33,15 @@ pub struct Live {
     pieces: u64,
     line: bool,
     at_start: bool,
+    /// What was written last ends no line.
+    open: bool,
     broken: io::Result<()>,
 }
 
 const PACE: Duration = Duration::from_millis(150);
+
+/// What takes less, in seconds, has no speed that means anything.
+const MEASURABLE: f64 = 0.05;
 
 impl Live {
     /// Starts to listen.
@@ -40,6 +50,8 @@ impl Live {
         Live {
             json,
             text: String::new(),
+            reasoning: String::new(),
+            lost: BTreeMap::new(),
             managed: Vec::new(),
             shown: !json && io::stdout().is_terminal(),
             watched: !json && io::stderr().is_terminal(),
@@ -49,6 +61,7 @@ impl Live {
             pieces: 0,
             line: false,
             at_start: true,
+            open: false,
             broken: Ok(()),
         }
     }
@@ -68,6 +81,7 @@ impl Live {
                 }
             }
             News::Sending(request) => {
+                self.lost.clone_from(&request.lost);
                 for (what, often) in &request.lost {
                     self.aside(format!("not carried over: {what} ({often})"));
                 }
@@ -92,6 +106,7 @@ impl Live {
             }
             News::Heard(Heard::Again) => {
                 self.text.clear();
+                self.reasoning.clear();
                 self.first = None;
                 self.pieces = 0;
                 if !self.at_start {
@@ -119,7 +134,8 @@ impl Live {
             Delta::Call(name) => {
                 self.aside(format!("calls {name}"));
             }
-            Delta::Reasoning(_) | Delta::Arguments(_) => {}
+            Delta::Reasoning(text) => self.reasoning.push_str(&text),
+            Delta::Arguments(_) => {}
         }
         if !self.shown || self.at_start {
             let seconds = self
@@ -127,7 +143,7 @@ impl Live {
                 .map_or(0.0, |first| first.elapsed().as_secs_f64());
             // A piece of a stream is about a token.
             let rate = self.pieces as f64 / seconds.max(0.1);
-            self.progress(&format!("{} tokens, {rate:.0}/s", number(self.pieces)));
+            self.progress(&format!("{}, {rate:.0}/s", count(self.pieces, "token")));
         }
     }
 
@@ -144,22 +160,28 @@ impl Live {
     /// Says how fast it was, and ends the line.
     pub fn finish(&mut self, output: Option<u64>) -> io::Result<Option<String>> {
         self.clear();
-        if !self.json && !self.at_start {
+        // Whoever reads it as data gets the text and one line end, always.
+        if !self.json && !self.at_start && (self.open || !self.shown) {
             self.write("\n");
+        }
+        if output.is_none() && self.pieces <= 1 {
+            // One piece is some number of tokens, and nobody counted them.
+            return std::mem::replace(&mut self.broken, Ok(())).map(|()| None);
         }
         let seconds = self.first.map(|first| first.elapsed().as_secs_f64());
         let waited = self.first.map(|first| (first - self.started).as_secs_f64());
         let tokens = output.unwrap_or(self.pieces);
         let speed = seconds.zip(waited).map(|(seconds, waited)| {
-            let rate = |seconds: f64| tokens as f64 / seconds.max(0.001);
-            match self.pieces > 1 {
-                true => format!(
-                    "{} tokens, {:.0}/s, first after {waited:.1} s",
-                    number(tokens),
-                    rate(seconds)
-                ),
-                false => format!("{} tokens, {:.0}/s", number(tokens), rate(seconds + waited)),
+            let streamed = self.pieces > 1;
+            let took = if streamed { seconds } else { seconds + waited };
+            let mut told = count(tokens, "token");
+            if took >= MEASURABLE {
+                told += &format!(", {:.0}/s", tokens as f64 / took);
             }
+            if streamed {
+                told += &format!(", first after {waited:.1} s");
+            }
+            told
         });
         std::mem::replace(&mut self.broken, Ok(())).map(|()| speed)
     }
@@ -171,10 +193,14 @@ impl Live {
         let mut out = io::stdout().lock();
         self.broken = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         self.at_start = false;
+        self.open = !text.ends_with('\n');
     }
 
     fn aside(&mut self, text: String) {
         self.clear();
+        if self.shown && self.open {
+            self.write("\n");
+        }
         say(self.json, paint(DIM, text));
     }
 

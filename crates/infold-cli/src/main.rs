@@ -23,6 +23,8 @@ mod eval;
 mod connect;
 mod live;
 mod ask;
+mod called;
+mod ready;
 mod provider;
 
 use std::process::ExitCode;

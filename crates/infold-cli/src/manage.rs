@@ -109,6 +109,7 @@ pub fn known(contexts: &Contexts, log: &Log) -> Result<Known, Failure> {
         provider: metadata.llm_provider,
         model: metadata.model,
         window: metadata.context_length,
+        found: false,
         factor,
     })
 }

@@ -3,9 +3,10 @@ use std::time::Duration;
 use infold::config::Provider;
 use infold::models::Tokenizer;
 use infold::summarizer::Model;
-use infold::{Config, Profile, Summarizer};
+use infold::{Config, Connection, Profile, Summarizer};
 use infold_provider::Patience;
 use infold_store::Contexts;
+use infold_wire::Wire;
 
 use crate::connect::{self, Calls};
 use crate::failure::Failure;
@@ -30,6 +31,8 @@ pub struct Writer<'a> {
     pub config: &'a Config,
     /// The profile of the conversation's model.
     pub profile: &'a Profile,
+    /// Somebody chose its window.
+    pub told: bool,
     /// The table of models names the one that condenses; nobody here did.
     pub of_table: bool,
     /// The provider that the task names.
@@ -90,13 +93,17 @@ impl Writer<'_> {
             None => connect::model(config, provider, None, None)?,
         };
         let connection = calls.connect(config, provider, &name)?;
-        let window = match Some(name.as_str()) == main {
-            true => profile.window,
-            false => config
-                .window_of(&name)
-                .or_else(|| connection.window())
-                .unwrap_or(profile.window),
+        let own = Some(name.as_str()) == main;
+        let told = match own {
+            true => Some(profile.window).filter(|_| self.told),
+            false => config.window_of(&name),
         };
+        // A talk has found it out already, and only Ollama runs models with less than they take.
+        let known = own && (self.pen.talk.is_some() || connection.wire() != Wire::Ollama);
+        let window = told.unwrap_or_else(|| match known {
+            true => profile.window,
+            false => found(&connection).unwrap_or(profile.window),
+        });
         let row = config.find(&name);
         let learned = match self.pen.contexts {
             Some(contexts) => infold::usage::learned(contexts, &provider.name, &name)?,
@@ -104,6 +111,7 @@ impl Writer<'_> {
         };
         let tokenizer = row.map_or(Tokenizer::Other, |row| row.tokenizer);
         let mut model = Model::new(connection, window);
+        model.told = told.is_some();
         model.factor = learned.unwrap_or(tokenizer.factor());
         model.max_output = row.map(|row| row.max_output);
         model.timeout = self.timeout;
@@ -113,4 +121,13 @@ impl Writer<'_> {
         }
         Ok(Box::new(model))
     }
+}
+
+/// The window that Ollama runs a model with if nobody says otherwise.
+pub const OLLAMAS_OWN: u64 = 4096;
+
+/// The window that a server runs a model with, as far as it says so.
+fn found(connection: &Connection) -> Option<u64> {
+    let usual = Some(OLLAMAS_OWN).filter(|_| connection.wire() == Wire::Ollama);
+    connection.window().or(usual)
 }

@@ -4,6 +4,8 @@ use clap::Subcommand;
 use infold::Config;
 use infold::config::{APIS, Provider};
 use infold_provider::{Listed, Patience};
+use infold_wire::Trouble;
+use infold_wire::trouble::Refused;
 use serde_json::json;
 
 use crate::connect::{self, Calls};
@@ -100,6 +102,11 @@ fn check(config: &Config, name: Option<&str>, out: &mut Out) -> Result<(), Failu
     let connection = calls.connect(config, &provider, model.as_deref().unwrap_or_default())?;
     let started = Instant::now();
     let models = connection.models().map_err(|error| match error {
+        // No request was made of a task that could be looked at.
+        infold::Unanswered::Call(error) if error.trouble == Trouble::Refused(Refused::Request) => {
+            Failure::new(Kind::Provider, error)
+                .hint("look at `provider` and `base_url` in config.yaml: is it this kind of API?")
+        }
         infold::Unanswered::Call(error) => Failure::from(*error),
         error => Failure::new(Kind::Interrupted, error),
     })?;

@@ -47,6 +47,8 @@ pub struct Choice {
 pub struct Chosen {
     /// The profile of the model.
     pub profile: Profile,
+    /// Somebody chose the window.
+    pub told: bool,
     /// What to aim at.
     pub aim: Aim,
     /// Who writes summaries.
@@ -66,26 +68,14 @@ impl Choice {
         pen: Pen<'_>,
         json: bool,
     ) -> Result<Chosen, Failure> {
+        let resolved = self.resolved(config, &known)?;
+        let told = !known.found && is_told(&resolved);
         let of_task = known.provider;
-        let settings = Settings {
-            window: self.window.or(known.window).map(Set::call),
-            threshold: self.threshold.map(Set::call),
-            max_tokens: self.max_tokens.map(Set::call),
-            strategy: self
-                .strategy
-                .map(|strategy| Set::call(strategy.name.to_owned())),
-            ..Settings::default()
-        };
-        let asked = Asked {
-            model: self.model.clone().or(known.model),
-            profile: self.profile.clone(),
-            settings,
-        };
         let Resolved {
             profile,
             warnings,
             origins,
-        } = config.resolve(&asked).map_err(no_profile)?;
+        } = resolved;
         for warning in warnings {
             Failure::new(Kind::Usage, warning).warn(json);
         }
@@ -99,11 +89,12 @@ impl Choice {
             // Nobody named a tokenizer: tokens are what we count.
             aim.factor = 1.0;
         }
-        let told = |command: &Option<Set<String>>| command.as_ref().map(|set| set.value.clone());
+        let command = |command: &Option<Set<String>>| command.as_ref().map(|set| set.value.clone());
         let condenser = origins.iter().find(|(name, _)| *name == "condense_model");
         let writer = Writer {
             config,
             profile: &profile,
+            told,
             of_table: condenser.is_some_and(|(_, origin)| matches!(origin, Origin::Table(_))),
             of_task: of_task.as_deref(),
             pen,
@@ -114,12 +105,36 @@ impl Choice {
             summarizer,
             _calls: calls,
             hooks: Hooks {
-                before_fold: told(&config.hooks.before_fold),
-                after_fold: told(&config.hooks.after_fold),
+                before_fold: command(&config.hooks.before_fold),
+                after_fold: command(&config.hooks.after_fold),
             },
             profile,
+            told,
             aim,
         })
+    }
+
+    /// Says whether anybody chose a window: this call, the task, the configuration.
+    pub fn tells_window(&self, config: &Config, known: &Known) -> Result<bool, Failure> {
+        Ok(is_told(&self.resolved(config, known)?))
+    }
+
+    fn resolved(&self, config: &Config, known: &Known) -> Result<Resolved, Failure> {
+        let settings = Settings {
+            window: self.window.or(known.window).map(Set::call),
+            threshold: self.threshold.map(Set::call),
+            max_tokens: self.max_tokens.map(Set::call),
+            strategy: self
+                .strategy
+                .map(|strategy| Set::call(strategy.name.to_owned())),
+            ..Settings::default()
+        };
+        let asked = Asked {
+            model: self.model.clone().or_else(|| known.model.clone()),
+            profile: self.profile.clone(),
+            settings,
+        };
+        config.resolve(&asked).map_err(no_profile)
     }
 
     fn timeout(&self, config: &Config) -> Duration {
@@ -165,6 +180,12 @@ impl Choice {
     }
 }
 
+/// Says whether the window is one that somebody chose.
+fn is_told(resolved: &Resolved) -> bool {
+    let window = resolved.origins.iter().find(|(name, _)| *name == "window");
+    window.is_some_and(|(_, origin)| !matches!(origin, Origin::Table(_) | Origin::Default))
+}
+
 /// What to say of a profile that is not there.
 pub fn no_profile(error: NoProfile) -> Failure {
     let hint = match error.all.is_empty() {
@@ -183,6 +204,8 @@ pub struct Known {
     pub model: Option<String>,
     /// Its window.
     pub window: Option<u64>,
+    /// The window is what the server runs it with: nobody chose it.
+    pub found: bool,
     /// Tokens of it for each that we count, as learned from what was reported.
     pub factor: Option<f64>,
 }

@@ -13,7 +13,7 @@ pub use infold_provider::Secret;
 pub use problem::{ConfigError, Problem};
 pub use reader::Lookup;
 
-use crate::models::{self, Model};
+use crate::models::{self, Model, Prices};
 use crate::profile::{Keep, Origin, Profile, Resolved, Set, Settings};
 use reader::Reader;
 
@@ -127,6 +127,8 @@ pub struct OwnModel {
     pub row: Model,
     /// What of it was changed that profiles can change too.
     pub settings: Settings,
+    /// Its prices are the user's own.
+    pub priced: bool,
     /// Where it stands.
     pub origin: Origin,
 }
@@ -298,6 +300,19 @@ impl Config {
             (Some(own), Some(row)) if own.name.len() < row.name.len() => Some(row),
             (own, row) => own.or(row),
         }
+    }
+
+    /// What a model costs at a provider: the user's own prices, or else its maker's if they sell it.
+    pub fn prices(&self, model: &str, provider: &Provider, local: bool) -> Option<Prices> {
+        let row = self.find(model)?;
+        let own = self.own(model).filter(|own| own.row == *row);
+        let api = match provider.api.value.as_str() {
+            "responses" => "openai",
+            api => api,
+        };
+        let sold = !local && row.provider == api;
+        row.prices
+            .filter(|_| sold || own.is_some_and(|own| own.priced))
     }
 
     fn own(&self, name: &str) -> Option<&OwnModel> {

@@ -128,6 +128,10 @@ impl Connection {
 
     /// The window of the model, if the provider says so.
     pub fn window(&self) -> Option<u64> {
+        if self.wire() == Wire::Ollama {
+            let found = async { Ok(self.client.window(&self.endpoint, &self.model).await) };
+            return self.wait(found).ok()?;
+        }
         let models = self.models().ok()?;
         let found = models.iter().find(|listed| listed.is(&self.model));
         // A server that has one model answers to any name.

@@ -6,7 +6,9 @@ use infold_log::{Floor, Past as _, Role, Seq, Shows, Size, Source, View};
 use infold_provider::Body;
 use infold_store::{Aside, Log, LogError, Working};
 use infold_wire::Converter;
-use infold_wire::request::{Frame, blanked, marked, system_texts};
+use infold_wire::request::{
+    Frame, MOST_MARKERS, blanked, marked, markers, plain_chat, system_texts, unmarked,
+};
 use infold_wire::tokens::{Encoding, count};
 use infold_wire::{Message, Wire, render_text};
 
@@ -24,6 +26,15 @@ pub struct Request {
     pub lost: BTreeMap<&'static str, u64>,
 }
 
+/// What a model wants of messages beside what its wire says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quirks {
+    /// Roles must alternate.
+    pub alternate: bool,
+    /// Messages must be plain: members of another provider are refused.
+    pub plain: bool,
+}
+
 /// What stands between two messages of one role, where roles must alternate.
 const SEPARATOR: &str = "(noted)";
 
@@ -31,7 +42,7 @@ impl Request {
     /// Writes the request for what a log shows.
     ///
     /// What the wire takes as it came is copied; memory does not depend on how much that is.
-    pub fn write(log: &Log, frame: &Frame, alternate: bool) -> Result<Request, LogError> {
+    pub fn write(log: &Log, frame: &Frame, quirks: Quirks) -> Result<Request, LogError> {
         let view = View::of(log.state().shown(), log)?;
         let floor = Floor::of(log.state().shown(), log)?;
         let mut frame = frame.clone();
@@ -43,10 +54,16 @@ impl Request {
             bytes: 0,
             first: true,
             wire: frame.wire,
-            last: alternate.then_some(None),
+            last: quirks.alternate.then_some(None),
+            plain: quirks.plain && frame.wire == Wire::Chat,
             held: None,
             marks: frame.cache && frame.wire == Wire::Anthropic,
         };
+        let places = match sheet.marks {
+            true => Places::of(log, &view, &frame)?,
+            false => Places::default(),
+        };
+        frame.cache = places.system;
         let head = frame.head();
         let lies = Frame {
             tools: frame.tools.as_deref().map(blanked),
@@ -57,11 +74,6 @@ impl Request {
         let skip = lies.len() as u64;
         let head = (head != lies).then(|| (head.into_bytes(), skip));
         let mut converter = Converter::new(frame.wire);
-        let stable = stable(&view);
-        let before = match sheet.marks {
-            true => sent_before(log)?,
-            false => None,
-        };
         for (at, piece) in view.pieces().iter().enumerate() {
             let native = match &piece.shows {
                 Shows::Verbatim(span) => log.is_native(*span, frame.wire)?,
@@ -84,19 +96,21 @@ impl Request {
                         LogError::damaged(&log.dir().join("messages.jsonl"), 0, error.to_string())
                     })?;
                 }
-                if before.is_some() && source.seq() == before {
+                if places.before.is_some() && source.seq() == places.before {
                     converted(&mut sheet, |out| converter.finish(out))?;
                     sheet.mark()?;
                 }
                 Ok(())
             })?;
-            if Some(at) == stable {
+            if Some(at) == places.stable {
                 converted(&mut sheet, |out| converter.finish(out))?;
                 sheet.mark()?;
             }
         }
         converted(&mut sheet, |out| converter.finish(out))?;
-        sheet.mark()?;
+        if places.last {
+            sheet.mark()?;
+        }
         sheet.release()?;
         sheet.raw(Frame::TAIL.as_bytes())?;
         sheet.file.flush()?;
@@ -158,6 +172,38 @@ fn is_system(source: Source, floor: &Floor) -> bool {
         .is_some_and(|seq| floor.holds(seq) && floor.request() != Some(seq))
 }
 
+/// What of a request is marked for the provider's cache.
+#[derive(Default)]
+struct Places {
+    /// Its last message.
+    last: bool,
+    /// The end of the request before.
+    before: Option<Seq>,
+    /// The last piece that stays as it is.
+    stable: Option<usize>,
+    /// The system prompt.
+    system: bool,
+}
+
+impl Places {
+    /// What is worth the most comes first: tools may have taken some of the few that there are.
+    fn of(log: &Log, view: &View, frame: &Frame) -> Result<Places, LogError> {
+        let taken = frame.tools.as_deref().map_or(0, markers);
+        let mut left = MOST_MARKERS.saturating_sub(taken);
+        let mut take = || {
+            let free = left > 0;
+            left -= usize::from(free);
+            free
+        };
+        Ok(Places {
+            last: take(),
+            before: sent_before(log)?.filter(|_| take()),
+            stable: stable(view).filter(|_| take()),
+            system: !frame.system.is_empty() && take(),
+        })
+    }
+}
+
 /// The last piece that stays as it is until the next fold, whatever is said.
 fn stable(view: &View) -> Option<usize> {
     let stands = |shows: &Shows| matches!(shows, Shows::StandIn(_) | Shows::Note(_));
@@ -199,6 +245,8 @@ struct Sheet {
     wire: Wire,
     /// Who spoke last, where that must alternate.
     last: Option<Option<Role>>,
+    /// Members that not every provider knows are left out.
+    plain: bool,
     /// The message before, which may yet be marked.
     held: Option<Vec<u8>>,
     /// What stays the same is marked for the provider's cache.
@@ -212,6 +260,8 @@ impl Sheet {
     }
 
     fn message(&mut self, bytes: &[u8]) -> Result<(), LogError> {
+        let plain = self.plain.then(|| plain_chat(bytes)).flatten();
+        let bytes = plain.as_deref().unwrap_or(bytes);
         if let Some(last) = self.last
             && let Ok(message) = Message::parse(bytes)
         {
@@ -236,7 +286,8 @@ impl Sheet {
             return self.line(bytes);
         }
         self.release()?;
-        self.held = Some(bytes.to_vec());
+        // Markers that it came with would count against ours.
+        self.held = Some(unmarked(bytes).unwrap_or_else(|| bytes.to_vec()));
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use infold_wire::request::Frame;
 use infold_wire::{Message, Reply, Reported, Stop, Trouble, Wire};
 
 use crate::connection::Unanswered;
-use crate::request::{self, Request};
+use crate::request::{self, Quirks, Request};
 use crate::{Aim, Connection, Hooks, ManageError, Outcome, Profile, Summarizer, manage, usage};
 
 /// A task and the model it talks to.
@@ -123,6 +123,9 @@ const SMALL: u64 = 1024;
 /// What the log says of a model that wants roles to alternate.
 const ALTERNATE: &str = "(roles must alternate: from now on something stands between them)";
 
+/// What the log says of a model that takes only plain messages.
+const PLAIN: &str = "(from now on messages are sent without what it does not know)";
+
 /// A request and what came back.
 struct Exchange {
     called: Called,
@@ -221,9 +224,9 @@ impl Talk<'_> {
         requests: &mut u32,
         hear: Hear<'_>,
     ) -> Result<Result<Exchange, Box<CallError>>, TurnError> {
-        let mut alternate = self.alternates()?;
+        let mut quirks = self.quirks()?;
         loop {
-            let request = Request::write(self.writer.log(), &self.frame, alternate)?;
+            let request = Request::write(self.writer.log(), &self.frame, quirks)?;
             hear(News::Sending(&request));
             let mut broken = Vec::new();
             let mut heard = |what| {
@@ -250,25 +253,33 @@ impl Talk<'_> {
                 Err(Unanswered::Call(error)) => {
                     *requests += error.requests;
                     request.keep();
+                    let known = quirks;
                     let mut text = error.to_string();
-                    if error.trouble == Trouble::Alternate {
-                        text = format!("{text} {ALTERNATE}");
+                    match error.trouble {
+                        Trouble::Alternate => {
+                            quirks.alternate = true;
+                            text = format!("{text} {ALTERNATE}");
+                        }
+                        Trouble::Plain => {
+                            quirks.plain = true;
+                            text = format!("{text} {PLAIN}");
+                        }
+                        _ => {}
                     }
                     self.failed(&text, error.requests)?;
-                    if error.trouble == Trouble::Alternate && !alternate {
-                        alternate = true;
-                        continue;
+                    if quirks == known {
+                        return Ok(Err(error));
                     }
-                    return Ok(Err(error));
                 }
             }
         }
     }
 
-    /// Says whether the model has lately refused roles that do not alternate.
-    fn alternates(&self) -> Result<bool, LogError> {
+    /// What the model has lately refused messages for.
+    fn quirks(&self) -> Result<Quirks, LogError> {
         /// So far back it is looked for; then it is found out again.
         const LOOK_BACK: u64 = 64;
+        let mut quirks = Quirks::default();
         let log = self.writer.log();
         let newest = log.state().at().event;
         let oldest = newest.saturating_sub(LOOK_BACK);
@@ -276,12 +287,12 @@ impl Talk<'_> {
             if let What::Failure(failure) = log.event(id)?.what
                 && failure.model == self.connection.model
                 && failure.provider == self.connection.endpoint.name
-                && failure.error.contains(ALTERNATE)
             {
-                return Ok(true);
+                quirks.alternate |= failure.error.contains(ALTERNATE);
+                quirks.plain |= failure.error.contains(PLAIN);
             }
         }
-        Ok(false)
+        Ok(quirks)
     }
 
     fn failed(&mut self, error: &str, requests: u32) -> Result<(), LogError> {

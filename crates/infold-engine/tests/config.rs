@@ -503,3 +503,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_model_costs_what_its_maker_or_the_user_says_and_nothing_here() {
+    let text = "models: {gpt-4o-mini: {prices: {input: 7, output: 8}}, o3: {window: 9000}}";
+    let (config, _) = Config::parse("config.yaml", text, &|_| None).expect("it is right");
+    let input = |model: &str, api: &str, local| {
+        let provider = config.provider_named(api).expect("an API");
+        config
+            .prices(model, &provider, local)
+            .map(|prices| prices.input)
+    };
+    assert_eq!(input("gpt-4o", "openai", false), Some(2.5));
+    assert_eq!(input("gpt-4o", "responses", false), Some(2.5));
+    assert_eq!(input("gpt-4o", "anthropic", false), None);
+    assert_eq!(input("gpt-4o", "openai", true), None);
+    assert_eq!(input("gpt-4o-mini", "ollama", true), Some(7.0));
+    assert_eq!(input("o3", "ollama", true), None);
+    assert!(input("o3", "openai", false).is_some());
+}

@@ -347,6 +347,32 @@ fn roles_alternate_where_the_template_wants_it() {
 }
 
 #[test]
+fn members_of_another_provider_are_left_out_where_they_are_refused() {
+    let says = r#"{"error":{"message":"'messages.1' : for 'role:assistant' the following must be satisfied[('messages.1' : property 'reasoning_content' is unsupported)]","type":"invalid_request_error"}}"#;
+    let server = Server::start(Script::steps([Step::error(400, says)]));
+    let mut world = world(Wire::Chat);
+    world.push(&[
+        HELLO,
+        r#"{"role":"assistant","content":"hello","reasoning_content":"a greeting"}"#,
+        r#"{"role":"user","content":"and then?"}"#,
+    ]);
+    let turned = world.turn(&server, "openai", 32_000).expect("an answer");
+    assert_eq!((turned.requests, world.failures().len()), (2, 1));
+    let requests = server.requests();
+    assert!(requests[0].text().contains("a greeting"));
+    assert!(!requests[1].text().contains("a greeting"));
+    // What is recorded stays, and it need not be told again.
+    world.push(&[HELLO]);
+    let turned = world.turn(&server, "openai", 32_000).expect("an answer");
+    assert_eq!(turned.requests, 1);
+    let log = world.writer.log();
+    let second = log
+        .message(infold_log::Seq::FIRST.next())
+        .expect("a message");
+    assert!(String::from_utf8_lossy(&second).contains("a greeting"));
+}
+
+#[test]
 fn a_stream_that_breaks_leaves_no_half_message() {
     for (api, wire) in APIS {
         let long = words(200, 1);
@@ -488,7 +514,9 @@ fn only_a_reply_of_the_model_is_one_that_nobody_was_told_of() {
     let server = Server::start(Script::steps([Step::named("openai/key")]));
     let mut world = world(Wire::Chat);
     world.push(&[HELLO]);
-    world.turn(&server, "openai", 32_000).expect_err("a wrong key");
+    world
+        .turn(&server, "openai", 32_000)
+        .expect_err("a wrong key");
     world.push(&[r#"{"role":"assistant","content":"pushed by hand"}"#]);
     let untold = |world: &World| unread(&world.writer, Some(HELLO.as_bytes())).expect("a log");
     assert_eq!(untold(&world), None);

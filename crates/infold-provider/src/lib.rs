@@ -29,6 +29,7 @@ mod patience;
 mod client;
 mod attempt;
 mod models;
+mod window;
 mod error;
 pub use body::Body;
 pub use client::{Called, Client, Heard};

@@ -17,6 +17,8 @@ pub(crate) enum Target {
     Models(Wire),
     /// What a model is.
     Show,
+    /// Which model is loaded.
+    Loaded,
     Version,
     /// Is anybody there?
     Alive,
@@ -48,6 +50,7 @@ pub(crate) fn target(method: &str, path: &str) -> Target {
         ("GET", "/models", _) if path.starts_with("/v1beta/") => Target::Models(Wire::Gemini),
         ("GET", "/models", _) => Target::Models(Wire::Chat),
         ("GET", "/api/tags", _) => Target::Models(Wire::Ollama),
+        ("GET", "/api/ps", _) => Target::Loaded,
         ("GET", "/api/version", _) => Target::Version,
         ("GET" | "HEAD", "" | "/health", _) => Target::Alive,
         _ => Target::Unknown,

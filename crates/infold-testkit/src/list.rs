@@ -52,12 +52,32 @@ pub(crate) fn models(wire: Wire, model: &Model) -> Outgoing {
 /// What Ollama says of one model.
 pub(crate) fn show(model: &Model) -> Outgoing {
     let window = model.window.unwrap_or(128_000);
+    // What it was trained with says nothing of what it runs with.
+    let set = model
+        .window
+        .map(|window| format!(r#""parameters":"num_ctx                        {window}","#));
+    let set = set.unwrap_or_default();
     json(
         200,
         format!(
-            r#"{{"modelfile":"","parameters":"num_ctx {window}","template":"{{{{ .Prompt }}}}","details":{{"parent_model":"","format":"gguf","family":"testkit","families":["testkit"],"parameter_size":"0B","quantization_level":"F16"}},"model_info":{{"general.architecture":"testkit","testkit.context_length":{window}}},"capabilities":["completion","tools","thinking"]}}"#
+            r#"{{"modelfile":"",{set}"template":"{{{{ .Prompt }}}}","details":{{"parent_model":"","format":"gguf","family":"testkit","families":["testkit"],"parameter_size":"0B","quantization_level":"F16"}},"model_info":{{"general.architecture":"testkit","testkit.context_length":{window}}},"capabilities":["completion","tools","thinking"]}}"#
         ),
     )
+}
+
+/// The window that Ollama loads a model with if nobody says otherwise.
+pub(crate) const OLLAMAS_OWN: u64 = 4096;
+
+/// What Ollama says of the model it has loaded.
+pub(crate) fn loaded(model: Option<&(String, u64)>) -> Outgoing {
+    let each = |(name, window): &(String, u64)| {
+        let quoted = quote(name);
+        format!(
+            r#"{{"name":{quoted},"model":{quoted},"size":0,"digest":"0000000000000000000000000000000000000000000000000000000000000000","details":{{"parent_model":"","format":"gguf","family":"testkit","families":["testkit"],"parameter_size":"0B","quantization_level":"F16"}},"expires_at":"2100-01-01T00:00:00Z","size_vram":0,"context_length":{window}}}"#
+        )
+    };
+    let list = model.map(each).unwrap_or_default();
+    json(200, format!(r#"{{"models":[{list}]}}"#))
 }
 
 /// A number of tokens, as a wire has it.

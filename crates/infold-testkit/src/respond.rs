@@ -15,6 +15,8 @@ pub(crate) struct Desk {
     pub script: Script,
     pub tally: Tally,
     cache: Cache,
+    /// The model that Ollama has loaded, and with what window.
+    loaded: Option<(String, u64)>,
 }
 
 /// What is sent back, and how; nothing if nothing ever is.
@@ -38,6 +40,7 @@ impl Desk {
             script,
             tally: Tally::default(),
             cache: Cache::default(),
+            loaded: None,
         }
     }
 
@@ -52,7 +55,7 @@ impl Desk {
             // Google's own client asks at the address that OpenAI's uses.
             Target::Models(Wire::Chat) if seen.header("x-goog-api-key").is_some() => Wire::Gemini,
             Target::Models(wire) => wire,
-            Target::Generate | Target::Show | Target::Version => Wire::Ollama,
+            Target::Generate | Target::Show | Target::Loaded | Target::Version => Wire::Ollama,
             Target::Alive => return text(200, "infold-testkit is running\n").into(),
             Target::Unknown => {
                 let message = format!("Invalid URL ({} {})", seen.method, seen.path);
@@ -66,6 +69,7 @@ impl Desk {
         match target {
             Target::Models(_) => list::models(wire, &self.script.model).into(),
             Target::Show => list::show(&self.script.model).into(),
+            Target::Loaded => list::loaded(self.loaded.as_ref()).into(),
             Target::Version => dialect::json(200, r#"{"version":"0.12.0"}"#.to_owned()).into(),
             _ => self.work(seen, wire, body, target),
         }
@@ -94,6 +98,12 @@ impl Desk {
             && let Err(wrong) = check::request(wire, model, seen, json)
         {
             return dialect::invalid(wire, &wrong).into();
+        }
+        if wire == Wire::Ollama {
+            let wanted = json.and_then(|json| json.get("options")?.get("num_ctx")?.number());
+            let wanted = wanted.map(|wanted| wanted as u64);
+            let window = wanted.or(model.window).unwrap_or(list::OLLAMAS_OWN);
+            self.loaded = Some((asked.model.clone(), window));
         }
         let counted = match json {
             Some(json) => Counted::of(wire, json),

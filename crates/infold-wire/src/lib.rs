@@ -35,7 +35,7 @@ pub mod transcript;
 pub use convert::Converter;
 pub use gist::{gist, shorten};
 pub use json::{Json, JsonError, Kind, quote};
-pub use listed::{Listed, listed};
+pub use listed::{Listed, listed, set_window};
 pub use message::{Form, Item, Message, MessageError, Part, PartKind, estimate};
 pub use plain::{plain, spoken};
 pub use render::{EMPTY, INTERRUPTED, Rendered, render_round, render_stub, render_text, splice};

@@ -36,6 +36,16 @@ pub fn listed(body: &[u8]) -> Option<Vec<Listed>> {
     Some(list.elements().filter_map(model).collect())
 }
 
+/// Reads the window that a model of Ollama's was made with; none if it has the server's own.
+pub fn set_window(body: &[u8]) -> Option<u64> {
+    let parameters = Json::parse(body).ok()?.get("parameters")?.text()?;
+    let set = parameters.lines().find_map(|line| {
+        let value = line.trim().strip_prefix("num_ctx")?;
+        value.trim().parse().ok()
+    });
+    set.filter(|window| *window > 0)
+}
+
 fn model(json: Json<'_>) -> Option<Listed> {
     let [id, name, meta, verbs] = json.pick(["id", "name", "meta", "supportedGenerationMethods"]);
     // Gemini lists models that only count or embed, too.
@@ -66,6 +76,20 @@ mod tests {
             None => model.name.clone(),
         };
         list.iter().map(show).collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn the_window_of_a_model_is_the_one_set_and_not_the_one_trained() {
+        let show = r#"{"parameters":"stop   \"x\"\nnum_ctx                        8192\ntemperature 1","model_info":{"llama.context_length":131072}}"#;
+        assert_eq!(set_window(show.as_bytes()), Some(8192));
+        for none in [
+            r#"{"model_info":{"llama.context_length":131072}}"#,
+            r#"{"parameters":"num_ctx 0"}"#,
+            r#"{"parameters":"num_ctx many"}"#,
+            "",
+        ] {
+            assert_eq!(set_window(none.as_bytes()), None, "{none}");
+        }
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! What stands around the messages of a request.
 
-use infold_log::Role;
+mod markers;
 
-use crate::message::block_is;
+pub use markers::{MOST_MARKERS, marked, markers, unmarked};
+
 use crate::{Form, Json, Kind, Message, Wire, quote};
+use markers::CACHE;
 
 /// All of a request but its messages, in the form of its wire.
 ///
@@ -33,9 +35,6 @@ pub struct Frame {
     /// It goes to OpenAI itself, which has its own names for some members.
     pub official: bool,
 }
-
-/// How a marker for the provider's cache is written.
-const CACHE: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
 /// What a reply may have where the wire demands a number and nobody gave one.
 const REPLY: u64 = 4096;
@@ -95,7 +94,9 @@ impl Frame {
         put(head, "temperature", self.temperature);
         // The conversation is kept here; reasoning comes back so that it can be sent again.
         put(head, "store", Some("false"));
-        put(head, "include", Some(r#"["reasoning.encrypted_content"]"#));
+        if self.official {
+            put(head, "include", Some(r#"["reasoning.encrypted_content"]"#));
+        }
         self.tools(head, "tool_choice");
         head.push_str(r#""input":["#);
     }
@@ -199,39 +200,6 @@ pub fn blanked(tools: &str) -> String {
     String::from_utf8_lossy(&crate::splice(tools.as_bytes(), &blanks)).into_owned()
 }
 
-/// Marks the end of an Anthropic message for the provider's cache; none if there is no place for it.
-///
-/// All other bytes stay; a plain text becomes a block that says the same.
-pub fn marked(message: &[u8]) -> Option<Vec<u8>> {
-    let json = Message::parse(message).ok()?;
-    if json.role() == Role::System {
-        return None;
-    }
-    let content = json.content()?;
-    let (range, with) = match content.kind() {
-        Kind::String => {
-            let text = String::from_utf8_lossy(content.bytes());
-            let block = format!(r#"[{{"type":"text","text":{text}{CACHE}}}]"#);
-            (content.range(), block)
-        }
-        Kind::Array => {
-            let last = content.elements().last()?;
-            // Reasoning takes no marker, and one is enough.
-            let barred = ["thinking", "redacted_thinking"];
-            if last.kind() != Kind::Object
-                || barred.iter().any(|kind| block_is(last, kind))
-                || last.get("cache_control").is_some()
-            {
-                return None;
-            }
-            let end = last.range().end - 1;
-            (end..end, CACHE.to_owned())
-        }
-        _ => return None,
-    };
-    Some(crate::splice(message, &[(range, with)]))
-}
-
 /// A chat message with only what every chat provider knows; none if there is nothing else in it.
 ///
 /// Some providers refuse a message for what another one put into it, and say so:
@@ -320,7 +288,7 @@ mod tests {
         let all: Vec<String> = Wire::ALL.map(|wire| whole(&full(wire))).to_vec();
         insta::assert_snapshot!(all.join("\n"), @r#"
         {"model":"m","stream":true,"max_tokens":100,"temperature":0.5,"stream_options":{"include_usage":true},"tools":[1],"tool_choice":{"a":1},"messages":[]}
-        {"model":"m","stream":true,"max_output_tokens":100,"temperature":0.5,"store":false,"include":["reasoning.encrypted_content"],"tools":[1],"tool_choice":{"a":1},"input":[]}
+        {"model":"m","stream":true,"max_output_tokens":100,"temperature":0.5,"store":false,"tools":[1],"tool_choice":{"a":1},"input":[]}
         {"model":"m","stream":true,"max_tokens":100,"temperature":0.5,"system":[{"type":"text","text":"be brief"},{"type":"text","text":"caf\u00e9","cache_control":{"type":"ephemeral"}}],"tools":[1],"tool_choice":{"a":1},"messages":[]}
         {"systemInstruction":{"parts":[{"text":"be brief"},{"text":"caf\u00e9"}]},"generationConfig":{"maxOutputTokens":100,"temperature":0.5},"tools":[1],"toolConfig":{"a":1},"contents":[]}
         {"model":"m","stream":true,"options":{"num_ctx":8192,"num_predict":100,"temperature":0.5},"tools":[1],"messages":[]}
@@ -332,7 +300,7 @@ mod tests {
         let all: Vec<String> = Wire::ALL.map(|wire| whole(&Frame::new(wire, "m"))).to_vec();
         insta::assert_snapshot!(all.join("\n"), @r#"
         {"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[]}
-        {"model":"m","stream":true,"store":false,"include":["reasoning.encrypted_content"],"input":[]}
+        {"model":"m","stream":true,"store":false,"input":[]}
         {"model":"m","stream":true,"max_tokens":4096,"messages":[]}
         {"contents":[]}
         {"model":"m","stream":true,"messages":[]}
@@ -344,22 +312,6 @@ mod tests {
         let tools = r#"[{"type":"mcp","server_url":"u","authorization":"s3cret","headers":{"X-Key":"s3cret", "Y":"s3cret"}},{"name":"get","input_schema":{"properties":{"headers":{"type":"object"}}}}]"#;
         insta::assert_snapshot!(blanked(tools), @r#"[{"type":"mcp","server_url":"u","authorization":"","headers":{"X-Key":"", "Y":""}},{"name":"get","input_schema":{"properties":{"headers":{"type":"object"}}}}]"#);
         assert_eq!(blanked("[]"), "[]");
-    }
-
-    #[test]
-    fn a_marker_stands_on_the_last_block_and_leaves_all_else() {
-        let mark = |text: &str| {
-            marked(text.as_bytes()).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        };
-        insta::assert_snapshot!(mark(r#"{"role":"user", "content":"caf\u00e9"}"#).unwrap(), @r#"{"role":"user", "content":[{"type":"text","text":"caf\u00e9","cache_control":{"type":"ephemeral"}}]}"#);
-        insta::assert_snapshot!(mark(r#"{"role":"user","content":[{"type":"text","text":"a"}, {"type":"text","text":"b" }]}"#).unwrap(), @r#"{"role":"user","content":[{"type":"text","text":"a"}, {"type":"text","text":"b" ,"cache_control":{"type":"ephemeral"}}]}"#);
-        for bare in [
-            r#"{"role":"assistant","content":[{"type":"thinking","thinking":"x","signature":"y"}]}"#,
-            r#"{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}"#,
-            r#"{"role":"user","content":[]}"#,
-        ] {
-            assert_eq!(mark(bare), None);
-        }
     }
 
     #[test]

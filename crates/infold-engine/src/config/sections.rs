@@ -265,6 +265,7 @@ fn own_models(config: &mut Config, reader: &mut Reader<'_>, node: &Node) {
         if let Some(tokenizer) = tokenizer.and_then(|set| Tokenizer::named(&set.value)) {
             row.tokenizer = tokenizer;
         }
+        let priced = fields.get("prices").is_some();
         if let Some(member) = fields.get("prices") {
             row.prices = prices(reader, &fields.path("prices"), &member.value, row.prices);
         }
@@ -272,6 +273,7 @@ fn own_models(config: &mut Config, reader: &mut Reader<'_>, node: &Node) {
         config.models.push(OwnModel {
             row,
             settings,
+            priced,
             origin,
         });
     }

@@ -21,6 +21,8 @@ pub struct Model {
     pub connection: Connection,
     /// How many tokens a request and its reply may have.
     pub window: u64,
+    /// Somebody chose that window: a server that loads models is told.
+    pub told: bool,
     /// How many the reply may have, if that is known.
     pub max_output: Option<u64>,
     /// Tokens of the model for each that we count.
@@ -50,6 +52,7 @@ impl Model {
         Model {
             connection,
             window,
+            told: false,
             max_output: None,
             factor: 1.0,
             timeout: Duration::from_secs(120),
@@ -131,7 +134,7 @@ impl Model {
         let wire = self.connection.wire();
         let frame = Frame {
             max_tokens: Some(most),
-            window: Some(self.window).filter(|_| wire == Wire::Ollama),
+            window: Some(self.window).filter(|_| self.told && wire == Wire::Ollama),
             official: self.connection.endpoint.is_openai_itself(),
             ..Frame::new(wire, &self.connection.model)
         };

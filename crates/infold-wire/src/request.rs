@@ -228,7 +228,7 @@ pub fn plain_chat(message: &[u8]) -> Option<Vec<u8>> {
     let mut content = None;
     let called = calls.is_some_and(|calls| calls.elements().next().is_some());
     let absent = message.content().is_none_or(Json::is_null);
-    if absent && !called && !function.is_some_and(|call| !call.is_null()) {
+    if absent && !called && function.is_none_or(Json::is_null) {
         let refusal = refusal.filter(|refusal| refusal.kind() == Kind::String);
         content = Some(refusal.map_or_else(|| quote(crate::EMPTY), raw));
     }

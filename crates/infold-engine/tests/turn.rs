@@ -271,7 +271,7 @@ fn a_front_that_ollama_drops_bit_by_bit_is_noticed() {
             turned.factor
         );
     }
-    assert!(folds >= 1 && folds <= 8, "{folds}");
+    assert!((1..=8).contains(&folds), "{folds}");
 }
 
 /// A reply that is too long for the window is no reason to fold.

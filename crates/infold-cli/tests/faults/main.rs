@@ -155,6 +155,11 @@ impl World {
     fn has_request(&self, task: Uuid) -> bool {
         self.read(task).dir().join("request.json").exists()
     }
+
+    /// A reply lies there that nobody was told of.
+    fn has_untold(&self, task: Uuid) -> bool {
+        self.read(task).dir().join("reply.json").exists()
+    }
 }
 
 impl Ran {

@@ -7,11 +7,13 @@ use infold_store::{
     Writer,
 };
 use infold_wire::request::Frame;
-use infold_wire::{Message, Reply, Reported, Stop, Trouble, Wire};
+use infold_wire::{Message, Part, PartKind, Reply, Reported, Stop, Trouble, Wire};
 
 use crate::connection::Unanswered;
 use crate::request::{self, Quirks, Request};
-use crate::{Aim, Connection, Hooks, ManageError, Outcome, Profile, Summarizer, manage, usage};
+use crate::{
+    Aim, Connection, Did, Hooks, ManageError, Outcome, Profile, Summarizer, manage, usage,
+};
 
 /// A task and the model it talks to.
 pub struct Talk<'a> {
@@ -151,16 +153,23 @@ impl Talk<'_> {
             hear(News::Managed(&outcome));
             let estimate = outcome.after.tokens;
             let (trouble, error) = match self.exchange(&mut requests, hear)? {
-                Ok(done) => match self.cut(&done, left) {
-                    Some(trouble) => {
-                        // It was heard whole, and yet is no answer to all that was said.
-                        hear(News::Heard(Heard::Again));
-                        let error = silently_cut(&done);
-                        self.discard(&done, &error.text)?;
-                        (trouble, error)
-                    }
-                    None => return self.record(done, estimate, requests),
-                },
+                Ok(done) => {
+                    let folded = match self.cut(&done, left) {
+                        true => self.shrunk(&done, estimate),
+                        false => None,
+                    };
+                    let Some(outcome) = folded else {
+                        return self.record(done, estimate, requests);
+                    };
+                    // It was heard whole, and yet is no answer to all that was said.
+                    hear(News::Heard(Heard::Again));
+                    let error = silently_cut(&done);
+                    self.discard(&done, &error.text)?;
+                    hear(News::TooLong(&error.text));
+                    hear(News::Managed(&outcome));
+                    refused = Some(error);
+                    continue;
+                }
                 Err(error) => (error.trouble.clone(), error),
             };
             let too_long = matches!(trouble, Trouble::TooLong { .. } | Trouble::TooLarge);
@@ -183,7 +192,7 @@ impl Talk<'_> {
         self.aim.frame = request::size(&self.frame);
         let mut requests = 0;
         match self.exchange(&mut requests, hear)? {
-            Ok(done) if self.cut(&done, OVERFLOWS).is_some() => {
+            Ok(done) if self.cut(&done, OVERFLOWS) => {
                 let error = silently_cut(&done);
                 self.discard(&done, &error.text)?;
                 done.request.keep();
@@ -306,8 +315,8 @@ impl Talk<'_> {
     }
 
     /// Some servers drop the front of a prompt that is too long, and only their count tells.
-    fn cut(&self, done: &Exchange, left: u32) -> Option<Trouble> {
-        let sent = done.called.reply.usage?.sent();
+    fn cut(&self, done: &Exchange, left: u32) -> bool {
+        let sent = done.called.reply.usage.map_or(0, |usage| usage.sent());
         let counted = done.request.counted;
         // Once is enough: a count that stays low is how this server counts.
         if self.connection.wire() != Wire::Ollama
@@ -315,7 +324,7 @@ impl Talk<'_> {
             || counted < SMALL
             || sent == 0
         {
-            return None;
+            return false;
         }
         let least = match self.writer.log().last_usage() {
             // What was read before is read again, and what came since on top of it.
@@ -326,10 +335,46 @@ impl Talk<'_> {
             }
             _ => (counted as f64 * self.aim.factor.min(1.0) * CUT) as u64,
         };
-        (sent < least).then_some(Trouble::TooLong {
+        // What images come to is anybody's guess.
+        sent < least && !self.shows_images()
+    }
+
+    /// Folds for a server that read no more than this; nothing if there is nothing to fold.
+    ///
+    /// Then it is the count that was odd, and the reply is as good as any.
+    fn shrunk(&mut self, done: &Exchange, estimate: u64) -> Option<Outcome> {
+        let before = (self.profile.clone(), self.aim.clone(), self.frame.clone());
+        let trouble = Trouble::TooLong {
             tokens: None,
-            limit: Some(sent),
-        })
+            limit: done.called.reply.usage.map(|usage| usage.sent()),
+        };
+        let narrowed = self.narrow(&trouble, estimate).ok();
+        let outcome = narrowed
+            .and_then(|()| manage(self.writer, &self.aim, self.summarizer, self.hooks).ok());
+        let outcome = outcome.filter(|outcome| outcome.did > Did::Untouched);
+        if outcome.is_none() {
+            (self.profile, self.aim, self.frame) = before;
+        }
+        outcome
+    }
+
+    fn shows_images(&self) -> bool {
+        let log = self.writer.log();
+        let Ok(view) = View::of(log.state().shown(), log) else {
+            return false;
+        };
+        let mut found = false;
+        let looked = log.render(&view, &mut |_, bytes| {
+            let message = Message::parse(bytes).ok();
+            found |= message.is_some_and(|message| {
+                let shown = message.json().get("images");
+                let listed = shown.is_some_and(|list| list.elements().next().is_some());
+                let image = |part: &Part| part.kind == PartKind::Image;
+                listed || message.parts().iter().any(image)
+            });
+            Ok(())
+        });
+        found || looked.is_err()
     }
 
     /// Says whether the last reply holds reasoning, which templates leave out of the next prompt.

@@ -73,7 +73,7 @@ class Lines:
             {"role": "user", "content": shared.ASKED, "images": [shared.PICTURE]},
         ]
 
-        def say(model):
+        def say(model, tools=tools):
             reply = self.client.chat(model=model, messages=messages, tools=tools)
             messages.append(reply.message)
             return reply.message
@@ -83,7 +83,8 @@ class Lines:
             messages.append({"role": "tool", "content": result, "tool_name": call.function.name})
         say("talk-2")
         messages.append({"role": "user", "content": shared.MORE})
-        say("talk-3")
+        # It has no choice of tools: where none may be called, none are shown.
+        say("talk-3", tools=None)
 
 
 def typed(message):

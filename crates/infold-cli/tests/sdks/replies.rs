@@ -217,7 +217,7 @@ pub fn calls(wire: Wire, text: Option<&str>, thought: Option<&str>) -> Vec<Value
         }
         Wire::Responses => {
             let call = |id: &str, name: &str, given: &Value| json!({"id": format!("fc_{id}"), "type": "function_call", "status": "completed", "call_id": id, "name": name, "arguments": given.to_string()});
-            let thoughts = thought.into_iter().map(|it| json!({"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": it}]}));
+            let thoughts = thought.into_iter().map(|it| json!({"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": it}], "encrypted_content": "c2VhbGVk"}));
             let calls = [call("call_a", "read", &read), call("call_b", "who", &who)];
             thoughts.chain(text.map(item)).chain(calls).collect()
         }

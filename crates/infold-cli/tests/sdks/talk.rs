@@ -166,12 +166,13 @@ pub fn alike(wire: Wire, mut body: Value) -> Value {
         "stream",
         "stream_options",
         "store",
+        "include",
         "max_tokens",
         "options",
         "generationConfig",
     ];
     let members = body.as_object_mut().expect("an object");
-    members.retain(|name, _| !asides.contains(&name.as_str()));
+    members.retain(|name, value| !asides.contains(&name.as_str()) && *value != json!([]));
     let block = match wire {
         Wire::Responses => "input_text",
         _ => "text",

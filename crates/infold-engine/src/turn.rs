@@ -1,19 +1,24 @@
 //! One exchange with a model: fold to fit, ask, record the answer.
 
-use infold_log::{EventId, NoRoom, Past as _, Role, Seq, Span, View};
+mod quirks;
+mod narrow;
+mod cut;
+mod untold;
+
+use infold_log::{Past as _, Role, Span, View};
 use infold_provider::{CallError, Called, Heard};
 use infold_store::{
-    AppendError, Aside, Contexts, Failure, Log, LogError, Purpose, TaskError, Usage, What, Working,
-    Writer,
+    AppendError, Aside, Contexts, Failure, LogError, Purpose, TaskError, Usage, Working, Writer,
 };
 use infold_wire::request::Frame;
-use infold_wire::{Message, Part, PartKind, Reply, Reported, Stop, Trouble, Wire};
+use infold_wire::{Reply, Reported, Stop, Trouble};
 
 use crate::connection::Unanswered;
-use crate::request::{self, Quirks, Request};
-use crate::{
-    Aim, Connection, Did, Hooks, ManageError, Outcome, Profile, Summarizer, manage, usage,
-};
+use crate::request::{self, Request};
+use crate::{Aim, Connection, Hooks, ManageError, Outcome, Profile, Summarizer, manage, usage};
+use cut::silently_cut;
+use quirks::{ALTERNATE, PLAIN};
+pub use untold::{is_waiting, told, unread};
 
 /// A task and the model it talks to.
 pub struct Talk<'a> {
@@ -115,18 +120,6 @@ impl From<LogError> for TurnError {
 
 /// So often is more folded because the provider found a request too long.
 const OVERFLOWS: u32 = 3;
-
-/// A prompt of which a server counts less than this share was cut by it.
-const CUT: f64 = 0.7;
-
-/// A prompt of fewer tokens than this is cut by nobody.
-const SMALL: u64 = 1024;
-
-/// What the log says of a model that wants roles to alternate.
-const ALTERNATE: &str = "(roles must alternate: from now on something stands between them)";
-
-/// What the log says of a model that takes only plain messages.
-const PLAIN: &str = "(from now on messages are sent without what it does not know)";
 
 /// A request and what came back.
 struct Exchange {
@@ -284,26 +277,6 @@ impl Talk<'_> {
         }
     }
 
-    /// What the model has lately refused messages for.
-    fn quirks(&self) -> Result<Quirks, LogError> {
-        /// So far back it is looked for; then it is found out again.
-        const LOOK_BACK: u64 = 64;
-        let mut quirks = Quirks::default();
-        let log = self.writer.log();
-        let newest = log.state().at().event;
-        let oldest = newest.saturating_sub(LOOK_BACK);
-        for id in (oldest + 1..=newest).rev().filter_map(EventId::new) {
-            if let What::Failure(failure) = log.event(id)?.what
-                && failure.model == self.connection.model
-                && failure.provider == self.connection.endpoint.name
-            {
-                quirks.alternate |= failure.error.contains(ALTERNATE);
-                quirks.plain |= failure.error.contains(PLAIN);
-            }
-        }
-        Ok(quirks)
-    }
-
     fn failed(&mut self, error: &str, requests: u32) -> Result<(), LogError> {
         let failure = Failure {
             provider: self.connection.endpoint.name.clone(),
@@ -312,80 +285,6 @@ impl Talk<'_> {
             requests: requests.into(),
         };
         self.writer.failure(failure).map(drop)
-    }
-
-    /// Some servers drop the front of a prompt that is too long, and only their count tells.
-    fn cut(&self, done: &Exchange, left: u32) -> bool {
-        let sent = done.called.reply.usage.map_or(0, |usage| usage.sent());
-        let counted = done.request.counted;
-        // Once is enough: a count that stays low is how this server counts.
-        if self.connection.wire() != Wire::Ollama
-            || left < OVERFLOWS
-            || counted < SMALL
-            || sent == 0
-        {
-            return false;
-        }
-        let least = match self.writer.log().last_usage() {
-            // What was read before is read again, and what came since on top of it.
-            Ok(Some((before, since))) if before.model == self.connection.model => {
-                let reply = if self.reasoned() { 0 } else { before.output };
-                let sent = before.tokens.saturating_sub(before.output);
-                sent + (reply + since) * 4 / 5
-            }
-            _ => (counted as f64 * self.aim.factor.min(1.0) * CUT) as u64,
-        };
-        // What images come to is anybody's guess.
-        sent < least && !self.shows_images()
-    }
-
-    /// Folds for a server that read no more than this; nothing if there is nothing to fold.
-    ///
-    /// Then it is the count that was odd, and the reply is as good as any.
-    fn shrunk(&mut self, done: &Exchange, estimate: u64) -> Option<Outcome> {
-        let before = (self.profile.clone(), self.aim.clone(), self.frame.clone());
-        let trouble = Trouble::TooLong {
-            tokens: None,
-            limit: done.called.reply.usage.map(|usage| usage.sent()),
-        };
-        let narrowed = self.narrow(&trouble, estimate).ok();
-        let outcome = narrowed
-            .and_then(|()| manage(self.writer, &self.aim, self.summarizer, self.hooks).ok());
-        let outcome = outcome.filter(|outcome| outcome.did > Did::Untouched);
-        if outcome.is_none() {
-            (self.profile, self.aim, self.frame) = before;
-        }
-        outcome
-    }
-
-    fn shows_images(&self) -> bool {
-        let log = self.writer.log();
-        let Ok(view) = View::of(log.state().shown(), log) else {
-            return false;
-        };
-        let mut found = false;
-        let looked = log.render(&view, &mut |_, bytes| {
-            let message = Message::parse(bytes).ok();
-            found |= message.is_some_and(|message| {
-                let shown = message.json().get("images");
-                let listed = shown.is_some_and(|list| list.elements().next().is_some());
-                let image = |part: &Part| part.kind == PartKind::Image;
-                listed || message.parts().iter().any(image)
-            });
-            Ok(())
-        });
-        found || looked.is_err()
-    }
-
-    /// Says whether the last reply holds reasoning, which templates leave out of the next prompt.
-    fn reasoned(&self) -> bool {
-        let log = self.writer.log();
-        let path = log.state().shown().path();
-        let mut seqs = path.iter().rev().flat_map(|run| run.seqs().rev());
-        let is_reply = |seq: &Seq| log.record(*seq).is_ok_and(|it| it.role == Role::Assistant);
-        let bytes = seqs.find(is_reply).and_then(|seq| log.message(seq).ok());
-        let message = bytes.as_deref().map(Message::parse);
-        message.is_none_or(|message| message.is_ok_and(|message| message.facts().reasoning))
     }
 
     /// Records that a reply came and was not taken, and what it took all the same.
@@ -410,69 +309,6 @@ impl Talk<'_> {
             cost: self.connection.cost(reported),
             purpose,
         }
-    }
-
-    /// Aims at less, as far as the provider's numbers tell.
-    fn narrow(&mut self, trouble: &Trouble, estimate: u64) -> Result<(), NoRoom> {
-        let window = self.profile.window;
-        let mut bytes = self.aim.budget.bytes();
-        match trouble {
-            Trouble::TooLong { tokens, limit } => {
-                if let (Some(limit), Some(_)) = (limit, tokens) {
-                    // Only a help for the next time: without it, that is found out again.
-                    let _ = self.remember(*limit);
-                }
-                let off = tokens.map_or(1.0, |tokens| self.off(tokens, estimate));
-                let room = limit.unwrap_or(window).min(window) as f64 / off.max(1.0);
-                // If that is nothing new, three quarters of what was sent must do.
-                let most = estimate as f64 * 0.75;
-                let less = match self.profile.max_tokens {
-                    Some(reply) => (most + reply.min(estimate / 2) as f64) / 0.9,
-                    None => most / 0.65,
-                };
-                let less = (less as u64).min(window);
-                self.profile.window = match room as u64 {
-                    room if room < window => room,
-                    _ => less,
-                };
-                // Half of it is the most that a reply may take.
-                let half = self.profile.window / 2;
-                self.profile.max_tokens = self.profile.max_tokens.map(|most| most.min(half));
-            }
-            _ => {
-                let log = self.writer.log();
-                let view = View::of(log.state().shown(), log);
-                let size = view.and_then(|view| log.view_bytes(&view)).unwrap_or(0);
-                bytes = Some((size + self.aim.frame.bytes) * 3 / 4);
-            }
-        }
-        let before = self.aim.clone();
-        self.aim = Aim {
-            factor: before.factor,
-            frame: before.frame,
-            ..Aim::of(&self.profile, bytes)?
-        };
-        let reserve = self.aim.budget.reserve();
-        self.frame.max_tokens = self.frame.max_tokens.map(|most| most.min(reserve));
-        Ok(())
-    }
-
-    /// Keeps the window that a provider named.
-    fn remember(&self, window: u64) -> Result<(), TaskError> {
-        let (provider, model) = (&self.connection.endpoint.name, &self.connection.model);
-        let registry = self.contexts.registry()?;
-        Ok(registry.set_window(provider, model, window, jiff::Timestamp::now())?)
-    }
-
-    /// How many tokens the provider counts for each that we took it to count.
-    fn off(&self, tokens: u64, estimate: u64) -> f64 {
-        // Some count the reply that was asked for, some do not: the closer one is meant.
-        let whole = estimate + self.frame.max_tokens.unwrap_or(0);
-        let meant = match tokens.abs_diff(whole) < tokens.abs_diff(estimate) {
-            true => whole,
-            false => estimate,
-        };
-        tokens as f64 / meant.max(1) as f64
     }
 
     /// Records a reply, once, and what it took.
@@ -528,80 +364,4 @@ impl Talk<'_> {
             _untold: untold,
         })
     }
-}
-
-fn silently_cut(done: &Exchange) -> Box<CallError> {
-    let sent = done.called.reply.usage.map_or(0, |usage| usage.sent());
-    let text = format!(
-        "the server read {sent} tokens of a request of about {}: it dropped the front of it",
-        done.request.counted
-    );
-    Box::new(CallError {
-        trouble: Trouble::TooLong {
-            tokens: None,
-            limit: Some(sent),
-        },
-        status: Some(200),
-        text,
-        requests: 0,
-    })
-}
-
-/// Says whether the last message is this one, still without an answer.
-pub fn is_waiting(writer: &Writer, message: &[u8]) -> Result<bool, LogError> {
-    let log = writer.log();
-    match log.state().shown().open_end() {
-        Some(last) => Ok(is_user(log, last)? && log.message(last)? == message),
-        None => Ok(false),
-    }
-}
-
-/// The reply to this message, or to whatever was said last, if it is recorded and nobody was told.
-///
-/// So it is when a process ends between the two: the reply still lies beside the log.
-pub fn unread(writer: &Writer, message: Option<&[u8]>) -> Result<Option<Span>, LogError> {
-    let log = writer.log();
-    let last = log.state().last_seq();
-    let untold = std::fs::read(log.dir().join(Working::Reply.name())).unwrap_or_default();
-    if untold.is_empty() || last.is_none() || log.state().shown().open_end() != last {
-        return Ok(None);
-    }
-    let mut reply = None;
-    let mut next = last;
-    while let Some(seq) = next {
-        if log.record(seq)?.role != Role::Assistant {
-            break;
-        }
-        reply = Some(seq);
-        next = seq.prev();
-    }
-    let (Some(from), Some(to), Some(asked)) = (reply, last, next) else {
-        return Ok(None);
-    };
-    let same = match message {
-        Some(message) => is_user(log, asked)? && log.message(asked)? == message,
-        None => true,
-    };
-    let mut recorded = Vec::new();
-    if let Some(reply) = Span::new(from, to).filter(|_| same) {
-        for seq in reply.seqs() {
-            recorded.extend(log.message(seq)?);
-            recorded.push(b'\n');
-        }
-    }
-    // Somebody else may have answered meanwhile.
-    Ok(Span::new(from, to).filter(|_| recorded == untold))
-}
-
-/// A reply that lay there has been handed over.
-pub fn told(writer: &Writer) -> Result<(), LogError> {
-    for working in [Working::Reply, Working::Request] {
-        // Made anew, it goes when it is dropped.
-        writer.log().aside(working)?;
-    }
-    Ok(())
-}
-
-fn is_user(log: &Log, seq: Seq) -> Result<bool, LogError> {
-    Ok(log.record(seq)?.role == Role::User)
 }

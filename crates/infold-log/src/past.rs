@@ -52,10 +52,13 @@ impl Memory {
         let mut state = self.state.clone();
         let Ok(mark) = state.event(event, pass, time, self);
         let id = state.last_event().expect("an event was just applied");
-        self.rounds = match state.shown().open_end() {
-            Some(seq) => self.heard[seq.get() as usize - 1].clone(),
-            None => Rounds::default(),
-        };
+        if !matches!(event, Event::Fact) {
+            self.rounds = match state.shown().open_end() {
+                Some(seq) => self.heard[seq.get() as usize - 1].clone(),
+                None => Rounds::default(),
+            };
+            self.rounds.end_output();
+        }
         self.shown.push(state.shown().clone());
         self.marks.push(mark);
         self.state = state;

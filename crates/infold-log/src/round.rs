@@ -4,7 +4,8 @@ use crate::{Call, Facts, Role, Seq};
 ///
 /// A round is one output and, if it calls tools, the results that answer it. On most
 /// wires an output is one message; where it comes as items, those that follow each other
-/// are one, and an item behind a result begins the next. A round stays open while calls
+/// are one, and an item behind a result or a step begins the next: a step before it may
+/// have folded, or may yet again fold, what it would belong to. A round stays open while calls
 /// wait; any message that is neither a tool result nor an item of the same output closes
 /// it. A result that answers no waiting call is *late*: it joins the open round, if there
 /// is one, and is shown as text.
@@ -66,6 +67,11 @@ impl Rounds {
             goes_on: output.is_some(),
         };
         (heard, paired)
+    }
+
+    /// A step was taken: an item that comes now belongs to another output.
+    pub fn end_output(&mut self) {
+        self.output = false;
     }
 
     /// The calls that wait for a result now.
@@ -176,6 +182,20 @@ mod tests {
                 (1, 0, false, false)
             ]
         );
+    }
+
+    #[test]
+    fn an_item_behind_a_step_begins_another_round() {
+        let item = Facts {
+            item: true,
+            ..message(Role::Assistant, &[], &[])
+        };
+        let mut rounds = Rounds::default();
+        rounds.hear(Seq::FIRST, &item);
+        rounds.end_output();
+        let second = Seq::FIRST.next();
+        assert_eq!(rounds.hear(second, &item).round, second);
+        assert_eq!(rounds.hear(second.next(), &item).round, second);
     }
 
     #[test]

@@ -325,7 +325,7 @@ impl Log {
             tools: last.map_or(0, |last| last.tools) + u64::from(tool),
             spent: spent(last.map_or(Spent::default(), |last| last.spent), &line.what),
         });
-        if state.shown().open_end() != self.state.shown().open_end() {
+        if !fact {
             self.rounds = None;
         }
         self.state = state;
@@ -350,6 +350,11 @@ impl Log {
             for seq in round_members(record.round, path.into_iter(), self)? {
                 let bytes = self.message(seq)?;
                 rounds.hear(seq, &self.parsed(seq, &bytes)?.facts());
+            }
+            let change = self.last_change()?;
+            let step_since = change > 0 && self.mark_after(change)? >= last.get();
+            if step_since || last.get() <= self.base.seq {
+                rounds.end_output();
             }
         }
         Ok(rounds)

@@ -302,8 +302,17 @@ fn items_of_one_output_are_shown_and_hidden_together() {
     let items = |then: &str| view(&(ITEMS.to_owned() + then));
     assert_eq!(items("fold 3"), "1 [e1] 7..8");
     assert_eq!(items("pin 4\n fold 2..8"), "1 [e2] (2 3 4 5 6)");
-    assert_eq!(items("rewind 3\n item c\n user"), "1 (2 3 9) 10");
+    assert_eq!(items("rewind 3\n item c\n user"), "1 (2 3) (9) 10");
     assert_eq!(items("rewind 3\n tool a\n item\n fold 2"), "1 [e2] 10");
+}
+
+/// Else the fold that comes back would hide half of it.
+#[test]
+fn an_item_does_not_join_an_output_that_a_step_stands_behind() {
+    let story = "user\n item\n fold 2\n unfold e1\n item\n";
+    assert_eq!(view(story), "1..3");
+    assert_eq!(view(&(story.to_owned() + "undo")), "1 [e1] 3");
+    assert_eq!(view("user\n item\n pin 1\n item\n fold 2"), "1 [e2] 3");
 }
 
 #[test]

@@ -181,11 +181,6 @@ impl Endpoint {
         !matches!(self.api, Api::Ollama | Api::LmStudio) && self.is_home()
     }
 
-    /// Says whether it has a key.
-    pub fn has_key(&self) -> bool {
-        self.key.is_some()
-    }
-
     /// Says whether it runs on this machine.
     pub fn is_local(&self) -> bool {
         let host = self.base.host_str().unwrap_or_default();

@@ -144,13 +144,7 @@ impl Connection {
 
     /// What a call cost, in millionths of a dollar.
     pub fn cost(&self, usage: &Reported) -> u64 {
-        let Some(prices) = self.prices else { return 0 };
-        let spent = usage.input as f64 * prices.input
-            + usage.cache_read as f64 * prices.cached
-            + usage.cache_write as f64 * prices.write
-            + usage.output as f64 * prices.output;
-        // Dollars per million tokens are millionths of a dollar per token.
-        spent.round() as u64
+        crate::usage::cost(self.prices, usage)
     }
 
     fn wait<T>(&self, call: impl Future<Output = Result<T, CallError>>) -> Result<T, Unanswered> {

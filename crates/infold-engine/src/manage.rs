@@ -22,12 +22,14 @@ mod waits;
 mod mask;
 mod condense;
 mod truncate;
+mod ahead;
 
 use infold_log::plan::FloorSize;
 use infold_log::{Due, Size};
 use infold_store::{Log, LogError, StepError, Usage, Writer};
 use serde_json::json;
 
+pub use ahead::{Prepared, prepare};
 pub use aim::Aim;
 pub use condense::{CHUNKS, Draft, draft};
 use hand::Hand;

@@ -1,4 +1,7 @@
 use infold_store::{Contexts, Report, TaskError, Usage, Writer};
+use infold_wire::Reported;
+
+use crate::models::Prices;
 
 /// Records what a provider reported for the last request and its reply, and learns from it
 /// how it counts.
@@ -42,6 +45,28 @@ pub fn named_window(
         Some(registry) => Ok(registry.window(provider, model, jiff::Timestamp::now())?),
         None => Ok(None),
     }
+}
+
+/// Keeps the window that a provider named for a model.
+pub fn remember_window(
+    contexts: &Contexts,
+    provider: &str,
+    model: &str,
+    window: u64,
+) -> Result<(), TaskError> {
+    let registry = contexts.registry()?;
+    Ok(registry.set_window(provider, model, window, jiff::Timestamp::now())?)
+}
+
+/// What a call cost, in millionths of a dollar.
+pub fn cost(prices: Option<Prices>, usage: &Reported) -> u64 {
+    let Some(prices) = prices else { return 0 };
+    let spent = usage.input as f64 * prices.input
+        + usage.cache_read as f64 * prices.cached
+        + usage.cache_write as f64 * prices.write
+        + usage.output as f64 * prices.output;
+    // Dollars per million tokens are millionths of a dollar per token.
+    spent.round() as u64
 }
 
 #[cfg(test)]

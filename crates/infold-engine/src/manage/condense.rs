@@ -1,7 +1,7 @@
 use infold_log::plan::{self, FloorSize, Keep};
 use infold_log::steer::Cover;
 use infold_log::{Cause, Item, Past, Role, Seq, Source, Span, View, steer};
-use infold_store::{Aside, Log, LogError, What, Working, Writer, heading, stand_in_tokens};
+use infold_store::{Aside, Log, LogError, Usage, What, Working, Writer, heading, stand_in_tokens};
 use infold_wire::{Message, spoken};
 
 use super::{Aim, Begun, Hand, ManageError, Pass};
@@ -342,25 +342,42 @@ pub fn draft(
     asked: Option<Span>,
     summarizer: &mut dyn Summarizer,
 ) -> Result<Option<Draft>, ManageError> {
-    let Some(mut pass) = forced(writer.log(), aim)? else {
-        return Ok(None);
+    let (draft, spent) = drafted(writer.log(), aim, asked, summarizer)?;
+    for usage in spent {
+        writer.usage(usage)?;
+    }
+    draft
+}
+
+/// What came of having a summary written, and what it took.
+type Drafted = (Result<Option<Draft>, ManageError>, Vec<Usage>);
+
+/// The same of a log that is only read.
+pub(super) fn drafted(
+    log: &Log,
+    aim: &Aim,
+    asked: Option<Span>,
+    summarizer: &mut dyn Summarizer,
+) -> Result<Drafted, ManageError> {
+    let Some(mut pass) = forced(log, aim)? else {
+        return Ok((Ok(None), Vec::new()));
     };
-    let log = writer.log();
+    let hand = Hand::Imagines {
+        log,
+        state: log.state().clone(),
+    };
     let found = match asked {
-        None => pass.covered(&Hand::Writes(writer))?,
+        None => pass.covered(&hand)?,
         Some(span) => {
             let cover = steer::cover(log.state(), span, log)?;
             Some((cover, cover.span.to().next()))
         }
     };
     let Some((cover, tail)) = found else {
-        return Ok(None);
+        return Ok((Ok(None), Vec::new()));
     };
-    let draft = pass.draft(&Hand::Writes(writer), cover, tail, summarizer);
-    for usage in pass.spent {
-        writer.usage(usage)?;
-    }
-    draft
+    let draft = pass.draft(&hand, cover, tail, summarizer);
+    Ok((draft, pass.spent))
 }
 
 /// Takes out of a summary what it claims of the user and nobody said.

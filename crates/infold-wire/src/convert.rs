@@ -23,7 +23,7 @@
 //! # Ok::<(), infold_wire::MessageError>(())
 //! ```
 
-mod ids;
+pub(crate) mod ids;
 mod words;
 mod write;
 

@@ -1,4 +1,4 @@
-use crate::{Json, Kind};
+use crate::{Json, Kind, Wire, quote};
 
 /// A model that a provider says it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +36,48 @@ pub fn listed(body: &[u8]) -> Option<Vec<Listed>> {
     Some(list.elements().filter_map(model).collect())
 }
 
+/// Writes a list of models as a provider of this wire would; `by` is who has them.
+pub fn list(wire: Wire, by: &str, models: &[Listed]) -> Vec<u8> {
+    let by = quote(by);
+    let written = models.iter().map(|model| {
+        let name = quote(&model.name);
+        let window = |key: &str| match model.window {
+            Some(window) => format!(r#","{key}":{window}"#),
+            None => String::new(),
+        };
+        match wire {
+            Wire::Chat | Wire::Responses => {
+                let window = window("context_length");
+                format!(r#"{{"id":{name},"object":"model","created":0,"owned_by":{by}{window}}}"#)
+            }
+            Wire::Anthropic => format!(
+                r#"{{"type":"model","id":{name},"display_name":{name},"created_at":"1970-01-01T00:00:00Z"}}"#
+            ),
+            Wire::Gemini => {
+                let (long, window) = (quote(&format!("models/{}", model.name)), window("inputTokenLimit"));
+                format!(
+                    r#"{{"name":{long},"displayName":{name},"supportedGenerationMethods":["generateContent","countTokens"]{window}}}"#
+                )
+            }
+            Wire::Ollama => format!(
+                r#"{{"name":{name},"model":{name},"modified_at":"1970-01-01T00:00:00Z","size":0,"digest":"","details":{{"format":"","family":"","families":null,"parameter_size":"","quantization_level":""}}}}"#
+            ),
+        }
+    });
+    let written: Vec<String> = written.collect();
+    let all = written.join(",");
+    let end = |model: Option<&Listed>| model.map_or("null".to_owned(), |it| quote(&it.name));
+    let (first, last) = (end(models.first()), end(models.last()));
+    let body = match wire {
+        Wire::Chat | Wire::Responses => format!(r#"{{"object":"list","data":[{all}]}}"#),
+        Wire::Anthropic => {
+            format!(r#"{{"data":[{all}],"has_more":false,"first_id":{first},"last_id":{last}}}"#)
+        }
+        Wire::Gemini | Wire::Ollama => format!(r#"{{"models":[{all}]}}"#),
+    };
+    body.into_bytes()
+}
+
 /// Reads the window that a model of Ollama's was made with; none if it has the server's own.
 pub fn set_window(body: &[u8]) -> Option<u64> {
     let parameters = Json::parse(body).ok()?.get("parameters")?.text()?;
@@ -68,6 +110,21 @@ fn model(json: Json<'_>) -> Option<Listed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_that_is_written_reads_the_same() {
+        let models: Vec<Listed> = ["a", "b/c:latest"]
+            .map(|name| Listed {
+                name: name.to_owned(),
+                window: Some(4096),
+            })
+            .to_vec();
+        for wire in Wire::ALL {
+            let read = listed(&list(wire, "local", &models)).expect("a list");
+            let names = |list: &[Listed]| list.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
+            assert_eq!(names(&read), names(&models), "{wire}");
+        }
+    }
 
     fn names(body: &str) -> String {
         let list = listed(body.as_bytes()).expect("a list");

@@ -10,7 +10,7 @@ mod gemini;
 mod ollama;
 mod write;
 pub use reader::{Delivery, MOST_REPLY, Reader};
-pub use write::{stream, whole};
+pub use write::{relay, stream, whole};
 
 /// A whole reply.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,6 +25,8 @@ pub struct Reply {
     pub usage: Option<Reported>,
     /// The model that answered, as the provider names it.
     pub model: Option<String>,
+    /// What a provider that keeps it calls it: the next request may name it instead of repeating it.
+    pub id: Option<String>,
 }
 
 /// Why a reply ended.

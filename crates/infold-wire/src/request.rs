@@ -1,6 +1,7 @@
 //! What stands around the messages of a request.
 
 mod markers;
+pub mod read;
 
 pub use markers::{MOST_MARKERS, marked, markers, unmarked};
 
@@ -26,6 +27,10 @@ pub struct Frame {
     pub max_tokens: Option<u64>,
     /// How much to leave to chance.
     pub temperature: Option<f64>,
+    /// How much of what is likely to choose from.
+    pub top_p: Option<f64>,
+    /// Where the reply ends when it says one of these: texts, as JSON strings.
+    pub stop: Vec<String>,
     /// The model's window, for servers that load it with one.
     pub window: Option<u64>,
     /// Whether the reply is to come as it is made.
@@ -53,6 +58,8 @@ impl Frame {
             tool_choice: None,
             max_tokens: None,
             temperature: None,
+            top_p: None,
+            stop: Vec::new(),
             window: None,
             stream: true,
             cache: true,
@@ -80,7 +87,8 @@ impl Frame {
             false => "max_tokens",
         };
         put(head, limit, self.max_tokens);
-        put(head, "temperature", self.temperature);
+        self.chance(head, "top_p");
+        put(head, "stop", self.stops());
         if self.stream {
             put(head, "stream_options", Some(r#"{"include_usage":true}"#));
         }
@@ -91,7 +99,7 @@ impl Frame {
     fn responses(&self, head: &mut String) {
         self.named(head);
         put(head, "max_output_tokens", self.max_tokens);
-        put(head, "temperature", self.temperature);
+        self.chance(head, "top_p");
         // The conversation is kept here; reasoning comes back so that it can be sent again.
         put(head, "store", Some("false"));
         if self.official {
@@ -104,7 +112,8 @@ impl Frame {
     fn anthropic(&self, head: &mut String) {
         self.named(head);
         put(head, "max_tokens", Some(self.max_tokens.unwrap_or(REPLY)));
-        put(head, "temperature", self.temperature);
+        self.chance(head, "top_p");
+        put(head, "stop_sequences", self.stops());
         if !self.system.is_empty() {
             let last = self.system.len() - 1;
             let blocks = self.system.iter().enumerate().map(|(at, text)| {
@@ -130,7 +139,8 @@ impl Frame {
         }
         let mut settings = String::new();
         put(&mut settings, "maxOutputTokens", self.max_tokens);
-        put(&mut settings, "temperature", self.temperature);
+        self.chance(&mut settings, "topP");
+        put(&mut settings, "stopSequences", self.stops());
         if !settings.is_empty() {
             let settings = settings.trim_end_matches(',');
             put(head, "generationConfig", Some(format!("{{{settings}}}")));
@@ -144,13 +154,23 @@ impl Frame {
         let mut options = String::new();
         put(&mut options, "num_ctx", self.window);
         put(&mut options, "num_predict", self.max_tokens);
-        put(&mut options, "temperature", self.temperature);
+        self.chance(&mut options, "top_p");
+        put(&mut options, "stop", self.stops());
         if !options.is_empty() {
             let options = options.trim_end_matches(',');
             put(head, "options", Some(format!("{{{options}}}")));
         }
         put(head, "tools", self.tools.as_deref());
         head.push_str(r#""messages":["#);
+    }
+
+    fn chance(&self, head: &mut String, top_p: &str) {
+        put(head, "temperature", self.temperature);
+        put(head, top_p, self.top_p);
+    }
+
+    fn stops(&self) -> Option<String> {
+        (!self.stop.is_empty()).then(|| format!("[{}]", self.stop.join(",")))
     }
 
     fn named(&self, head: &mut String) {
@@ -173,31 +193,87 @@ fn put(head: &mut String, name: &str, value: Option<impl std::fmt::Display>) {
     }
 }
 
-/// Members of a tool definition that hold credentials: hosted tools and servers carry them.
-const CREDENTIALS: [&str; 6] = [
+/// Members that hold credentials, in any letters: hosted tools and servers carry them.
+const CREDENTIALS: [&str; 14] = [
     "authorization",
     "authorization_token",
+    "authentication",
     "headers",
+    "extra_headers",
     "api_key",
+    "apikey",
+    "api_key_string",
+    "apikeystring",
     "access_token",
     "client_secret",
+    "password",
+    "token",
+    "secret",
 ];
 
-/// Tool definitions as they may lie on a disk: credentials in them are blanked.
-pub fn blanked(tools: &str) -> String {
-    let mut secrets = Vec::new();
-    if let Ok(list) = Json::parse(tools.as_bytes()) {
-        let held = list.elements().flat_map(Json::members);
-        for (_, value) in held.filter(|(name, _)| CREDENTIALS.iter().any(|one| name.is(one))) {
-            match value.kind() {
-                Kind::String => secrets.push(value.range()),
-                Kind::Object => secrets.extend(value.members().map(|(_, value)| value.range())),
-                _ => {}
+/// Members that say what something looks like: names in them are names of the tool's own.
+const SCHEMAS: [&str; 6] = [
+    "parameters",
+    "input_schema",
+    "inputschema",
+    "parametersjsonschema",
+    "schema",
+    "properties",
+];
+
+/// Members that are addresses, which may hold a password or a key.
+const ADDRESSES: [&str; 4] = ["url", "server_url", "uri", "endpoint"];
+
+/// What stands instead of a part of a text.
+type Blanks = Vec<(std::ops::Range<usize>, String)>;
+
+/// A member of a request, such as its tools, as it may lie on a disk: credentials in it are blanked.
+pub fn blanked(value: &str) -> String {
+    let mut blanks = Blanks::new();
+    let mut rest: Vec<Json<'_>> = Json::parse(value.as_bytes()).into_iter().collect();
+    while let Some(json) = rest.pop() {
+        rest.extend(json.elements());
+        for (name, value) in json.members() {
+            let name = String::from_utf8_lossy(&name.name()).to_ascii_lowercase();
+            let is = |list: &[&str]| list.contains(&name.as_str());
+            if is(&CREDENTIALS) {
+                blank(value, &mut blanks);
+            } else if is(&ADDRESSES) && value.kind() == Kind::String {
+                let plain = plain_address(&value.text().unwrap_or_default());
+                blanks.extend(plain.map(|plain| (value.range(), quote(&plain))));
+            } else if !is(&SCHEMAS) {
+                rest.push(value);
             }
         }
     }
-    let blanks: Vec<_> = secrets.into_iter().map(|at| (at, quote(""))).collect();
-    String::from_utf8_lossy(&crate::splice(tools.as_bytes(), &blanks)).into_owned()
+    blanks.sort_by_key(|(at, _)| at.start);
+    String::from_utf8_lossy(&crate::splice(value.as_bytes(), &blanks)).into_owned()
+}
+
+/// Blanks all texts in a value.
+fn blank(value: Json<'_>, blanks: &mut Blanks) {
+    let mut rest = vec![value];
+    while let Some(value) = rest.pop() {
+        match value.kind() {
+            Kind::String => blanks.push((value.range(), quote(""))),
+            Kind::Object => rest.extend(value.members().map(|(_, value)| value)),
+            Kind::Array => rest.extend(value.elements()),
+            _ => {}
+        }
+    }
+}
+
+/// An address without what may be a secret in it; none if there is nothing of the kind.
+fn plain_address(text: &str) -> Option<String> {
+    let (scheme, rest) = text.split_once("://")?;
+    let (rest, query) = match rest.split_once('?') {
+        Some((rest, query)) => (rest, Some(query)),
+        None => (rest, None),
+    };
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let bare = host.rsplit_once('@').map(|(_, host)| host);
+    (bare.is_some() || query.is_some())
+        .then(|| format!("{scheme}://{}{path}", bare.unwrap_or(host)))
 }
 
 /// A chat message with only what every chat provider knows; none if there is nothing else in it.
@@ -312,6 +388,8 @@ mod tests {
         let tools = r#"[{"type":"mcp","server_url":"u","authorization":"s3cret","headers":{"X-Key":"s3cret", "Y":"s3cret"}},{"name":"get","input_schema":{"properties":{"headers":{"type":"object"}}}}]"#;
         insta::assert_snapshot!(blanked(tools), @r#"[{"type":"mcp","server_url":"u","authorization":"","headers":{"X-Key":"", "Y":""}},{"name":"get","input_schema":{"properties":{"headers":{"type":"object"}}}}]"#);
         assert_eq!(blanked("[]"), "[]");
+        let deep = r#"{"tools":[{"mcpServers":[{"transport":{"Headers":{"a":"s3cret"},"url":"https://u:s3cret@h/p?token=s3cret"}}]},{"url":"https://h/p"}],"data_sources":[{"authentication":{"key":"s3cret"}}],"api_key":"s3cret","max_tokens":3,"n":"token"}"#;
+        insta::assert_snapshot!(blanked(deep), @r#"{"tools":[{"mcpServers":[{"transport":{"Headers":{"a":""},"url":"https://h/p"}}]},{"url":"https://h/p"}],"data_sources":[{"authentication":{"key":""}}],"api_key":"","max_tokens":3,"n":"token"}"#);
     }
 
     #[test]

@@ -48,6 +48,14 @@ pub enum ToolsError {
 ///
 /// Gemini's object with `functionDeclarations` may stand for a list.
 pub fn tools(list: Json<'_>, to: Wire) -> Result<String, ToolsError> {
+    match carried(list, to)? {
+        (tools, names) if names.is_empty() => Ok(tools),
+        (_, names) => Err(ToolsError::Foreign { names, to }),
+    }
+}
+
+/// As [`tools`], but tools that the wire has not are left out, and named.
+pub fn carried(list: Json<'_>, to: Wire) -> Result<(String, Vec<String>), ToolsError> {
     let whole = match list.kind() {
         Kind::Array => list.elements().collect(),
         Kind::Object => vec![list],
@@ -66,23 +74,22 @@ pub fn tools(list: Json<'_>, to: Wire) -> Result<String, ToolsError> {
         })?;
     }
     if read.iter().all(|tool| tool.is_native(to)) {
-        return Ok(match list.kind() {
+        let tools = match list.kind() {
             Kind::Array => raw(list).into_owned(),
             _ => format!("[{}]", raw(list)),
-        });
+        };
+        return Ok((tools, Vec::new()));
     }
-    let mut names: Vec<String> = read
-        .iter()
-        .filter_map(|tool| match tool {
-            Tool::Own(name, _, wire) if *wire != to => Some(format!("`{name}`")),
-            _ => None,
-        })
-        .collect();
+    let mut names = Vec::new();
+    read.retain(|tool| match tool {
+        Tool::Own(name, _, wire) if *wire != to => {
+            names.push(format!("`{name}`"));
+            false
+        }
+        _ => true,
+    });
     names.dedup();
-    match names.is_empty() {
-        true => Ok(written(&read, to)),
-        false => Err(ToolsError::Foreign { names, to }),
-    }
+    Ok((written(&read, to), names))
 }
 
 /// Writes a choice: the value of `tool_choice`, on Gemini that of `toolConfig`.

@@ -1,5 +1,6 @@
-//! What a provider's error means: what to do about it.
+//! What a provider's error means: what to do about it. And errors of our own, as a provider says them.
 
+mod complain;
 mod length;
 mod plain;
 mod said;
@@ -7,6 +8,7 @@ mod wait;
 
 use std::time::Duration;
 
+pub use complain::{Complaint, complain};
 use said::Said;
 
 /// An error of a provider, sorted by what to do.

@@ -9,7 +9,9 @@ fn read(wire: Wire, form: Delivery, bytes: &[Vec<u8>]) -> Reply {
     for bytes in bytes {
         reader.push(bytes, &mut |_| {}).expect("it is read");
     }
-    reader.finish().expect("it is complete")
+    let reply = reader.finish().expect("it is complete");
+    assert_eq!(reply.id.is_some(), wire == Wire::Responses);
+    Reply { id: None, ..reply }
 }
 
 /// Reads a reply back, whole and in pieces of this size.
@@ -25,6 +27,28 @@ fn check(wire: Wire, reply: &Reply, size: usize) {
         reply,
         "{wire} in pieces of {size}"
     );
+    let last = events.last().map_or(0, Vec::len);
+    let (events, body) = (events.concat(), whole(wire, reply));
+    let (read, at) = first_complete(wire, Delivery::Stream, &events).expect("it ends");
+    assert_eq!(&read, reply, "{wire} at its mark");
+    // Only what ends it may follow.
+    assert!(events.len() - at < last, "{wire}");
+    let (read, at) = first_complete(wire, Delivery::Whole, &body).expect("it ends");
+    assert_eq!((&read, at), (reply, body.len()), "{wire} closed");
+}
+
+/// The reply as it is when the reader first says that all of it is there.
+fn first_complete(wire: Wire, form: Delivery, bytes: &[u8]) -> Option<(Reply, usize)> {
+    let mut reader = Reader::new(wire, form);
+    for (at, byte) in bytes.iter().enumerate() {
+        reader.push(&[*byte], &mut |_| {}).expect("it is read");
+        if reader.is_complete() {
+            assert!(reader.is_begun());
+            let reply = reader.finish().expect("it is complete");
+            return Some((Reply { id: None, ..reply }, at + 1));
+        }
+    }
+    None
 }
 
 fn reply(wire: Wire, messages: &[String], stop: Stop) -> Reply {
@@ -40,6 +64,7 @@ fn reply(wire: Wire, messages: &[String], stop: Stop) -> Reply {
             reasoning: 4,
         }),
         model: Some("some-model".to_owned()),
+        id: None,
     }
 }
 

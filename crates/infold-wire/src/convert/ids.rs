@@ -28,7 +28,7 @@ impl Ids {
         let text = Json::checked(given.as_bytes()).text().unwrap_or_default();
         let id = match &*text {
             "" => quote(&format!("call_{number}")),
-            text if self.fits(text) => given.to_owned(),
+            text if fits(self.to, text) => given.to_owned(),
             text => changed(text, given.as_bytes()),
         };
         if self.note(&id) && !taken {
@@ -37,18 +37,6 @@ impl Ids {
         let id = changed(&text, format!("{given}{number}").as_bytes());
         self.note(&id);
         id
-    }
-
-    fn fits(&self, id: &str) -> bool {
-        let word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-        match self.to {
-            // Half a character; servers take that for broken JSON.
-            _ if id.contains(char::REPLACEMENT_CHARACTER) => false,
-            Wire::Anthropic => id.bytes().all(word),
-            Wire::Chat => id.len() <= 40,
-            Wire::Responses => id.len() <= 64,
-            Wire::Gemini | Wire::Ollama => true,
-        }
     }
 
     /// Takes note of an id; says whether it may be given to another call.
@@ -72,8 +60,21 @@ impl Ids {
     }
 }
 
+/// Says whether a wire takes such an id.
+pub fn fits(to: Wire, id: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    match to {
+        // Half a character; servers take that for broken JSON.
+        _ if id.contains(char::REPLACEMENT_CHARACTER) => false,
+        Wire::Anthropic => id.bytes().all(word),
+        Wire::Chat => id.len() <= 40,
+        Wire::Responses => id.len() <= 64,
+        Wire::Gemini | Wire::Ollama => true,
+    }
+}
+
 /// An id that every wire takes: how it began, and what tells it apart.
-fn changed(id: &str, from: &[u8]) -> String {
+pub fn changed(id: &str, from: &[u8]) -> String {
     let word = |char: char| match char {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' => char,
         _ => '_',

@@ -78,6 +78,11 @@ impl Anthropic {
         }
     }
 
+    /// Nothing of it is to come.
+    pub fn is_complete(&self) -> bool {
+        self.begun && self.stopped
+    }
+
     fn message(&mut self, json: Json<'_>, hear: &mut Hear<'_>) {
         let [model, content, reason, usage] =
             json.pick(["model", "content", "stop_reason", "usage"]);
@@ -136,6 +141,7 @@ impl Anthropic {
             },
             usage: self.usage,
             model: self.model,
+            id: None,
         })
     }
 }

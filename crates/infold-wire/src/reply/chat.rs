@@ -68,6 +68,11 @@ impl Chat {
         self.done = true;
     }
 
+    /// Nothing of it is to come.
+    pub fn is_complete(&self) -> bool {
+        self.begun && self.done
+    }
+
     fn member(&mut self, name: &[u8], value: Json<'_>, hear: &mut Hear<'_>) {
         match name {
             b"content" if value.kind() == Kind::Array => {
@@ -114,6 +119,7 @@ impl Chat {
             stop: self.stop(),
             usage: self.usage,
             model: self.model,
+            id: None,
         })
     }
 

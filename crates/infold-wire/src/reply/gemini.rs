@@ -62,6 +62,11 @@ impl Gemini {
         }
     }
 
+    /// Nothing of it is to come: there is no mark, but what ends it comes with its count.
+    pub fn is_complete(&self) -> bool {
+        self.usage.is_some() && (self.blocked.is_some() || self.begun && self.finish.is_some())
+    }
+
     fn part(&mut self, json: Json<'_>, hear: &mut Hear<'_>) {
         let [text, thought, call] = json.pick(["text", "thought", "functionCall"]);
         if let Some(call) = call {
@@ -113,6 +118,7 @@ impl Gemini {
             stop: self.stop(),
             usage: self.usage,
             model: self.model,
+            id: None,
         })
     }
 

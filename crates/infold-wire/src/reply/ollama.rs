@@ -53,6 +53,11 @@ impl Ollama {
         }
     }
 
+    /// Nothing of it is to come.
+    pub fn is_complete(&self) -> bool {
+        self.done
+    }
+
     fn call(&mut self, call: Json<'_>, hear: &mut Hear<'_>) {
         let function = call.get("function").unwrap_or(call);
         let [name, arguments] = function.pick(["name", "arguments"]);
@@ -87,6 +92,7 @@ impl Ollama {
             stop,
             usage: self.usage,
             model: self.model,
+            id: None,
         })
     }
 }

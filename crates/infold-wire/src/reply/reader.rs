@@ -106,6 +106,24 @@ impl Reader {
         }
     }
 
+    /// Says whether all of the reply is there, though bytes may follow: the mark of its end came.
+    ///
+    /// A stream without such a mark is complete when it ends.
+    pub fn is_complete(&self) -> bool {
+        let closed = self.form == Delivery::Whole && self.events.is_json() && self.heard;
+        self.failed.is_none() && !self.events.is_open() && (closed || self.build.is_complete())
+    }
+
+    /// Says whether anything was said yet that belongs to an answer, or to the end of one.
+    ///
+    /// A response is announced before it is known whether there will be any.
+    pub fn is_begun(&self) -> bool {
+        match &self.build {
+            Build::Responses(responses) => responses.is_begun(),
+            _ => self.heard,
+        }
+    }
+
     /// Returns the reply, if it is complete.
     pub fn finish(mut self) -> Result<Reply, ReplyError> {
         if let Some(failed) = self.failed {
@@ -176,6 +194,16 @@ impl Build {
             Build::Ollama(ollama) => ollama.take(json, hear),
         }
         Ok(true)
+    }
+
+    fn is_complete(&self) -> bool {
+        match self {
+            Build::Chat(chat) => chat.is_complete(),
+            Build::Responses(responses) => responses.is_complete(),
+            Build::Anthropic(anthropic) => anthropic.is_complete(),
+            Build::Gemini(gemini) => gemini.is_complete(),
+            Build::Ollama(ollama) => ollama.is_complete(),
+        }
     }
 
     /// Returns what there is, if it is complete, or `closed` says that it is.

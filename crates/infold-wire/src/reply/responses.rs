@@ -17,6 +17,8 @@ pub struct Responses {
     reasoning: Text,
     arguments: Text,
     begun: bool,
+    /// More came than the news that there will be a response.
+    answers: bool,
     /// How it ended, and with what.
     ended: Option<Reply>,
     model: Option<String>,
@@ -41,6 +43,7 @@ impl Responses {
         ];
         let [kind, response, item, index, delta, whole, part] = json.pick(keys);
         if whole.is_some_and(|whole| whole.is("response")) {
+            self.answers = true;
             return self.whole(json, hear);
         }
         let kind = kind.map(Json::name);
@@ -48,6 +51,7 @@ impl Responses {
             (b"response.created" | b"response.in_progress" | b"response.queued", _, _) => {
                 self.begun = true;
                 self.model = word(response.and_then(|response| response.get("model")));
+                return Ok(());
             }
             (b"response.output_item.added", ..) => {
                 let named = item
@@ -87,7 +91,18 @@ impl Responses {
             ) => self.close(response)?,
             _ => {}
         }
+        self.answers = true;
         Ok(())
+    }
+
+    /// Nothing of it is to come.
+    pub fn is_complete(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// More came than that a response will.
+    pub fn is_begun(&self) -> bool {
+        self.answers
     }
 
     /// Takes a response that comes as one body.
@@ -134,8 +149,15 @@ impl Responses {
 
     /// The response has ended.
     fn close(&mut self, response: Json<'_>) -> Result<(), ReplyError> {
-        let keys = ["output", "status", "incomplete_details", "usage", "model"];
-        let [output, status, details, usage, model] = response.pick(keys);
+        let keys = [
+            "output",
+            "status",
+            "incomplete_details",
+            "usage",
+            "model",
+            "id",
+        ];
+        let [output, status, details, usage, model, id] = response.pick(keys);
         let output = output.into_iter().flat_map(Json::elements);
         let mut items: Vec<Vec<u8>> = output.map(|item| raw(item).into_bytes()).collect();
         // Some servers leave them out at the end.
@@ -162,6 +184,7 @@ impl Responses {
             messages: items,
             usage: usage.map(reported),
             model: word(model).or_else(|| self.model.take()),
+            id: word(id),
         });
         Ok(())
     }

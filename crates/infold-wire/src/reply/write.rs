@@ -7,6 +7,7 @@ mod responses;
 mod anthropic;
 mod gemini;
 mod ollama;
+pub mod relay;
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -66,7 +67,10 @@ impl<'a> Made<'a> {
             stop: &reply.stop,
             usage: reply.usage,
             model: quote(reply.model.as_deref().unwrap_or("model")),
-            id: format!("{:016x}", hash.finish()),
+            id: match &reply.id {
+                Some(id) => id.strip_prefix("resp_").unwrap_or(id).to_owned(),
+                None => format!("{:016x}", hash.finish()),
+            },
         }
     }
 

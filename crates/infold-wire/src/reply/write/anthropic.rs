@@ -105,12 +105,12 @@ fn taken_apart(block: Json<'_>, size: usize) -> (String, Vec<String>) {
     }
 }
 
-fn event(kind: &str, rest: &str) -> String {
+pub(super) fn event(kind: &str, rest: &str) -> String {
     let comma = if rest.is_empty() { "" } else { "," };
     named(kind, &format!(r#"{{"type":"{kind}"{comma}{rest}}}"#))
 }
 
-fn message(made: &Made<'_>, content: &str, stop: &str, usage: Reported) -> String {
+pub(super) fn message(made: &Made<'_>, content: &str, stop: &str, usage: Reported) -> String {
     let Made { id, model, .. } = made;
     let usage = counts(usage);
     format!(
@@ -118,12 +118,12 @@ fn message(made: &Made<'_>, content: &str, stop: &str, usage: Reported) -> Strin
     )
 }
 
-fn stop(stop: &Stop) -> String {
+pub(super) fn stop(stop: &Stop) -> String {
     let word = stop_word(stop, STOPS);
     format!(r#""stop_reason":{word},"stop_sequence":null"#)
 }
 
-fn counts(usage: Reported) -> String {
+pub(super) fn counts(usage: Reported) -> String {
     let thinking = match usage.reasoning {
         0 => String::new(),
         count => format!(r#","output_tokens_details":{{"thinking_tokens":{count}}}"#),

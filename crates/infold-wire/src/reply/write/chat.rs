@@ -2,7 +2,7 @@ use super::{Made, event, pieces, said, stop_word, text, with};
 use crate::said::put;
 use crate::{Json, Kind, Reported};
 
-const STOPS: [&str; 4] = ["stop", "length", "tool_calls", "content_filter"];
+pub(super) const STOPS: [&str; 4] = ["stop", "length", "tool_calls", "content_filter"];
 
 pub(super) fn whole(made: &Made<'_>) -> String {
     let Made { id, model, .. } = made;
@@ -71,7 +71,7 @@ const REASONING: &str = "\"reasoning\"";
 const DETAILS: &str = "\"reasoning_details\"";
 
 /// A call without its arguments, then these piece by piece.
-fn call_deltas(index: usize, call: Json<'_>, size: usize) -> Vec<String> {
+pub(super) fn call_deltas(index: usize, call: Json<'_>, size: usize) -> Vec<String> {
     let inner = call.get("function");
     let given = inner.and_then(|inner| said(inner, "arguments"));
     let Some((inner, given)) = inner.zip(given) else {
@@ -93,12 +93,12 @@ fn call_deltas(index: usize, call: Json<'_>, size: usize) -> Vec<String> {
     std::iter::once(start).chain(rest).collect()
 }
 
-fn head(made: &Made<'_>) -> String {
+pub(super) fn head(made: &Made<'_>) -> String {
     let Made { id, model, .. } = made;
     format!(r#""id":"chatcmpl-{id}","object":"chat.completion.chunk","created":0,"model":{model}"#)
 }
 
-fn chunk(made: &Made<'_>, delta: &str, stop: &str) -> String {
+pub(super) fn chunk(made: &Made<'_>, delta: &str, stop: &str) -> String {
     let usage = made.usage.map_or("", |_| ",\"usage\":null");
     let choice = format!(r#"{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":{stop}}}"#);
     event(&format!(
@@ -107,7 +107,7 @@ fn chunk(made: &Made<'_>, delta: &str, stop: &str) -> String {
     ))
 }
 
-fn counts(usage: Reported) -> String {
+pub(super) fn counts(usage: Reported) -> String {
     // Most do not tell what they keep.
     let written = match usage.cache_write {
         0 => String::new(),

@@ -2,7 +2,7 @@ use super::{Made, event, pieces, said, stop_word, text, with};
 use crate::{Json, Reported};
 
 /// That tools are called is seen from the parts alone.
-const STOPS: [&str; 4] = ["STOP", "MAX_TOKENS", "STOP", "SAFETY"];
+pub(super) const STOPS: [&str; 4] = ["STOP", "MAX_TOKENS", "STOP", "SAFETY"];
 
 pub(super) fn whole(made: &Made<'_>) -> String {
     let parts = made.message().get("parts").map_or("[]", text);
@@ -48,7 +48,12 @@ fn taken_apart(part: Json<'_>, size: usize) -> Vec<String> {
     parts
 }
 
-fn response(made: &Made<'_>, parts: &str, stop: Option<&str>, usage: Option<Reported>) -> String {
+pub(super) fn response(
+    made: &Made<'_>,
+    parts: &str,
+    stop: Option<&str>,
+    usage: Option<Reported>,
+) -> String {
     let Made { id, model, .. } = made;
     let stop = stop.map_or_else(String::new, |stop| format!(r#","finishReason":{stop}"#));
     let usage = usage.map_or_else(String::new, |usage| {

@@ -40,14 +40,14 @@ pub(super) fn stream(made: &Made<'_>, size: usize) -> Vec<String> {
     lines
 }
 
-const EMPTY: &str = r#"{"role":"assistant","content":""}"#;
+pub(super) const EMPTY: &str = r#"{"role":"assistant","content":""}"#;
 
-fn line(made: &Made<'_>, message: &str, rest: &str) -> String {
+pub(super) fn line(made: &Made<'_>, message: &str, rest: &str) -> String {
     let model = &made.model;
     format!(r#"{{"model":{model},"created_at":"1970-01-01T00:00:00Z","message":{message},{rest}}}"#)
 }
 
-fn done(made: &Made<'_>) -> String {
+pub(super) fn done(made: &Made<'_>) -> String {
     let stop = stop_word(made.stop, STOPS);
     let counts = made.usage.map_or_else(String::new, counts);
     format!(r#""done":true,"done_reason":{stop}{counts}"#)

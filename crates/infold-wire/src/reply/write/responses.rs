@@ -28,7 +28,7 @@ pub(super) fn stream(made: &Made<'_>, size: usize) -> Vec<String> {
         _ => "response.incomplete",
     };
     events.push(ending, &format!(r#","response":{}"#, whole(made)));
-    events.0
+    events.take()
 }
 
 /// The items, each with an id and a status as the service gives them.
@@ -56,19 +56,28 @@ fn items(made: &Made<'_>) -> impl Iterator<Item = String> {
     })
 }
 
-/// The events so far; their number is that of the next.
-#[derive(Default)]
-struct Events(Vec<String>);
+/// The events so far, and the number of the next.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Events {
+    number: usize,
+    out: Vec<String>,
+}
 
 impl Events {
     /// Appends an event; `rest` is what follows its type and number.
-    fn push(&mut self, kind: &str, rest: &str) {
-        let number = self.0.len();
+    pub fn push(&mut self, kind: &str, rest: &str) {
+        let number = self.number;
+        self.number += 1;
         let data = format!(r#"{{"type":"{kind}","sequence_number":{number}{rest}}}"#);
-        self.0.push(named(kind, &data));
+        self.out.push(named(kind, &data));
     }
 
-    fn item(&mut self, at: usize, item: Json<'_>, size: usize) {
+    /// Hands over what there is.
+    pub fn take(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.out)
+    }
+
+    pub fn item(&mut self, at: usize, item: Json<'_>, size: usize) {
         let place = format!(r#","output_index":{at}"#);
         let open = opened(item);
         self.push(
@@ -208,7 +217,7 @@ fn opened(item: Json<'_>) -> String {
 }
 
 /// How a response stands, and what it lacks.
-fn status(stop: &Stop) -> (&'static str, String) {
+pub(super) fn status(stop: &Stop) -> (&'static str, String) {
     let lacks = |reason: &str| ("incomplete", format!(r#"{{"reason":{}}}"#, quote(reason)));
     match stop {
         Stop::End | Stop::Calls => ("completed", "null".to_owned()),
@@ -218,7 +227,7 @@ fn status(stop: &Stop) -> (&'static str, String) {
     }
 }
 
-fn response(
+pub(super) fn response(
     made: &Made<'_>,
     status: &str,
     why: &str,

@@ -10,10 +10,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use infold_log::steer::{self, Side, Target};
-use infold_log::{Cause, Event, Memory, Past as _, Span, View};
-use infold_store::{Access, Durability, Log, Writer};
+use infold_log::{Cause, Event, Memory, Past as _, Seq, Span, View};
+use infold_store::{Access, Chains, Contexts, Durability, Key, Log, Metadata, Writer};
 use infold_wire::Message;
 use infold_wire::tags::{self, Millis, TagId, Tagged};
+use uuid::Uuid;
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
@@ -35,6 +36,12 @@ fn main() {
     }
     if wanted("folds") {
         folds(dir.path());
+    }
+    if wanted("tasks") {
+        tasks(dir.path());
+    }
+    if wanted("chains") {
+        chains(dir.path());
     }
     if wanted("functions") {
         functions();
@@ -79,6 +86,115 @@ fn median(mut times: Vec<Duration>) -> Duration {
 
 fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
+}
+
+/// Makes tasks with a turn in them, in a directory that already has some.
+fn tasks(root: &Path) {
+    println!("\n### Make a task, open it, append a turn, count it: tasks/s\n");
+    println!("| tasks before | durability | a registry for each call | one that is kept |");
+    println!("| ---: | --- | ---: | ---: |");
+    for before in [10, 10_000] {
+        let dir = root.join(format!("tasks-{before}"));
+        fill_with_tasks(&dir, before);
+        for durability in [Durability::Never, Durability::Turn] {
+            let contexts = Contexts::new(&dir, durability);
+            let each = rate(&contexts);
+            let kept = rate(&contexts.keeping().expect("the registry stays open"));
+            println!("| {before} | {durability:?} | {each:.0} | {kept:.0} |");
+        }
+    }
+}
+
+/// How many tasks are made in a second.
+fn rate(contexts: &Contexts) -> f64 {
+    let (start, mut made) = (Instant::now(), 0);
+    while made < 300 && start.elapsed() < Duration::from_secs(4) {
+        make_task(contexts, made);
+        made += 1;
+    }
+    made as f64 / start.elapsed().as_secs_f64()
+}
+
+fn make_task(contexts: &Contexts, number: u64) {
+    let id = contexts
+        .create(Metadata::default())
+        .expect("a task is made");
+    let (mut writer, _) = contexts.write(id).expect("it opens");
+    let turn = [message(number * 4), message(3)];
+    writer.append(&turn).expect("a turn is appended");
+    contexts.settle(id, &writer).expect("it is counted");
+}
+
+/// Copies of one task, entered into the registry by opening it.
+fn fill_with_tasks(dir: &Path, count: u64) {
+    let contexts = Contexts::new(dir, Durability::Never);
+    make_task(&contexts, 0);
+    let first = contexts.tasks().expect("tasks")[0];
+    let from = contexts.place(first).expect("it is there");
+    let metadata = fs::read_to_string(from.join("metadata.json")).expect("metadata");
+    for _ in 1..count {
+        let id = Uuid::new_v4().to_string();
+        let to = dir.join("running").join(&id);
+        fs::create_dir(&to).expect("a directory");
+        for entry in fs::read_dir(&from).expect("files").flatten() {
+            fs::copy(entry.path(), to.join(entry.file_name())).expect("a copy");
+        }
+        let metadata = metadata.replace(&first.to_string(), &id);
+        fs::write(to.join("metadata.json"), metadata).expect("metadata");
+    }
+    contexts.registry().expect("the registry takes them in");
+}
+
+/// Looks conversations up among many, and adds to them.
+fn chains(root: &Path) {
+    const LONG: u64 = 80;
+    println!("\n### Find the task of a conversation of {LONG} messages\n");
+    println!("| rows | all but two known, µs | none known, µs | add two, µs |");
+    println!("| ---: | ---: | ---: | ---: |");
+    let mut chains = Chains::open(root).expect("an index");
+    let mut tasks = Vec::new();
+    for rows in [1_000, 1_000_000] {
+        while (tasks.len() as u64) < rows / LONG {
+            let task = Uuid::new_v4();
+            let all: Vec<_> = (1..=LONG)
+                .map(|at| (chain_key(task, at), seq(at)))
+                .collect();
+            chains.add(task, &all).expect("rows are added");
+            tasks.push(task);
+        }
+        let (mut hits, mut misses, mut adds) = (Vec::new(), Vec::new(), Vec::new());
+        for round in 0..1_000 {
+            let task = tasks[round * 7919 % tasks.len()];
+            let known: Vec<_> = (1..=LONG + 2).map(|at| chain_key(task, at)).collect();
+            let start = Instant::now();
+            let found = chains.find(&known[2..]).expect("an answer");
+            hits.push(start.elapsed());
+            assert_eq!(found.expect("it is known").1[0].0, task);
+            let stranger = Uuid::new_v4();
+            let unknown: Vec<_> = (1..=LONG).map(|at| chain_key(stranger, at)).collect();
+            let start = Instant::now();
+            assert_eq!(chains.find(&unknown).expect("an answer"), None);
+            misses.push(start.elapsed());
+            let next = LONG + 3 + 2 * round as u64;
+            let two = [next, next + 1].map(|at| (chain_key(task, at), seq(at)));
+            let start = Instant::now();
+            chains.add(task, &two).expect("rows are added");
+            adds.push(start.elapsed());
+        }
+        let [hit, miss, add] = [hits, misses, adds].map(|times| micros(median(times)));
+        println!("| {rows} | {hit:.0} | {miss:.0} | {add:.0} |");
+    }
+}
+
+fn seq(number: u64) -> Seq {
+    Seq::new(number).expect("not zero")
+}
+
+/// As good as a digest: all its bytes differ from one to the next.
+fn chain_key(task: Uuid, at: u64) -> Key {
+    let mixed =
+        (task.as_u128() ^ u128::from(at)).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
+    (mixed ^ mixed >> 64).to_be_bytes()
 }
 
 /// Appends one message at a time, beside a loop that only writes the same bytes.

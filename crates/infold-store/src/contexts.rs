@@ -2,15 +2,18 @@ mod nearest;
 mod reconcile;
 mod clean;
 mod rows;
+mod kept;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use infold_log::EventId;
 use infold_log::steer::{self, Side, Target};
 use uuid::Uuid;
 
+use kept::Kept;
 use nearest::nearest;
 use reconcile::outcome;
 
@@ -18,8 +21,8 @@ use crate::event::{EventLine, What};
 use crate::file::{self, Access};
 use crate::metadata::Metadata;
 use crate::{
-    Counters, Durability, Log, LogError, OpenError, Outcome, Registry, RegistryError, Repair,
-    Status, StepError, Writer, lock, time,
+    Counters, Durability, Log, LogError, OpenError, Outcome, RegistryError, Repair, Status,
+    StepError, Writer, lock, time,
 };
 
 /// A contexts directory: the tasks in it, and the registry beside them.
@@ -29,6 +32,8 @@ use crate::{
 pub struct Contexts {
     root: PathBuf,
     pub(crate) durability: Durability,
+    kept: Option<Kept>,
+    address: Option<Arc<str>>,
 }
 
 /// Why a task could not be had, sorted by what can be done about it.
@@ -82,6 +87,16 @@ pub enum TaskError {
     Registry(#[from] RegistryError),
 }
 
+impl TaskError {
+    /// Where the process answers requests that writes to the task, if that is what was in the way.
+    pub fn held_at(&self) -> Option<&str> {
+        match self {
+            TaskError::Open { source, .. } => source.address(),
+            _ => None,
+        }
+    }
+}
+
 const PLACES: [&str; 2] = ["running", "completed"];
 /// Directories on their way in or out; no task has such a name.
 const HIDDEN: &str = ".";
@@ -92,7 +107,20 @@ impl Contexts {
         Contexts {
             root: root.into(),
             durability,
+            kept: None,
+            address: None,
         }
+    }
+
+    /// Lets who finds a task held learn where its holder answers requests.
+    pub fn at(self, address: &str) -> Contexts {
+        let address = Some(address.into());
+        Contexts { address, ..self }
+    }
+
+    /// Where its writers answer requests, if they do.
+    pub fn address(&self) -> Option<&str> {
+        self.address.as_deref()
     }
 
     /// Where it is.
@@ -100,19 +128,17 @@ impl Contexts {
         &self.root
     }
 
-    /// Opens the registry and puts it right where a crash left it behind the directories.
-    pub fn registry(&self) -> Result<Registry, TaskError> {
-        for place in PLACES {
-            file::make_dir(&self.root.join(place))?;
-        }
-        let registry = Registry::open(&self.root)?;
-        self.reconcile(&registry)?;
-        Ok(registry)
-    }
-
     /// Makes a task.
     pub fn create(&self, metadata: Metadata) -> Result<Uuid, TaskError> {
         self.make(metadata, None)
+    }
+
+    /// Takes back a task that was made just now and could not be written to: nobody has heard of it.
+    pub fn unmake(&self, id: Uuid) -> Result<(), TaskError> {
+        let dir = self.root.join(PLACES[0]).join(id.to_string());
+        // First, for on a full disk it makes room for the rest.
+        fs::remove_dir_all(&dir).map_err(|error| LogError::io(&dir, "removed", error))?;
+        self.opened()?.with(|rows| rows.remove(id)).map(drop)
     }
 
     /// Makes a task that continues another one's log, from its end or from a point in it.
@@ -122,7 +148,7 @@ impl Contexts {
             source: Box::new(source),
         };
         let log = self.read(parent)?;
-        if self.durability != Durability::Never {
+        if self.is_lasting() {
             // What the fork refers to must not be lost to a power cut that the fork survives.
             log.messages.sync()?;
             log.events.sync()?;
@@ -232,8 +258,8 @@ impl Contexts {
         }
         if !repairs.is_empty() {
             // Whoever left it so may not have come to count what it wrote.
-            let registry = Registry::open(&self.root)?;
-            registry.set_counters(id, self.recount(writer.log())?)?;
+            let counted = self.recount(writer.log())?;
+            self.opened()?.with(|rows| rows.set_counters(id, counted))?;
         }
         Ok((writer, repairs))
     }
@@ -242,12 +268,14 @@ impl Contexts {
     ///
     /// They are set, not added to: then nothing that went wrong before stays wrong.
     pub fn settle(&self, id: Uuid, writer: &Writer) -> Result<(), TaskError> {
-        let registry = Registry::open(&self.root)?;
+        let registry = self.opened()?;
         let counted = self.recount(writer.log())?;
-        if registry.get(id)?.is_some_and(|row| row.counters != counted) {
-            registry.set_counters(id, counted)?;
-        }
-        Ok(())
+        registry.with(|rows| {
+            if rows.get(id)?.is_some_and(|row| row.counters != counted) {
+                rows.set_counters(id, counted)?;
+            }
+            Ok::<(), RegistryError>(())
+        })
     }
 
     /// Ends a task: the log says so first, then the registry, then its directory moves.
@@ -303,7 +331,7 @@ impl Contexts {
         mut metadata: Metadata,
         fork: Option<(Uuid, EventLine)>,
     ) -> Result<Uuid, TaskError> {
-        let registry = self.registry()?;
+        let registry = self.reconciled()?;
         let first = fork
             .as_ref()
             .map(|(_, line)| line.encode())
@@ -311,8 +339,9 @@ impl Contexts {
         let next = self.unborn(&mut metadata, &first)?;
         if let Some((parent, _)) = fork {
             // From here on `clean` spares the parent, whether or not the fork comes to be.
-            if !registry.add_fork(metadata.uuid, parent)? && self.place(parent).is_none() {
-                registry.remove(metadata.uuid)?;
+            let known = registry.with(|rows| rows.add_fork(metadata.uuid, parent))?;
+            if !known && self.place(parent).is_none() {
+                registry.with(|rows| rows.remove(metadata.uuid))?;
                 let _ = fs::remove_dir_all(&next);
                 return Err(self.unknown(parent));
             }
@@ -320,17 +349,20 @@ impl Contexts {
             self.writer(metadata.uuid, &next)?;
         }
         self.bear(metadata.uuid, &next)?;
-        registry.insert(&metadata.row(Status::Running))?;
+        let entered = registry.with(|rows| rows.insert(&metadata.row(Status::Running)));
+        if let Err(error) = entered {
+            let _ = self.unmake(metadata.uuid);
+            return Err(error);
+        }
         Ok(metadata.uuid)
     }
 
     /// Makes sure that there is a place for tasks, and a registry that can be used.
     pub(crate) fn prepare(&self) -> Result<(), TaskError> {
         match self.root.join(PLACES[0]).is_dir() {
-            true => Registry::open(&self.root).map(drop)?,
-            false => self.registry().map(drop)?,
+            true => self.opened().map(drop),
+            false => self.reconciled().map(drop),
         }
-        Ok(())
     }
 
     /// Makes the directory of a task that is not there yet for anybody who looks.
@@ -345,25 +377,45 @@ impl Contexts {
         metadata.hostname = lock::host();
         let running = self.root.join(PLACES[0]);
         let next = running.join(format!("{HIDDEN}{}", metadata.uuid));
-        file::make_dir(&next)?;
-        metadata.write(&next)?;
+        self.furnish(&next, metadata, events).inspect_err(|_| {
+            let _ = fs::remove_dir_all(&next);
+        })?;
+        Ok(next)
+    }
+
+    /// Makes the files of a new task.
+    fn furnish(&self, next: &Path, metadata: &Metadata, events: &[u8]) -> Result<(), LogError> {
+        file::make_dir(next)?;
         for (name, bytes) in [
-            ("messages.jsonl", &[][..]),
+            (Metadata::NAME, metadata.encode().as_bytes()),
+            ("messages.jsonl", &[]),
             ("events.jsonl", events),
             ("current.jsonl", &[]),
         ] {
-            file::replace(&next.join(name), bytes)?;
+            // Nobody sees them before the directory has its name; an empty one has no bytes to lose.
+            let lasting = self.is_lasting() && !bytes.is_empty();
+            file::write_new(&next.join(name), bytes, lasting)?;
         }
-        Ok(next)
+        Ok(())
     }
 
     /// Gives the directory of a new task its name.
     pub(crate) fn bear(&self, id: Uuid, next: &Path) -> Result<(), LogError> {
-        file::sync_dir(next)?;
+        if self.is_lasting() {
+            file::sync_dir(next)?;
+        }
         let running = self.root.join(PLACES[0]);
         let dir = running.join(id.to_string());
         fs::rename(next, &dir).map_err(|error| LogError::io(&dir, "made", error))?;
-        file::sync_dir(&running)
+        match self.is_lasting() {
+            true => file::sync_dir(&running),
+            false => Ok(()),
+        }
+    }
+
+    /// Says whether anything is ever forced onto the disk.
+    fn is_lasting(&self) -> bool {
+        self.durability != Durability::Never
     }
 
     fn find(&self, task: &str) -> Option<PathBuf> {
@@ -391,8 +443,9 @@ impl Contexts {
             return Err(TaskError::Ended { task: id, status });
         }
         // A registry that cannot be used is told of before anything is written, not after.
-        Registry::open(&self.root)?;
-        let opened = Writer::open(dir, self.durability, &|task| self.find(task));
+        self.opened()?;
+        let find = |task: &str| self.find(task);
+        let opened = Writer::open_at(dir, self.durability, &find, self.address());
         opened.map_err(|source| match source {
             OpenError::Log(error) => TaskError::Log(error),
             source => TaskError::Open { task: id, source },

@@ -44,6 +44,11 @@ impl Current {
         }
     }
 
+    /// The state that it shows, as far as it says so.
+    pub fn at(&self) -> Option<Point> {
+        self.stamp.map(|stamp| stamp.at)
+    }
+
     /// Says whether the file is what its stamp says, as far as can be seen without reading it.
     pub fn is_intact(&self) -> bool {
         let len = fs::metadata(self.path()).map(|meta| meta.len());

@@ -92,7 +92,7 @@ impl Contexts {
 
     /// Takes the lock of a task, so that no writer is in the way.
     fn locked(&self, id: Uuid, dir: &Path) -> Result<Lock, TaskError> {
-        match Lock::take(dir)? {
+        match Lock::take(dir, self.address())? {
             Taken::Ours(lock, _) => Ok(lock),
             Taken::Held(holder) => {
                 let source = OpenError::Held { holder };

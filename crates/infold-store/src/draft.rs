@@ -6,8 +6,7 @@ use uuid::Uuid;
 
 use crate::imported::Keeper;
 use crate::{
-    AppendError, Contexts, Durability, LogError, Metadata, Registry, StepError, TaskError, Trigger,
-    Writer,
+    AppendError, Contexts, Durability, LogError, Metadata, StepError, TaskError, Trigger, Writer,
 };
 
 /// A task that is being made from a transcript: there for nobody until it is published.
@@ -140,8 +139,8 @@ impl Draft<'_> {
         self.finish()?;
         self.contexts.bear(self.id, &self.dir)?;
         self.published = true;
-        let registry = Registry::open(self.contexts.root()).map_err(TaskError::from)?;
-        self.contexts.enter(self.id, &registry)?;
+        let registry = self.contexts.opened()?;
+        registry.with(|rows| self.contexts.enter(self.id, rows))?;
         Ok(self.id)
     }
 

@@ -118,6 +118,8 @@ pub struct EventEntry {
     pub tools: u64,
     /// What calls of models came to so far.
     pub spent: Spent,
+    /// The newest event up to it that reports what a reply took; zero if there is none.
+    pub report: u64,
 }
 
 /// What calls of models came to, as reported.
@@ -150,8 +152,8 @@ pub enum Base {
 }
 
 impl Fixed for EventEntry {
-    const MAGIC: [u8; 8] = *b"infolde2";
-    const SIZE: usize = 128;
+    const MAGIC: [u8; 8] = *b"infolde3";
+    const SIZE: usize = 136;
 
     fn encode(&self, out: &mut Vec<u8>) {
         let id = |id: Option<EventId>| id.map_or(0, EventId::get);
@@ -171,6 +173,7 @@ impl Fixed for EventEntry {
         let spent = &self.spent;
         put(out, &[self.summaries, self.tools]);
         put(out, &[spent.calls, spent.tokens, spent.cached, spent.cost]);
+        put(out, &[self.report]);
     }
 
     fn decode(bytes: &[u8]) -> Option<EventEntry> {
@@ -211,6 +214,7 @@ impl Fixed for EventEntry {
                 cached: numbers.u64()?,
                 cost: numbers.u64()?,
             },
+            report: numbers.u64()?,
         })
     }
 }

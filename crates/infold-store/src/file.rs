@@ -165,6 +165,12 @@ impl Growing {
         Ok(())
     }
 
+    /// The same file, for whoever brings it onto the disk while others go on writing.
+    pub fn handle(&self) -> Result<Option<File>, LogError> {
+        let cloned = self.file.as_ref().map(File::try_clone).transpose();
+        cloned.map_err(|error| LogError::io(&self.path, "opened again", error))
+    }
+
     /// Returns when the bytes are on the disk itself.
     pub fn sync(&self) -> Result<(), LogError> {
         match &self.file {
@@ -187,6 +193,16 @@ pub fn options() -> OpenOptions {
 pub fn create(path: &Path) -> Result<File, LogError> {
     let made = options().write(true).create(true).truncate(true).open(path);
     made.map_err(|error| LogError::io(path, "made", error))
+}
+
+/// Makes a file with these bytes, which are on the disk itself if they are to last.
+pub fn write_new(path: &Path, bytes: &[u8], lasting: bool) -> Result<(), LogError> {
+    let file = create(path)?;
+    let written = file.write_all_at(bytes, 0).and_then(|()| match lasting {
+        true => file.sync_data(),
+        false => Ok(()),
+    });
+    written.map_err(|error| LogError::io(path, "written", error))
 }
 
 /// Makes a directory that only its owner may enter; it may be there already.

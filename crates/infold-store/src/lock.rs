@@ -1,3 +1,4 @@
+use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io::Read as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -22,6 +23,18 @@ pub struct Holder {
     pub pid: u32,
     /// Its machine.
     pub host: String,
+    /// Where it answers requests, if it does.
+    pub address: Option<String>,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} on {}", self.pid, self.host)?;
+        match &self.address {
+            Some(address) => write!(f, " (infold serve at {address})"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What came of trying to take a lock.
@@ -34,8 +47,9 @@ pub enum Taken {
 }
 
 impl Lock {
-    /// Tries to take the lock of the task in `dir`, without waiting.
-    pub fn take(dir: &Path) -> Result<Taken, LogError> {
+    /// Tries to take the lock of the task in `dir`, without waiting; whoever does may be asked
+    /// at an address.
+    pub fn take(dir: &Path, address: Option<&str>) -> Result<Taken, LogError> {
         let path = dir.join("lock");
         loop {
             let opened = file::options()
@@ -59,7 +73,7 @@ impl Lock {
                     file,
                     in_order: left.is_none(),
                 };
-                lock.sign(&path)?;
+                lock.sign(&path, address)?;
                 return Ok(Taken::Ours(lock, left));
             }
         }
@@ -72,10 +86,13 @@ impl Lock {
         self.in_order = yes;
     }
 
-    fn sign(&self, path: &Path) -> Result<(), LogError> {
+    fn sign(&self, path: &Path, address: Option<&str>) -> Result<(), LogError> {
         let host = quote(&host());
         let (pid, since) = (std::process::id(), time::iso(time::now()));
-        let name = format!("{{\"pid\":{pid},\"host\":{host},\"since\":\"{since}\"}}\n");
+        let address = address.map_or(String::new(), |address| {
+            format!(",\"address\":{}", quote(address))
+        });
+        let name = format!("{{\"pid\":{pid},\"host\":{host},\"since\":\"{since}\"{address}}}\n");
         // On a full disk the name is missing; the lock holds all the same.
         let signed = self
             .file
@@ -139,6 +156,10 @@ fn read(file: &File) -> Option<Holder> {
         // A process id that a u32 cannot hold was not written by us.
         pid: (pid >= 0.0 && pid <= f64::from(u32::MAX)).then_some(pid as u32)?,
         host,
+        address: json
+            .get("address")
+            .and_then(Json::text)
+            .map(|address| address.into_owned()),
     })
 }
 
@@ -155,16 +176,41 @@ mod tests {
     #[test]
     fn a_copy_of_the_file_in_a_process_just_started_does_not_keep_the_lock() {
         let dir = tempfile::tempdir().unwrap();
-        let Taken::Ours(lock, _) = Lock::take(dir.path()).unwrap() else {
+        let Taken::Ours(lock, _) = Lock::take(dir.path(), None).unwrap() else {
             panic!("nobody else holds it");
         };
         let copy = lock.file.try_clone().unwrap();
         assert!(is_held(dir.path()));
         drop(lock);
         assert!(matches!(
-            Lock::take(dir.path()).unwrap(),
+            Lock::take(dir.path(), None).unwrap(),
             Taken::Ours(_, None)
         ));
         drop(copy);
+    }
+
+    #[test]
+    fn who_finds_a_lock_held_learns_where_its_holder_answers() {
+        let dir = tempfile::tempdir().unwrap();
+        for address in [Some("http://127.0.0.1:7333"), None] {
+            let Taken::Ours(lock, _) = Lock::take(dir.path(), address).unwrap() else {
+                panic!("nobody else holds it");
+            };
+            let Taken::Held(Some(holder)) = Lock::take(dir.path(), None).unwrap() else {
+                panic!("it is held, and signed");
+            };
+            assert_eq!(holder.address.as_deref(), address);
+            assert_eq!(holder.pid, std::process::id());
+            drop(lock);
+        }
+        let holder = Holder {
+            pid: 12,
+            host: "vm".to_owned(),
+            address: Some("http://127.0.0.1:7333".to_owned()),
+        };
+        assert_eq!(
+            holder.to_string(),
+            "process 12 on vm (infold serve at http://127.0.0.1:7333)"
+        );
     }
 }

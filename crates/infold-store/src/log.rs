@@ -192,23 +192,20 @@ impl Log {
     /// The last usage that was reported for what is shown, if nothing but messages came since
     /// what is shown last changed; and the tokens counted for those that came after it.
     pub fn last_usage(&self) -> Result<Option<(Usage, u64)>, LogError> {
-        /// Tool records may stand behind it; a report so far back is not worth looking for.
-        const LOOK_BACK: u64 = 256;
-        let newest = self.state.at().event;
-        let oldest = self.last_change()?.max(newest.saturating_sub(LOOK_BACK));
-        for id in (oldest + 1..=newest).rev().filter_map(EventId::new) {
-            let line = self.event(id)?;
-            if let What::Usage(usage) = line.what
-                && usage.purpose == Purpose::Reply
-            {
-                let counted = match Seq::new(line.after) {
-                    Some(seq) => self.record(seq)?.sums.tokens,
-                    None => 0,
-                };
-                return Ok(Some((usage, self.sums()?.tokens - counted)));
-            }
-        }
-        Ok(None)
+        let last = self.last_own_event()?;
+        let report = last.filter(|last| last.report > last.change);
+        let Some(id) = report.and_then(|last| EventId::new(last.report)) else {
+            return Ok(None);
+        };
+        let line = self.event(id)?;
+        let What::Usage(usage) = line.what else {
+            return Ok(None);
+        };
+        let counted = match Seq::new(line.after) {
+            Some(seq) => self.record(seq)?.sums.tokens,
+            None => 0,
+        };
+        Ok(Some((usage, self.sums()?.tokens - counted)))
     }
 
     /// How many summary folds and tool records this task itself has.
@@ -324,6 +321,10 @@ impl Log {
             summaries: last.map_or(0, |last| last.summaries) + u64::from(summary),
             tools: last.map_or(0, |last| last.tools) + u64::from(tool),
             spent: spent(last.map_or(Spent::default(), |last| last.spent), &line.what),
+            report: match &line.what {
+                What::Usage(usage) if usage.purpose == Purpose::Reply => line.id.get(),
+                _ => last.map_or(0, |last| last.report),
+            },
         });
         if !fact {
             self.rounds = None;

@@ -4,7 +4,6 @@ use infold_wire::{Json, Wire, quote};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::file;
 use crate::{LogError, Status, TaskRow, time};
 
 /// What a task is, written once when it is made (`metadata.json`).
@@ -40,17 +39,13 @@ pub struct Metadata {
     pub wire: Option<String>,
 }
 
-const NAME: &str = "metadata.json";
-
 impl Metadata {
-    /// Writes it into a task's directory.
-    pub fn write(&self, dir: &Path) -> Result<(), LogError> {
-        file::replace(&dir.join(NAME), self.encode().as_bytes())
-    }
+    /// The file's name.
+    pub(crate) const NAME: &str = "metadata.json";
 
     /// Reads it from a task's directory.
     pub fn read(dir: &Path) -> Result<Metadata, LogError> {
-        let path = dir.join(NAME);
+        let path = dir.join(Metadata::NAME);
         let bytes = std::fs::read(&path).map_err(|error| LogError::io(&path, "read", error))?;
         let json =
             Json::parse(&bytes).map_err(|error| LogError::damaged(&path, 0, error.to_string()))?;
@@ -86,7 +81,8 @@ impl Metadata {
         }
     }
 
-    fn encode(&self) -> String {
+    /// What is written into a task's directory.
+    pub(crate) fn encode(&self) -> String {
         let text = |value: &Option<String>| value.as_deref().map_or("null".to_owned(), quote);
         let window = self
             .context_length

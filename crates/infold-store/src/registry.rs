@@ -23,7 +23,7 @@ pub use factor::Report;
 pub use row::{Counters, Filter, TaskRow};
 pub use status::{Outcome, Status, StatusError};
 
-use patience::Patience;
+pub(crate) use patience::Patience;
 use row::{Text, amount, instant, key};
 
 /// The list of all tasks: `tasks.db` in a contexts directory.
@@ -271,7 +271,7 @@ impl Registry {
     }
 }
 
-fn connect(path: &Path, patience: Patience) -> rusqlite::Result<Connection> {
+pub(crate) fn connect(path: &Path, patience: Patience) -> rusqlite::Result<Connection> {
     // Without CREATE: SQLite would make the file readable to all.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -288,7 +288,7 @@ fn keys(db: &Connection, sql: &str, values: impl rusqlite::Params) -> rusqlite::
 /// Makes directory and file where missing, for their owner only.
 ///
 /// SQLite gives its `-wal` and `-shm` files the mode of the database.
-fn make_private(dir: &Path, path: &Path) -> io::Result<()> {
+pub(crate) fn make_private(dir: &Path, path: &Path) -> io::Result<()> {
     // Closing a file drops every lock this process has on it, SQLite's too. So a
     // file that exists is never opened here, and nobody connects while one is made.
     static MAKING: Mutex<()> = Mutex::new(());
@@ -306,7 +306,7 @@ fn make_private(dir: &Path, path: &Path) -> io::Result<()> {
 }
 
 /// Closes the files to others, should an older database be open to them.
-fn guard(path: &Path) {
+pub(crate) fn guard(path: &Path) {
     for file in [path.to_owned(), beside(path, "-wal"), beside(path, "-shm")] {
         let Ok(meta) = fs::metadata(&file) else {
             continue;
@@ -320,7 +320,7 @@ fn guard(path: &Path) {
 }
 
 /// The file SQLite keeps beside a database, such as `tasks.db-wal`.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

@@ -42,11 +42,8 @@ pub enum Repair {
 impl fmt::Display for Repair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Repair::StaleLock(Holder { pid, host }) => {
-                write!(
-                    f,
-                    "process {pid} on {host} had ended without closing the task"
-                )
+            Repair::StaleLock(holder) => {
+                write!(f, "{holder} had ended without closing the task")
             }
             Repair::Torn { name, bytes, moved } => {
                 write!(
@@ -112,7 +109,8 @@ pub fn derived(log: &Log, current: &mut Current, crashed: bool) -> Result<Vec<Re
     Ok(repairs)
 }
 
-fn set_aside(file: &mut Growing, name: &'static str, at: u64) -> Result<Repair, LogError> {
+/// Moves the bytes of a file from `at` on aside.
+pub fn set_aside(file: &mut Growing, name: &'static str, at: u64) -> Result<Repair, LogError> {
     let bytes = file.len() - at;
     let torn = file.bytes(at, usize::try_from(bytes).unwrap_or(usize::MAX))?;
     let stem = name.trim_end_matches(".jsonl");

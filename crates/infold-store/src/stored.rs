@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use infold_log::{Role, Seq};
 
 use crate::time;
@@ -47,11 +49,7 @@ pub struct Marks<'a> {
 /// Appends the line of a message, line break included. Line breaks between tokens are left out.
 pub fn write(message: &[u8], marks: Marks<'_>, out: &mut Vec<u8>) -> usize {
     let start = out.len();
-    match memchr::memchr2(b'\n', b'\r', message) {
-        // A break inside a text would be escaped, so every bare one stands between tokens.
-        Some(_) => out.extend(message.iter().copied().filter(|byte| !is_break(*byte))),
-        None => out.extend_from_slice(message),
-    }
+    out.extend_from_slice(&unbroken(message));
     out.pop();
     let cut = out.len() - start;
     out.extend_from_slice(SEQ);
@@ -81,6 +79,19 @@ fn decimal(mut number: u64, out: &mut Vec<u8>) {
         }
     }
     out[start..].reverse();
+}
+
+/// JSON without line breaks between tokens.
+pub fn unbroken(json: &[u8]) -> Cow<'_, [u8]> {
+    match memchr::memchr2(b'\n', b'\r', json) {
+        // A break inside a text would be escaped, so every bare one stands between tokens.
+        Some(_) => json
+            .iter()
+            .copied()
+            .filter(|byte| !is_break(*byte))
+            .collect(),
+        None => Cow::Borrowed(json),
+    }
 }
 
 /// How many bytes a message has without line breaks between tokens.

@@ -4,9 +4,10 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use infold_log::{Fault, Floor, View};
+use infold_log::{Fault, Floor, Past as _, Point, View};
 use uuid::Uuid;
 
+use crate::current::Current;
 use crate::derived::Derived;
 use crate::file::Access;
 use crate::{Contexts, Log, LogError, Registry, Status, TaskError, end_of, lock};
@@ -157,7 +158,19 @@ fn stale(
         differs => differs?,
     });
     let read = |name: &str| fs::read(dir.join(name)).unwrap_or_default();
-    if !shows(&dir.join("current.jsonl"), fresh, view)? {
+    // A writer that was killed, or that is still at work, leaves it behind: then it shows an earlier state.
+    let open = lock::is_held(dir) || lock::is_left(dir);
+    let end = fresh.state().at();
+    let before = |at: &Point| at.seq <= end.seq && at.event <= end.event && *at != end;
+    let earlier = match Current::open(dir).at().filter(before).filter(|_| open) {
+        Some(at) => Some(View::of(&fresh.shown(at)?, fresh)?),
+        None => None,
+    };
+    if !shows(
+        &dir.join("current.jsonl"),
+        fresh,
+        earlier.as_ref().unwrap_or(view),
+    )? {
         names.push("current.jsonl");
     }
     for derived in Derived::ALL {

@@ -1,3 +1,4 @@
+use std::fs::File;
 use std::path::Path;
 
 use infold_log::steer::{self, Cover, Refused, Side, Target};
@@ -9,6 +10,7 @@ use crate::current::Current;
 use crate::derived::{Derived, RecordError, check_record};
 use crate::event::{EventLine, Failure, FoldLine, MaskLine, Usage, What};
 use crate::file::Access;
+use crate::frame::Frames;
 use crate::lock::{Holder, Lock, Taken};
 use crate::log::{Find, message_entry};
 use crate::repair::{self, Repair};
@@ -62,7 +64,7 @@ const BUFFER: usize = 64 << 10;
 pub struct Writer {
     log: Log,
     current: Current,
-    durability: Durability,
+    pub(crate) durability: Durability,
     clock: u64,
     /// The clock as text.
     stamp: String,
@@ -70,6 +72,8 @@ pub struct Writer {
     buffer: Vec<u8>,
     /// The pass that steps belong to.
     pass: Option<EventId>,
+    /// What stood around the messages last; none until that is asked.
+    pub(crate) frames: Option<Frames>,
     closed: bool,
     lock: Lock,
 }
@@ -86,6 +90,16 @@ pub enum OpenError {
     /// The log could not be read or repaired.
     #[error(transparent)]
     Log(#[from] LogError),
+}
+
+impl OpenError {
+    /// Where the process answers requests that writes to the task.
+    pub fn address(&self) -> Option<&str> {
+        match self {
+            OpenError::Held { holder } => holder.as_ref()?.address.as_deref(),
+            OpenError::Log(_) => None,
+        }
+    }
 }
 
 /// Why messages were not appended. None of them was.
@@ -130,7 +144,17 @@ impl Writer {
         durability: Durability,
         find: Find<'_>,
     ) -> Result<(Writer, Vec<Repair>), OpenError> {
-        let (mut lock, left) = match Lock::take(dir)? {
+        Writer::open_at(dir, durability, find, None)
+    }
+
+    /// As [`Writer::open`], for one who answers requests at an address.
+    pub(crate) fn open_at(
+        dir: &Path,
+        durability: Durability,
+        find: Find<'_>,
+        address: Option<&str>,
+    ) -> Result<(Writer, Vec<Repair>), OpenError> {
+        let (mut lock, left) = match Lock::take(dir, address)? {
             Taken::Ours(lock, left) => (lock, left),
             Taken::Held(holder) => return Err(OpenError::Held { holder }),
         };
@@ -146,6 +170,7 @@ impl Writer {
             stamp: String::new(),
             buffer: Vec::new(),
             pass: None,
+            frames: None,
             log,
             current,
             durability,
@@ -354,12 +379,35 @@ impl Writer {
     /// What is derived and cannot be written now is caught up with later.
     pub fn sync(&mut self) -> Result<(), LogError> {
         if self.durability != Durability::Never {
-            self.log.messages.sync()?;
-            self.log.events.sync()?;
+            return self.force();
         }
+        self.follow();
+        Ok(())
+    }
+
+    /// As [`Writer::sync`], whatever the durability.
+    pub fn force(&mut self) -> Result<(), LogError> {
+        self.log.messages.sync()?;
+        self.log.events.sync()?;
+        self.sync_frames()?;
+        self.follow();
+        Ok(())
+    }
+
+    /// The files of the log, for whoever brings them onto the disk while others go on writing.
+    pub fn files(&self) -> Result<Vec<File>, LogError> {
+        let files = [self.log.messages.handle()?, self.log.events.handle()?];
+        Ok(files.into_iter().flatten().collect())
+    }
+
+    fn sync_frames(&mut self) -> Result<(), LogError> {
+        self.frames.as_mut().map_or(Ok(()), Frames::sync)
+    }
+
+    /// Brings what is derived from all of the log up to date, as far as that can be done now.
+    fn follow(&mut self) {
         let _ = self.log.flush();
         let _ = self.current.follow(&self.log);
-        Ok(())
     }
 
     /// Gives the task up without closing it in good order: whoever looks next finds it so.
@@ -376,8 +424,10 @@ impl Writer {
     /// Appends an event and brings what follows from it up to date.
     pub(crate) fn step(&mut self, what: What) -> Result<EventId, LogError> {
         if self.durability != Durability::Never {
-            // Messages are on the disk before an event that follows them.
+            // Messages are on the disk before an event that follows them, and frames before one
+            // that names them.
             self.log.messages.sync()?;
+            self.sync_frames()?;
         }
         let state = self.log.state();
         let (id, after) = (state.next_event(), state.at().seq);
@@ -405,8 +455,9 @@ impl Writer {
         for derived in Derived::ALL {
             let _ = derived.follow(&self.log, &line);
         }
-        let _ = self.log.flush();
-        let _ = self.current.follow(&self.log);
+        if self.durability != Durability::Never {
+            self.follow();
+        }
         Ok(id)
     }
 
@@ -443,7 +494,7 @@ impl Writer {
     }
 
     /// The time, which never runs backwards in a log.
-    fn now(&mut self) -> u64 {
+    pub(crate) fn now(&mut self) -> u64 {
         let now = time::now();
         if now > self.clock || self.stamp.is_empty() {
             self.clock = self.clock.max(now);
@@ -484,7 +535,7 @@ pub fn stand_in_tokens(stand_in: &[(Role, String)]) -> u64 {
 
 fn held_by(holder: &Option<Holder>) -> String {
     match holder {
-        Some(Holder { pid, host }) => format!("process {pid} on {host} is writing to this task"),
+        Some(holder) => format!("{holder} is writing to this task"),
         None => "another process is writing to this task".to_owned(),
     }
 }

@@ -371,3 +371,71 @@ fn a_log_without_one_of_its_files_is_damaged_not_empty() {
         assert_eq!(problems.len(), 1, "{problems:?}");
     }
 }
+
+#[test]
+fn who_keeps_the_registry_neither_opens_it_again_nor_lists_tasks() {
+    let mut world = World::new();
+    let stray = world.task();
+    let kept = world.contexts.clone().keeping().expect("it stays open");
+    world.contexts = kept;
+    // Both are what a registry that is opened anew would put right.
+    let db = world.root.path().join("tasks.db");
+    let elsewhere = world.root.path().join("elsewhere.db");
+    fs::rename(&db, &elsewhere).expect("the registry moves");
+    world.say_failed(stray);
+
+    let id = world.task();
+    let fork = world.contexts.fork(id, None).expect("a fork");
+    let row = world.contexts.row(id).expect("it is asked").expect("a row");
+    assert_eq!((row.status, row.counters.llm_calls), (Status::Running, 1));
+    let known = world.contexts.rows(&Filter::default()).expect("rows");
+    let known: Vec<Uuid> = known.into_iter().map(|row| row.uuid).collect();
+    assert_eq!(known, [fork, id, stray]);
+    assert!(world.dir("running", stray).is_dir());
+    world
+        .contexts
+        .finish(id, &Outcome::Completed)
+        .expect("it ends");
+    assert!(world.dir("completed", id).is_dir());
+    assert!(!db.exists());
+}
+
+#[test]
+fn a_registry_that_is_kept_is_used_from_many_threads() {
+    let world = World::new();
+    let contexts = world.contexts.clone().keeping().expect("it stays open");
+    let made = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let make = |_| contexts.create(Metadata::default()).expect("a task");
+                    (0..25).map(make).collect::<Vec<Uuid>>()
+                })
+            })
+            .collect();
+        let made = threads.into_iter().map(|thread| thread.join());
+        made.flat_map(|made| made.expect("no panic"))
+            .collect::<Vec<_>>()
+    });
+    let known = world.rows();
+    assert_eq!(known.len(), 100);
+    assert!(
+        made.iter()
+            .all(|id| known.contains(&(*id, Status::Running)))
+    );
+}
+
+#[test]
+fn who_finds_a_task_held_by_a_server_learns_where_it_answers() {
+    let world = World::new();
+    let id = world.task();
+    let server = world.contexts.clone().at("http://127.0.0.1:7333");
+    let writer = server.write(id).expect("a writer");
+    let held = world.contexts.write(id).expect_err("it is held");
+    assert_eq!(held.held_at(), Some("http://127.0.0.1:7333"));
+    let told = held.to_string();
+    let wanted = " (infold serve at http://127.0.0.1:7333) is writing to this task";
+    assert!(told.ends_with(wanted), "{told}");
+    drop(writer);
+    world.contexts.write(id).expect("it was given up");
+}

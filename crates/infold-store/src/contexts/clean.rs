@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{HIDDEN, PLACES};
-use crate::{Contexts, LogError, Registry, TaskError, TaskRow};
+use crate::{Contexts, LogError, Registry, TaskError, TaskRow, chains};
 
 /// Making a task takes milliseconds; what is this old will not be finished.
 const UNBORN: Duration = Duration::from_secs(3600);
@@ -23,10 +23,14 @@ impl Contexts {
             }
         }
         let mut removed = Vec::new();
+        let mut chains = chains::if_there(&self.root);
         for row in registry.expired(before)? {
             if !really {
                 removed.push(row);
             } else if registry.remove(row.uuid)? {
+                if let Some(chains) = &mut chains {
+                    let _ = chains.forget(row.uuid);
+                }
                 self.remove_dir(row.uuid)?;
                 removed.push(row);
             }

@@ -25,18 +25,20 @@ impl Contexts {
         let from = self.root.join(PLACES[0]).join(id.to_string());
         let to = self.root.join(PLACES[1]).join(id.to_string());
         fs::rename(&from, &to).map_err(|error| LogError::io(&from, "moved", error))?;
-        for place in PLACES {
+        for place in PLACES.iter().filter(|_| self.is_lasting()) {
             file::sync_dir(&self.root.join(place))?;
         }
         Ok(())
     }
 
     fn register_end(&self, id: Uuid, writer: &Writer, end: &Outcome) -> Result<(), TaskError> {
-        let registry = Registry::open(&self.root)?;
-        registry.insert(&Metadata::read(writer.log().dir())?.row(Status::Running))?;
-        registry.set_counters(id, self.recount(writer.log())?)?;
-        registry.finish(id, end, ended_at(writer.log())?)?;
-        Ok(())
+        let row = Metadata::read(writer.log().dir())?.row(Status::Running);
+        let (counted, at) = (self.recount(writer.log())?, ended_at(writer.log())?);
+        self.opened()?.with(|rows| {
+            rows.insert(&row)?;
+            rows.set_counters(id, counted)?;
+            rows.finish(id, end, at).map(drop)
+        })
     }
 
     /// Puts the registry right: rows that are missing, ends that were not carried through.
@@ -71,9 +73,12 @@ impl Contexts {
         status: Status,
         registry: &Registry,
     ) -> Result<(), TaskError> {
-        let ended = end_of(&self.read(id)?)?.is_some();
+        let log = self.read(id)?;
+        let ended = end_of(&log)?.is_some();
         if !ended && !status.is_end() {
-            // Its next writer repairs it, and says so.
+            // Whoever left it may not have come to count what it wrote. The rest its next writer
+            // repairs, and says so.
+            registry.set_counters(id, self.recount(&log)?)?;
             return Ok(());
         }
         match self.write(id) {

@@ -3,37 +3,21 @@ use std::cmp::Reverse;
 use uuid::Uuid;
 
 use super::reconcile::ended_at;
-use crate::{
-    Contexts, Filter, LogError, Metadata, Registry, RegistryError, Status, TaskError, TaskRow,
-    end_of,
-};
+use crate::{Contexts, Filter, Metadata, Status, TaskError, TaskRow, end_of};
 
 impl Contexts {
-    /// Opens the registry for looking; there is none where nothing may be written.
-    ///
-    /// All it says can be read from the directories too, only more slowly.
-    pub fn registry_if_writable(&self) -> Result<Option<Registry>, TaskError> {
-        match self.registry() {
-            Err(
-                TaskError::Registry(RegistryError::ReadOnly { .. })
-                | TaskError::Log(LogError::Denied { .. }),
-            ) => Ok(None),
-            opened => opened.map(Some),
-        }
-    }
-
     /// What is known of all tasks that a filter lets through, newest first.
     pub fn rows(&self, filter: &Filter) -> Result<Vec<TaskRow>, TaskError> {
-        match self.registry_if_writable()? {
-            Some(registry) => Ok(registry.list(filter)?),
+        match self.with_registry_if_writable(|rows| rows.list(filter))? {
+            Some(rows) => Ok(rows),
             None => self.derived_rows(filter),
         }
     }
 
     /// What is known of one task; none if the registry does not know it.
     pub fn row(&self, id: Uuid) -> Result<Option<TaskRow>, TaskError> {
-        match self.registry_if_writable()? {
-            Some(registry) => Ok(registry.get(id)?),
+        match self.with_registry_if_writable(|rows| rows.get(id))? {
+            Some(row) => Ok(row),
             None => self.derived_row(id).map(Some),
         }
     }

@@ -61,7 +61,7 @@ pub enum RegistryError {
 }
 
 impl RegistryError {
-    pub(super) fn sql(path: &Path, source: rusqlite::Error) -> RegistryError {
+    pub(crate) fn sql(path: &Path, source: rusqlite::Error) -> RegistryError {
         let path = path.to_owned();
         if is_busy(&source) {
             return RegistryError::Busy { path };
@@ -85,7 +85,7 @@ impl RegistryError {
         }
     }
 
-    pub(super) fn io(path: &Path, source: io::Error) -> RegistryError {
+    pub(crate) fn io(path: &Path, source: io::Error) -> RegistryError {
         let path = path.to_owned();
         match source.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {

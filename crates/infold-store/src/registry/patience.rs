@@ -5,7 +5,7 @@ use super::error::is_busy;
 
 /// How long to wait while another process writes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(crate) struct Patience {
     /// How long SQLite itself waits for a lock, each time.
     pub(super) timeout: Duration,
     /// The pauses between one attempt and the next.
@@ -27,7 +27,7 @@ impl Patience {
     ///
     /// SQLite's own waiting is not enough: where waiting could lead to a deadlock,
     /// it answers "busy" at once.
-    pub(super) fn wait_for<T>(
+    pub(crate) fn wait_for<T>(
         self,
         mut attempt: impl FnMut() -> rusqlite::Result<T>,
     ) -> rusqlite::Result<T> {

@@ -1,0 +1,330 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use infold_log::Seq;
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use uuid::Uuid;
+
+use crate::registry::{Patience, beside, connect, guard, make_private};
+use crate::{RegistryError, time};
+
+/// The digest of a conversation up to one of its messages.
+pub type Key = [u8; 16];
+
+/// The place of a key, and the messages it leads to.
+pub type Known = (usize, Vec<(Uuid, Seq)>);
+
+/// Which conversations are known, and which tasks they lead to: `chains.db` in a contexts directory.
+///
+/// Whoever digests messages can fill it again from the tasks' own files, so a lost or damaged
+/// one is made anew. It is written without waiting for the disk: after a power cut a row may
+/// lead to a message, or a task, that is not there. Rows are hints; the log decides.
+///
+/// ```
+/// use infold_log::Seq;
+/// use infold_store::Chains;
+///
+/// let dir = tempfile::tempdir()?;
+/// let mut chains = Chains::open(dir.path())?;
+/// let (task, second) = (uuid::Uuid::new_v4(), Seq::new(2).unwrap());
+/// chains.add(task, &[([1; 16], Seq::FIRST), ([2; 16], second)])?;
+///
+/// let found = chains.find(&[[1; 16], [2; 16], [3; 16]])?;
+/// assert_eq!(found, Some((1, vec![(task, second)])));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Chains {
+    connection: Connection,
+    path: PathBuf,
+    is_new: bool,
+    torn: Option<PathBuf>,
+}
+
+/// A key may lead to every task there is, as a greeting does; so many are looked at.
+const MANY: u32 = 256;
+
+const VERSION: i64 = 1;
+
+// Tasks are numbered in the order in which they came: what is newest is found without sorting,
+// and a row is short.
+const SCHEMA: &str = "
+    CREATE TABLE IF NOT EXISTS tasks (
+        number INTEGER PRIMARY KEY,
+        task BLOB NOT NULL UNIQUE
+    );
+    CREATE TABLE IF NOT EXISTS chains (
+        key BLOB NOT NULL,
+        task INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        PRIMARY KEY (key, task)
+    ) WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS chains_task ON chains (task);
+    CREATE TABLE IF NOT EXISTS names (
+        number INTEGER PRIMARY KEY,
+        name TEXT NOT NULL,
+        task BLOB NOT NULL,
+        UNIQUE (name, task)
+    );
+    CREATE INDEX IF NOT EXISTS names_task ON names (task);
+    PRAGMA user_version = 1;
+";
+
+impl Chains {
+    /// Opens the index of a contexts directory, and makes it where it is missing.
+    ///
+    /// One that is damaged is set aside; [`Chains::is_new`] and [`Chains::torn`] say so.
+    pub fn open(root: &Path) -> Result<Chains, RegistryError> {
+        match Chains::open_as_is(root) {
+            Err(RegistryError::Damaged { .. }) => Chains::anew(root),
+            opened => opened,
+        }
+    }
+
+    /// Sets the index aside, as one does that turns out to be damaged, and starts an empty one.
+    pub fn anew(root: &Path) -> Result<Chains, RegistryError> {
+        let path = root.join(NAME);
+        let torn = root.join(format!("torn-chains-{}.db", time::now()));
+        // The journal goes first: a new database must not find the old one's.
+        for suffix in ["-wal", "-shm", ""] {
+            let from = beside(&path, suffix);
+            match fs::rename(&from, beside(&torn, suffix)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(RegistryError::io(&from, error));
+                }
+                _ => {}
+            }
+        }
+        let mut chains = Chains::open_as_is(root)?;
+        chains.torn = torn.exists().then_some(torn);
+        Ok(chains)
+    }
+
+    fn open_as_is(root: &Path) -> Result<Chains, RegistryError> {
+        let path = root.join(NAME);
+        make_private(root, &path).map_err(|error| RegistryError::io(&path, error))?;
+        let patience = Patience::default();
+        let opened = connect(&path, patience).and_then(|connection| {
+            let found = patience.wait_for(|| settle(&connection))?;
+            Ok((connection, found))
+        });
+        let (connection, found) = opened.map_err(|error| RegistryError::sql(&path, error))?;
+        guard(&path);
+        if !(0..=VERSION).contains(&found) {
+            let supported = VERSION;
+            return Err(RegistryError::TooNew {
+                path,
+                found,
+                supported,
+            });
+        }
+        Ok(Chains {
+            connection,
+            path,
+            is_new: found == 0,
+            torn: None,
+        })
+    }
+
+    /// Says whether it was made just now, so that the tasks that are there are yet to be added.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// Where a damaged one was put.
+    pub fn torn(&self) -> Option<&Path> {
+        self.torn.as_deref()
+    }
+
+    /// Finds the longest known beginning of a conversation, whose keys are given in its order.
+    ///
+    /// Returns the place of the last key that is known and what it leads to, newest task first;
+    /// of very many, the newest. What is looked for is mostly near the end, so that is where the
+    /// search begins; how many tasks there are does not matter.
+    pub fn find(&self, keys: &[Key]) -> Result<Option<Known>, RegistryError> {
+        self.run(|db| {
+            // One transaction: else each look-up takes and gives back the locks.
+            let whole = db.unchecked_transaction()?;
+            let mut known = whole.prepare_cached(
+                "SELECT tasks.task, chains.seq FROM chains
+                 CROSS JOIN tasks ON tasks.number = chains.task
+                 WHERE chains.key = ?1 ORDER BY chains.task DESC LIMIT ?2",
+            )?;
+            for (place, key) in keys.iter().enumerate().rev() {
+                let rows = known.query_map(params![key, MANY], |row| {
+                    Ok((Uuid::from_bytes(row.get(0)?), row.get::<_, i64>(1)?))
+                })?;
+                let rows: Vec<(Uuid, i64)> = rows.collect::<rusqlite::Result<_>>()?;
+                let known = rows
+                    .into_iter()
+                    .filter_map(|(task, seq)| Some((task, Seq::new(u64::try_from(seq).ok()?)?)));
+                let known: Vec<(Uuid, Seq)> = known.collect();
+                if !known.is_empty() {
+                    return Ok(Some((place, known)));
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    /// Adds what leads to a task, all or none.
+    ///
+    /// A key that is there already leads to where it was last added: what is said again after
+    /// a rewind is found where the task goes on.
+    pub fn add(&mut self, task: Uuid, rows: &[(Key, Seq)]) -> Result<(), RegistryError> {
+        self.write(|db| {
+            let number = match number(db, task)? {
+                Some(number) => number,
+                None => {
+                    db.prepare_cached("INSERT INTO tasks (task) VALUES (?1)")?
+                        .execute([task.as_bytes()])?;
+                    db.last_insert_rowid()
+                }
+            };
+            let mut add = db.prepare_cached(
+                "INSERT INTO chains (key, task, seq) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (key, task) DO UPDATE SET seq = excluded.seq
+                 WHERE seq != excluded.seq",
+            )?;
+            for (key, seq) in rows {
+                // SQLite has no larger integers; no log comes near.
+                let seq = i64::try_from(seq.get()).unwrap_or(i64::MAX);
+                add.execute(params![key, number, seq])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// What a name leads to, the task that was given it last first.
+    pub fn named(&self, name: &str) -> Result<Vec<Uuid>, RegistryError> {
+        self.run(|db| {
+            db.prepare_cached(
+                "SELECT task FROM names WHERE name = ?1 ORDER BY number DESC LIMIT ?2",
+            )?
+            .query_map(params![name, MANY], |row| Ok(Uuid::from_bytes(row.get(0)?)))?
+            .collect()
+        })
+    }
+
+    /// Gives a task a name, which others may have too.
+    pub fn name(&mut self, name: &str, task: Uuid) -> Result<(), RegistryError> {
+        self.write(|db| {
+            let newest = "SELECT task FROM names WHERE name = ?1 ORDER BY number DESC LIMIT 1";
+            let newest = db
+                .prepare_cached(newest)?
+                .query_row([name], |row| row.get::<_, [u8; 16]>(0))
+                .optional()?;
+            if newest != Some(*task.as_bytes()) {
+                db.prepare_cached("INSERT OR REPLACE INTO names (name, task) VALUES (?1, ?2)")?
+                    .execute(params![name, task.as_bytes()])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The names of a task, in the order in which it got them.
+    pub fn names_of(&self, task: Uuid) -> Result<Vec<String>, RegistryError> {
+        self.run(|db| {
+            db.prepare_cached("SELECT name FROM names WHERE task = ?1 ORDER BY number")?
+                .query_map([task.as_bytes()], |row| row.get(0))?
+                .collect()
+        })
+    }
+
+    /// Forgets all that leads to a task.
+    pub fn forget(&mut self, task: Uuid) -> Result<(), RegistryError> {
+        self.write(|db| {
+            db.execute("DELETE FROM names WHERE task = ?1", [task.as_bytes()])?;
+            if let Some(number) = number(db, task)? {
+                db.execute("DELETE FROM chains WHERE task = ?1", [number])?;
+                db.execute("DELETE FROM tasks WHERE number = ?1", [number])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Forgets what leads to a message of a task, and to all behind it.
+    pub fn forget_from(&mut self, task: Uuid, seq: Seq) -> Result<(), RegistryError> {
+        self.write(|db| {
+            if let Some(number) = number(db, task)? {
+                let seq = i64::try_from(seq.get()).unwrap_or(i64::MAX);
+                db.execute(
+                    "DELETE FROM chains WHERE task = ?1 AND seq >= ?2",
+                    params![number, seq],
+                )?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Says whether any conversation leads to a task.
+    pub fn knows(&self, task: Uuid) -> Result<bool, RegistryError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM chains WHERE task =
+                       (SELECT number FROM tasks WHERE task = ?1))";
+        self.run(|db| {
+            db.prepare_cached(sql)?
+                .query_row([task.as_bytes()], |row| row.get(0))
+        })
+    }
+
+    fn run<T>(
+        &self,
+        mut work: impl FnMut(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, RegistryError> {
+        Patience::default()
+            .wait_for(|| work(&self.connection))
+            .map_err(|error| RegistryError::sql(&self.path, error))
+    }
+
+    fn write<T>(
+        &mut self,
+        mut work: impl FnMut(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, RegistryError> {
+        self.run(|db| {
+            let whole = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
+            let answer = work(&whole)?;
+            whole.commit()?;
+            Ok(answer)
+        })
+    }
+}
+
+const NAME: &str = "chains.db";
+
+/// Opens the index, if there is one that can be used.
+///
+/// Who could not forget a task leaves rows that lead nowhere, which whoever finds them bears.
+pub(crate) fn if_there(root: &Path) -> Option<Chains> {
+    let there = root.join(NAME).exists();
+    there.then(|| Chains::open(root).ok()).flatten()
+}
+
+/// Sets how a connection writes, and makes the tables; returns the version that was found.
+fn settle(db: &Connection) -> rusqlite::Result<i64> {
+    let version = |db: &Connection| db.query_row("PRAGMA user_version", [], |row| row.get(0));
+    let mut found: i64 = version(db)?;
+    if found > VERSION {
+        return Ok(found);
+    }
+    db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    db.execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -8192;")?;
+    if found == 0 {
+        let whole = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
+        // Another process may have made them in the meantime.
+        found = version(&whole)?;
+        whole.execute_batch(SCHEMA)?;
+        whole.commit()?;
+    }
+    // Reads the tables' definitions: what is damaged there is seen now.
+    db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+    Ok(found)
+}
+
+fn number(db: &Connection, task: Uuid) -> rusqlite::Result<Option<i64>> {
+    db.prepare_cached("SELECT number FROM tasks WHERE task = ?1")?
+        .query_row([task.as_bytes()], |row| row.get(0))
+        .optional()
+}
+
+#[cfg(test)]
+mod tests;

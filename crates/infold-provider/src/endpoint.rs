@@ -213,16 +213,36 @@ impl Endpoint {
             Api::Anthropic => self.at("/messages", None),
             Api::Ollama => self.at("/chat", None),
             Api::Gemini => {
-                let (verb, query) = match stream {
-                    true => ("streamGenerateContent", Some("alt=sse")),
-                    false => ("generateContent", None),
-                };
-                let (folder, name) = match model.split_once('/') {
-                    Some((folder @ ("models" | "tunedModels"), name)) => (folder, name),
-                    _ => ("models", model),
-                };
+                let (verb, query) = verb(stream);
+                let (folder, name) = folder(model);
                 self.at(&format!("/{folder}/{}:{verb}", escaped(name)), query)
             }
+        }
+    }
+
+    /// The path and the query of a call, as a client of this API writes them.
+    pub fn path(&self, model: &str, stream: bool) -> (String, Option<&'static str>) {
+        match self.api {
+            Api::OpenAi | Api::LmStudio => ("/v1/chat/completions".to_owned(), None),
+            Api::Responses => ("/v1/responses".to_owned(), None),
+            Api::Anthropic => ("/v1/messages".to_owned(), None),
+            Api::Ollama => ("/api/chat".to_owned(), None),
+            Api::Gemini => {
+                let (verb, query) = verb(stream);
+                let (folder, name) = folder(model);
+                let path = format!("/v1beta/{folder}/{}:{verb}", escaped(name));
+                (path, query)
+            }
+        }
+    }
+
+    /// The path and the query of the list of models, as a client of this API writes them.
+    pub fn list_path(&self) -> (&'static str, Option<&'static str>) {
+        match self.api {
+            Api::OpenAi | Api::Responses | Api::LmStudio => ("/v1/models", None),
+            Api::Anthropic => ("/v1/models", Some("limit=1000")),
+            Api::Gemini => ("/v1beta/models", Some("pageSize=1000")),
+            Api::Ollama => ("/api/tags", None),
         }
     }
 
@@ -243,27 +263,59 @@ impl Endpoint {
         }
     }
 
-    pub(crate) fn headers(&self) -> HeaderMap {
+    /// Where a request goes that a client made to this API elsewhere.
+    ///
+    /// Bases have a version or lack it, and clients have one of their own.
+    pub(crate) fn place(&self, path: &str, query: Option<&str>) -> Url {
+        let mut url = self.base.clone();
+        let base = url.path().trim_end_matches('/');
+        let (root, own) = match base.rsplit_once('/') {
+            Some((root, last)) if is_version(last) || last == self.api.version() => (root, last),
+            _ => (base, ""),
+        };
+        let path = path.trim_start_matches('/');
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        // Gemini has several versions side by side, and a client knows which one it means.
+        let version = match self.api == Api::Gemini && own.starts_with("v1") {
+            true => first,
+            false => own,
+        };
+        let path = match is_version(first) && !(self.api == Api::Ollama) {
+            true if own.is_empty() => format!("{root}/{rest}"),
+            true => format!("{root}/{version}/{rest}"),
+            false => format!("{root}/{path}"),
+        };
+        url.set_path(&path);
+        if let Some(query) = query {
+            let own = url.query().map(|own| format!("{own}&{query}"));
+            url.set_query(Some(own.as_deref().unwrap_or(query)));
+        }
+        url
+    }
+
+    /// The header that holds the key, if there is one.
+    pub fn key(&self) -> Option<(HeaderName, HeaderValue)> {
+        self.spelled(self.key.as_ref()?.reveal())
+    }
+
+    /// The header in which this API takes a key.
+    pub fn spelled(&self, key: &str) -> Option<(HeaderName, HeaderValue)> {
+        let (name, text) = match self.api {
+            Api::Anthropic => (HeaderName::from_static("x-api-key"), key.to_owned()),
+            Api::Gemini => (HeaderName::from_static("x-goog-api-key"), key.to_owned()),
+            _ => (AUTHORIZATION, format!("Bearer {key}")),
+        };
+        Some((name, header(&text)?))
+    }
+
+    /// The headers that every call has, the key among them if there is one.
+    pub fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         if self.api == Api::Anthropic {
             let version = HeaderName::from_static("anthropic-version");
             headers.insert(version, HeaderValue::from_static("2023-06-01"));
         }
-        let Some(key) = &self.key else {
-            return headers;
-        };
-        let (name, text) = match self.api {
-            Api::Anthropic => (
-                HeaderName::from_static("x-api-key"),
-                key.reveal().to_owned(),
-            ),
-            Api::Gemini => (
-                HeaderName::from_static("x-goog-api-key"),
-                key.reveal().to_owned(),
-            ),
-            _ => (AUTHORIZATION, format!("Bearer {}", key.reveal())),
-        };
-        headers.extend(header(&text).map(|value| (name, value)));
+        headers.extend(self.key());
         headers
     }
 
@@ -291,6 +343,22 @@ impl fmt::Debug for Endpoint {
             .field("base", &public(self.base.clone()))
             .field("key", &self.key)
             .finish()
+    }
+}
+
+/// Gemini's names for a call, and what it is asked for with it.
+fn verb(stream: bool) -> (&'static str, Option<&'static str>) {
+    match stream {
+        true => ("streamGenerateContent", Some("alt=sse")),
+        false => ("generateContent", None),
+    }
+}
+
+/// Where Gemini has a model, and what it is called there.
+fn folder(model: &str) -> (&str, &str) {
+    match model.split_once('/') {
+        Some((folder @ ("models" | "tunedModels"), name)) => (folder, name),
+        _ => ("models", model),
     }
 }
 
@@ -374,4 +442,44 @@ fn header(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
     value.set_sensitive(true);
     value.to_str().is_ok().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_clients_ask_for_is_found_at_another_base() {
+        for (api, base, path, place) in [
+            ("openai", "", "/v1/chat/completions", "/v1/chat/completions"),
+            ("openai", "/v1/", "/v1/models", "/v1/models"),
+            ("openai", "/up", "/v1/models", "/up/v1/models"),
+            ("openai", "/up/v4", "/v1/models", "/up/v4/models"),
+            (
+                "openai",
+                "/v1beta/openai",
+                "/v1/models",
+                "/v1beta/openai/models",
+            ),
+            // What has no version is beside it.
+            ("openai", "/up/v1", "/props", "/up/props"),
+            (
+                "anthropic",
+                "",
+                "/v1/messages/count_tokens",
+                "/v1/messages/count_tokens",
+            ),
+            // A client knows which of Gemini's versions it means.
+            ("gemini", "", "/v1/models/m:x", "/v1/models/m:x"),
+            ("gemini", "/v1", "/v1beta/models/m:x", "/v1beta/models/m:x"),
+            ("ollama", "", "/api/tags", "/api/tags"),
+            ("ollama", "/up/v1", "/api/tags", "/up/api/tags"),
+        ] {
+            let url = format!("http://host{base}");
+            let to = Endpoint::new("x", api, Some(&url), None).unwrap();
+            assert_eq!(to.place(path, None).path(), place, "{api} {base} {path}");
+        }
+        let to = Endpoint::new("x", "openai", Some("http://host?a=1"), None).unwrap();
+        assert_eq!(to.place("/v1/x", Some("b=2")).query(), Some("a=1&b=2"));
+    }
 }

@@ -75,7 +75,7 @@ fn shortened(said: &str) -> String {
 ///
 /// Providers repeat the key they refuse, whole or with its middle starred; gateways repeat
 /// headers and addresses.
-pub(crate) fn redacted(to: &Endpoint, text: &str) -> String {
+pub fn redacted(to: &Endpoint, text: &str) -> String {
     const INSTEAD: &str = "(key)";
     /// A shorter one is no secret, and replacing it would leave no text.
     const SHORTEST: usize = 4;

@@ -5,6 +5,7 @@ mod sections;
 mod yaml;
 mod entries;
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 pub use entries::Entry;
@@ -18,13 +19,14 @@ use crate::profile::{Keep, Origin, Profile, Resolved, Set, Settings};
 use reader::Reader;
 
 /// The sections of a configuration.
-pub const SECTIONS: [&str; 8] = [
+pub const SECTIONS: [&str; 9] = [
     "context_storage",
     "llm",
     "profiles",
     "models",
     "summarizer",
     "hooks",
+    "serve",
     "tools",
     "mcp_servers",
 ];
@@ -38,6 +40,9 @@ pub const APIS: [&str; 6] = [
     "ollama",
     "lmstudio",
 ];
+
+/// The APIs that the proxy speaks: one for each wire.
+pub const SERVED: [&str; 5] = ["openai", "responses", "anthropic", "gemini", "ollama"];
 
 /// What `config.yaml` and the environment say, and where they say it.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +59,8 @@ pub struct Config {
     pub summarizer: Summarizer,
     /// Commands to run around a fold.
     pub hooks: Hooks,
+    /// Where the proxy listens, and where it sends.
+    pub serve: Serve,
     /// Settings that the environment makes for every model.
     pub environment: Settings,
     /// The model that the environment names.
@@ -153,6 +160,21 @@ pub struct Hooks {
     pub after_fold: Option<Set<String>>,
 }
 
+/// Where the proxy listens, and where it sends.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Serve {
+    /// The port.
+    pub port: Option<Set<u16>>,
+    /// The address; one that others can reach wants a token.
+    pub host: Option<Set<IpAddr>>,
+    /// What clients must send.
+    pub token: Option<Set<Secret>>,
+    /// Names under which clients may reach it, beside those of this machine.
+    pub names: Vec<Set<String>>,
+    /// Where the requests of an API go: an API, and the name of a provider or an address.
+    pub upstreams: Vec<(&'static str, Set<String>)>,
+}
+
 /// What one call asks for: flags of the command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Asked {
@@ -195,6 +217,7 @@ impl Default for Config {
                 check: Set::new(false, Origin::Default),
             },
             hooks: Hooks::default(),
+            serve: Serve::default(),
             environment: Settings::default(),
             model: None,
             profile: None,
@@ -240,7 +263,7 @@ impl Config {
 
     /// Whether a text looks like a configuration of infold's: many programs have a `config.yaml`.
     pub fn is_ours(text: &str) -> bool {
-        let ours = ["context_storage", "llm", "profiles", "summarizer"];
+        let ours = ["context_storage", "llm", "profiles", "summarizer", "serve"];
         let key = |line: &str| {
             let key = line.split_once(':').map(|(key, _)| key.trim_end());
             key.is_some_and(|key| ours.contains(&key))

@@ -41,12 +41,20 @@ mod hooks;
 mod outcome;
 pub mod summarizer;
 pub mod manage;
+pub mod step;
+/// How numbers are said to people.
+pub mod words;
+pub mod show;
 mod picture;
 mod scratch;
 pub mod eval;
 /// What providers report, and what is learned from it.
 pub mod usage;
 mod connection;
+/// Whom to ask: providers and models as configured.
+pub mod connect;
+/// How to fold for a model, put together.
+pub mod setup;
 pub mod request;
 pub mod turn;
 pub use config::Config;
@@ -59,6 +67,7 @@ pub use outcome::{Did, GeminiStatus, Left, Outcome, Step};
 pub use picture::{Fate, Picture};
 pub use profile::{Keep, Preset, Profile, Threshold};
 pub use scratch::{Scratch, ScratchError};
+pub use setup::{Setup, SetupError, setup};
 pub use strategy::{Keeps, STRATEGIES, StandIn, Strategy, UnknownStrategy};
 pub use summarizer::Summarizer;
 pub use turn::{News, Talk, TurnError, Turned};

@@ -185,6 +185,11 @@ pub fn will_manage(log: &Log, aim: &Aim) -> Result<Option<Due>, ManageError> {
     })
 }
 
+/// How large what is shown is, as `manage` sees it: what a provider reported counts, where it did.
+pub fn measured(log: &Log, aim: &Aim) -> Result<Size, LogError> {
+    Ok(Scale::now(log, aim)?.1)
+}
+
 /// A pass under way.
 struct Pass<'a> {
     aim: &'a Aim,

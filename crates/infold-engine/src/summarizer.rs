@@ -5,6 +5,7 @@ mod command;
 mod prompts;
 mod record;
 mod model;
+mod pen;
 
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use crate::extract::Extract;
 pub use command::Command;
 pub use extractive::Extractive;
 pub use model::Model;
+pub use pen::{Pen, Who};
 
 /// Whatever writes a summary: the built-in one, a command, a model.
 pub trait Summarizer {

@@ -17,8 +17,8 @@ use crate::connection::Unanswered;
 use crate::request::{self, Request};
 use crate::{Aim, Connection, Hooks, ManageError, Outcome, Profile, Summarizer, manage, usage};
 use cut::silently_cut;
-use quirks::{ALTERNATE, PLAIN};
 pub use narrow::Refusal;
+use quirks::{ALTERNATE, PLAIN};
 pub use untold::{is_waiting, told, unread};
 
 /// A task and the model it talks to.

@@ -12,9 +12,18 @@ pub fn report(
     contexts: &Contexts,
     writer: &mut Writer,
     usage: &Usage,
-    (counted, guess): (u64, f64),
+    counted: (u64, f64),
 ) -> Result<f64, TaskError> {
     writer.usage(usage.clone())?;
+    learn(contexts, usage, counted)
+}
+
+/// Learns from a report how a model counts; returns the factor from now on.
+pub fn learn(
+    contexts: &Contexts,
+    usage: &Usage,
+    (counted, guess): (u64, f64),
+) -> Result<f64, TaskError> {
     let report = Report {
         provider: &usage.provider,
         model: &usage.model,
@@ -22,17 +31,13 @@ pub fn report(
         counted,
         reported: usage.tokens.saturating_sub(usage.output),
     };
-    Ok(contexts
-        .registry()?
-        .learn(&report, jiff::Timestamp::now())?)
+    contexts.with_registry(|registry| registry.learn(&report, jiff::Timestamp::now()))
 }
 
 /// What a provider's model counts for each token that we count, if that was learned.
 pub fn learned(contexts: &Contexts, provider: &str, model: &str) -> Result<Option<f64>, TaskError> {
-    match contexts.registry_if_writable()? {
-        Some(registry) => Ok(registry.factor(provider, model)?),
-        None => Ok(None),
-    }
+    let factor = contexts.with_registry_if_writable(|registry| registry.factor(provider, model))?;
+    Ok(factor.flatten())
 }
 
 /// The window that a provider named for a model, if it did so lately.
@@ -41,10 +46,10 @@ pub fn named_window(
     provider: &str,
     model: &str,
 ) -> Result<Option<u64>, TaskError> {
-    match contexts.registry_if_writable()? {
-        Some(registry) => Ok(registry.window(provider, model, jiff::Timestamp::now())?),
-        None => Ok(None),
-    }
+    let now = jiff::Timestamp::now();
+    let window =
+        contexts.with_registry_if_writable(|registry| registry.window(provider, model, now))?;
+    Ok(window.flatten())
 }
 
 /// Keeps the window that a provider named for a model.
@@ -54,8 +59,8 @@ pub fn remember_window(
     model: &str,
     window: u64,
 ) -> Result<(), TaskError> {
-    let registry = contexts.registry()?;
-    Ok(registry.set_window(provider, model, window, jiff::Timestamp::now())?)
+    let now = jiff::Timestamp::now();
+    contexts.with_registry(|registry| registry.set_window(provider, model, window, now))
 }
 
 /// What a call cost, in millionths of a dollar.

@@ -522,3 +522,40 @@ fn a_model_costs_what_its_maker_or_the_user_says_and_nothing_here() {
     assert_eq!(input("o3", "ollama", true), None);
     assert!(input("o3", "openai", false).is_some());
 }
+
+#[test]
+fn a_proxy_is_told_where_to_listen_and_where_to_send() {
+    let config = read(
+        "serve:\n  port: 8080\n  host: '[::1]'\n  token: ${KEY}\n  names: [Box.lan, other]\n  upstreams:\n    openai: local\n    anthropic: https://host/v1\nllm:\n  local: {provider: openai}\n",
+    );
+    let serve = &config.serve;
+    assert_eq!(serve.port.as_ref().map(|set| set.value), Some(8080));
+    let host = serve.host.as_ref().map(|set| set.value.to_string());
+    assert_eq!(host.as_deref(), Some("::1"));
+    let token = serve.token.as_ref().map(|set| set.value.reveal());
+    assert_eq!(token, Some(CANARY));
+    let names: Vec<&str> = serve.names.iter().map(|set| set.value.as_str()).collect();
+    assert_eq!(names, ["box.lan", "other"]);
+    let upstreams: Vec<_> = serve
+        .upstreams
+        .iter()
+        .map(|(api, set)| (*api, set.value.as_str()))
+        .collect();
+    assert_eq!(
+        upstreams,
+        [("openai", "local"), ("anthropic", "https://host/v1")]
+    );
+    let shown = format!("{:?}", config.entries());
+    assert!(shown.contains("serve.token") && !shown.contains(CANARY));
+}
+
+#[test]
+fn a_wrong_proxy_is_told_of() {
+    assert_snapshot!(told("serve:\n  prot: 1\n  port: 70000\n  host: example.com\n  token: written-down\n  upstreams:\n    opnai: x\n"), @r"
+    c.yaml:2: `prot` has no meaning in `serve`; did you mean `port`?
+    c.yaml:3: `serve.port` takes a port, from 0 to 65535, not `70000`
+    c.yaml:4: `serve.host` takes an address of this machine, such as 127.0.0.1 or 0.0.0.0, not `example.com`
+    c.yaml:5: `serve.token` takes a variable that holds it, such as ${INFOLD_TOKEN}, not `written-down`
+    c.yaml:7: `opnai` has no meaning in `serve.upstreams`; did you mean `openai`?
+    ");
+}

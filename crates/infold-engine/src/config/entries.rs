@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{Config, Provider};
+use super::{Config, Provider, Serve};
 use crate::profile::{Keep, Origin, Set, Settings};
 
 /// One value of the effective configuration; a secret is only said to be set.
@@ -78,6 +78,7 @@ impl Config {
         list.set("summarizer.check", &self.summarizer.check);
         list.opt("hooks.before_fold", &self.hooks.before_fold);
         list.opt("hooks.after_fold", &self.hooks.after_fold);
+        list.serve(&self.serve);
         for (section, origin) in &self.kept {
             list.push(section, json!("(kept for later)"), origin);
         }
@@ -129,6 +130,23 @@ impl List {
             self.push(&key("base_url"), json!(public(&url.value)), &url.origin);
         }
         self.some(&key("max_tokens"), &provider.max_tokens);
+    }
+
+    fn serve(&mut self, serve: &Serve) {
+        self.some("serve.port", &serve.port);
+        if let Some(host) = &serve.host {
+            self.push("serve.host", json!(host.value.to_string()), &host.origin);
+        }
+        if let Some(token) = &serve.token {
+            self.push("serve.token", json!("(set)"), &token.origin);
+        }
+        for name in &serve.names {
+            self.set("serve.names", name);
+        }
+        for (api, set) in &serve.upstreams {
+            let key = format!("serve.upstreams.{api}");
+            self.push(&key, json!(public(&set.value)), &set.origin);
+        }
     }
 
     fn settings(&mut self, path: &str, settings: &Settings) {

@@ -1,9 +1,10 @@
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use super::problem::Problem;
 use super::reader::{Fields, Reader, Scalar, value};
 use super::yaml::{Kind, Member, Node};
-use super::{APIS, Config, NamedProfile, OwnModel, Provider, SECTIONS, Secret};
+use super::{APIS, Config, NamedProfile, OwnModel, Provider, SECTIONS, SERVED, Secret};
 use crate::models::{self, Model, Prices, Tokenizer, UNKNOWN_WINDOW};
 use crate::profile::{Keep, Set, Settings, Threshold};
 use crate::strategy::NAMES;
@@ -24,6 +25,7 @@ pub(super) fn read(config: &mut Config, reader: &mut Reader<'_>, root: &Node) {
                 config.hooks.before_fold = command(reader, &fields, "before_fold");
                 config.hooks.after_fold = command(reader, &fields, "after_fold");
             }
+            "serve" => serve(config, reader, node),
             "tools" => config.kept.push(("tools", reader.line(member.line))),
             "mcp_servers" => config.kept.push(("mcp_servers", reader.line(member.line))),
             _ => {}
@@ -368,4 +370,53 @@ fn command(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<Se
     reader.value(fields, key, "a command", |scalar| {
         (!scalar.text.trim().is_empty()).then(|| scalar.text.clone())
     })
+}
+
+fn serve(config: &mut Config, reader: &mut Reader<'_>, node: &Node) {
+    let valid = ["port", "host", "token", "names", "upstreams"];
+    let fields = reader.section("serve", node, &valid);
+    let port = |scalar: &Scalar| scalar.whole().and_then(|port| port.try_into().ok());
+    config.serve.port = reader.value(&fields, "port", "a port, from 0 to 65535", port);
+    let address = |scalar: &Scalar| match scalar.text.as_str() {
+        "localhost" => Some(Ipv4Addr::LOCALHOST.into()),
+        text => text.trim_matches(['[', ']']).parse().ok(),
+    };
+    let expected = "an address of this machine, such as 127.0.0.1 or 0.0.0.0";
+    config.serve.host = reader.value(&fields, "host", expected, address);
+    // Unlike the key of a provider, nobody has an old one in a file.
+    let token = |scalar: &Scalar| {
+        let fit = scalar.filled && !scalar.text.is_empty();
+        fit.then(|| Secret::new(scalar.text.clone()))
+    };
+    let expected = "a variable that holds it, such as ${INFOLD_TOKEN}";
+    config.serve.token = reader.value(&fields, "token", expected, token);
+    if let Some(member) = fields.get("names") {
+        config.serve.names = names(reader, member);
+    }
+    if let Some(member) = fields.get("upstreams") {
+        let fields = reader.section("serve.upstreams", &member.value, &SERVED);
+        for api in SERVED {
+            let upstream = reader.text(&fields, api);
+            config
+                .serve
+                .upstreams
+                .extend(upstream.map(|set| (api, set)));
+        }
+    }
+}
+
+/// One name, or a list of them.
+fn names(reader: &mut Reader<'_>, member: &Member) -> Vec<Set<String>> {
+    let one = std::slice::from_ref(&member.value);
+    let nodes = match &member.value.kind {
+        Kind::List(nodes) => nodes,
+        _ => one,
+    };
+    let mut names = Vec::new();
+    for node in nodes {
+        let scalar = reader.scalar("serve.names", node, "a name of this machine, or several");
+        let origin = reader.line(node.line);
+        names.extend(scalar.map(|scalar| Set::new(scalar.text.to_lowercase(), origin)));
+    }
+    names
 }

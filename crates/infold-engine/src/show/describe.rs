@@ -1,0 +1,65 @@
+use infold_store::{Purpose, What};
+
+use crate::words::{count, number};
+
+/// What an event did, in a few words.
+pub fn describe(what: &What) -> String {
+    match what {
+        What::Fold(fold) => format!(
+            "fold {} {}: {}, {} → {} tokens",
+            kind(what),
+            fold.span,
+            count(fold.messages, "message"),
+            number(fold.original_tokens),
+            number(fold.tokens)
+        ),
+        What::Mask(mask) => format!(
+            "fold mask {} part {}: {} → {} tokens",
+            mask.seq,
+            mask.part,
+            number(mask.original_tokens),
+            number(mask.tokens)
+        ),
+        What::Unfold(fold) => format!("unfold {fold}"),
+        What::Rewind(to) => format!("rewind to {to}"),
+        What::Undo(step) => format!("undo {step}"),
+        What::Redo(undo) => format!("redo, taking back {undo}"),
+        What::Pin(seq) => format!("pin {seq}"),
+        What::Note { text, .. } => format!("pin note: {text}"),
+        What::Unpin(infold_log::Pinned::Message(seq)) => format!("unpin {seq}"),
+        What::Unpin(infold_log::Pinned::Note(note)) => format!("unpin note {note}"),
+        What::Fork { task, at } => format!("continues task {task} from {at}"),
+        What::Status { status, error } => match error {
+            Some(error) => format!("{status}: {error}"),
+            None => status.to_string(),
+        },
+        What::Tool(record) => format!("tool {}", infold_wire::shorten(record, 200)),
+        What::Usage(usage) => format!(
+            "usage {}{}: {} tokens, {} of them cached",
+            usage.model,
+            match usage.purpose {
+                Purpose::Reply => "",
+                Purpose::Summary => ", for a summary",
+                Purpose::Nothing => ", for a reply that was not taken",
+            },
+            number(usage.tokens),
+            number(usage.cached)
+        ),
+        What::Failure(failure) => format!(
+            "no reply from {}: {}",
+            failure.model,
+            infold_wire::shorten(&failure.error, 200)
+        ),
+        What::Manage(record) => format!("manage {}", infold_wire::shorten(record, 200)),
+        What::Other(kind) => kind.clone(),
+    }
+}
+
+/// What a fold is called.
+pub fn kind(what: &What) -> &'static str {
+    match what {
+        What::Fold(fold) if fold.cause == infold_log::Cause::Summary => "summary",
+        What::Fold(_) => "window",
+        _ => "mask",
+    }
+}

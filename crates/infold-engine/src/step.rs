@@ -1,0 +1,288 @@
+//! One step on a task, as a person, a script or the API asks for it.
+
+mod place;
+mod read;
+
+pub use place::target;
+
+use infold_log::steer::{Cover, Refused, Side, Target};
+use infold_log::{Budget, Cause, EventId, Limits, Past as _, Pinned, Seq, Span, View};
+use infold_store::{LogError, StepError, Trigger, Writer};
+use serde_json::{Value, json};
+
+use crate::summarizer::Extractive;
+use crate::words::{count, number};
+use crate::{Aim, Draft, ManageError, Strategy, draft};
+
+/// One step on a task.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Folds messages behind a summary.
+    Condense {
+        /// The first of them.
+        from: Seq,
+        /// The last of them.
+        to: Seq,
+        /// The summary; without it, the built-in summarizer writes one.
+        text: Option<String>,
+    },
+    /// Hides the oldest rounds, about this share of those visible, behind a marker.
+    Truncate {
+        /// More than 0 and at most 1.
+        fraction: f64,
+    },
+    /// Shows a part of a message as a stub.
+    Mask {
+        /// The message.
+        seq: Seq,
+        /// The part, counted from 0.
+        part: u32,
+    },
+    /// Opens a fold.
+    Unfold {
+        /// The fold.
+        fold: EventId,
+    },
+    /// Goes back to an earlier state.
+    Rewind {
+        /// Whether the target is included.
+        side: Side,
+        /// Where to.
+        target: Target,
+    },
+    /// Takes back the newest step.
+    Undo,
+    /// Takes back the newest undo.
+    Redo,
+    /// Keeps the round of a message in view.
+    Pin {
+        /// The message.
+        seq: Seq,
+    },
+    /// Adds a text to every view.
+    Note {
+        /// The text.
+        text: String,
+    },
+    /// Takes a pin away.
+    Unpin {
+        /// What is pinned.
+        what: Pinned,
+    },
+}
+
+/// What a step did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Taken {
+    /// In a line, for people.
+    pub text: String,
+    /// For scripts.
+    pub json: Value,
+    /// The command that takes it back.
+    pub back: &'static str,
+    /// How it differs from what was asked for, and why.
+    pub note: Option<String>,
+}
+
+/// What one kind of step did, before anybody looked at the view.
+type Made = (String, Value);
+
+impl Step {
+    /// Takes the step.
+    pub fn take(&self, writer: &mut Writer) -> Result<Taken, StepError> {
+        let before = tokens(writer)?;
+        let (text, json) = match self {
+            Step::Condense { from, to, text } => {
+                let draft = condensed(writer, (*from, *to), text.as_deref())?;
+                return fold(writer, draft);
+            }
+            Step::Truncate { fraction } => {
+                let (id, cover) = writer.truncate(*fraction)?;
+                folded("hid", id, &cover)
+            }
+            Step::Mask { seq, part } => {
+                let id = writer.mask(*seq, *part)?;
+                let json = json!({"fold": id.to_string(), "seq": seq.get(), "part": part});
+                (format!("{id}: masked part {part} of message {seq}"), json)
+            }
+            Step::Unfold { fold } => {
+                writer.unfold(*fold)?;
+                (format!("opened {fold}"), json!({"fold": fold.to_string()}))
+            }
+            Step::Rewind { side, target } => rewound(writer, *side, *target)?,
+            Step::Undo => {
+                let step = writer.undo()?;
+                (format!("undid {step}"), json!({"undone": step.to_string()}))
+            }
+            Step::Redo => {
+                let step = writer.redo()?;
+                (format!("redid {step}"), json!({"redone": step.to_string()}))
+            }
+            Step::Pin { seq } => {
+                writer.pin(*seq)?;
+                let round = writer.log().record(*seq)?.round;
+                let json = json!({"seq": seq.get(), "round": round.get()});
+                (format!("pinned message {seq} and its round"), json)
+            }
+            Step::Note { text } => {
+                let id = writer.note(text)?;
+                (
+                    format!("{id}: pinned a note"),
+                    json!({"note": id.to_string()}),
+                )
+            }
+            Step::Unpin { what } => {
+                writer.unpin(*what)?;
+                let name = match what {
+                    Pinned::Message(seq) => format!("message {seq}"),
+                    Pinned::Note(id) => format!("note {id}"),
+                };
+                (format!("unpinned {name}"), json!({"unpinned": name}))
+            }
+        };
+        let back = match self {
+            Step::Undo => "redo",
+            _ => "undo",
+        };
+        Ok(told(writer, before, (text, json), back)?)
+    }
+}
+
+/// Folds what a draft says.
+pub fn fold(writer: &mut Writer, draft: Draft) -> Result<Taken, StepError> {
+    let before = tokens(writer)?;
+    let fold = writer.fold(
+        Cause::Summary,
+        &draft.cover,
+        Trigger::Manual,
+        draft.stand_in,
+    )?;
+    let (text, mut json) = folded("folded", fold, &draft.cover);
+    json["summarizer"] = draft.summarizer.into();
+    let mut taken = told(writer, before, (text, json), "undo")?;
+    taken.note = adjusted(&draft.cover);
+    Ok(taken)
+}
+
+/// Adds what the step did to the view.
+fn told(
+    writer: &Writer,
+    before: u64,
+    (text, mut json): Made,
+    back: &'static str,
+) -> Result<Taken, LogError> {
+    let after = tokens(writer)?;
+    let event = writer.log().state().last_event();
+    json["tokens_before"] = before.into();
+    json["tokens_after"] = after.into();
+    json["event"] = event.map(|id| id.to_string()).into();
+    let (before, after) = (number(before), number(after));
+    Ok(Taken {
+        text: format!("{text}; view {before} → {after} tokens"),
+        json,
+        back,
+        note: None,
+    })
+}
+
+fn tokens(writer: &Writer) -> Result<u64, LogError> {
+    let log = writer.log();
+    Ok(View::of(log.state().shown(), log)?.tokens())
+}
+
+/// With such a window only what is folded limits the summary: the task's own is not known here.
+const ANY_WINDOW: u64 = 1 << 40;
+
+fn condensed(
+    writer: &mut Writer,
+    (from, to): (Seq, Seq),
+    text: Option<&str>,
+) -> Result<Draft, StepError> {
+    let nothing = |why| Refused::Nothing { why };
+    let span = Span::new(from, to).ok_or(nothing("the range ends before it starts"))?;
+    if text.is_some_and(|text| text.trim().is_empty()) {
+        return Err(nothing("the summary is empty"));
+    }
+    let limits = Limits {
+        window: ANY_WINDOW,
+        ..Limits::default()
+    };
+    let budget = Budget::new(limits).map_err(|_| nothing("there is no room for a view"))?;
+    let aim = Aim::new(budget, Strategy::default());
+    let made = match text {
+        Some(text) => Draft::given(writer.log(), &aim, Some(span), text),
+        None => draft(writer, &aim, Some(span), &mut Extractive),
+    };
+    match made {
+        Ok(made) => made.ok_or(nothing("no summary of it would be smaller")),
+        Err(ManageError::Step(error)) => Err(error),
+        Err(ManageError::Log(error)) => Err(error.into()),
+        Err(ManageError::Floor { .. }) => Err(nothing("what cannot be folded fills any window")),
+        Err(ManageError::Cancelled) => Err(nothing("it was cancelled")),
+    }
+}
+
+fn folded(verb: &str, id: EventId, cover: &Cover) -> Made {
+    let span = cover.span;
+    let text = format!("{id}: {verb} {span}, {}", count(cover.messages, "message"));
+    let json = json!({
+        "fold": id.to_string(), "from": span.from().get(), "to": span.to().get(), "messages": cover.messages,
+        "asked_from": cover.asked.from().get(), "asked_to": cover.asked.to().get(),
+    });
+    (text, json)
+}
+
+/// How a fold differs from what was asked for, and why.
+fn adjusted(cover: &Cover) -> Option<String> {
+    let (asked, span) = (cover.asked, cover.span);
+    let wider = span.from() < asked.from() || span.to() > asked.to();
+    let narrower = span.from() > asked.from() || span.to() < asked.to();
+    let (verb, why) = match (wider, narrower) {
+        (false, false) => return None,
+        (true, false) => (
+            "widened",
+            "a call and its results are hidden together, and a fold as a whole",
+        ),
+        (false, true) => (
+            "narrowed",
+            "the system prompt, the first request and what a rewind hid stay as they are",
+        ),
+        (true, true) => (
+            "moved",
+            "a call and its results are hidden together, the system prompt and the first request never",
+        ),
+    };
+    Some(format!("{asked} was {verb} to {span}: {why}"))
+}
+
+fn rewound(writer: &mut Writer, side: Side, target: Target) -> Result<Made, StepError> {
+    let before = writer.log().state().shown().path();
+    writer.rewind(side, target)?;
+    let after = writer.log().state().shown().path();
+    let gone = messages(&before) - shared(&before, &after);
+    let text = format!(
+        "rewound {}: {} hidden, none lost",
+        place::name(side, target),
+        count(gone, "message")
+    );
+    Ok((text, json!({"hidden": gone, "shown": messages(&after)})))
+}
+
+fn messages(runs: &[Span]) -> u64 {
+    runs.iter().map(|run| run.count()).sum()
+}
+
+/// How many messages two paths have in common.
+fn shared(one: &[Span], other: &[Span]) -> u64 {
+    let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
+    let mut count = 0;
+    while let (Some(a), Some(b)) = (one.peek(), other.peek()) {
+        count += a.meet(**b).map_or(0, Span::count);
+        if a.to() <= b.to() {
+            one.next();
+        } else {
+            other.next();
+        }
+    }
+    count
+}

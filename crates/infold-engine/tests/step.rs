@@ -1,0 +1,99 @@
+//! Steps as the command and the API take them.
+
+mod common;
+
+use common::*;
+use infold::step::Step;
+use infold_log::Seq;
+use infold_log::steer::Refused;
+use infold_store::StepError;
+
+fn read(json: &str) -> Step {
+    Step::read(json.as_bytes()).expect(json)
+}
+
+/// Each step says what it did and what takes it back.
+#[test]
+fn steps_are_taken_and_taken_back() {
+    let mut task = chat(20, 40);
+    let writer = task.writer().unwrap();
+    let mut story = String::new();
+    for json in [
+        r#"{"step":"condense","from":1,"to":11,"text":"all went well"}"#,
+        r#"{"step":"unfold","fold":"e1"}"#,
+        r#"{"step":"truncate","fraction":0.25}"#,
+        r#"{"step":"rewind","before":9}"#,
+        r#"{"step":"undo"}"#,
+        r#"{"step":"redo"}"#,
+        r#"{"step":"pin","seq":5}"#,
+        r#"{"step":"unpin","seq":5}"#,
+        r#"{"step":"note","text":"never touch main"}"#,
+        r#"{"step":"unpin","note":"e9"}"#,
+    ] {
+        let taken = read(json).take(writer).unwrap();
+        story += &format!(
+            "{} ({})\n  {}\n",
+            taken.text,
+            taken.back,
+            taken.json["event"].as_str().unwrap()
+        );
+        story += &taken
+            .note
+            .map_or(String::new(), |note| format!("  {note}\n"));
+    }
+    insta::assert_snapshot!(story, @r"
+    e1: folded 2..11, 10 messages; view 1,880 → 1,445 tokens (undo)
+      e1
+      1..11 was narrowed to 2..11: the system prompt, the first request and what a rewind hid stay as they are
+    opened e1; view 1,445 → 1,880 tokens (undo)
+      e2
+    e3: hid 2..9, 8 messages; view 1,880 → 1,534 tokens (undo)
+      e3
+    rewound to before 9: 32 messages hidden, none lost; view 1,534 → 376 tokens (undo)
+      e4
+    undid e4; view 376 → 1,534 tokens (redo)
+      e5
+    redid e4; view 1,534 → 376 tokens (undo)
+      e6
+    pinned message 5 and its round; view 376 → 376 tokens (undo)
+      e7
+    unpinned message 5; view 376 → 376 tokens (undo)
+      e8
+    e9: pinned a note; view 376 → 383 tokens (undo)
+      e9
+    unpinned note e9; view 383 → 376 tokens (undo)
+      e10
+    ");
+}
+
+#[test]
+fn a_summary_that_nobody_gives_is_written() {
+    let mut task = chat(40, 60);
+    let writer = task.writer().unwrap();
+    let taken = read(r#"{"step":"condense","from":3,"to":40}"#).take(writer);
+    let json = taken.unwrap().json;
+    assert_eq!(json["summarizer"], "extractive");
+    let (before, after) = (&json["tokens_before"], &json["tokens_after"]);
+    assert!(after.as_u64() < before.as_u64(), "{json}");
+    assert!(shown(&task)[2].starts_with("[Summary of messages 3.."));
+}
+
+#[test]
+fn what_is_refused_changes_nothing() {
+    let mut task = chat(4, 10);
+    let writer = task.writer().unwrap();
+    let nothing = |taken| matches!(taken, Err(StepError::Nothing { .. }));
+    let seq = |number| Seq::new(number).unwrap();
+    let condense = |from, to, text: Option<&str>| Step::Condense {
+        from: seq(from),
+        to: seq(to),
+        text: text.map(str::to_owned),
+    };
+    assert!(nothing(condense(5, 3, None).take(writer)));
+    assert!(nothing(condense(3, 5, Some(" \n")).take(writer)));
+    // So little is said in it that nothing shorter says it.
+    assert!(nothing(condense(3, 3, None).take(writer)));
+    let beyond = condense(3, 900, None).take(writer);
+    assert!(matches!(beyond, Err(Refused::NoMessage { .. })));
+    assert_eq!(writer.log().state().at().event, 0);
+}

@@ -47,6 +47,7 @@ impl Answer {
             stop: self.stop.clone().unwrap_or(stop),
             usage: Some(self.usage.unwrap_or(usage)),
             model: Some(model.to_owned()),
+            id: None,
         }
     }
 

@@ -31,6 +31,7 @@ mod asked;
 mod check;
 mod count;
 mod model;
+mod agent;
 mod dialect;
 mod errors;
 mod faults;

@@ -1,5 +1,7 @@
 //! `infold-testkit serve`: a model server to try things with, without a key.
 
+mod load;
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,12 +25,17 @@ enum Command {
     Serve(Box<Serve>),
     /// Lists the errors that a script can name
     Errors,
+    /// Sends many requests and prints how long the answers took
+    Load(load::Load),
+    /// Serves one answer as fast as it can, for `load`
+    LoadUpstream(load::Upstream),
 }
 
 const EXAMPLES: &str = "Examples:
   infold-testkit serve --port 4010
   infold-testkit serve --window 4096                 # answers `too long` as each provider would
   infold-testkit serve --script steps.jsonl          # lines such as {\"say\":\"Hello\"}
+  infold-testkit serve --agent --lenient             # for agents that bring their own tools
   infold-testkit serve --record requests.jsonl       # one line for each request, keys left out
   infold-testkit serve --faults seed=7,disconnect=0.1,busy=0.1,slow=0.05
 
@@ -61,6 +68,12 @@ struct Serve {
     /// Steps, one JSON object a line
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
+    /// After the script, does what prompts say: please run `ls` 3 times, please say 40 words
+    #[arg(long)]
+    agent: bool,
+    /// Reasons before it speaks; for an agent
+    #[arg(long, requires = "agent")]
+    think: bool,
     /// Appends each request to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -73,6 +86,8 @@ fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Serve(serve) => run(*serve),
         Command::Errors => list(),
+        Command::Load(load) => load::run(load).and_then(|line| say(&line)),
+        Command::LoadUpstream(upstream) => upstream.run(say),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -101,6 +116,9 @@ fn run(args: Serve) -> Result<(), String> {
         strict: !args.lenient,
         ..Model::default()
     });
+    if args.agent {
+        script = script.obedient(args.think);
+    }
     if let Some(faults) = args.faults {
         script = script.faults(faults);
     }

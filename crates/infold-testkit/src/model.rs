@@ -87,7 +87,7 @@ pub(crate) fn messages<'a>(wire: Wire, body: Json<'a>) -> Vec<Json<'a>> {
 }
 
 /// What a message says, or its results if it says nothing.
-fn words(message: Json<'_>) -> String {
+pub(crate) fn words(message: Json<'_>) -> String {
     if let Ok(message) = infold_wire::Message::parse(message.bytes()) {
         let mut out = String::new();
         spoken(&message, &mut out);

@@ -120,11 +120,14 @@ impl Desk {
         mut counted: Counted,
         target: Target,
     ) -> Response {
+        let mut dropped = 0;
         if let Some(window) = self.script.model.window {
             if let Some(refused) = dialect::too_long(asked, &counted, window) {
                 return refused.into();
             }
+            let sent = counted.total();
             counted.drop_front(window);
+            dropped = sent - counted.total();
         }
         let faults = self.script.faults.as_ref();
         let fault = faults.and_then(|it| it.roll(seen.number, asked.wire, &mut self.tally));
@@ -165,13 +168,13 @@ impl Desk {
             answer.reply(asked.wire, seen.number, &asked.model, usage)
         });
         let size = pace.piece.unwrap_or(self.script.model.piece);
-        let outgoing = Some(written(
-            seen,
-            asked,
-            reply,
-            size,
-            target == Target::Generate,
-        ));
+        let mut outgoing = written(seen, asked, reply, size, target == Target::Generate);
+        if dropped > 0 {
+            // Ollama does not say so; a test can know.
+            let header = ("x-testkit-dropped".to_owned(), dropped.to_string());
+            outgoing.headers.push(header);
+        }
+        let outgoing = Some(outgoing);
         Response { outgoing, pace }
     }
 }

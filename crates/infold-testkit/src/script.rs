@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use crate::{Faults, Model, Seen, Step};
+use crate::{Faults, Model, Seen, Step, agent};
 
 /// What the server does, request by request.
 ///
@@ -42,6 +42,14 @@ impl Script {
     pub fn otherwise(mut self, decide: impl FnMut(&Seen) -> Step + Send + 'static) -> Script {
         self.decide = Some(Box::new(decide));
         self
+    }
+
+    /// After the steps, does what prompts say: ``please run `ls` 3 times``, `please say 40 words`.
+    ///
+    /// Commands go to whichever of the offered tools looks like a shell. With `think` it reasons
+    /// before it speaks.
+    pub fn obedient(self, think: bool) -> Script {
+        self.otherwise(move |seen| agent::obey(seen, think))
     }
 
     /// What is behind the script: its window, its key, how strict it is.

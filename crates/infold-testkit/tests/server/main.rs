@@ -4,3 +4,4 @@ mod http;
 mod serves;
 mod refuses;
 mod breaks;
+mod obeys;

@@ -1,0 +1,202 @@
+//! A model that does what it is told, for agents that bring tools of their own.
+
+use infold_wire::{Json, Wire, quote};
+
+use crate::asked::listed;
+use crate::model::{messages, words};
+use crate::{Answer, Seen, Step};
+
+/// What a prompt asks for in so many words: ``please run `CMD` `` (`3 times`), `please say 40 words`.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Told {
+    run: Option<String>,
+    times: usize,
+    words: usize,
+}
+
+/// Answers as told by the newest prompt that tells anything.
+///
+/// A command is run by the first tool that looks like a shell, as often as asked; where there is
+/// none, or it has been run, there is an answer with a number that no other has. One that thinks
+/// also says something before it calls.
+pub(crate) fn obey(seen: &Seen, think: bool) -> Step {
+    let wire = seen.wire().unwrap_or(Wire::Chat);
+    let body = seen.json();
+    let mut done = 0;
+    let mut told = Told::default();
+    for message in body.iter().flat_map(|body| messages(wire, *body)).rev() {
+        if let Some(found) = Told::read(&words(message)) {
+            told = found;
+            break;
+        }
+        done += results(wire, message);
+    }
+    // An agent that wants a summary repeats the prompts, and forbids what they ask for.
+    let last = body.and_then(|body| messages(wire, body).pop());
+    let last = last.map(words).unwrap_or_default().to_lowercase();
+    let shell = body.filter(|_| !last.contains("not call any tools"));
+    let shell = shell.and_then(|body| shell_of(wire, body));
+    let thinking = think.then(|| format!("Thought {}.", seen.number));
+    Step::answer(match (told.run, shell) {
+        (Some(run), Some(shell)) if done < told.times => Answer {
+            text: thinking.as_ref().map(|_| format!("Call {}.", seen.number)),
+            thinking,
+            calls: vec![(shell.name, arguments(shell.schema, &run))],
+            ..Answer::default()
+        },
+        _ => Answer {
+            thinking,
+            text: Some(format!("Answer {}.{}", seen.number, filler(told.words))),
+            ..Answer::default()
+        },
+    })
+}
+
+impl Told {
+    fn read(text: &str) -> Option<Told> {
+        let run = text.rsplit_once("please run `").and_then(|(_, rest)| {
+            let (run, rest) = rest.split_once('`')?;
+            let times = rest.trim_start().split_once(" times");
+            let times = times.and_then(|(times, _)| times.parse().ok());
+            Some((run.to_owned(), times.unwrap_or(1)))
+        });
+        let words = text.rsplit_once("please say ").and_then(|(_, rest)| {
+            let (words, _) = rest.split_once(" words")?;
+            words.parse().ok()
+        });
+        let (run, times) = match run {
+            Some((run, times)) => (Some(run), times),
+            None => (None, 0),
+        };
+        let told = Told {
+            run,
+            times,
+            words: words.unwrap_or_default(),
+        };
+        (told != Told::default()).then_some(told)
+    }
+}
+
+/// So many words, with a space before each.
+fn filler(words: usize) -> String {
+    let some = [
+        "alder", "birch", "cedar", "elder", "hazel", "larch", "maple",
+    ];
+    let some = some.iter().cycle().take(words);
+    some.flat_map(|word| [" ", word]).collect()
+}
+
+/// How many results of calls a message carries.
+fn results(wire: Wire, message: Json<'_>) -> usize {
+    let is = |json: Json<'_>, name: &str, text: &str| json.get(name).is_some_and(|it| it.is(text));
+    match wire {
+        Wire::Chat | Wire::Ollama => usize::from(is(message, "role", "tool")),
+        Wire::Responses => {
+            let kind = message.get("type").and_then(Json::text);
+            usize::from(kind.is_some_and(|kind| kind.ends_with("_output")))
+        }
+        Wire::Anthropic => listed(message, "content")
+            .iter()
+            .filter(|block| is(**block, "type", "tool_result"))
+            .count(),
+        Wire::Gemini => listed(message, "parts")
+            .iter()
+            .filter(|part| part.get("functionResponse").is_some())
+            .count(),
+    }
+}
+
+/// A tool that runs commands.
+struct Shell<'a> {
+    name: String,
+    schema: Option<Json<'a>>,
+}
+
+/// What such tools are called, behind whatever prefix.
+const SHELLS: [&str; 7] = [
+    "bash",
+    "shell",
+    "shell_command",
+    "exec_command",
+    "execute_command",
+    "run_command",
+    "run_shell_command",
+];
+
+fn shell_of<'a>(wire: Wire, body: Json<'a>) -> Option<Shell<'a>> {
+    let tools = listed(body, "tools").into_iter();
+    let tools = tools.flat_map(|tool| match wire {
+        Wire::Chat | Wire::Ollama => listed(tool, "function"),
+        Wire::Gemini => listed(tool, "functionDeclarations"),
+        Wire::Responses | Wire::Anthropic => vec![tool],
+    });
+    let schemas = ["parameters", "input_schema", "parametersJsonSchema"];
+    let mut shells = tools.filter_map(|tool| {
+        let name = tool.get("name")?.text()?.into_owned();
+        let bare = name.rsplit("__").next()?.to_lowercase();
+        let schema = schemas.iter().find_map(|name| tool.get(name));
+        SHELLS.contains(&&*bare).then_some(Shell { name, schema })
+    });
+    shells.next()
+}
+
+/// The arguments that a schema asks for; what is no command is filled with something.
+fn arguments(schema: Option<Json<'_>>, run: &str) -> String {
+    let properties = schema.and_then(|schema| schema.get("properties"));
+    let properties = properties.map(|all| all.members().collect::<Vec<_>>());
+    let required = schema.map(|schema| listed(schema, "required"));
+    let required = required.unwrap_or_default();
+    let mut out = Vec::new();
+    for (name, property) in properties.unwrap_or_default() {
+        let Some(name) = name.text() else { continue };
+        let kind = property.get("type").and_then(Json::text);
+        let kind = kind.unwrap_or_default().to_lowercase();
+        let value = match (&*name, &*kind) {
+            ("command" | "cmd", "array") => format!(r#"["bash","-lc",{}]"#, quote(run)),
+            ("command" | "cmd", _) => quote(run),
+            _ if !required.iter().any(|it| it.is(&name)) => continue,
+            (_, "boolean") => "false".to_owned(),
+            (_, "integer" | "number") => "1".to_owned(),
+            (_, "array") => "[]".to_owned(),
+            (_, "object") => "{}".to_owned(),
+            _ => quote("as asked"),
+        };
+        out.push(format!("{}:{value}", quote(&name)));
+    }
+    if out.is_empty() {
+        out.push(format!(r#""command":{}"#, quote(run)));
+    }
+    format!("{{{}}}", out.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_tells_in_so_many_words() {
+        let run = |text: &str| Told::read(text).expect("it tells something");
+        let told = run("Now please run `expr 1 + 2` 3 times, and please say 40 words.");
+        assert_eq!(told.run.as_deref(), Some("expr 1 + 2"));
+        assert_eq!((told.times, told.words), (3, 40));
+        assert_eq!(run("please run `ls`").times, 1);
+        assert_eq!(Told::read("Hello"), None);
+        assert_eq!(
+            filler(8),
+            " alder birch cedar elder hazel larch maple alder"
+        );
+    }
+
+    #[test]
+    fn arguments_are_those_of_the_schema() {
+        let given = |schema: &str| {
+            let schema = Json::parse(schema.as_bytes()).expect("a schema");
+            arguments(Some(schema), "ls")
+        };
+        let full = r#"{"properties":{"cmd":{"type":"string"},"why":{"type":"string"},"wait":{"type":"integer"}},"required":["cmd","why"]}"#;
+        assert_eq!(given(full), r#"{"cmd":"ls","why":"as asked"}"#);
+        let list = r#"{"properties":{"command":{"type":"array"}}}"#;
+        assert_eq!(given(list), r#"{"command":["bash","-lc","ls"]}"#);
+        assert_eq!(arguments(None, "ls"), r#"{"command":"ls"}"#);
+    }
+}

@@ -1,0 +1,274 @@
+use std::io;
+use std::ops::Range;
+use std::time::Instant;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// A connection that stays open, on which HTTP/1.1 messages are read whole.
+pub struct Line {
+    socket: TcpStream,
+    /// What has come; the message that was read last begins it.
+    buffer: Vec<u8>,
+    /// How much of it that message takes.
+    taken: usize,
+    /// The body, if it came in chunks.
+    joined: Vec<u8>,
+}
+
+/// A request or an answer.
+pub struct Message<'a> {
+    /// The first line.
+    pub start: &'a str,
+    /// Whether the sender says that nothing follows.
+    pub close: bool,
+    /// When the first byte of the body came, or the head if there is none.
+    pub first: Instant,
+    body: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    pub fn body(&self) -> &'a [u8] {
+        self.body
+    }
+}
+
+/// How much is asked for in one read.
+const READ: usize = 128 << 10;
+
+impl Line {
+    pub fn new(socket: TcpStream) -> io::Result<Line> {
+        socket.set_nodelay(true)?;
+        Ok(Line {
+            socket,
+            buffer: Vec::with_capacity(READ),
+            taken: 0,
+            joined: Vec::new(),
+        })
+    }
+
+    pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.socket.write_all(bytes).await
+    }
+
+    /// Reads the next message; none if the other side has hung up between two.
+    pub async fn read(&mut self) -> io::Result<Option<Message<'_>>> {
+        self.buffer.drain(..self.taken);
+        self.taken = 0;
+        let head = loop {
+            if let Some(at) = find(&self.buffer, b"\r\n\r\n") {
+                break at + 4;
+            }
+            if !self.more().await? {
+                return match self.buffer.is_empty() {
+                    true => Ok(None),
+                    false => Err(io::ErrorKind::UnexpectedEof.into()),
+                };
+            }
+        };
+        let frame = Frame::read(&self.buffer[..head])?;
+        if self.buffer.len() == head && frame.body != Body::Bytes(0) {
+            self.must_more().await?;
+        }
+        let first = Instant::now();
+        let body = self.body(head, frame.body).await?;
+        let start = self.buffer[..head].split(|byte| *byte == b'\r').next();
+        Ok(Some(Message {
+            start: text(start.unwrap_or_default())?,
+            close: frame.close,
+            first,
+            body: match body {
+                Some(range) => &self.buffer[range],
+                None => &self.joined,
+            },
+        }))
+    }
+
+    /// Reads to the end of the body. Returns where it is, none if it was put together.
+    async fn body(&mut self, head: usize, body: Body) -> io::Result<Option<Range<usize>>> {
+        match body {
+            Body::Bytes(count) => {
+                self.taken = head + count;
+                self.until(self.taken).await?;
+                Ok(Some(head..self.taken))
+            }
+            Body::Rest => {
+                while self.more().await? {}
+                self.taken = self.buffer.len();
+                Ok(Some(head..self.taken))
+            }
+            Body::Chunks => {
+                self.joined.clear();
+                let mut at = head;
+                loop {
+                    let line = self.line(at).await?;
+                    let size = text(&self.buffer[at..line])?;
+                    let size = size.split(';').next().unwrap_or_default().trim();
+                    let size = usize::from_str_radix(size, 16).map_err(io::Error::other)?;
+                    at = line + 2;
+                    if size == 0 {
+                        break;
+                    }
+                    self.until(at + size + 2).await?;
+                    self.joined.extend_from_slice(&self.buffer[at..at + size]);
+                    at += size + 2;
+                }
+                // Trailers, up to an empty line.
+                loop {
+                    let line = self.line(at).await?;
+                    let empty = line == at;
+                    at = line + 2;
+                    if empty {
+                        break;
+                    }
+                }
+                self.taken = at;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Returns where the line that begins here ends.
+    async fn line(&mut self, at: usize) -> io::Result<usize> {
+        loop {
+            if let Some(length) = find(&self.buffer[at..], b"\r\n") {
+                return Ok(at + length);
+            }
+            self.must_more().await?;
+        }
+    }
+
+    async fn until(&mut self, length: usize) -> io::Result<()> {
+        while self.buffer.len() < length {
+            self.must_more().await?;
+        }
+        Ok(())
+    }
+
+    async fn must_more(&mut self) -> io::Result<()> {
+        match self.more().await? {
+            true => Ok(()),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    async fn more(&mut self) -> io::Result<bool> {
+        self.buffer.reserve(READ);
+        Ok(self.socket.read_buf(&mut self.buffer).await? > 0)
+    }
+}
+
+/// What a head says of what follows it.
+struct Frame {
+    body: Body,
+    close: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Body {
+    Bytes(usize),
+    Chunks,
+    /// All until the connection ends.
+    Rest,
+}
+
+impl Frame {
+    fn read(head: &[u8]) -> io::Result<Frame> {
+        let head = text(head)?;
+        let mut frame = Frame {
+            body: match head.starts_with("HTTP/") {
+                true => Body::Rest,
+                false => Body::Bytes(0),
+            },
+            close: false,
+        };
+        for line in head.split("\r\n").skip(1) {
+            let Some((name, value)) = line.split_once(':') else {
+                continue;
+            };
+            let value = value.trim();
+            if name.eq_ignore_ascii_case("content-length") {
+                frame.body = Body::Bytes(value.parse().map_err(io::Error::other)?);
+            } else if name.eq_ignore_ascii_case("transfer-encoding") {
+                frame.body = Body::Chunks;
+            } else if name.eq_ignore_ascii_case("connection") {
+                frame.close = value.eq_ignore_ascii_case("close");
+            }
+        }
+        frame.close |= frame.body == Body::Rest;
+        Ok(frame)
+    }
+}
+
+fn text(bytes: &[u8]) -> io::Result<&str> {
+    std::str::from_utf8(bytes).map_err(io::Error::other)
+}
+
+/// Returns where the sign begins.
+pub fn find(bytes: &[u8], sign: &[u8]) -> Option<usize> {
+    bytes.windows(sign.len()).position(|it| it == sign)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    /// Two messages arrive whole, wherever the network cuts them.
+    #[test]
+    fn a_message_may_come_in_any_two_parts() {
+        let bytes = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n0b\r\n\r\ndefghi\r\nj\r\n0\r\nt: v\r\n\r\nHTTP/1.1 404 Not Found\r\ncontent-length: 2\r\nConnection: close\r\n\r\nno";
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let address = listener.local_addr().expect("an address");
+            for cut in 1..bytes.len() {
+                let socket = TcpStream::connect(address).await.expect("a listener");
+                let mut line = Line::new(socket).expect("a socket");
+                let (mut other, _) = listener.accept().await.expect("a caller");
+                let send = async move {
+                    other.write_all(&bytes[..cut]).await.expect("a reader");
+                    tokio::task::yield_now().await;
+                    other.write_all(&bytes[cut..]).await.expect("a reader");
+                };
+                let read = async {
+                    let one = line.read().await.expect("whole").expect("an answer");
+                    assert_eq!((one.start, one.close), ("HTTP/1.1 200 OK", false));
+                    assert_eq!(one.body(), b"abc\r\ndefghi\r\nj", "cut at {cut}");
+                    let two = line.read().await.expect("whole").expect("an answer");
+                    assert_eq!((two.start, two.close), ("HTTP/1.1 404 Not Found", true));
+                    assert_eq!(two.body(), b"no", "cut at {cut}");
+                    assert!(line.read().await.expect("an end").is_none());
+                };
+                tokio::join!(send, read);
+            }
+        });
+    }
+
+    #[test]
+    fn a_message_that_ends_early_is_an_error() {
+        for bytes in [
+            &b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nab"[..],
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n",
+            b"HTTP/1.1 200 OK\r\n",
+        ] {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
+            runtime.block_on(async {
+                let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+                let address = listener.local_addr().expect("an address");
+                let socket = TcpStream::connect(address).await.expect("a listener");
+                let (mut other, _) = listener.accept().await.expect("a caller");
+                other.write_all(bytes).await.expect("a reader");
+                drop(other);
+                let mut line = Line::new(socket).expect("a socket");
+                assert!(line.read().await.is_err());
+            });
+        }
+    }
+}

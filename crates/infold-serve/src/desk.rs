@@ -1,18 +1,70 @@
-use infold_store::{Contexts, TaskError, Writer};
+//! Where conversations are recognised, kept and folded.
+
+mod open;
+mod recent;
+mod index;
+mod settle;
+mod fold;
+mod frames;
+mod rules;
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use infold::{Config, ManageError, Switchboard};
+use infold_store::{
+    AppendError, Chains, Contexts, LogError, RegistryError, StepError, TaskError, Writer,
+};
 use uuid::Uuid;
 
+use crate::held::Held;
+use crate::later::Later;
+use crate::metrics::Metrics;
+use crate::news::{Change, News};
+use crate::seen::Seen;
+use crate::told::Told;
 use crate::{Call, Exchange, Outgoing};
+pub(crate) use fold::{Fitted, tokens_up_to};
+use frames::Frames;
+use open::Opened;
+use recent::Recent;
+pub(crate) use rules::Rule;
+use rules::Rules;
+pub(crate) use settle::{Settled, is_unfolded, response_key, rewind};
 
 /// Where conversations are recognised, kept and folded.
 ///
 /// All of its methods read and write files: they are called from threads that may block.
-#[derive(Debug)]
+#[derive(Clone)]
 pub struct Desk {
-    contexts: Contexts,
+    pub(crate) inner: Arc<Inner>,
 }
 
+/// What all that work at a desk share. Nothing of it would be missed after a restart.
+pub(crate) struct Inner {
+    pub contexts: Contexts,
+    pub config: Arc<Config>,
+    pub switchboard: Switchboard,
+    pub metrics: Arc<Metrics>,
+    pub news: News,
+    pub later: Later,
+    chains: Mutex<Chains>,
+    mended: AtomicU64,
+    opened: Mutex<Opened>,
+    rules: Mutex<Rules>,
+    seen: Seen,
+    recent: Recent,
+    frames: Mutex<Frames>,
+    /// Exchanges under way, by task.
+    under_way: Mutex<HashMap<Uuid, u32>>,
+    /// Conversations that begin alike are looked at one after another.
+    turns: [Mutex<()>; TURNS],
+}
+
+const TURNS: usize = 64;
+
 /// What came of looking at a call.
-#[derive(Debug)]
 pub struct Taken {
     /// What to send.
     pub outgoing: Outgoing,
@@ -22,29 +74,172 @@ pub struct Taken {
 
 /// Why a call could not be kept or folded. It is passed on untouched then.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct DeskError(pub String);
+pub enum DeskError {
+    /// The request is none that could be kept: whoever it is meant for will say what is wrong with it, if anything is.
+    #[error("{0}")]
+    Request(String),
+    /// Something that should hold does not.
+    #[error("{0}")]
+    Own(String),
+    /// A task could not be had.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// A message is none.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    /// A step was refused.
+    #[error(transparent)]
+    Step(#[from] StepError),
+    /// The conversation could not be folded.
+    #[error(transparent)]
+    Manage(#[from] ManageError),
+    /// A log could not be read or written.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The index of conversations could not be read or written.
+    #[error(transparent)]
+    Chains(#[from] RegistryError),
+    /// The request's body could not be read back.
+    #[error("the request's body could not be read: {0}")]
+    Body(#[from] std::io::Error),
+}
 
 impl Desk {
+    /// Opens a desk over a contexts directory.
+    pub fn new(
+        contexts: Contexts,
+        config: Arc<Config>,
+        switchboard: Switchboard,
+    ) -> Result<Desk, TaskError> {
+        open::raise_limit();
+        let chains = index::open(&contexts)?;
+        let (later, jobs) = Later::new();
+        let inner = Arc::new(Inner {
+            contexts,
+            config,
+            switchboard,
+            metrics: Arc::default(),
+            news: News::default(),
+            later,
+            chains: Mutex::new(chains),
+            mended: AtomicU64::new(0),
+            opened: Mutex::default(),
+            rules: Mutex::default(),
+            seen: Seen::default(),
+            recent: Recent::default(),
+            frames: Mutex::default(),
+            under_way: Mutex::default(),
+            turns: std::array::from_fn(|_| Mutex::new(())),
+        });
+        jobs.start(&inner);
+        Ok(Desk { inner })
+    }
+
     /// The tasks.
     pub fn contexts(&self) -> &Contexts {
-        &self.contexts
+        &self.inner.contexts
+    }
+
+    /// What is counted here.
+    pub fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.inner.metrics)
+    }
+
+    /// Where it tells of what happens.
+    pub fn news(&self) -> News {
+        self.inner.news.clone()
+    }
+
+    /// How it was set up.
+    pub(crate) fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.inner.config)
     }
 
     /// Does something to a task that this server holds, or takes for it.
     pub fn with<T>(&self, task: Uuid, work: impl FnOnce(&mut Writer) -> T) -> Result<T, TaskError> {
-        let (mut writer, _) = self.contexts.write(task)?;
-        Ok(work(&mut writer))
+        let held = self.inner.open(task)?;
+        let mut held = locked(&held);
+        let done = work(&mut held.writer);
+        self.inner.wrote(&mut held);
+        Ok(done)
     }
 
     /// Lets go of a task, so that another process can have it.
-    pub fn release(&self, _task: Uuid) {}
+    pub fn release(&self, task: Uuid) {
+        self.inner.release(task);
+    }
+
+    /// Lets go of all tasks.
+    pub fn close(&self) {
+        self.inner.close();
+    }
 
     /// Recognises the conversation, keeps what is new of it, and folds it if that is due.
     pub fn take(&self, call: &Call) -> Result<Taken, DeskError> {
-        Ok(Taken {
-            outgoing: Outgoing::untouched(&call.body),
-            exchange: Exchange {},
-        })
+        if !self.inner.config.context_storage.enabled.value {
+            return Err(DeskError::Request("nothing is to be recorded".to_owned()));
+        }
+        let mut told = Told::read(call, &self.inner.seen)?;
+        if told.said.is_empty() {
+            return Err(DeskError::Request("nobody says anything in it".to_owned()));
+        }
+        let mended = self.inner.mended();
+        let settled = match self.inner.settle(call, &mut told) {
+            Err(DeskError::Chains(RegistryError::Damaged { .. })) => {
+                self.inner.mend(mended)?;
+                self.inner.settle(call, &mut told)?
+            }
+            settled => settled?,
+        };
+        let mut exchange = Exchange::new(self.inner.clone(), call, told, settled);
+        let outgoing = exchange.begin(call)?;
+        Ok(Taken { outgoing, exchange })
     }
+}
+
+impl Inner {
+    /// The index of conversations.
+    pub fn chains(&self) -> MutexGuard<'_, Chains> {
+        locked(&self.chains)
+    }
+
+    /// Notes that a task was written to, so that it comes to rest on the disk.
+    pub fn wrote(&self, held: &mut Held) {
+        if !std::mem::replace(&mut held.written, true) {
+            self.later.rest(held.id);
+        }
+    }
+
+    /// Tells whoever watches.
+    pub fn tell(&self, task: Uuid, what: &'static str, json: String) {
+        self.news.tell(Change { task, what, json });
+    }
+
+    /// Says whether no exchange of a task is under way.
+    pub fn is_idle(&self, task: Uuid) -> bool {
+        self.count_under_way(task) == 0
+    }
+
+    /// How many exchanges of a task are under way.
+    pub fn count_under_way(&self, task: Uuid) -> u32 {
+        locked(&self.under_way).get(&task).copied().unwrap_or(0)
+    }
+
+    /// One more exchange of a task is under way, or one less.
+    pub fn under_way(&self, task: Uuid, more: bool) {
+        let mut all = locked(&self.under_way);
+        let count = all.entry(task).or_default();
+        *count = match more {
+            true => *count + 1,
+            false => count.saturating_sub(1),
+        };
+        if *count == 0 {
+            all.remove(&task);
+        }
+    }
+}
+
+/// Locks, also what somebody left in a panic: all behind these locks is checked when it is used.
+pub(crate) fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

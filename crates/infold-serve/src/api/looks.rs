@@ -1,0 +1,85 @@
+use infold::show::{Entry, Piece, Recalled, Seen};
+use infold_log::{Seq, Span};
+
+use super::Api;
+use super::asked::Asked;
+use super::refusal::Refusal;
+use super::reply::Reply;
+
+fn seen(api: &Api, asked: &Asked) -> Result<Seen, Refusal> {
+    let contexts = api.desk.contexts();
+    let log = contexts.read(asked.task(contexts)?)?;
+    Ok(Seen::new(log, asked.at()?)?)
+}
+
+/// `GET /infold/api/tasks/{task}/log`
+pub fn log(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
+    let seen = seen(api, asked)?;
+    let span = page(seen.at.seq, asked)?;
+    Ok(Reply::List(Box::new(move |list| {
+        // Past the last message there is nothing, not even what happened before the first.
+        let nothing = span.is_none() && seen.all().is_some();
+        if nothing {
+            return Ok(());
+        }
+        seen.entries(span, &mut |entry| match &entry {
+            Entry::Message { bytes, .. } => list.put_message(&entry.json(), bytes),
+            Entry::Event(_) => list.put(&entry.json()),
+        })
+    })))
+}
+
+/// The messages of a log that are asked for; none if there are none.
+fn page(last: u64, asked: &Asked) -> Result<Option<Span>, Refusal> {
+    let (from, to) = (asked.number("from")?, asked.number("to")?);
+    if let (Some(from), Some(to)) = (from, to)
+        && from > to
+    {
+        return Err(Refusal::bad(format!("from={from} lies behind to={to}")));
+    }
+    let end = to.unwrap_or(last).min(last);
+    let start = from.unwrap_or(1);
+    let (start, end) = match (asked.number("limit")?, from) {
+        (None, _) => (start, end),
+        (Some(limit), Some(_)) => (start, end.min(start.saturating_add(limit - 1))),
+        (Some(limit), None) => ((end + 1).saturating_sub(limit).max(1), end),
+    };
+    let ends = Seq::new(start).zip(Seq::new(end));
+    Ok(ends.and_then(|(start, end)| Span::new(start, end)))
+}
+
+/// `GET /infold/api/tasks/{task}/messages/{range}`
+pub fn recall(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
+    let contexts = api.desk.contexts();
+    let log = contexts.read(asked.task(contexts)?)?;
+    let range = asked.place(1).parse::<Span>();
+    let range = range.map_err(|error| Refusal::bad(error.to_string()))?;
+    Recalled::check(&log, range)?;
+    Ok(Reply::List(Box::new(move |list| {
+        Recalled::each(&log, range, &mut |message| {
+            list.put_message(&message.json(), message.bytes)
+        })
+    })))
+}
+
+/// `GET /infold/api/tasks/{task}/view`
+pub fn view(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
+    let raw = asked.flag("raw")?;
+    let seen = seen(api, asked)?;
+    let view = seen.view()?;
+    Ok(Reply::List(Box::new(move |list| {
+        seen.pieces(&view, raw, &mut |piece| match &piece {
+            Piece::Message { bytes, .. } if raw => list.put_raw(bytes),
+            Piece::Message { bytes, .. } => list.put_message(&piece.json(), bytes),
+            Piece::Fold(..) => list.put(&piece.json()),
+        })
+    })))
+}
+
+/// `GET /infold/api/tasks/{task}/folds`
+pub fn folds(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
+    let seen = seen(api, asked)?;
+    Ok(Reply::List(Box::new(move |list| {
+        seen.folds(&mut |fold| list.put(&fold.json()))
+    })))
+}

@@ -1,0 +1,125 @@
+use infold::config::Asked as Wanted;
+use infold::profile::{Set, Settings};
+use infold::setup::Known;
+use infold::summarizer::{Extractive, Who};
+use infold::usage::learned;
+use infold::{Did, Outcome, Setup, SetupError, Strategy, rehearse};
+use infold_store::{Log, Metadata, Trigger};
+use serde_json::json;
+
+use super::Api;
+use super::asked::{Asked, Members};
+use super::refusal::Refusal;
+use super::reply::Reply;
+
+/// `POST /infold/api/tasks/{task}/manage`
+pub fn manage(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
+    let contexts = api.desk.contexts();
+    let id = asked.task(contexts)?;
+    let members = asked.members(&[
+        "dry_run",
+        "force",
+        "window",
+        "model",
+        "profile",
+        "strategy",
+        "threshold",
+        "max_tokens",
+        "max_bytes",
+    ])?;
+    let log = contexts.read(id)?;
+    let Setup {
+        mut aim,
+        mut summarizer,
+        hooks,
+        ..
+    } = setup(api, &log, &members)?;
+    aim.forced = members.flag("force")?;
+    if members.flag("dry_run")? {
+        // Nobody is asked and no command run for what is not done.
+        let outcome = rehearse(&log, &aim, &mut Extractive)?;
+        return Ok(Reply::Json(outcome.json()));
+    }
+    if aim.forced {
+        aim.trigger = Trigger::Manual;
+    }
+    let outcome = api.desk.with(id, |writer| {
+        let outcome = infold::manage(writer, &aim, &mut *summarizer, &hooks);
+        // What was recorded counts, whatever came of it.
+        let _ = contexts.settle(id, writer);
+        outcome
+    })??;
+    tell(api, id, &outcome);
+    Ok(Reply::Json(outcome.json()))
+}
+
+fn tell(api: &Api, id: uuid::Uuid, outcome: &Outcome) {
+    for step in &outcome.steps {
+        let (kind, before, after) = (kind(step.did), step.before, step.after);
+        api.metrics.folded(kind, before, after);
+        let folds: Vec<String> = step.folds.iter().map(|fold| fold.to_string()).collect();
+        let told =
+            json!({"folds": folds, "kind": kind, "tokens_before": before, "tokens_after": after});
+        api.tell(id, "fold", &told);
+    }
+}
+
+/// What the folds of a step are called, as everywhere else.
+fn kind(did: Did) -> &'static str {
+    match did {
+        Did::Untouched => "none",
+        Did::Masked => "mask",
+        Did::Condensed => "summary",
+        Did::Truncated => "window",
+    }
+}
+
+/// What was said, what the task knows, the configuration and what is built in, in this order.
+///
+/// Summaries are written by the command that the configuration names, or by what is built in.
+fn setup(api: &Api, log: &Log, members: &Members) -> Result<Setup, Refusal> {
+    let metadata = Metadata::read(log.dir())?;
+    let strategy = members.text("strategy")?;
+    if let Some(name) = &strategy {
+        let known = name.parse::<Strategy>();
+        known.map_err(|error| Refusal::bad(format!("\"strategy\": {error}")))?;
+    }
+    let share = |value: &serde_json::Value| {
+        value
+            .as_f64()
+            .filter(|share| infold::Threshold::new(*share).is_ok())
+    };
+    let own = members.get("model").is_none();
+    let wanted = Wanted {
+        model: members.text("model")?.or_else(|| metadata.model.clone()),
+        profile: members.text("profile")?,
+        settings: Settings {
+            window: members
+                .number("window")?
+                .or(metadata.context_length)
+                .map(Set::call),
+            threshold: members
+                .read("threshold", "a share such as 0.75 or 75", share)?
+                .map(Set::call),
+            max_tokens: members.number("max_tokens")?.map(Set::call),
+            strategy: strategy.map(Set::call),
+            ..Settings::default()
+        },
+    };
+    let resolved = api.config.resolve(&wanted).map_err(SetupError::from)?;
+    // What was learned is of the task's own model, not of another one.
+    let named = metadata.llm_provider.zip(metadata.model).filter(|_| own);
+    let factor = named.map(|(provider, model)| learned(api.desk.contexts(), &provider, &model));
+    let known = Known {
+        factor: factor.transpose()?.flatten(),
+        bytes: members.number("max_bytes")?,
+        ..Known::default()
+    };
+    let made = Setup::new(&api.config, resolved, known, |pen| {
+        match Who::read(&api.config.summarizer.name.value)? {
+            Who::Command(command) => Ok(pen.command(command)),
+            Who::Extractive | Who::Model(_) => Ok(pen.built_in()),
+        }
+    });
+    made.map_err(|error: SetupError| error.into())
+}

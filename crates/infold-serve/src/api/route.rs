@@ -1,0 +1,167 @@
+use http::{Method, StatusCode};
+
+use super::asked::Asked;
+use super::refusal::Refusal;
+use super::reply::Reply;
+use super::{Api, looks, manage, openapi, service, steps, tasks};
+
+/// One address and what it is for. The router and the OpenAPI document are both made of these.
+pub struct Route {
+    pub method: Method,
+    /// The path; `{task}` and `{range}` are places.
+    pub path: &'static str,
+    /// What programs call it.
+    pub name: &'static str,
+    /// What it is for.
+    pub about: &'static str,
+    /// The parameters of the query it takes.
+    pub query: &'static [Query],
+    pub takes: Takes,
+    pub gives: Gives,
+    /// The status when all went well.
+    pub status: StatusCode,
+    pub run: fn(&Api, &Asked) -> Result<Reply, Refusal>,
+}
+
+/// A parameter of the query.
+pub struct Query {
+    pub name: &'static str,
+    pub about: &'static str,
+    /// Its JSON type.
+    pub kind: &'static str,
+}
+
+/// What a body holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    Nothing,
+    /// An object of this schema.
+    Object(&'static str),
+    /// Messages, as an array or one a line.
+    Messages,
+}
+
+/// What an answer holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Gives {
+    Nothing,
+    Text,
+    Events,
+    /// An object of this schema.
+    Object(&'static str),
+    /// A list of such.
+    List(&'static str),
+}
+
+impl Route {
+    /// What stands in the places of a path, if it is a path of this route.
+    pub fn places(&self, path: &str) -> Option<Vec<String>> {
+        let mut places = Vec::new();
+        let (mut ours, mut theirs) = (self.path.split('/'), path.split('/'));
+        loop {
+            match (ours.next(), theirs.next()) {
+                (None, None) => return Some(places),
+                (Some(our), Some(their)) if our.starts_with('{') => {
+                    if their.is_empty() {
+                        return None;
+                    }
+                    places.push(their.to_owned());
+                }
+                (Some(our), Some(their)) if our == their => {}
+                _ => return None,
+            }
+        }
+    }
+}
+
+const AT: Query = Query {
+    name: "at",
+    about: "As it was right after this: a message (32), an event (e3), or a time (2026-11-15T12:00Z)",
+    kind: "string",
+};
+
+const fn number(name: &'static str, about: &'static str) -> Query {
+    Query {
+        name,
+        about,
+        kind: "integer",
+    }
+}
+
+const fn text(name: &'static str, about: &'static str) -> Query {
+    Query {
+        name,
+        about,
+        kind: "string",
+    }
+}
+
+const OK: StatusCode = StatusCode::OK;
+const MADE: StatusCode = StatusCode::CREATED;
+
+/// All there are.
+#[rustfmt::skip]
+pub static ROUTES: &[Route] = &[
+    Route { method: Method::GET, path: "/healthz", name: "health", status: OK, run: service::health,
+        about: "Says ok if tasks can be kept",
+        query: &[], takes: Takes::Nothing, gives: Gives::Text },
+    Route { method: Method::GET, path: "/metrics", name: "metrics", status: OK, run: service::metrics,
+        about: "What the server counts of itself, as Prometheus reads it",
+        query: &[], takes: Takes::Nothing, gives: Gives::Text },
+    Route { method: Method::GET, path: "/infold/api/openapi.json", name: "openapi", status: OK, run: openapi::document,
+        about: "This document",
+        query: &[], takes: Takes::Nothing, gives: Gives::Object("Any") },
+    Route { method: Method::GET, path: "/infold/api/events", name: "events", status: OK, run: service::events,
+        about: "Changes as they happen, as server-sent events: task, message, fold, step, usage, failure; lagged says that some were missed",
+        query: &[text("task", "Only those of this task")], takes: Takes::Nothing, gives: Gives::Events },
+    Route { method: Method::GET, path: "/infold/api/usage", name: "usage", status: OK, run: tasks::usage,
+        about: "What all tasks came to, in all and by model",
+        query: &[text("user", "Only tasks of this user")], takes: Takes::Nothing, gives: Gives::Object("Usage") },
+    Route { method: Method::GET, path: "/infold/api/tasks", name: "listTasks", status: OK, run: tasks::list,
+        about: "The tasks, newest first",
+        query: &[text("status", "Only those of this status: running, completed, failed …"), text("user", "Only those of this user"),
+            number("limit", "No more than so many; 100 if it is not said")],
+        takes: Takes::Nothing, gives: Gives::List("Task") },
+    Route { method: Method::POST, path: "/infold/api/tasks", name: "makeTask", status: MADE, run: tasks::make,
+        about: "Makes a task",
+        query: &[], takes: Takes::Object("NewTask"), gives: Gives::Object("Made") },
+    Route { method: Method::GET, path: "/infold/api/tasks/{task}", name: "showTask", status: OK, run: tasks::show,
+        about: "All there is to say of one task",
+        query: &[], takes: Takes::Nothing, gives: Gives::Object("WholeTask") },
+    Route { method: Method::GET, path: "/infold/api/tasks/{task}/log", name: "log", status: OK, run: looks::log,
+        about: "Messages and events as they happened, hidden ones too",
+        query: &[number("from", "The first message; 1 if it is not said"), number("to", "The last message"),
+            number("limit", "No more messages than so many: the first from `from` on, else the last"), AT],
+        takes: Takes::Nothing, gives: Gives::List("Entry") },
+    Route { method: Method::GET, path: "/infold/api/tasks/{task}/messages/{range}", name: "recall", status: OK, run: looks::recall,
+        about: "Messages in full, hidden ones too",
+        query: &[], takes: Takes::Nothing, gives: Gives::List("Recalled") },
+    Route { method: Method::POST, path: "/infold/api/tasks/{task}/messages", name: "push", status: OK, run: tasks::push,
+        about: "Appends messages, all or none",
+        query: &[], takes: Takes::Messages, gives: Gives::Object("Pushed") },
+    Route { method: Method::GET, path: "/infold/api/tasks/{task}/view", name: "view", status: OK, run: looks::view,
+        about: "What the model sees",
+        query: &[AT, Query { name: "raw", about: "Only the messages, just as the model gets them", kind: "boolean" }],
+        takes: Takes::Nothing, gives: Gives::List("Piece") },
+    Route { method: Method::GET, path: "/infold/api/tasks/{task}/folds", name: "folds", status: OK, run: looks::folds,
+        about: "All folds ever made, and what became of them",
+        query: &[AT], takes: Takes::Nothing, gives: Gives::List("Fold") },
+    Route { method: Method::POST, path: "/infold/api/tasks/{task}/steps", name: "step", status: OK, run: steps::step,
+        about: "Takes a step: condense, truncate, mask, unfold, rewind, undo, redo, pin, note, unpin",
+        query: &[], takes: Takes::Object("Step"), gives: Gives::Object("Taken") },
+    Route { method: Method::POST, path: "/infold/api/tasks/{task}/manage", name: "manage", status: OK, run: manage::manage,
+        about: "Folds as much as it takes to fit, or only says what would be folded",
+        query: &[], takes: Takes::Object("Manage"), gives: Gives::Object("Managed") },
+    Route { method: Method::POST, path: "/infold/api/tasks/{task}/fork", name: "fork", status: MADE, run: steps::fork,
+        about: "Makes a task that continues this one, from its end or from a point in it",
+        query: &[], takes: Takes::Object("Fork"), gives: Gives::Object("Forked") },
+    Route { method: Method::POST, path: "/infold/api/tasks/{task}/complete", name: "complete", status: OK, run: tasks::complete,
+        about: "Ends a task; it stays readable",
+        query: &[], takes: Takes::Nothing, gives: Gives::Object("Ended") },
+    Route { method: Method::POST, path: "/infold/api/tasks/{task}/fail", name: "fail", status: OK, run: tasks::fail,
+        about: "Ends a task that failed; it stays readable",
+        query: &[], takes: Takes::Object("Fail"), gives: Gives::Object("Ended") },
+    Route { method: Method::POST, path: "/infold/api/tasks/{task}/release", name: "release", status: StatusCode::NO_CONTENT, run: tasks::release,
+        about: "Lets go of a task, so that another process can write to it",
+        query: &[], takes: Takes::Nothing, gives: Gives::Nothing },
+];

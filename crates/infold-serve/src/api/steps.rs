@@ -1,0 +1,74 @@
+use infold::step::{Step, Taken, target};
+use infold_log::Point;
+use serde_json::{Value, json};
+
+use super::Api;
+use super::asked::Asked;
+use super::refusal::Refusal;
+use super::reply::Reply;
+
+/// `POST /infold/api/tasks/{task}/steps`
+pub fn step(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
+    let contexts = api.desk.contexts();
+    let id = asked.task(contexts)?;
+    let step = Step::read(&asked.body).map_err(Refusal::bad)?;
+    let taken = api.desk.with(id, |writer| {
+        let taken = step.take(writer);
+        // The step is made; the registry catches up with the next one.
+        let _ = contexts.settle(id, writer);
+        taken
+    })??;
+    let Taken {
+        text,
+        mut json,
+        back,
+        note,
+    } = taken;
+    json["text"] = text.into();
+    json["back"] = back.into();
+    if let Some(note) = note {
+        json["adjusted"] = note.into();
+    }
+    if let Some((kind, fold)) = kind(&step).zip(json.get("fold")) {
+        let tokens = |name: &str| json[name].as_u64().unwrap_or_default();
+        let (before, after) = (tokens("tokens_before"), tokens("tokens_after"));
+        api.metrics.folded(kind, before, after);
+        let told =
+            json!({"fold": fold, "kind": kind, "tokens_before": before, "tokens_after": after});
+        api.tell(id, "fold", &told);
+    }
+    api.tell(id, "step", &json);
+    Ok(Reply::Json(json))
+}
+
+/// What kind of fold a step makes.
+fn kind(step: &Step) -> Option<&'static str> {
+    match step {
+        Step::Condense { .. } => Some("summary"),
+        Step::Truncate { .. } => Some("window"),
+        Step::Mask { .. } => Some("mask"),
+        _ => None,
+    }
+}
+
+/// `POST /infold/api/tasks/{task}/fork`
+pub fn fork(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
+    let contexts = api.desk.contexts();
+    let parent = asked.task(contexts)?;
+    let members = asked.members(&["at"])?;
+    let at = members.get("at").map(|at| match at {
+        Value::String(text) => target(text),
+        other => target(&other.to_string()),
+    });
+    let at = at
+        .transpose()
+        .map_err(|error| Refusal::bad(format!("\"at\": {error}")))?;
+    let id = contexts.fork(parent, at)?;
+    let log = contexts.read(id)?;
+    let Point { seq, event } = log.parent().map(|(_, at)| at).unwrap_or_default();
+    api.metrics.tasks("forked");
+    let forked =
+        json!({"uuid": id.to_string(), "parent": parent.to_string(), "seq": seq, "event": event});
+    api.tell(id, "task", &forked);
+    Ok(Reply::Json(forked))
+}

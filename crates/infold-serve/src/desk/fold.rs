@@ -1,0 +1,253 @@
+//! A request made to fit.
+
+use infold::summarizer::Extractive;
+use infold::{Aim, Did, Hooks, ManageError, Profile, Summarizer, manage, will_manage};
+use infold_log::{Due, Past as _, Seq, Shows, Span, View};
+use infold_store::{Log, LogError};
+use serde_json::json;
+
+use super::{DeskError, Inner, Rule};
+use crate::held::Held;
+use crate::splice::{is_plain, spliced};
+use crate::told::Told;
+use crate::{Call, Outgoing};
+
+/// What is sent, and how large it is.
+pub(crate) struct Fitted {
+    pub outgoing: Outgoing,
+    /// What the whole conversation would have come to, in the model's tokens.
+    pub before: u64,
+    /// What is sent comes to this.
+    pub after: u64,
+    /// What we counted for it.
+    pub counted: u64,
+    /// How many folds are in force.
+    pub folds: usize,
+    /// Something was folded just now.
+    pub did: Did,
+}
+
+impl Inner {
+    /// Folds if that is due, and puts the request together. What the provider found too long
+    /// `must` be folded.
+    pub fn fit(
+        &self,
+        call: &Call,
+        told: &Told,
+        held: &mut Held,
+        rule: &Rule,
+        must: bool,
+    ) -> Result<Fitted, DeskError> {
+        let Rule {
+            profile,
+            aim,
+            alternate,
+        } = rule;
+        let mut did = Did::Untouched;
+        if let Some((due, aim)) = due(held.log(), aim, profile)?
+            // The fold can wait for a summary that is being written, so that the request need not.
+            && !(held.preparing && !must && due != Due::Bytes && still_fits(held, &aim)?)
+        {
+            if self.apply_ahead(held, &aim)? {
+                did = Did::Condensed;
+            }
+            let (mut summarizer, hooks) = self.pen(call, profile)?;
+            if held.preparing {
+                // Whoever writes that one has no time for another.
+                summarizer = Box::new(Extractive);
+            }
+            match manage(&mut held.writer, &aim, &mut *summarizer, &hooks) {
+                Ok(outcome) => {
+                    if outcome.did > Did::Untouched {
+                        let (before, after) = (outcome.before.tokens, outcome.after.tokens);
+                        self.metrics.folded(kind(outcome.did), before, after);
+                        self.tell(held.id, "fold", outcome.json().to_string());
+                    }
+                    did = did.max(outcome.did);
+                }
+                Err(ManageError::Floor { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+            self.wrote(held);
+        }
+        let Held { places, writer, .. } = held;
+        let log = writer.log();
+        let view = View::of(log.state().shown(), log)?;
+        // Nobody else keeps what another service keeps.
+        let abroad = told.params.previous.is_some() && crate::translate::is_abroad(call);
+        let outgoing = match is_plain(&view) && !abroad {
+            true => Outgoing::untouched(&call.body),
+            // Messages of another form cannot be sent in its place.
+            false if told.params.previous.is_some() && !is_native(log, &view, call)? => {
+                Outgoing::untouched(&call.body)
+            }
+            false if told.params.previous.is_some() => crate::splice::full(call, told, log, &view)?,
+            false => spliced(call, told, log, &view, places.follow(log)?, *alternate)?,
+        };
+        Ok(Fitted {
+            outgoing,
+            before: scaled(aim, tokens_up_to(held, last(held))?),
+            after: infold::manage::measured(held.log(), aim)?.tokens,
+            counted: view.tokens() + aim.frame.tokens,
+            folds: view
+                .pieces()
+                .iter()
+                .filter(|piece| is_fold(&piece.shows))
+                .count(),
+            did,
+        })
+    }
+
+    /// Folds with the summary that was written ahead of need, if there is one that is still right.
+    fn apply_ahead(&self, held: &mut Held, aim: &Aim) -> Result<bool, DeskError> {
+        let Some(ready) = held.ready.take() else {
+            return Ok(false);
+        };
+        let before = scaled(aim, view_tokens(held)?);
+        if ready.apply(&mut held.writer, aim)?.is_none() {
+            return Ok(false);
+        }
+        let after = scaled(aim, view_tokens(held)?);
+        self.metrics.folded(kind(Did::Condensed), before, after);
+        let told = json!({
+            "outcome": Did::Condensed.name(),
+            "ahead": true,
+            "tokens_before": before,
+            "tokens_after": after,
+        });
+        self.tell(held.id, "fold", told.to_string());
+        Ok(true)
+    }
+
+    /// Who writes summaries, and whom to tell.
+    pub fn pen(
+        &self,
+        call: &Call,
+        profile: &Profile,
+    ) -> Result<(Box<dyn Summarizer + Send>, Hooks), DeskError> {
+        let setup = infold::setup(
+            &self.config,
+            &self.contexts,
+            Some(&self.switchboard),
+            &call.provider,
+            &profile.model,
+            Some(profile.window),
+        );
+        let setup = setup.map_err(|error| DeskError::Own(error.to_string()))?;
+        Ok((setup.summarizer, setup.hooks))
+    }
+}
+
+/// What folds of this kind are counted as.
+fn kind(did: Did) -> &'static str {
+    match did {
+        Did::Untouched | Did::Masked => "mask",
+        Did::Condensed => "summary",
+        Did::Truncated => "window",
+    }
+}
+
+/// Why something has to be folded, if it has to, and what to aim at.
+///
+/// Where what cannot be folded leaves no room for a reply as long as we expect, there is less room for it; where it does not
+/// fit at all, everything else is folded: what we take the window to be may be wrong, and the provider decides.
+fn due(log: &Log, aim: &Aim, profile: &Profile) -> Result<Option<(Due, Aim)>, DeskError> {
+    /// The least that is kept free for a reply, as a share of the window.
+    const LEAST: u64 = 16;
+    /// What says that the rest is hidden takes some room.
+    const MARKER: u64 = 256;
+    let mut aim = aim.clone();
+    let reply = profile.window / LEAST;
+    let rooms = [Some((profile.window, Some(reply))), None];
+    for room in rooms {
+        let floor = match will_manage(log, &aim) {
+            Ok(due) => return Ok(due.map(|due| (due, aim))),
+            Err(ManageError::Floor { floor }) => floor,
+            Err(error) => return Err(error.into()),
+        };
+        let (window, reply) = room.unwrap_or(((floor.tokens + MARKER) * 10 / 9 + 2, Some(1)));
+        let narrower = Profile {
+            window,
+            max_tokens: reply,
+            ..profile.clone()
+        };
+        let bytes = floor.bytes.map(|(bytes, _)| bytes + 4 * MARKER);
+        if let Ok(other) = Aim::of(&narrower, bytes.or(aim.budget.bytes())) {
+            aim = Aim {
+                factor: aim.factor,
+                frame: aim.frame,
+                ..other
+            };
+        }
+    }
+    Ok(will_manage(log, &aim).ok().flatten().map(|due| (due, aim)))
+}
+
+/// Says whether all that a view shows can be sent on the wire of a call as it is.
+fn is_native(log: &Log, view: &View, call: &Call) -> Result<bool, DeskError> {
+    for piece in view.pieces() {
+        let native = match &piece.shows {
+            Shows::Verbatim(span) => log.is_native(*span, call.wire)?,
+            Shows::Round { members, .. } => {
+                let mut all = true;
+                for seq in members {
+                    all &= log.is_native(Span::one(*seq), call.wire)?;
+                }
+                all
+            }
+            Shows::StandIn(_) | Shows::Note(_) => log.wire() == call.wire,
+        };
+        if !native {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn is_fold(shows: &Shows) -> bool {
+    match shows {
+        Shows::StandIn(_) => true,
+        Shows::Round { masks, .. } => !masks.is_empty(),
+        _ => false,
+    }
+}
+
+/// What we counted, in the model's tokens and with what is sent beside it.
+fn scaled(aim: &Aim, tokens: u64) -> u64 {
+    (tokens as f64 * aim.factor).ceil() as u64 + aim.frame.tokens
+}
+
+/// Says whether what is shown fits if only half as much as usual is held back for what we
+/// count wrongly.
+fn still_fits(held: &Held, aim: &Aim) -> Result<bool, LogError> {
+    let window = aim.budget.window();
+    let tokens = scaled(aim, view_tokens(held)?) + aim.budget.reserve();
+    Ok(tokens <= window - window / 20)
+}
+
+/// What is shown comes to this.
+fn view_tokens(held: &Held) -> Result<u64, LogError> {
+    let log = held.log();
+    Ok(View::of(log.state().shown(), log)?.tokens())
+}
+
+fn last(held: &Held) -> Seq {
+    held.log().state().shown().last().unwrap_or(Seq::FIRST)
+}
+
+/// What the messages of the path come to, up to one.
+pub(crate) fn tokens_up_to(held: &Held, seq: Seq) -> Result<u64, LogError> {
+    let log = held.writer.log();
+    let mut tokens = 0;
+    for run in log.state().shown().path() {
+        let Some(run) = Span::new(run.from(), run.to().min(seq)) else {
+            break;
+        };
+        let before = match run.from().prev() {
+            Some(before) => log.record(before)?.sums.tokens,
+            None => 0,
+        };
+        tokens += log.record(run.to())?.sums.tokens - before;
+    }
+    Ok(tokens)
+}

@@ -1,0 +1,204 @@
+use infold::manage::Prepared;
+use infold_log::{Past as _, Role, Seq, Span};
+use infold_store::{Log, LogError, Writer};
+use infold_wire::MessageError;
+use infold_wire::normal::{self, Digest};
+use uuid::Uuid;
+
+use crate::seen::Sight;
+
+/// A task that this server writes to.
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// The task.
+    pub id: Uuid,
+    /// Its log.
+    pub writer: Writer,
+    /// Its messages that say something, as far as they were looked at.
+    pub places: Places,
+    /// The names it is known to have.
+    pub names: Vec<String>,
+    /// A summary that was written ahead of need.
+    pub ready: Option<Prepared>,
+    /// One is being written.
+    pub preparing: bool,
+    /// Something was written that is not at rest.
+    pub written: bool,
+}
+
+/// What follows a message on its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Follows {
+    /// Nothing that says anything: it is the tip.
+    Nothing,
+    /// What the model said, and no more.
+    Reply,
+    /// More than that.
+    More,
+    /// It is not on the path: a rewind hid it.
+    Elsewhere,
+}
+
+impl Held {
+    /// A task that was opened just now.
+    pub fn new(id: Uuid, writer: Writer) -> Held {
+        Held {
+            id,
+            writer,
+            places: Places::default(),
+            names: Vec::new(),
+            ready: None,
+            preparing: false,
+            written: false,
+        }
+    }
+
+    /// Its log.
+    pub fn log(&self) -> &Log {
+        self.writer.log()
+    }
+
+    /// What follows a message.
+    pub fn follows(&self, seq: Seq) -> Result<Follows, LogError> {
+        let path = self.log().state().shown().path();
+        if !path.iter().any(|run| run.holds(seq)) {
+            return Ok(Follows::Elsewhere);
+        }
+        let mut follows = Follows::Nothing;
+        for next in after(&path, seq) {
+            if self.log().record(next)?.role != Role::Assistant {
+                return Ok(Follows::More);
+            }
+            if sight(self.log(), next)?.digest.is_some() {
+                follows = Follows::Reply;
+            }
+        }
+        Ok(follows)
+    }
+
+    /// What the next messages say that say anything.
+    pub fn next_said(&mut self, seq: Seq, most: usize) -> Result<Vec<Digest>, LogError> {
+        let Held { places, writer, .. } = self;
+        let said = places.follow(writer.log())?;
+        let from = said.partition_point(|(at, _)| *at <= seq);
+        Ok(said[from..]
+            .iter()
+            .take(most)
+            .map(|(_, digest)| *digest)
+            .collect())
+    }
+
+    /// What the message says, or the pieces of which it is the last.
+    pub fn said_at(&self, seq: Seq) -> Result<Option<Digest>, LogError> {
+        let log = self.log();
+        let last = sight(log, seq)?;
+        let mut pieces = vec![log.message(seq)?];
+        let before = before(log.state().shown().path(), seq);
+        for seq in before.take_while(|_| last.is_piece) {
+            if !sight(log, seq)?.is_piece {
+                break;
+            }
+            pieces.push(log.message(seq)?);
+        }
+        if pieces.len() == 1 {
+            return Ok(last.digest);
+        }
+        let joined = normal::joined(pieces.iter().rev().map(Vec::as_slice));
+        joined.map_err(|error| damaged(log, &error))
+    }
+}
+
+/// The messages of a path before one, from there to its beginning.
+fn before(path: Vec<Span>, seq: Seq) -> impl Iterator<Item = Seq> {
+    let runs = path.into_iter().rev();
+    runs.flat_map(|run| run.seqs().rev())
+        .filter(move |other| *other < seq)
+}
+
+/// The messages of a path that follow one.
+fn after(path: &[Span], seq: Seq) -> impl Iterator<Item = Seq> {
+    let runs = path.iter().filter(move |run| run.to() > seq);
+    runs.flat_map(|run| run.seqs())
+        .filter(move |next| *next > seq)
+}
+
+/// Looks at a message of a log.
+pub(crate) fn sight(log: &Log, seq: Seq) -> Result<Sight, LogError> {
+    let bytes = log.message(seq)?;
+    Sight::of(&bytes).map_err(|error| damaged(log, &error))
+}
+
+fn damaged(log: &Log, error: &MessageError) -> LogError {
+    LogError::damaged(&log.dir().join("messages.jsonl"), 0, error.to_string())
+}
+
+/// Which messages of a path say something, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    path: Vec<Span>,
+    said: Vec<(Seq, Digest)>,
+    /// The pieces of what the model said last, if it may go on.
+    pieces: Vec<Vec<u8>>,
+}
+
+impl Places {
+    /// Brings them up to date. Only what was appended since is looked at, unless the path
+    /// went another way.
+    pub fn follow(&mut self, log: &Log) -> Result<&[(Seq, Digest)], LogError> {
+        let path = log.state().shown().path();
+        let known = self.path.last().map(|run| run.to());
+        if !continues(&self.path, &path) {
+            self.said.clear();
+            self.pieces.clear();
+        }
+        let rest = known.filter(|_| !self.said.is_empty());
+        let from = path.iter().flat_map(|run| {
+            let from = rest.map_or(run.from(), |known| run.from().max(known.next()));
+            Span::new(from, run.to())
+        });
+        for run in from {
+            let Places { said, pieces, .. } = self;
+            log.each_message(run, &mut |source, bytes| {
+                let Some(seq) = source.seq() else {
+                    return Ok(());
+                };
+                let sight = Sight::of(bytes).map_err(|error| damaged(log, &error))?;
+                if !sight.is_piece {
+                    pieces.clear();
+                }
+                // The system prompt comes with every request, and may differ each time.
+                let Some(digest) = sight
+                    .digest
+                    .filter(|_| !(sight.is_system && said.is_empty()))
+                else {
+                    return Ok(());
+                };
+                if !sight.is_piece {
+                    said.push((seq, digest));
+                    return Ok(());
+                }
+                if !pieces.is_empty() {
+                    said.pop();
+                }
+                pieces.push(bytes.to_vec());
+                let joined = normal::joined(pieces.iter().map(Vec::as_slice));
+                let joined = joined.map_err(|error| damaged(log, &error))?;
+                said.push((seq, joined.unwrap_or(digest)));
+                Ok(())
+            })?;
+        }
+        self.path = path;
+        Ok(&self.said)
+    }
+}
+
+/// Says whether a path is another one gone on.
+fn continues(before: &[Span], now: &[Span]) -> bool {
+    let Some((last, rest)) = before.split_last() else {
+        return true;
+    };
+    let same = now.len() > rest.len() && now[..rest.len()] == *rest;
+    same && now
+        .get(rest.len())
+        .is_some_and(|run| run.from() == last.from() && run.to() >= last.to())
+}

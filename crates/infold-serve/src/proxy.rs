@@ -1,0 +1,458 @@
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::{Bytes, BytesMut};
+use flate2::read::MultiGzDecoder;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{HeaderMap, Request, StatusCode};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use infold_provider::{Answer, Forward, ForwardError, Part, Passing, Stream};
+use infold_wire::trouble::{Complaint, complain, message, sort};
+use infold_wire::{Trouble, Wire};
+use tokio::task::spawn_blocking;
+
+use crate::flow::{Flow, Response};
+use crate::intake::{self, IntakeError};
+use crate::kept::Kept;
+use crate::route::{Route, To};
+use crate::server::Front;
+use crate::tee::{Opening, Tee};
+use crate::translate::Lost;
+use crate::upstream::Upstream;
+use crate::{Body, Call, DeskError, Outgoing, Piece, headers, translate};
+
+/// How often a request that was too long is folded and sent again.
+const FOLDS: u32 = 3;
+
+/// The most of an error body that is read: more than is looked at.
+const MOST_ERROR: usize = 128 << 10;
+
+/// A request on its way through.
+pub(crate) struct Way<'f> {
+    pub front: &'f Arc<Front>,
+    pub forward: &'f Forward,
+    pub upstream: &'f Upstream,
+    pub wire: Wire,
+    pub route: &'f Route,
+    pub parts: &'f Parts,
+    /// As the client sent it.
+    pub body: Body,
+    /// What of it the provider's wire has no words for.
+    pub lost: Lost,
+}
+
+/// Passes a request on to its provider, and the answer back.
+pub(crate) async fn pass(
+    front: &Arc<Front>,
+    request: Request<Incoming>,
+    route: &Route,
+    wire: Wire,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = match intake::read(body, &front.limits).await {
+        Ok(body) => body,
+        Err(error) => return untaken(front, wire, &error),
+    };
+    front.metrics.moved(body.len(), 0);
+    let way = Way {
+        front,
+        forward: &front.forward,
+        upstream: front.upstreams.of(wire),
+        wire,
+        route,
+        parts: &parts,
+        body,
+        lost: Lost::default(),
+    };
+    let mut response = match &route.to {
+        To::Model { .. } => way.call().await,
+        _ => way.through(false).await,
+    };
+    tell(&mut response, way.lost.header());
+    response
+}
+
+/// Answers in the words of a wire.
+pub(crate) fn complaint(wire: Wire, stream: bool, what: &Complaint) -> Response {
+    let (status, kind, body) = complain(wire, stream, what);
+    let mut response = Response::new(Flow::from(body));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+fn untaken(front: &Front, wire: Wire, error: &IntakeError) -> Response {
+    let limit = front.limits.body;
+    let what = match error {
+        IntakeError::TooLarge(bytes) => Complaint::TooLarge {
+            bytes: *bytes,
+            limit,
+        },
+        IntakeError::Slow => Complaint::Request("the request did not come in time".to_owned()),
+        IntakeError::Broken(why) => Complaint::Request(format!("the request broke off: {why}")),
+        IntakeError::Disk(error) => {
+            front.metrics.failed("spool");
+            tracing::error!(%error, "a large request could not be kept");
+            Complaint::Failed("no room here for a request as large as this".to_owned())
+        }
+    };
+    let mut response = complaint(wire, false, &what);
+    if let IntakeError::Slow = error {
+        *response.status_mut() = StatusCode::REQUEST_TIMEOUT;
+    }
+    response
+}
+
+impl Way<'_> {
+    /// A call of a model: recognised, kept, folded if it must be, and its reply recorded.
+    async fn call(&self) -> Response {
+        let Some((call, unpacked)) = self.read().await else {
+            return self.through(true).await;
+        };
+        let began = Instant::now();
+        let taken = self.take(&call).await;
+        self.front.metrics.added(began.elapsed());
+        let Some((mut outgoing, mut kept)) = taken else {
+            return self.through(true).await;
+        };
+        let stream = kept.look(|exchange| exchange.is_stream()).unwrap_or(false);
+        let (mut folds, mut empty) = (0, 0);
+        loop {
+            let untouched = outgoing.pieces() == [Piece::Client(0..call.body.len())];
+            let sent = match unpacked && untouched {
+                // What came packed and was not changed goes on packed.
+                true => parts(&self.body, &Outgoing::untouched(&self.body)),
+                false => parts(&call.body, &outgoing),
+            };
+            let packed = !unpacked || untouched;
+            let answer = match self.send(sent, true, packed).await {
+                Ok(answer) => answer,
+                Err(response) => {
+                    kept.fail("the provider could not be reached");
+                    return *response;
+                }
+            };
+            let trouble;
+            let refusal;
+            if answer.status.is_success() {
+                let streams = stream || is_stream(&answer.headers);
+                let told = kept.look(|exchange| exchange.headers()).unwrap_or_default();
+                let mut tee = Tee::new(self.wire, streams, &answer.headers, answer.body, kept);
+                match tee.open().await {
+                    Err(error) => {
+                        // Nothing was passed on yet, so that it can still be said.
+                        return self.unreachable(&error);
+                    }
+                    Ok(Opening::TooLong(what)) => trouble = what,
+                    Ok(Opening::Empty) if streams && self.upstream.endpoint.wire == Wire::Chat => {
+                        empty += 1;
+                        // One server answers so to a stream that is too long, always; any
+                        // other may do it once, by accident.
+                        trouble = match empty {
+                            1 => Trouble::Broken,
+                            _ => Trouble::TooLong {
+                                tokens: None,
+                                limit: None,
+                            },
+                        };
+                    }
+                    Ok(_) => {
+                        let flow = Flow::tee(tee);
+                        let mut response = answered(answer.status, &answer.headers, flow);
+                        tell(&mut response, told);
+                        return response;
+                    }
+                }
+                let Some(again) = tee.give_up() else {
+                    return self.gone();
+                };
+                kept = again;
+                refusal = None;
+            } else {
+                let status = answer.status;
+                let (read, rest) = read_error(answer.body).await;
+                let said = unpack(&answer.headers, &read);
+                trouble = sort(status.as_u16(), None, &said);
+                let response = answered(status, &answer.headers, Flow::passed(read, rest));
+                let folded = !untouched && trouble == Trouble::Alternate;
+                if !folded && !matches!(trouble, Trouble::TooLong { .. } | Trouble::TooLarge) {
+                    let why = message(&said).unwrap_or_default();
+                    let why = headers::without_keys(
+                        &self.parts.headers,
+                        &self.parts.uri,
+                        &self.upstream.endpoint,
+                        &why,
+                    );
+                    kept.fail(&format!("the provider answered {status}: {why}"));
+                    return response;
+                }
+                refusal = Some(response);
+            }
+            if trouble == Trouble::Broken {
+                continue;
+            }
+            let found = trouble.clone();
+            let again;
+            let call_again = call.clone();
+            (kept, again) = match folds < FOLDS {
+                true => {
+                    kept.work("fold", move |exchange| {
+                        exchange.refused(&call_again, &found)
+                    })
+                    .await
+                }
+                false => (kept, None),
+            };
+            folds += 1;
+            match again.flatten() {
+                Some(again) => outgoing = again,
+                None if trouble == Trouble::Alternate => {
+                    kept.fail("the provider wants roles to alternate");
+                    return refusal.unwrap_or_else(|| self.gone());
+                }
+                None => return self.too_long(kept, &trouble, stream, refusal),
+            }
+        }
+    }
+
+    /// Nothing more can be folded: says so in the client's own words, or passes on what the provider says.
+    fn too_long(
+        &self,
+        kept: Kept,
+        trouble: &Trouble,
+        stream: bool,
+        refusal: Option<Response>,
+    ) -> Response {
+        let (ours, most) = kept.look(|exchange| exchange.size()).unwrap_or((0, 0));
+        kept.fail("the request is too long, whatever is folded");
+        let (tokens, limit) = match trouble {
+            Trouble::TooLong { tokens, limit } => (tokens.unwrap_or(ours), limit.unwrap_or(most)),
+            _ => (ours, most),
+        };
+        match refusal {
+            Some(refusal) if limit == 0 || tokens == 0 => refusal,
+            _ => complaint(self.wire, stream, &Complaint::TooLong { tokens, limit }),
+        }
+    }
+
+    /// The call, and whether its body had to be unpacked; nothing if it cannot be read.
+    async fn read(&self) -> Option<(Call, bool)> {
+        let To::Model {
+            wire,
+            model,
+            stream,
+        } = &self.route.to
+        else {
+            return None;
+        };
+        let mut body = self.body.clone();
+        let mut unpacked = false;
+        if self.parts.headers.contains_key(CONTENT_ENCODING) {
+            let (headers, limits) = (self.parts.headers.clone(), self.front.limits.clone());
+            let packed = body.clone();
+            let plain = spawn_blocking(move || intake::plain(&headers, &packed, &limits)).await;
+            match plain {
+                Ok(Ok(Some(plain))) => (body, unpacked) = (plain, true),
+                Ok(Ok(None)) => {
+                    self.front.metrics.failed("unpack");
+                    tracing::warn!(
+                        "a request is packed in a way that is not read here: passed through unrecorded"
+                    );
+                    return None;
+                }
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "a packed request could not be read");
+                    return None;
+                }
+                Err(_) => return None,
+            }
+        }
+        let call = Call {
+            wire: *wire,
+            model: translate::model(self.upstream, *wire).or_else(|| model.clone()),
+            stream: *stream,
+            name: self.route.name.clone(),
+            provider: Arc::clone(&self.upstream.provider),
+            body,
+        };
+        Some((call, unpacked))
+    }
+
+    /// What the desk makes of a call; nothing if it failed, and then the call is passed on as it is.
+    async fn take(&self, call: &Call) -> Option<(Outgoing, Kept)> {
+        let (front, call) = (Arc::clone(self.front), call.clone());
+        let taken = spawn_blocking(move || {
+            let taken = front.desk.take(&call)?;
+            // Kept at once: the client may go away before this is seen.
+            let kept = Kept::new(taken.exchange, Arc::clone(&front.metrics));
+            Ok::<_, DeskError>((taken.outgoing, kept))
+        });
+        match taken.await {
+            Ok(Ok(taken)) => return Some(taken),
+            // Whoever it is meant for will say what is wrong with it.
+            Ok(Err(DeskError::Request(why))) => {
+                tracing::debug!(why, "passed through unrecorded");
+                return None;
+            }
+            Ok(Err(error)) => tracing::error!(%error, "passed through unrecorded"),
+            Err(error) => tracing::error!(%error, "passed through unrecorded"),
+        }
+        self.front.metrics.failed("take");
+        None
+    }
+
+    /// Passes the request on as it is, and the answer as it comes.
+    async fn through(&self, reads: bool) -> Response {
+        let whole = parts(&self.body, &Outgoing::untouched(&self.body));
+        match self.send(whole, reads, true).await {
+            Ok(answer) => {
+                let flow = Flow::passed(Bytes::new(), answer.body);
+                answered(answer.status, &answer.headers, flow)
+            }
+            Err(response) => *response,
+        }
+    }
+
+    /// Sends parts of a body, which may still be packed as the client packed it.
+    async fn send(
+        &self,
+        parts: Vec<Part>,
+        reads: bool,
+        packed: bool,
+    ) -> Result<Answer, Box<Response>> {
+        if self.upstream.is_foreign(self.wire) {
+            return self.send_abroad(parts, packed).await;
+        }
+        let uri = &self.parts.uri;
+        let endpoint = &self.upstream.endpoint;
+        let token = self.front.guard.token();
+        let mut headers = headers::outward(&self.parts.headers, uri, endpoint, token, reads);
+        if !packed {
+            headers.remove(CONTENT_ENCODING);
+        }
+        let passing = Passing {
+            method: self.parts.method.clone(),
+            path: self.route.path.clone(),
+            query: headers::query(uri, token),
+            headers,
+            parts,
+        };
+        self.forwarded(passing).await
+    }
+
+    /// Sends what is ready to be sent.
+    pub async fn forwarded(&self, passing: Passing) -> Result<Answer, Box<Response>> {
+        let endpoint = &self.upstream.endpoint;
+        let answer = self.forward.send(endpoint, passing).await;
+        let answer = answer.map_err(|error| Box::new(self.unreachable(&error)))?;
+        let status = answer.status;
+        if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
+            let what = format!(
+                "{} at {} points elsewhere ({status}), and requests are not sent there; is the address right?",
+                endpoint.name,
+                endpoint.base()
+            );
+            let what = Complaint::Unreachable(what);
+            return Err(Box::new(complaint(self.wire, false, &what)));
+        }
+        Ok(answer)
+    }
+
+    fn unreachable(&self, error: &ForwardError) -> Response {
+        let endpoint = &self.upstream.endpoint;
+        let (name, base) = (&endpoint.name, endpoint.base());
+        tracing::warn!(provider = %name, %error, "no answer");
+        let what = Complaint::Unreachable(format!("{name} ({base}) gives no answer: {error}"));
+        complaint(self.wire, false, &what)
+    }
+
+    fn gone(&self) -> Response {
+        let what = Complaint::Failed("the reply was lost on its way".to_owned());
+        complaint(self.wire, false, &what)
+    }
+}
+
+/// The parts of what is sent.
+fn parts(body: &Body, outgoing: &Outgoing) -> Vec<Part> {
+    let part = |piece: &Piece| match (piece, body) {
+        (Piece::Ours(bytes), _) => Part::Bytes(bytes.clone()),
+        (Piece::Client(range), Body::Held(bytes)) => {
+            let len = bytes.len() as u64;
+            let (start, end) = (range.start.min(len), range.end.min(len));
+            Part::Bytes(bytes.slice(start as usize..end as usize))
+        }
+        (Piece::Client(range), Body::Spooled { file, .. }) => Part::File {
+            file: Arc::clone(file),
+            range: range.clone(),
+        },
+    };
+    let pieces = outgoing.pieces().iter().filter(|piece| !piece.is_empty());
+    pieces.map(part).collect()
+}
+
+fn answered(status: StatusCode, headers: &HeaderMap, flow: Flow) -> Response {
+    let mut response = Response::new(flow);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers::inward(headers);
+    response
+}
+
+/// Says whether a reply comes bit by bit.
+fn is_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let starts = |start: &str| kind.is_some_and(|kind| kind.starts_with(start.as_bytes()));
+    starts("text/event-stream") || starts("application/x-ndjson")
+}
+
+/// Reads the beginning of an error, and leaves the rest.
+pub(crate) async fn read_error(body: Stream) -> (Bytes, Stream) {
+    read_up_to(body, MOST_ERROR).await
+}
+
+/// Reads the beginning of a body, and leaves the rest.
+pub(crate) async fn read_up_to(mut body: Stream, most: usize) -> (Bytes, Stream) {
+    let mut read = BytesMut::new();
+    while read.len() < most {
+        let frame = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context));
+        match frame.await {
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    read.extend_from_slice(&data);
+                }
+            }
+            Some(Err(_)) | None => break,
+        }
+    }
+    (read.freeze(), body)
+}
+
+/// What an error says, if it is packed.
+pub(crate) fn unpack(headers: &HeaderMap, bytes: &Bytes) -> Bytes {
+    let coding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
+    if coding != Some(b"gzip") {
+        return bytes.clone();
+    }
+    let mut plain = Vec::new();
+    let decoder = MultiGzDecoder::new(&bytes[..]);
+    // What can be read of it is better than nothing.
+    let _ = std::io::Read::read_to_end(
+        &mut std::io::Read::take(decoder, MOST_ERROR as u64),
+        &mut plain,
+    );
+    plain.into()
+}
+
+/// Adds what the client is told of an exchange.
+fn tell(response: &mut Response, told: Vec<(&'static str, String)>) {
+    for (name, value) in told {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            response
+                .headers_mut()
+                .insert(HeaderName::from_static(name), value);
+        }
+    }
+}

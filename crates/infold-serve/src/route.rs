@@ -1,0 +1,290 @@
+use http::{HeaderMap, Method};
+use infold_wire::Wire;
+
+use crate::{Api, Name};
+
+/// What a request is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub to: To,
+    /// The path without what is only for us, and with its version.
+    pub path: String,
+    /// What the conversation is called.
+    pub name: Option<Name>,
+}
+
+/// Where a request goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum To {
+    /// The proxy itself: its API, metrics and health.
+    Ours,
+    /// The root, where clients look whether anybody is there.
+    Root,
+    /// A model, whose reply is recorded.
+    Model {
+        wire: Wire,
+        /// Where the path names it.
+        model: Option<String>,
+        /// Where the path says so.
+        stream: Option<bool>,
+    },
+    /// A provider, for anything else.
+    Provider(Wire),
+}
+
+/// The path cannot be trusted, or the name that is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BadPath(pub &'static str);
+
+impl Route {
+    /// Reads where a request goes. `path` is as the client wrote it.
+    pub fn read(method: &Method, path: &str, headers: &HeaderMap) -> Result<Route, BadPath> {
+        let path = clean(path)?;
+        let (given, path) = match path.strip_prefix("/t/") {
+            Some(rest) => {
+                let (name, rest) = rest.split_once('/').unwrap_or((rest, ""));
+                (Some(decoded(name)), format!("/{rest}"))
+            }
+            None => (None, path),
+        };
+        if Api::takes(&path) {
+            let (to, name) = (To::Ours, None);
+            return Ok(Route { to, path, name });
+        }
+        let path = versioned(path);
+        let to = to(method, &path, headers);
+        let name = name(given, headers)?;
+        Ok(Route { to, path, name })
+    }
+
+    /// The form in which to answer.
+    pub fn wire(&self) -> Option<Wire> {
+        match self.to {
+            To::Ours | To::Root => None,
+            To::Model { wire, .. } | To::Provider(wire) => Some(wire),
+        }
+    }
+}
+
+/// A path without doubled slashes, if nothing in it leads out of where it starts.
+fn clean(path: &str) -> Result<String, BadPath> {
+    if !path.starts_with('/') {
+        return Err(BadPath("a path starts with /"));
+    }
+    let mut seen = path.to_owned();
+    // What is read once more by the provider is still no way out.
+    for _ in 0..4 {
+        if seen
+            .bytes()
+            .any(|byte| byte < b' ' || byte == 0x7f || byte == b'\\')
+        {
+            return Err(BadPath("the path has characters that no path has"));
+        }
+        if seen.split('/').any(|part| matches!(part, "." | "..")) {
+            return Err(BadPath("the path leads elsewhere"));
+        }
+        if !seen.contains('%') {
+            break;
+        }
+        seen = decoded(&seen);
+    }
+    let mut clean = String::with_capacity(path.len());
+    for byte in path.chars() {
+        if byte != '/' || !clean.ends_with('/') {
+            clean.push(byte);
+        }
+    }
+    Ok(clean)
+}
+
+/// What percent signs stand for; what they do not is left.
+pub(crate) fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        let code = code.and_then(|two| u8::from_str_radix(two, 16).ok());
+        match (first, code) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What clients ask for behind a version.
+const BEHIND: [&str; 10] = [
+    "chat",
+    "completions",
+    "responses",
+    "conversations",
+    "messages",
+    "models",
+    "embeddings",
+    "files",
+    "audio",
+    "images",
+];
+
+/// A path with one version: bases are given with and without, and some clients add one of their own.
+fn versioned(path: String) -> String {
+    let mut rest = path.as_str();
+    for doubled in ["/v1", "/v1beta"] {
+        while let Some(inner) = rest.strip_prefix(doubled)
+            && (inner.starts_with("/v1/")
+                || inner.starts_with("/v1beta/")
+                || inner.starts_with("/api/"))
+        {
+            rest = inner;
+        }
+    }
+    let first = rest[1..].split('/').next().unwrap_or_default();
+    match BEHIND.contains(&first) {
+        true => format!("/v1{rest}"),
+        false if rest.len() == path.len() => path,
+        false => rest.to_owned(),
+    }
+}
+
+/// What Ollama has below `/api`; Anthropic has other things there.
+const OLLAMA: [&str; 16] = [
+    "chat",
+    "generate",
+    "tags",
+    "show",
+    "version",
+    "ps",
+    "pull",
+    "push",
+    "create",
+    "copy",
+    "delete",
+    "embed",
+    "embeddings",
+    "blobs",
+    "me",
+    "signout",
+];
+
+fn to(method: &Method, path: &str, headers: &HeaderMap) -> To {
+    let post = *method == Method::POST;
+    let model = |wire| To::Model {
+        wire,
+        model: None,
+        stream: None,
+    };
+    match path.trim_end_matches('/') {
+        "" if [Method::GET, Method::HEAD].contains(method) => return To::Root,
+        "/v1/chat/completions" if post => return model(Wire::Chat),
+        "/v1/responses" if post => return model(Wire::Responses),
+        "/v1/messages" if post => return model(Wire::Anthropic),
+        "/api/chat" if post => return model(Wire::Ollama),
+        _ => {}
+    }
+    if let Some(rest) = path.strip_prefix("/api/") {
+        let first = rest.split('/').next().unwrap_or_default();
+        if OLLAMA.contains(&first) {
+            return To::Provider(Wire::Ollama);
+        }
+    }
+    if let Some(to) = gemini(post, path) {
+        return to;
+    }
+    let below = |start: &str| {
+        let rest = path.strip_prefix(start);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    if path.starts_with("/v1beta/") {
+        To::Provider(Wire::Gemini)
+    } else if below("/v1/messages") {
+        To::Provider(Wire::Anthropic)
+    } else if below("/v1/responses") || below("/v1/conversations") {
+        To::Provider(Wire::Responses)
+    } else {
+        To::Provider(by_headers(headers))
+    }
+}
+
+/// `/v1beta/models/M:verb`
+fn gemini(post: bool, path: &str) -> Option<To> {
+    let rest = path
+        .strip_prefix("/v1beta/")
+        .or(path.strip_prefix("/v1/"))?;
+    let rest = rest
+        .strip_prefix("models/")
+        .or(rest.strip_prefix("tunedModels/"))?;
+    let (model, verb) = rest.rsplit_once(':')?;
+    let stream = match verb {
+        "generateContent" => false,
+        "streamGenerateContent" => true,
+        "countTokens" | "embedContent" | "batchEmbedContents" => {
+            return Some(To::Provider(Wire::Gemini));
+        }
+        _ => return None,
+    };
+    Some(match post {
+        true => To::Model {
+            wire: Wire::Gemini,
+            model: Some(decoded(model)),
+            stream: Some(stream),
+        },
+        false => To::Provider(Wire::Gemini),
+    })
+}
+
+/// Which provider a client speaks to, seen from how it speaks.
+fn by_headers(headers: &HeaderMap) -> Wire {
+    if headers.contains_key("x-goog-api-key") || headers.contains_key("x-goog-api-client") {
+        Wire::Gemini
+    } else if headers.contains_key("anthropic-version") || headers.contains_key("x-api-key") {
+        Wire::Anthropic
+    } else {
+        Wire::Chat
+    }
+}
+
+/// Where clients say which session of theirs a request belongs to.
+const SESSIONS: [&str; 9] = [
+    "x-claude-code-session-id",
+    "session-id",
+    "session_id",
+    "x-session-id",
+    "x-session-affinity",
+    "agent-session-id",
+    "x-opencode-session",
+    "x-conversation-id",
+    "thread-id",
+];
+
+/// The longest name.
+const LONGEST: usize = 200;
+
+fn name(given: Option<String>, headers: &HeaderMap) -> Result<Option<Name>, BadPath> {
+    let text = |name: &str| headers.get(name).map(|value| value.to_str());
+    let given = match (given, text("x-infold-task")) {
+        (Some(given), _) => Some(given),
+        (None, Some(Ok(given))) => Some(decoded(given.trim())),
+        (None, Some(Err(_))) => return Err(BadPath("the name in x-infold-task is no text")),
+        (None, None) => None,
+    };
+    let fits = |name: &str| {
+        !name.trim().is_empty() && name.len() <= LONGEST && !name.contains(char::is_control)
+    };
+    if let Some(given) = given {
+        return match fits(&given) {
+            true => Ok(Some(Name::Given(given))),
+            false => Err(BadPath(
+                "the name of a conversation has from 1 to 200 characters, all of which can be seen",
+            )),
+        };
+    }
+    let mut sessions = SESSIONS.iter().filter_map(|name| text(name)?.ok());
+    let session = sessions.find(|session| fits(session));
+    Ok(session.map(|session| Name::Session(session.to_owned())))
+}

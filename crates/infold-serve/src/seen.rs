@@ -1,0 +1,89 @@
+use std::collections::HashMap;
+use std::hash::BuildHasher as _;
+use std::sync::Mutex;
+
+use foldhash::quality::RandomState;
+use infold_log::Role;
+use infold_wire::normal::{self, Digest};
+use infold_wire::{Message, MessageError};
+
+use crate::desk::locked;
+
+/// What a message comes to, as far as recognising it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sight {
+    /// What it says; nothing, if no client would send it back.
+    pub digest: Option<Digest>,
+    /// The model said it.
+    pub is_reply: bool,
+    /// It is a system prompt, or part of one.
+    pub is_system: bool,
+    /// It may be one of several pieces of what the model said.
+    pub is_piece: bool,
+}
+
+/// Messages that were looked at lately, by their bytes.
+///
+/// A client sends its whole history with every request, so almost all of a request was seen
+/// before. Only a help: what is not here is worked out again.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// Two names make one that nobody meets by accident; their seeds differ in each process.
+    names: [RandomState; 2],
+    halves: Mutex<Halves>,
+}
+
+#[derive(Debug, Default)]
+struct Halves {
+    young: HashMap<u128, Sight, RandomState>,
+    old: HashMap<u128, Sight, RandomState>,
+}
+
+/// Each half holds so many.
+const MOST: usize = 32 << 10;
+
+impl Sight {
+    /// Looks at a message.
+    pub fn of(bytes: &[u8]) -> Result<Sight, MessageError> {
+        let message = Message::parse(bytes)?;
+        let role = message.role();
+        Ok(Sight {
+            digest: normal::digest(bytes)?,
+            is_reply: role == Role::Assistant,
+            is_system: role == Role::System,
+            is_piece: normal::is_piece(&message),
+        })
+    }
+}
+
+impl Seen {
+    /// Looks at a message.
+    pub fn look(&self, bytes: &[u8]) -> Result<Sight, MessageError> {
+        let [one, other] = &self.names;
+        let name = u128::from(one.hash_one(bytes)) << 64 | u128::from(other.hash_one(bytes));
+        if let Some(sight) = locked(&self.halves).get(name) {
+            return Ok(sight);
+        }
+        let sight = Sight::of(bytes)?;
+        locked(&self.halves).put(name, sight);
+        Ok(sight)
+    }
+}
+
+impl Halves {
+    fn get(&mut self, name: u128) -> Option<Sight> {
+        if let Some(sight) = self.young.get(&name) {
+            return Some(*sight);
+        }
+        let sight = *self.old.get(&name)?;
+        self.put(name, sight);
+        Some(sight)
+    }
+
+    fn put(&mut self, name: u128, sight: Sight) {
+        if self.young.len() >= MOST {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(name, sight);
+    }
+}

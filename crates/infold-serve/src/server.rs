@@ -1,0 +1,334 @@
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{Method, Request, StatusCode};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use infold_provider::{Forward, Secret};
+use infold_store::TaskError;
+use infold_wire::Wire;
+use infold_wire::trouble::Complaint;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::flow::{Flow, Response};
+use crate::guard::{Guard, Refusal};
+use crate::metrics::Metrics;
+use crate::route::{Route, To};
+use crate::seat::Seats;
+use crate::{Api, Desk, Upstreams, proxy};
+
+/// How the server listens, and where it sends.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where it listens. Port 0 is any that is free.
+    pub address: SocketAddr,
+    /// What clients must send; an address that others can reach demands one.
+    pub token: Option<Secret>,
+    /// Names under which clients may reach it, beside those of this machine.
+    pub names: Vec<String>,
+    /// Where it sends.
+    pub upstreams: Upstreams,
+    /// What it bears.
+    pub limits: Limits,
+}
+
+/// What the server bears.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most bytes of a body.
+    pub body: u64,
+    /// From how many bytes on a body is kept in a file.
+    pub spool: usize,
+    /// The most bytes of a request's headers.
+    pub headers: usize,
+    /// How long headers may take, and how long a connection may be idle.
+    pub header_time: Duration,
+    /// How long nothing may come of a body.
+    pub body_idle: Duration,
+    /// How long a body may take in all.
+    pub body_time: Duration,
+    /// How many requests one client may have under way.
+    pub per_client: usize,
+    /// How long replies may go on after the server was told to stop.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            body: 256 << 20,
+            spool: 1 << 20,
+            headers: 64 << 10,
+            header_time: Duration::from_secs(75),
+            body_idle: Duration::from_secs(30),
+            body_time: Duration::from_secs(600),
+            per_client: 512,
+            grace: Duration::from_secs(20),
+        }
+    }
+}
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Others can reach the address, and nothing keeps them out.
+    #[error("{0} can be reached from other machines, and there is no token to keep them out")]
+    NoToken(IpAddr),
+    /// A token that is easily guessed.
+    #[error("the token has fewer than {0} characters")]
+    ShortToken(usize),
+    /// The address cannot be had.
+    #[error("cannot listen on {address}: {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The tasks cannot be had.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+}
+
+/// A token with fewer characters is no secret.
+const SHORTEST: usize = 16;
+
+/// What all requests share.
+pub(crate) struct Front {
+    pub desk: Desk,
+    pub api: Api,
+    pub upstreams: Upstreams,
+    pub limits: Limits,
+    pub guard: Guard,
+    pub forward: Forward,
+    pub metrics: Arc<Metrics>,
+    pub seats: Arc<Seats>,
+}
+
+/// The proxy, listening.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    front: Arc<Front>,
+}
+
+impl Server {
+    /// Listens. Nothing is answered before [`Server::run`].
+    ///
+    /// `desk` is opened once it is known where the server answers: locks of tasks name that.
+    pub async fn bind(
+        options: Options,
+        desk: impl FnOnce(&str) -> Result<Desk, TaskError>,
+    ) -> Result<Server, ServeError> {
+        let address = options.address;
+        match &options.token {
+            None if !address.ip().is_loopback() => return Err(ServeError::NoToken(address.ip())),
+            Some(token) if token.reveal().len() < SHORTEST => {
+                return Err(ServeError::ShortToken(SHORTEST));
+            }
+            _ => {}
+        }
+        let bound = TcpListener::bind(address).await;
+        let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let (address, listener) = bound.map_err(|source| ServeError::Bind { address, source })?;
+        let desk = desk(&base(address))?;
+        let metrics = desk.metrics();
+        let front = Arc::new(Front {
+            api: Api::new(desk.clone()),
+            desk,
+            upstreams: options.upstreams,
+            limits: options.limits,
+            guard: Guard::new(address, options.names, options.token),
+            forward: Forward::new(),
+            metrics,
+            seats: Arc::default(),
+        });
+        Ok(Server {
+            listener,
+            address,
+            front,
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where clients on this machine find it.
+    pub fn url(&self) -> String {
+        base(self.address)
+    }
+
+    /// Answers until `stop`; then lets replies under way end, for a while.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let (tell, told) = watch::channel(false);
+        let mut open = JoinSet::new();
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                () = &mut stop => break,
+                Some(_) = open.join_next(), if !open.is_empty() => continue,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    open.spawn(serve(Arc::clone(&self.front), stream, peer, told.clone()));
+                }
+                Err(error) => {
+                    // Most often there are too many files open: others must end first.
+                    tracing::warn!(%error, "no connection was accepted");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+        }
+        drop(self.listener);
+        self.front.desk.news().end();
+        let _ = tell.send(true);
+        let all = async { while open.join_next().await.is_some() {} };
+        if tokio::time::timeout(self.front.limits.grace, all)
+            .await
+            .is_err()
+        {
+            tracing::warn!("replies under way were cut off");
+            open.shutdown().await;
+        }
+        let desk = self.front.desk.clone();
+        let _ = tokio::task::spawn_blocking(move || desk.close()).await;
+    }
+}
+
+/// Where this machine reaches a server that listens there.
+fn base(address: SocketAddr) -> String {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    format!("http://{}", SocketAddr::new(ip, address.port()))
+}
+
+/// Answers what comes on one connection.
+async fn serve(
+    front: Arc<Front>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    mut told: watch::Receiver<bool>,
+) {
+    let _ = stream.set_nodelay(true);
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(front.limits.header_time)
+        .max_buf_size(front.limits.headers.max(8 << 10));
+    let answer = service_fn(move |request| {
+        let front = Arc::clone(&front);
+        async move { Ok::<_, std::convert::Infallible>(answer(&front, peer.ip(), request).await) }
+    });
+    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), answer));
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        // Told, or nobody is left who could tell: this connection ends with its reply.
+        () = async { drop(told.wait_for(|stop| *stop).await) } => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke");
+    }
+}
+
+/// Answers one request.
+async fn answer(front: &Arc<Front>, client: IpAddr, request: Request<Incoming>) -> Response {
+    let path = request.uri().path();
+    let route = Route::read(request.method(), path, request.headers());
+    let wire = route.as_ref().ok().and_then(Route::wire);
+    let most = front.limits.per_client;
+    let (method, path) = (request.method().clone(), path.to_owned());
+    let seat = front.seats.take(client, most, &front.metrics, method, path);
+    let Some(mut seat) = seat else {
+        let why = format!("this client has {most} requests under way already");
+        return proxy::complaint(wire.unwrap_or(Wire::Chat), false, &Complaint::Busy(why));
+    };
+    seat.wire = wire;
+    let mut response = respond(front, request, route).await;
+    seat.status = response.status().as_u16();
+    response.body_mut().seated(seat);
+    response
+}
+
+async fn respond(
+    front: &Arc<Front>,
+    request: Request<Incoming>,
+    route: Result<Route, crate::route::BadPath>,
+) -> Response {
+    let wire = route.as_ref().ok().and_then(Route::wire);
+    let keyed = match wire {
+        Some(wire) => front.upstreams.of(wire).endpoint.key().is_some(),
+        // What is asked of the proxy itself needs no other key.
+        None => true,
+    };
+    // The connection's own limit is about what it reads at a time, and may be passed.
+    let size = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len();
+    let long: usize = request.headers().iter().map(size).sum();
+    let admitted = match long > front.limits.headers {
+        true => Err(Refusal {
+            status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            why: "the headers are longer than they may be",
+        }),
+        false => front.guard.admit(&request, keyed),
+    };
+    if let Err(refusal) = admitted {
+        return refused(wire, &refusal);
+    }
+    let route = match route {
+        Ok(route) => route,
+        Err(bad) => {
+            let what = Complaint::Request(bad.0.to_owned());
+            return proxy::complaint(Wire::Chat, false, &what);
+        }
+    };
+    match (&route.to, wire) {
+        (To::Ours, _) => front.api.answer(request).await.map(Flow::api),
+        (To::Root, _) | (_, None) => root(request.method()),
+        (_, Some(wire)) => proxy::pass(front, request, &route, wire).await,
+    }
+}
+
+/// Clients look here whether anybody is there.
+fn root(method: &Method) -> Response {
+    let text = "infold is running: Ollama is running here too, and so are the other APIs\n";
+    let mut response = match *method == Method::HEAD {
+        true => Response::new(Flow::from("")),
+        false => Response::new(Flow::from(text)),
+    };
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+/// Says no, in the words of the wire if there is one.
+fn refused(wire: Option<Wire>, refusal: &Refusal) -> Response {
+    tracing::warn!(
+        status = refusal.status.as_u16(),
+        why = refusal.why,
+        "refused"
+    );
+    let why = refusal.why.to_owned();
+    let what = match refusal.status {
+        StatusCode::UNAUTHORIZED => Complaint::Key(why),
+        StatusCode::FORBIDDEN => Complaint::Forbidden(why),
+        _ => Complaint::Request(why),
+    };
+    let mut response = proxy::complaint(wire.unwrap_or(Wire::Chat), false, &what);
+    *response.status_mut() = refusal.status;
+    response
+}

@@ -1,0 +1,307 @@
+//! A folded request, put together from the bytes of the one that came.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use bytes::Bytes;
+use infold_log::{EventId, Role, Seq, Shows, View};
+use infold_store::{Log, What};
+use infold_wire::normal::Digest;
+use infold_wire::{Message, PartKind, render_round, render_text, splice};
+
+use crate::told::Told;
+use crate::{Call, DeskError, Outgoing, Piece};
+
+/// Puts a request together: what a view shows, in the client's own bytes wherever it sent them.
+///
+/// Up to the first fold nothing changes, and behind the last one nothing either, so that the provider's cache
+/// holds as long as no new fold is made.
+pub(crate) fn spliced(
+    call: &Call,
+    told: &Told,
+    log: &Log,
+    view: &View,
+    places: &[(Seq, Digest)],
+    alternate: bool,
+) -> Result<Outgoing, DeskError> {
+    let known = places.iter().zip(&told.said);
+    if let Some(at) = known
+        .clone()
+        .position(|((_, log), said)| *log != said.digest)
+    {
+        return Err(DeskError::Own(format!(
+            "message {} of the request is not what the task has in its place",
+            told.said[at].index + 1
+        )));
+    }
+    let index: HashMap<Seq, usize> = known.map(|((seq, _), said)| (*seq, said.index)).collect();
+    let mut sheet = Sheet {
+        call,
+        told,
+        log,
+        index,
+        pieces: Vec::new(),
+        end: None,
+        last: None,
+        alternate,
+    };
+    let messages = &told.envelope.messages;
+    let first = messages.get(told.envelope.leading);
+    let start = first.map_or(told.envelope.list.end - 1, |first| first.start);
+    sheet.pieces.push(Piece::Client(0..start));
+    for piece in view.pieces() {
+        match &piece.shows {
+            Shows::Verbatim(span) => {
+                for seq in span.seqs() {
+                    sheet.message(seq);
+                }
+            }
+            Shows::Round {
+                members,
+                closed,
+                masks,
+            } => sheet.round(members, *closed, masks)?,
+            // In the form of this request, which need not be that of the task.
+            Shows::StandIn(id) | Shows::Note(id) => match log.event(*id)?.what {
+                What::Fold(fold) => {
+                    for (role, text) in &fold.stand_in {
+                        sheet.ours(Bytes::from(render_text(call.wire, *role, text)));
+                    }
+                }
+                What::Note { text, .. } => {
+                    sheet.ours(Bytes::from(render_text(call.wire, Role::User, &text)));
+                }
+                _ => {}
+            },
+        }
+    }
+    // What says nothing and came last still came last.
+    if let Some(last) = told.said.last() {
+        for range in &messages[last.index + 1..] {
+            sheet.client(range.clone());
+        }
+    }
+    let end = messages.last().map_or(start, |last| last.end);
+    sheet.pieces.push(Piece::Client(end..call.body.len()));
+    Ok(Outgoing::new(sheet.pieces))
+}
+
+/// What a request is put together on.
+struct Sheet<'a> {
+    call: &'a Call,
+    told: &'a Told,
+    log: &'a Log,
+    /// Where the client sent what the log holds.
+    index: HashMap<Seq, usize>,
+    pieces: Vec<Piece>,
+    /// Where the client's message before ends, if it is the last thing that was put down.
+    end: Option<u64>,
+    /// Who spoke last.
+    last: Option<Role>,
+    /// Two messages of one role must not follow each other.
+    alternate: bool,
+}
+
+/// What stands between two messages of one role, where roles must alternate.
+const SEPARATOR: &str = "(noted)";
+
+impl Sheet<'_> {
+    /// The client's bytes of a message, and of what says nothing right before it.
+    fn message(&mut self, seq: Seq) {
+        let Some(at) = self.index.get(&seq).copied() else {
+            // The client did not send it back: it is reasoning.
+            return;
+        };
+        for at in self.silent_before(at)..=at {
+            self.client(self.told.envelope.messages[at].clone());
+        }
+    }
+
+    /// The first of the messages before one that say nothing and belong to it.
+    fn silent_before(&self, at: usize) -> usize {
+        let said = self.told.said.partition_point(|said| said.index < at);
+        match said.checked_sub(1) {
+            Some(before) => self.told.said[before].index + 1,
+            None => self.told.envelope.leading,
+        }
+    }
+
+    fn client(&mut self, range: Range<u64>) {
+        if self.alternate
+            && let Ok(bytes) = self.call.body.part(&range)
+        {
+            let bytes = bytes.into_owned();
+            self.separate(&bytes);
+        }
+        match self.end {
+            // With whatever the client put between them.
+            Some(end) if end <= range.start && self.follows(end, &range) => {
+                self.pieces.push(Piece::Client(end..range.end));
+            }
+            _ => {
+                self.comma();
+                self.pieces.push(Piece::Client(range.clone()));
+            }
+        }
+        self.end = Some(range.end);
+    }
+
+    /// Says whether the message that stands at `range` comes right after the one that ends at `end`.
+    fn follows(&self, end: u64, range: &Range<u64>) -> bool {
+        let messages = &self.told.envelope.messages;
+        let at = messages.partition_point(|message| message.start < range.start);
+        at.checked_sub(1)
+            .is_some_and(|before| messages[before].end == end)
+    }
+
+    fn ours(&mut self, bytes: Bytes) {
+        if self.alternate {
+            self.separate(&bytes);
+        }
+        self.put(bytes);
+    }
+
+    /// Puts something between two messages of one role.
+    fn separate(&mut self, next: &[u8]) {
+        let Ok(next) = Message::parse(next) else {
+            return;
+        };
+        let role = next.role();
+        let other = match role {
+            Role::User => Some(Role::Assistant),
+            Role::Assistant => Some(Role::User),
+            Role::System | Role::Tool => None,
+        };
+        if let Some(other) = other.filter(|_| self.last == Some(role)) {
+            self.put(Bytes::from(render_text(self.call.wire, other, SEPARATOR)));
+        }
+        self.last = Some(role);
+    }
+
+    fn put(&mut self, bytes: Bytes) {
+        self.comma();
+        self.pieces.push(Piece::Ours(bytes));
+        self.end = None;
+    }
+
+    fn comma(&mut self) {
+        // The head comes first, and nothing is put between it and the first message.
+        if self.pieces.len() > 1 {
+            self.pieces.push(Piece::Ours(Bytes::from_static(b",")));
+        }
+    }
+
+    /// A round that is not shown as it came.
+    fn round(
+        &mut self,
+        members: &[Seq],
+        closed: bool,
+        masks: &[(Seq, u32, EventId)],
+    ) -> Result<(), DeskError> {
+        let mut bodies = Vec::new();
+        for seq in members {
+            let Some(at) = self.index.get(seq).copied() else {
+                continue;
+            };
+            let messages = &self.told.envelope.messages;
+            for silent in &messages[self.silent_before(at)..at] {
+                bodies.push((*seq, self.call.body.part(silent)?.into_owned()));
+            }
+            let body = self.call.body.part(&messages[at])?.into_owned();
+            let ids = masks.iter().filter(|(masked, ..)| masked == seq);
+            bodies.push((*seq, self.masked(body, ids.map(|(.., id)| *id))?));
+        }
+        let rendered = render_round(&bodies, closed)
+            .map_err(|error| DeskError::Own(format!("a round cannot be shown: {error}")))?;
+        for line in rendered {
+            self.ours(Bytes::from(line.bytes));
+        }
+        Ok(())
+    }
+
+    /// A message of the client's with stubs in the place of what is masked.
+    fn masked(
+        &self,
+        body: Vec<u8>,
+        masks: impl Iterator<Item = EventId>,
+    ) -> Result<Vec<u8>, DeskError> {
+        let message = Message::parse(&body)
+            .map_err(|error| DeskError::Own(format!("a message cannot be read: {error}")))?;
+        // The client's message may lack blocks that the log has, such as reasoning: what can be masked is counted.
+        let maskable = |part: &infold_wire::Part| part.kind != PartKind::Other;
+        let own: Vec<_> = message.parts().into_iter().filter(maskable).collect();
+        let mut edits = Vec::new();
+        for id in masks {
+            let What::Mask(mask) = self.log.event(id)?.what else {
+                continue;
+            };
+            let stored = self.log.message(mask.seq)?;
+            let stored = Message::parse(&stored)
+                .map_err(|error| DeskError::Own(format!("a message cannot be read: {error}")))?;
+            let parts = stored.parts().into_iter().filter(maskable);
+            let place = parts.into_iter().position(|part| part.index == mask.part);
+            if let Some(part) = place.and_then(|place| own.get(place)) {
+                edits.push((part.range.clone(), mask.stub));
+            }
+        }
+        edits.sort_by_key(|(range, _)| range.start);
+        let mut end = 0;
+        edits.retain(|(range, _)| {
+            let apart = range.start >= end;
+            end = if apart { range.end } else { end };
+            apart
+        });
+        Ok(splice(&body, &edits))
+    }
+}
+
+/// Says whether a view shows all that was said, as it came.
+pub(crate) fn is_plain(view: &View) -> bool {
+    let verbatim = |shows: &Shows| match shows {
+        Shows::Verbatim(_) => true,
+        // What the client sends in disorder is its own affair, as long as nothing is folded.
+        Shows::Round { masks, .. } => masks.is_empty(),
+        Shows::StandIn(_) | Shows::Note(_) => false,
+    };
+    view.pieces().iter().all(|piece| verbatim(&piece.shows))
+}
+
+/// A request in full for a conversation of which the client sent only the end: what the log shows, and
+/// none of the names that stand for what came before.
+pub(crate) fn full(
+    call: &Call,
+    told: &Told,
+    log: &Log,
+    view: &View,
+) -> Result<Outgoing, DeskError> {
+    let mut head = b"{".to_vec();
+    for (name, range) in &told.envelope.members {
+        if matches!(name.as_str(), "previous_response_id" | "conversation") {
+            continue;
+        }
+        head.extend_from_slice(infold_wire::quote(name).as_bytes());
+        head.push(b':');
+        head.extend_from_slice(&call.body.part(range)?);
+        head.push(b',');
+    }
+    head.extend_from_slice(br#""input":["#);
+    let mut first = true;
+    let leading = &told.envelope.messages[..told.envelope.leading];
+    for range in leading {
+        comma(&mut first, &mut head);
+        head.extend_from_slice(&call.body.part(range)?);
+    }
+    log.render(view, &mut |_, bytes| {
+        comma(&mut first, &mut head);
+        head.extend_from_slice(bytes);
+        Ok(())
+    })?;
+    head.extend_from_slice(b"]}");
+    Ok(Outgoing::new([Piece::Ours(Bytes::from(head))]))
+}
+
+fn comma(first: &mut bool, out: &mut Vec<u8>) {
+    if !std::mem::take(first) {
+        out.push(b',');
+    }
+}

@@ -1,0 +1,298 @@
+use std::collections::VecDeque;
+use std::io::Write as _;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use flate2::write::MultiGzDecoder;
+use http::HeaderMap;
+use http::header::CONTENT_ENCODING;
+use http_body::{Body as _, Frame};
+use infold_provider::{ForwardError, Stream};
+use infold_wire::trouble::{message, sort};
+use infold_wire::{Delivery, Reader, ReplyError, Trouble, Wire};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::kept::Kept;
+
+/// A reply on its way to the client, read on the side.
+///
+/// Its last bytes are passed on when it is recorded: the client's next request finds it there.
+pub(crate) struct Tee {
+    upstream: Stream,
+    ear: Ear,
+    kept: Option<Kept>,
+    /// What is to be passed on, as soon as nothing is being recorded.
+    ready: VecDeque<Bytes>,
+    recording: Option<JoinHandle<()>>,
+    bytes: u64,
+    ended: bool,
+}
+
+/// What a reply begins with.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// An answer, or nothing that could be told from one.
+    Answers,
+    /// The news that the request was too long.
+    TooLong(Trouble),
+    /// Nothing at all.
+    Empty,
+}
+
+/// For so long, and so many bytes, the beginning of a reply is held back.
+const HOLD: Duration = Duration::from_secs(10);
+const HOLD_BYTES: u64 = 256 << 10;
+
+impl Tee {
+    pub fn new(wire: Wire, stream: bool, headers: &HeaderMap, body: Stream, kept: Kept) -> Tee {
+        Tee {
+            upstream: body,
+            ear: Ear::new(wire, stream, headers),
+            kept: Some(kept),
+            ready: VecDeque::new(),
+            recording: None,
+            bytes: 0,
+            ended: false,
+        }
+    }
+
+    /// Reads until it is known whether this is an answer.
+    ///
+    /// A stream is held back until its first bytes; on Responses until there is more than the news that
+    /// there will be an answer. A provider that thinks longer than a moment has accepted the request.
+    pub async fn open(&mut self) -> Result<Opening, ForwardError> {
+        let opened = timeout(HOLD, async {
+            while !self.ended && self.bytes < HOLD_BYTES && self.ear.waits(self.bytes) {
+                let stream = &mut self.upstream;
+                let frame =
+                    std::future::poll_fn(|context| Pin::new(&mut *stream).poll_frame(context));
+                match frame.await {
+                    Some(frame) => self.hear(frame?),
+                    None => self.end(),
+                }
+            }
+            Ok(())
+        });
+        if let Err(error) = opened.await.unwrap_or(Ok(())) {
+            self.broke(&error);
+            return Err(error);
+        }
+        if let Some(ReplyError::Failed { body }) = &self.ear.failed {
+            let trouble = sort(200, None, body);
+            if matches!(trouble, Trouble::TooLong { .. } | Trouble::TooLarge) {
+                return Ok(Opening::TooLong(trouble));
+            }
+        }
+        Ok(match self.ended && self.bytes == 0 {
+            true => Opening::Empty,
+            false => Opening::Answers,
+        })
+    }
+
+    /// Gives up this reply: another request is to be made.
+    pub fn give_up(mut self) -> Option<Kept> {
+        self.kept.take()
+    }
+
+    pub fn poll_frame(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ForwardError>>> {
+        loop {
+            if let Some(recording) = &mut self.recording {
+                // If it failed, that was told where it happened.
+                let _ = ready!(Pin::new(recording).poll(context));
+                self.recording = None;
+            }
+            if let Some(bytes) = self.ready.pop_front() {
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            match ready!(Pin::new(&mut self.upstream).poll_frame(context)) {
+                Some(Ok(frame)) => self.hear(frame),
+                Some(Err(error)) => {
+                    self.broke(&error);
+                    return Poll::Ready(Some(Err(error)));
+                }
+                None => self.end(),
+            }
+        }
+    }
+
+    pub fn is_end(&self) -> bool {
+        self.ended && self.ready.is_empty() && self.recording.is_none()
+    }
+
+    fn hear(&mut self, frame: Frame<Bytes>) {
+        let Ok(data) = frame.into_data() else {
+            return;
+        };
+        self.bytes += data.len() as u64;
+        if self.kept.is_some() {
+            self.ear.hear(&data);
+        }
+        self.ready.push_back(data);
+        if self.ear.is_complete() || self.upstream.is_end_stream() {
+            self.record();
+        }
+        // Whoever knows the length asks for nothing behind it.
+        self.ended = self.upstream.is_end_stream();
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        self.record();
+    }
+
+    /// Records the reply, if it was not.
+    fn record(&mut self) {
+        let Some(kept) = self.kept.take() else {
+            return;
+        };
+        match self.ear.take() {
+            Ok(reply) => self.recording = Some(kept.record(reply)),
+            Err(why) => {
+                // Whether the request is asked again is for the one who opens it to say.
+                let opening = matches!(&self.ear.failed, Some(ReplyError::Failed { .. }));
+                match opening || self.bytes == 0 {
+                    true => self.kept = Some(kept),
+                    false => kept.fail(&why),
+                }
+            }
+        }
+    }
+
+    fn broke(&mut self, error: &ForwardError) {
+        self.ended = true;
+        self.conclude(|kept| kept.fail(&format!("the reply broke: {error}")));
+    }
+
+    fn conclude(&mut self, how: impl FnOnce(Kept)) {
+        if let Some(kept) = self.kept.take() {
+            how(kept);
+        }
+    }
+}
+
+impl Drop for Tee {
+    fn drop(&mut self) {
+        let failed = self.ear.failed.take();
+        let ended = self.ended;
+        self.conclude(|kept| match failed {
+            Some(failed) => kept.fail(&told(&failed)),
+            None if ended => kept.fail("the reply is empty"),
+            None => kept.left(),
+        });
+    }
+}
+
+/// What reads a reply. Whatever becomes of it, the reply goes on.
+#[derive(Debug)]
+struct Ear {
+    wire: Wire,
+    stream: bool,
+    reader: Option<Reader>,
+    coding: Coding,
+    failed: Option<ReplyError>,
+}
+
+/// How the bytes of a reply are packed.
+#[derive(Debug)]
+enum Coding {
+    Plain,
+    Gzip(Box<MultiGzDecoder<Vec<u8>>>),
+    /// In a way that cannot be read here.
+    Unknown,
+}
+
+impl Ear {
+    fn new(wire: Wire, stream: bool, headers: &HeaderMap) -> Ear {
+        let coding = headers.get(CONTENT_ENCODING).map(|it| it.as_bytes());
+        let form = match stream {
+            true => Delivery::Stream,
+            false => Delivery::Whole,
+        };
+        Ear {
+            wire,
+            stream,
+            reader: Some(Reader::new(wire, form)),
+            coding: match coding {
+                None | Some(b"identity") => Coding::Plain,
+                Some(b"gzip" | b"x-gzip") => {
+                    Coding::Gzip(Box::new(MultiGzDecoder::new(Vec::new())))
+                }
+                Some(_) => Coding::Unknown,
+            },
+            failed: None,
+        }
+    }
+
+    fn hear(&mut self, data: &[u8]) {
+        let unpacked;
+        let plain = match &mut self.coding {
+            Coding::Plain => data,
+            Coding::Gzip(decoder) => {
+                let read = decoder.write_all(data).and_then(|()| decoder.flush());
+                unpacked = std::mem::take(decoder.get_mut());
+                if read.is_err() {
+                    self.coding = Coding::Unknown;
+                }
+                &unpacked
+            }
+            Coding::Unknown => return,
+        };
+        if let (Some(reader), None) = (&mut self.reader, &self.failed) {
+            self.failed = reader.push(plain, &mut |_| {}).err();
+        }
+    }
+
+    /// Says whether it is not yet known what this is.
+    fn waits(&self, bytes: u64) -> bool {
+        if self.failed.is_some() || matches!(self.coding, Coding::Unknown) {
+            return false;
+        }
+        let begun = self.reader.as_ref().is_none_or(Reader::is_begun);
+        match self.stream && self.wire != Wire::Responses {
+            true => bytes == 0,
+            false => !begun,
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.reader.as_ref().is_some_and(Reader::is_complete)
+    }
+
+    /// What was heard, if it is a whole reply; or why not.
+    fn take(&mut self) -> Result<infold_wire::Reply, String> {
+        if let Some(failed) = &self.failed {
+            return Err(told(failed));
+        }
+        if let Coding::Unknown = self.coding {
+            return Err("the reply is packed in a way that cannot be read here".to_owned());
+        }
+        let Some(reader) = self.reader.take() else {
+            return Err("the reply was taken before".to_owned());
+        };
+        reader.finish().map_err(|error| {
+            let why = told(&error);
+            self.failed = Some(error);
+            why
+        })
+    }
+}
+
+/// What an error says, in short.
+fn told(error: &ReplyError) -> String {
+    match error {
+        ReplyError::Failed { body } => {
+            let said = message(body).unwrap_or_default();
+            format!("the provider failed while it answered: {said}")
+        }
+        error => error.to_string(),
+    }
+}

@@ -1,0 +1,285 @@
+//! Requests to a provider that speaks another wire than the client, and what becomes of its answers.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Mutex;
+
+use bytes::Bytes;
+use http::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
+    USER_AGENT,
+};
+use http::{HeaderMap, Method, StatusCode};
+use infold::config::SERVED;
+use infold_provider::{Answer, Part, Passing, Stream};
+use infold_wire::request::read::{Aim, Translated, translate};
+use infold_wire::trouble::{Complaint, complain, message, sort};
+use infold_wire::{Delivery, Trouble, Wire};
+use tokio::task::spawn_blocking;
+
+use crate::desk::locked;
+use crate::flow::Response;
+use crate::proxy::{Way, read_error, unpack};
+use crate::relayed::{Relayed, whole};
+use crate::route::{To, decoded};
+use crate::{Body, Call, Upstream, headers, intake};
+
+/// What of a request its provider's wire has no words for.
+#[derive(Debug, Default)]
+pub(crate) struct Lost(Mutex<BTreeSet<String>>);
+
+/// The longest header that names it.
+const LONGEST: usize = 1000;
+
+impl Lost {
+    /// What the client is told of it.
+    pub fn header(&self) -> Vec<(&'static str, String)> {
+        let all: Vec<String> = locked(&self.0).iter().cloned().collect();
+        let plain = |char: char| match char {
+            ' '..='~' => char,
+            _ => '?',
+        };
+        let text: String = all.join("; ").chars().map(plain).take(LONGEST).collect();
+        match text.is_empty() {
+            true => Vec::new(),
+            false => vec![("x-infold-lost", text)],
+        }
+    }
+}
+
+/// The model that is asked for instead: what a client calls one says nothing to another provider.
+pub(crate) fn model(upstream: &Upstream, wire: Wire) -> Option<String> {
+    let own = upstream.provider.model.as_ref()?;
+    upstream.is_foreign(wire).then(|| own.value.clone())
+}
+
+/// Says whether a call goes to a provider that speaks another wire.
+pub(crate) fn is_abroad(call: &Call) -> bool {
+    let api = match call.provider.api.value.as_str() {
+        "lmstudio" => "openai",
+        api => api,
+    };
+    SERVED[call.wire as usize] != api
+}
+
+impl Way<'_> {
+    /// Sends what the client said in the words of the provider, and returns the answer in its own.
+    pub async fn send_abroad(
+        &self,
+        parts: Vec<Part>,
+        packed: bool,
+    ) -> Result<Answer, Box<Response>> {
+        let body = match self.gathered(parts, packed).await {
+            Ok(body) => body,
+            Err(error) => {
+                let what = format!("the request could not be read: {error}");
+                return Ok(self.complains(&Complaint::Request(what)));
+            }
+        };
+        let To::Model { model, stream, .. } = &self.route.to else {
+            return self.ask_aside(body).await;
+        };
+        let (from, provider) = (self.wire, &self.upstream.provider);
+        let endpoint = &self.upstream.endpoint;
+        // Without this, Gemini's streams are one list; of one element, it is a list as well.
+        let query = self.parts.uri.query().unwrap_or_default();
+        let listed = *stream == Some(true) && !query.split('&').any(|pair| pair == "alt=sse");
+        let own = self::model(self.upstream, from);
+        let window = provider.context_length.as_ref().map(|set| set.value);
+        let aim = Aim {
+            to: endpoint.wire,
+            model: own.or_else(|| model.clone()),
+            stream: stream.map(|stream| stream && !listed),
+            window: window.filter(|_| endpoint.wire == Wire::Ollama),
+            official: endpoint.is_openai_itself(),
+        };
+        let asked_for = model.clone();
+        let told = spawn_blocking(move || translate(from, &body, &aim)).await;
+        let told = match told {
+            Ok(Ok(told)) => told,
+            Ok(Err(error)) => return Ok(self.complains(&Complaint::Request(error.to_string()))),
+            Err(_) => {
+                let what = "the request could not be translated".to_owned();
+                return Ok(self.complains(&Complaint::Failed(what)));
+            }
+        };
+        self.note(&told);
+        let asked_for = asked_for.unwrap_or_else(|| told.model.clone());
+        let streams = told.frame.stream;
+        let (path, query) = endpoint.path(&told.frame.model, streams);
+        let passing = Passing {
+            method: Method::POST,
+            path,
+            query: query.map(str::to_owned),
+            headers: self.headers_abroad(),
+            parts: vec![Part::Bytes(told.body.into())],
+        };
+        let answer = self.forwarded(passing).await?;
+        if !answer.status.is_success() {
+            let (read, _) = read_error(answer.body).await;
+            let said = unpack(&answer.headers, &read);
+            return Ok(self.refused(answer.status, &answer.headers, &said));
+        }
+        let form = match streams {
+            true => Delivery::Stream,
+            false => Delivery::Whole,
+        };
+        let relayed = Relayed::new(answer.body, [endpoint.wire, from], form, &asked_for);
+        let relayed = relayed.with_usage_apart(told.wants_usage);
+        if streams {
+            let kind = match from {
+                Wire::Ollama => "application/x-ndjson",
+                _ => "text/event-stream; charset=utf-8",
+            };
+            return Ok(answered(StatusCode::OK, kind, Stream::made(relayed)));
+        }
+        Ok(match whole(relayed).await {
+            Ok(body) => {
+                let body = match listed {
+                    true => [b"[", &*body, b"]"].concat(),
+                    false => body,
+                };
+                answered(StatusCode::OK, JSON, Bytes::from(body).into())
+            }
+            Err(body) => self.refused(StatusCode::BAD_GATEWAY, &HeaderMap::new(), &body),
+        })
+    }
+
+    /// A complaint of ours, as an answer.
+    pub fn complains(&self, what: &Complaint) -> Answer {
+        let (status, kind, body) = complain(self.wire, false, what);
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+        answered(status, kind, Bytes::from(body).into())
+    }
+
+    /// What the provider says instead of an answer, in the words that the client knows.
+    pub fn refused(&self, status: StatusCode, headers: &HeaderMap, said: &[u8]) -> Answer {
+        let (status, what) = refusal(status, said);
+        let (_, kind, body) = complain(self.wire, false, &what);
+        let mut answer = answered(status, kind, Bytes::from(body).into());
+        let kept = [RETRY_AFTER, HeaderName::from_static("retry-after-ms")];
+        for name in kept {
+            if let Some(value) = headers.get(&name) {
+                answer.headers.insert(name, value.clone());
+            }
+        }
+        answer
+    }
+
+    /// The headers of a request to the provider: nothing that is meant for another one.
+    pub fn headers_abroad(&self) -> HeaderMap {
+        let endpoint = &self.upstream.endpoint;
+        let mut all = endpoint.headers();
+        all.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+        all.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        if let Some(agent) = self.parts.headers.get(USER_AGENT) {
+            all.insert(USER_AGENT, agent.clone());
+        }
+        if endpoint.key().is_none() {
+            let given = self.key();
+            all.extend(given.and_then(|key| endpoint.spelled(&key)));
+        }
+        all
+    }
+
+    /// The key that the client sent, wherever its API has it.
+    fn key(&self) -> Option<String> {
+        let token = self.front.guard.token();
+        let given = headers::KEYS
+            .iter()
+            .flat_map(|name| self.parts.headers.get_all(name))
+            .filter(|value| !token.is_some_and(|token| token.is_in(value)))
+            .find_map(|value| value.to_str().ok());
+        let given = given.map(|key| key.strip_prefix("Bearer ").unwrap_or(key).trim().to_owned());
+        let query = self.parts.uri.query().unwrap_or_default();
+        let in_query = query.split('&').find_map(|pair| pair.strip_prefix("key="));
+        given.or_else(|| in_query.map(decoded))
+    }
+
+    fn note(&self, told: &Translated) {
+        if told.lost.is_empty() {
+            return;
+        }
+        let (from, to) = (self.wire.name(), told.frame.wire.name());
+        let what: Vec<&str> = told.lost.iter().map(String::as_str).collect();
+        tracing::info!(
+            from,
+            to,
+            lost = what.join("; "),
+            "not all could be carried over"
+        );
+        locked(&self.lost.0).extend(told.lost.iter().cloned());
+    }
+
+    /// The whole body, as it is when it is not packed.
+    async fn gathered(&self, parts: Vec<Part>, packed: bool) -> io::Result<Vec<u8>> {
+        let packed = packed && self.parts.headers.contains_key(CONTENT_ENCODING);
+        let (headers, limits) = (self.parts.headers.clone(), self.front.limits.clone());
+        let gathered = spawn_blocking(move || {
+            let mut whole = Vec::new();
+            for part in parts {
+                match part {
+                    Part::Bytes(bytes) => whole.extend_from_slice(&bytes),
+                    Part::File { file, range } => {
+                        let start = whole.len();
+                        whole.resize(start + (range.end - range.start) as usize, 0);
+                        file.read_exact_at(&mut whole[start..], range.start)?;
+                    }
+                }
+            }
+            if !packed {
+                return Ok(whole);
+            }
+            let plain = intake::plain(&headers, &Body::Held(whole.into()), &limits)?;
+            let plain = plain.ok_or_else(|| io::Error::other("it is packed in an unknown way"))?;
+            Ok(plain.part(&(0..plain.len()))?.into_owned())
+        });
+        gathered.await.map_err(io::Error::other)?
+    }
+}
+
+pub(crate) const JSON: &str = "application/json";
+
+/// An answer that is made here.
+pub(crate) fn answered(status: StatusCode, kind: &'static str, body: Stream) -> Answer {
+    let kind = HeaderValue::from_static(kind);
+    Answer {
+        status,
+        headers: HeaderMap::from_iter([(CONTENT_TYPE, kind)]),
+        body,
+    }
+}
+
+/// What an error of a provider is to a client of another wire; its status is kept where it says something.
+pub(crate) fn refusal(status: StatusCode, said: &[u8]) -> (StatusCode, Complaint) {
+    let text = message(said).unwrap_or_else(|| match said.is_empty() {
+        true => format!("the provider answered {status}"),
+        false => String::from_utf8_lossy(said).chars().take(500).collect(),
+    });
+    match sort(status.as_u16(), None, said) {
+        Trouble::TooLong {
+            tokens: Some(tokens),
+            limit: Some(limit),
+        } => {
+            let what = Complaint::TooLong { tokens, limit };
+            return (StatusCode::BAD_REQUEST, what);
+        }
+        // Without numbers these words say it to everybody.
+        Trouble::TooLong { .. } => {
+            let what = Complaint::Request(format!("prompt is too long: {text}"));
+            return (StatusCode::BAD_REQUEST, what);
+        }
+        _ => {}
+    }
+    let what = match status.as_u16() {
+        401 => Complaint::Key(text),
+        403 => Complaint::Forbidden(text),
+        404 => Complaint::NotFound(text),
+        429 | 503 | 529 => Complaint::Busy(text),
+        400..=499 => Complaint::Request(text),
+        504 => Complaint::Late(text),
+        _ => Complaint::Failed(text),
+    };
+    (status, what)
+}

@@ -1,0 +1,177 @@
+use std::sync::Arc;
+
+use infold::Config;
+use infold::config::{Provider, SERVED};
+use infold::profile::{Origin, Set};
+use infold_provider::{Endpoint, EndpointError};
+use infold_wire::Wire;
+
+/// Where the requests of each wire go. Nothing that a client says changes it.
+#[derive(Clone, Debug)]
+pub struct Upstreams(Vec<Upstream>);
+
+/// Where the requests of one wire go.
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    /// As the configuration has it.
+    pub provider: Arc<Provider>,
+    /// As requests need it.
+    pub endpoint: Arc<Endpoint>,
+}
+
+/// Why there is no such upstream.
+#[derive(Debug, thiserror::Error)]
+pub enum UpstreamError {
+    /// There is neither an API nor a provider of that name.
+    #[error("no provider `{0}`, and it is no address")]
+    Unknown(String),
+    /// There is no such wire.
+    #[error("no API `{0}` is served (there are openai, responses, anthropic, gemini, ollama)")]
+    Api(String),
+    /// It cannot be spoken to.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+}
+
+impl Upstreams {
+    /// What the flags say, then the configuration, then where each API is at home.
+    ///
+    /// A flag is an address for every API, or `API=ADDRESS`, or `API=PROVIDER`; `provider`
+    /// names one of the configuration. What is there speaks the API that it is asked for, unless
+    /// the address names another (`anthropic=openai+http://host`) or the provider has another:
+    /// then requests and replies are translated.
+    pub fn new(
+        config: &Config,
+        flags: &[String],
+        provider: Option<&str>,
+    ) -> Result<Upstreams, UpstreamError> {
+        let mut everywhere = None;
+        let mut named: Vec<(&str, &str)> = Vec::new();
+        for flag in flags {
+            match flag.split_once('=') {
+                // An address may have a query.
+                Some((api, to)) if !api.contains("://") => named.push((api, to)),
+                _ => everywhere = Some(flag.as_str()),
+            }
+        }
+        if let Some((api, _)) = named.iter().find(|(api, _)| !SERVED.contains(&canon(api))) {
+            return Err(UpstreamError::Api((*api).to_owned()));
+        }
+        let chosen = match provider {
+            Some(name) => Some(
+                config
+                    .provider_named(name)
+                    .ok_or_else(|| UpstreamError::Unknown(name.to_owned()))?,
+            ),
+            None => config.provider().cloned(),
+        };
+        let mut all = Vec::new();
+        for wire in Wire::ALL {
+            let api = api(wire);
+            let flag = named.iter().rev().find(|(of, _)| canon(of) == api);
+            let flag = flag.map(|(_, to)| *to).or(everywhere);
+            let set = config.serve.upstreams.iter().find(|(of, _)| *of == api);
+            let set = set.map(|(_, set)| set.value.as_str());
+            // One that was named on the command line comes before what is written.
+            let by_name = chosen.as_ref().and_then(|one| speaking(one, api));
+            let (first, second) = match provider.is_some() {
+                true => (by_name, set),
+                false => (None, set),
+            };
+            let provider = match (flag, first, second) {
+                (Some(to), ..) | (None, None, Some(to)) => upstream(config, api, to)?,
+                (None, Some(provider), _) => provider,
+                (None, None, None) => usual(config, api),
+            };
+            all.push(Upstream::new(provider)?);
+        }
+        Ok(Upstreams(all))
+    }
+
+    /// Where requests of this wire go.
+    pub fn of(&self, wire: Wire) -> &Upstream {
+        &self.0[wire as usize]
+    }
+}
+
+impl Upstream {
+    /// It speaks another wire than these clients do.
+    pub(crate) fn is_foreign(&self, wire: Wire) -> bool {
+        self.endpoint.wire != wire
+    }
+
+    fn new(provider: Provider) -> Result<Upstream, UpstreamError> {
+        let base = provider.base_url.as_ref().map(|set| set.value.as_str());
+        let key = provider.api_key.as_ref().map(|set| set.value.clone());
+        let endpoint = Endpoint::new(&provider.name, &provider.api.value, base, key)?;
+        Ok(Upstream {
+            provider: Arc::new(provider),
+            endpoint: Arc::new(endpoint),
+        })
+    }
+}
+
+/// The API of a wire, as the configuration names it.
+pub(crate) fn api(wire: Wire) -> &'static str {
+    SERVED[wire as usize]
+}
+
+/// People say chat and mean openai.
+fn canon(api: &str) -> &str {
+    if api == "chat" { "openai" } else { api }
+}
+
+/// A provider as one that speaks this API: OpenAI's two stand side by side at one address.
+fn speaking(provider: &Provider, wanted: &'static str) -> Option<Provider> {
+    let speaks = provider.api.value.as_str();
+    let alike = |api: &str| matches!(api, "openai" | "responses" | "lmstudio");
+    if speaks == wanted || speaks == "lmstudio" && wanted == "openai" {
+        return Some(provider.clone());
+    }
+    (alike(speaks) && alike(wanted)).then(|| Provider {
+        api: Set::new(wanted.to_owned(), provider.api.origin.clone()),
+        base_url: provider.base_url.clone().or_else(|| {
+            let home = "http://127.0.0.1:1234/v1".to_owned();
+            (speaks == "lmstudio").then(|| Set::new(home, Origin::Default))
+        }),
+        ..provider.clone()
+    })
+}
+
+/// A provider of the configuration, or an address; either may speak another API.
+fn upstream(config: &Config, api: &'static str, to: &str) -> Result<Provider, UpstreamError> {
+    if let Some((scheme, _)) = to.split_once("://") {
+        let (speaks, base) = match scheme.split_once('+') {
+            Some((speaks, _)) => (canon(speaks), &to[speaks.len() + 1..]),
+            None => (api, to),
+        };
+        if !SERVED.contains(&speaks) {
+            return Err(UpstreamError::Api(speaks.to_owned()));
+        }
+        return Ok(Provider {
+            name: speaks.to_owned(),
+            api: Set::call(speaks.to_owned()),
+            model: None,
+            context_length: None,
+            // A key for one address is not sent to another.
+            api_key: None,
+            base_url: Some(Set::call(base.to_owned())),
+            max_tokens: None,
+        });
+    }
+    let named = config.provider_named(to);
+    let named = named.ok_or_else(|| UpstreamError::Unknown(to.to_owned()))?;
+    Ok(speaking(&named, api).unwrap_or(named))
+}
+
+/// The provider in use, if it speaks this API; else one that does; else where the API is at home.
+fn usual(config: &Config, api: &'static str) -> Provider {
+    let in_use = config.provider().and_then(|one| speaking(one, api));
+    let mut own = config.llm.providers.iter();
+    let own = || own.find(|one| one.api.value == api).cloned();
+    let home = || config.provider_named(api);
+    in_use
+        .or_else(own)
+        .or_else(home)
+        .expect("every API that is served has a home")
+}

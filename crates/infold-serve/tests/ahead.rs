@@ -1,0 +1,87 @@
+//! Summaries that take long: who waits for them, and who does not.
+
+mod office;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use infold_serve::Exchange;
+use office::{Office, assistant, reply, user};
+use serde_json::Value;
+
+const WINDOW: u64 = 4_000;
+/// A quarter of the window is for the reply, a tenth is held back: what is more is folded.
+const MOST: u64 = 2_600;
+
+/// A summarizer that says when it begins, and writes when it may.
+fn slow(dir: &Path) -> String {
+    let dir = dir.display();
+    format!(
+        "command:touch {dir}/begun; while [ -d {dir} ] && [ ! -e {dir}/may ]; do sleep 0.02; done; echo 'They spoke of rivers.'"
+    )
+}
+
+/// Waits until something is so, for a while.
+fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn header(exchange: &Exchange, name: &str) -> u64 {
+    let headers = exchange.headers();
+    let found = headers.iter().find(|(other, _)| *other == name);
+    found.map_or(0, |(_, value)| value.parse().expect("it is a number"))
+}
+
+/// Talks until so many tokens are sent; nothing is folded on the way.
+fn talk(office: &Office, history: &mut Vec<Value>, tokens: u64) {
+    loop {
+        let turn = history.len();
+        history.push(user(&format!("question {turn} {}", "word ".repeat(40))));
+        let (mut exchange, _) = office.ask(history, None);
+        assert_eq!(header(&exchange, "x-infold-folds"), 0, "at turn {turn}");
+        exchange.record(reply("well")).expect("it is recorded");
+        history.push(assistant("well"));
+        if header(&exchange, "x-infold-tokens-after") > tokens {
+            return;
+        }
+    }
+}
+
+#[test]
+fn what_still_fits_does_not_wait_for_a_summary() {
+    let dir = tempfile::tempdir().expect("a directory can be made");
+    let office = Office::writing(WINDOW, &slow(dir.path()));
+    let mut history = Vec::new();
+    talk(&office, &mut history, MOST * 87 / 100);
+    wait("a summary is begun", || dir.path().join("begun").exists());
+    talk(&office, &mut history, MOST + 50);
+    std::fs::write(dir.path().join("may"), "").expect("it can be written");
+    history.push(user("and now?"));
+    wait("it is used", || {
+        let (exchange, sent) = office.ask(&history, None);
+        header(&exchange, "x-infold-folds") == 1
+            && sent.to_string().contains("They spoke of rivers.")
+    });
+    let metrics = office.desk.metrics().render();
+    assert!(
+        metrics.contains("infold_folds_total{kind=\"summary\"} 1"),
+        "{metrics}"
+    );
+}
+
+#[test]
+fn what_no_longer_fits_is_folded_at_once() {
+    let dir = tempfile::tempdir().expect("a directory can be made");
+    let office = Office::writing(WINDOW, &slow(dir.path()));
+    let mut history = Vec::new();
+    talk(&office, &mut history, MOST * 87 / 100);
+    wait("a summary is begun", || dir.path().join("begun").exists());
+    history.push(user(&format!("look: {}", "word ".repeat(1_200))));
+    let (exchange, sent) = office.ask(&history, None);
+    assert_eq!(header(&exchange, "x-infold-folds"), 1);
+    assert!(!sent.to_string().contains("They spoke of rivers."));
+}

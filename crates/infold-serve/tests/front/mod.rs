@@ -1,0 +1,281 @@
+//! A proxy in this process, and clients that know nothing but sockets.
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use infold::{Config, Switchboard};
+use infold_provider::{Client, Patience};
+use infold_serve::{Desk, Limits, Options, Server, Upstreams};
+use infold_store::{Contexts, Durability};
+use infold_wire::Wire;
+use tokio::sync::{oneshot, watch};
+
+/// A proxy on loopback. It stops when it is dropped.
+pub struct Proxy {
+    pub address: SocketAddr,
+    pub handle: tokio::runtime::Handle,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    _contexts: tempfile::TempDir,
+}
+
+/// How a proxy is set up.
+pub struct Setup {
+    pub config: String,
+    pub upstreams: Vec<String>,
+    pub names: Vec<String>,
+    pub token: Option<String>,
+    pub limits: Limits,
+    /// How many threads do what may take its time.
+    pub threads: usize,
+}
+
+impl Setup {
+    /// Everything goes to one place.
+    pub fn to(upstream: &str) -> Setup {
+        Setup {
+            config: String::new(),
+            upstreams: vec![upstream.to_owned()],
+            names: Vec::new(),
+            token: None,
+            limits: Limits::default(),
+            threads: 64,
+        }
+    }
+
+    pub fn start(self) -> Proxy {
+        let directory = tempfile::tempdir().expect("a directory");
+        let contexts = Contexts::new(directory.path(), Durability::Never);
+        let env = |name: &str| match name {
+            "KEY" => Some("sk-our-own-key".to_owned()),
+            // What is known is not asked for: providers see the requests of clients alone.
+            "INFOLD_WINDOW" => Some("10000000".to_owned()),
+            _ => None,
+        };
+        let (config, _) = Config::parse("config.yaml", &self.config, &env).expect("a config");
+        let upstreams = Upstreams::new(&config, &self.upstreams, None).expect("upstreams");
+        let options = Options {
+            address: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0),
+            token: self.token.map(infold_provider::Secret::new),
+            names: self.names,
+            upstreams,
+            limits: self.limits,
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .max_blocking_threads(self.threads)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let (keep, never) = watch::channel(false);
+        let client = {
+            let _inside = runtime.enter();
+            Client::new(Patience::default()).expect("a client")
+        };
+        let board = Switchboard::new(client, runtime.handle().clone(), never);
+        let desk =
+            |address: &str| Desk::new(contexts.keeping()?.at(address), Arc::new(config), board);
+        let server = runtime.block_on(Server::bind(options, desk));
+        let server = server.expect("a port, and a directory");
+        let address = server.address();
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::spawn(move || {
+            runtime.block_on(server.run(async {
+                let _ = stopped.await;
+            }));
+            drop(keep);
+        });
+        Proxy {
+            address,
+            handle,
+            stop: Some(stop),
+            thread: Some(thread),
+            _contexts: directory,
+        }
+    }
+}
+
+impl Proxy {
+    pub fn to(upstream: &str) -> Proxy {
+        Setup::to(upstream).start()
+    }
+
+    /// Tells it to stop; replies under way go on.
+    pub fn stop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        connect(self.address)
+    }
+
+    /// Posts a body with these lines of headers, each ended.
+    pub fn post(&self, path: &str, headers: &str, body: &[u8]) -> Answer {
+        post(self.address, path, headers, body)
+    }
+
+    /// Sends bytes as they are.
+    pub fn raw(&self, request: &[u8]) -> Answer {
+        let mut stream = self.connect();
+        // It may be refused before it was all read.
+        let _ = stream.write_all(request);
+        Answer::read(stream)
+    }
+
+    /// Sends lines of a request without a body; the last line is added.
+    pub fn ask(&self, lines: &str) -> Answer {
+        let port = self.address.port();
+        let lines = lines
+            .replace("PORT", &port.to_string())
+            .replace('\n', "\r\n");
+        self.raw(format!("{lines}\r\nconnection: close\r\n\r\n").as_bytes())
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+pub fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("a connection");
+    let patience = Some(Duration::from_secs(20));
+    stream.set_read_timeout(patience).expect("a time limit");
+    stream
+}
+
+pub fn head(address: SocketAddr, path: &str, headers: &str, len: usize) -> String {
+    let length = format!("content-type: application/json\r\ncontent-length: {len}\r\n");
+    format!("POST {path} HTTP/1.1\r\nhost: {address}\r\n{length}{headers}connection: close\r\n\r\n")
+}
+
+pub fn post(address: SocketAddr, path: &str, headers: &str, body: &[u8]) -> Answer {
+    let mut stream = connect(address);
+    let head = head(address, path, headers, body.len());
+    stream.write_all(head.as_bytes()).expect("it is taken");
+    // It may be refused before it was all read.
+    let _ = stream.write_all(body);
+    Answer::read(stream)
+}
+
+/// What a server answered.
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: Vec<u8>,
+    /// The end of the body came, and did not only fail to go on.
+    pub whole: bool,
+}
+
+impl Answer {
+    fn read(mut stream: TcpStream) -> Answer {
+        let mut bytes = Vec::new();
+        // A connection that breaks leaves what came before.
+        let _ = stream.read_to_end(&mut bytes);
+        Answer::parse(&bytes)
+    }
+
+    pub fn parse(bytes: &[u8]) -> Answer {
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
+        let (head, rest) = match end {
+            Some(end) => (&bytes[..end], &bytes[end + 4..]),
+            None => (bytes, &bytes[bytes.len()..]),
+        };
+        let head = String::from_utf8_lossy(head).into_owned();
+        let status = head.split(' ').nth(1).and_then(|text| text.parse().ok());
+        let length = value(&head, "content-length").and_then(|text| text.parse().ok());
+        let (body, whole) = match value(&head, "transfer-encoding") {
+            Some(_) => unchunk(rest),
+            None => (rest.to_vec(), length == Some(rest.len())),
+        };
+        Answer {
+            status: status.unwrap_or(0),
+            head,
+            body,
+            whole,
+        }
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        value(&self.head, name)
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+fn value<'h>(head: &'h str, name: &str) -> Option<&'h str> {
+    let pairs = head.lines().filter_map(|line| line.split_once(':'));
+    let mut found = pairs.filter(|(key, _)| key.eq_ignore_ascii_case(name));
+    found.next().map(|(_, value)| value.trim())
+}
+
+/// The bytes of chunks, and whether the last of them came.
+fn unchunk(mut rest: &[u8]) -> (Vec<u8>, bool) {
+    let mut body = Vec::new();
+    loop {
+        let Some(end) = rest.windows(2).position(|two| two == b"\r\n") else {
+            return (body, false);
+        };
+        let size = std::str::from_utf8(&rest[..end]).unwrap_or_default();
+        let Ok(size) = usize::from_str_radix(size, 16) else {
+            return (body, false);
+        };
+        rest = &rest[end + 2..];
+        if size == 0 {
+            return (body, true);
+        }
+        body.extend_from_slice(&rest[..size.min(rest.len())]);
+        if rest.len() < size + 2 {
+            return (body, false);
+        }
+        rest = &rest[size + 2..];
+    }
+}
+
+/// Where a model of a wire is asked, and with which headers.
+pub fn place(wire: Wire, stream: bool) -> (&'static str, &'static str) {
+    match (wire, stream) {
+        (Wire::Chat, _) => ("/v1/chat/completions", ""),
+        (Wire::Responses, _) => ("/v1/responses", ""),
+        (Wire::Anthropic, _) => (
+            "/v1/messages?beta=true",
+            "anthropic-version: 2023-06-01\r\n",
+        ),
+        (Wire::Gemini, true) => (
+            "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse",
+            "",
+        ),
+        (Wire::Gemini, false) => ("/v1beta/models/gemini-2.5-pro:generateContent", ""),
+        (Wire::Ollama, _) => ("/api/chat", ""),
+    }
+}
+
+/// A request, spelled as no serialiser would.
+pub fn request(wire: Wire, stream: bool, said: &str) -> Vec<u8> {
+    let text = format!("\"\\u00e9\\ud83d {said}\"");
+    let message = format!("{{ \"role\" :\"user\",\"content\":{text} ,\"x\":1.0}}");
+    match wire {
+        Wire::Chat => format!("{{\"model\":\"m\", \"stream\":{stream},\"temperature\":1.0,\n\"messages\":[{message}]}}"),
+        Wire::Ollama => format!("{{\"model\":\"m\", \"stream\":{stream},\"tools\":[ ],\n\"messages\":[{message}]}}"),
+        Wire::Anthropic => {
+            let message = message.replace(" ,\"x\":1.0", "");
+            format!("{{\"max_tokens\":99, \"model\":\"m\",\"stream\":{stream},\n\"messages\":[{message}]}}")
+        }
+        Wire::Responses => format!("{{\"model\":\"m\", \"stream\":{stream},\n\"input\":[{{\"role\":\"user\",\"content\":{text} }}]}}"),
+        Wire::Gemini => format!("{{ \"contents\":[{{\"parts\":[{{\"text\":{text}}}] ,\"role\":\"user\"}}]\n}}"),
+    }
+    .into_bytes()
+}

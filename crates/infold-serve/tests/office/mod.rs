@@ -1,0 +1,185 @@
+//! A desk without a server around it.
+
+#![allow(dead_code, reason = "not every test needs all of it")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use infold::config::Provider;
+use infold::profile::{Origin, Set};
+use infold::{Config, Switchboard};
+use infold_provider::{Client, Patience};
+use infold_serve::{Body, Call, Desk, Exchange, Name, Outgoing, Piece};
+use infold_store::{Contexts, Durability};
+use infold_wire::{Reply, Stop, Wire};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+/// A desk, and what it needs.
+pub struct Office {
+    pub desk: Desk,
+    dir: tempfile::TempDir,
+    provider: Arc<Provider>,
+    runtime: Runtime,
+    summarizer: String,
+    _stop: watch::Sender<bool>,
+}
+
+fn provider(window: u64) -> Provider {
+    let set = |value: &str| Set::new(value.to_owned(), Origin::Default);
+    Provider {
+        name: "scripted".to_owned(),
+        api: set("openai"),
+        model: None,
+        context_length: Some(Set::new(window, Origin::Default)),
+        api_key: None,
+        // Nobody is there.
+        base_url: Some(set("http://127.0.0.1:9/v1")),
+        max_tokens: None,
+    }
+}
+
+fn desk(runtime: &Runtime, dir: &Path, summarizer: &str) -> (Desk, watch::Sender<bool>) {
+    let (sender, stop) = watch::channel(false);
+    let client = Client::new(Patience::default()).expect("a client can be made");
+    let board = Switchboard::new(client, runtime.handle().clone(), stop);
+    let contexts = Contexts::new(dir, Durability::Never);
+    let contexts = contexts.keeping().expect("a registry can be opened");
+    let mut config = Config::default();
+    config.summarizer.name = Set::call(summarizer.to_owned());
+    let config = Arc::new(config);
+    let desk = Desk::new(contexts, config, board);
+    (desk.expect("a desk can be opened"), sender)
+}
+
+impl Office {
+    pub fn new(window: u64) -> Office {
+        Office::writing(window, "extractive")
+    }
+
+    /// One in which somebody else writes summaries.
+    pub fn writing(window: u64, summarizer: &str) -> Office {
+        let dir = tempfile::tempdir().expect("a directory can be made");
+        let runtime = Runtime::new().expect("a runtime can be made");
+        let (desk, stop) = desk(&runtime, dir.path(), summarizer);
+        Office {
+            desk,
+            dir,
+            provider: Arc::new(provider(window)),
+            runtime,
+            summarizer: summarizer.to_owned(),
+            _stop: stop,
+        }
+    }
+
+    /// Ends the server, and starts another one.
+    pub fn restart(&mut self) {
+        self.desk.close();
+        let (desk, stop) = desk(&self.runtime, self.dir.path(), &self.summarizer);
+        self.desk = desk;
+        self._stop = stop;
+    }
+
+    pub fn call(&self, wire: Wire, body: &Value, name: Option<Name>) -> Call {
+        // The provider speaks what its clients do.
+        let mut provider = Provider::clone(&self.provider);
+        provider.api.value = infold::config::SERVED[wire as usize].to_owned();
+        Call {
+            wire,
+            model: (wire == Wire::Gemini).then(|| "m".to_owned()),
+            stream: None,
+            name,
+            provider: Arc::new(provider),
+            body: Body::Held(Bytes::from(body.to_string())),
+        }
+    }
+
+    /// Asks on the chat wire; returns the exchange and what is sent.
+    pub fn ask(&self, messages: &[Value], name: Option<Name>) -> (Exchange, Value) {
+        let body = json!({"model": "m", "messages": messages});
+        let call = self.call(Wire::Chat, &body, name);
+        let taken = self.desk.take(&call).expect("it is taken");
+        let sent = bytes(&call.body, &taken.outgoing);
+        let sent = serde_json::from_slice(&sent).expect("what is sent is JSON");
+        (taken.exchange, sent)
+    }
+
+    /// Asks, and the model answers; returns the task.
+    pub fn turn(&self, messages: &[Value], answer: &str, name: Option<Name>) -> Uuid {
+        let (mut exchange, _) = self.ask(messages, name);
+        exchange.record(reply(answer)).expect("it is recorded");
+        exchange.task()
+    }
+
+    /// All that a task holds, folded or not.
+    pub fn holds(&self, task: Uuid) -> Vec<String> {
+        let log = self.desk.contexts().read(task).expect("it can be read");
+        let mut texts = Vec::new();
+        for run in log.state().shown().path() {
+            log.each_message(run, &mut |_, bytes| {
+                let json: Value = serde_json::from_slice(bytes).expect("it is JSON");
+                texts.push(json["content"].as_str().unwrap_or_default().to_owned());
+                Ok(())
+            })
+            .expect("it can be read");
+        }
+        texts
+    }
+
+    /// What a task shows, by its first words.
+    pub fn shows(&self, task: Uuid) -> Vec<String> {
+        let log = self.desk.contexts().read(task).expect("it can be read");
+        let view = infold_log::View::of(log.state().shown(), &log).expect("it has a view");
+        let lines = log.rendered(&view).expect("it can be shown");
+        let lines = String::from_utf8(lines).expect("it is a text");
+        let text = |line: &str| {
+            let json: Value = serde_json::from_str(line).expect("it is JSON");
+            json["content"].as_str().unwrap_or_default().to_owned()
+        };
+        lines.lines().map(text).collect()
+    }
+
+    pub fn tasks(&self) -> usize {
+        self.desk
+            .contexts()
+            .tasks()
+            .expect("they can be listed")
+            .len()
+    }
+}
+
+pub fn bytes(body: &Body, outgoing: &Outgoing) -> Vec<u8> {
+    let mut all = Vec::new();
+    for piece in outgoing.pieces() {
+        match piece {
+            Piece::Client(range) => all.extend_from_slice(&body.part(range).expect("it is there")),
+            Piece::Ours(bytes) => all.extend_from_slice(bytes),
+        }
+    }
+    all
+}
+
+pub fn reply(text: &str) -> Reply {
+    Reply {
+        messages: vec![assistant(text).to_string().into_bytes()],
+        stop: Stop::End,
+        usage: None,
+        model: None,
+        id: None,
+    }
+}
+
+pub fn user(text: &str) -> Value {
+    json!({"role": "user", "content": text})
+}
+
+pub fn assistant(text: &str) -> Value {
+    json!({"role": "assistant", "content": text})
+}
+
+pub fn system(text: &str) -> Value {
+    json!({"role": "system", "content": text})
+}

@@ -4,9 +4,9 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use infold_log::steer::Target;
 use infold_log::{EventId, Seq, Span};
-use infold_store::{Durability, Status, parse_iso};
+use infold_store::{Durability, Status};
 
-use crate::{ask, condense, config, count, eval, fold, manage, models, provider, transfer};
+use crate::{ask, condense, config, count, eval, fold, manage, models, provider, serve, transfer};
 
 /// Keeps everything an agent has said and seen, and folds it to fit the model's window.
 #[derive(Debug, Parser)]
@@ -98,6 +98,16 @@ pub enum Command {
         after_help = "Example:\n  infold send 3f9a --provider anthropic --model claude-sonnet-4-5"
     )]
     Send(ask::SendArgs),
+    /// Stand between agents and their models, so that conversations fit
+    #[command(
+        after_help = "Clients change one base URL; what to copy is printed. Below the threshold their bytes pass untouched.\n\nExamples:\n  infold serve\n  infold serve --upstream http://127.0.0.1:8080        a server of your own, for every API\n  infold serve --upstream openai=https://openrouter.ai/api/v1 --trace json\n  INFOLD_TOKEN=… infold serve --host 0.0.0.0 --token-env INFOLD_TOKEN"
+    )]
+    Serve(serve::ServeArgs),
+    /// Start an agent with the proxy in between; exits as the agent does
+    #[command(
+        after_help = "Examples:\n  infold wrap -- claude\n  infold wrap --name parser -- goose session\n  infold wrap --upstream http://127.0.0.1:8080 -- codex exec 'fix the tests'"
+    )]
+    Wrap(serve::WrapArgs),
     /// The providers of models: list them, reach them
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
@@ -435,9 +445,6 @@ pub enum At {
 #[derive(Clone, Copy, Debug)]
 pub struct When(pub Target);
 
-/// Numbers from here on are times in milliseconds; no log has as many messages.
-const TIMES: u64 = 100_000_000_000;
-
 impl From<At> for Target {
     fn from(at: At) -> Target {
         match at {
@@ -463,17 +470,7 @@ impl FromStr for When {
     type Err = String;
 
     fn from_str(text: &str) -> Result<When, String> {
-        if let Ok(at) = text.parse::<At>() {
-            return Ok(When(match at {
-                At::Seq(number) if number >= TIMES => Target::Time(number),
-                at => at.into(),
-            }));
-        }
-        let time = parse_iso(text).or_else(|| parse_iso(&format!("{text}Z")));
-        let time = time.or_else(|| parse_iso(&format!("{text}T00:00Z")));
-        time.map(|time| When(Target::Time(time))).ok_or_else(|| {
-            format!("`{text}` is neither a seq (32), an event (e3) nor a time (2026-11-15T12:00Z)")
-        })
+        infold::step::target(text).map(When)
     }
 }
 

@@ -199,10 +199,10 @@ fn turn(
             contexts,
             writer: &mut open.writer,
             connection: &ready.connection,
-            profile: chosen.profile.clone(),
-            aim: chosen.aim.clone(),
-            summarizer: &mut *chosen.summarizer,
-            hooks: &chosen.hooks,
+            profile: chosen.setup.profile.clone(),
+            aim: chosen.setup.aim.clone(),
+            summarizer: &mut *chosen.setup.summarizer,
+            hooks: &chosen.setup.hooks,
             frame: ready.frame.clone(),
         };
         let mut hear = |news: infold::News<'_>| live.hear(news);

@@ -3,6 +3,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::failure::{Failure, Kind, chain};
+use crate::holder::released;
 use crate::out::{BAD, DIM, GOOD, Out, bytes, count, paint, say};
 use crate::progress::Progress;
 
@@ -86,7 +87,7 @@ fn examine(contexts: &Contexts, repair: bool) -> Result<Findings, Failure> {
     let mut found = Vec::new();
     for id in &ids {
         if let Some(registry) = registry.as_ref().filter(|_| repair) {
-            match contexts.repair(*id, registry) {
+            match released(|| contexts.repair(*id, registry)) {
                 Ok(done) => repaired.extend(done.into_iter().map(|what| format!("{id}: {what}"))),
                 Err(error) => found.push(format!("{id}: not repaired: {}", chain(&error))),
             }

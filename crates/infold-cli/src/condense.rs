@@ -3,18 +3,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
-use infold::{Config, Draft, Profile, draft};
-use infold_log::{Cause, Span, View};
-use infold_store::{Contexts, Trigger, Writer};
+use infold::{Config, Draft, Profile, draft, step};
+use infold_log::{Span, View};
+use infold_store::{Contexts, Writer};
 use serde_json::json;
 
 use crate::failure::{Failure, Kind};
 use crate::fold::cannot_fold;
 use crate::manage::known;
-use crate::out::{DIM, MADE, Out, count, number, paint, say, warn};
-use crate::pen::Pen;
+use crate::out::{DIM, MADE, Out, count, number, paint};
+use crate::pen::Reach;
 use crate::settings::{Choice, Chosen};
-use crate::steps::{adjusted, folded, open, read_text, sizes};
+use crate::steps::{open, read_text, tell};
 
 /// What `infold condense` takes.
 #[derive(Debug, Args)]
@@ -50,47 +50,27 @@ pub fn run(
         return Err(empty());
     }
     let mut open = open(contexts, &args.task, json)?;
-    let pen = Pen {
+    let reach = Reach {
         contexts: Some(contexts),
         usual: given.is_none(),
-        ..Pen::default()
+        ..Reach::default()
     };
     let known = known(contexts, open.writer.log())?;
-    let mut chosen = args.choice.chosen(config, known, pen, json)?;
+    let mut chosen = args.choice.chosen(config, known, reach, json)?;
     let made = drafted(&mut open.writer, args, given.as_deref(), &mut chosen);
     let mut made = made.map_err(|failure| failure.about(&open.name))?;
     if args.preview {
-        return preview(&made, &open.writer, &chosen.profile, out);
+        return preview(&made, &open.writer, &chosen.setup.profile, out);
     }
     if args.edit {
         let text = edited(made.summary())?;
-        made = made.with_summary(&text, &chosen.aim.strategy);
+        made = made.with_summary(&text, &chosen.setup.aim.strategy);
     }
     for error in &made.errors {
         Failure::new(Kind::No, error).warn(json);
     }
-    if let Some(why) = adjusted(&made.cover) {
-        say(json, paint(DIM, why));
-    }
-    let before = sizes(&open.writer)?;
-    let fold = open
-        .writer
-        .fold(Cause::Summary, &made.cover, Trigger::Manual, made.stand_in)?;
-    let after = sizes(&open.writer)?;
-    warn(json, contexts.settle(open.id, &open.writer));
-    let (text, mut object) = folded("folded", fold, &made.cover);
-    if json {
-        object["tokens_before"] = before.into();
-        object["tokens_after"] = after.into();
-        object["event"] = fold.to_string().into();
-        object["summarizer"] = made.summarizer.into();
-        return out.object(&object);
-    }
-    let (before, after) = (number(before), number(after));
-    let name = &open.name;
-    out.line(format!(
-        "{text}; view {before} → {after} tokens (undo: infold undo {name})"
-    ))
+    let taken = step::fold(&mut open.writer, made)?;
+    tell(contexts, &open, taken, out)
 }
 
 fn empty() -> Failure {
@@ -106,11 +86,16 @@ fn drafted(
     chosen: &mut Chosen,
 ) -> Result<Draft, Failure> {
     if let Some(text) = given {
-        let made = Draft::given(writer.log(), &chosen.aim, args.range, text);
+        let made = Draft::given(writer.log(), &chosen.setup.aim, args.range, text);
         let made = made.map_err(|error| cannot_fold(error, "--window"))?;
         return made.ok_or_else(nothing);
     }
-    let made = draft(writer, &chosen.aim, args.range, &mut *chosen.summarizer);
+    let made = draft(
+        writer,
+        &chosen.setup.aim,
+        args.range,
+        &mut *chosen.setup.summarizer,
+    );
     made.map_err(|error| cannot_fold(error, "--window"))?
         .ok_or_else(nothing)
 }

@@ -1,8 +1,8 @@
 use clap::Args;
-use infold::config::{APIS, Provider};
-use infold::profile::{Origin, Set};
+use infold::config::Provider;
+use infold::connect::{self, ConnectError};
 use infold::{Config, Connection, Switchboard};
-use infold_provider::{CallError, Client, Endpoint, EndpointError, Patience};
+use infold_provider::{CallError, Client, EndpointError, Patience};
 use infold_wire::Trouble;
 use infold_wire::trouble::Refused;
 use tokio::runtime::Runtime;
@@ -79,6 +79,11 @@ impl Calls {
         })
     }
 
+    /// What connections are made with.
+    pub fn board(&self) -> &Switchboard {
+        &self.board
+    }
+
     /// A connection to a model of a provider.
     pub fn connect(
         &self,
@@ -86,116 +91,45 @@ impl Calls {
         provider: &Provider,
         model: &str,
     ) -> Result<Connection, Failure> {
-        let mut connection = self.board.connect(provider, model)?;
-        connection.prices = config.prices(model, provider, connection.endpoint.is_local());
-        if connection.endpoint.needs_key() && provider.api_key.is_none() {
-            return Err(no_key(provider));
-        }
-        Ok(connection)
+        Ok(connect::connection(&self.board, config, provider, model)?)
     }
 }
 
-/// The provider that was named, or else the one of the task, of the configuration, of the model.
-pub fn provider(
-    config: &Config,
-    named: Option<&str>,
-    of_task: Option<&str>,
-    model: Option<&str>,
-) -> Result<Provider, Failure> {
-    if let Some(name) = named {
-        return config
-            .provider_named(name)
-            .ok_or_else(|| unknown(config, name));
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Failure {
+        let text = error.to_string();
+        let (kind, hint) = match error {
+            ConnectError::Endpoint(error) => return error.into(),
+            ConnectError::NoProvider => (
+                Kind::Usage,
+                "--provider NAME, or `llm:` in config.yaml (docs/CONFIG.md); without a key, `--provider ollama` asks a model on this machine".to_owned(),
+            ),
+            ConnectError::Unknown { all, .. } => {
+                (Kind::Usage, format!("there are {}", all.join(", ")))
+            }
+            ConnectError::NoModel { provider } => (
+                Kind::Usage,
+                format!(
+                    "--model NAME, or `llm.{provider}.model` in config.yaml; `infold provider check {provider}` lists what it has"
+                ),
+            ),
+            ConnectError::NoKey {
+                provider,
+                moved: true,
+                ..
+            } => (
+                Kind::Provider,
+                format!(
+                    "write `api_key: ${{NAME}}` under `llm.{provider}` in config.yaml, and set that variable"
+                ),
+            ),
+            ConnectError::NoKey { variable, .. } => (
+                Kind::Provider,
+                format!("set {}", variable.unwrap_or("its key in the environment")),
+            ),
+        };
+        Failure::new(kind, text).hint(hint)
     }
-    let of_task = of_task.and_then(|name| config.provider_named(name));
-    let configured = || config.provider().cloned();
-    let of_model = || {
-        let row = config.find(model?)?;
-        config.provider_named(&row.provider)
-    };
-    let with_key = || {
-        let api = config.keys.first()?.0;
-        config.provider_named(api)
-    };
-    of_task
-        .or_else(configured)
-        .or_else(of_model)
-        .or_else(with_key)
-        .ok_or_else(|| {
-            Failure::new(Kind::Usage, "no provider: nobody says whom to ask").hint(
-                "--provider NAME, or `llm:` in config.yaml (docs/CONFIG.md); without a key, `--provider ollama` asks a model on this machine",
-            )
-        })
-}
-
-/// The model that was named, or else the one of the task, of the provider.
-pub fn model(
-    config: &Config,
-    provider: &Provider,
-    named: Option<&str>,
-    of_task: Option<&str>,
-) -> Result<String, Failure> {
-    let set = |set: &Set<String>| set.value.clone();
-    named
-        .or(of_task)
-        .map(str::to_owned)
-        .or_else(|| provider.model.as_ref().map(set))
-        .or_else(|| config.model.as_ref().map(set))
-        .ok_or_else(|| {
-            let name = &provider.name;
-            Failure::new(Kind::Usage, format!("no model is named for {name}")).hint(format!(
-                "--model NAME, or `llm.{name}.model` in config.yaml; `infold provider check {name}` lists what it has"
-            ))
-        })
-}
-
-/// Where a provider is, without its key.
-pub fn endpoint(provider: &Provider) -> Result<Endpoint, Failure> {
-    let base = provider.base_url.as_ref().map(|set| set.value.as_str());
-    Ok(Endpoint::new(
-        &provider.name,
-        &provider.api.value,
-        base,
-        None,
-    )?)
-}
-
-fn unknown(config: &Config, name: &str) -> Failure {
-    let own = config.llm.providers.iter().map(|one| one.name.as_str());
-    let mut names: Vec<&str> = own.collect();
-    names.extend(
-        APIS.iter()
-            .filter(|api| !names.contains(api))
-            .copied()
-            .collect::<Vec<_>>(),
-    );
-    Failure::new(Kind::Usage, format!("no provider `{name}`"))
-        .hint(format!("there are {}", names.join(", ")))
-}
-
-fn no_key(provider: &Provider) -> Failure {
-    let name = &provider.name;
-    let hint = match &provider.base_url {
-        // A key for one address is not sent to another.
-        Some(Set {
-            origin: Origin::Line { .. },
-            ..
-        }) => {
-            format!(
-                "write `api_key: ${{NAME}}` under `llm.{name}` in config.yaml, and set that variable"
-            )
-        }
-        _ => format!(
-            "set {}",
-            infold::config::key_variable(&provider.api.value)
-                .unwrap_or("its key in the environment")
-        ),
-    };
-    Failure::new(
-        Kind::Provider,
-        format!("{name} wants a key, and there is none"),
-    )
-    .hint(hint)
 }
 
 impl From<EndpointError> for Failure {

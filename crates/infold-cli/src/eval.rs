@@ -13,7 +13,7 @@ use infold_wire::transcript::{Format, Transcript};
 use crate::failure::{Failure, Kind};
 use crate::fold::opened;
 use crate::out::{Out, count, say};
-use crate::pen::Pen;
+use crate::pen::Reach;
 use crate::progress::Progress;
 use crate::settings::{Choice, Known, tokens};
 use tables::Tables;
@@ -136,7 +136,8 @@ impl Setup {
                 ..Choice::default()
             };
             let mut aim = choice
-                .chosen(config, Known::default(), Pen::default(), json)?
+                .chosen(config, Known::default(), Reach::default(), json)?
+                .setup
                 .aim;
             aim.summary = args.summary_tokens;
             aims.push(aim);

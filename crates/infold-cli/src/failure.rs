@@ -214,6 +214,9 @@ impl From<TaskError> for Failure {
             } => {
                 let failure = Failure::new(Kind::Store, text);
                 match holder {
+                    Some(holder) if holder.address.is_some() => failure.hint(
+                        "it did not let go of it: wait for its request to end, or set INFOLD_TOKEN if it wants a token",
+                    ),
                     Some(holder) => {
                         failure.hint(format!("wait for it, or stop process {}", holder.pid))
                     }

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::failure::{Failure, Kind};
 use crate::input::{self, Staged};
 use crate::out::{DIM, MADE, Out, aside, count, number, paint, say};
-use crate::pen::Pen;
+use crate::pen::Reach;
 use crate::picture::draw;
 use crate::progress::Progress;
 use crate::settings::{Choice, Chosen, Known};
@@ -61,7 +61,7 @@ pub fn run(config: &Config, args: &FoldArgs, out: &mut Out) -> Result<(), Failur
     }
     let mut chosen = args
         .choice
-        .chosen(config, Known::default(), Pen::default(), json)?;
+        .chosen(config, Known::default(), Reach::default(), json)?;
     let started = Instant::now();
     let (input, size) = opened(&args.file, json)?;
     let mut progress = Progress::new(json, "reading", size);
@@ -143,7 +143,12 @@ impl<'a> Told<'a> {
         self.conversations += 1;
         let started = Instant::now();
         let writer = task.writer()?;
-        let folded = manage(writer, &chosen.aim, &mut *chosen.summarizer, &chosen.hooks);
+        let folded = manage(
+            writer,
+            &chosen.setup.aim,
+            &mut *chosen.setup.summarizer,
+            &chosen.setup.hooks,
+        );
         let outcome = folded.map_err(|error| cannot_fold(error, "--window"))?;
         let fold = started.elapsed();
         self.print(task, out)?;
@@ -241,7 +246,7 @@ impl<'a> Told<'a> {
                 "dropped"
             ));
         }
-        let budget = chosen.aim.budget;
+        let budget = chosen.setup.aim.budget;
         say(format!(
             "{:<10}{} tokens; a window of {} has room for {}",
             "view",

@@ -8,6 +8,7 @@ mod input;
 mod task;
 mod look;
 mod steps;
+mod holder;
 mod checkup;
 mod count;
 mod models;
@@ -26,6 +27,7 @@ mod ask;
 mod called;
 mod ready;
 mod provider;
+mod serve;
 
 use std::process::ExitCode;
 
@@ -33,6 +35,7 @@ use args::{Cli, Color, Command};
 use clap::{CommandFactory as _, Parser as _};
 use failure::{Failure, Kind};
 use infold::Config;
+use infold::step::Step;
 use infold_store::Contexts;
 use out::Out;
 
@@ -97,6 +100,11 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
         Command::Manage(args) => manage::run(contexts, config, &args, out),
         Command::Ask(args) => ask::ask(contexts, config, &args, out),
         Command::Send(args) => ask::send(contexts, config, &args, out),
+        Command::Serve(args) => serve::serve(contexts, config, &args, out),
+        Command::Wrap(args) => match serve::wrap(contexts, config, &args)? {
+            0 => Ok(()),
+            code => std::process::exit(code.into()),
+        },
         Command::Provider(command) => provider::run(config, &command, out),
         Command::Eval(args) => eval::run(config, &args, out),
         Command::Task(command) => task::run(contexts, config, command, out),
@@ -104,13 +112,20 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
         Command::View(args) => look::view(contexts, &args, out),
         Command::Folds(look) => look::folds(contexts, &look, out),
         Command::Recall { task, range } => look::recall(contexts, &task, range, out),
-        Command::Truncate { task, fraction } => steps::truncate(contexts, &task, fraction, out),
+        Command::Truncate { task, fraction } => {
+            steps::take(contexts, &task, &Step::Truncate { fraction }, out)
+        }
         Command::Condense(args) => condense::run(contexts, config, &args, out),
-        Command::Mask { task, seq, part } => steps::mask(contexts, &task, seq.0, part, out),
-        Command::Unfold { task, fold } => steps::unfold(contexts, &task, fold.0, out),
+        Command::Mask { task, seq, part } => {
+            let seq = seq.0;
+            steps::take(contexts, &task, &Step::Mask { seq, part }, out)
+        }
+        Command::Unfold { task, fold } => {
+            steps::take(contexts, &task, &Step::Unfold { fold: fold.0 }, out)
+        }
         Command::Rewind(args) => steps::rewind(contexts, &args, out),
-        Command::Undo { task } => steps::undo(contexts, &task, out),
-        Command::Redo { task } => steps::redo(contexts, &task, out),
+        Command::Undo { task } => steps::take(contexts, &task, &Step::Undo, out),
+        Command::Redo { task } => steps::take(contexts, &task, &Step::Redo, out),
         Command::Fork { task, at } => steps::fork(contexts, &task, at, out),
         Command::Pin(args) => steps::pin(contexts, &args, out),
         Command::Unpin { task, pinned } => steps::unpin(contexts, &task, pinned, out),

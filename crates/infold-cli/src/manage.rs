@@ -6,7 +6,7 @@ use infold_store::{Contexts, Log, Metadata, Trigger};
 use crate::failure::Failure;
 use crate::fold::{cannot_fold, told};
 use crate::out::{DIM, Out, number, paint, warn};
-use crate::pen::Pen;
+use crate::pen::Reach;
 use crate::picture::draw;
 use crate::settings::{Choice, Known};
 use crate::steps::{open, short};
@@ -49,11 +49,11 @@ fn rehearsed(
     let mut chosen = args.choice.chosen(
         config,
         known(contexts, &log)?,
-        Pen::default(),
+        Reach::default(),
         out.is_json(),
     )?;
-    chosen.aim.forced = args.force;
-    let outcome = rehearse(&log, &chosen.aim, &mut Extractive);
+    chosen.setup.aim.forced = args.force;
+    let outcome = rehearse(&log, &chosen.setup.aim, &mut Extractive);
     let outcome = outcome.map_err(|error| cannot_fold(error, "--window"))?;
     tell(&outcome, None, "would be ", out)
 }
@@ -66,19 +66,24 @@ fn managed(
 ) -> Result<(), Failure> {
     let json = out.is_json();
     let mut open = open(contexts, &args.task, json)?;
-    let pen = Pen {
+    let reach = Reach {
         contexts: Some(contexts),
         usual: true,
-        ..Pen::default()
+        ..Reach::default()
     };
     let known = known(contexts, open.writer.log())?;
-    let mut chosen = args.choice.chosen(config, known, pen, json)?;
-    chosen.aim.forced = args.force;
+    let mut chosen = args.choice.chosen(config, known, reach, json)?;
+    chosen.setup.aim.forced = args.force;
     if args.force {
-        chosen.aim.trigger = Trigger::Manual;
+        chosen.setup.aim.trigger = Trigger::Manual;
     }
     let writer = &mut open.writer;
-    let outcome = manage(writer, &chosen.aim, &mut *chosen.summarizer, &chosen.hooks);
+    let outcome = manage(
+        writer,
+        &chosen.setup.aim,
+        &mut *chosen.setup.summarizer,
+        &chosen.setup.hooks,
+    );
     // What was recorded counts, whatever came of it.
     warn(json, contexts.settle(open.id, &open.writer));
     let outcome = outcome.map_err(|error| cannot_fold(error, "--window").about(&open.name))?;

@@ -1,6 +1,7 @@
 use std::io::{BufWriter, Stdout, Write, stdout};
 
 use anstyle::{AnsiColor, Style};
+pub use infold::words::{count, number};
 use infold_log::Role;
 use infold_store::Repair;
 
@@ -145,25 +146,6 @@ pub fn of_role(role: Role) -> Style {
         Role::Assistant => AnsiColor::Green.on_default(),
         Role::Tool => AnsiColor::Blue.on_default(),
     }
-}
-
-/// A number with its thousands apart.
-pub fn number(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// `1 message`, `2 messages`.
-pub fn count(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", self::number(number))
 }
 
 /// A size in bytes, for people.

@@ -3,12 +3,13 @@ use std::time::{Duration, Instant};
 use clap::Subcommand;
 use infold::Config;
 use infold::config::{APIS, Provider};
+use infold::connect;
 use infold_provider::{Listed, Patience};
 use infold_wire::Trouble;
 use infold_wire::trouble::Refused;
 use serde_json::json;
 
-use crate::connect::{self, Calls};
+use crate::connect::Calls;
 use crate::failure::{Failure, Kind};
 use crate::out::{DIM, GOOD, Out, number, one_line, paint, table};
 

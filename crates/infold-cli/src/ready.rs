@@ -2,6 +2,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use infold::connect::{self, OLLAMAS_OWN};
 use infold::models::UNKNOWN_WINDOW;
 use infold::{Config, Connection};
 use infold_provider::Patience;
@@ -10,10 +11,10 @@ use infold_wire::request::Frame;
 use infold_wire::tools::{self, Choice as ToolChoice};
 use infold_wire::{Json, Wire};
 
-use crate::connect::{self, Calls, Whom};
+use crate::connect::{Calls, Whom};
 use crate::failure::{Failure, Kind};
 use crate::out::number;
-use crate::pen::{OLLAMAS_OWN, Pen};
+use crate::pen::Reach;
 use crate::settings::{Choice, Chosen, Known};
 
 /// What a call of a model takes.
@@ -108,12 +109,12 @@ impl Ready {
             known.window = running(config, &connection, named, answered, json);
             known.found = true;
         }
-        let pen = Pen {
+        let reach = Reach {
             talk: Some((&calls, &provider)),
             contexts: Some(contexts),
             usual: true,
         };
-        let chosen = choice.chosen(config, known, pen, json)?;
+        let chosen = choice.chosen(config, known, reach, json)?;
         let frame = frame(call, &chosen, &connection, json)?;
         Ok(Ready {
             connection,
@@ -135,20 +136,18 @@ fn running(
     json: bool,
 ) -> Option<u64> {
     let model = &connection.model;
-    let listed = config.find(model).is_some();
+    let found = connect::running(config, connection, named);
     if connection.wire() == Wire::Ollama {
-        return connection.window().or_else(|| {
+        return found.or_else(|| {
             let tokens = number(OLLAMAS_OWN);
             let what = format!("nobody says with what window Ollama runs `{model}`: {tokens} tokens are assumed; --window TOKENS sets it");
             Failure::new(Kind::Provider, what).warn(json);
             Some(OLLAMAS_OWN)
         });
     }
-    let asked = connection.endpoint.is_local() || !listed;
-    let found = asked.then(|| connection.window()).flatten();
     // That nothing is known of it was said before the first reply.
-    let unknown = || (answered && !listed).then_some(UNKNOWN_WINDOW);
-    found.or(named).or_else(unknown)
+    let unknown = || (answered && config.find(model).is_none()).then_some(UNKNOWN_WINDOW);
+    found.or_else(unknown)
 }
 
 /// What stands around the conversation in a request.
@@ -158,19 +157,19 @@ fn frame(
     connection: &Connection,
     json: bool,
 ) -> Result<Frame, Failure> {
-    let profile = &chosen.profile;
+    let profile = &chosen.setup.profile;
     let wire = connection.wire();
     let mut frame = Frame {
         max_tokens: profile.max_tokens,
         temperature: call.temperature,
         // A window that nobody chose could make it load the model anew, or fail to.
-        window: Some(profile.window).filter(|_| chosen.told && wire == Wire::Ollama),
+        window: Some(profile.window).filter(|_| chosen.setup.told && wire == Wire::Ollama),
         stream: !call.no_stream,
         official: connection.endpoint.is_openai_itself(),
         ..Frame::new(wire, &connection.model)
     };
     if wire == Wire::Anthropic {
-        frame.max_tokens = frame.max_tokens.or(Some(chosen.aim.budget.reserve()));
+        frame.max_tokens = frame.max_tokens.or(Some(chosen.setup.aim.budget.reserve()));
     }
     if let Some(path) = &call.tools {
         let wrong = |error: &dyn std::fmt::Display| {

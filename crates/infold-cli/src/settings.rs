@@ -3,13 +3,14 @@ use std::time::Duration;
 use clap::Args;
 use infold::config::{Asked, NoProfile};
 use infold::profile::{Origin, Resolved, Set, Settings};
-use infold::summarizer::{Command, Extractive};
-use infold::{Aim, Config, Hooks, Profile, Strategy, Summarizer};
+use infold::setup::{self, is_told};
+use infold::summarizer::{Pen, Who};
+use infold::{Config, Setup, SetupError, Strategy};
 use infold_log::NoRoom;
 
 use crate::connect::Calls;
 use crate::failure::{Failure, Kind};
-use crate::pen::{Made, Pen, Writer};
+use crate::pen::{Made, Reach};
 
 /// What a person may say of how to fold.
 #[derive(Clone, Debug, Default, Args)]
@@ -45,16 +46,8 @@ pub struct Choice {
 
 /// What came of it.
 pub struct Chosen {
-    /// The profile of the model.
-    pub profile: Profile,
-    /// Somebody chose the window.
-    pub told: bool,
-    /// What to aim at.
-    pub aim: Aim,
-    /// Who writes summaries.
-    pub summarizer: Box<dyn Summarizer>,
-    /// Whom to tell.
-    pub hooks: Hooks,
+    /// How to fold.
+    pub setup: Setup,
     // A model that writes summaries is called with these.
     _calls: Option<Calls>,
 }
@@ -65,53 +58,33 @@ impl Choice {
         &self,
         config: &Config,
         known: Known,
-        pen: Pen<'_>,
+        reach: Reach<'_>,
         json: bool,
     ) -> Result<Chosen, Failure> {
         let resolved = self.resolved(config, &known)?;
-        let told = !known.found && is_told(&resolved);
-        let of_task = known.provider;
-        let Resolved {
-            profile,
-            warnings,
-            origins,
-        } = resolved;
-        for warning in warnings {
+        for warning in &resolved.warnings {
             Failure::new(Kind::Usage, warning).warn(json);
         }
-        let mut aim = Aim::of(&profile, self.max_bytes)?;
-        // What was learned is of the task's own model, not of another one.
-        let own = self.model.is_none();
-        if let Some(factor) = known.factor.filter(|_| own) {
-            aim.factor = factor;
-        }
-        if profile.model.is_empty() {
-            // Nobody named a tokenizer: tokens are what we count.
-            aim.factor = 1.0;
-        }
-        let command = |command: &Option<Set<String>>| command.as_ref().map(|set| set.value.clone());
-        let condenser = origins.iter().find(|(name, _)| *name == "condense_model");
-        let writer = Writer {
-            config,
-            profile: &profile,
-            told,
-            of_table: condenser.is_some_and(|(_, origin)| matches!(origin, Origin::Table(_))),
-            of_task: of_task.as_deref(),
-            pen,
-            timeout: self.timeout(config),
+        let of_task = known.provider;
+        let known = setup::Known {
+            found: known.found,
+            // What was learned is of the task's own model, not of another one.
+            factor: known.factor.filter(|_| self.model.is_none()),
+            bytes: self.max_bytes,
         };
-        let (summarizer, calls) = self.summarizer(config, writer)?;
-        Ok(Chosen {
-            summarizer,
-            _calls: calls,
-            hooks: Hooks {
-                before_fold: command(&config.hooks.before_fold),
-                after_fold: command(&config.hooks.after_fold),
-            },
-            profile,
-            told,
-            aim,
-        })
+        let mut own = None;
+        let setup = Setup::new(config, resolved, known, |pen| {
+            let pen = Pen {
+                contexts: reach.contexts,
+                talks: reach.talk.is_some(),
+                timeout: self.timeout(config),
+                ..pen
+            };
+            let (summarizer, calls) = self.summarizer(&pen, reach, of_task.as_deref())?;
+            own = calls;
+            Ok::<_, Failure>(summarizer)
+        })?;
+        Ok(Chosen { setup, _calls: own })
     }
 
     /// Says whether anybody chose a window: this call, the task, the configuration.
@@ -142,48 +115,44 @@ impl Choice {
         Duration::from_secs(seconds.unwrap_or(config.summarizer.timeout.value))
     }
 
-    fn summarizer(&self, config: &Config, writer: Writer<'_>) -> Result<Made, Failure> {
-        let set = &config.summarizer.name;
-        let built_in = || Ok((Box::new(Extractive) as Box<dyn Summarizer>, None));
+    fn summarizer(
+        &self,
+        pen: &Pen<'_>,
+        reach: Reach<'_>,
+        of_task: Option<&str>,
+    ) -> Result<Made, Failure> {
+        let set = &pen.config.summarizer.name;
+        let built_in = || (pen.built_in(), None);
         let who = match &self.summarizer {
             Some(who) => who,
             None if set.origin == Origin::Default => {
-                return match writer.pen.usual {
-                    true => writer.if_any().map_or_else(built_in, Ok),
-                    false => built_in(),
-                };
+                let any = reach.usual.then(|| reach.if_any(pen, of_task)).flatten();
+                return Ok(any.unwrap_or_else(built_in));
             }
             // Files are folded without a model, unless this call asks for one.
-            None if set.value.starts_with("model") && !writer.pen.usual => return built_in(),
+            None if set.value.starts_with("model") && !reach.usual => return Ok(built_in()),
             None => &set.value,
         };
-        let named = |kind: &str| {
-            let name = who.strip_prefix(kind).map(str::trim);
-            name.filter(|name| !name.is_empty())
-        };
-        if who == "extractive" {
-            built_in()
-        } else if who == "model" || named("model:").is_some() {
-            writer.model(named("model:"))
-        } else if let Some(command) = named("command:") {
-            let command = Command {
-                command: command.to_owned(),
-                timeout: writer.timeout,
-                takes: None,
-            };
-            Ok((Box::new(command), None))
-        } else {
-            Err(Failure::new(Kind::Usage, format!("no summarizer `{who}`")).hint(
-                "extractive, model, model:NAME, or command: and what the shell should run, such as command:'ollama run llama3'",
-            ))
+        match Who::read(who)? {
+            Who::Extractive => Ok(built_in()),
+            Who::Model(named) => reach.model(pen, of_task, named.as_deref()),
+            Who::Command(command) => Ok((pen.command(command), None)),
         }
     }
 }
 
-/// Says whether the window is one that somebody chose.
-fn is_told(resolved: &Resolved) -> bool {
-    let window = resolved.origins.iter().find(|(name, _)| *name == "window");
-    window.is_some_and(|(_, origin)| !matches!(origin, Origin::Table(_) | Origin::Default))
+impl From<SetupError> for Failure {
+    fn from(error: SetupError) -> Failure {
+        match error {
+            SetupError::Profile(error) => no_profile(error),
+            SetupError::Room(error) => error.into(),
+            SetupError::Connect(error) => error.into(),
+            SetupError::Task(error) => error.into(),
+            error @ SetupError::Who { .. } => Failure::new(Kind::Usage, error).hint(
+                "extractive, model, model:NAME, or command: and what the shell should run, such as command:'ollama run llama3'",
+            ),
+        }
+    }
 }
 
 /// What to say of a profile that is not there.

@@ -1,15 +1,17 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use infold_log::steer::{Cover, Side, Target};
-use infold_log::{EventId, Past, Pinned, Point, Seq, Span, View};
-use infold_store::{Contexts, StepError, Writer};
+use infold::step::{Step, Taken};
+use infold_log::steer::{Side, Target};
+use infold_log::{EventId, Pinned, Point, Seq};
+use infold_store::{Contexts, Writer};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::args::{At, PinArgs, RewindArgs};
 use crate::failure::{Failure, Kind};
-use crate::out::{Out, count, number, repaired, say, warn};
+use crate::holder::released;
+use crate::out::{DIM, Out, paint, repaired, say, warn};
 
 /// A task opened for one step.
 pub struct Open {
@@ -24,7 +26,7 @@ pub struct Open {
 /// Opens a task for one step.
 pub fn open(contexts: &Contexts, task: &str, json: bool) -> Result<Open, Failure> {
     let id = contexts.resolve(task)?;
-    let (writer, repairs) = contexts.write(id)?;
+    let (writer, repairs) = released(|| contexts.write(id))?;
     repaired(json, &repairs);
     Ok(Open {
         id,
@@ -38,126 +40,27 @@ pub fn short(task: &str) -> String {
     task.chars().take(8).collect()
 }
 
-/// Does a step and says what it did to the view.
-fn step(
-    contexts: &Contexts,
-    task: &str,
-    out: &mut Out,
-    make: impl FnOnce(&mut Writer) -> Result<(String, serde_json::Value), StepError>,
-) -> Result<(), Failure> {
-    step_and(contexts, task, "undo", out, make)
-}
-
-/// As [`step`], naming the command that takes it back.
-fn step_and(
-    contexts: &Contexts,
-    task: &str,
-    back: &str,
-    out: &mut Out,
-    make: impl FnOnce(&mut Writer) -> Result<(String, serde_json::Value), StepError>,
-) -> Result<(), Failure> {
+/// Takes a step and says what it did to the view.
+pub fn take(contexts: &Contexts, task: &str, step: &Step, out: &mut Out) -> Result<(), Failure> {
     let mut open = open(contexts, task, out.is_json())?;
-    let before = sizes(&open.writer)?;
-    let made = make(&mut open.writer);
-    let (text, mut object) = made.map_err(|error| Failure::from(error).about(&open.name))?;
-    let after = sizes(&open.writer)?;
+    let taken = step.take(&mut open.writer);
+    let taken = taken.map_err(|error| Failure::from(error).about(&open.name))?;
+    tell(contexts, &open, taken, out)
+}
+
+/// Says what a step did to the view.
+pub fn tell(contexts: &Contexts, open: &Open, taken: Taken, out: &mut Out) -> Result<(), Failure> {
+    let json = out.is_json();
     // The step is made; the registry catches up with the next one.
-    warn(out.is_json(), contexts.settle(open.id, &open.writer));
-    if out.is_json() {
-        object["tokens_before"] = before.into();
-        object["tokens_after"] = after.into();
-        object["event"] = open
-            .writer
-            .log()
-            .state()
-            .last_event()
-            .map(|id| id.to_string())
-            .into();
-        return out.object(&object);
+    warn(json, contexts.settle(open.id, &open.writer));
+    if let Some(note) = taken.note {
+        say(json, paint(DIM, note));
     }
-    let sizes = format!("view {} → {} tokens", number(before), number(after));
-    let name = &open.name;
-    out.line(format!("{text}; {sizes} ({back}: infold {back} {name})"))
-}
-
-/// The tokens of the view.
-pub fn sizes(writer: &Writer) -> Result<u64, Failure> {
-    let log = writer.log();
-    Ok(View::of(log.state().shown(), log)?.tokens())
-}
-
-/// `infold truncate`
-pub fn truncate(
-    contexts: &Contexts,
-    task: &str,
-    fraction: f64,
-    out: &mut Out,
-) -> Result<(), Failure> {
-    step(contexts, task, out, |writer| {
-        let (id, cover) = writer.truncate(fraction)?;
-        Ok(folded("hid", id, &cover))
-    })
-}
-
-/// How a fold differs from what was asked for, and why.
-pub fn adjusted(cover: &Cover) -> Option<String> {
-    let (asked, span) = (cover.asked, cover.span);
-    let wider = span.from() < asked.from() || span.to() > asked.to();
-    let narrower = span.from() > asked.from() || span.to() < asked.to();
-    let (verb, why) = match (wider, narrower) {
-        (false, false) => return None,
-        (true, false) => (
-            "widened",
-            "a call and its results are hidden together, and a fold as a whole",
-        ),
-        (false, true) => (
-            "narrowed",
-            "the system prompt, the first request and what a rewind hid stay as they are",
-        ),
-        (true, true) => (
-            "moved",
-            "a call and its results are hidden together, the system prompt and the first request never",
-        ),
-    };
-    Some(format!("{asked} was {verb} to {span}: {why}"))
-}
-
-pub fn folded(verb: &str, id: EventId, cover: &Cover) -> (String, serde_json::Value) {
-    let span = cover.span;
-    let text = format!("{id}: {verb} {span}, {}", count(cover.messages, "message"));
-    let object = json!({
-        "fold": id.to_string(), "from": span.from().get(), "to": span.to().get(), "messages": cover.messages,
-        "asked_from": cover.asked.from().get(), "asked_to": cover.asked.to().get(),
-    });
-    (text, object)
-}
-
-/// `infold mask`
-pub fn mask(
-    contexts: &Contexts,
-    task: &str,
-    seq: Seq,
-    part: u32,
-    out: &mut Out,
-) -> Result<(), Failure> {
-    step(contexts, task, out, |writer| {
-        let id = writer.mask(seq, part)?;
-        let object = json!({"fold": id.to_string(), "seq": seq.get(), "part": part});
-        Ok((format!("{id}: masked part {part} of message {seq}"), object))
-    })
-}
-
-/// `infold unfold`
-pub fn unfold(
-    contexts: &Contexts,
-    task: &str,
-    fold: EventId,
-    out: &mut Out,
-) -> Result<(), Failure> {
-    step(contexts, task, out, |writer| {
-        writer.unfold(fold)?;
-        Ok((format!("opened {fold}"), json!({"fold": fold.to_string()})))
-    })
+    if json {
+        return out.object(&taken.json);
+    }
+    let (text, back, name) = (taken.text, taken.back, &open.name);
+    out.line(format!("{text} ({back}: infold {back} {name})"))
 }
 
 /// `infold rewind`
@@ -175,67 +78,7 @@ pub fn rewind(contexts: &Contexts, args: &RewindArgs, out: &mut Out) -> Result<(
             .hint("`infold log TASK --json` shows when things happened")
             .about(&short(&args.task)));
     }
-    step(contexts, &args.task, out, |writer| {
-        let before = writer.log().state().shown().path();
-        writer.rewind(side, target)?;
-        let shown = writer.log().state().shown();
-        let after = shown.path();
-        let gone = messages(&before) - shared(&before, &after);
-        let after = messages(&after);
-        let text = format!(
-            "rewound {}: {} hidden, none lost",
-            target_name(side, target),
-            count(gone, "message")
-        );
-        Ok((text, json!({"hidden": gone, "shown": after})))
-    })
-}
-
-fn messages(runs: &[Span]) -> u64 {
-    runs.iter().map(|run| run.count()).sum()
-}
-
-/// How many messages two paths have in common.
-fn shared(one: &[Span], other: &[Span]) -> u64 {
-    let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
-    let mut count = 0;
-    while let (Some(a), Some(b)) = (one.peek(), other.peek()) {
-        count += a.meet(**b).map_or(0, Span::count);
-        if a.to() <= b.to() {
-            one.next();
-        } else {
-            other.next();
-        }
-    }
-    count
-}
-
-fn target_name(side: Side, target: Target) -> String {
-    let side = match side {
-        Side::To => "to",
-        Side::Before => "to before",
-    };
-    match target {
-        Target::Message(seq) => format!("{side} {seq}"),
-        Target::Event(event) => format!("{side} e{event}"),
-        Target::Time(time) => format!("{side} {}", infold_store::iso(time)),
-    }
-}
-
-/// `infold undo`
-pub fn undo(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
-    step_and(contexts, task, "redo", out, |writer| {
-        let step = writer.undo()?;
-        Ok((format!("undid {step}"), json!({"undone": step.to_string()})))
-    })
-}
-
-/// `infold redo`
-pub fn redo(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
-    step(contexts, task, out, |writer| {
-        let step = writer.redo()?;
-        Ok((format!("redid {step}"), json!({"redone": step.to_string()})))
-    })
+    take(contexts, &args.task, &Step::Rewind { side, target }, out)
 }
 
 /// `infold fork`
@@ -259,26 +102,13 @@ pub fn fork(contexts: &Contexts, task: &str, at: Option<At>, out: &mut Out) -> R
 
 /// `infold pin`
 pub fn pin(contexts: &Contexts, args: &PinArgs, out: &mut Out) -> Result<(), Failure> {
-    step(contexts, &args.task, out, |writer| {
-        match (&args.what.seq, &args.what.note) {
-            (Some(seq), _) => {
-                let seq = seq.0;
-                writer.pin(seq)?;
-                let round = writer.log().record(seq)?.round;
-                Ok((
-                    format!("pinned message {seq} and its round"),
-                    json!({"seq": seq.get(), "round": round.get()}),
-                ))
-            }
-            (None, note) => {
-                let id = writer.note(note.as_deref().unwrap_or_default())?;
-                Ok((
-                    format!("{id}: pinned a note"),
-                    json!({"note": id.to_string()}),
-                ))
-            }
-        }
-    })
+    let step = match (&args.what.seq, &args.what.note) {
+        (Some(seq), _) => Step::Pin { seq: seq.0 },
+        (None, note) => Step::Note {
+            text: note.clone().unwrap_or_default(),
+        },
+    };
+    take(contexts, &args.task, &step, out)
 }
 
 /// `infold unpin`
@@ -288,20 +118,11 @@ pub fn unpin(contexts: &Contexts, task: &str, pinned: At, out: &mut Out) -> Resu
             .hint("`infold view TASK` marks what is pinned")
             .about(&short(task))
     };
-    let (pinned, name) = match pinned {
-        At::Seq(seq) => (
-            Pinned::Message(Seq::new(seq).ok_or_else(bad)?),
-            format!("message {seq}"),
-        ),
-        At::Event(id) => (
-            Pinned::Note(EventId::new(id).ok_or_else(bad)?),
-            format!("note e{id}"),
-        ),
+    let what = match pinned {
+        At::Seq(seq) => Pinned::Message(Seq::new(seq).ok_or_else(bad)?),
+        At::Event(id) => Pinned::Note(EventId::new(id).ok_or_else(bad)?),
     };
-    step(contexts, task, out, |writer| {
-        writer.unpin(pinned)?;
-        Ok((format!("unpinned {name}"), json!({"unpinned": name})))
-    })
+    take(contexts, task, &Step::Unpin { what }, out)
 }
 
 pub fn read_text(path: &Path) -> Result<String, Failure> {

@@ -3,6 +3,7 @@ use std::io::{self, BufRead, BufReader, IsTerminal as _, Read, Seek as _, SeekFr
 use std::path::Path;
 
 use infold::Config;
+use infold::show;
 use infold_log::{Seq, Span};
 use infold_store::{
     Contexts, Counters, Filter, Incoming, MAX_MESSAGE, Metadata, Outcome, TaskRow, Writer,
@@ -13,6 +14,7 @@ use serde_json::json;
 
 use crate::args::{NewArgs, TaskCommand};
 use crate::failure::{Failure, Kind};
+use crate::holder::released;
 use crate::out::{DIM, Out, bytes, count, number, one_line, paint, repaired, say, table, warn};
 use crate::progress::Progress;
 
@@ -33,7 +35,7 @@ pub fn run(
             };
             list(contexts, &filter, out)
         }
-        TaskCommand::Show { task } => show(contexts, &task, out),
+        TaskCommand::Show { task } => shown(contexts, &task, out),
         TaskCommand::Push { task, file } => push(contexts, &task, &file, out),
         TaskCommand::Tool { task } => tool(contexts, &task, out),
         TaskCommand::Complete { task } => end(contexts, &task, &Outcome::Completed, out),
@@ -86,7 +88,7 @@ fn list(contexts: &Contexts, filter: &Filter, out: &mut Out) -> Result<(), Failu
         false => Vec::new(),
     };
     if out.is_json() {
-        return rows.iter().try_for_each(|row| out.object(&row_json(row)));
+        return rows.iter().try_for_each(|row| out.object(&show::row(row)));
     }
     if rows.is_empty() {
         say(false, paint(DIM, "no tasks"));
@@ -148,45 +150,18 @@ fn spent(counters: &Counters) -> String {
     spent
 }
 
-fn row_json(row: &TaskRow) -> serde_json::Value {
-    let time = |at: Option<Timestamp>| at.map(|at| format!("{at:.3}"));
-    json!({
-        "uuid": row.uuid.to_string(), "status": row.status.to_string(),
-        "task_source": row.task_source, "owner": row.owner, "repo": row.repo,
-        "task_type": row.task_type, "task_id": row.task_id, "user": row.user,
-        "created_at": time(Some(row.created_at)), "started_at": time(row.started_at), "completed_at": time(row.completed_at),
-        "process_id": row.process_id, "hostname": row.hostname,
-        "llm_provider": row.llm_provider, "model": row.model, "context_length": row.context_length,
-        "llm_call_count": row.counters.llm_calls, "tool_call_count": row.counters.tool_calls,
-        "total_tokens": row.counters.tokens, "compression_count": row.counters.compressions,
-        "cached_tokens": row.counters.cached, "cost": row.counters.cost as f64 / 1e6,
-        "error_message": row.error_message,
-    })
-}
-
-fn show(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
+fn shown(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
     let id = contexts.resolve(task)?;
-    let log = contexts.read(id)?;
-    let row = contexts.row(id)?.ok_or_else(|| {
+    let whole = show::Whole::of(contexts, id)?.ok_or_else(|| {
         Failure::new(Kind::Store, format!("task {id} has no row in the registry"))
             .hint("`infold doctor --repair` adds it")
     })?;
-    let at = log.state().at();
-    let view = infold_log::View::of(log.state().shown(), &log)?;
-    let size = infold_store::size(log.dir());
-    let parent = log.parent().map(|(parent, at)| (parent.to_owned(), at));
     if out.is_json() {
-        let mut object = row_json(&row);
-        object["messages"] = at.seq.into();
-        object["events"] = at.event.into();
-        object["view_tokens"] = view.tokens().into();
-        object["bytes"] = size.into();
-        object["directory"] = log.dir().display().to_string().into();
-        object["parent"] = parent
-            .map(|(parent, at)| json!({"task": parent, "seq": at.seq, "event": at.event}))
-            .into();
-        return out.object(&object);
+        return out.object(&whole.json());
     }
+    let (row, log, size) = (&whole.row, &whole.log, whole.bytes);
+    let at = log.state().at();
+    let parent = log.parent();
     let time =
         |at: Option<Timestamp>| at.map(|at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
     let tokens = log.sums()?.tokens;
@@ -228,7 +203,10 @@ fn show(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
                 number(tokens)
             )),
         ),
-        ("view", Some(format!("{} tokens", number(view.tokens())))),
+        (
+            "view",
+            Some(format!("{} tokens", number(whole.view_tokens))),
+        ),
         (
             "counted",
             Some(format!(
@@ -261,7 +239,7 @@ fn push(contexts: &Contexts, task: &str, file: &Path, out: &mut Out) -> Result<(
     let mut input = checked(file, out.is_json())?;
     let size = input.seek(SeekFrom::End(0)).map_err(unreadable(file))?;
     input.seek(SeekFrom::Start(0)).map_err(unreadable(file))?;
-    let (mut writer, repairs) = contexts.write(id)?;
+    let (mut writer, repairs) = released(|| contexts.write(id))?;
     repaired(out.is_json(), &repairs);
     let mut progress = Progress::new(out.is_json(), "appending", size);
     let pushed = append(&mut writer, BufReader::new(progress.watch(&mut input)));
@@ -404,7 +382,7 @@ fn tool(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
         )
         .hint("put large data into a file and its path into the record; nothing was kept"));
     }
-    let (mut writer, repairs) = contexts.write(id)?;
+    let (mut writer, repairs) = released(|| contexts.write(id))?;
     repaired(out.is_json(), &repairs);
     let number = writer.tool(&record)?;
     warn(out.is_json(), contexts.settle(id, &writer));
@@ -416,7 +394,8 @@ fn tool(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
 
 fn end(contexts: &Contexts, task: &str, outcome: &Outcome, out: &mut Out) -> Result<(), Failure> {
     let id = contexts.resolve(task)?;
-    repaired(out.is_json(), &contexts.finish(id, outcome)?);
+    let repairs = released(|| contexts.finish(id, outcome))?;
+    repaired(out.is_json(), &repairs);
     let status = outcome.status();
     if out.is_json() {
         return out.object(&json!({"uuid": id.to_string(), "status": status.to_string()}));

@@ -24,6 +24,8 @@ fn the_first_page_names_every_command() {
       fold         Fold any transcript to fit a window; the view to stdout, the story to stderr
       ask          Say something to a model and keep what it answers; folds first if it must
       send         Send the view as it is, and keep what the model answers
+      serve        Stand between agents and their models, so that conversations fit
+      wrap         Start an agent with the proxy in between; exits as the agent does
       provider     The providers of models: list them, reach them
       task         Make, fill, list and end tasks
       import       Make a task from a transcript of any known format

@@ -5,6 +5,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod relay;
 mod replies;
 mod streams;
 mod talk;

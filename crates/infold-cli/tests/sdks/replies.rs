@@ -130,6 +130,7 @@ fn reply(name: &'static str, messages: Vec<Value>, stop: Stop, pieces: usize) ->
         stop,
         usage: Some(USAGE),
         model: Some(name.to_owned()),
+        id: None,
     });
     let step = step.in_pieces(pieces);
     Scripted::raw(name, step.clone(), step)

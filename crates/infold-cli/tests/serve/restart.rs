@@ -1,0 +1,97 @@
+//! The server ends in the middle of many conversations, and starts again.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use infold_testkit::{Script, Seen, Server, Step};
+use infold_wire::Wire;
+
+use crate::talk::Talk;
+use crate::{House, until, words};
+
+const CLIENTS: usize = 50;
+const TURNS: usize = 6;
+
+/// Answers what was asked last, bit by bit; whoever is named gets another answer each time.
+fn answer(seen: &Seen) -> Step {
+    let messages = seen.messages();
+    let asked = messages
+        .last()
+        .map_or(String::new(), |last| words(last.as_bytes()));
+    let mut said = format!("to “{asked}” there is this to say: {}", "well, ".repeat(12));
+    if asked.contains("named") {
+        said += &format!("for the {}th time", seen.number);
+    }
+    Step::say(said).pausing(Duration::from_millis(4))
+}
+
+#[test]
+fn fifty_conversations_survive_two_kills_and_a_stop() {
+    let server = Server::start(Script::decide(answer));
+    let mut house = House::open(&server);
+    let port = house.port;
+    let done = AtomicUsize::new(0);
+    let mut talks: Vec<Talk> = (0..CLIENTS)
+        .map(|number| {
+            let mut talk = Talk::new(Wire::ALL[number % 5], number / 5 % 2 == 0);
+            talk.name = (number % 7 == 0).then(|| format!("number {number}"));
+            talk
+        })
+        .collect();
+    thread::scope(|scope| {
+        for (number, talk) in talks.iter_mut().enumerate() {
+            let done = &done;
+            scope.spawn(move || {
+                for turn in 0..TURNS {
+                    let kind = if talk.name.is_some() {
+                        "named"
+                    } else {
+                        "plain"
+                    };
+                    talk.say(&format!("question {turn} of {kind} client {number}"));
+                    talk.insist(port);
+                    done.fetch_add(1, Relaxed);
+                }
+            });
+        }
+        let all = CLIENTS * TURNS;
+        for (share, kills) in [(all / 5, true), (all * 2 / 5, false), (all * 7 / 10, true)] {
+            until("the clients go on", || done.load(Relaxed) >= share);
+            match kills {
+                true => house.kill(),
+                false => house.stop(),
+            }
+            house.start();
+        }
+    });
+    house.stop();
+    let again: usize = talks.iter().map(|talk| talk.again).sum();
+    let asked = server.count();
+    println!("{CLIENTS} clients, {again} tries failed, {asked} requests came to the provider");
+    assert!(again > 0, "nobody noticed anything");
+    let mut tasks = BTreeSet::new();
+    let mut extra = 0;
+    for talk in &talks {
+        let task = talk.task();
+        assert!(tasks.insert(task), "two conversations in one task");
+        assert_eq!(
+            house.said(task),
+            talk.said(),
+            "{:?} {:?}",
+            talk.wire,
+            talk.name
+        );
+        let length = house.length(task);
+        match talk.name {
+            // What was rewound is still there.
+            Some(_) => extra += length - talk.history.len() as u64,
+            None => assert_eq!(length, talk.history.len() as u64, "{:?}", house.said(task)),
+        }
+        house.is_well(task);
+    }
+    println!("{extra} messages were answered anew");
+    let all: BTreeSet<_> = house.tasks().into_iter().collect();
+    assert_eq!(all, tasks, "there are tasks that nobody has");
+}

@@ -3,6 +3,8 @@
 mod open;
 mod recent;
 mod index;
+mod spot;
+mod back;
 mod settle;
 mod fold;
 mod frames;
@@ -25,13 +27,14 @@ use crate::news::{Change, News};
 use crate::seen::Seen;
 use crate::told::Told;
 use crate::{Call, Exchange, Outgoing};
+pub(crate) use back::rewind;
 pub(crate) use fold::{Fitted, tokens_up_to};
 use frames::Frames;
 use open::Opened;
 use recent::Recent;
 pub(crate) use rules::Rule;
 use rules::Rules;
-pub(crate) use settle::{Settled, is_unfolded, response_key, rewind};
+pub(crate) use settle::{Settled, is_unfolded, response_key};
 
 /// Where conversations are recognised, kept and folded.
 ///

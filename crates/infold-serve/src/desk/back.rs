@@ -1,0 +1,84 @@
+//! Going back in a task, without losing the folds of what comes before.
+
+use infold_log::steer::{Side, Target};
+use infold_log::{Item, Place, Seq};
+use infold_store::{FoldLine, Trigger, What, Writer};
+
+use super::DeskError;
+use crate::held::Held;
+
+/// A fold, and what it took to make it.
+pub(super) enum Kept {
+    Fold(FoldLine),
+    Mask(Seq, u32),
+}
+
+/// Goes back to a message; folds of what comes before it stay.
+pub(crate) fn rewind(held: &mut Held, seq: Seq) -> Result<(), DeskError> {
+    let kept = kept(held, seq)?;
+    held.ready = None;
+    held.writer.rewind(Side::To, Target::Message(seq.get()))?;
+    fold_again(&mut held.writer, kept)
+}
+
+/// The folds that lie wholly before a message, or end with it.
+pub(super) fn kept(held: &Held, seq: Seq) -> Result<Vec<Kept>, DeskError> {
+    let shown = held.log().state().shown();
+    let mut kept = Vec::new();
+    for item in shown.items() {
+        if let Item::Fold(fold) = item
+            && fold.span().to() <= seq
+            && let What::Fold(line) = held.log().event(fold.id)?.what
+        {
+            kept.push(Kept::Fold(line));
+        }
+    }
+    let masks = shown.all_masks().filter(|(masked, ..)| *masked <= seq);
+    kept.extend(masks.map(|(masked, part, _)| Kept::Mask(masked, part)));
+    Ok(kept)
+}
+
+/// Makes folds again that going back has opened.
+pub(super) fn fold_again(writer: &mut Writer, kept: Vec<Kept>) -> Result<(), DeskError> {
+    if kept.is_empty() {
+        return Ok(());
+    }
+    writer.begin_pass();
+    let mut folded = Ok(());
+    for one in kept {
+        folded = fold_one(writer, one);
+        if folded.is_err() {
+            break;
+        }
+    }
+    writer.end_pass(None)?;
+    folded
+}
+
+/// Makes a fold again, unless it is there already, or what it hid is not on this path.
+fn fold_one(writer: &mut Writer, kept: Kept) -> Result<(), DeskError> {
+    let log = writer.log();
+    let shown = log.state().shown();
+    match kept {
+        Kept::Fold(line) => {
+            let there = shown.items().iter().any(|item| match item {
+                Item::Fold(fold) => fold.span() == line.span,
+                Item::Run(_) => false,
+            });
+            let cover = infold_log::steer::cover(log.state(), line.span, log).ok();
+            let same = cover.filter(|cover| cover.span == line.span && !there);
+            if let Some(cover) = same.filter(|cover| cover.messages == line.messages) {
+                writer.fold(line.cause, &cover, Trigger::Auto, line.stand_in)?;
+            }
+        }
+        Kept::Mask(seq, part) => {
+            let mut masks = shown.all_masks();
+            let there = masks.any(|(masked, its, _)| (masked, its) == (seq, part));
+            drop(masks);
+            if !there && shown.place(seq) == Place::Open {
+                writer.mask(seq, part)?;
+            }
+        }
+    }
+    Ok(())
+}

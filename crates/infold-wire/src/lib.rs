@@ -42,7 +42,9 @@ pub use json::{Json, JsonError, Kind, quote};
 pub use listed::{Listed, list, listed, set_window};
 pub use message::{Form, Item, Message, MessageError, Part, PartKind, estimate};
 pub use plain::{plain, spoken};
-pub use render::{EMPTY, INTERRUPTED, Rendered, render_round, render_stub, render_text, splice};
+pub use render::{
+    EMPTY, INTERRUPTED, Rendered, render_round, render_stub, render_text, splice, splice_apart,
+};
 pub use reply::{Delivery, Delta, Reader, Reply, ReplyError, Reported, Stop};
 pub use trouble::Trouble;
 pub use wire::{UnknownWire, Wire, Wires};

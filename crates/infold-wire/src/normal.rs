@@ -17,6 +17,8 @@
 
 mod ink;
 
+use std::collections::HashSet;
+
 use infold_log::Role;
 
 use crate::message::{Form, Item};
@@ -82,10 +84,11 @@ pub fn is_piece(message: &Message<'_>) -> bool {
 fn put(blocks: &[Block<'_>], form: Form, ink: &mut Ink) {
     // Gemini's clients keep the ids of calls or drop them; order and names tell calls apart.
     let has_ids = form != Form::Content;
-    for (at, block) in blocks.iter().enumerate() {
+    let mut results = HashSet::new();
+    for block in blocks {
         match block {
             // One of its clients sends results twice.
-            Block::Result { .. } if !has_ids && blocks[..at].contains(block) => {}
+            Block::Result { .. } if !has_ids && !results.insert(block) => {}
             Block::Text(text) => ink.text(string(text)),
             Block::Thinking(..) => {}
             Block::Call(id, name, arguments) => {

@@ -15,9 +15,7 @@ pub struct Params {
     pub previous: Option<String>,
     /// The client's own name for its session.
     pub session: Option<String>,
-    /// There are tools to call.
-    pub has_tools: bool,
-    /// What they are called, in order; those of the provider's own by their type.
+    /// What the tools to call are called, in order; those of the provider's own by their type.
     pub tool_names: Vec<String>,
     /// The window that Ollama is to give the model.
     pub num_ctx: Option<u64>,
@@ -43,7 +41,6 @@ impl Params {
                 .then(|| previous(&mut read))
                 .flatten(),
             session: session(wire, &mut read),
-            has_tools: !tool_names.is_empty(),
             tool_names,
             num_ctx: (wire == Wire::Ollama)
                 .then(|| read.number(&["options"], &["num_ctx"]))
@@ -198,7 +195,6 @@ mod tests {
                 stream: true,
                 max_tokens: Some(7),
                 session: Some("k".into()),
-                has_tools: true,
                 tool_names: vec!["ls".into(), "grep".into(), "old".into()],
                 ..Params::default()
             }
@@ -225,7 +221,7 @@ mod tests {
             Wire::Ollama,
             r#""model":"q","options":{"num_ctx":8192,"num_predict":-1}"#,
         );
-        assert!(ollama.stream && !ollama.has_tools);
+        assert!(ollama.stream && ollama.tool_names.is_empty());
         assert_eq!((ollama.num_ctx, ollama.max_tokens), (Some(8192), None));
         assert!(!params(Wire::Ollama, r#""stream":false"#).stream);
     }

@@ -128,6 +128,18 @@ pub fn splice(text: &[u8], edits: &[(Range<usize>, String)]) -> Vec<u8> {
     out
 }
 
+/// Replaces ranges of a text, given in any order; of two that overlap, the one that begins later is left out.
+pub fn splice_apart(text: &[u8], mut edits: Vec<(Range<usize>, String)>) -> Vec<u8> {
+    edits.sort_by_key(|(range, _)| range.start);
+    let mut end = 0;
+    edits.retain(|(range, _)| {
+        let apart = range.start >= end;
+        end = if apart { range.end } else { end };
+        apart
+    });
+    splice(text, &edits)
+}
+
 /// How a text stands in a list of blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flavour {

@@ -22,7 +22,7 @@ pub use round::Round;
 pub type Raw<'a> = Cow<'a, str>;
 
 /// One thing that a message says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Block<'a> {
     /// A text.
     Text(Raw<'a>),

@@ -2,6 +2,7 @@
 
 mod complain;
 mod length;
+mod own;
 mod plain;
 mod said;
 mod wait;

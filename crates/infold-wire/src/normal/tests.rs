@@ -295,3 +295,25 @@ proptest! {
         prop_assert_eq!(call(&one) == call(&other), one == other);
     }
 }
+
+#[test]
+fn ten_times_as_many_results_take_about_ten_times_as_long() {
+    let message = |results: usize| {
+        let part = |at: usize| {
+            format!(r#"{{"functionResponse":{{"name":"ls","response":{{"output":"file {at}"}}}}}}"#)
+        };
+        let parts: Vec<String> = (0..results).map(part).collect();
+        format!(r#"{{"role":"user","parts":[{}]}}"#, parts.join(","))
+    };
+    let took = |results: usize| {
+        let message = message(results);
+        let once = || {
+            let began = std::time::Instant::now();
+            digest(message.as_bytes()).unwrap();
+            began.elapsed()
+        };
+        (0..3).map(|_| once()).min().unwrap()
+    };
+    let (few, many) = (took(3_000), took(30_000));
+    assert!(many < 40 * few, "{few:?}, then {many:?}");
+}

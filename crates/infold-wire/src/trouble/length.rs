@@ -10,6 +10,19 @@ const CODES: [&str; 5] = [
     "tokens_limit_reached",
 ];
 
+/// Codes that say outright that it is something else.
+const ELSE: [&str; 9] = [
+    "content_filter",
+    "content_policy_violation",
+    "responsibleaipolicyviolation",
+    "data_inspection_failed",
+    "moderation_blocked",
+    "invalid_prompt",
+    "unknown_parameter",
+    "unsupported_parameter",
+    "missing_required_parameter",
+];
+
 /// What is said of too many tokens, in lower case.
 const TOO_LONG: [&str; 27] = [
     "maximum context length",
@@ -100,7 +113,7 @@ pub(super) fn sort(status: u16, said: &Said, busy: bool) -> Option<Trouble> {
     // A rate limit that is smaller than this one request: no waiting helps, a shorter
     // request does. Without its numbers, or with less asked than allowed, it is a
     // rate limit like any other.
-    if said.says("request too large for") {
+    if said.states_any(&["request too large for"]) {
         let (tokens, limit) = (said.number_after("requested"), said.number_after("limit"));
         if tokens > limit && limit.is_some() {
             return Some(too_long(tokens, limit));
@@ -109,14 +122,15 @@ pub(super) fn sort(status: u16, said: &Said, busy: bool) -> Option<Trouble> {
     if said.has_code(&CODES) {
         return Some(with_numbers(said));
     }
-    // Rate limits and failures speak of tokens, limits and length too.
-    if busy {
+    // Rate limits and failures speak of tokens, limits and length too, and whoever says what is
+    // wrong with a message may quote it.
+    if busy || said.has_code(&ELSE) {
         return None;
     }
-    if said.has_code(&["request_too_large"]) || said.says_any(&TOO_LARGE) {
+    if said.has_code(&["request_too_large"]) || said.states_any(&TOO_LARGE) {
         return Some(Trouble::TooLarge);
     }
-    (!is_about_output(said) && said.says_any(&TOO_LONG))
+    (!is_about_output(said) && said.states_any(&TOO_LONG))
         .then(|| with_numbers(said))
         .or_else(|| (status == 413 && said.says("token")).then(|| with_numbers(said)))
 }
@@ -144,7 +158,7 @@ fn with_numbers(said: &Said) -> Trouble {
 /// Where the request and the reply asked for are told apart: both together, and the limit if it follows.
 fn sum(said: &Said) -> Option<(u64, Option<u64>)> {
     // 199999 + 8192 > 200000
-    if let Some(rest) = said.after("exceed context limit:") {
+    if let Some(rest) = said.stated_after("exceed context limit:") {
         let (left, limit) = rest.split_once('>')?;
         let (input, output) = left.split_once('+')?;
         let sum = number(input)?.checked_add(number(output)?)?;

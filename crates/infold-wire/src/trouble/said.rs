@@ -1,3 +1,4 @@
+use super::own::own;
 use crate::Json;
 use crate::json::Kind;
 
@@ -14,6 +15,8 @@ pub(super) struct Said {
     pub message: String,
     /// Everything it says, in lower case.
     text: String,
+    /// The same without what it quotes.
+    own: String,
     /// Types, codes, states and reasons, in lower case.
     codes: Vec<String>,
     /// Where in the request something is wrong: paths, in lower case.
@@ -60,6 +63,11 @@ impl Said {
         words.iter().any(|words| self.says(words))
     }
 
+    /// Says whether any of these words are its own, and not quoted.
+    pub fn states_any(&self, words: &[&str]) -> bool {
+        words.iter().any(|words| self.own.contains(words))
+    }
+
     /// Says whether this word is there, and not only within an address.
     pub fn speaks_of(&self, word: &str) -> bool {
         let address = |text: &str| {
@@ -82,10 +90,15 @@ impl Said {
         self.codes.iter().any(|code| codes.contains(&code.as_str()))
     }
 
-    /// Returns the number that follows these words closely.
+    /// Returns the number that follows these words of its own closely.
     pub fn number_after(&self, words: &str) -> Option<u64> {
-        let at = self.text.find(words)? + words.len();
-        number(&self.text[at..])
+        number(self.stated_after(words)?)
+    }
+
+    /// Returns what follows these words of its own.
+    pub fn stated_after(&self, words: &str) -> Option<&str> {
+        let at = self.own.find(words)? + words.len();
+        Some(&self.own[at..])
     }
 
     /// Returns what follows these words.
@@ -174,7 +187,10 @@ impl Said {
             self.message = text.to_owned();
         }
         if !text.is_empty() {
-            self.text.push_str(&text.to_lowercase());
+            let lower = text.to_lowercase();
+            self.own.push_str(&own(&lower));
+            self.own.push('\n');
+            self.text.push_str(&lower);
             self.text.push('\n');
         }
     }

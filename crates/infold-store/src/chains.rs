@@ -35,7 +35,8 @@ pub type Known = (usize, Vec<(Uuid, Seq)>);
 /// ```
 #[derive(Debug)]
 pub struct Chains {
-    connection: Connection,
+    /// Nothing, if it was closed to be made anew and that failed.
+    connection: Option<Connection>,
     path: PathBuf,
     is_new: bool,
     torn: Option<PathBuf>,
@@ -44,6 +45,7 @@ pub struct Chains {
 /// A key may lead to every task there is, as a greeting does; so many are looked at.
 const MANY: u32 = 256;
 
+/// The version of an index that holds all tasks; one that is yet to be filled has none.
 const VERSION: i64 = 1;
 
 // Tasks are numbered in the order in which they came: what is newest is found without sorting,
@@ -67,7 +69,6 @@ const SCHEMA: &str = "
         UNIQUE (name, task)
     );
     CREATE INDEX IF NOT EXISTS names_task ON names (task);
-    PRAGMA user_version = 1;
 ";
 
 impl Chains {
@@ -82,7 +83,15 @@ impl Chains {
     }
 
     /// Sets the index aside, as one does that turns out to be damaged, and starts an empty one.
-    pub fn anew(root: &Path) -> Result<Chains, RegistryError> {
+    pub fn renew(&mut self, root: &Path) -> Result<(), RegistryError> {
+        // Closed first: whoever closes a database last removes the journal that stands beside it,
+        // and that must not be the new one's.
+        self.connection = None;
+        *self = Chains::anew(root)?;
+        Ok(())
+    }
+
+    fn anew(root: &Path) -> Result<Chains, RegistryError> {
         let path = root.join(NAME);
         let torn = root.join(format!("torn-chains-{}.db", time::now()));
         // The journal goes first: a new database must not find the old one's.
@@ -119,16 +128,23 @@ impl Chains {
             });
         }
         Ok(Chains {
-            connection,
+            connection: Some(connection),
             path,
             is_new: found == 0,
             torn: None,
         })
     }
 
-    /// Says whether it was made just now, so that the tasks that are there are yet to be added.
+    /// Says whether the tasks that are there are yet to be added, all or some of them.
     pub fn is_new(&self) -> bool {
         self.is_new
+    }
+
+    /// Notes that all tasks were added. Who is stopped before that adds them again.
+    pub fn filled(&mut self) -> Result<(), RegistryError> {
+        self.write(|db| db.pragma_update(None, "user_version", VERSION))?;
+        self.is_new = false;
+        Ok(())
     }
 
     /// Where a damaged one was put.
@@ -172,37 +188,34 @@ impl Chains {
     /// A key that is there already leads to where it was last added: what is said again after
     /// a rewind is found where the task goes on.
     pub fn add(&mut self, task: Uuid, rows: &[(Key, Seq)]) -> Result<(), RegistryError> {
+        let rows: Vec<(Uuid, Key, Seq)> =
+            rows.iter().map(|(key, seq)| (task, *key, *seq)).collect();
+        self.add_all(&rows)
+    }
+
+    /// Adds what leads to several tasks, all or none.
+    pub fn add_all(&mut self, rows: &[(Uuid, Key, Seq)]) -> Result<(), RegistryError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
         self.write(|db| {
-            let number = match number(db, task)? {
-                Some(number) => number,
-                None => {
-                    db.prepare_cached("INSERT INTO tasks (task) VALUES (?1)")?
-                        .execute([task.as_bytes()])?;
-                    db.last_insert_rowid()
-                }
-            };
             let mut add = db.prepare_cached(
                 "INSERT INTO chains (key, task, seq) VALUES (?1, ?2, ?3)
                  ON CONFLICT (key, task) DO UPDATE SET seq = excluded.seq
                  WHERE seq != excluded.seq",
             )?;
-            for (key, seq) in rows {
+            let mut last = None;
+            for (task, key, seq) in rows {
+                let number = match last {
+                    Some((known, number)) if known == task => number,
+                    _ => numbered(db, *task)?,
+                };
+                last = Some((task, number));
                 // SQLite has no larger integers; no log comes near.
                 let seq = i64::try_from(seq.get()).unwrap_or(i64::MAX);
                 add.execute(params![key, number, seq])?;
             }
             Ok(())
-        })
-    }
-
-    /// What a name leads to, the task that was given it last first.
-    pub fn named(&self, name: &str) -> Result<Vec<Uuid>, RegistryError> {
-        self.run(|db| {
-            db.prepare_cached(
-                "SELECT task FROM names WHERE name = ?1 ORDER BY number DESC LIMIT ?2",
-            )?
-            .query_map(params![name, MANY], |row| Ok(Uuid::from_bytes(row.get(0)?)))?
-            .collect()
         })
     }
 
@@ -257,22 +270,18 @@ impl Chains {
         })
     }
 
-    /// Says whether any conversation leads to a task.
-    pub fn knows(&self, task: Uuid) -> Result<bool, RegistryError> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM chains WHERE task =
-                       (SELECT number FROM tasks WHERE task = ?1))";
-        self.run(|db| {
-            db.prepare_cached(sql)?
-                .query_row([task.as_bytes()], |row| row.get(0))
-        })
-    }
-
     fn run<T>(
         &self,
         mut work: impl FnMut(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, RegistryError> {
+        let Some(db) = &self.connection else {
+            return Err(RegistryError::Damaged {
+                path: self.path.clone(),
+                reason: "it was damaged, and could not be made anew".to_owned(),
+            });
+        };
         Patience::default()
-            .wait_for(|| work(&self.connection))
+            .wait_for(|| work(db))
             .map_err(|error| RegistryError::sql(&self.path, error))
     }
 
@@ -296,28 +305,37 @@ const NAME: &str = "chains.db";
 /// Who could not forget a task leaves rows that lead nowhere, which whoever finds them bears.
 pub(crate) fn if_there(root: &Path) -> Option<Chains> {
     let there = root.join(NAME).exists();
-    there.then(|| Chains::open(root).ok()).flatten()
+    there.then(|| Chains::open_as_is(root).ok()).flatten()
 }
 
 /// Sets how a connection writes, and makes the tables; returns the version that was found.
 fn settle(db: &Connection) -> rusqlite::Result<i64> {
-    let version = |db: &Connection| db.query_row("PRAGMA user_version", [], |row| row.get(0));
-    let mut found: i64 = version(db)?;
+    let found: i64 = db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if found > VERSION {
         return Ok(found);
     }
     db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-    db.execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -8192;")?;
+    db.execute_batch(
+        "PRAGMA synchronous = OFF; PRAGMA cache_size = -8192; PRAGMA wal_autocheckpoint = 4096;",
+    )?;
     if found == 0 {
         let whole = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
-        // Another process may have made them in the meantime.
-        found = version(&whole)?;
         whole.execute_batch(SCHEMA)?;
         whole.commit()?;
     }
     // Reads the tables' definitions: what is damaged there is seen now.
     db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
     Ok(found)
+}
+
+/// The number of a task, which is given one if it has none.
+fn numbered(db: &Connection, task: Uuid) -> rusqlite::Result<i64> {
+    if let Some(number) = number(db, task)? {
+        return Ok(number);
+    }
+    db.prepare_cached("INSERT INTO tasks (task) VALUES (?1)")?
+        .execute([task.as_bytes()])?;
+    Ok(db.last_insert_rowid())
 }
 
 fn number(db: &Connection, task: Uuid) -> rusqlite::Result<Option<i64>> {

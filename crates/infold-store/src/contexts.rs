@@ -143,6 +143,16 @@ impl Contexts {
 
     /// Makes a task that continues another one's log, from its end or from a point in it.
     pub fn fork(&self, parent: Uuid, at: Option<Target>) -> Result<Uuid, TaskError> {
+        self.fork_as(parent, at, |_| {})
+    }
+
+    /// The same, for who has other things to say of it than its parent has.
+    pub fn fork_as(
+        &self,
+        parent: Uuid,
+        at: Option<Target>,
+        say: impl FnOnce(&mut Metadata),
+    ) -> Result<Uuid, TaskError> {
         let step = |source| TaskError::Step {
             task: parent,
             source: Box::new(source),
@@ -157,7 +167,8 @@ impl Contexts {
             Some(target) => steer::locate(log.state(), Side::To, target, &log).map_err(step)?,
             None => log.state().at(),
         };
-        let metadata = Metadata::read(log.dir())?;
+        let mut metadata = Metadata::read(log.dir())?;
+        say(&mut metadata);
         let what = What::Fork {
             task: parent.to_string(),
             at,

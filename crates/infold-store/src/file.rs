@@ -165,12 +165,6 @@ impl Growing {
         Ok(())
     }
 
-    /// The same file, for whoever brings it onto the disk while others go on writing.
-    pub fn handle(&self) -> Result<Option<File>, LogError> {
-        let cloned = self.file.as_ref().map(File::try_clone).transpose();
-        cloned.map_err(|error| LogError::io(&self.path, "opened again", error))
-    }
-
     /// Returns when the bytes are on the disk itself.
     pub fn sync(&self) -> Result<(), LogError> {
         match &self.file {

@@ -56,7 +56,13 @@ impl Writer {
     pub fn frame(&mut self, wire: Wire, members: &[(&str, &[u8])]) -> Result<u64, LogError> {
         let mut frames = match self.frames.take() {
             Some(frames) => frames,
-            None => Frames::open(self.log().dir())?,
+            None => {
+                let frames = Frames::open(self.log().dir())?;
+                if frames.file.len() == 0 {
+                    self.rooted.loosen();
+                }
+                frames
+            }
         };
         let (time, after) = (self.now(), self.log().state().at().seq);
         let mut taken = frames.take(wire, members, (time, after));
@@ -112,7 +118,7 @@ impl Frames {
             Ok(end) => drop(repair::set_aside(&mut frames.file, NAME, end)?),
             Err(LogError::Damaged { .. }) => {
                 drop(repair::set_aside(&mut frames.file, NAME, 0)?);
-                // Numbers go on: events may name those that were there.
+                // Numbers go on: none ever stands for two frames.
                 digests = BTreeMap::new();
             }
             Err(error) => return Err(error),
@@ -169,6 +175,11 @@ impl Frames {
             self.digests.insert(name.to_owned(), digest);
         }
         Ok(id)
+    }
+
+    /// Where they are kept.
+    pub(crate) fn file(&self) -> &Growing {
+        &self.file
     }
 
     /// Returns when all frames are on the disk itself.

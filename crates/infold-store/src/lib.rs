@@ -45,6 +45,7 @@ mod derived;
 mod aside;
 mod lock;
 mod repair;
+mod loose;
 mod writer;
 mod frame;
 mod metadata;
@@ -70,6 +71,7 @@ pub use imported::{Imported, Kept};
 pub use incoming::{Incoming, IncomingError};
 pub use lock::Holder;
 pub use log::{Find, Log, Tail};
+pub use loose::Loose;
 pub use metadata::Metadata;
 pub use registry::{
     Counters, Filter, Outcome, Registry, RegistryError, Report, Status, StatusError, TaskRow,

@@ -2,6 +2,7 @@ mod states;
 mod past;
 mod catch_up;
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use infold_log::{
@@ -34,6 +35,8 @@ pub struct Log {
     wire: Wire,
     /// Pairing of the last round; none if it has to be read again.
     rounds: Option<Rounds>,
+    /// The last report that was looked at, and the last message before it: it is asked for again and again.
+    reported: RefCell<Option<(EventId, Usage, u64)>>,
 }
 
 /// Finds the directory of a task by its id, for logs that begin with another task's.
@@ -90,6 +93,7 @@ impl Log {
             state: State::default(),
             wire: Metadata::read(dir).map_or(Wire::Chat, |metadata| metadata.form()),
             rounds: None,
+            reported: RefCell::default(),
         };
         let tail = log.catch_up()?;
         Ok((log, tail))
@@ -197,11 +201,19 @@ impl Log {
         let Some(id) = report.and_then(|last| EventId::new(last.report)) else {
             return Ok(None);
         };
-        let line = self.event(id)?;
-        let What::Usage(usage) = line.what else {
-            return Ok(None);
+        let known = self.reported.borrow().clone();
+        let (usage, after) = match known.filter(|(known, ..)| *known == id) {
+            Some((_, usage, after)) => (usage, after),
+            None => {
+                let line = self.event(id)?;
+                let What::Usage(usage) = line.what else {
+                    return Ok(None);
+                };
+                *self.reported.borrow_mut() = Some((id, usage.clone(), line.after));
+                (usage, line.after)
+            }
         };
-        let counted = match Seq::new(line.after) {
+        let counted = match Seq::new(after) {
             Some(seq) => self.record(seq)?.sums.tokens,
             None => 0,
         };
@@ -328,6 +340,11 @@ impl Log {
         });
         if !fact {
             self.rounds = None;
+        }
+        if let What::Usage(usage) = &line.what
+            && usage.purpose == Purpose::Reply
+        {
+            *self.reported.borrow_mut() = Some((line.id, usage.clone(), line.after));
         }
         self.state = state;
         Ok(())

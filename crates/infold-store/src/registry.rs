@@ -162,7 +162,7 @@ impl Registry {
                    WHERE uuid = ?1";
         let (starts, ends) = (status == Status::Running, status.is_end());
         let values = params![key(uuid), status.name(), starts, ends, instant(at), error];
-        self.run(|db| Ok(db.execute(sql, values)? > 0))
+        self.run(|db| Ok(db.prepare_cached(sql)?.execute(values)? > 0))
     }
 
     /// Sets a task's counters, as counted in its log; returns whether there is such a task.
@@ -179,7 +179,7 @@ impl Registry {
         let [tokens, folds] = [counted.tokens, counted.compressions].map(amount);
         let (cached, cost) = (amount(counted.cached), counted.cost as f64 / 1e6);
         let values = params![key(uuid), llm, tool, tokens, folds, cached, cost];
-        self.run(|db| Ok(db.execute(sql, values)? > 0))
+        self.run(|db| Ok(db.prepare_cached(sql)?.execute(values)? > 0))
     }
 
     /// Records that `child`'s log begins with a reference to `parent`; returns whether `parent` is here.

@@ -1,7 +1,7 @@
 use infold_log::{
     EventId, Floor, Line, Piece, Reading, Role, Seq, Shows, Size, Source, Span, Verdict, View, plan,
 };
-use infold_wire::{Message, render_round, render_text, splice};
+use infold_wire::{Message, render_round, render_text, splice_apart};
 
 use crate::event::What;
 use crate::{Log, LogError};
@@ -174,17 +174,9 @@ impl Log {
                 edits.push((mask.bytes, mask.stub));
             }
         }
-        edits.sort_by_key(|(range, _)| range.start);
-        let mut end = 0;
-        edits.retain(|(range, _)| {
-            let apart = range.start >= end;
-            end = if apart { range.end } else { end };
-            apart
-        });
-        Ok(if edits.is_empty() {
-            body
-        } else {
-            splice(&body, &edits)
+        Ok(match edits.is_empty() {
+            true => body,
+            false => splice_apart(&body, edits),
         })
     }
 

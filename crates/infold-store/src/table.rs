@@ -27,12 +27,36 @@ pub struct Table<T> {
     base: u64,
     written: u64,
     tail: Vec<T>,
-    block: RefCell<(u64, Vec<T>)>,
+    /// The two that were read last, the last one first: the beginning and the end are wanted in turns.
+    blocks: RefCell<[Block<T>; 2]>,
+}
+
+/// Records that stand together, and the index of the first.
+#[derive(Debug)]
+struct Block<T> {
+    first: u64,
+    records: Vec<T>,
 }
 
 const HEADER: usize = 16;
 const BLOCK: u64 = 64;
 const TAIL: usize = 256;
+
+impl<T: Copy> Block<T> {
+    fn get(&self, index: u64) -> Option<T> {
+        let at = usize::try_from(index.checked_sub(self.first)?).ok()?;
+        self.records.get(at).copied()
+    }
+}
+
+impl<T> Default for Block<T> {
+    fn default() -> Block<T> {
+        Block {
+            first: 0,
+            records: Vec::new(),
+        }
+    }
+}
 
 impl<T: Fixed> Table<T> {
     const STRIDE: usize = T::SIZE + 8;
@@ -58,7 +82,7 @@ impl<T: Fixed> Table<T> {
             base,
             written,
             tail: Vec::new(),
-            block: RefCell::default(),
+            blocks: RefCell::default(),
         })
     }
 
@@ -77,15 +101,17 @@ impl<T: Fixed> Table<T> {
                 .copied()
                 .ok_or_else(|| self.missing(index));
         }
-        let mut block = self.block.borrow_mut();
-        let (first, records) = &mut *block;
-        if index < *first || index >= *first + records.len() as u64 {
-            let start = index - index % BLOCK;
-            *records = self.load(start, BLOCK.min(self.written - start))?;
-            *first = start;
+        let mut blocks = self.blocks.borrow_mut();
+        let [last, other] = &mut *blocks;
+        if last.get(index).is_none() {
+            std::mem::swap(last, other);
         }
-        let at = (index - *first) as usize;
-        records.get(at).copied().ok_or_else(|| self.missing(index))
+        if last.get(index).is_none() {
+            let first = index - index % BLOCK;
+            let records = self.load(first, BLOCK.min(self.written - first))?;
+            *last = Block { first, records };
+        }
+        last.get(index).ok_or_else(|| self.missing(index))
     }
 
     /// Adds a record; it reaches the disk with the next [`Table::flush`], or soon after.
@@ -121,7 +147,6 @@ impl<T: Fixed> Table<T> {
         self.file.overwrite(at, &bytes)?;
         self.written += self.tail.len() as u64;
         self.tail.clear();
-        *self.block.borrow_mut() = Default::default();
         Ok(())
     }
 
@@ -132,7 +157,7 @@ impl<T: Fixed> Table<T> {
             .truncate(keep.saturating_sub(self.written) as usize);
         if keep < self.written {
             self.written = keep;
-            *self.block.borrow_mut() = Default::default();
+            *self.blocks.borrow_mut() = Default::default();
         }
         Ok(())
     }

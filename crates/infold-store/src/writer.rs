@@ -1,4 +1,3 @@
-use std::fs::File;
 use std::path::Path;
 
 use infold_log::steer::{self, Cover, Refused, Side, Target};
@@ -13,6 +12,7 @@ use crate::file::Access;
 use crate::frame::Frames;
 use crate::lock::{Holder, Lock, Taken};
 use crate::log::{Find, message_entry};
+use crate::loose::Rooted;
 use crate::repair::{self, Repair};
 use crate::stored::{self, Marks};
 use crate::{Log, LogError, StepError, time};
@@ -74,6 +74,8 @@ pub struct Writer {
     pass: Option<EventId>,
     /// What stood around the messages last; none until that is asked.
     pub(crate) frames: Option<Frames>,
+    /// It would be found again after a power cut.
+    pub(crate) rooted: Rooted,
     closed: bool,
     lock: Lock,
 }
@@ -171,6 +173,8 @@ impl Writer {
             buffer: Vec::new(),
             pass: None,
             frames: None,
+            // Who forces things at all made it so.
+            rooted: Rooted::new(durability != Durability::Never),
             log,
             current,
             durability,
@@ -390,14 +394,9 @@ impl Writer {
         self.log.messages.sync()?;
         self.log.events.sync()?;
         self.sync_frames()?;
+        self.rooted.force(self.log.dir())?;
         self.follow();
         Ok(())
-    }
-
-    /// The files of the log, for whoever brings them onto the disk while others go on writing.
-    pub fn files(&self) -> Result<Vec<File>, LogError> {
-        let files = [self.log.messages.handle()?, self.log.events.handle()?];
-        Ok(files.into_iter().flatten().collect())
     }
 
     fn sync_frames(&mut self) -> Result<(), LogError> {
@@ -424,8 +423,8 @@ impl Writer {
     /// Appends an event and brings what follows from it up to date.
     pub(crate) fn step(&mut self, what: What) -> Result<EventId, LogError> {
         if self.durability != Durability::Never {
-            // Messages are on the disk before an event that follows them, and frames before one
-            // that names them.
+            // Messages are on the disk before an event that follows them, and what stood around
+            // them with them.
             self.log.messages.sync()?;
             self.sync_frames()?;
         }

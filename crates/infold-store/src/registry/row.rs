@@ -143,11 +143,12 @@ pub(super) fn insert(db: &Connection, row: &TaskRow) -> rusqlite::Result<bool> {
         amount(row.counters.cached),
         row.counters.cost as f64 / 1e6,
     ];
-    Ok(db.execute(sql, values)? > 0)
+    Ok(db.prepare_cached(sql)?.execute(values)? > 0)
 }
 
 pub(super) fn get(db: &Connection, uuid: Uuid) -> rusqlite::Result<Option<TaskRow>> {
-    db.query_row("SELECT * FROM tasks WHERE uuid = ?1", [key(uuid)], read)
+    db.prepare_cached("SELECT * FROM tasks WHERE uuid = ?1")?
+        .query_row([key(uuid)], read)
         .optional()
 }
 

@@ -1,0 +1,187 @@
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+
+use crate::{LogError, Metadata, Writer, file};
+
+/// What was written to a task and may not be on the disk itself yet.
+///
+/// Whoever brings it there needs no writer for it: others go on writing meanwhile, or have closed it.
+#[derive(Debug)]
+pub struct Loose {
+    files: Vec<PathBuf>,
+    dir: PathBuf,
+    rooted: Rooted,
+}
+
+/// Whether a task would be found again after a power cut: what it is, and the names of its files.
+#[derive(Clone, Debug)]
+pub(crate) struct Rooted(Arc<AtomicBool>);
+
+impl Writer {
+    /// What may not be on the disk yet.
+    pub fn loose(&self) -> Loose {
+        let log = self.log();
+        // Messages first: events name them.
+        let mut growing = vec![&log.messages, &log.events];
+        growing.extend(self.frames.as_ref().map(|frames| frames.file()));
+        Loose {
+            files: growing.iter().map(|one| one.path().to_owned()).collect(),
+            dir: log.dir().to_owned(),
+            rooted: self.rooted.clone(),
+        }
+    }
+}
+
+impl Loose {
+    /// So many are brought to the disk one by one.
+    const FEW: usize = 8;
+
+    /// Returns when all of these, which lie below `root`, are on the disk itself.
+    pub fn force(root: &Path, all: &[Loose]) -> Result<(), LogError> {
+        if all.len() > Loose::FEW && whole(root)? {
+            all.iter()
+                .for_each(|loose| loose.rooted.0.store(true, SeqCst));
+            return Ok(());
+        }
+        all.iter().try_for_each(Loose::force_one)
+    }
+
+    fn force_one(&self) -> Result<(), LogError> {
+        for path in &self.files {
+            force(path)?;
+        }
+        self.rooted.force(&self.dir)
+    }
+
+    /// Which files are brought to the disk, by name; those that name them come with them.
+    #[cfg(test)]
+    fn names(&self) -> Vec<String> {
+        let mut names = self.files.clone();
+        if !self.rooted.0.load(SeqCst) {
+            names.push(self.dir.join(Metadata::NAME));
+        }
+        let name = |path: &PathBuf| Some(path.file_name()?.to_string_lossy().into_owned());
+        names.iter().filter_map(name).collect()
+    }
+}
+
+impl Rooted {
+    pub fn new(yes: bool) -> Rooted {
+        Rooted(Arc::new(AtomicBool::new(yes)))
+    }
+
+    /// There is a new name in the directory.
+    pub fn loosen(&self) {
+        self.0.store(false, SeqCst);
+    }
+
+    /// Brings what a task is, and the names of its files, onto the disk, if that was not done.
+    pub fn force(&self, dir: &Path) -> Result<(), LogError> {
+        // Before, not after: a name that comes meanwhile is for the next one.
+        if self.0.swap(true, SeqCst) {
+            return Ok(());
+        }
+        root(dir).inspect_err(|_| self.loosen())
+    }
+}
+
+fn root(dir: &Path) -> Result<(), LogError> {
+    if force(&dir.join(Metadata::NAME))? {
+        file::sync_dir(dir)?;
+        dir.parent().map_or(Ok(()), file::sync_dir)?;
+    }
+    Ok(())
+}
+
+/// Brings a file onto the disk; says whether it is there: somebody may have taken it away.
+fn force(path: &Path) -> Result<bool, LogError> {
+    match File::open(path).and_then(|file| file.sync_data()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        synced => synced
+            .map(|()| true)
+            .map_err(|error| LogError::io(path, "synced", error)),
+    }
+}
+
+/// Brings all there is of a file system onto the disk, which takes less than very many files one by one; says
+/// whether that can be done here.
+#[cfg(target_os = "linux")]
+fn whole(root: &Path) -> Result<bool, LogError> {
+    let synced = File::open(root).and_then(|root| Ok(rustix::fs::syncfs(root)?));
+    synced
+        .map(|()| true)
+        .map_err(|error| LogError::io(root, "synced", error))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn whole(_: &Path) -> Result<bool, LogError> {
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use infold_wire::Wire;
+
+    use crate::{Contexts, Durability, Loose, Metadata};
+
+    const LOG: [&str; 2] = ["messages.jsonl", "events.jsonl"];
+
+    #[test]
+    fn all_that_is_not_derived_comes_onto_the_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let contexts = Contexts::new(dir.path(), Durability::Never);
+        let task = contexts.create(Metadata::default()).unwrap();
+        let (mut writer, _) = contexts.write(task).unwrap();
+        let new = writer.loose();
+        assert_eq!(new.names(), [LOG[0], LOG[1], "metadata.json"]);
+        Loose::force(dir.path(), &[new]).unwrap();
+        assert_eq!(writer.loose().names(), LOG);
+        // A file that is new in the directory has a name that may be lost.
+        writer.frame(Wire::Chat, &[("model", b"\"m\"")]).unwrap();
+        let framed = [LOG[0], LOG[1], "frames.jsonl", "metadata.json"];
+        assert_eq!(writer.loose().names(), framed);
+        writer.force().unwrap();
+        writer.frame(Wire::Chat, &[("model", b"\"n\"")]).unwrap();
+        assert_eq!(writer.loose().names(), framed[..3]);
+    }
+
+    #[test]
+    fn a_task_that_was_made_to_last_is_rooted() {
+        let dir = tempfile::tempdir().unwrap();
+        let contexts = Contexts::new(dir.path(), Durability::Turn);
+        let task = contexts.create(Metadata::default()).unwrap();
+        let (writer, _) = contexts.write(task).unwrap();
+        assert_eq!(writer.loose().names(), LOG);
+    }
+
+    #[test]
+    fn very_many_are_brought_there_together() {
+        let dir = tempfile::tempdir().unwrap();
+        let contexts = Contexts::new(dir.path(), Durability::Never);
+        let make = |_| {
+            let task = contexts.create(Metadata::default()).unwrap();
+            contexts.write(task).unwrap().0
+        };
+        let writers: Vec<_> = (0..20).map(make).collect();
+        let all: Vec<Loose> = writers.iter().map(|writer| writer.loose()).collect();
+        Loose::force(dir.path(), &all).unwrap();
+        for writer in &writers {
+            assert_eq!(writer.loose().names(), LOG);
+        }
+    }
+
+    #[test]
+    fn a_task_that_is_gone_has_nothing_to_lose() {
+        let dir = tempfile::tempdir().unwrap();
+        let contexts = Contexts::new(dir.path(), Durability::Never);
+        let task = contexts.create(Metadata::default()).unwrap();
+        let (writer, _) = contexts.write(task).unwrap();
+        let loose = writer.loose();
+        std::fs::remove_dir_all(writer.log().dir()).unwrap();
+        Loose::force(dir.path(), &[loose]).unwrap();
+    }
+}

@@ -404,8 +404,8 @@ fn is_version(part: &str) -> bool {
     rest.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// A model's name in a path. It is somebody's text: a `?` or `/` in it must not change where a request goes.
-fn escaped(name: &str) -> String {
+/// A name in a path. It is somebody's text: a `?` or `/` in it must not change where a request goes.
+pub fn escaped(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~@".contains(&byte);
     let mut path = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -417,8 +417,8 @@ fn escaped(name: &str) -> String {
     path
 }
 
-/// What a part of an address stands for.
-fn unescaped(text: &str) -> String {
+/// What percent signs in a part of an address stand for; what they do not is left.
+pub fn unescaped(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {

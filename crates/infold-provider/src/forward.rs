@@ -24,6 +24,8 @@ use crate::Endpoint;
 pub struct Forward {
     /// By where the provider is and how it is reached; made when first needed.
     https: [OnceLock<reqwest::Client>; 4],
+    /// How long a provider may be silent; for ever, if it is not said.
+    silence: Option<Duration>,
 }
 
 /// A request to pass on.
@@ -72,18 +74,25 @@ pub struct Stream(reqwest::Body);
 
 /// Why no answer came, or not all of it. The text has no address: that may hold a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ForwardError(String);
+#[error("{text}")]
+pub struct ForwardError {
+    text: String,
+    late: bool,
+}
 
 impl Forward {
-    /// Makes ready to pass on.
-    pub fn new() -> Forward {
+    /// Makes ready to pass on. Who is silent for longer than this, before an answer or within it,
+    /// is given up.
+    pub fn new(silence: Option<Duration>) -> Forward {
         // A process has one provider of cryptography; whoever came first has chosen it.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Forward::default()
+        Forward {
+            silence,
+            ..Forward::default()
+        }
     }
 
-    /// Passes a request on, and waits for the answer to begin, however long that takes.
+    /// Passes a request on, and waits for the answer to begin.
     ///
     /// Dropping the future ends the request.
     pub async fn send(&self, to: &Endpoint, passing: Passing) -> Result<Answer, ForwardError> {
@@ -108,19 +117,26 @@ impl Forward {
         if let Some(http) = self.https[place].get() {
             return Ok(http);
         }
-        let built = build(to, true).or_else(|error| match to.is_secure() {
+        let built = build(to, true, self.silence).or_else(|error| match to.is_secure() {
             true => Err(error),
             // A system without certificates can still speak without them.
-            false => build(to, false),
+            false => build(to, false, self.silence),
         });
         let what =
             "this system has no certificates to trust (they come with the package ca-certificates)";
-        let http = built.map_err(|_| ForwardError(what.to_owned()))?;
+        let http = built.map_err(|_| ForwardError {
+            text: what.to_owned(),
+            late: false,
+        })?;
         Ok(self.https[place].get_or_init(|| http))
     }
 }
 
-fn build(to: &Endpoint, trusting: bool) -> reqwest::Result<reqwest::Client> {
+fn build(
+    to: &Endpoint,
+    trusting: bool,
+    silence: Option<Duration>,
+) -> reqwest::Result<reqwest::Client> {
     let mut builder = reqwest::Client::builder()
         // A request with a key and a whole conversation goes where it was meant to, or nowhere.
         .redirect(redirect::Policy::none())
@@ -131,6 +147,9 @@ fn build(to: &Endpoint, trusting: bool) -> reqwest::Result<reqwest::Client> {
         .tcp_keepalive(Duration::from_secs(20))
         .tcp_nodelay(true)
         .pool_idle_timeout(idle(to));
+    if let Some(silence) = silence {
+        builder = builder.read_timeout(silence);
+    }
     if to.is_local() {
         // What is on this machine is not asked for through another.
         builder = builder.no_proxy();
@@ -149,9 +168,10 @@ fn idle(to: &Endpoint) -> Duration {
 
 /// What happened, with what is behind it: reqwest itself says little.
 fn reason(error: &reqwest::Error) -> ForwardError {
+    let late = error.is_timeout() && !error.is_connect();
     let mut text = match error {
         error if error.is_connect() => "it cannot be reached".to_owned(),
-        error if error.is_timeout() => "it took too long".to_owned(),
+        _ if late => "it was silent for too long".to_owned(),
         _ => "the connection broke".to_owned(),
     };
     let mut cause = error.source();
@@ -162,7 +182,14 @@ fn reason(error: &reqwest::Error) -> ForwardError {
         }
         cause = error.source();
     }
-    ForwardError(text)
+    ForwardError { text, late }
+}
+
+impl ForwardError {
+    /// It was reached, and was silent for too long.
+    pub fn is_late(&self) -> bool {
+        self.late
+    }
 }
 
 impl Stream {

@@ -34,7 +34,7 @@ mod forward;
 mod error;
 pub use body::Body;
 pub use client::{Called, Client, Heard};
-pub use endpoint::{Endpoint, EndpointError};
+pub use endpoint::{Endpoint, EndpointError, escaped, unescaped};
 pub use error::{CallError, redacted};
 pub use forward::{Answer, Forward, ForwardError, Part, Passing, Stream};
 pub use infold_wire::Listed;

@@ -171,6 +171,8 @@ pub struct Serve {
     pub token: Option<Set<Secret>>,
     /// Names under which clients may reach it, beside those of this machine.
     pub names: Vec<Set<String>>,
+    /// So many seconds a provider may be silent; 0 is for ever.
+    pub upstream_idle: Option<Set<u64>>,
     /// Where the requests of an API go: an API, and the name of a provider or an address.
     pub upstreams: Vec<(&'static str, Set<String>)>,
 }

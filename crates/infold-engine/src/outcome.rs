@@ -78,6 +78,16 @@ pub struct Step {
 }
 
 impl Did {
+    /// What its folds are counted as.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Did::Untouched => "none",
+            Did::Masked => "mask",
+            Did::Condensed => "summary",
+            Did::Truncated => "window",
+        }
+    }
+
     /// Its name in events and for scripts.
     pub fn name(self) -> &'static str {
         match self {

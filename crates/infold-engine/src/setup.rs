@@ -18,6 +18,8 @@ pub struct Setup {
     pub aim: Aim,
     /// Somebody chose the window.
     pub told: bool,
+    /// The server was asked for the window, and does not say, or not yet.
+    pub guessed: bool,
     /// Who writes summaries.
     pub summarizer: Box<dyn Summarizer + Send>,
     /// Whom to tell.
@@ -54,6 +56,8 @@ pub enum SetupError {
 pub struct Known {
     /// The window is what its server runs it with: nobody chose it.
     pub found: bool,
+    /// Its server was asked, and did not say.
+    pub guessed: bool,
     /// Tokens of it for each that we count, as learned from what was reported.
     pub factor: Option<f64>,
     /// How many bytes a request may have.
@@ -102,6 +106,7 @@ impl Setup {
             },
             profile,
             told,
+            guessed: known.guessed,
             aim,
             warnings,
         })
@@ -145,8 +150,9 @@ pub fn setup(
     let mut resolved = resolve(window)?;
     if !is_told(&resolved) {
         let named = usage::named_window(contexts, &provider.name, model)?;
-        resolved = resolve(found(config, board, provider, model, named)?)?;
-        known.found = true;
+        let (window, guessed) = found(config, board, provider, model, named)?;
+        resolved = resolve(window)?;
+        (known.found, known.guessed) = (true, guessed);
     }
     let mut warning = None;
     let made = Setup::new(config, resolved, known, |pen| {
@@ -183,14 +189,15 @@ pub fn setup(
     Ok(setup)
 }
 
-/// The window that a model runs with, if anybody but the table knows.
+/// The window that a model runs with, if anybody but the table knows; and whether a server that
+/// should know did not say.
 fn found(
     config: &Config,
     board: Option<&Switchboard>,
     provider: &Provider,
     model: &str,
     named: Option<u64>,
-) -> Result<Option<u64>, SetupError> {
+) -> Result<(Option<u64>, bool), SetupError> {
     let window = match board {
         Some(board) => {
             let connection = connect::connection(board, config, provider, model)?;
@@ -200,5 +207,9 @@ fn found(
     };
     let to = connect::endpoint(provider).map_err(ConnectError::from)?;
     let usual = Some(OLLAMAS_OWN).filter(|_| to.wire == Wire::Ollama);
-    Ok(window.or(usual))
+    let knows = to.wire == Wire::Ollama || to.is_local();
+    Ok((
+        window.or(usual),
+        window.is_none() && knows && board.is_some(),
+    ))
 }

@@ -526,7 +526,7 @@ fn a_model_costs_what_its_maker_or_the_user_says_and_nothing_here() {
 #[test]
 fn a_proxy_is_told_where_to_listen_and_where_to_send() {
     let config = read(
-        "serve:\n  port: 8080\n  host: '[::1]'\n  token: ${KEY}\n  names: [Box.lan, other]\n  upstreams:\n    openai: local\n    anthropic: https://host/v1\nllm:\n  local: {provider: openai}\n",
+        "serve:\n  port: 8080\n  host: '[::1]'\n  token: ${KEY}\n  names: [Box.lan, other]\n  upstream_idle: 0\n  upstreams:\n    openai: local\n    anthropic: https://host/v1\nllm:\n  local: {provider: openai}\n",
     );
     let serve = &config.serve;
     assert_eq!(serve.port.as_ref().map(|set| set.value), Some(8080));
@@ -536,6 +536,7 @@ fn a_proxy_is_told_where_to_listen_and_where_to_send() {
     assert_eq!(token, Some(CANARY));
     let names: Vec<&str> = serve.names.iter().map(|set| set.value.as_str()).collect();
     assert_eq!(names, ["box.lan", "other"]);
+    assert_eq!(serve.upstream_idle.as_ref().map(|set| set.value), Some(0));
     let upstreams: Vec<_> = serve
         .upstreams
         .iter()
@@ -551,11 +552,21 @@ fn a_proxy_is_told_where_to_listen_and_where_to_send() {
 
 #[test]
 fn a_wrong_proxy_is_told_of() {
-    assert_snapshot!(told("serve:\n  prot: 1\n  port: 70000\n  host: example.com\n  token: written-down\n  upstreams:\n    opnai: x\n"), @r"
+    assert_snapshot!(told("serve:\n  prot: 1\n  port: 70000\n  host: example.com\n  token: written-down\n  upstream_idle: 30m\n  upstreams:\n    opnai: x\n"), @r"
     c.yaml:2: `prot` has no meaning in `serve`; did you mean `port`?
     c.yaml:3: `serve.port` takes a port, from 0 to 65535, not `70000`
     c.yaml:4: `serve.host` takes an address of this machine, such as 127.0.0.1 or 0.0.0.0, not `example.com`
     c.yaml:5: `serve.token` takes a variable that holds it, such as ${INFOLD_TOKEN}, not `written-down`
-    c.yaml:7: `opnai` has no meaning in `serve.upstreams`; did you mean `openai`?
+    c.yaml:6: `serve.upstream_idle` takes a number of seconds, or 0 to wait for ever, not `30m`
+    c.yaml:8: `opnai` has no meaning in `serve.upstreams`; did you mean `openai`?
+    ");
+}
+
+#[test]
+fn a_proxy_sends_to_providers_that_are_there() {
+    assert_snapshot!(told("serve:\n  upstreams:\n    openai: locla\n    responses: local\n    anthropic: soap+http://host\n    gemini: chat+http://host\n    ollama: ftp://host\nllm:\n  local: {provider: openai}\n"), @r"
+    c.yaml:3: `serve.upstreams.openai` takes an address, or one of openai, responses, anthropic, gemini, ollama, lmstudio, local, not `locla`
+    c.yaml:5: `serve.upstreams.anthropic` takes an address, or one of openai, responses, anthropic, gemini, ollama, lmstudio, local, not `soap+http://host`
+    c.yaml:7: `serve.upstreams.ollama` takes an address, or one of openai, responses, anthropic, gemini, ollama, lmstudio, local, not `ftp://host`
     ");
 }

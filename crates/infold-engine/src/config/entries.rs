@@ -143,6 +143,7 @@ impl List {
         for name in &serve.names {
             self.set("serve.names", name);
         }
+        self.some("serve.upstream_idle", &serve.upstream_idle);
         for (api, set) in &serve.upstreams {
             let key = format!("serve.upstreams.{api}");
             self.push(&key, json!(public(&set.value)), &set.origin);

@@ -25,11 +25,14 @@ pub(super) fn read(config: &mut Config, reader: &mut Reader<'_>, root: &Node) {
                 config.hooks.before_fold = command(reader, &fields, "before_fold");
                 config.hooks.after_fold = command(reader, &fields, "after_fold");
             }
-            "serve" => serve(config, reader, node),
             "tools" => config.kept.push(("tools", reader.line(member.line))),
             "mcp_servers" => config.kept.push(("mcp_servers", reader.line(member.line))),
             _ => {}
         }
+    }
+    // It names providers, which may stand behind it.
+    if let Some(member) = top.get("serve") {
+        serve(config, reader, &member.value);
     }
 }
 
@@ -373,7 +376,14 @@ fn command(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<Se
 }
 
 fn serve(config: &mut Config, reader: &mut Reader<'_>, node: &Node) {
-    let valid = ["port", "host", "token", "names", "upstreams"];
+    let valid = [
+        "port",
+        "host",
+        "token",
+        "names",
+        "upstream_idle",
+        "upstreams",
+    ];
     let fields = reader.section("serve", node, &valid);
     let port = |scalar: &Scalar| scalar.whole().and_then(|port| port.try_into().ok());
     config.serve.port = reader.value(&fields, "port", "a port, from 0 to 65535", port);
@@ -393,16 +403,38 @@ fn serve(config: &mut Config, reader: &mut Reader<'_>, node: &Node) {
     if let Some(member) = fields.get("names") {
         config.serve.names = names(reader, member);
     }
+    // More than a year is for ever, and a clock could not count it.
+    let seconds = |scalar: &Scalar| scalar.whole().filter(|seconds| *seconds < 1 << 25);
+    let expected = "a number of seconds, or 0 to wait for ever";
+    config.serve.upstream_idle = reader.value(&fields, "upstream_idle", expected, seconds);
     if let Some(member) = fields.get("upstreams") {
         let fields = reader.section("serve.upstreams", &member.value, &SERVED);
+        let described = config.llm.providers.iter().map(|one| one.name.clone());
+        let own = described.filter(|name| !APIS.contains(&name.as_str()));
+        let names: Vec<String> = APIS.map(str::to_owned).into_iter().chain(own).collect();
+        let expected = format!("an address, or one of {}", names.join(", "));
         for api in SERVED {
-            let upstream = reader.text(&fields, api);
+            let upstream = reader.value(&fields, api, &expected, |scalar| {
+                let fit = names.contains(&scalar.text) || is_address(&scalar.text);
+                fit.then(|| scalar.text.clone())
+            });
             config
                 .serve
                 .upstreams
                 .extend(upstream.map(|set| (api, set)));
         }
     }
+}
+
+/// `http://host`, or `openai+http://host` where that API is spoken there.
+fn is_address(text: &str) -> bool {
+    let (speaks, rest) = match text.split_once('+') {
+        Some((api, rest)) if !api.contains("://") => (Some(api), rest),
+        _ => (None, text),
+    };
+    let web = ["http://", "https://"];
+    let web = web.into_iter().any(|scheme| rest.starts_with(scheme));
+    web && speaks.is_none_or(|api| api == "chat" || SERVED.contains(&api))
 }
 
 /// One name, or a list of them.

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use infold::manage::prepare;
-use infold::{Aim, Summarizer};
+use infold::{Aim, ManageError, Summarizer, rehearse};
 use infold_store::Usage;
 use uuid::Uuid;
 
 use crate::Call;
-use crate::desk::{DeskError, Inner, Rule, locked};
+use crate::desk::{DeskError, Inner, Rule, is_slow, locked, tried};
+use crate::held::Held;
+use crate::twice::Twice;
 
 /// A summary that may soon be needed, and what it takes to write it.
 pub(crate) struct Ahead {
@@ -34,8 +36,7 @@ impl Inner {
         let Ok((summarizer, _)) = self.pen(call, profile) else {
             return;
         };
-        // The built-in one takes no time.
-        if summarizer.name() != "extractive" {
+        if is_slow(&*summarizer) {
             let aim = aim.clone();
             self.later.ahead(task, Ahead { aim, summarizer });
         }
@@ -43,8 +44,11 @@ impl Inner {
 
     /// Has a summary written, in a thread of its own, unless there is one.
     pub fn look_ahead(self: &Arc<Self>, task: Uuid, ahead: Ahead) -> Result<(), DeskError> {
-        let held = self.open(task)?;
-        let mut guard = locked(&held);
+        let held = self.try_open(task)?;
+        // Whoever is at it asks for one again.
+        let Some(mut guard) = tried(&held) else {
+            return Ok(());
+        };
         if guard.preparing || guard.ready.is_some() {
             return Ok(());
         }
@@ -74,15 +78,32 @@ impl Inner {
         held.preparing = false;
         let (ready, spent) = written??;
         held.ready = ready;
-        for usage in spent {
-            record(&mut held.writer, usage)?;
+        self.paid(&mut held, spent)
+    }
+
+    /// Has the summary written that a fold needs at once, of a task in which it is `preparing`.
+    /// Others go on with the task meanwhile: nobody but the one who needs it waits.
+    pub fn write_now(&self, task: Uuid, aim: &Aim, pen: &mut Twice) -> Result<(), DeskError> {
+        let log = self.contexts.read(task);
+        let rehearsed = log.map(|log| rehearse(&log, aim, pen));
+        pen.close();
+        locked(&*self.open(task)?).preparing = false;
+        match rehearsed? {
+            Ok(_) | Err(ManageError::Floor { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
         }
-        self.wrote(&mut held);
+    }
+
+    /// Records what calls of a summarizer took.
+    pub fn paid(
+        &self,
+        held: &mut Held,
+        spent: impl IntoIterator<Item = Usage>,
+    ) -> Result<(), DeskError> {
+        for usage in spent {
+            held.writer.usage(usage)?;
+            self.wrote(held);
+        }
         Ok(())
     }
-}
-
-fn record(writer: &mut infold_store::Writer, usage: Usage) -> Result<(), DeskError> {
-    writer.usage(usage)?;
-    Ok(())
 }

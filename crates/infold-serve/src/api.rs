@@ -15,13 +15,14 @@ mod openapi;
 use std::error::Error;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{BufMut as _, Bytes, BytesMut};
 use http::header::{ALLOW, HeaderValue};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use infold::Config;
+use tokio::time::{Instant, timeout_at};
 
-use crate::{Change, Desk, Metrics, News};
+use crate::{Change, Desk, Limits, Metrics, News};
 use asked::Asked;
 use refusal::Refusal;
 use route::{ROUTES, Route, Takes};
@@ -39,12 +40,14 @@ pub struct Api {
     metrics: Arc<Metrics>,
     news: News,
     config: Arc<Config>,
+    limits: Limits,
 }
 
 impl Api {
-    /// Answers for a desk.
-    pub fn new(desk: Desk) -> Api {
+    /// Answers for a desk. Bodies may take as long as these limits say.
+    pub fn new(desk: Desk, limits: Limits) -> Api {
         Api {
+            limits,
             metrics: desk.metrics(),
             news: desk.news(),
             config: desk.config(),
@@ -92,7 +95,7 @@ impl Api {
         };
         let mut asked = Asked::new(route, places, &head)?;
         if route.takes != Takes::Nothing {
-            asked.body = read(body).await?;
+            asked.body = read(body, &self.limits).await?;
         }
         let lines = asked.lines;
         let api = self.clone();
@@ -109,7 +112,7 @@ impl Api {
     }
 }
 
-async fn read<B>(body: B) -> Result<Bytes, Refusal>
+async fn read<B>(body: B, limits: &Limits) -> Result<Bytes, Refusal>
 where
     B: http_body::Body + Send,
     B::Data: Send,
@@ -119,10 +122,26 @@ where
     if body.size_hint().lower() > MAX_BODY as u64 {
         return Err(Refusal::too_large(MAX_BODY));
     }
-    match Limited::new(body, MAX_BODY).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Refusal::too_large(MAX_BODY)),
-        Err(error) => Err(Refusal::bad(format!("the body could not be read: {error}"))),
+    let mut body = std::pin::pin!(Limited::new(body, MAX_BODY));
+    let mut read = BytesMut::new();
+    let end = Instant::now() + limits.body_time;
+    loop {
+        let until = end.min(Instant::now() + limits.body_idle);
+        let frame = timeout_at(until, body.frame()).await;
+        match frame.map_err(|_| Refusal::slow())? {
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    read.put(data);
+                }
+            }
+            Some(Err(error)) if error.is::<LengthLimitError>() => {
+                return Err(Refusal::too_large(MAX_BODY));
+            }
+            Some(Err(error)) => {
+                return Err(Refusal::bad(format!("the body could not be read: {error}")));
+            }
+            None => return Ok(read.freeze()),
+        }
     }
 }
 

@@ -35,6 +35,11 @@ impl Body {
         self.len() == 0
     }
 
+    /// It is read in less than a millisecond.
+    pub(crate) fn is_short(&self) -> bool {
+        matches!(self, Body::Held(bytes) if bytes.len() <= 256 << 10)
+    }
+
     /// A part of it, which lies within it.
     pub fn part(&self, range: &Range<u64>) -> io::Result<Cow<'_, [u8]>> {
         let size = || io::Error::new(io::ErrorKind::UnexpectedEof, "no such part of the body");

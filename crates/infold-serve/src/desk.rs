@@ -12,11 +12,11 @@ mod rules;
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use infold::{Config, ManageError, Switchboard};
 use infold_store::{
-    AppendError, Chains, Contexts, LogError, RegistryError, StepError, TaskError, Writer,
+    AppendError, Chains, Contexts, LogError, Loose, RegistryError, StepError, TaskError, Writer,
 };
 use uuid::Uuid;
 
@@ -28,10 +28,11 @@ use crate::seen::Seen;
 use crate::told::Told;
 use crate::{Call, Exchange, Outgoing};
 pub(crate) use back::rewind;
-pub(crate) use fold::{Fitted, tokens_up_to};
+pub(crate) use fold::{Fitted, due, is_slow, tokens_up_to};
 use frames::Frames;
+pub(crate) use open::IDLE;
 use open::Opened;
-use recent::Recent;
+use recent::{Recent, Waiting};
 pub(crate) use rules::Rule;
 use rules::Rules;
 pub(crate) use settle::{Settled, is_unfolded, response_key};
@@ -55,9 +56,14 @@ pub(crate) struct Inner {
     chains: Mutex<Chains>,
     mended: AtomicU64,
     opened: Mutex<Opened>,
+    /// Where those wait who want a task that somebody is opening.
+    door: Condvar,
     rules: Mutex<Rules>,
     seen: Seen,
     recent: Recent,
+    waiting: Mutex<Waiting>,
+    /// What is to come onto the disk.
+    pub loose: Mutex<Vec<Loose>>,
     frames: Mutex<Frames>,
     /// Exchanges under way, by task.
     under_way: Mutex<HashMap<Uuid, u32>>,
@@ -73,6 +79,27 @@ pub struct Taken {
     pub outgoing: Outgoing,
     /// What is to become of the reply.
     pub exchange: Exchange,
+}
+
+/// How far a call has come.
+pub(crate) enum Stage {
+    /// It was not looked at.
+    Unread,
+    /// It is known what it says.
+    Read(Box<Told>),
+    /// It is known which task it belongs to, and what is new is kept.
+    Settled(Box<Exchange>),
+    /// It can be sent.
+    Taken(Outgoing, Box<Exchange>),
+}
+
+/// Whether there is time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Nothing is done that somebody else would have to wait for.
+    Hasty,
+    /// Whatever has to be done is done.
+    Patient,
 }
 
 /// Why a call could not be kept or folded. It is passed on untouched then.
@@ -127,9 +154,12 @@ impl Desk {
             chains: Mutex::new(chains),
             mended: AtomicU64::new(0),
             opened: Mutex::default(),
+            door: Condvar::new(),
             rules: Mutex::default(),
             seen: Seen::default(),
             recent: Recent::default(),
+            waiting: Mutex::default(),
+            loose: Mutex::default(),
             frames: Mutex::default(),
             under_way: Mutex::default(),
             turns: std::array::from_fn(|_| Mutex::new(())),
@@ -179,13 +209,54 @@ impl Desk {
 
     /// Recognises the conversation, keeps what is new of it, and folds it if that is due.
     pub fn take(&self, call: &Call) -> Result<Taken, DeskError> {
+        match self.carry(call, Stage::Unread, Pace::Patient)? {
+            Stage::Taken(outgoing, exchange) => Ok(Taken {
+                outgoing,
+                exchange: *exchange,
+            }),
+            _ => Err(DeskError::Own("a call was left half way".to_owned())),
+        }
+    }
+
+    /// Carries a call on: to the end, or as far as nobody has to wait for it.
+    pub(crate) fn carry(
+        &self,
+        call: &Call,
+        mut stage: Stage,
+        pace: Pace,
+    ) -> Result<Stage, DeskError> {
+        let patient = pace == Pace::Patient;
+        loop {
+            stage = match stage {
+                Stage::Unread if patient || call.body.is_short() => Stage::Read(self.read(call)?),
+                Stage::Read(told) if patient || self.inner.is_near(&told) => {
+                    Stage::Settled(Box::new(self.settle(call, *told)?))
+                }
+                Stage::Settled(mut exchange) => match exchange.begin(call, pace) {
+                    Ok(Some(outgoing)) => Stage::Taken(outgoing, exchange),
+                    Ok(None) => return Ok(Stage::Settled(exchange)),
+                    Err(error) => {
+                        exchange.tell_failure(&error.to_string());
+                        return Err(error);
+                    }
+                },
+                stage => return Ok(stage),
+            }
+        }
+    }
+
+    fn read(&self, call: &Call) -> Result<Box<Told>, DeskError> {
         if !self.inner.config.context_storage.enabled.value {
             return Err(DeskError::Request("nothing is to be recorded".to_owned()));
         }
-        let mut told = Told::read(call, &self.inner.seen)?;
+        let told = Told::read(call, &self.inner.seen)?;
         if told.said.is_empty() {
             return Err(DeskError::Request("nobody says anything in it".to_owned()));
         }
+        Ok(Box::new(told))
+    }
+
+    fn settle(&self, call: &Call, mut told: Told) -> Result<Exchange, DeskError> {
         let mended = self.inner.mended();
         let settled = match self.inner.settle(call, &mut told) {
             Err(DeskError::Chains(RegistryError::Damaged { .. })) => {
@@ -194,14 +265,12 @@ impl Desk {
             }
             settled => settled?,
         };
-        let mut exchange = Exchange::new(self.inner.clone(), call, told, settled);
-        let outgoing = exchange.begin(call)?;
-        Ok(Taken { outgoing, exchange })
+        Ok(Exchange::new(self.inner.clone(), told, settled))
     }
 }
 
 impl Inner {
-    /// The index of conversations.
+    /// The index of conversations, but for what waits.
     pub fn chains(&self) -> MutexGuard<'_, Chains> {
         locked(&self.chains)
     }
@@ -216,6 +285,12 @@ impl Inner {
     /// Tells whoever watches.
     pub fn tell(&self, task: Uuid, what: &'static str, json: String) {
         self.news.tell(Change { task, what, json });
+    }
+
+    /// Says whether a task is open, and nobody is at it.
+    pub fn is_at_hand(&self, task: Uuid) -> bool {
+        let held = self.opened(task);
+        held.is_some_and(|held| tried(&held).is_some())
     }
 
     /// Says whether no exchange of a task is under way.
@@ -245,4 +320,13 @@ impl Inner {
 /// Locks, also what somebody left in a panic: all behind these locks is checked when it is used.
 pub(crate) fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks, unless somebody has it locked.
+pub(crate) fn tried<T: ?Sized>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(left)) => Some(left.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }

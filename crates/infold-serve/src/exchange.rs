@@ -6,15 +6,17 @@ use infold_log::{EventId, Seq};
 use infold_store::{Failure, Key, Purpose, Usage};
 use infold_wire::normal::{self, Digest};
 use infold_wire::{Reply, Trouble};
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::desk::{
-    DeskError, Fitted, Inner, Rule, Settled, is_unfolded, locked, response_key, rewind,
+    DeskError, Fitted, Inner, Pace, Rule, Settled, due, is_unfolded, locked, response_key, rewind,
     tokens_up_to,
 };
 use crate::held::{Follows, Held};
 use crate::seen::Sight;
 use crate::told::Told;
+use crate::twice::Twice;
 use crate::{Call, Name, Outgoing};
 
 /// A request under way, and what is to become of its reply.
@@ -23,19 +25,16 @@ use crate::{Call, Name, Outgoing};
 pub struct Exchange {
     desk: Arc<Inner>,
     told: Told,
-    provider: String,
     task: Uuid,
     /// The last message of what is asked.
     base: Seq,
-    /// The task has gone on since that was asked for the first time.
-    late: bool,
     /// How to fold, narrowed each time the provider finds it too long.
     rule: Option<Rule>,
     sent: Sent,
     /// How often the provider found it too long.
     refusals: u32,
-    /// The last step of which task, before anything was folded because it was too long.
-    folded_from: Option<(Uuid, Option<EventId>)>,
+    /// What was folded because it was too long: the task's last step before, and after.
+    folded: Vec<(Option<EventId>, Option<EventId>)>,
     /// The window that the provider named: believed once a shorter request was answered.
     named: Option<u64>,
     /// What the provider named as the size and the limit.
@@ -56,17 +55,15 @@ struct Sent {
 const REFUSALS: u32 = 3;
 
 impl Exchange {
-    pub(crate) fn new(desk: Arc<Inner>, call: &Call, told: Told, settled: Settled) -> Exchange {
-        desk.under_way(settled.task, true);
+    /// Of a call that was settled: it counts as under way already.
+    pub(crate) fn new(desk: Arc<Inner>, told: Told, settled: Settled) -> Exchange {
         Exchange {
-            provider: call.provider.name.clone(),
             task: settled.task,
             base: settled.base,
-            late: settled.late,
             rule: None,
             sent: Sent::default(),
             refusals: 0,
-            folded_from: None,
+            folded: Vec::new(),
             named: None,
             numbers: (None, None),
             told,
@@ -74,17 +71,19 @@ impl Exchange {
         }
     }
 
-    /// Makes the request fit, and returns what to send.
-    pub(crate) fn begin(&mut self, call: &Call) -> Result<Outgoing, DeskError> {
-        let rule = self.desk.rule(&call.provider, &self.told.model)?;
+    /// Makes the request fit, and returns what to send; nothing if that takes longer than there is time.
+    pub(crate) fn begin(&mut self, call: &Call, pace: Pace) -> Result<Option<Outgoing>, DeskError> {
+        let Some(rule) = self.desk.rule(&call.provider, &self.told.model, pace)? else {
+            return Ok(None);
+        };
         let mut profile = rule.profile.clone();
+        if let Some(window) = self.told.params.num_ctx {
+            profile.window = window;
+        }
         let asked = self.told.params.max_tokens;
         if asked.is_some() {
             // A client may ask for more than there is; half of the window is the most a reply may take.
             profile.max_tokens = asked.map(|most| most.min(profile.window / 2));
-        }
-        if let Some(window) = self.told.params.num_ctx {
-            profile.window = window;
         }
         let room = Aim::of(&profile, None).map_err(|error| DeskError::Own(error.to_string()))?;
         let aim = Aim {
@@ -98,7 +97,7 @@ impl Exchange {
             alternate: rule.alternate,
         });
         self.desk.keep_frame(call, &self.told, self.task)?;
-        self.fit(call)
+        self.fit(call, pace)
     }
 
     /// The task it belongs to.
@@ -155,8 +154,8 @@ impl Exchange {
             if std::mem::replace(&mut rule.alternate, true) || self.sent.folds == 0 {
                 return Ok(None);
             }
-            self.desk.alternates(&self.provider, &told.model);
-            return self.fit(call).map(Some);
+            self.desk.alternates(&told.provider, &told.model);
+            return self.fit(call, Pace::Patient);
         }
         let refusal = Refusal {
             trouble,
@@ -165,10 +164,6 @@ impl Exchange {
             bytes: self.sent.bytes,
         };
         self.named = refusal.named().or(self.named);
-        if self.folded_from.is_none() {
-            let held = self.desk.open(self.task)?;
-            self.folded_from = Some((self.task, locked(&held).log().state().step()));
-        }
         if refusal.narrow(&mut rule.profile, &mut rule.aim).is_err() {
             return Ok(None);
         }
@@ -178,32 +173,51 @@ impl Exchange {
         );
         self.note(&why, 1)?;
         let sent = self.sent;
-        let outgoing = self.fit(call)?;
-        // The same again would be refused again.
-        let smaller = outgoing.len() < sent.bytes;
+        let outgoing = self.fit(call, Pace::Patient)?;
         self.desk.metrics.retried();
-        Ok(smaller.then_some(outgoing))
+        // The same again would be refused again.
+        Ok(outgoing.filter(|outgoing| outgoing.len() < sent.bytes))
+    }
+
+    /// The provider answers: what was folded for it stays folded, whatever becomes of the answer.
+    pub fn accepted(&mut self) {
+        self.folded.clear();
     }
 
     /// Opens what was folded because the provider found it too long, since that did not help.
+    /// Whatever somebody else did since stays, and so does what lies beneath it.
     fn take_back(&mut self) -> Result<(), DeskError> {
-        let Some((task, step)) = self
-            .folded_from
-            .take()
-            .filter(|(task, _)| *task == self.task)
-        else {
+        if self.folded.is_empty() {
             return Ok(());
-        };
-        let held = self.desk.open(task)?;
+        }
+        let held = self.desk.open(self.task)?;
         let mut held = locked(&held);
-        for _ in 0..=REFUSALS {
-            if held.log().state().step() <= step {
+        for (before, after) in std::mem::take(&mut self.folded).into_iter().rev() {
+            if held.log().state().step() != after {
                 break;
             }
-            held.writer.undo()?;
+            while held.log().state().step() > before {
+                held.writer.undo()?;
+            }
         }
         self.desk.wrote(&mut held);
         Ok(())
+    }
+
+    /// Keeps in mind what was folded because the provider found it too long.
+    fn keep_steps(&mut self, before: Option<EventId>, held: &Held) {
+        let after = held.log().state().step();
+        if self.refusals > 0 && before != after {
+            self.folded.push((before, after));
+        }
+    }
+
+    /// Says whether it takes no time to speak of to record a reply.
+    pub(crate) fn is_at_hand(&self, reply: &Reply) -> bool {
+        /// To count the tokens of so many bytes takes about a millisecond.
+        const LITTLE: usize = 16 << 10;
+        let bytes: usize = reply.messages.iter().map(Vec::len).sum();
+        bytes <= LITTLE && self.desk.is_at_hand(self.task)
     }
 
     /// Records a whole reply.
@@ -220,8 +234,8 @@ impl Exchange {
             .map_err(|error| DeskError::Own(format!("the reply is no message: {error}")))?;
         if let Some(window) = self.named.take() {
             let model = &self.told.model;
-            usage::remember_window(&self.desk.contexts, &self.provider, model, window)?;
-            self.desk.forget_rule(&self.provider, model);
+            usage::remember_window(&self.desk.contexts, &self.told.provider, model, window)?;
+            self.desk.forget_rule(&self.told.provider, model);
         }
         let held = self.desk.open(self.task)?;
         let mut guard = locked(&held);
@@ -234,7 +248,7 @@ impl Exchange {
                 self.append(&mut guard, &reply, &said)?;
             }
             _ => {
-                let fork = self.desk.fork_at(&guard, self.base)?;
+                let fork = self.desk.fork_at(&self.told, &guard, self.base)?;
                 drop(guard);
                 self.move_to(fork);
                 let held = self.desk.open(fork)?;
@@ -254,6 +268,14 @@ impl Exchange {
         let usage = self.usage(reported, purpose);
         held.writer.usage(usage.clone())?;
         self.desk.wrote(held);
+        let told = json!({
+            "model": usage.model,
+            "tokens": usage.tokens,
+            "cached_tokens": usage.cached,
+            "output_tokens": usage.output,
+            "cost": usage.cost as f64 / 1e6,
+        });
+        self.desk.tell(held.id, "usage", told.to_string());
         if self.desk.learns(&usage.provider, &usage.model) {
             let factor = self.rule.as_ref().map_or(1.0, |rule| rule.aim.factor);
             self.desk.later.learn(usage, (self.sent.counted, factor));
@@ -268,9 +290,26 @@ impl Exchange {
     }
 
     /// Folds if that is due; an old request that comes again and has to be folded gets a task of its own.
-    fn fit(&mut self, call: &Call) -> Result<Outgoing, DeskError> {
+    fn fit(&mut self, call: &Call, pace: Pace) -> Result<Option<Outgoing>, DeskError> {
+        let mut pen = None;
+        let fitted = self.fit_with(call, pace, &mut pen);
+        // What was paid for is a fact, whatever came of it.
+        let left: Vec<Usage> = pen.into_iter().flat_map(Twice::left).collect();
+        if !left.is_empty() {
+            let held = self.desk.open(self.task)?;
+            self.desk.paid(&mut locked(&held), left)?;
+        }
+        fitted
+    }
+
+    fn fit_with(
+        &mut self,
+        call: &Call,
+        pace: Pace,
+        pen: &mut Option<Twice>,
+    ) -> Result<Option<Outgoing>, DeskError> {
         let Some(rule) = self.rule.clone() else {
-            return Ok(Outgoing::untouched(&call.body));
+            return Ok(Some(Outgoing::untouched(&call.body)));
         };
         let held = self.desk.open(self.task)?;
         let mut guard = locked(&held);
@@ -279,18 +318,48 @@ impl Exchange {
             let fits = matches!(infold::will_manage(guard.log(), &rule.aim), Ok(None));
             // As long as nothing has to be folded, what comes of it can wait.
             if fits && is_unfolded(&guard) {
-                return self.as_it_is(call, &guard, &rule);
+                return self.as_it_is(call, &guard, &rule).map(Some);
             }
-            let fork = self.desk.fork_at(&guard, self.base)?;
+            if pace == Pace::Hasty {
+                return Ok(None);
+            }
+            let fork = self.desk.fork_at(&self.told, &guard, self.base)?;
             drop(guard);
+            drop(held);
             self.move_to(fork);
-            return self.fit(call);
+            return self.fit_with(call, pace, pen);
         }
         if self.told.params.previous.is_some() && self.desk.is_partial(self.task)? {
-            return self.as_it_is(call, &guard, &rule);
+            return self.as_it_is(call, &guard, &rule).map(Some);
+        }
+        let before = guard.log().state().step();
+        let mut because = due(guard.log(), &rule)?;
+        if because.is_some() && pace == Pace::Hasty {
+            return Ok(None);
+        }
+        if let Some((_, aim)) = &because
+            && self.desk.apply_ahead(&mut guard, aim)?
+        {
+            because = due(guard.log(), &rule)?;
+        }
+        if let (Some((_, aim)), None) = (&because, &pen)
+            && let Some(mut slow) = self.desk.slow_pen(call, &guard, &rule.profile)?
+        {
+            guard.preparing = true;
+            self.keep_steps(before, &guard);
+            drop(guard);
+            // Another process may want it.
+            drop(held);
+            let written = self.desk.write_now(self.task, aim, &mut slow);
+            *pen = Some(slow);
+            written?;
+            // The task may have gone on meanwhile.
+            return self.fit_with(call, pace, pen);
         }
         let must = self.refusals > 0;
-        let fitted = self.desk.fit(call, &self.told, &mut guard, &rule, must)?;
+        let (desk, told) = (&self.desk, &self.told);
+        let fitted = desk.fit(call, told, &mut guard, &rule, because, pen.as_mut(), must)?;
+        self.keep_steps(before, &guard);
         let is_ahead = guard.preparing || guard.ready.is_some();
         drop(guard);
         let Fitted {
@@ -311,7 +380,7 @@ impl Exchange {
         if did == Did::Untouched && !is_ahead {
             self.desk.look_out(self.task, call, &rule, after);
         }
-        Ok(outgoing)
+        Ok(Some(outgoing))
     }
 
     /// Sends the request as it came.
@@ -347,15 +416,20 @@ impl Exchange {
         let mut chain = self.told.chain;
         let mut rows: Vec<(Key, Seq)> = Vec::new();
         for (seq, sight) in span.seqs().zip(said) {
+            held.saw(seq, *sight);
             if let Some(digest) = sight.digest {
                 chain = normal::chain(chain, digest);
                 rows.push((chain, seq));
             }
         }
-        if let Some(id) = &reply.id {
-            rows.push((response_key(id), span.to()));
+        match &reply.id {
+            Some(id) => {
+                // Nothing else leads from the one to the other.
+                rows.push((response_key(id), span.to()));
+                self.desk.index_now(held.id, &rows)?;
+            }
+            None => self.desk.index(held, &rows)?,
         }
-        self.desk.index(held.id, &rows)?;
         self.desk.wrote(held);
         self.desk.tell(
             held.id,
@@ -370,21 +444,26 @@ impl Exchange {
         let held = self.desk.open(self.task)?;
         let mut held = locked(&held);
         held.writer.failure(Failure {
-            provider: self.provider.clone(),
+            provider: self.told.provider.clone(),
             model: self.told.model.clone(),
             error: why.to_owned(),
             requests,
         })?;
         self.desk.wrote(&mut held);
-        let told = format!(r#"{{"error":{}}}"#, infold_wire::quote(why));
-        self.desk.tell(self.task, "failure", told);
+        self.tell_failure(why);
         Ok(())
+    }
+
+    /// Tells whoever watches that something failed.
+    pub(crate) fn tell_failure(&self, why: &str) {
+        let told = json!({ "error": why });
+        self.desk.tell(self.task, "failure", told.to_string());
     }
 
     fn usage(&self, reported: &infold_wire::Reported, purpose: Purpose) -> Usage {
         let rule = self.rule.as_ref();
         Usage {
-            provider: self.provider.clone(),
+            provider: self.told.provider.clone(),
             model: self.told.model.clone(),
             tokens: reported.total(),
             cached: reported.cache_read,
@@ -399,7 +478,8 @@ impl Exchange {
         self.desk.under_way(self.task, false);
         self.desk.under_way(task, true);
         self.task = task;
-        self.late = false;
+        // What was folded in the other one is its own affair.
+        self.folded.clear();
     }
 }
 

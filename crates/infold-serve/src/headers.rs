@@ -1,11 +1,13 @@
 //! Which headers go on, and which are about one connection alone.
 
+use std::sync::Arc;
+
 use http::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName,
     HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, Uri};
-use infold_provider::Endpoint;
+use infold_provider::{Endpoint, Secret, unescaped};
 
 use crate::guard::{Token, key};
 
@@ -106,23 +108,43 @@ pub(crate) fn query(uri: &Uri, token: Option<&Token>) -> Option<String> {
     Some(kept.join("&")).filter(|query| !query.is_empty())
 }
 
-/// A text of a provider's without the keys of a request: some repeat them.
-pub(crate) fn without_keys(headers: &HeaderMap, uri: &Uri, to: &Endpoint, text: &str) -> String {
-    /// A shorter one is no secret, and replacing it would leave no text.
-    const SHORTEST: usize = 4;
-    let mut text = infold_provider::redacted(to, text);
-    let names = KEYS;
-    let values = names.iter().flat_map(|name| headers.get_all(name));
-    let values = values.filter_map(|value| std::str::from_utf8(key(value.as_bytes())).ok());
-    let query = uri.query().unwrap_or_default().split('&');
-    let query = query.filter_map(|pair| pair.strip_prefix("key="));
-    for secret in values
-        .chain(query)
-        .filter(|secret| secret.len() >= SHORTEST)
-    {
-        text = text.replace(secret, "(key)");
+/// The keys of a request: some providers repeat them, and they must not come to the disk.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    of_client: Vec<Secret>,
+    to: Option<Arc<Endpoint>>,
+}
+
+impl Keys {
+    /// The keys that a client sends, and our own.
+    pub fn of(headers: &HeaderMap, uri: &Uri, to: &Arc<Endpoint>) -> Keys {
+        /// A shorter one is no secret, and replacing it would leave no text.
+        const SHORTEST: usize = 4;
+        let names = KEYS;
+        let values = names.iter().flat_map(|name| headers.get_all(name));
+        let values = values.filter_map(|value| std::str::from_utf8(key(value.as_bytes())).ok());
+        let query = uri.query().unwrap_or_default().split('&');
+        let query = query.filter_map(|pair| pair.strip_prefix("key="));
+        let mut of_client: Vec<String> = values.chain(query.clone()).map(str::to_owned).collect();
+        of_client.extend(query.map(unescaped));
+        of_client.retain(|secret| secret.len() >= SHORTEST);
+        Keys {
+            of_client: of_client.into_iter().map(Secret::new).collect(),
+            to: Some(Arc::clone(to)),
+        }
     }
-    text
+
+    /// A text without them.
+    pub fn taken_out_of(&self, text: &str) -> String {
+        let mut text = match &self.to {
+            Some(to) => infold_provider::redacted(to, text),
+            None => text.to_owned(),
+        };
+        for secret in &self.of_client {
+            text = text.replace(secret.reveal(), "(key)");
+        }
+        text
+    }
 }
 
 /// Says whether a client has a key of its own, and not only something in its place.

@@ -1,3 +1,6 @@
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
 use infold::manage::Prepared;
 use infold_log::{Past as _, Role, Seq, Span};
 use infold_store::{Log, LogError, Writer};
@@ -24,7 +27,14 @@ pub(crate) struct Held {
     pub preparing: bool,
     /// Something was written that is not at rest.
     pub written: bool,
+    /// How often the index was told of it since it was opened.
+    pub indexed: u32,
+    /// What messages that were looked at lately come to.
+    sights: RefCell<VecDeque<(Seq, Sight)>>,
 }
+
+/// So many messages are kept in mind: those that the next request is compared with.
+const SIGHTS: usize = 8;
 
 /// What follows a message on its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +60,31 @@ impl Held {
             ready: None,
             preparing: false,
             written: false,
+            indexed: 0,
+            sights: RefCell::default(),
         }
+    }
+
+    /// Looks at a message.
+    fn sight(&self, seq: Seq) -> Result<Sight, LogError> {
+        let known = self.sights.borrow();
+        if let Some((_, sight)) = known.iter().find(|(known, _)| *known == seq) {
+            return Ok(*sight);
+        }
+        drop(known);
+        let sight = Sight::of(&self.log().message(seq)?);
+        let sight = sight.map_err(|error| damaged(self.log(), &error))?;
+        self.saw(seq, sight);
+        Ok(sight)
+    }
+
+    /// Keeps in mind what a message comes to.
+    pub fn saw(&self, seq: Seq, sight: Sight) {
+        let mut known = self.sights.borrow_mut();
+        if known.len() >= SIGHTS {
+            known.pop_front();
+        }
+        known.push_back((seq, sight));
     }
 
     /// Its log.
@@ -69,7 +103,7 @@ impl Held {
             if self.log().record(next)?.role != Role::Assistant {
                 return Ok(Follows::More);
             }
-            if sight(self.log(), next)?.digest.is_some() {
+            if self.sight(next)?.digest.is_some() {
                 follows = Follows::Reply;
             }
         }
@@ -91,11 +125,14 @@ impl Held {
     /// What the message says, or the pieces of which it is the last.
     pub fn said_at(&self, seq: Seq) -> Result<Option<Digest>, LogError> {
         let log = self.log();
-        let last = sight(log, seq)?;
+        let last = self.sight(seq)?;
+        if !last.is_piece {
+            return Ok(last.digest);
+        }
         let mut pieces = vec![log.message(seq)?];
         let before = before(log.state().shown().path(), seq);
-        for seq in before.take_while(|_| last.is_piece) {
-            if !sight(log, seq)?.is_piece {
+        for seq in before {
+            if !self.sight(seq)?.is_piece {
                 break;
             }
             pieces.push(log.message(seq)?);
@@ -122,12 +159,6 @@ fn after(path: &[Span], seq: Seq) -> impl Iterator<Item = Seq> {
         .filter(move |next| *next > seq)
 }
 
-/// Looks at a message of a log.
-pub(crate) fn sight(log: &Log, seq: Seq) -> Result<Sight, LogError> {
-    let bytes = log.message(seq)?;
-    Sight::of(&bytes).map_err(|error| damaged(log, &error))
-}
-
 fn damaged(log: &Log, error: &MessageError) -> LogError {
     LogError::damaged(&log.dir().join("messages.jsonl"), 0, error.to_string())
 }
@@ -137,19 +168,37 @@ fn damaged(log: &Log, error: &MessageError) -> LogError {
 pub(crate) struct Places {
     path: Vec<Span>,
     said: Vec<(Seq, Digest)>,
-    /// The pieces of what the model said last, if it may go on.
-    pieces: Vec<Vec<u8>>,
+    pieces: Pieces,
+}
+
+/// The pieces of what the model said last, if it may go on. They are put together once, where they end for now.
+#[derive(Debug, Default)]
+struct Pieces {
+    all: Vec<Vec<u8>>,
+    /// How many of them say anything.
+    count: usize,
+    /// Some came since they were put together.
+    grew: bool,
 }
 
 impl Places {
     /// Brings them up to date. Only what was appended since is looked at, unless the path
     /// went another way.
     pub fn follow(&mut self, log: &Log) -> Result<&[(Seq, Digest)], LogError> {
+        if let Err(error) = self.go_on(log) {
+            // Half of it would be taken for all of it.
+            *self = Places::default();
+            return Err(error);
+        }
+        Ok(&self.said)
+    }
+
+    fn go_on(&mut self, log: &Log) -> Result<(), LogError> {
         let path = log.state().shown().path();
         let known = self.path.last().map(|run| run.to());
-        if !continues(&self.path, &path) {
+        if self.said.is_empty() || !continues(&self.path, &path) {
             self.said.clear();
-            self.pieces.clear();
+            self.pieces = Pieces::default();
         }
         let rest = known.filter(|_| !self.said.is_empty());
         let from = path.iter().flat_map(|run| {
@@ -163,8 +212,11 @@ impl Places {
                     return Ok(());
                 };
                 let sight = Sight::of(bytes).map_err(|error| damaged(log, &error))?;
-                if !sight.is_piece {
-                    pieces.clear();
+                if sight.is_piece {
+                    pieces.all.push(bytes.to_vec());
+                } else {
+                    pieces.join(log, said)?;
+                    *pieces = Pieces::default();
                 }
                 // The system prompt comes with every request, and may differ each time.
                 let Some(digest) = sight
@@ -173,22 +225,34 @@ impl Places {
                 else {
                     return Ok(());
                 };
-                if !sight.is_piece {
-                    said.push((seq, digest));
-                    return Ok(());
+                if sight.is_piece {
+                    if pieces.count > 0 {
+                        said.pop();
+                    }
+                    (pieces.count, pieces.grew) = (pieces.count + 1, true);
                 }
-                if !pieces.is_empty() {
-                    said.pop();
-                }
-                pieces.push(bytes.to_vec());
-                let joined = normal::joined(pieces.iter().map(Vec::as_slice));
-                let joined = joined.map_err(|error| damaged(log, &error))?;
-                said.push((seq, joined.unwrap_or(digest)));
+                said.push((seq, digest));
                 Ok(())
             })?;
         }
+        self.pieces.join(log, &mut self.said)?;
         self.path = path;
-        Ok(&self.said)
+        Ok(())
+    }
+}
+
+impl Pieces {
+    /// Puts what they say together in the place of what the last of them says.
+    fn join(&mut self, log: &Log, said: &mut [(Seq, Digest)]) -> Result<(), LogError> {
+        if std::mem::take(&mut self.grew)
+            && self.count > 1
+            && let Some((_, digest)) = said.last_mut()
+        {
+            let joined = normal::joined(self.all.iter().map(Vec::as_slice));
+            let joined = joined.map_err(|error| damaged(log, &error))?;
+            *digest = joined.unwrap_or(*digest);
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,5 @@
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -8,6 +7,7 @@ use flate2::write::{MultiGzDecoder, ZlibDecoder};
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 use http_body::Body as _;
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
@@ -41,8 +41,7 @@ pub(crate) async fn read(mut body: Incoming, limits: &Limits) -> Result<Body, In
     let end = Instant::now() + limits.body_time;
     loop {
         let until = end.min(Instant::now() + limits.body_idle);
-        let frame = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context));
-        let frame = timeout_at(until, frame).await;
+        let frame = timeout_at(until, body.frame()).await;
         let Some(frame) = frame.map_err(|_| IntakeError::Slow)? else {
             break;
         };

@@ -1,32 +1,43 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use infold_wire::Reply;
 use tokio::runtime::Handle;
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use crate::headers::Keys;
 use crate::metrics::Metrics;
 use crate::{DeskError, Exchange};
 
 /// An exchange that ends in one way or another: what is forgotten has failed.
 pub(crate) struct Kept {
-    exchange: Option<Exchange>,
+    exchange: Option<Box<Exchange>>,
     metrics: Arc<Metrics>,
+    keys: Arc<Keys>,
 }
 
 /// Why there is no reply when nobody waits for it.
 const LEFT: &str = "the client went away";
 
 impl Kept {
-    pub fn new(exchange: Exchange, metrics: Arc<Metrics>) -> Kept {
+    pub fn new(exchange: Box<Exchange>, metrics: Arc<Metrics>, keys: Arc<Keys>) -> Kept {
         Kept {
             exchange: Some(exchange),
             metrics,
+            keys,
         }
     }
 
     /// Looks at the exchange.
     pub fn look<T>(&self, look: impl FnOnce(&Exchange) -> T) -> Option<T> {
-        self.exchange.as_ref().map(look)
+        self.exchange.as_deref().map(look)
+    }
+
+    /// The provider answers.
+    pub fn accepted(&mut self) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.accepted();
+        }
     }
 
     /// Does something with the exchange where it may take its time.
@@ -35,9 +46,9 @@ impl Kept {
         what: &'static str,
         work: impl FnOnce(&mut Exchange) -> Result<T, DeskError> + Send + 'static,
     ) -> (Kept, Option<T>) {
-        let metrics = Arc::clone(&self.metrics);
+        let (metrics, keys) = (Arc::clone(&self.metrics), Arc::clone(&self.keys));
         let worked = spawn_blocking(move || {
-            let done = self.exchange.as_mut().map(work);
+            let done = self.exchange.as_deref_mut().map(work);
             (self, done)
         });
         match worked.await {
@@ -50,26 +61,38 @@ impl Kept {
             // It panicked, and took the exchange with it.
             Err(_) => {
                 metrics.failed(what);
-                let exchange = None;
-                (Kept { exchange, metrics }, None)
+                let gone = Kept {
+                    exchange: None,
+                    metrics,
+                    keys,
+                };
+                (gone, None)
             }
         }
     }
 
-    /// Records a whole reply.
-    pub fn record(mut self, reply: Reply) -> JoinHandle<()> {
-        let exchange = self.exchange.take();
-        spawn_blocking(move || {
-            let recorded = exchange.map(|mut exchange| exchange.record(reply));
-            self.metrics.replied(matches!(recorded, Some(Ok(()))));
-            if let Some(Err(error)) = recorded {
+    /// Records a whole reply, at once unless that takes its time.
+    pub fn record(mut self, reply: Reply) -> Option<JoinHandle<()>> {
+        let exchange = self.exchange.take()?;
+        let quick = exchange.is_at_hand(&reply);
+        let record = move || {
+            let mut exchange = exchange;
+            let recorded = exchange.record(reply);
+            self.metrics.replied(recorded.is_ok());
+            if let Err(error) = recorded {
                 self.tell("record", &error);
             }
-        })
+        };
+        if !quick {
+            return Some(spawn_blocking(record));
+        }
+        caught(record);
+        None
     }
 
-    /// Nobody is left to hear the reply.
+    /// Nobody is left to hear the reply that had begun.
     pub fn left(mut self) {
+        self.metrics.disconnected();
         self.failed(LEFT);
     }
 
@@ -83,10 +106,10 @@ impl Kept {
             return;
         };
         self.metrics.replied(false);
-        if why == LEFT {
-            self.metrics.disconnected();
-        }
-        let (metrics, why) = (Arc::clone(&self.metrics), why.to_owned());
+        tracing::info!(task = %exchange.task(), "no reply was recorded");
+        // Whoever says why may repeat a key.
+        let why = self.keys.taken_out_of(why);
+        let metrics = Arc::clone(&self.metrics);
         let mut fail = move || {
             if let Err(error) = exchange.failed(&why) {
                 metrics.failed("record");
@@ -102,12 +125,19 @@ impl Kept {
 
     fn tell(&self, what: &'static str, error: &DeskError) {
         self.metrics.failed(what);
-        tracing::error!(error = %error, what, "passed through unrecorded");
+        tracing::error!(error = %error, what, "an exchange could not be kept, or not folded");
     }
+}
+
+/// What comes of work that is done on the spot; nothing if it panicked. The client must not notice.
+pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
+    // What it had in its hands is gone, or behind locks whose content is checked when it is used.
+    catch_unwind(AssertUnwindSafe(work)).ok()
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
+        // Where nobody was answered, that is counted with the request itself.
         self.failed(LEFT);
     }
 }

@@ -1,27 +1,40 @@
 //! What need not be done while somebody waits.
 
 use std::collections::HashMap;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use infold_log::{Past as _, Role, Seq, Span};
-use infold_store::{Log, LogError, Usage};
+use infold_store::{Log, LogError, Loose, Usage};
 use infold_wire::uses::{self, Came, Made};
 use infold_wire::{Message, quote};
 use uuid::Uuid;
 
-use crate::desk::{DeskError, Inner, locked};
+use crate::desk::{DeskError, IDLE, Inner, locked, tried};
 use crate::held::Held;
 
-/// Takes work to be done soon.
+/// Takes work to be done soon. Nobody ever waits for room: who puts something here has a task
+/// locked that whoever does the work may want.
 pub(crate) struct Later {
-    jobs: SyncSender<Job>,
+    jobs: Sender<Job>,
+    waiting: Arc<AtomicUsize>,
+    leaving: Arc<AtomicUsize>,
 }
 
 /// Work that waits.
 pub(crate) struct Jobs {
     queue: Receiver<Job>,
+    /// How much of it there is.
+    waiting: Arc<AtomicUsize>,
+    /// How many tasks wait to be closed.
+    leaving: Arc<AtomicUsize>,
+    /// When tasks should come to rest.
+    resting: HashMap<Uuid, Instant>,
+    /// What somebody was in the way of.
+    put_off: Vec<Job>,
 }
 
 enum Job {
@@ -39,8 +52,14 @@ enum Job {
     Tell(SyncSender<()>),
 }
 
-/// Whoever brings more waits.
-const MOST: usize = 8192;
+impl Job {
+    fn is_tools_of(&self, task: Uuid) -> bool {
+        matches!(self, Job::Tools(other, _) if *other == task)
+    }
+}
+
+/// Where so much waits, what nobody would miss is left out.
+const MANY: usize = 8192;
 
 /// So long somebody waits for all that is to be done.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -51,11 +70,27 @@ const LOOK: Duration = Duration::from_millis(250);
 /// So long after it was written something comes to rest on the disk.
 const REST: Duration = Duration::from_secs(1);
 
+/// So long after it could not come to rest it is tried again.
+const AGAIN: Duration = Duration::from_secs(10);
+
 impl Later {
     /// A queue, and its other end.
     pub fn new() -> (Later, Jobs) {
-        let (jobs, queue) = sync_channel(MOST);
-        (Later { jobs }, Jobs { queue })
+        let (jobs, queue) = channel();
+        let (waiting, leaving) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
+        let other_end = Jobs {
+            queue,
+            waiting: Arc::clone(&waiting),
+            leaving: Arc::clone(&leaving),
+            resting: HashMap::new(),
+            put_off: Vec::new(),
+        };
+        let later = Later {
+            jobs,
+            waiting,
+            leaving,
+        };
+        (later, other_end)
     }
 
     /// Has a task come to rest on the disk.
@@ -70,19 +105,23 @@ impl Later {
 
     /// Has a report learned from.
     pub fn learn(&self, usage: Usage, counted: (u64, f64)) {
-        self.put(Job::Learn(Box::new(usage), counted));
+        self.offer(Job::Learn(Box::new(usage), counted));
     }
 
-    /// Has tasks closed that nobody uses.
-    pub fn away(&self, tasks: Vec<Arc<Mutex<Held>>>) {
-        if !tasks.is_empty() {
-            self.put(Job::Away(tasks));
+    /// Has tasks closed that nobody uses; gives them back if so many wait for that already that
+    /// their files would be too many.
+    pub fn away(&self, tasks: Vec<Arc<Mutex<Held>>>, most: usize) -> Vec<Arc<Mutex<Held>>> {
+        if tasks.is_empty() || self.leaving.load(Relaxed) >= most {
+            return tasks;
         }
+        self.leaving.fetch_add(tasks.len(), Relaxed);
+        self.put(Job::Away(tasks));
+        Vec::new()
     }
 
     /// Has a summary written, if one may soon be needed.
     pub fn ahead(&self, task: Uuid, ahead: crate::ahead::Ahead) {
-        self.put(Job::Ahead(task, Box::new(ahead)));
+        self.offer(Job::Ahead(task, Box::new(ahead)));
     }
 
     /// Waits until all that was put before is done, but not for ever.
@@ -93,8 +132,16 @@ impl Later {
     }
 
     fn put(&self, job: Job) {
+        self.waiting.fetch_add(1, Relaxed);
         // Nobody is there any more: the server ends.
         let _ = self.jobs.send(job);
+    }
+
+    /// Puts what nobody would miss.
+    fn offer(&self, job: Job) {
+        if self.waiting.load(Relaxed) < MANY {
+            self.put(job);
+        }
     }
 }
 
@@ -109,48 +156,93 @@ impl Jobs {
             .spawn(work);
     }
 
-    fn work(self, desk: &Weak<Inner>) {
-        let mut resting: HashMap<Uuid, Instant> = HashMap::new();
+    fn work(mut self, desk: &Weak<Inner>) {
         let mut looked = Instant::now();
+        // When it may be tried to bring something onto the disk.
+        let mut forced = looked;
         loop {
             let job = self.queue.recv_timeout(LOOK);
             let Some(desk) = desk.upgrade() else { return };
-            let task = match job {
-                Ok(Job::Rest(task)) => {
-                    resting.entry(task).or_insert_with(Instant::now);
-                    Ok(())
+            match job {
+                Ok(job) => {
+                    self.waiting.fetch_sub(1, Relaxed);
+                    let left = self.try_one(&desk, job);
+                    self.put_off.extend(left);
                 }
-                Ok(Job::Tools(task, messages)) => desk.record_tools(task, messages),
-                Ok(Job::Learn(usage, counted)) => desk.learn(&usage, counted),
-                Ok(Job::Away(tasks)) => {
-                    desk.put_away(tasks);
-                    Ok(())
-                }
-                Ok(Job::Ahead(task, ahead)) => desk.look_ahead(task, *ahead),
-                Ok(Job::Tell(tell)) => {
-                    let _ = tell.try_send(());
-                    Ok(())
-                }
-                Err(RecvTimeoutError::Timeout) => Ok(()),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
-            };
-            if let Err(error) = task {
-                desk.failed(&error);
             }
             if looked.elapsed() < LOOK {
                 continue;
             }
             looked = Instant::now();
-            let due = |since: &Instant| since.elapsed() >= REST;
-            let ready: Vec<Uuid> = resting
-                .iter()
-                .filter(|(_, since)| due(since))
-                .map(|(task, _)| *task)
-                .collect();
-            for task in ready {
-                resting.remove(&task);
-                if let Err(error) = desk.put_to_rest(task) {
+            if let Err(error) = desk.whole_index() {
+                desk.failed(&error.into());
+            }
+            for job in std::mem::take(&mut self.put_off) {
+                let left = self.try_one(&desk, job);
+                self.put_off.extend(left);
+            }
+            self.put_to_rest(&desk);
+            desk.close_idle(IDLE);
+            if forced <= looked
+                && let Err(error) = desk.force()
+            {
+                desk.failed(&error);
+                forced = looked + AGAIN;
+            }
+        }
+    }
+
+    /// Does a piece of work; gives it back if somebody is at its task. Whoever that is may take
+    /// long, and all other tasks would wait.
+    fn try_one(&mut self, desk: &Arc<Inner>, job: Job) -> Option<Job> {
+        let done = match job {
+            Job::Rest(task) => {
+                let due = || Instant::now() + REST;
+                self.resting.entry(task).or_insert_with(due);
+                Ok(())
+            }
+            // What was put off comes first.
+            Job::Tools(task, _) if self.put_off.iter().any(|job| job.is_tools_of(task)) => {
+                return Some(job);
+            }
+            Job::Tools(task, messages) => match desk.record_tools(task, messages) {
+                Ok(false) => return Some(job),
+                done => done.map(drop),
+            },
+            Job::Learn(usage, counted) => desk.learn(&usage, counted),
+            Job::Away(tasks) => {
+                let count = tasks.len();
+                desk.put_away(tasks);
+                self.leaving.fetch_sub(count, Relaxed);
+                Ok(())
+            }
+            Job::Ahead(task, ahead) => desk.look_ahead(task, *ahead),
+            Job::Tell(tell) if !self.put_off.is_empty() => return Some(Job::Tell(tell)),
+            Job::Tell(tell) => {
+                let _ = tell.try_send(());
+                Ok(())
+            }
+        };
+        if let Err(error) = done {
+            desk.failed(&error);
+        }
+        None
+    }
+
+    /// Brings tasks to rest for which it is time.
+    fn put_to_rest(&mut self, desk: &Inner) {
+        let now = Instant::now();
+        let due = self.resting.iter().filter(|(_, due)| **due <= now);
+        let due: Vec<Uuid> = due.map(|(task, _)| *task).collect();
+        for task in due {
+            match desk.put_to_rest(task) {
+                Ok(true) => drop(self.resting.remove(&task)),
+                Ok(false) => {}
+                Err(error) => {
                     desk.failed(&error);
+                    self.resting.insert(task, now + AGAIN);
                 }
             }
         }
@@ -164,30 +256,39 @@ impl Inner {
         tracing::warn!(%error, "something could not be recorded");
     }
 
-    /// Brings what was written of a task onto the disk, and its counters up to date.
-    fn put_to_rest(&self, task: Uuid) -> Result<(), DeskError> {
+    /// Brings what is derived of a task up to date, and notes what is to come onto the disk; says whether nobody was in
+    /// the way.
+    fn put_to_rest(&self, task: Uuid) -> Result<bool, DeskError> {
         // One that was closed since came to rest then.
         let Some(held) = self.opened(task) else {
-            return Ok(());
+            return Ok(true);
         };
-        let mut held = locked(&held);
-        self.lay_down(&mut held)?;
-        let files = held.writer.files()?;
-        // The disk takes its time, and nobody need wait for it.
-        drop(held);
-        for file in files {
-            file.sync_data()?;
+        let Some(mut held) = tried(&held) else {
+            return Ok(false);
+        };
+        self.lay_down(&mut held).map(|()| true)
+    }
+
+    /// Brings what is derived of a task up to date, and notes what is to come onto the disk.
+    pub fn lay_down(&self, held: &mut Held) -> Result<(), DeskError> {
+        if held.written {
+            held.writer.sync()?;
+            self.contexts.settle(held.id, &held.writer)?;
+            locked(&self.loose).push(held.writer.loose());
+            // What is written from here on comes to rest with the next.
+            held.written = false;
         }
         Ok(())
     }
 
-    /// Brings what is derived of a task up to date.
-    pub fn lay_down(&self, held: &mut Held) -> Result<(), DeskError> {
-        if std::mem::take(&mut held.written) {
-            held.writer.sync()?;
-            self.contexts.settle(held.id, &held.writer)?;
+    /// Brings onto the disk what tasks that came to rest have written. The disk takes its time; whoever writes need not wait for it.
+    pub fn force(&self) -> Result<(), DeskError> {
+        let loose = std::mem::take(&mut *locked(&self.loose));
+        let forced = Loose::force(self.contexts.root(), &loose);
+        if forced.is_err() {
+            locked(&self.loose).extend(loose);
         }
-        Ok(())
+        Ok(forced?)
     }
 
     /// Learns from a report how a model counts.
@@ -197,10 +298,13 @@ impl Inner {
         Ok(())
     }
 
-    /// Records what tools gave back, as far as it is known what they were asked.
-    fn record_tools(&self, task: Uuid, messages: Span) -> Result<(), DeskError> {
-        let held = self.open(task)?;
-        let mut held = locked(&held);
+    /// Records what tools gave back, as far as it is known what they were asked; says whether
+    /// nobody was in the way.
+    fn record_tools(&self, task: Uuid, messages: Span) -> Result<bool, DeskError> {
+        let held = self.try_open(task)?;
+        let Some(mut held) = tried(&held) else {
+            return Ok(false);
+        };
         let mut records = Vec::new();
         for seq in messages.seqs() {
             let log = held.log();
@@ -221,8 +325,9 @@ impl Inner {
         for record in records {
             let taken = held.writer.tool(record.as_bytes());
             taken.map_err(|error| DeskError::Own(error.to_string()))?;
+            self.wrote(&mut held);
         }
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -264,4 +369,36 @@ fn record(made: &Made, came: &Came, took: u64) -> String {
     format!(
         r#"{{"tool":{tool},"args":{args},"{member}":{text},"status":"{status}","duration_ms":{took}}}"#
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_puts_something_never_waits_for_whoever_does_it() {
+        let (later, jobs) = Later::new();
+        let (tell, told) = sync_channel(1);
+        std::thread::spawn(move || {
+            for _ in 0..3 * MANY {
+                later.rest(Uuid::nil());
+            }
+            let usage = Usage {
+                provider: String::new(),
+                model: String::new(),
+                tokens: 1,
+                cached: 0,
+                output: 0,
+                frame: 0,
+                cost: 0,
+                purpose: infold_store::Purpose::Reply,
+            };
+            later.learn(usage, (1, 1.0));
+            tell.send(later)
+        });
+        let later = told.recv_timeout(Duration::from_secs(20));
+        assert!(later.is_ok(), "it waits");
+        // Of what nobody would miss, nothing is added to so much.
+        assert_eq!(jobs.queue.try_iter().count(), 3 * MANY);
+    }
 }

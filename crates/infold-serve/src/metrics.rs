@@ -3,11 +3,12 @@ mod seconds;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use infold_wire::Wire;
 
+use crate::desk::locked;
 use seconds::Seconds;
 
 /// What the server counts of itself.
@@ -69,13 +70,11 @@ struct Named(Mutex<BTreeMap<&'static str, u64>>);
 
 impl Named {
     fn add(&self, name: &'static str) {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *counts.entry(name).or_default() += 1;
+        *locked(&self.0).entry(name).or_default() += 1;
     }
 
     fn counts(&self) -> BTreeMap<&'static str, u64> {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.clone()
+        locked(&self.0).clone()
     }
 }
 

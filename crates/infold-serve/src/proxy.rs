@@ -1,4 +1,3 @@
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -7,25 +6,24 @@ use flate2::read::MultiGzDecoder;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Request, StatusCode};
-use http_body::Body as _;
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use infold_provider::{Answer, Forward, ForwardError, Part, Passing, Stream};
 use infold_wire::trouble::{Complaint, complain, message, sort};
 use infold_wire::{Trouble, Wire};
 use tokio::task::spawn_blocking;
 
+use crate::desk::{Pace, Stage};
 use crate::flow::{Flow, Response};
+use crate::headers::Keys;
 use crate::intake::{self, IntakeError};
-use crate::kept::Kept;
+use crate::kept::{Kept, caught};
 use crate::route::{Route, To};
 use crate::server::Front;
 use crate::tee::{Opening, Tee};
 use crate::translate::Lost;
 use crate::upstream::Upstream;
 use crate::{Body, Call, DeskError, Outgoing, Piece, headers, translate};
-
-/// How often a request that was too long is folded and sent again.
-const FOLDS: u32 = 3;
 
 /// The most of an error body that is read: more than is looked at.
 const MOST_ERROR: usize = 128 << 10;
@@ -120,7 +118,7 @@ impl Way<'_> {
             return self.through(true).await;
         };
         let stream = kept.look(|exchange| exchange.is_stream()).unwrap_or(false);
-        let (mut folds, mut empty) = (0, 0);
+        let mut empty = 0;
         loop {
             let untouched = outgoing.pieces() == [Piece::Client(0..call.body.len())];
             let sent = match unpacked && untouched {
@@ -161,6 +159,7 @@ impl Way<'_> {
                         };
                     }
                     Ok(_) => {
+                        tee.accepted();
                         let flow = Flow::tee(tee);
                         let mut response = answered(answer.status, &answer.headers, flow);
                         tell(&mut response, told);
@@ -181,12 +180,6 @@ impl Way<'_> {
                 let folded = !untouched && trouble == Trouble::Alternate;
                 if !folded && !matches!(trouble, Trouble::TooLong { .. } | Trouble::TooLarge) {
                     let why = message(&said).unwrap_or_default();
-                    let why = headers::without_keys(
-                        &self.parts.headers,
-                        &self.parts.uri,
-                        &self.upstream.endpoint,
-                        &why,
-                    );
                     kept.fail(&format!("the provider answered {status}: {why}"));
                     return response;
                 }
@@ -196,18 +189,13 @@ impl Way<'_> {
                 continue;
             }
             let found = trouble.clone();
-            let again;
             let call_again = call.clone();
-            (kept, again) = match folds < FOLDS {
-                true => {
-                    kept.work("fold", move |exchange| {
-                        exchange.refused(&call_again, &found)
-                    })
-                    .await
-                }
-                false => (kept, None),
-            };
-            folds += 1;
+            let again;
+            (kept, again) = kept
+                .work("fold", move |exchange| {
+                    exchange.refused(&call_again, &found)
+                })
+                .await;
             match again.flatten() {
                 Some(again) => outgoing = again,
                 None if trouble == Trouble::Alternate => {
@@ -265,10 +253,14 @@ impl Way<'_> {
                     return None;
                 }
                 Ok(Err(error)) => {
-                    tracing::warn!(%error, "a packed request could not be read");
+                    self.front.metrics.failed("unpack");
+                    tracing::warn!(%error, "a packed request could not be read: passed through unrecorded");
                     return None;
                 }
-                Err(_) => return None,
+                Err(_) => {
+                    self.front.metrics.failed("unpack");
+                    return None;
+                }
             }
         }
         let call = Call {
@@ -284,22 +276,37 @@ impl Way<'_> {
 
     /// What the desk makes of a call; nothing if it failed, and then the call is passed on as it is.
     async fn take(&self, call: &Call) -> Option<(Outgoing, Kept)> {
-        let (front, call) = (Arc::clone(self.front), call.clone());
-        let taken = spawn_blocking(move || {
-            let taken = front.desk.take(&call)?;
-            // Kept at once: the client may go away before this is seen.
-            let kept = Kept::new(taken.exchange, Arc::clone(&front.metrics));
-            Ok::<_, DeskError>((taken.outgoing, kept))
-        });
-        match taken.await {
-            Ok(Ok(taken)) => return Some(taken),
+        let Parts { headers, uri, .. } = self.parts;
+        let keys = Arc::new(Keys::of(headers, uri, &self.upstream.endpoint));
+        let carry = move |front: &Front, call: &Call, stage, pace| {
+            Ok::<_, DeskError>(match front.desk.carry(call, stage, pace)? {
+                // Kept at once: the client may go away before this is seen.
+                Stage::Taken(outgoing, exchange) => {
+                    let metrics = Arc::clone(&front.metrics);
+                    Ok((outgoing, Kept::new(exchange, metrics, Arc::clone(&keys))))
+                }
+                stage => Err(stage),
+            })
+        };
+        let hasty = caught(|| carry(self.front, call, Stage::Unread, Pace::Hasty));
+        let taken = match hasty {
+            // The rest takes its time.
+            Some(Ok(Err(stage))) => {
+                let (front, call) = (Arc::clone(self.front), call.clone());
+                let rest = spawn_blocking(move || carry(&front, &call, stage, Pace::Patient));
+                rest.await.ok()
+            }
+            taken => taken,
+        };
+        match taken {
+            Some(Ok(Ok(taken))) => return Some(taken),
             // Whoever it is meant for will say what is wrong with it.
-            Ok(Err(DeskError::Request(why))) => {
+            Some(Err(DeskError::Request(why))) => {
                 tracing::debug!(why, "passed through unrecorded");
                 return None;
             }
-            Ok(Err(error)) => tracing::error!(%error, "passed through unrecorded"),
-            Err(error) => tracing::error!(%error, "passed through unrecorded"),
+            Some(Err(error)) => tracing::error!(%error, "passed through unrecorded"),
+            Some(Ok(Err(_))) | None => tracing::error!("passed through unrecorded"),
         }
         self.front.metrics.failed("take");
         None
@@ -366,7 +373,11 @@ impl Way<'_> {
         let endpoint = &self.upstream.endpoint;
         let (name, base) = (&endpoint.name, endpoint.base());
         tracing::warn!(provider = %name, %error, "no answer");
-        let what = Complaint::Unreachable(format!("{name} ({base}) gives no answer: {error}"));
+        let what = format!("{name} ({base}) gives no answer: {error}");
+        let what = match error.is_late() {
+            true => Complaint::Late(what),
+            false => Complaint::Unreachable(what),
+        };
         complaint(self.wire, false, &what)
     }
 
@@ -417,8 +428,7 @@ pub(crate) async fn read_error(body: Stream) -> (Bytes, Stream) {
 pub(crate) async fn read_up_to(mut body: Stream, most: usize) -> (Bytes, Stream) {
     let mut read = BytesMut::new();
     while read.len() < most {
-        let frame = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context));
-        match frame.await {
+        match body.frame().await {
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data() {
                     read.extend_from_slice(&data);

@@ -4,6 +4,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::StatusCode;
 use http_body::{Body, Frame};
+use http_body_util::BodyExt as _;
 use infold_provider::{ForwardError, Stream};
 use infold_wire::reply::relay::Relay;
 use infold_wire::reply::{self, Delivery};
@@ -149,9 +150,7 @@ pub(crate) async fn whole(mut relayed: Relayed) -> Result<Vec<u8>, Vec<u8>> {
     };
     let mut told = Vec::new();
     loop {
-        let stream = &mut relayed.upstream;
-        let frame = std::future::poll_fn(|context| Pin::new(&mut *stream).poll_frame(context));
-        match frame.await {
+        match relayed.upstream.frame().await {
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data() {
                     told.extend(relayed.hear(&data).map_err(said)?);

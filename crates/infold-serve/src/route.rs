@@ -1,4 +1,5 @@
 use http::{HeaderMap, Method};
+use infold_provider::unescaped;
 use infold_wire::Wire;
 
 use crate::{Api, Name};
@@ -43,7 +44,7 @@ impl Route {
         let (given, path) = match path.strip_prefix("/t/") {
             Some(rest) => {
                 let (name, rest) = rest.split_once('/').unwrap_or((rest, ""));
-                (Some(decoded(name)), format!("/{rest}"))
+                (Some(unescaped(name)), format!("/{rest}"))
             }
             None => (None, path),
         };
@@ -86,7 +87,7 @@ fn clean(path: &str) -> Result<String, BadPath> {
         if !seen.contains('%') {
             break;
         }
-        seen = decoded(&seen);
+        seen = unescaped(&seen);
     }
     let mut clean = String::with_capacity(path.len());
     for byte in path.chars() {
@@ -95,27 +96,6 @@ fn clean(path: &str) -> Result<String, BadPath> {
         }
     }
     Ok(clean)
-}
-
-/// What percent signs stand for; what they do not is left.
-pub(crate) fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let code = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        let code = code.and_then(|two| u8::from_str_radix(two, 16).ok());
-        match (first, code) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// What clients ask for behind a version.
@@ -231,7 +211,7 @@ fn gemini(post: bool, path: &str) -> Option<To> {
     Some(match post {
         true => To::Model {
             wire: Wire::Gemini,
-            model: Some(decoded(model)),
+            model: Some(unescaped(model)),
             stream: Some(stream),
         },
         false => To::Provider(Wire::Gemini),
@@ -265,16 +245,18 @@ const SESSIONS: [&str; 9] = [
 /// The longest name.
 const LONGEST: usize = 200;
 
+/// Says whether a text can be the name of a conversation.
+pub(crate) fn fits(name: &str) -> bool {
+    !name.trim().is_empty() && name.len() <= LONGEST && !name.contains(char::is_control)
+}
+
 fn name(given: Option<String>, headers: &HeaderMap) -> Result<Option<Name>, BadPath> {
     let text = |name: &str| headers.get(name).map(|value| value.to_str());
     let given = match (given, text("x-infold-task")) {
         (Some(given), _) => Some(given),
-        (None, Some(Ok(given))) => Some(decoded(given.trim())),
+        (None, Some(Ok(given))) => Some(unescaped(given.trim())),
         (None, Some(Err(_))) => return Err(BadPath("the name in x-infold-task is no text")),
         (None, None) => None,
-    };
-    let fits = |name: &str| {
-        !name.trim().is_empty() && name.len() <= LONGEST && !name.contains(char::is_control)
     };
     if let Some(given) = given {
         return match fits(&given) {

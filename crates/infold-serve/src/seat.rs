@@ -1,11 +1,12 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use http::Method;
 use infold_wire::Wire;
 
+use crate::desk::locked;
 use crate::metrics::{InFlight, Metrics};
 
 /// How many requests each client has under way.
@@ -28,6 +29,9 @@ pub(crate) struct Seat {
     pub wire: Option<Wire>,
     /// What it was answered with.
     pub status: u16,
+    /// The task that the answer names, and how many folds were sent in its place.
+    pub task: Option<String>,
+    pub folds: Option<u64>,
     /// How many bytes went to the client.
     pub sent: u64,
 }
@@ -45,7 +49,7 @@ impl Seats {
         method: Method,
         path: String,
     ) -> Option<Seat> {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = locked(&self.taken);
         let count = taken.entry(client).or_default();
         if *count >= most {
             return None;
@@ -62,6 +66,8 @@ impl Seats {
             wire: None,
             // The client went away before there was a response.
             status: GONE,
+            task: None,
+            folds: None,
             sent: 0,
         })
     }
@@ -80,12 +86,13 @@ impl Drop for Seat {
             path = self.path,
             wire = self.wire.map(Wire::name),
             status = self.status,
+            task = self.task,
+            folds = self.folds,
             bytes = self.sent,
             ms = took.as_micros() as f64 / 1000.0,
             "answered"
         );
-        let taken = self.seats.taken.lock();
-        let mut taken = taken.unwrap_or_else(PoisonError::into_inner);
+        let mut taken = locked(&self.seats.taken);
         if let Some(count) = taken.get_mut(&self.client) {
             *count -= 1;
             if *count == 0 {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use http::{Method, Request, StatusCode};
+use http::{Method, Request, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -54,6 +54,8 @@ pub struct Limits {
     pub body_idle: Duration,
     /// How long a body may take in all.
     pub body_time: Duration,
+    /// How long a provider may be silent, before it answers and while it does; for ever, if it is not said.
+    pub silence: Option<Duration>,
     /// How many requests one client may have under way.
     pub per_client: usize,
     /// How long replies may go on after the server was told to stop.
@@ -69,6 +71,7 @@ impl Default for Limits {
             header_time: Duration::from_secs(75),
             body_idle: Duration::from_secs(30),
             body_time: Duration::from_secs(600),
+            silence: Some(Duration::from_secs(30 * 60)),
             per_client: 512,
             grace: Duration::from_secs(20),
         }
@@ -139,14 +142,15 @@ impl Server {
         let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (address, listener) = bound.map_err(|source| ServeError::Bind { address, source })?;
         let desk = desk(&base(address))?;
+        let silence = options.limits.silence;
         let metrics = desk.metrics();
         let front = Arc::new(Front {
-            api: Api::new(desk.clone()),
+            api: Api::new(desk.clone(), options.limits.clone()),
             desk,
             upstreams: options.upstreams,
             limits: options.limits,
             guard: Guard::new(address, options.names, options.token),
-            forward: Forward::new(),
+            forward: Forward::new(silence),
             metrics,
             seats: Arc::default(),
         });
@@ -261,13 +265,16 @@ async fn answer(front: &Arc<Front>, client: IpAddr, request: Request<Incoming>) 
     seat.wire = wire;
     let mut response = respond(front, request, route).await;
     seat.status = response.status().as_u16();
+    let told = |name| response.headers().get(name)?.to_str().ok();
+    seat.task = told("x-infold-task").map(str::to_owned);
+    seat.folds = told("x-infold-folds").and_then(|folds| folds.parse().ok());
     response.body_mut().seated(seat);
     response
 }
 
 async fn respond(
     front: &Arc<Front>,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
     route: Result<Route, crate::route::BadPath>,
 ) -> Response {
     let wire = route.as_ref().ok().and_then(Route::wire);
@@ -297,10 +304,23 @@ async fn respond(
         }
     };
     match (&route.to, wire) {
-        (To::Ours, _) => front.api.answer(request).await.map(Flow::api),
+        (To::Ours, _) => {
+            // Without what stood before it.
+            if let Some(uri) = moved(request.uri(), &route.path) {
+                *request.uri_mut() = uri;
+            }
+            front.api.answer(request).await.map(Flow::api)
+        }
         (To::Root, _) | (_, None) => root(request.method()),
         (_, Some(wire)) => proxy::pass(front, request, &route, wire).await,
     }
+}
+
+/// An address with another path.
+fn moved(uri: &Uri, path: &str) -> Option<Uri> {
+    let query = uri.query().map(|query| format!("?{query}"));
+    let whole = format!("{path}{}", query.unwrap_or_default());
+    whole.parse().ok()
 }
 
 /// Clients look here whether anybody is there.

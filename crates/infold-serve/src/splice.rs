@@ -7,7 +7,7 @@ use bytes::Bytes;
 use infold_log::{EventId, Role, Seq, Shows, View};
 use infold_store::{Log, What};
 use infold_wire::normal::Digest;
-use infold_wire::{Message, PartKind, render_round, render_text, splice};
+use infold_wire::{Message, PartKind, render_round, render_text, splice_apart};
 
 use crate::told::Told;
 use crate::{Call, DeskError, Outgoing, Piece};
@@ -244,14 +244,7 @@ impl Sheet<'_> {
                 edits.push((part.range.clone(), mask.stub));
             }
         }
-        edits.sort_by_key(|(range, _)| range.start);
-        let mut end = 0;
-        edits.retain(|(range, _)| {
-            let apart = range.start >= end;
-            end = if apart { range.end } else { end };
-            apart
-        });
-        Ok(splice(&body, &edits))
+        Ok(splice_apart(&body, edits))
     }
 }
 

@@ -9,6 +9,7 @@ use flate2::write::MultiGzDecoder;
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 use http_body::{Body as _, Frame};
+use http_body_util::BodyExt as _;
 use infold_provider::{ForwardError, Stream};
 use infold_wire::trouble::{message, sort};
 use infold_wire::{Delivery, Reader, ReplyError, Trouble, Wire};
@@ -66,10 +67,7 @@ impl Tee {
     pub async fn open(&mut self) -> Result<Opening, ForwardError> {
         let opened = timeout(HOLD, async {
             while !self.ended && self.bytes < HOLD_BYTES && self.ear.waits(self.bytes) {
-                let stream = &mut self.upstream;
-                let frame =
-                    std::future::poll_fn(|context| Pin::new(&mut *stream).poll_frame(context));
-                match frame.await {
+                match self.upstream.frame().await {
                     Some(frame) => self.hear(frame?),
                     None => self.end(),
                 }
@@ -90,6 +88,13 @@ impl Tee {
             true => Opening::Empty,
             false => Opening::Answers,
         })
+    }
+
+    /// This is the answer that is passed on.
+    pub fn accepted(&mut self) {
+        if let Some(kept) = &mut self.kept {
+            kept.accepted();
+        }
     }
 
     /// Gives up this reply: another request is to be made.
@@ -155,7 +160,7 @@ impl Tee {
             return;
         };
         match self.ear.take() {
-            Ok(reply) => self.recording = Some(kept.record(reply)),
+            Ok(reply) => self.recording = kept.record(reply),
             Err(why) => {
                 // Whether the request is asked again is for the one who opens it to say.
                 let opening = matches!(&self.ear.failed, Some(ReplyError::Failed { .. }));

@@ -12,7 +12,7 @@ use http::header::{
 };
 use http::{HeaderMap, Method, StatusCode};
 use infold::config::SERVED;
-use infold_provider::{Answer, Part, Passing, Stream};
+use infold_provider::{Answer, Part, Passing, Stream, unescaped};
 use infold_wire::request::read::{Aim, Translated, translate};
 use infold_wire::trouble::{Complaint, complain, message, sort};
 use infold_wire::{Delivery, Trouble, Wire};
@@ -20,9 +20,10 @@ use tokio::task::spawn_blocking;
 
 use crate::desk::locked;
 use crate::flow::Response;
+use crate::guard::key;
 use crate::proxy::{Way, read_error, unpack};
 use crate::relayed::{Relayed, whole};
-use crate::route::{To, decoded};
+use crate::route::To;
 use crate::{Body, Call, Upstream, headers, intake};
 
 /// What of a request its provider's wire has no words for.
@@ -190,11 +191,10 @@ impl Way<'_> {
             .iter()
             .flat_map(|name| self.parts.headers.get_all(name))
             .filter(|value| !token.is_some_and(|token| token.is_in(value)))
-            .find_map(|value| value.to_str().ok());
-        let given = given.map(|key| key.strip_prefix("Bearer ").unwrap_or(key).trim().to_owned());
-        let query = self.parts.uri.query().unwrap_or_default();
+            .find_map(|value| std::str::from_utf8(key(value.as_bytes())).ok());
+        let query = headers::query(&self.parts.uri, token).unwrap_or_default();
         let in_query = query.split('&').find_map(|pair| pair.strip_prefix("key="));
-        given.or_else(|| in_query.map(decoded))
+        given.map(str::to_owned).or_else(|| in_query.map(unescaped))
     }
 
     fn note(&self, told: &Translated) {

@@ -85,3 +85,58 @@ fn what_no_longer_fits_is_folded_at_once() {
     assert_eq!(header(&exchange, "x-infold-folds"), 1);
     assert!(!sent.to_string().contains("They spoke of rivers."));
 }
+
+#[test]
+fn nobody_else_waits_for_a_summary_that_a_request_needs_at_once() {
+    let dir = tempfile::tempdir().expect("a directory can be made");
+    let office = Office::writing(WINDOW, &slow(dir.path()));
+    let mut history = Vec::new();
+    talk(&office, &mut history, MOST / 2);
+    let task = office.turn(&history, "well", None);
+    history.push(assistant("well"));
+    history.push(user(&format!("look: {}", "word ".repeat(1_800))));
+    let (folded, sent) = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| office.ask(&history, None));
+        wait("a summary is begun", || dir.path().join("begun").exists());
+        // Another one has the task, and others have theirs.
+        let begun = Instant::now();
+        let pinned = office.desk.with(task, |writer| writer.note("by hand"));
+        pinned
+            .expect("it can be had")
+            .expect("it can be written to");
+        office.turn(&[user("something else")], "well", None);
+        office.desk.release(task);
+        assert!(begun.elapsed() < Duration::from_secs(2));
+        assert!(!asked.is_finished(), "it waits for its summary");
+        std::fs::write(dir.path().join("may"), "").expect("it can be written");
+        asked.join().expect("it is asked")
+    });
+    assert_eq!(folded.task(), task);
+    assert_eq!(header(&folded, "x-infold-folds"), 1);
+    let sent = sent.to_string();
+    assert!(sent.contains("They spoke of rivers."), "{sent}");
+    assert!(sent.contains("by hand"), "{sent}");
+}
+
+#[test]
+fn a_summary_of_what_went_another_way_is_not_used() {
+    let dir = tempfile::tempdir().expect("a directory can be made");
+    let office = Office::writing(WINDOW, &slow(dir.path()));
+    let mut history = Vec::new();
+    talk(&office, &mut history, MOST / 2);
+    let task = office.turn(&history, "well", None);
+    history.push(assistant("well"));
+    history.push(user(&format!("look: {}", "word ".repeat(1_800))));
+    let (folded, sent) = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| office.ask(&history, None));
+        wait("a summary is begun", || dir.path().join("begun").exists());
+        let hidden = office.desk.with(task, |writer| writer.truncate(0.3));
+        hidden
+            .expect("it can be had")
+            .expect("it can be written to");
+        std::fs::write(dir.path().join("may"), "").expect("it can be written");
+        asked.join().expect("it is asked")
+    });
+    assert!(header(&folded, "x-infold-folds") > 0);
+    assert!(!sent.to_string().contains("They spoke of rivers."));
+}

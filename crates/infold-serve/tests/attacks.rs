@@ -306,6 +306,8 @@ fn slow_bodies_and_slow_headers_are_given_up() {
     }
     .start();
     let began = Instant::now();
+    let own = head(proxy.address, "/infold/api/tasks", "", 100);
+    assert_eq!(proxy.raw(format!("{own}{{").as_bytes()).status, 408);
     let head = head(proxy.address, "/v1/messages", "", 100);
     assert_eq!(proxy.raw(format!("{head}{{").as_bytes()).status, 408);
     // A byte now and then is no way to stay.
@@ -478,4 +480,41 @@ fn a_token_is_wanted_and_goes_nowhere() {
         server.last().expect("asked").header("authorization"),
         Some("Bearer sk-our-own-key")
     );
+}
+
+#[test]
+fn keys_that_a_provider_repeats_are_not_kept() {
+    let key = "a-key-of-the-clients-own";
+    let said = format!(r#"{{"error":{{"message":"no more for {key} and sk-our-own-key"}}}}"#);
+    // As an answer, in a stream, in a stream that had begun, and with a status that says so.
+    let begun = r#"data: {"choices":[{"index":0,"delta":{"content":"well"}}]}"#;
+    let answers = [
+        (200, "application/json", said.clone()),
+        (200, "text/event-stream", format!("data: {said}\n\n")),
+        (
+            200,
+            "text/event-stream",
+            format!("{begun}\n\ndata: {said}\n\n"),
+        ),
+        (500, "application/json", said),
+    ];
+    for (status, kind, body) in answers {
+        let stream = kind != "application/json";
+        let step = Step::error(status, body.clone()).header("content-type", kind);
+        let server = Server::start(Script::new().otherwise(move |_| step.clone()));
+        let proxy = Proxy::to(&server.url());
+        let (path, _) = place(Wire::Chat, stream);
+        let header = format!("authorization: bearer {key}\r\n");
+        let answer = proxy.post(path, &header, &request(Wire::Chat, stream, "hi"));
+        assert_eq!(answer.text(), body, "the client hears it as it is");
+        let until = Instant::now() + Duration::from_secs(10);
+        while !proxy.kept().contains("no more for") {
+            assert!(
+                Instant::now() < until,
+                "{status} {kind}: nothing was recorded"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(!proxy.kept().contains(key), "{status} {kind}");
+    }
 }

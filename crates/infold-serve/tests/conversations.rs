@@ -3,7 +3,9 @@
 mod office;
 
 use bytes::Bytes;
+use infold_log::{Seq, Span};
 use infold_serve::{Body, Call, Name};
+use infold_store::Outcome;
 use infold_wire::{Reply, Wire};
 use office::{Office, assistant, bytes, reply, system, user};
 use serde_json::{Value, json};
@@ -97,6 +99,29 @@ fn an_edit_forks_and_leaves_the_original_alone() {
 }
 
 #[test]
+fn a_fork_is_of_the_model_and_the_wire_that_asked_for_it() {
+    let office = Office::new(100_000);
+    let said = [user("hi"), assistant("hello"), user("a")];
+    let task = office.turn(&said, "b", None);
+    // The last question is put to another model, on another wire.
+    let other = [user("hi"), assistant("hello"), user("other")];
+    let body = json!({"model": "n", "max_tokens": 9, "messages": other});
+    let call = office.call(Wire::Anthropic, &body, None);
+    let taken = office.desk.take(&call).expect("it is taken");
+    let fork = taken.exchange.task();
+    let told = |task| {
+        let log = office.desk.contexts().read(task).expect("it can be read");
+        let metadata = infold_store::Metadata::read(log.dir()).expect("it is there");
+        let model = metadata.model.clone().unwrap_or_default();
+        (log.parent().is_some(), model, metadata.form(), log.wire())
+    };
+    let chat = (false, "m".to_owned(), Wire::Chat, Wire::Chat);
+    let anthropic = (true, "n".to_owned(), Wire::Anthropic, Wire::Anthropic);
+    assert_eq!((told(task), told(fork)), (chat, anthropic));
+    assert_eq!(office.shows(fork), ["hi", "hello", "other"]);
+}
+
+#[test]
 fn a_named_task_is_rewound_instead() {
     let office = Office::new(100_000);
     let name = || Some(Name::Given("mine".to_owned()));
@@ -156,13 +181,39 @@ fn a_task_that_ended_goes_on_as_a_fork() {
     let task = office.turn(&[user("hi")], "hello", None);
     office.desk.release(task);
     let contexts = office.desk.contexts();
-    contexts
-        .finish(task, &infold_store::Outcome::Completed)
-        .expect("it ends");
+    contexts.finish(task, &Outcome::Completed).expect("it ends");
     let on = [user("hi"), assistant("hello"), user("more")];
     let fork = office.turn(&on, "yes", None);
     assert_ne!(fork, task);
     assert_eq!(office.shows(fork), ["hi", "hello", "more", "yes"]);
+}
+
+#[test]
+fn a_fork_of_a_task_that_ended_keeps_the_folds_before_it() {
+    let office = Office::new(100_000);
+    let mut history = Vec::new();
+    let mut task = None;
+    for turn in 0..3 {
+        history.push(user(&format!("question {turn}")));
+        task = Some(office.turn(&history, "well", None));
+        history.push(assistant("well"));
+    }
+    let task = task.expect("there is one");
+    let first = Span::new(Seq::FIRST, Seq::new(4).expect("a number")).expect("a span");
+    let folded = office
+        .desk
+        .with(task, |writer| writer.condense(first, "They said well."));
+    folded.expect("it can be had").expect("it can be folded");
+    office.desk.release(task);
+    let ended = office.desk.contexts().finish(task, &Outcome::Completed);
+    ended.expect("it ends");
+    history.truncate(4);
+    history.push(user("something else"));
+    let fork = office.turn(&history, "yes", None);
+    assert_ne!(fork, task);
+    let shown = office.shows(fork);
+    assert!(shown.concat().contains("They said well."), "{shown:?}");
+    assert_eq!(office.holds(fork).len(), 6);
 }
 
 /// A conversation of so many turns, each of about so many words.
@@ -280,6 +331,87 @@ fn what_a_provider_finds_too_long_is_folded_harder() {
         None,
     );
     assert!(sent.to_string().len() < 20_000);
+}
+
+#[test]
+fn folds_that_did_not_help_are_taken_back() {
+    // One that was not folded before, and one that was.
+    for window in [100_000, 4_000] {
+        let office = Office::new(window);
+        let mut messages = long(60, 60);
+        messages.push(user("now?"));
+        let task = office.turn(&messages, "yes", None);
+        messages.extend([assistant("yes"), user("and now?")]);
+        let body = json!({"model": "m", "messages": messages});
+        let call = office.call(Wire::Chat, &body, None);
+        let mut taken = office.desk.take(&call).expect("it is taken");
+        let before = office.shows(task);
+        let mut sent = Vec::new();
+        for limit in [3_000, 2_000, 1_000] {
+            let trouble = infold_wire::Trouble::TooLong {
+                tokens: None,
+                limit: Some(limit),
+            };
+            let again = taken.exchange.refused(&call, &trouble);
+            sent.extend(again.expect("it can be folded").map(|it| it.len()));
+        }
+        assert!(
+            !sent.is_empty() && sent.is_sorted_by(|a, b| a > b),
+            "{sent:?}"
+        );
+        assert_ne!(office.shows(task), before);
+        taken
+            .exchange
+            .failed("still too long")
+            .expect("it is recorded");
+        assert_eq!(office.shows(task), before, "a window of {window}");
+        let events = office.holds(task);
+        assert_eq!(events.last().map(String::as_str), Some("and now?"));
+        // And the next request is sent as if nothing had been.
+        let (_, next) = office.ask(&messages, None);
+        let said: Vec<Value> = next["messages"].as_array().cloned().unwrap_or_default();
+        assert_eq!(said.len(), before.len(), "a window of {window}");
+    }
+}
+
+#[test]
+fn what_was_folded_in_vain_is_opened_and_nothing_else() {
+    for (by_hand, accepted, stays) in [
+        (false, false, false),
+        (true, false, true),
+        (false, true, true),
+    ] {
+        let office = Office::new(128_000);
+        let mut messages = long(60, 60);
+        messages.push(user("now?"));
+        let body = json!({"model": "m", "messages": messages});
+        let call = office.call(Wire::Chat, &body, None);
+        let mut exchange = office.desk.take(&call).expect("it is taken").exchange;
+        let task = exchange.task();
+        let noted = office.desk.with(task, |writer| writer.note("before"));
+        noted.expect("it can be had").expect("it can be noted");
+        for limit in [4_096, 2_048] {
+            let trouble = infold_wire::Trouble::TooLong {
+                tokens: Some(9_000),
+                limit: Some(limit),
+            };
+            let again = exchange.refused(&call, &trouble);
+            again.expect("it can be folded").expect("it is shorter");
+        }
+        if by_hand {
+            let noted = office.desk.with(task, |writer| writer.note("by hand"));
+            noted.expect("it can be had").expect("it can be noted");
+        }
+        if accepted {
+            exchange.accepted();
+        }
+        exchange.failed("in vain").expect("it is recorded");
+        let shown = office.shows(task).join(" ");
+        let folded = shown.contains("folded away") || shown.contains("hidden");
+        assert_eq!(folded, stays, "{shown}");
+        assert!(shown.contains("before"), "{shown}");
+        assert_eq!(shown.contains("by hand"), by_hand, "{shown}");
+    }
 }
 
 #[test]
@@ -431,4 +563,103 @@ fn a_summary_is_written_in_the_form_of_the_request() {
         sent.iter().all(|content| content["parts"].is_array()),
         "{sent:?}"
     );
+}
+
+#[test]
+fn a_window_that_the_client_chose_has_room_for_the_reply_it_asks_for() {
+    let office = Office::new(100_000);
+    for reply in [-1, 1_000, 4_096, 50_000] {
+        let options = json!({"num_ctx": 4_096, "num_predict": reply});
+        let body = json!({"model": "m", "messages": long(1, 10), "options": options});
+        let call = office.call(Wire::Ollama, &body, None);
+        let taken = office.desk.take(&call);
+        assert!(taken.is_ok(), "{reply}: {:?}", taken.err());
+    }
+}
+
+#[test]
+fn a_lost_index_is_filled_again_and_names_are_found() {
+    let mut office = Office::new(100_000);
+    let session = || Some(Name::Session("mine".to_owned()));
+    let other = office.turn(&[user("hi")], "hello", session());
+    let name = || Some(Name::Given("mine".to_owned()));
+    let task = office.turn(&[user("hi")], "hello", name());
+    let on = [user("hi"), assistant("hello"), user("a")];
+    assert_eq!(office.turn(&on, "b", name()), task);
+    office.restart_without_index();
+    // What bears a name is rewound, and no other with the same words is taken for it.
+    let edited = [user("hi"), assistant("hello"), user("other")];
+    assert_eq!(office.turn(&edited, "way", name()), task);
+    assert_eq!(office.shows(task), ["hi", "hello", "other", "way"]);
+    assert_eq!(office.turn(&on, "c", session()), other);
+    assert_eq!(office.tasks(), 2);
+}
+
+#[test]
+fn pieces_that_say_nothing_alone_count_among_others() {
+    let office = Office::new(100_000);
+    let content = |role: &str, text: &str| json!({"role": role, "parts": [{"text": text}]});
+    let mut contents = vec![
+        content("user", "hi"),
+        content("model", "one"),
+        content("model", "\n\n"),
+        content("model", "two"),
+        content("user", "go on"),
+    ];
+    let take = |contents: &[Value], name| {
+        let call = office.call(Wire::Gemini, &json!({"contents": contents}), name);
+        office.desk.take(&call).expect("it is taken").exchange
+    };
+    let task = take(&contents, None).task();
+    // The id of a task means it if it begins as the conversation does: the log is asked, not the index.
+    contents.extend([content("model", "well"), content("user", "more")]);
+    let named = take(&contents, Some(Name::Given(task.to_string())));
+    assert_eq!(named.task(), task);
+    // Nothing is there twice.
+    let log = office.desk.contexts().read(task).expect("it can be read");
+    assert_eq!(log.state().last_seq().map(|seq| seq.get()), Some(7));
+}
+
+#[test]
+fn a_text_instead_of_messages_goes_with_what_was_noted() {
+    let office = Office::new(100_000);
+    let call = office.call(
+        Wire::Responses,
+        &json!({"model": "m", "input": "hi", "store": true}),
+        None,
+    );
+    let take = || office.desk.take(&call).expect("it is taken");
+    let task = take().exchange.task();
+    let noted = office
+        .desk
+        .with(task, |writer| writer.note("mind the gap").map(drop));
+    noted.expect("it is held").expect("it is noted");
+    let again = take();
+    assert_eq!(again.exchange.task(), task);
+    let sent: Value = serde_json::from_slice(&bytes(&call.body, &again.outgoing)).unwrap();
+    assert_eq!(sent["store"], true);
+    let input = sent["input"].to_string();
+    assert!(
+        input.contains("hi") && input.contains("mind the gap"),
+        "{input}"
+    );
+}
+
+#[test]
+fn a_session_whose_name_is_too_long_has_none() {
+    let office = Office::new(100_000);
+    for (length, kept) in [(200, true), (201, false), (1 << 20, false)] {
+        let session = "s".repeat(length);
+        let body = json!({"model": "m", "input": [user("hi")], "prompt_cache_key": session});
+        let call = office.call(Wire::Responses, &body, None);
+        let task = office
+            .desk
+            .take(&call)
+            .expect("it is taken")
+            .exchange
+            .task();
+        let dir = office.desk.contexts().place(task).expect("it is there");
+        let metadata = infold_store::Metadata::read(&dir).expect("it can be read");
+        assert_eq!(metadata.task_id.is_some(), kept, "{length}");
+    }
 }

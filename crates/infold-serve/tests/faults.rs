@@ -66,6 +66,39 @@ fn a_slow_provider_is_waited_for() {
 }
 
 #[test]
+fn a_silent_provider_is_given_up() {
+    let short = Duration::from_millis(300);
+    let long = Duration::from_secs(2);
+    let server = Server::start(lenient().otherwise(move |seen| match seen.number % 2 {
+        1 => Step::say("too late").after(long),
+        _ => Step::say("one two three four").pausing(long),
+    }));
+    let mut setup = Setup::to(&server.url());
+    setup.limits.silence = Some(short);
+    let proxy = setup.start();
+    for wire in Wire::ALL {
+        let begin = Instant::now();
+        let (path, headers) = place(wire, true);
+        // Nothing at all comes: there is time to say so.
+        let answer = proxy.post(path, headers, &request(wire, true, "hi"));
+        assert_eq!((answer.status, answer.whole), (504, true), "{wire}");
+        let text = answer.text();
+        assert!(text.contains("silent for too long"), "{wire}: {text}");
+        let busy = sort(504, None, &answer.body);
+        assert!(matches!(busy, Trouble::Busy { .. }), "{wire}");
+        // A reply that stops coming is cut off; one that had only been announced was held back.
+        let answer = proxy.post(path, headers, &request(wire, true, "hi"));
+        let expected = match wire {
+            Wire::Responses => (504, true),
+            _ => (200, false),
+        };
+        let text = answer.text();
+        assert_eq!((answer.status, answer.whole), expected, "{wire}: {text}");
+        assert!(begin.elapsed() < long, "{wire}");
+    }
+}
+
+#[test]
 fn errors_come_back_as_they_are() {
     for (name, wire) in [
         ("openai/rate-limit", Wire::Chat),

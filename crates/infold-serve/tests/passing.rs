@@ -411,3 +411,20 @@ fn a_connection_is_used_again() {
     }
     assert_eq!(server.count(), 3);
 }
+
+#[test]
+fn what_is_ours_is_found_behind_a_name_too() {
+    let server = Server::start(Script::new());
+    let proxy = Proxy::to(&server.url());
+    for path in [
+        "/healthz",
+        "//healthz",
+        "/t/mine/healthz",
+        "/t/mine/metrics",
+        "/t/mine/infold/api/tasks?limit=1",
+    ] {
+        let answer = proxy.ask(&format!("GET {path} HTTP/1.1\nhost: localhost:PORT"));
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+    }
+    assert_eq!(server.count(), 0);
+}

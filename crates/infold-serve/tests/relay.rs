@@ -91,7 +91,8 @@ impl Proxy {
         let (name, value) = match wire {
             Wire::Anthropic => ("x-api-key", "key-of-the-client"),
             Wire::Gemini => ("x-goog-api-key", "key-of-the-client"),
-            _ => ("authorization", "Bearer key-of-the-client"),
+            // How the scheme is spelled does not matter.
+            _ => ("authorization", "bearer key-of-the-client"),
         };
         let request = self.http.post(url).header(name, value).body(body);
         let request = request.header("content-type", "application/json");

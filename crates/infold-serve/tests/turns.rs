@@ -3,6 +3,7 @@
 mod front;
 
 use std::io::{Read as _, Write as _};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use front::{Proxy, Setup, connect, head, place};
@@ -103,6 +104,49 @@ fn the_next_request_finds_the_reply_recorded() {
 }
 
 #[test]
+fn what_stands_around_the_messages_can_be_read_as_it_came() {
+    let server = Server::start(Script::new());
+    let proxy = Proxy::to(&server.url());
+    let ask = |warmth: &str, said: &str| {
+        let tools =
+            r#"[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}}]"#;
+        let system = r#"{"role":"system","content":"be \u0062rief"}"#;
+        let body = format!(
+            r#"{{"model":"m","temperature":{warmth},"tools":{tools},"messages":[{system},{said}]}}"#
+        );
+        let answer = proxy.post("/v1/chat/completions", "", body.as_bytes());
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer
+            .header("x-infold-task")
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let hello = r#"{"role":"user","content":"hello"}"#;
+    let task = ask("0.50", hello);
+    // The same again is no other frame.
+    assert_eq!(ask("0.50", hello), task);
+    assert_eq!(ask("1e0", hello), task);
+    let answer = proxy.ask(&format!(
+        "GET /infold/api/tasks/{task}/frames HTTP/1.1\nhost: 127.0.0.1:PORT"
+    ));
+    let text = answer.text();
+    let frames: Vec<&str> = text.matches(r#"{"frame":"#).collect();
+    assert_eq!((answer.status, frames.len()), (200, 2), "{text}");
+    for part in [
+        r#""wire":"chat""#,
+        r#""temperature":0.50,"#,
+        r#""temperature":1e0,"#,
+        r#""messages":[{"role":"system","content":"be \u0062rief"}]"#,
+        r#""name":"look""#,
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    infold_wire::Json::parse(text.as_bytes()).expect("it is JSON");
+    let nobody = "GET /infold/api/tasks/ffff/frames HTTP/1.1\nhost: 127.0.0.1:PORT";
+    assert_eq!(proxy.ask(nobody).status, 404);
+}
+
+#[test]
 fn the_last_event_waits_until_the_reply_is_recorded() {
     let pause = Duration::from_millis(50);
     let lenient = Model {
@@ -111,12 +155,7 @@ fn the_last_event_waits_until_the_reply_is_recorded() {
     };
     let script = move |_: &Seen| Step::say("one two").in_pieces(4).pausing(pause);
     let server = Server::start(Script::new().model(lenient).otherwise(script));
-    let setup = Setup::to(&server.url());
-    let proxy = Setup {
-        threads: 1,
-        ..setup
-    }
-    .start();
+    let proxy = Proxy::to(&server.url());
     for wire in Wire::ALL {
         let (path, headers) = place(wire, true);
         let said = front::request(wire, true, "hi");
@@ -128,11 +167,13 @@ fn the_last_event_waits_until_the_reply_is_recorded() {
         let mut read = vec![0; 16 << 10];
         let count = connection.read(&mut read).expect("it begins");
         read.truncate(count);
-        // Whoever would record it is busy.
+        // Somebody is at the task.
         let (busy, began) = (Duration::from_millis(900), Instant::now());
-        proxy
-            .handle
-            .spawn_blocking(move || std::thread::sleep(busy));
+        let task = front::Answer::parse(&read);
+        let task = task.header("x-infold-task").and_then(|id| id.parse().ok());
+        let (desk, task) = (proxy.desk.clone(), task.expect("a task"));
+        let sleeps = move || desk.with(task, |_| std::thread::sleep(busy));
+        std::thread::spawn(move || sleeps().expect("a task"));
         let complete = |read: &[u8]| {
             let mut reader = Reader::new(wire, Delivery::Stream);
             let heard = reader.push(&front::Answer::parse(read).body, &mut |_| {});
@@ -189,5 +230,105 @@ fn a_conversation_goes_on_where_its_model_would_refuse_it() {
                 "{largest:?}"
             );
         }
+    }
+}
+
+#[test]
+fn a_conversation_goes_on_through_another_server() {
+    let server = Server::start(Script::new().otherwise(|_| Step::say("well")));
+    let directory = Arc::new(tempfile::tempdir().expect("a directory"));
+    let start = || Setup::to(&server.url()).start_in(Arc::clone(&directory));
+    let (first, second) = (start(), start());
+    let mut talk = Talk {
+        proxy: &first,
+        wire: Wire::Chat,
+        said: Vec::new(),
+    };
+    let task = talk.turn("hi", true).expect("a reply");
+    assert!(!task.is_empty());
+    for proxy in [&second, &first, &second] {
+        talk.proxy = proxy;
+        // Whoever waited in vain would have passed it unrecorded.
+        assert_eq!(talk.turn("and now?", true).as_ref(), Ok(&task));
+    }
+}
+
+#[test]
+fn what_a_provider_reports_is_told_as_it_comes() {
+    let server = Server::start(Script::new());
+    let proxy = Proxy::to(&server.url());
+    let mut events = connect(proxy.address);
+    let ask = format!(
+        "GET /infold/api/events HTTP/1.1\r\nhost: {}\r\n\r\n",
+        proxy.address
+    );
+    events.write_all(ask.as_bytes()).expect("sent");
+    let mut heard = String::new();
+    let mut hear = |until: &str| {
+        let mut some = [0; 4096];
+        while !heard.contains(until) {
+            let count = events.read(&mut some).expect("events come");
+            assert!(count > 0, "it ended: {heard}");
+            heard.push_str(&String::from_utf8_lossy(&some[..count]));
+        }
+        heard.clone()
+    };
+    hear(": infold");
+    let mut talk = Talk {
+        proxy: &proxy,
+        wire: Wire::Chat,
+        said: Vec::new(),
+    };
+    talk.turn("hi", false).expect("a reply");
+    let heard = hear("output_tokens");
+    assert!(heard.contains("event: usage\n"), "{heard}");
+    assert!(heard.contains(r#""model":"m""#), "{heard}");
+}
+
+#[test]
+fn a_client_that_leaves_is_counted_once() {
+    let slow = Step::say("word ".repeat(500)).pausing(Duration::from_millis(50));
+    let server = Server::start(Script::steps([Step::never(), slow]));
+    let proxy = Proxy::to(&server.url());
+    let counted = || {
+        let metrics = proxy
+            .ask("GET /metrics HTTP/1.1\nhost: localhost:PORT")
+            .text();
+        let line = |name: &str| {
+            let mut lines = metrics.lines();
+            let value = lines.find_map(|line| line.strip_prefix(&format!("{name} ")));
+            value.map(str::to_owned).unwrap_or_default()
+        };
+        // This one is under way too.
+        let alone = line("infold_requests_in_flight") == "1";
+        alone.then(|| line("infold_client_disconnects_total"))
+    };
+    // One leaves before there is an answer, the other in the middle of it.
+    for (before, left) in [(true, "1"), (false, "2")] {
+        let body = format!(
+            r#"{{"model":"m","stream":true,"messages":[{{"role":"user","content":"{left}"}}]}}"#
+        );
+        let mut stream = connect(proxy.address);
+        let (path, headers) = place(Wire::Chat, true);
+        let head = head(proxy.address, path, headers, body.len());
+        stream
+            .write_all(format!("{head}{body}").as_bytes())
+            .expect("sent");
+        let until = Instant::now() + Duration::from_secs(10);
+        while server.count() < left.parse().expect("a number") && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        if !before {
+            stream.read_exact(&mut [0; 64]).expect("it begins");
+        }
+        drop(stream);
+        let count = loop {
+            assert!(Instant::now() < until, "it is still under way");
+            match counted() {
+                Some(count) => break count,
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        };
+        assert_eq!(count, left);
     }
 }

@@ -1,5 +1,7 @@
 use infold::show::{Entry, Piece, Recalled, Seen};
 use infold_log::{Seq, Span};
+use infold_store::{Frame, iso};
+use infold_wire::quote;
 
 use super::Api;
 use super::asked::Asked;
@@ -74,6 +76,40 @@ pub fn view(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
             Piece::Fold(..) => list.put(&piece.json()),
         })
     })))
+}
+
+/// `GET /infold/api/tasks/{task}/frames`
+pub fn frames(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
+    let contexts = api.desk.contexts();
+    let log = contexts.read(asked.task(contexts)?)?;
+    Ok(Reply::List(Box::new(move |list| {
+        let mut sent = Ok(());
+        log.frames(|frame| {
+            if sent.is_ok() {
+                sent = list.put_raw(&framed(frame));
+            }
+        })?;
+        sent
+    })))
+}
+
+/// A frame as an object, its members as they came.
+fn framed(frame: &Frame) -> Vec<u8> {
+    let mut out = format!(
+        r#"{{"frame":{},"timestamp":"{}","after":{},"wire":"{}","members":{{"#,
+        frame.id,
+        iso(frame.time),
+        frame.after,
+        frame.wire.name()
+    )
+    .into_bytes();
+    for (at, (name, value)) in frame.members.iter().enumerate() {
+        let comma = if at > 0 { "," } else { "" };
+        out.extend_from_slice(format!("{comma}{}:", quote(name)).as_bytes());
+        out.extend_from_slice(value);
+    }
+    out.extend_from_slice(b"}}");
+    out
 }
 
 /// `GET /infold/api/tasks/{task}/folds`

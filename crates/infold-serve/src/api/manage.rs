@@ -3,7 +3,7 @@ use infold::profile::{Set, Settings};
 use infold::setup::Known;
 use infold::summarizer::{Extractive, Who};
 use infold::usage::learned;
-use infold::{Did, Outcome, Setup, SetupError, Strategy, rehearse};
+use infold::{Outcome, Setup, SetupError, Strategy, rehearse};
 use infold_store::{Log, Metadata, Trigger};
 use serde_json::json;
 
@@ -55,22 +55,12 @@ pub fn manage(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
 
 fn tell(api: &Api, id: uuid::Uuid, outcome: &Outcome) {
     for step in &outcome.steps {
-        let (kind, before, after) = (kind(step.did), step.before, step.after);
+        let (kind, before, after) = (step.did.kind(), step.before, step.after);
         api.metrics.folded(kind, before, after);
         let folds: Vec<String> = step.folds.iter().map(|fold| fold.to_string()).collect();
         let told =
             json!({"folds": folds, "kind": kind, "tokens_before": before, "tokens_after": after});
         api.tell(id, "fold", &told);
-    }
-}
-
-/// What the folds of a step are called, as everywhere else.
-fn kind(did: Did) -> &'static str {
-    match did {
-        Did::Untouched => "none",
-        Did::Masked => "mask",
-        Did::Condensed => "summary",
-        Did::Truncated => "window",
     }
 }
 

@@ -64,6 +64,13 @@ impl Refusal {
             .hint("send it in parts; nothing of it was kept")
     }
 
+    /// The body does not come.
+    pub fn slow() -> Refusal {
+        let message = "the body did not come in time";
+        Refusal::new(StatusCode::REQUEST_TIMEOUT, "slow", message)
+            .hint("send it in one go; nothing of it was kept")
+    }
+
     /// There are too many readers.
     pub fn busy(message: &str) -> Refusal {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).hint("try again later")

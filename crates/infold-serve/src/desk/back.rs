@@ -2,7 +2,7 @@
 
 use infold_log::steer::{Side, Target};
 use infold_log::{Item, Place, Seq};
-use infold_store::{FoldLine, Trigger, What, Writer};
+use infold_store::{FoldLine, Log, Trigger, What, Writer};
 
 use super::DeskError;
 use crate::held::Held;
@@ -15,20 +15,20 @@ pub(super) enum Kept {
 
 /// Goes back to a message; folds of what comes before it stay.
 pub(crate) fn rewind(held: &mut Held, seq: Seq) -> Result<(), DeskError> {
-    let kept = kept(held, seq)?;
+    let kept = kept(held.log(), seq)?;
     held.ready = None;
     held.writer.rewind(Side::To, Target::Message(seq.get()))?;
     fold_again(&mut held.writer, kept)
 }
 
 /// The folds that lie wholly before a message, or end with it.
-pub(super) fn kept(held: &Held, seq: Seq) -> Result<Vec<Kept>, DeskError> {
-    let shown = held.log().state().shown();
+pub(super) fn kept(log: &Log, seq: Seq) -> Result<Vec<Kept>, DeskError> {
+    let shown = log.state().shown();
     let mut kept = Vec::new();
     for item in shown.items() {
         if let Item::Fold(fold) = item
             && fold.span().to() <= seq
-            && let What::Fold(line) = held.log().event(fold.id)?.what
+            && let What::Fold(line) = log.event(fold.id)?.what
         {
             kept.push(Kept::Fold(line));
         }

@@ -10,6 +10,7 @@ use super::{DeskError, Inner, Rule};
 use crate::held::Held;
 use crate::splice::{is_plain, spliced};
 use crate::told::Told;
+use crate::twice::Twice;
 use crate::{Call, Outgoing};
 
 /// What is sent, and how large it is.
@@ -28,14 +29,17 @@ pub(crate) struct Fitted {
 }
 
 impl Inner {
-    /// Folds if that is due, and puts the request together. What the provider found too long
-    /// `must` be folded.
+    /// Folds what is `due`, and puts the request together. A summary that takes long was written
+    /// before, by `pen`; what the provider found too long `must` be folded.
+    #[expect(clippy::too_many_arguments, reason = "all of it decides")]
     pub fn fit(
         &self,
         call: &Call,
         told: &Told,
         held: &mut Held,
         rule: &Rule,
+        due: Option<(Due, Aim)>,
+        pen: Option<&mut Twice>,
         must: bool,
     ) -> Result<Fitted, DeskError> {
         let Rule {
@@ -44,26 +48,27 @@ impl Inner {
             alternate,
         } = rule;
         let mut did = Did::Untouched;
-        if let Some((due, aim)) = due(held.log(), aim, profile)?
-            // The fold can wait for a summary that is being written, so that the request need not.
-            && !(held.preparing && !must && due != Due::Bytes && still_fits(held, &aim)?)
+        if let Some((due, aim)) = due
+            && (pen.is_some() || must || !can_wait(held, due, &aim)?)
         {
-            if self.apply_ahead(held, &aim)? {
-                did = Did::Condensed;
-            }
-            let (mut summarizer, hooks) = self.pen(call, profile)?;
-            if held.preparing {
-                // Whoever writes that one has no time for another.
-                summarizer = Box::new(Extractive);
-            }
-            match manage(&mut held.writer, &aim, &mut *summarizer, &hooks) {
+            let hooks = self.pen(call, profile)?.1;
+            let written = pen.map(|pen| manage(&mut held.writer, &aim, pen, &hooks));
+            let managed = match written {
+                // Without one nobody but the built-in one has time, or the task went another way
+                // while it was written.
+                None | Some(Err(ManageError::Cancelled)) => {
+                    manage(&mut held.writer, &aim, &mut Extractive, &hooks)
+                }
+                Some(managed) => managed,
+            };
+            match managed {
                 Ok(outcome) => {
                     if outcome.did > Did::Untouched {
                         let (before, after) = (outcome.before.tokens, outcome.after.tokens);
-                        self.metrics.folded(kind(outcome.did), before, after);
+                        self.metrics.folded(outcome.did.kind(), before, after);
                         self.tell(held.id, "fold", outcome.json().to_string());
                     }
-                    did = did.max(outcome.did);
+                    did = outcome.did;
                 }
                 Err(ManageError::Floor { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -75,13 +80,13 @@ impl Inner {
         let view = View::of(log.state().shown(), log)?;
         // Nobody else keeps what another service keeps.
         let abroad = told.params.previous.is_some() && crate::translate::is_abroad(call);
+        // There are no messages to put anything between.
+        let in_full = told.params.previous.is_some() || told.text.is_some();
         let outgoing = match is_plain(&view) && !abroad {
             true => Outgoing::untouched(&call.body),
             // Messages of another form cannot be sent in its place.
-            false if told.params.previous.is_some() && !is_native(log, &view, call)? => {
-                Outgoing::untouched(&call.body)
-            }
-            false if told.params.previous.is_some() => crate::splice::full(call, told, log, &view)?,
+            false if in_full && !is_native(log, &view, call)? => Outgoing::untouched(&call.body),
+            false if in_full => crate::splice::full(call, told, log, &view)?,
             false => spliced(call, told, log, &view, places.follow(log)?, *alternate)?,
         };
         Ok(Fitted {
@@ -99,7 +104,7 @@ impl Inner {
     }
 
     /// Folds with the summary that was written ahead of need, if there is one that is still right.
-    fn apply_ahead(&self, held: &mut Held, aim: &Aim) -> Result<bool, DeskError> {
+    pub fn apply_ahead(&self, held: &mut Held, aim: &Aim) -> Result<bool, DeskError> {
         let Some(ready) = held.ready.take() else {
             return Ok(false);
         };
@@ -107,8 +112,9 @@ impl Inner {
         if ready.apply(&mut held.writer, aim)?.is_none() {
             return Ok(false);
         }
+        self.wrote(held);
         let after = scaled(aim, view_tokens(held)?);
-        self.metrics.folded(kind(Did::Condensed), before, after);
+        self.metrics.folded(Did::Condensed.kind(), before, after);
         let told = json!({
             "outcome": Did::Condensed.name(),
             "ahead": true,
@@ -117,6 +123,20 @@ impl Inner {
         });
         self.tell(held.id, "fold", told.to_string());
         Ok(true)
+    }
+
+    /// Who is to write the summary of a fold that is due, if that takes long and nobody does.
+    pub fn slow_pen(
+        &self,
+        call: &Call,
+        held: &Held,
+        profile: &Profile,
+    ) -> Result<Option<Twice>, DeskError> {
+        if held.preparing {
+            return Ok(None);
+        }
+        let (summarizer, _) = self.pen(call, profile)?;
+        Ok(is_slow(&*summarizer).then(|| Twice::new(summarizer)))
     }
 
     /// Who writes summaries, and whom to tell.
@@ -138,24 +158,26 @@ impl Inner {
     }
 }
 
-/// What folds of this kind are counted as.
-fn kind(did: Did) -> &'static str {
-    match did {
-        Did::Untouched | Did::Masked => "mask",
-        Did::Condensed => "summary",
-        Did::Truncated => "window",
-    }
+/// Says whether a summarizer takes long: only the built-in one does not.
+pub(crate) fn is_slow(summarizer: &dyn Summarizer) -> bool {
+    summarizer.name() != Extractive.name()
+}
+
+/// Says whether a fold can wait for a summary that is being written, so that the request need not.
+fn can_wait(held: &Held, due: Due, aim: &Aim) -> Result<bool, LogError> {
+    Ok(held.preparing && due != Due::Bytes && still_fits(held, aim)?)
 }
 
 /// Why something has to be folded, if it has to, and what to aim at.
 ///
 /// Where what cannot be folded leaves no room for a reply as long as we expect, there is less room for it; where it does not
 /// fit at all, everything else is folded: what we take the window to be may be wrong, and the provider decides.
-fn due(log: &Log, aim: &Aim, profile: &Profile) -> Result<Option<(Due, Aim)>, DeskError> {
+pub(crate) fn due(log: &Log, rule: &Rule) -> Result<Option<(Due, Aim)>, DeskError> {
     /// The least that is kept free for a reply, as a share of the window.
     const LEAST: u64 = 16;
     /// What says that the rest is hidden takes some room.
     const MARKER: u64 = 256;
+    let Rule { profile, aim, .. } = rule;
     let mut aim = aim.clone();
     let reply = profile.window / LEAST;
     let rooms = [Some((profile.window, Some(reply))), None];

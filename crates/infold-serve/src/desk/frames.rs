@@ -74,7 +74,13 @@ impl Inner {
         }
         for (name, bytes) in &mut members {
             // What is said to the model is kept as it is.
-            let said = ["messages", "system", "instructions", "systemInstruction"];
+            let said = [
+                "messages",
+                "system",
+                "instructions",
+                "systemInstruction",
+                "system_instruction",
+            ];
             if !said.contains(name) {
                 // The name counts too: a member of the request itself may be a credential.
                 let name = infold_wire::quote(name);
@@ -86,7 +92,10 @@ impl Inner {
         let borrowed: Vec<(&str, &[u8])> =
             members.iter().map(|(name, it)| (*name, &**it)).collect();
         let held = self.open(task)?;
-        locked(&held).writer.frame(call.wire, &borrowed)?;
+        let mut held = locked(&held);
+        held.writer.frame(call.wire, &borrowed)?;
+        self.wrote(&mut held);
+        drop(held);
         let mut frames = locked(&self.frames);
         if frames.kept.len() >= MOST {
             frames.kept.clear();

@@ -8,6 +8,7 @@ use infold_wire::normal;
 use uuid::Uuid;
 
 use super::{DeskError, Inner};
+use crate::Name;
 use crate::held::Places;
 
 /// Opens the index of a contexts directory.
@@ -17,6 +18,14 @@ pub(super) fn open(contexts: &Contexts) -> Result<Chains, RegistryError> {
         fill(&mut chains, contexts);
     }
     Ok(chains)
+}
+
+/// Adds the tasks that are there. If that fails half way, what is there is of use, and the next
+/// one who opens the index begins again.
+fn fill(chains: &mut Chains, contexts: &Contexts) {
+    if let Err(error) = add_all(chains, contexts) {
+        tracing::warn!(%error, "not all conversations will be recognised");
+    }
 }
 
 impl Inner {
@@ -29,7 +38,7 @@ impl Inner {
     pub fn mend(&self, mended: u64) -> Result<(), DeskError> {
         let mut chains = self.chains();
         if self.mended() == mended {
-            *chains = Chains::anew(self.contexts.root())?;
+            chains.renew(self.contexts.root())?;
             fill(&mut chains, &self.contexts);
             self.mended.fetch_add(1, SeqCst);
             tracing::warn!(aside = ?chains.torn(), "the index of conversations was damaged, and made anew");
@@ -39,27 +48,42 @@ impl Inner {
 }
 
 /// Adds the tasks that are there. One that cannot be read is left out: it could not go on anyway.
-fn fill(chains: &mut Chains, contexts: &Contexts) {
-    for task in contexts.tasks().unwrap_or_default() {
-        let added = rows(contexts, task).and_then(|rows| match rows.is_empty() {
-            true => Ok(()),
-            false => Ok(chains.add(task, &rows)?),
-        });
-        if let Err(error) = added {
-            tracing::warn!(%task, %error, "a conversation will not be recognised");
+fn add_all(chains: &mut Chains, contexts: &Contexts) -> Result<(), DeskError> {
+    for task in contexts.tasks()? {
+        let Leads { name, rows } = match leads(contexts, task) {
+            Ok(leads) => leads,
+            Err(error) => {
+                tracing::warn!(%task, %error, "a conversation will not be recognised");
+                continue;
+            }
+        };
+        if let Some(name) = name {
+            chains.name(&name.key(), task)?;
+        }
+        if !rows.is_empty() {
+            chains.add(task, &rows)?;
         }
     }
+    Ok(chains.filled()?)
+}
+
+/// What leads to a task.
+#[derive(Default)]
+struct Leads {
+    name: Option<Name>,
+    rows: Vec<(Key, Seq)>,
 }
 
 /// What leads to a task. As long as nobody answered, more than the words would count, and that is lost.
-fn rows(contexts: &Contexts, task: Uuid) -> Result<Vec<(Key, Seq)>, DeskError> {
-    let mut rows = Vec::new();
+fn leads(contexts: &Contexts, task: Uuid) -> Result<Leads, DeskError> {
     let Some(dir) = contexts.place(task) else {
-        return Ok(rows);
+        return Ok(Leads::default());
     };
-    if Metadata::read(&dir)?.task_source.as_deref() != Some("proxy") {
-        return Ok(rows);
+    let metadata = Metadata::read(&dir)?;
+    if metadata.task_source.as_deref() != Some("proxy") {
+        return Ok(Leads::default());
     }
+    let mut rows = Vec::new();
     let log = contexts.read(task)?;
     let (mut chain, mut answered) = (normal::root(), false);
     for (seq, digest) in Places::default().follow(&log)? {
@@ -70,5 +94,8 @@ fn rows(contexts: &Contexts, task: Uuid) -> Result<Vec<(Key, Seq)>, DeskError> {
             rows.push((chain, *seq));
         }
     }
-    Ok(rows)
+    Ok(Leads {
+        name: Name::of(&metadata),
+        rows,
+    })
 }

@@ -1,30 +1,47 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use infold::manage::Prepared;
 use infold_store::{OpenError, TaskError};
 use uuid::Uuid;
 
-use super::{DeskError, Inner, locked};
+use super::{Inner, locked, tried};
+use crate::ask_to_let_go;
 use crate::held::Held;
 
 /// The tasks that this server has open.
 #[derive(Default)]
 pub(super) struct Opened {
     tasks: HashMap<Uuid, Entry>,
+    /// Somebody is opening these: a long log takes its time, and only who wants it waits.
+    opening: HashSet<Uuid>,
     /// Until when others go first.
     let_go: HashMap<Uuid, Instant>,
-    /// Counts uses, to tell which was used last.
-    clock: u64,
+    /// Summaries that were written ahead of need, of tasks that were closed since.
+    ready: HashMap<Uuid, Prepared>,
 }
 
 struct Entry {
     held: Arc<Mutex<Held>>,
     /// Somebody may take its files away.
     dir: PathBuf,
-    used: u64,
+    used: Instant,
+}
+
+/// Somebody opens a task; whoever else wants it is told when that has ended.
+struct Opening<'d> {
+    desk: &'d Inner,
+    task: Uuid,
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        locked(&self.desk.opened).opening.remove(&self.task);
+        self.desk.door.notify_all();
+    }
 }
 
 /// So many are open at once, if there are file descriptors for them.
@@ -58,39 +75,75 @@ pub(crate) fn raise_limit() {
 /// follow each other closely would never let it in.
 const COURTESY: Duration = Duration::from_millis(150);
 
-/// So long a task is waited for that another process holds: its commands are short.
+/// So long a task is waited for that another process holds: its commands are short, and a server
+/// lets go when it is asked.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// So long nobody asks for a task before it is closed: another process may want it.
+pub(crate) const IDLE: Duration = Duration::from_secs(60);
+
+/// So many summaries of closed tasks are kept.
+const MOST_READY: usize = 256;
+
 impl Inner {
-    /// A task, opened for writing.
+    /// A task, opened for writing. Who holds it is asked to let go.
     pub fn open(&self, task: Uuid) -> Result<Arc<Mutex<Held>>, TaskError> {
-        let begin = Instant::now();
+        let (mut begin, mut asked) = (Instant::now(), false);
+        loop {
+            let (error, address) = match self.try_open(task) {
+                Err(TaskError::Open {
+                    task,
+                    source: OpenError::Held { holder },
+                }) => {
+                    let address = holder.as_ref().and_then(|holder| holder.address.clone());
+                    let source = OpenError::Held { holder };
+                    (TaskError::Open { task, source }, address)
+                }
+                opened => return opened,
+            };
+            // We hold it ourselves while we close it.
+            let other = address.filter(|address| Some(&**address) != self.contexts.address());
+            if let (Some(address), false) = (other, asked) {
+                asked = true;
+                let token = self.config.serve.token.as_ref();
+                let token = token.map(|set| set.value.reveal());
+                if ask_to_let_go(&address, task, token, PATIENCE) {
+                    begin = Instant::now();
+                }
+            } else if begin.elapsed() >= PATIENCE {
+                return Err(error);
+            }
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// A task, opened for writing unless another process holds it.
+    pub fn try_open(&self, task: Uuid) -> Result<Arc<Mutex<Held>>, TaskError> {
         loop {
             let mut opened = locked(&self.opened);
             if let Some(held) = opened.get(task) {
                 return Ok(held);
+            }
+            if opened.opening.contains(&task) {
+                let waited = self.door.wait(opened);
+                drop(waited.unwrap_or_else(PoisonError::into_inner));
+                continue;
             }
             if opened.gives_way(task) {
                 drop(opened);
                 sleep(Duration::from_millis(5));
                 continue;
             }
-            match self.contexts.write(task) {
-                Ok((writer, _)) => {
-                    let (held, idle) = opened.put(task, Held::new(task, writer));
-                    drop(opened);
-                    self.later.away(idle);
-                    return Ok(held);
-                }
-                Err(TaskError::Open {
-                    source: OpenError::Held { .. },
-                    ..
-                }) if begin.elapsed() < PATIENCE => {
-                    drop(opened);
-                    sleep(Duration::from_millis(20));
-                }
-                Err(error) => return Err(error),
-            }
+            opened.opening.insert(task);
+            drop(opened);
+            let opening = Opening { desk: self, task };
+            let (writer, _) = self.contexts.write(task)?;
+            let mut opened = locked(&self.opened);
+            let (held, idle) = opened.put(task, Held::new(task, writer));
+            drop(opened);
+            drop(opening);
+            self.put_away(self.later.away(idle, most() / 4));
+            return Ok(held);
         }
     }
 
@@ -102,13 +155,27 @@ impl Inner {
 
     /// Closes a task, once nobody uses it.
     pub fn release(&self, task: Uuid) {
-        let entry = locked(&self.opened).let_go(task);
+        let mut opened = locked(&self.opened);
+        opened.give_way(task);
+        while opened.opening.contains(&task) {
+            let waited = self.door.wait(opened);
+            opened = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        let entry = opened.tasks.remove(&task);
+        drop(opened);
         let Some(entry) = entry else { return };
+        // Whoever has it next looks there.
+        if let Err(error) = self.whole_index() {
+            self.failed(&error.into());
+        }
         let begin = Instant::now();
         while Arc::strong_count(&entry.held) > 1 && begin.elapsed() < PATIENCE {
             sleep(Duration::from_millis(2));
         }
         self.put_away([entry.held]);
+        if let Err(error) = self.force() {
+            self.failed(&error);
+        }
     }
 
     /// Closes a task that is to go.
@@ -120,45 +187,71 @@ impl Inner {
     /// Closes all tasks.
     pub fn close(&self) {
         self.later.catch_up();
+        if let Err(error) = self.whole_index() {
+            self.failed(&error.into());
+        }
         let all = std::mem::take(&mut locked(&self.opened).tasks);
-        for entry in all.into_values() {
-            let mut held = locked(&entry.held);
-            let forced = held.writer.force().map_err(DeskError::from);
-            if let Err(error) = forced.and_then(|()| self.lay_down(&mut held)) {
-                self.failed(&error);
-            }
+        self.put_away(all.into_values().map(|entry| entry.held));
+        if let Err(error) = self.force() {
+            self.failed(&error);
         }
     }
 
     /// Closes tasks that came to rest, and those that did not come to it yet.
     pub fn put_away(&self, tasks: impl IntoIterator<Item = Arc<Mutex<Held>>>) {
         for held in tasks {
-            if let Err(error) = self.lay_down(&mut locked(&held)) {
+            let mut held = locked(&held);
+            if let Err(error) = self.lay_down(&mut held) {
                 self.failed(&error);
             }
+            if let Some(ready) = held.ready.take() {
+                locked(&self.opened).keep_ready(held.id, ready);
+            }
         }
+    }
+
+    /// Closes the tasks that nobody asked for in so long, and nobody has anything under way in.
+    pub fn close_idle(&self, idle: Duration) {
+        let mut opened = locked(&self.opened);
+        let rests = |task: &Uuid, entry: &mut Entry| {
+            entry.used.elapsed() >= idle
+                && Arc::strong_count(&entry.held) == 1
+                && tried(&entry.held).is_some_and(|held| !held.preparing)
+                && self.is_idle(*task)
+        };
+        let out: Vec<(Uuid, Entry)> = opened.tasks.extract_if(rests).collect();
+        drop(opened);
+        self.put_away(out.into_iter().map(|(_, entry)| entry.held));
     }
 }
 
 impl Opened {
     fn get(&mut self, task: Uuid) -> Option<Arc<Mutex<Held>>> {
-        self.clock += 1;
         let entry = self.tasks.get_mut(&task)?;
-        if !entry.dir.is_dir() {
+        // A request asks several times within a moment.
+        let just_now = entry.used.elapsed() < Duration::from_millis(1);
+        if !just_now && !entry.dir.is_dir() {
             // What is written there would be in no file that has a name.
             self.tasks.remove(&task);
             return None;
         }
-        entry.used = self.clock;
+        entry.used = Instant::now();
         Some(entry.held.clone())
     }
 
-    /// Gives a task up, and way to whoever asked for it.
-    fn let_go(&mut self, task: Uuid) -> Option<Entry> {
+    /// Gives way to whoever asked for a task.
+    fn give_way(&mut self, task: Uuid) {
         let now = Instant::now();
         self.let_go.retain(|_, until| now < *until);
         self.let_go.insert(task, now + COURTESY);
-        self.tasks.remove(&task)
+    }
+
+    /// Keeps a summary for when its task is opened again: it says itself whether it is still right.
+    fn keep_ready(&mut self, task: Uuid, ready: Prepared) {
+        if self.ready.len() >= MOST_READY {
+            self.ready.clear();
+        }
+        self.ready.insert(task, ready);
     }
 
     fn gives_way(&self, task: Uuid) -> bool {
@@ -167,11 +260,11 @@ impl Opened {
     }
 
     /// Takes a task in, and gives those back that were not used for the longest time.
-    fn put(&mut self, task: Uuid, held: Held) -> (Arc<Mutex<Held>>, Vec<Arc<Mutex<Held>>>) {
+    fn put(&mut self, task: Uuid, mut held: Held) -> (Arc<Mutex<Held>>, Vec<Arc<Mutex<Held>>>) {
         let mut out = Vec::new();
         let most = most();
         if self.tasks.len() >= most {
-            let mut ages: Vec<(u64, Uuid)> =
+            let mut ages: Vec<(Instant, Uuid)> =
                 self.tasks.iter().map(|(id, one)| (one.used, *id)).collect();
             ages.sort_unstable();
             for (_, id) in ages.into_iter().take(most / 8 + 1) {
@@ -184,14 +277,114 @@ impl Opened {
                 }
             }
         }
+        held.ready = self.ready.remove(&task);
         let dir = held.log().dir().to_owned();
         let held = Arc::new(Mutex::new(held));
         let entry = Entry {
             dir,
             held: held.clone(),
-            used: self.clock,
+            used: Instant::now(),
         };
         self.tasks.insert(task, entry);
         (held, out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::mpsc::channel;
+
+    use infold::{Config, Switchboard};
+    use infold_provider::{Client, Patience};
+    use infold_store::{Contexts, Durability, Metadata};
+    use tokio::runtime::Runtime;
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::Desk;
+
+    /// A desk over a directory; its runtime asks nobody.
+    fn desk(dir: &Path) -> (Desk, Runtime) {
+        let runtime = Runtime::new().expect("a runtime can be made");
+        let client = Client::new(Patience::default()).expect("a client can be made");
+        let stop = watch::channel(false).1;
+        let board = Switchboard::new(client, runtime.handle().clone(), stop);
+        let contexts = Contexts::new(dir, Durability::Never).keeping();
+        let contexts = contexts.expect("a registry can be opened");
+        let desk = Desk::new(contexts, Arc::new(Config::default()), board);
+        (desk.expect("a desk can be opened"), runtime)
+    }
+
+    fn task(desk: &Desk) -> Uuid {
+        let made = desk.contexts().create(Metadata::default());
+        made.expect("a task can be made")
+    }
+
+    #[test]
+    fn another_process_gets_a_task_that_nobody_uses() {
+        let dir = tempfile::tempdir().unwrap();
+        let (desk, _runtime) = desk(dir.path());
+        let (idle, busy) = (task(&desk), task(&desk));
+        for task in [idle, busy] {
+            let noted = desk.with(task, |writer| writer.note("something"));
+            noted.unwrap().unwrap();
+        }
+        desk.inner.under_way(busy, true);
+        let other = Contexts::new(dir.path(), Durability::Turn);
+        desk.inner.close_idle(IDLE);
+        assert!(other.write(idle).is_err(), "it was used just now");
+        desk.inner.close_idle(Duration::ZERO);
+        other.write(idle).unwrap();
+        assert!(other.write(busy).is_err());
+    }
+
+    #[test]
+    fn a_task_that_takes_long_to_open_is_in_nobodys_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let (desk, _runtime) = desk(dir.path());
+        let (slow, other) = (task(&desk), task(&desk));
+        // Whoever opens it makes up for what a crash left, and wants the registry for that.
+        let lock = desk.contexts().place(slow).unwrap().join("lock");
+        std::fs::write(lock, "{\"pid\":1,\"host\":\"gone\"}\n").unwrap();
+        let (done, is_done) = channel();
+        let (go, may_go) = channel::<()>();
+        std::thread::scope(|scope| {
+            let (desk, door) = (&desk, done.clone());
+            let contexts = desk.contexts();
+            scope.spawn(move || {
+                let held = contexts.with_registry(|_| {
+                    door.send("registry").unwrap();
+                    may_go.recv().unwrap();
+                    Ok::<(), TaskError>(())
+                });
+                held.unwrap();
+            });
+            assert_eq!(is_done.recv(), Ok("registry"));
+            for name in ["slow", "slow"] {
+                let done = done.clone();
+                scope.spawn(move || {
+                    desk.inner.open(slow).unwrap();
+                    done.send(name).unwrap();
+                });
+            }
+            let is_opening = || {
+                let opened = tried(&desk.inner.opened);
+                opened.is_some_and(|opened| opened.opening.contains(&slow))
+            };
+            let begin = Instant::now();
+            while !is_opening() && begin.elapsed() < PATIENCE {
+                sleep(Duration::from_millis(1));
+            }
+            scope.spawn(move || {
+                desk.inner.open(other).unwrap();
+                done.send("other").unwrap();
+            });
+            let first = is_done.recv_timeout(Duration::from_secs(5));
+            go.send(()).unwrap();
+            assert_eq!(first, Ok("other"));
+            assert_eq!(is_done.recv(), Ok("slow"));
+            assert_eq!(is_done.recv(), Ok("slow"));
+        });
     }
 }

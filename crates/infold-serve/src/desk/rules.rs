@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use infold::config::Provider;
 use infold::{Aim, Profile};
 
-use super::{DeskError, Inner, locked};
+use super::{DeskError, Inner, Pace, locked};
 
 /// How to fold for models, as far as they were asked for.
 #[derive(Default)]
 pub(super) struct Rules {
-    known: HashMap<(String, String), Arc<Rule>>,
+    known: HashMap<(String, String), Known>,
     /// When it was last learned how a model counts.
     learned: HashMap<(String, String), Instant>,
 }
@@ -24,23 +24,108 @@ pub(crate) struct Rule {
     pub alternate: bool,
 }
 
+/// A rule, and whether it may have become another since.
+struct Known {
+    rule: Arc<Rule>,
+    /// When it was worked out.
+    since: Instant,
+    window: Window,
+    /// Somebody is working it out again.
+    asking: bool,
+}
+
+/// Who says what the window is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Window {
+    /// Somebody chose it.
+    Chosen,
+    /// The model's server, or a table.
+    Found,
+    /// Nobody: its server was asked, and did not say. The model may be loaded with the first request.
+    Guessed,
+}
+
+impl Known {
+    fn new((rule, window): (Rule, Window)) -> Known {
+        Known {
+            rule: Arc::new(rule),
+            since: Instant::now(),
+            window,
+            asking: false,
+        }
+    }
+
+    /// Says whether it should be worked out again: a server may load a model with another window.
+    fn is_old(&self) -> bool {
+        let lasts = match self.window {
+            Window::Chosen => return false,
+            Window::Found => Duration::from_secs(60),
+            Window::Guessed => Duration::from_secs(3),
+        };
+        !self.asking && self.since.elapsed() > lasts
+    }
+
+    /// Puts another rule in its place. What was learned stays, and so does a window that was
+    /// found: a server that is gone, or has put the model away, knows no better.
+    fn renew(&mut self, again: Result<(Rule, Window), DeskError>) {
+        (self.since, self.asking) = (Instant::now(), false);
+        let Ok((mut rule, window)) = again else {
+            return;
+        };
+        if window == Window::Guessed && self.window == Window::Found {
+            return;
+        }
+        rule.aim.factor = self.rule.aim.factor;
+        rule.alternate = self.rule.alternate;
+        (self.rule, self.window) = (Arc::new(rule), window);
+    }
+}
+
 /// A client may name any model it likes: so many are kept in mind.
 const MOST: usize = 256;
 
 impl Inner {
-    /// How to fold for a model of a provider.
-    pub fn rule(&self, provider: &Provider, model: &str) -> Result<Arc<Rule>, DeskError> {
+    /// How to fold for a model of a provider; nothing if its server has to be asked, and there is no time for that.
+    pub fn rule(
+        self: &Arc<Inner>,
+        provider: &Arc<Provider>,
+        model: &str,
+        pace: Pace,
+    ) -> Result<Option<Arc<Rule>>, DeskError> {
         let name = (provider.name.clone(), model.to_owned());
-        if let Some(rule) = locked(&self.rules).known.get(&name) {
-            return Ok(rule.clone());
+        if let Some(known) = locked(&self.rules).known.get_mut(&name) {
+            if known.is_old() {
+                known.asking = self.ask_again(provider, model);
+            }
+            return Ok(Some(known.rule.clone()));
         }
-        let rule = Arc::new(self.worked_out(provider, model)?);
+        if pace == Pace::Hasty {
+            return Ok(None);
+        }
+        let known = Known::new(self.worked_out(provider, model)?);
+        let rule = known.rule.clone();
         let mut rules = locked(&self.rules);
         if rules.known.len() >= MOST {
             rules.known.clear();
         }
-        rules.known.insert(name, rule.clone());
-        Ok(rule)
+        rules.known.insert(name, known);
+        Ok(Some(rule))
+    }
+
+    /// Works a rule out again, while the old one is used: no request waits for a server that may
+    /// be gone. Says whether somebody does.
+    fn ask_again(self: &Arc<Inner>, provider: &Arc<Provider>, model: &str) -> bool {
+        let (desk, provider) = (Arc::clone(self), Arc::clone(provider));
+        let model = model.to_owned();
+        let ask = move || {
+            let again = desk.worked_out(&provider, &model);
+            let name = (provider.name.clone(), model);
+            if let Some(known) = locked(&desk.rules).known.get_mut(&name) {
+                known.renew(again);
+            }
+        };
+        let thread = std::thread::Builder::new().name("rule".to_owned());
+        thread.spawn(ask).is_ok()
     }
 
     /// Says whether a report is to be learned from: of very many at once, one tells as much as all.
@@ -64,16 +149,16 @@ impl Inner {
     /// It was learned how a model counts.
     pub fn learned(&self, provider: &str, model: &str, factor: f64) {
         let name = (provider.to_owned(), model.to_owned());
-        if let Some(rule) = locked(&self.rules).known.get_mut(&name) {
-            Arc::make_mut(rule).aim.factor = factor;
+        if let Some(known) = locked(&self.rules).known.get_mut(&name) {
+            Arc::make_mut(&mut known.rule).aim.factor = factor;
         }
     }
 
     /// A model was found to want roles to alternate.
     pub fn alternates(&self, provider: &str, model: &str) {
         let name = (provider.to_owned(), model.to_owned());
-        if let Some(rule) = locked(&self.rules).known.get_mut(&name) {
-            Arc::make_mut(rule).alternate = true;
+        if let Some(known) = locked(&self.rules).known.get_mut(&name) {
+            Arc::make_mut(&mut known.rule).alternate = true;
         }
     }
 
@@ -83,7 +168,7 @@ impl Inner {
         locked(&self.rules).known.remove(&name);
     }
 
-    fn worked_out(&self, provider: &Provider, model: &str) -> Result<Rule, DeskError> {
+    fn worked_out(&self, provider: &Provider, model: &str) -> Result<(Rule, Window), DeskError> {
         let (config, contexts) = (&self.config, &self.contexts);
         let window = provider.context_length.as_ref().map(|set| set.value);
         let board = Some(&self.switchboard);
@@ -92,10 +177,16 @@ impl Inner {
         for warning in setup.warnings {
             tracing::warn!(model, "{warning}");
         }
-        Ok(Rule {
+        let window = match (setup.told, setup.guessed) {
+            (true, _) => Window::Chosen,
+            (false, false) => Window::Found,
+            (false, true) => Window::Guessed,
+        };
+        let rule = Rule {
             profile: setup.profile,
             aim: setup.aim,
             alternate: false,
-        })
+        };
+        Ok((rule, window))
     }
 }

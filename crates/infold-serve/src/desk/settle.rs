@@ -1,6 +1,7 @@
 //! Which task a request belongs to, and what of it is new.
 
 use std::borrow::Cow;
+use std::sync::Mutex;
 
 use infold_log::steer::Target;
 use infold_log::{Item, Past as _, Role, Seq, Span};
@@ -20,15 +21,19 @@ pub(crate) struct Settled {
     pub task: Uuid,
     /// The last message of the conversation as it was told.
     pub base: Seq,
-    /// The task has gone on since: the request is an old one that comes again.
-    pub late: bool,
 }
 
 impl Inner {
-    /// Finds the task of a conversation, or makes one, and keeps what is new.
+    /// Finds the task of a conversation, or makes one, and keeps what is new. From then on an
+    /// exchange is under way in it, and whoever comes next knows.
     pub fn settle(&self, call: &Call, told: &mut Told) -> Result<Settled, DeskError> {
-        let first = told.said.first().map_or(0, |said| said.digest[0]);
-        let _turn = locked(&self.turns[usize::from(first) % TURNS]);
+        let _turn = locked(self.turn(told));
+        let settled = self.found_or_made(call, told)?;
+        self.under_way(settled.task, true);
+        Ok(settled)
+    }
+
+    fn found_or_made(&self, call: &Call, told: &mut Told) -> Result<Settled, DeskError> {
         /// Rows of the index that lead nowhere are dropped, and it is looked again.
         const TRIES: usize = 8;
         for _ in 0..TRIES {
@@ -41,6 +46,12 @@ impl Inner {
             }
         }
         self.begin(call, told)
+    }
+
+    /// Whoever begins like this takes turns.
+    pub(super) fn turn(&self, told: &Told) -> &Mutex<()> {
+        let first = told.said.first().map_or(0, |said| said.digest[0]);
+        &self.turns[usize::from(first) % TURNS]
     }
 
     /// Goes on with a task; nothing if it does not hold what the index says, which then forgets it.
@@ -57,7 +68,8 @@ impl Inner {
                 return Ok(None);
             }
             Err(TaskError::Ended { .. }) => {
-                return self.fork(call, told, spot, Vec::new()).map(Some);
+                let kept = kept(&self.contexts.read(spot.task)?, spot.seq)?;
+                return self.fork(call, told, spot, kept).map(Some);
             }
             Err(error) => return Err(error.into()),
         };
@@ -76,36 +88,37 @@ impl Inner {
             follow = follows(&guard, spot.seq)?;
         }
         let next = told.said.get(spot.known);
-        let settled = |base, late| Settled {
+        let settled = |base: Option<Seq>| Settled {
             task: spot.task,
-            base,
-            late,
+            base: base.unwrap_or(spot.seq),
         };
         let free = spot.named && self.is_idle(spot.task);
         match (follow, next) {
             _ if spot.foreign => {}
             (Follows::Nothing, _) => {
                 let base = self.append(call, told, &mut guard, spot.known)?;
-                return Ok(Some(settled(base.unwrap_or(spot.seq), false)));
+                return Ok(Some(settled(base)));
             }
             // An answered request comes again. As long as nothing is folded, what comes of it can wait.
             (Follows::Reply | Follows::More, None) if is_unfolded(&guard) => {
-                return Ok(Some(settled(spot.seq, true)));
+                return Ok(Some(settled(None)));
             }
             // The client has its own version of what the model said.
             (Follows::Reply, Some(next)) if next.is_reply && self.is_idle(spot.task) => {
                 rewind(&mut guard, spot.seq)?;
+                self.wrote(&mut guard);
                 let base = self.append(call, told, &mut guard, spot.known)?;
-                return Ok(Some(settled(base.unwrap_or(spot.seq), false)));
+                return Ok(Some(settled(base)));
             }
             _ if free => {
                 rewind(&mut guard, spot.seq)?;
+                self.wrote(&mut guard);
                 let base = self.append(call, told, &mut guard, spot.known)?;
-                return Ok(Some(settled(base.unwrap_or(spot.seq), false)));
+                return Ok(Some(settled(base)));
             }
             _ => {}
         }
-        let kept = kept(&guard, spot.seq)?;
+        let kept = kept(guard.log(), spot.seq)?;
         drop(guard);
         self.fork(call, told, spot, kept).map(Some)
     }
@@ -126,20 +139,20 @@ impl Inner {
             return Ok(false);
         };
         (spot.seq, spot.known) = (*last, spot.known + rows.len());
-        self.index(held.id, &rows)?;
+        self.index(held, &rows)?;
         Ok(true)
     }
 
     /// Makes a task for a conversation that nobody knows.
     fn begin(&self, call: &Call, told: &Told) -> Result<Settled, DeskError> {
-        let task = self.contexts.create(Metadata {
+        let mut metadata = Metadata {
             task_source: Some("proxy".to_owned()),
             task_id: told.name.as_ref().map(|name| name.text().to_owned()),
-            llm_provider: Some(call.provider.name.clone()),
-            model: Some(told.model.clone()).filter(|model| !model.is_empty()),
-            wire: Some(call.wire.name().to_owned()),
+            task_type: told.name.as_ref().map(|name| name.kind().to_owned()),
             ..Metadata::default()
-        })?;
+        };
+        made_by(told, &mut metadata);
+        let task = self.contexts.create(metadata)?;
         self.metrics.tasks("made");
         self.tell(task, "task", r#"{"how":"new"}"#.to_owned());
         self.or_unmade(task, || {
@@ -176,7 +189,7 @@ impl Inner {
         spot: Spot,
         kept: Vec<Kept>,
     ) -> Result<Settled, DeskError> {
-        let task = self.forked(spot.task, spot.seq, kept)?;
+        let task = self.forked(told, spot.task, spot.seq, kept)?;
         let mut settled = self.or_unmade(task, || {
             if self.is_partial(spot.task)? {
                 self.chains().name(PARTIAL, task)?;
@@ -188,23 +201,32 @@ impl Inner {
     }
 
     /// Forks a task at a message; folds of what comes before it stay.
-    fn forked(&self, parent: Uuid, seq: Seq, kept: Vec<Kept>) -> Result<Uuid, DeskError> {
+    fn forked(
+        &self,
+        told: &Told,
+        parent: Uuid,
+        seq: Seq,
+        kept: Vec<Kept>,
+    ) -> Result<Uuid, DeskError> {
+        let at = Some(Target::Message(seq.get()));
         let task = self
             .contexts
-            .fork(parent, Some(Target::Message(seq.get())))?;
+            .fork_as(parent, at, |metadata| made_by(told, metadata))?;
         self.metrics.tasks("forked");
         self.tell(task, "task", format!(r#"{{"how":"fork","of":"{parent}"}}"#));
         self.or_unmade(task, || {
             let held = self.open(task)?;
-            fold_again(&mut locked(&held).writer, kept)?;
+            let mut held = locked(&held);
+            fold_again(&mut held.writer, kept)?;
+            self.wrote(&mut held);
             Ok(task)
         })
     }
 
     /// Forks the task of an exchange at what it asked.
-    pub fn fork_at(&self, parent: &Held, seq: Seq) -> Result<Uuid, DeskError> {
-        let kept = kept(parent, seq)?;
-        let task = self.forked(parent.id, seq, kept)?;
+    pub fn fork_at(&self, told: &Told, parent: &Held, seq: Seq) -> Result<Uuid, DeskError> {
+        let kept = kept(parent.log(), seq)?;
+        let task = self.forked(told, parent.id, seq, kept)?;
         let mut chains = self.chains();
         for name in chains.names_of(parent.id)? {
             chains.name(&name, task)?;
@@ -228,7 +250,6 @@ impl Inner {
         Ok(Settled {
             task,
             base: base.unwrap_or(Seq::FIRST),
-            late: false,
         })
     }
 
@@ -264,7 +285,7 @@ impl Inner {
         let rows: Vec<(Key, Seq)> = new
             .filter_map(|said| Some((said.key, seq(said.index)?)))
             .collect();
-        self.index(held.id, &rows)?;
+        self.index(held, &rows)?;
         self.wrote(held);
         if brings_results(held, span)? {
             self.later.tools(held.id, span);
@@ -287,6 +308,14 @@ impl Inner {
     }
 }
 
+/// Says of a new task what the request that made it says: what it goes on from may have been
+/// asked of another model, on another wire.
+fn made_by(told: &Told, metadata: &mut Metadata) {
+    metadata.llm_provider = Some(told.provider.clone());
+    metadata.model = Some(told.model.clone()).filter(|model| !model.is_empty());
+    metadata.wire = Some(told.wire.name().to_owned());
+}
+
 /// Names that somebody gave.
 pub(super) const GIVEN: &str = "given ";
 
@@ -300,6 +329,23 @@ impl Name {
             Name::Given(name) => format!("{GIVEN}{name}"),
             Name::Session(name) => format!("session {name}"),
         }
+    }
+
+    /// Which of both it is, for a task's metadata.
+    fn kind(&self) -> &'static str {
+        match self {
+            Name::Given(_) => "named",
+            Name::Session(_) => "session",
+        }
+    }
+
+    /// The name that a task was made with.
+    pub(super) fn of(metadata: &Metadata) -> Option<Name> {
+        let text = metadata.task_id.clone()?;
+        let names = [Name::Given(text.clone()), Name::Session(text)];
+        names
+            .into_iter()
+            .find(|name| metadata.task_type.as_deref() == Some(name.kind()))
     }
 
     /// What it says.

@@ -6,7 +6,7 @@ use infold_wire::Wire;
 use uuid::Uuid;
 
 use super::settle::{GIVEN, response_key};
-use super::{DeskError, Inner, locked};
+use super::{DeskError, Inner, locked, tried};
 use crate::held::{Follows, Held};
 use crate::told::Told;
 use crate::{Call, Name};
@@ -25,6 +25,41 @@ pub(super) struct Spot {
 }
 
 impl Inner {
+    /// Says whether a conversation goes on that is at hand, with little that is new.
+    ///
+    /// Only a hint: nothing goes wrong if it is not so any more when it comes to that.
+    pub(super) fn is_near(&self, told: &Told) -> bool {
+        /// To count the tokens of so many bytes takes about a millisecond.
+        const LITTLE: u64 = 16 << 10;
+        let keys = told.said.iter().map(|said| &said.key);
+        let Some((at, (task, seq))) = self.recent.find(keys) else {
+            return false;
+        };
+        let new = told.envelope.messages.iter().skip(told.said[at].index + 1);
+        let new: u64 = new.map(|range| range.end - range.start).sum();
+        if new > LITTLE || self.turn(told).try_lock().is_err() {
+            return false;
+        }
+        let Some(held) = self.opened(task) else {
+            return false;
+        };
+        let Some(held) = tried(&held) else {
+            return false;
+        };
+        // Else others are looked at too.
+        let again = told.name.is_none() && at + 1 == told.said.len();
+        let bears = |name: &Name| held.names.contains(&name.key());
+        told.name.as_ref().is_none_or(bears)
+            && (again || matches!(held.follows(seq), Ok(Follows::Nothing)))
+    }
+
+    /// Says whether a task is open, and known to have the name of a conversation that has one.
+    fn bears(&self, task: Uuid, told: &Told) -> bool {
+        let Some(name) = &told.name else { return true };
+        let held = self.opened(task);
+        held.is_some_and(|held| tried(&held).is_some_and(|held| held.names.contains(&name.key())))
+    }
+
     /// Looks a conversation up.
     pub(super) fn spot(&self, call: &Call, told: &mut Told) -> Result<Option<Spot>, DeskError> {
         if let Some(Name::Given(name)) = &told.name
@@ -37,19 +72,20 @@ impl Inner {
         {
             return self.after_response(&previous, told);
         }
-        let keys: Vec<Key> = told.said.iter().map(|said| said.key).collect();
-        if told.name.is_none()
-            && let Some((at, (task, seq))) = self.recent.find(&keys)
+        let keys = told.said.iter().map(|said| &said.key);
+        if let Some((at, (task, seq))) = self.recent.find(keys)
+            && self.bears(task, told)
         {
             return Ok(Some(Spot {
                 task,
                 seq,
                 known: at + 1,
-                named: false,
+                named: matches!(told.name, Some(Name::Given(_))),
                 foreign: false,
             }));
         }
-        let chains = self.chains();
+        let keys: Vec<Key> = told.said.iter().map(|said| said.key).collect();
+        let chains = self.index_of(&keys)?;
         let Some((at, places)) = chains.find(&keys)? else {
             return Ok(None);
         };
@@ -101,8 +137,9 @@ impl Inner {
             if !told.said[..known].iter().any(|said| said.is_reply) {
                 break;
             }
-            let chains = self.chains();
-            let Some((0, places)) = chains.find(&[told.said[known - 1].key])? else {
+            let key = [told.said[known - 1].key];
+            let chains = self.index_of(&key)?;
+            let Some((0, places)) = chains.find(&key)? else {
                 continue;
             };
             let mut spots = Vec::new();

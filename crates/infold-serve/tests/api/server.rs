@@ -9,7 +9,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use infold::{Config, Switchboard};
 use infold_provider::{Client, Patience};
-use infold_serve::{Api, Desk, Metrics, News};
+use infold_serve::{Api, Desk, Limits, Metrics, News};
 use infold_store::{Contexts, Durability};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -63,7 +63,7 @@ impl Server {
         let desk = Desk::new(contexts.clone(), Arc::new(Config::default()), board);
         let desk = desk.expect("a desk");
         let (metrics, news) = (desk.metrics(), desk.news());
-        let api = Api::new(desk);
+        let api = Api::new(desk, Limits::default());
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"));
         let listener = listener.expect("a port");
         let address = listener.local_addr().expect("an address");

@@ -17,10 +17,10 @@ use tokio::sync::{oneshot, watch};
 /// A proxy on loopback. It stops when it is dropped.
 pub struct Proxy {
     pub address: SocketAddr,
-    pub handle: tokio::runtime::Handle,
+    pub desk: Desk,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    _contexts: tempfile::TempDir,
+    contexts: Arc<tempfile::TempDir>,
 }
 
 /// How a proxy is set up.
@@ -30,8 +30,8 @@ pub struct Setup {
     pub names: Vec<String>,
     pub token: Option<String>,
     pub limits: Limits,
-    /// How many threads do what may take its time.
-    pub threads: usize,
+    /// What windows are said to be. What is known is not asked for: providers see the requests of clients alone.
+    pub window: Option<&'static str>,
 }
 
 impl Setup {
@@ -43,17 +43,21 @@ impl Setup {
             names: Vec::new(),
             token: None,
             limits: Limits::default(),
-            threads: 64,
+            window: Some("10000000"),
         }
     }
 
     pub fn start(self) -> Proxy {
         let directory = tempfile::tempdir().expect("a directory");
+        self.start_in(Arc::new(directory))
+    }
+
+    /// Starts it over a directory that others may use, too.
+    pub fn start_in(self, directory: Arc<tempfile::TempDir>) -> Proxy {
         let contexts = Contexts::new(directory.path(), Durability::Never);
         let env = |name: &str| match name {
             "KEY" => Some("sk-our-own-key".to_owned()),
-            // What is known is not asked for: providers see the requests of clients alone.
-            "INFOLD_WINDOW" => Some("10000000".to_owned()),
+            "INFOLD_WINDOW" => self.window.map(str::to_owned),
             _ => None,
         };
         let (config, _) = Config::parse("config.yaml", &self.config, &env).expect("a config");
@@ -67,7 +71,6 @@ impl Setup {
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
-            .max_blocking_threads(self.threads)
             .enable_all()
             .build()
             .expect("a runtime");
@@ -77,12 +80,14 @@ impl Setup {
             Client::new(Patience::default()).expect("a client")
         };
         let board = Switchboard::new(client, runtime.handle().clone(), never);
-        let desk =
-            |address: &str| Desk::new(contexts.keeping()?.at(address), Arc::new(config), board);
+        let mut opened = None;
+        let desk = |address: &str| {
+            let desk = Desk::new(contexts.keeping()?.at(address), Arc::new(config), board)?;
+            Ok(opened.insert(desk).clone())
+        };
         let server = runtime.block_on(Server::bind(options, desk));
         let server = server.expect("a port, and a directory");
         let address = server.address();
-        let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn(move || {
             runtime.block_on(server.run(async {
@@ -92,10 +97,10 @@ impl Setup {
         });
         Proxy {
             address,
-            handle,
+            desk: opened.expect("a server has one"),
             stop: Some(stop),
             thread: Some(thread),
-            _contexts: directory,
+            contexts: directory,
         }
     }
 }
@@ -114,6 +119,25 @@ impl Proxy {
 
     pub fn connect(&self) -> TcpStream {
         connect(self.address)
+    }
+
+    /// All that it keeps, file after file.
+    pub fn kept(&self) -> String {
+        let mut all = String::new();
+        let mut folders = vec![self.contexts.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("a folder") {
+                let path = entry.expect("an entry").path();
+                match path.is_dir() {
+                    true => folders.push(path),
+                    false => {
+                        let bytes = std::fs::read(path).unwrap_or_default();
+                        all.push_str(&String::from_utf8_lossy(&bytes));
+                    }
+                }
+            }
+        }
+        all
     }
 
     /// Posts a body with these lines of headers, each ended.

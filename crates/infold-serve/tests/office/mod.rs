@@ -83,6 +83,14 @@ impl Office {
         self._stop = stop;
     }
 
+    /// The same, and its index of conversations is lost in between.
+    pub fn restart_without_index(&mut self) {
+        for suffix in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(self.dir.path().join(format!("chains.db{suffix}")));
+        }
+        self.restart();
+    }
+
     pub fn call(&self, wire: Wire, body: &Value, name: Option<Name>) -> Call {
         // The provider speaks what its clients do.
         let mut provider = Provider::clone(&self.provider);

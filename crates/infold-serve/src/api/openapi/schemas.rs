@@ -58,6 +58,7 @@ const OBJECTS: &[(&str, Members)] = &[
         ("original_tokens", "whole"), ("stand_in", "list")]),
     ("Fold", &[("fold", "text!"), ("kind", "text!"), ("from", "whole!"), ("to", "whole!"), ("original_tokens", "whole!"),
         ("tokens", "whole!"), ("status", "text!"), ("timestamp", "time!")]),
+    ("Frame", &[("frame", "whole!"), ("timestamp", "time!"), ("after", "whole!"), ("wire", "text!"), ("members", "Any!")]),
     ("Pushed", &[("from", "whole?"), ("to", "whole?"), ("count", "whole!")]),
     ("Step", &[("step", "Steps!"), ("from", "whole"), ("to", "place"), ("text", "text"), ("fraction", "number"),
         ("seq", "whole"), ("part", "whole"), ("fold", "place"), ("before", "place"), ("note", "place")]),

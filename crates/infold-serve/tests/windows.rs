@@ -1,0 +1,90 @@
+//! Windows that nobody chose: what the model's server says of them, and when.
+
+mod front;
+
+use std::time::{Duration, Instant};
+
+use front::{Answer, Proxy, Setup, post};
+use infold_testkit::{Script, Server};
+use serde_json::{Value, json};
+
+fn proxy(server: &Server) -> Proxy {
+    let window = None;
+    Setup {
+        window,
+        ..Setup::to(&server.url())
+    }
+    .start()
+}
+
+fn said(role: &str, text: &str) -> Value {
+    json!({"role": role, "content": text})
+}
+
+fn ask(proxy: &Proxy, model: &str, messages: &[Value], options: &Value) -> Answer {
+    let body = json!({"model": model, "stream": false, "messages": messages, "options": options});
+    let answer = proxy.post("/api/chat", "", body.to_string().as_bytes());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer
+}
+
+fn reply(answer: &Answer) -> Value {
+    let body: Value = serde_json::from_slice(&answer.body).expect("it is JSON");
+    body["message"].clone()
+}
+
+#[test]
+fn a_window_that_the_server_tells_later_counts_from_then_on() {
+    let server = Server::start(Script::new());
+    let proxy = proxy(&server);
+    let asked = || {
+        let all = server.requests();
+        all.iter().filter(|seen| seen.path == "/api/ps").count()
+    };
+    // No model is loaded yet, so nobody says what its window will be.
+    let mut talk = vec![said("user", "hi")];
+    let first = ask(&proxy, "m", &talk, &json!({}));
+    talk.extend([reply(&first), said("user", "go on")]);
+    assert_eq!(asked(), 1);
+    // It is loaded with a large one, and stays so.
+    let large = json!({"num_ctx": 100_000});
+    let load =
+        json!({"model": "m", "messages": [said("user", "x")], "stream": false, "options": large});
+    post(
+        server.address(),
+        "/api/chat",
+        "",
+        load.to_string().as_bytes(),
+    );
+    std::thread::sleep(Duration::from_millis(3_200));
+    let second = ask(&proxy, "m", &talk, &large);
+    let until = Instant::now() + Duration::from_secs(5);
+    while asked() < 2 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(asked(), 2, "it is asked again, and once");
+    std::thread::sleep(Duration::from_millis(200));
+    // What would be too long for the usual window of such a server is not folded.
+    talk.push(reply(&second));
+    for turn in 0..40 {
+        talk.push(said("user", &format!("{turn} {}", "word ".repeat(150))));
+        talk.push(said("assistant", "yes"));
+    }
+    talk.push(said("user", "and now?"));
+    let third = ask(&proxy, "m", &talk, &json!({}));
+    assert_eq!(third.header("x-infold-folds"), Some("0"), "{}", third.head);
+    assert_eq!(third.header("x-infold-task"), first.header("x-infold-task"));
+}
+
+#[test]
+fn a_conversation_at_hand_goes_on_with_a_model_that_was_not_asked_for_before() {
+    let server = Server::start(Script::new());
+    let proxy = proxy(&server);
+    let mut talk = vec![said("user", "hi")];
+    let first = ask(&proxy, "m", &talk, &json!({}));
+    talk.extend([reply(&first), said("user", "go on")]);
+    let second = ask(&proxy, "another", &talk, &json!({}));
+    let task = second.header("x-infold-task");
+    assert!(task.is_some(), "it passed unrecorded: {}", second.head);
+    assert_eq!(task, first.header("x-infold-task"));
+}

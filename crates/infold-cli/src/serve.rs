@@ -2,11 +2,12 @@ use std::ffi::{OsStr, OsString};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use infold::config::Secret;
 use infold::{Config, Switchboard};
-use infold_provider::{Client, Patience};
+use infold_provider::{Client, Patience, escaped};
 use infold_serve::{Desk, Limits, Options, ServeError, Server, UpstreamError, Upstreams};
 use infold_store::{Contexts, Durability};
 use serde_json::json;
@@ -235,6 +236,10 @@ struct Place {
     token: Option<Secret>,
 }
 
+/// How many threads there may be for what takes its time: more than one client may have requests
+/// under way, which may all wait for one task. Those of others still get one.
+const THREADS: usize = 1024;
+
 /// A server that listens, and what it runs on.
 struct House {
     runtime: Runtime,
@@ -252,6 +257,7 @@ impl House {
         let upstreams = Upstreams::new(config, &args.upstream, args.provider.as_deref())?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
+            .max_blocking_threads(THREADS)
             .build()
             .map_err(|error| Failure::new(Kind::Provider, format!("no threads: {error}")))?;
         let (stop, stopped) = watch::channel(false);
@@ -270,7 +276,7 @@ impl House {
             token: place.token,
             names: place.names,
             upstreams,
-            limits: Limits::default(),
+            limits: limits(config),
         };
         let server = runtime.block_on(Server::bind(options, desk))?;
         Ok(House {
@@ -279,6 +285,15 @@ impl House {
             stop,
         })
     }
+}
+
+/// What the server bears, as far as the configuration says it.
+fn limits(config: &Config) -> Limits {
+    let mut limits = Limits::default();
+    if let Some(set) = &config.serve.upstream_idle {
+        limits.silence = (set.value > 0).then(|| Duration::from_secs(set.value));
+    }
+    limits
 }
 
 fn token(config: &Config, args: &ServeArgs) -> Result<Option<Secret>, Failure> {
@@ -340,17 +355,6 @@ fn flags(program: &OsStr, base: &str) -> Vec<OsString> {
     }
     let flag = |setting: String| [OsString::from("-c"), OsString::from(setting)];
     settings.into_iter().flat_map(flag).collect()
-}
-
-/// A name in a path.
-fn escaped(name: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    name.bytes()
-        .map(|byte| match plain(byte) {
-            true => char::from(byte).to_string(),
-            false => format!("%{byte:02X}"),
-        })
-        .collect()
 }
 
 /// Begins to tell, as much as was asked for.

@@ -71,6 +71,7 @@ impl Choice {
             // What was learned is of the task's own model, not of another one.
             factor: known.factor.filter(|_| self.model.is_none()),
             bytes: self.max_bytes,
+            ..setup::Known::default()
         };
         let mut own = None;
         let setup = Setup::new(config, resolved, known, |pen| {

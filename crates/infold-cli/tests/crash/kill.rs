@@ -382,7 +382,7 @@ fn a_pass_that_is_killed_while_a_summary_is_written_folds_nothing_and_leaves_nob
     let slow = format!("command:echo $$ > {}; sleep 600; echo x", pid.display());
     let manage = ["manage", &name, "--window", "4k", "--summarizer", &slow];
     let mut child = world.command(&manage).spawn().expect("infold runs");
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + Duration::from_secs(60);
     let in_time = |what: &str| {
         assert!(Instant::now() < until, "{what}");
         std::thread::sleep(Duration::from_millis(5));

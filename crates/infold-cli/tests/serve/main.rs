@@ -7,6 +7,8 @@ mod upstream;
 mod disk;
 mod bytes;
 mod steering;
+mod traces;
+mod crowd;
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -30,6 +32,8 @@ struct House {
     upstream: String,
     /// The window of every model, if it is to be a small one.
     window: Option<u64>,
+    /// How many files it may have open, if that is to be few.
+    files: Option<u64>,
     port: u16,
     child: Option<Child>,
 }
@@ -63,6 +67,7 @@ impl House {
             root,
             upstream: upstream.to_owned(),
             window: None,
+            files: None,
             port: 0,
             child: None,
         }
@@ -99,7 +104,16 @@ impl House {
             .append(true)
             .open(self.root.path().join("traces"))
             .expect("a file");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_infold"));
+        let infold = env!("CARGO_BIN_EXE_infold");
+        let mut command = match self.files {
+            None => Command::new(infold),
+            Some(files) => {
+                let mut shell = Command::new("/bin/sh");
+                let limited = format!("ulimit -n {files} && exec \"$0\" \"$@\"");
+                shell.args(["-c", &limited, infold]);
+                shell
+            }
+        };
         self.prepare(&mut command);
         command
             .args(["--json", "serve", "--trace", "json"])

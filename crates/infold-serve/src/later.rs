@@ -185,11 +185,12 @@ impl Jobs {
             }
             self.put_to_rest(&desk);
             desk.close_idle(IDLE);
-            if forced <= looked
-                && let Err(error) = desk.force()
-            {
-                desk.failed(&error);
-                forced = looked + AGAIN;
+            if forced <= looked {
+                forced = looked + REST;
+                if let Err(error) = desk.force() {
+                    desk.failed(&error);
+                    forced = looked + AGAIN;
+                }
             }
         }
     }

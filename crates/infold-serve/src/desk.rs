@@ -39,7 +39,8 @@ pub(crate) use settle::{Settled, is_unfolded, response_key};
 
 /// Where conversations are recognised, kept and folded.
 ///
-/// All of its methods read and write files: they are called from threads that may block.
+/// All of its methods read and write files: they are called from threads that may block, but for
+/// what is done at a hasty [`Pace`].
 #[derive(Clone)]
 pub struct Desk {
     pub(crate) inner: Arc<Inner>,
@@ -63,7 +64,7 @@ pub(crate) struct Inner {
     recent: Recent,
     waiting: Mutex<Waiting>,
     /// What is to come onto the disk.
-    pub loose: Mutex<Vec<Loose>>,
+    pub loose: Mutex<HashMap<Uuid, Loose>>,
     frames: Mutex<Frames>,
     /// Exchanges under way, by task.
     under_way: Mutex<HashMap<Uuid, u32>>,
@@ -92,6 +93,9 @@ pub(crate) enum Stage {
     /// It can be sent.
     Taken(Outgoing, Box<Exchange>),
 }
+
+/// To count the tokens of so many bytes takes about a millisecond: that can be done on the spot.
+pub(crate) const LITTLE: u64 = 16 << 10;
 
 /// Whether there is time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::desk::{
-    DeskError, Fitted, Inner, Pace, Rule, Settled, due, is_unfolded, locked, response_key, rewind,
-    tokens_up_to,
+    DeskError, Fitted, Inner, LITTLE, Pace, Rule, Settled, due, is_unfolded, locked, response_key,
+    rewind, tokens_up_to,
 };
 use crate::held::{Follows, Held};
 use crate::seen::Sight;
@@ -214,10 +214,8 @@ impl Exchange {
 
     /// Says whether it takes no time to speak of to record a reply.
     pub(crate) fn is_at_hand(&self, reply: &Reply) -> bool {
-        /// To count the tokens of so many bytes takes about a millisecond.
-        const LITTLE: usize = 16 << 10;
         let bytes: usize = reply.messages.iter().map(Vec::len).sum();
-        bytes <= LITTLE && self.desk.is_at_hand(self.task)
+        bytes as u64 <= LITTLE && self.desk.is_at_hand(self.task)
     }
 
     /// Records a whole reply.

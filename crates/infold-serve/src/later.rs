@@ -275,7 +275,7 @@ impl Inner {
         if held.written {
             held.writer.sync()?;
             self.contexts.settle(held.id, &held.writer)?;
-            locked(&self.loose).push(held.writer.loose());
+            locked(&self.loose).insert(held.id, held.writer.loose());
             // What is written from here on comes to rest with the next.
             held.written = false;
         }
@@ -285,9 +285,12 @@ impl Inner {
     /// Brings onto the disk what tasks that came to rest have written. The disk takes its time; whoever writes need not wait for it.
     pub fn force(&self) -> Result<(), DeskError> {
         let loose = std::mem::take(&mut *locked(&self.loose));
-        let forced = Loose::force(self.contexts.root(), &loose);
+        let forced = Loose::force(self.contexts.root(), loose.values());
         if forced.is_err() {
-            locked(&self.loose).extend(loose);
+            let mut again = locked(&self.loose);
+            for (task, loose) in loose {
+                again.entry(task).or_insert(loose);
+            }
         }
         Ok(forced?)
     }

@@ -41,13 +41,25 @@ impl Loose {
     const FEW: usize = 8;
 
     /// Returns when all of these, which lie below `root`, are on the disk itself.
-    pub fn force(root: &Path, all: &[Loose]) -> Result<(), LogError> {
-        if all.len() > Loose::FEW && whole(root)? {
-            all.iter()
-                .for_each(|loose| loose.rooted.0.store(true, SeqCst));
-            return Ok(());
+    pub fn force<'l>(
+        root: &Path,
+        all: impl IntoIterator<Item = &'l Loose>,
+    ) -> Result<(), LogError> {
+        let all: Vec<&Loose> = all.into_iter().collect();
+        if all.len() > Loose::FEW {
+            // Before, not after: a name that comes meanwhile is for the next time.
+            let root_all = |yes| {
+                for loose in &all {
+                    loose.rooted.0.store(yes, SeqCst);
+                }
+            };
+            root_all(true);
+            if whole(root).inspect_err(|_| root_all(false))? {
+                return Ok(());
+            }
+            root_all(false);
         }
-        all.iter().try_for_each(Loose::force_one)
+        all.into_iter().try_for_each(Loose::force_one)
     }
 
     fn force_one(&self) -> Result<(), LogError> {

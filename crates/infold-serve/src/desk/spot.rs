@@ -6,7 +6,7 @@ use infold_wire::Wire;
 use uuid::Uuid;
 
 use super::settle::{GIVEN, response_key};
-use super::{DeskError, Inner, locked, tried};
+use super::{DeskError, Inner, LITTLE, locked, tried};
 use crate::held::{Follows, Held};
 use crate::told::Told;
 use crate::{Call, Name};
@@ -29,8 +29,6 @@ impl Inner {
     ///
     /// Only a hint: nothing goes wrong if it is not so any more when it comes to that.
     pub(super) fn is_near(&self, told: &Told) -> bool {
-        /// To count the tokens of so many bytes takes about a millisecond.
-        const LITTLE: u64 = 16 << 10;
         let keys = told.said.iter().map(|said| &said.key);
         let Some((at, (task, seq))) = self.recent.find(keys) else {
             return false;

@@ -40,7 +40,7 @@ pub(crate) use settle::{Settled, is_unfolded, response_key};
 /// Where conversations are recognised, kept and folded.
 ///
 /// All of its methods read and write files: they are called from threads that may block, but for
-/// what is done at a hasty [`Pace`].
+/// what nobody has to wait for.
 #[derive(Clone)]
 pub struct Desk {
     pub(crate) inner: Arc<Inner>,

@@ -13,6 +13,7 @@
 //!     role,
 //!     calls: vec![],
 //!     answers: vec![],
+//!     links: vec![],
 //!     reasoning: false,
 //!     empty: false,
 //!     item: false,
@@ -41,6 +42,7 @@ mod shown;
 mod state;
 mod past;
 mod floor;
+mod unit;
 mod view;
 mod valid;
 mod budget;
@@ -49,11 +51,12 @@ pub mod plan;
 pub use budget::{Budget, Due, Limits, NoRoom, Size};
 pub use event::{Cause, Event, Fold, Hides, Mark, Pin, Pinned};
 pub use floor::Floor;
-pub use message::{Call, Facts, Record, Role, Sums};
+pub use message::{Call, Facts, Link, LinkKind, Record, Role, Sums};
 pub use past::{Memory, Past};
 pub use round::{Heard, Rounds};
 pub use seq::{EventId, Point, Seq, Span, SpanError};
 pub use shown::{Folded, Item, Mask, Place, Shown};
 pub use state::{State, before};
+pub use unit::{pinned_rounds, reach, tied_to};
 pub use valid::{Fault, Line, Reading, Source, Verdict, check};
 pub use view::{INTERRUPTED, Piece, Shows, View, round_members, view_at};

@@ -49,6 +49,29 @@ pub struct Call {
     pub name: Option<String>,
 }
 
+/// A tie between messages beside calls and their results: a use of one of the provider's own
+/// tools, which may end in a later message, an approval, or a block of a type we do not know.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Link {
+    /// The id that ties them together.
+    pub id: String,
+    /// What this message is to the others.
+    pub kind: LinkKind,
+}
+
+/// What a message is to others that hold the same id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LinkKind {
+    /// It begins a use that the provider ends, here or in a later message.
+    Opens,
+    /// It belongs to a use that goes on.
+    Continues,
+    /// It ends a use.
+    Ends,
+    /// It holds the id in a block of a type we do not know.
+    Mentions,
+}
+
 /// What planning knows of a message: everything but its contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
@@ -58,6 +81,8 @@ pub struct Facts {
     pub calls: Vec<Call>,
     /// The calls it brings results for.
     pub answers: Vec<Call>,
+    /// What ties it to other messages, in order.
+    pub links: Vec<Link>,
     /// It holds reasoning or thinking.
     pub reasoning: bool,
     /// It says nothing that a provider would accept as content.
@@ -70,6 +95,14 @@ pub struct Facts {
     pub bytes: u64,
 }
 
+impl Facts {
+    /// It is said by the user, and is neither a tool result nor an approval.
+    pub fn is_request(&self) -> bool {
+        let answers = |link: &Link| matches!(link.kind, LinkKind::Continues | LinkKind::Ends);
+        self.role == Role::User && self.answers.is_empty() && !self.links.iter().any(answers)
+    }
+}
+
 /// What the log keeps in memory-sized form about one message.
 ///
 /// Its `sums` run over the whole log in seq order, so what any span of messages
@@ -80,7 +113,9 @@ pub struct Record {
     pub role: Role,
     /// The first message of its round.
     pub round: Seq,
-    /// Calls of its round that still wait for a result after it.
+    /// The first message of the earliest round that its round is tied to; its own if there is none.
+    pub tied: Seq,
+    /// Calls of its exchange that still wait for a result after it.
     pub waiting: u32,
     /// It holds a result that answers nothing, or too late.
     pub late: bool,
@@ -90,6 +125,8 @@ pub struct Record {
     pub empty: bool,
     /// It is one item of an output that may go on with the next message.
     pub item: bool,
+    /// A use of its round has not ended after it, so the round may go on.
+    pub unended: bool,
     /// When it was recorded, in milliseconds since 1970.
     pub time: u64,
     /// Running totals, this message included.
@@ -109,22 +146,26 @@ pub struct Sums {
     pub replies: u64,
     /// Messages that cannot be shown, or followed, byte for byte (late, cutting or empty).
     pub odd: u64,
+    /// Messages that are tied to an earlier round.
+    pub ties: u64,
 }
 
 impl Record {
     /// Makes the record of the message that follows one with these sums.
     pub fn following(before: Sums, facts: &Facts, heard: Heard, time: u64) -> Record {
         let odd = heard.late || heard.cuts || facts.empty;
-        let request = facts.role == Role::User && facts.answers.is_empty();
+        let request = facts.is_request();
         let reply = facts.role == Role::Assistant && !heard.goes_on;
         Record {
             role: facts.role,
             round: heard.round,
+            tied: heard.tied,
             waiting: heard.waiting,
             late: heard.late,
             cuts: heard.cuts,
             empty: facts.empty,
             item: facts.item,
+            unended: heard.unended,
             time,
             sums: Sums {
                 tokens: before.tokens + facts.tokens,
@@ -132,6 +173,7 @@ impl Record {
                 requests: before.requests + u64::from(request),
                 replies: before.replies + u64::from(reply),
                 odd: before.odd + u64::from(odd),
+                ties: before.ties + u64::from(heard.is_tied),
             },
         }
     }

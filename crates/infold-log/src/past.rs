@@ -1,6 +1,9 @@
 use std::convert::Infallible;
 
-use crate::{Event, EventId, Facts, Mark, Point, Record, Rounds, Seq, Shown, State, Sums};
+use crate::{
+    Event, EventId, Facts, Mark, Point, Record, Rounds, Seq, Shown, Span, State, Sums, reach,
+    tied_to,
+};
 
 /// What the algebra may ask of the log behind a state.
 ///
@@ -26,6 +29,8 @@ pub struct Memory {
     state: State,
     rounds: Rounds,
     heard: Vec<Rounds>,
+    /// The ids that each message holds.
+    ids: Vec<Vec<String>>,
     records: Vec<Record>,
     marks: Vec<Mark>,
     shown: Vec<Shown>,
@@ -35,7 +40,8 @@ impl Memory {
     /// Appends a message.
     pub fn message(&mut self, facts: &Facts, time: u64) -> Seq {
         let seq = self.state.next_seq();
-        let heard = self.rounds.hear(seq, facts);
+        let tied = self.tied(seq, facts);
+        let heard = self.rounds.hear(seq, facts, tied);
         let sums = self
             .records
             .last()
@@ -43,8 +49,25 @@ impl Memory {
         self.records
             .push(Record::following(sums, facts, heard, time));
         self.heard.push(self.rounds.clone());
+        self.ids.push(ids_of(facts));
         self.state.message(seq);
         seq
+    }
+
+    /// The earlier round that the next message is tied to.
+    fn tied(&self, seq: Seq, facts: &Facts) -> Option<Seq> {
+        let wanted = self.rounds.unresolved(facts);
+        if wanted.is_empty() {
+            return None;
+        }
+        let Ok(reach) = reach(self.state.shown(), self);
+        let holds = |seq: &Seq| {
+            let mut ids = self.ids[seq.get() as usize - 1].iter();
+            ids.any(|id| wanted.contains(&&**id))
+        };
+        let holders: Vec<Seq> = reach.into_iter().flat_map(Span::seqs).filter(holds).collect();
+        let Ok(tied) = tied_to(seq, &holders, self);
+        tied
     }
 
     /// Appends an event that belongs to the manage pass `pass`, or stands alone.
@@ -69,6 +92,12 @@ impl Memory {
     pub fn state(&self) -> &State {
         &self.state
     }
+}
+
+fn ids_of(facts: &Facts) -> Vec<String> {
+    let calls = facts.calls.iter().chain(&facts.answers);
+    let calls = calls.filter_map(|call| call.id.clone());
+    calls.chain(facts.links.iter().map(|link| link.id.clone())).collect()
 }
 
 impl Past for Memory {

@@ -1,8 +1,11 @@
 //! What a pass of `manage` folds: sizes and choices, on records alone.
 
+use std::collections::BTreeMap;
+
 use crate::budget::share;
 use crate::floor::{first_above, sums_before};
 use crate::steer::{self, Cover, Refused};
+use crate::unit::{last_unit, pinned_rounds};
 use crate::view::round_members;
 use crate::{Cause, EventId, Floor, Item, Past, Seq, Size, Span, State, Sums, View};
 
@@ -36,22 +39,27 @@ impl FloorSize {
             add(part, weigh(Span::one(*seq), past)?);
         }
         size.notes.tokens = shown.notes().map(|(_, tokens)| tokens).sum();
-        let last = match shown.last() {
-            Some(tip) => Some(past.record(tip)?.round),
-            None => None,
-        };
-        let mut rounds: Vec<Seq> = last.into_iter().collect();
-        for pin in shown.pins() {
-            rounds.push(past.record(pin)?.round);
+        let mut kept: BTreeMap<Seq, Vec<Seq>> = BTreeMap::new();
+        for round in pinned_rounds(shown, past)? {
+            kept.insert(round, round_members(round, path.iter().copied(), past)?);
         }
-        rounds.sort_unstable();
-        rounds.dedup();
-        for round in rounds {
-            let part = match Some(round) == last {
-                true => &mut size.last,
-                false => &mut size.pins,
+        let last = match (last_unit(shown, past)?, shown.last()) {
+            (Some(start), _) => Some(start),
+            (None, Some(tip)) => Some(past.record(tip)?.round),
+            (None, None) => None,
+        };
+        if let Some(last) = last {
+            kept.retain(|round, _| *round < last);
+            let ends = path.iter().filter_map(|run| Span::new(run.from().max(last), run.to()));
+            kept.insert(last, ends.flat_map(Span::seqs).collect());
+        }
+        for (round, members) in kept {
+            let part = if Some(round) == last {
+                &mut size.last
+            } else {
+                &mut size.pins
             };
-            for seq in round_members(round, path.iter().copied(), past)? {
+            for seq in members {
                 if !floor.holds(seq) {
                     let mut whole = weigh(Span::one(seq), past)?;
                     for (_, _, mask) in shown.masks(Span::one(seq)) {
@@ -195,12 +203,9 @@ pub fn tail<P: Past>(
     })
 }
 
-/// The first message of the last round that is shown.
+/// The first message of the last round that is shown, and of what is tied to it.
 pub fn last_round<P: Past>(state: &State, past: &P) -> Result<Option<Seq>, P::Error> {
-    match state.shown().items().last() {
-        Some(Item::Run(run)) => Ok(Some(past.record(run.to())?.round)),
-        Some(Item::Fold(_)) | None => Ok(None),
-    }
+    last_unit(state.shown(), past)
 }
 
 fn shown_bytes<P: Past>(state: &State, past: &P) -> Result<u64, P::Error> {
@@ -213,7 +218,7 @@ fn shown_bytes<P: Past>(state: &State, past: &P) -> Result<u64, P::Error> {
     Ok(bytes)
 }
 
-/// A round that is shown.
+/// A round that is shown, or several that are tied together.
 struct Round {
     start: Seq,
     size: Size,
@@ -229,25 +234,32 @@ fn rounds_back<P: Past>(
     past: &P,
     mut more: impl FnMut(Round) -> bool,
 ) -> Result<(), P::Error> {
-    // A round that a rewind cut in two lies in two runs.
+    // A round that a rewind cut in two lies in two runs, and one that is tied to an earlier one
+    // goes with it.
     let mut later = (Size::default(), 0);
+    let mut tied: Option<Seq> = None;
+    let mut start = None;
     for item in state.shown().items().iter().rev() {
         let Item::Run(run) = item else { break };
         let mut end = Some(run.to());
         while let Some(to) = end.filter(|to| *to >= run.from()) {
-            let round = past.record(to)?.round;
+            let record = past.record(to)?;
+            let round = record.round;
+            tied = tied.into_iter().chain([record.tied]).min();
             let from = round.max(run.from());
             let span = Span::new(from, to).expect("a round starts no later than it ends");
             let (before, after) = (sums_before(from, past)?, past.record(to)?.sums);
             add(&mut later.0, difference(before, after));
             later.1 += span.count();
             end = from.prev();
-            if round < run.from() {
-                continue;
-            }
+            start = Some(from);
             for (_, _, mask) in state.shown().masks(span) {
                 later.0.tokens = later.0.tokens.saturating_sub(mask.hides) + mask.tokens;
             }
+            if tied.is_some_and(|tied| tied < from) {
+                continue;
+            }
+            (start, tied) = (None, None);
             let (size, messages) = std::mem::take(&mut later);
             let request = messages == 1 && after.requests > before.requests;
             if !more(Round {
@@ -259,6 +271,15 @@ fn rounds_back<P: Past>(
                 return Ok(());
             }
         }
+    }
+    // What ties these together lies behind a fold.
+    if let (Some(start), (size, messages)) = (start, later) {
+        more(Round {
+            start,
+            size,
+            messages,
+            request: false,
+        });
     }
     Ok(())
 }

@@ -1,55 +1,83 @@
-use crate::{Call, Facts, Role, Seq};
+use crate::{Call, Facts, Link, LinkKind, Role, Seq};
 
 /// Sorts messages into rounds as they come, pairing tool results with calls.
 ///
-/// A round is one output and, if it calls tools, the results that answer it. On most
+/// An *exchange* is one output and, if it calls tools, the results that answer it. On most
 /// wires an output is one message; where it comes as items, those that follow each other
 /// are one, and an item behind a result or a step begins the next: a step before it may
-/// have folded, or may yet again fold, what it would belong to. A round stays open while calls
+/// have folded, or may yet again fold, what it would belong to. An exchange stays open while calls
 /// wait; any message that is neither a tool result nor an item of the same output closes
-/// it. A result that answers no waiting call is *late*: it joins the open round, if there
+/// it. A result that answers no waiting call is *late*: it joins the open exchange, if there
 /// is one, and is shown as text.
+///
+/// A round is one exchange, or several if the provider's own tools tie them together: a use that
+/// has not ended keeps its round open until its end comes, or a request of the user's, which
+/// abandons it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rounds {
     round: Option<Seq>,
     waiting: Vec<Call>,
     /// The last message is an item, and so the next one may go on with its output.
     output: bool,
+    /// Ids of uses in this round that have not ended.
+    uses: Vec<String>,
+    /// The earliest round that a message of this round is tied to; itself if there is none.
+    tied: Option<Seq>,
 }
+
+/// So many uses are waited for at once; the oldest are given up first.
+const MAX_OPEN_USES: usize = 256;
 
 /// Where a message belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
     /// The first message of its round.
     pub round: Seq,
-    /// Calls of that round that still wait.
+    /// The first message of the earliest round that its round is tied to so far.
+    pub tied: Seq,
+    /// Calls of its exchange that still wait.
     pub waiting: u32,
     /// At least one of its results answers nothing that waits.
     pub late: bool,
-    /// It closed a round that still waited.
+    /// It closed an exchange that still waited.
     pub cuts: bool,
     /// It goes on with the output of the message before.
     pub goes_on: bool,
+    /// It begins an exchange.
+    pub starts: bool,
+    /// A use of its round has not ended.
+    pub unended: bool,
+    /// It is tied to an earlier round itself.
+    pub is_tied: bool,
 }
 
 impl Rounds {
-    /// Takes the next message and says where it belongs.
-    pub fn hear(&mut self, seq: Seq, facts: &Facts) -> Heard {
-        self.pair(seq, facts).0
+    /// Takes the next message and says where it belongs. `tied` is the earlier round that one of its
+    /// [unresolved ids](Rounds::unresolved) was found in.
+    pub fn hear(&mut self, seq: Seq, facts: &Facts, tied: Option<Seq>) -> Heard {
+        self.pair(seq, facts, tied).0
     }
 
     /// As [`Rounds::hear`], and says for each result whether it answers a waiting call.
-    pub fn pair(&mut self, seq: Seq, facts: &Facts) -> (Heard, Vec<bool>) {
+    pub fn pair(&mut self, seq: Seq, facts: &Facts, tied: Option<Seq>) -> (Heard, Vec<bool>) {
         let results = !facts.answers.is_empty() && facts.role != Role::Assistant;
         let open = self.round.filter(|_| !self.waiting.is_empty());
         let output = self.round.filter(|_| self.output && facts.item);
-        let joined = output.or(open.filter(|_| results));
-        let cuts = open.is_some() && joined.is_none();
-        let round = joined.unwrap_or_else(|| {
+        let exchange = output.or(open.filter(|_| results));
+        let unended = self
+            .round
+            .filter(|_| !self.uses.is_empty() && !facts.is_request());
+        let cuts = open.is_some() && exchange.is_none();
+        if exchange.is_none() {
             self.waiting.clear();
-            seq
-        });
+        }
+        let round = exchange.or(unended).unwrap_or(seq);
+        if round == seq {
+            self.uses.clear();
+            self.tied = None;
+        }
         self.round = Some(round);
+        self.tied = tied.into_iter().chain(self.tied).min();
         self.output = facts.item;
         let paired: Vec<bool> = facts
             .answers
@@ -59,24 +87,63 @@ impl Rounds {
         if !results {
             self.waiting.extend(facts.calls.iter().cloned());
         }
+        for link in &facts.links {
+            self.follow(link, facts.role);
+        }
         let heard = Heard {
             round,
+            tied: self.tied.map_or(round, |tied| tied.min(round)),
             waiting: u32::try_from(self.waiting.len()).unwrap_or(u32::MAX),
             late: paired.contains(&false),
             cuts,
             goes_on: output.is_some(),
+            starts: exchange.is_none(),
+            unended: !self.uses.is_empty(),
+            is_tied: tied.is_some_and(|tied| tied < round),
         };
         (heard, paired)
     }
 
-    /// A step was taken: an item that comes now belongs to another output.
+    /// The ids by which a message may belong to an earlier round that is closed already. Whoever
+    /// holds the log looks for them there.
+    pub fn unresolved<'f>(&self, facts: &'f Facts) -> Vec<&'f str> {
+        let mut uses: Vec<&str> = match facts.is_request() {
+            true => Vec::new(),
+            false => self.uses.iter().map(String::as_str).collect(),
+        };
+        let mut unresolved = Vec::new();
+        for link in &facts.links {
+            match link.kind {
+                LinkKind::Opens => uses.push(&link.id),
+                _ if uses.contains(&&*link.id) => {}
+                _ => unresolved.push(&*link.id),
+            }
+        }
+        unresolved
+    }
+
+    /// A step was taken: an item that comes now belongs to another round, unless this one has yet to end.
     pub fn end_output(&mut self) {
-        self.output = false;
+        self.output &= !self.uses.is_empty();
     }
 
     /// The calls that wait for a result now.
     pub fn waiting(&self) -> &[Call] {
         &self.waiting
+    }
+
+    fn follow(&mut self, link: &Link, role: Role) {
+        match link.kind {
+            // Only the model uses tools.
+            LinkKind::Opens if role == Role::Assistant => {
+                if self.uses.len() == MAX_OPEN_USES {
+                    self.uses.remove(0);
+                }
+                self.uses.push(link.id.clone());
+            }
+            LinkKind::Ends => self.uses.retain(|id| *id != link.id),
+            LinkKind::Opens | LinkKind::Continues | LinkKind::Mentions => {}
+        }
     }
 
     /// Removes the waiting call that `answer` is for: by id; without one, by name and order.
@@ -102,6 +169,7 @@ mod tests {
             role,
             calls: by_id(calls),
             answers: by_id(answers),
+            links: vec![],
             reasoning: false,
             empty: false,
             item: false,
@@ -122,7 +190,7 @@ mod tests {
         let mut seq = Seq::FIRST;
         let mut out = Vec::new();
         for facts in messages {
-            let heard = rounds.hear(seq, facts);
+            let heard = rounds.hear(seq, facts, None);
             out.push((heard.round.get(), heard.waiting, heard.late, heard.cuts));
             seq = seq.next();
         }
@@ -191,11 +259,11 @@ mod tests {
             ..message(Role::Assistant, &[], &[])
         };
         let mut rounds = Rounds::default();
-        rounds.hear(Seq::FIRST, &item);
+        rounds.hear(Seq::FIRST, &item, None);
         rounds.end_output();
         let second = Seq::FIRST.next();
-        assert_eq!(rounds.hear(second, &item).round, second);
-        assert_eq!(rounds.hear(second.next(), &item).round, second);
+        assert_eq!(rounds.hear(second, &item, None).round, second);
+        assert_eq!(rounds.hear(second.next(), &item, None).round, second);
     }
 
     #[test]
@@ -234,12 +302,70 @@ mod tests {
             call(Some("2"), Some("write")),
             call(Some("3"), Some("read")),
         ];
-        rounds.hear(Seq::FIRST, &asks);
+        rounds.hear(Seq::FIRST, &asks, None);
         for (name, left) in [(Some("write"), 2), (Some("read"), 1), (None, 0)] {
             let mut result = message(Role::Tool, &[], &[]);
             result.answers = vec![call(None, name)];
-            let heard = rounds.hear(Seq::FIRST.next(), &result);
+            let heard = rounds.hear(Seq::FIRST.next(), &result, None);
             assert_eq!((heard.waiting, heard.late), (left, false));
         }
+    }
+
+    fn linked(role: Role, links: &[(LinkKind, &str)]) -> Facts {
+        let links = links.iter().map(|(kind, id)| Link {
+            id: (*id).to_owned(),
+            kind: *kind,
+        });
+        Facts {
+            links: links.collect(),
+            ..message(role, &[], &[])
+        }
+    }
+
+    #[test]
+    fn a_use_and_its_end_are_one_round_across_other_exchanges() {
+        use LinkKind::{Continues, Ends, Opens};
+        let mut uses = linked(Role::Assistant, &[(Opens, "s")]);
+        uses.calls = message(Role::Assistant, &["a"], &[]).calls;
+        let mut goes_on = linked(Role::Assistant, &[(Continues, "s")]);
+        goes_on.calls = message(Role::Assistant, &["b"], &[]).calls;
+        let seen = rounds(&[
+            message(Role::User, &[], &[]),
+            uses,
+            message(Role::User, &[], &["a"]),
+            goes_on,
+            message(Role::User, &[], &["b"]),
+            linked(Role::Assistant, &[(Ends, "s")]),
+            message(Role::Assistant, &[], &[]),
+        ]);
+        let rounds: Vec<u64> = seen.iter().map(|seen| seen.0).collect();
+        assert_eq!(rounds, [1, 2, 2, 2, 2, 2, 7]);
+        let waiting: Vec<u32> = seen.iter().map(|seen| seen.1).collect();
+        assert_eq!(waiting, [0, 1, 0, 1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_request_abandons_a_use_and_a_use_that_ends_at_once_opens_nothing() {
+        use LinkKind::{Ends, Opens};
+        let seen = rounds(&[
+            linked(Role::Assistant, &[(Opens, "s")]),
+            message(Role::User, &[], &[]),
+            linked(Role::Assistant, &[(Opens, "t"), (Ends, "t")]),
+            message(Role::Assistant, &[], &[]),
+        ]);
+        let rounds: Vec<u64> = seen.iter().map(|seen| seen.0).collect();
+        assert_eq!(rounds, [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn what_no_open_use_explains_is_looked_for() {
+        use LinkKind::{Ends, Mentions, Opens};
+        let mut rounds = Rounds::default();
+        rounds.hear(Seq::FIRST, &linked(Role::Assistant, &[(Opens, "s")]), None);
+        let next = linked(
+            Role::Assistant,
+            &[(Ends, "s"), (Opens, "t"), (Ends, "t"), (Ends, "u"), (Mentions, "v")],
+        );
+        assert_eq!(rounds.unresolved(&next), ["u", "v"]);
     }
 }

@@ -161,7 +161,7 @@ impl Reading {
         }
         let open = !self.rounds.waiting().is_empty();
         let number = Seq::new(line as u64).expect("lines are counted from one");
-        let (heard, paired) = self.rounds.pair(number, facts);
+        let (heard, paired) = self.rounds.pair(number, facts, None);
         if heard.cuts || !open {
             let unanswered = |call| Fault::Unanswered { line, call };
             self.faults.extend(waiting.into_iter().map(unanswered));
@@ -237,6 +237,7 @@ mod tests {
             role,
             calls: by_id(calls),
             answers: by_id(answers),
+            links: vec![],
             reasoning: false,
             empty: false,
             item: false,

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use crate::floor::{first_above, sums_before};
+use crate::unit::pinned_rounds;
 use crate::{EventId, Floor, Folded, Item, Past, Place, Point, Seq, Shown, Span};
 
 /// What the model is shown, as a list of pieces to be rendered one after another.
@@ -99,10 +100,7 @@ struct Layout<'a, P> {
 
 impl<'a, P: Past> Layout<'a, P> {
     fn new(shown: &'a Shown, from: Seq, past: &'a P) -> Result<Layout<'a, P>, P::Error> {
-        let mut pinned = BTreeSet::new();
-        for seq in shown.pins() {
-            pinned.insert(past.record(seq)?.round);
-        }
+        let pinned = pinned_rounds(shown, past)?;
         let floor = Floor::of(shown, past)?;
         let request = floor.request();
         let mut layout = Layout {
@@ -268,9 +266,7 @@ impl<'a, P: Past> Layout<'a, P> {
                 masks.push((seq, part, mask.id));
             }
         }
-        if let Some(last) = members.last().filter(|_| closed) {
-            tokens += u64::from(self.past.record(*last)?.waiting) * INTERRUPTED;
-        }
+        tokens += INTERRUPTED * self.unanswered(&members, closed)?;
         let request = self
             .floor
             .request()
@@ -285,6 +281,20 @@ impl<'a, P: Past> Layout<'a, P> {
             self.notes();
         }
         Ok(())
+    }
+
+    /// How many calls of a round never got their results.
+    fn unanswered(&self, members: &[Seq], closed: bool) -> Result<u64, P::Error> {
+        let mut unanswered = 0;
+        let mut waiting = 0;
+        for (at, seq) in members.iter().enumerate() {
+            let record = self.past.record(*seq)?;
+            if at > 0 && record.cuts {
+                unanswered += waiting;
+            }
+            waiting = u64::from(record.waiting);
+        }
+        Ok(unanswered + if closed { waiting } else { 0 })
     }
 
     /// Shows a fold: what of the floor it covers, its stand-in, then the pinned rounds in it.

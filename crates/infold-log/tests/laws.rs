@@ -237,6 +237,29 @@ proptest! {
         }
     }
 
+    /// What ids tie together is shown or hidden together.
+    #[test]
+    fn tied_rounds_are_shown_or_hidden_together(moves in any_moves(40)) {
+        let mut talk = Talk::default();
+        for next in &moves.0 {
+            // A tie that came after a fold was opened is cut if that is taken back.
+            if opens_or_reverses(next) {
+                continue;
+            }
+            talk.play(next);
+            let told = told(&talk);
+            let Ok(floor) = Floor::of(talk.shown(), &talk.log);
+            for seq in talk.path().into_iter().filter(|seq| !floor.holds(*seq)) {
+                let Ok(record) = talk.log.record(seq);
+                let between = |other: &Seq| record.tied <= *other && *other <= seq;
+                let between: Vec<Seq> = talk.path().into_iter().filter(between).collect();
+                let same = between.iter().all(|other| talk.shown().place(*other) == talk.shown().place(seq));
+                prop_assert!(same, "{seq} is tied to {} {:?}", record.tied, talk.view());
+                prop_assert_eq!(told.contains(&seq), told.contains(&record.tied));
+            }
+        }
+    }
+
     /// The view from a visible round on is the end of the whole view.
     #[test]
     fn a_view_can_be_laid_out_from_any_visible_round(moves in any_moves(40)) {
@@ -432,6 +455,11 @@ fn may_rewind(talk: &Talk, next: &Move) -> bool {
         }
         _ => false,
     }
+}
+
+fn opens_or_reverses(next: &Move) -> bool {
+    use Step::{Redo, Undo, Unfold, UnfoldAny};
+    matches!(next, Move::Step(Unfold(_) | UnfoldAny(_) | Undo | Redo))
 }
 
 fn makes_markers_by_hand(next: &Move) -> bool {

@@ -63,6 +63,7 @@ fn message(words: &[&str]) -> Option<Facts> {
         role,
         calls,
         answers,
+        links: vec![],
         reasoning: false,
         empty: false,
         item: words[0] == "item",

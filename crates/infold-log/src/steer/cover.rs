@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use super::Refused;
 use crate::floor::sums_before;
 use crate::view::round_members;
+use crate::unit::{self, pinned_rounds};
 use crate::{Cause, Event, Floor, Fold, Hides, Item, Past, Place, Seq, Span, State};
 
 /// What a fold will cover.
@@ -26,16 +27,16 @@ pub fn cover<P: Past>(state: &State, asked: Span, past: &P) -> Result<Cover, Ref
         return Err(Refused::NoMessage { seq, last });
     }
     let floor = Floor::of(state.shown(), past)?;
-    let span = widen(state, asked, past)?;
+    let span = unit::widen(state.shown(), widen(state, asked, past)?, past)?;
     let span = trim(state, span, &floor).ok_or(Refused::Nothing {
         why: "the system prompt and the first request are always shown",
     })?;
     let tip = state.shown().last().expect("something visible was found");
     let record = past.record(tip)?;
-    if span.holds(tip) && record.waiting > 0 {
+    if span.holds(tip) && (record.waiting > 0 || record.unended) {
         return Err(Refused::Waiting {
             round: record.round,
-            waiting: record.waiting,
+            waiting: record.waiting.max(1),
         });
     }
     let (messages, tokens) = weigh(state, span, &floor, past)?;
@@ -149,9 +150,9 @@ pub(super) fn exempt<P: Past>(
 ) -> Result<BTreeSet<Seq>, P::Error> {
     let in_span = |seq: &Seq| span.holds(*seq) && state.shown().place(*seq) != Place::Elsewhere;
     let mut exempt: BTreeSet<Seq> = floor.seqs().iter().copied().filter(in_span).collect();
-    for pin in state.shown().pins().filter(in_span) {
-        let round = past.record(pin)?.round;
-        exempt.extend(round_members(round, path.iter().copied(), past)?);
+    for round in pinned_rounds(state.shown(), past)? {
+        let members = round_members(round, path.iter().copied(), past)?;
+        exempt.extend(members.into_iter().filter(in_span));
     }
     Ok(exempt)
 }

@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use super::cover::{exempt, round_end};
 use super::{Cover, Refused, cover};
+use crate::unit::last_unit;
 use crate::{Cause, Floor, Item, Past, Seq, Span, State};
 
 /// Works out which rounds a truncation hides: the oldest, about `fraction` of those visible.
@@ -17,7 +18,10 @@ pub fn oldest<P: Past>(state: &State, fraction: f64, past: &P) -> Result<Cover, 
     let Some(tip) = state.shown().last() else {
         return Err(nothing);
     };
-    let last_round = past.record(tip)?.round;
+    let last_round = match last_unit(state.shown(), past)? {
+        Some(start) => start,
+        None => past.record(tip)?.round,
+    };
     let budget = budget(state, &floor, fraction);
     if budget == 0 {
         let some = oldest_rounds(state, &floor, last_round, u64::MAX, past)?;

@@ -1,6 +1,6 @@
 //! From a view to the messages it would be sent as, on facts alone.
 
-use infold_log::{Facts, Line, Role, Rounds, Seq, Shows, Source, View};
+use infold_log::{Call, Facts, Line, Role, Rounds, Seq, Shows, Source, View};
 
 use super::{Talk, facts};
 
@@ -34,7 +34,12 @@ fn round(talk: &Talk, members: &[Seq], closed: bool) -> Vec<Line> {
     let (mut shown, mut late) = (Vec::new(), Vec::new());
     for seq in members {
         let mut line = verbatim(talk, *seq);
-        let (_, paired) = rounds.pair(*seq, &line.facts);
+        let waiting = rounds.waiting().to_vec();
+        let (heard, paired) = rounds.pair(*seq, &line.facts, None);
+        if heard.starts {
+            interrupt(waiting, &mut shown);
+            shown.append(&mut late);
+        }
         line.facts.empty = false;
         keep_paired(&mut line.facts, &paired);
         match paired.is_empty() || paired.contains(&true) {
@@ -45,17 +50,23 @@ fn round(talk: &Talk, members: &[Seq], closed: bool) -> Vec<Line> {
             }),
         }
     }
-    if closed && !rounds.waiting().is_empty() {
+    if closed {
+        interrupt(rounds.waiting().to_vec(), &mut shown);
+    }
+    shown.append(&mut late);
+    shown
+}
+
+fn interrupt(waiting: Vec<Call>, shown: &mut Vec<Line>) {
+    if !waiting.is_empty() {
         shown.push(Line {
             source: Source::Repair,
             facts: Facts {
-                answers: rounds.waiting().to_vec(),
+                answers: waiting,
                 ..facts(Role::Tool)
             },
         });
     }
-    shown.append(&mut late);
-    shown
 }
 
 fn keep_paired(facts: &mut Facts, paired: &[bool]) {

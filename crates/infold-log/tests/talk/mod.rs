@@ -5,7 +5,7 @@ pub mod lines;
 
 use infold_log::steer::{self, Side, Target};
 use infold_log::{
-    Call, Cause, Event, EventId, Facts, Fold, Hides, Item, Memory, Past, Pin, Pinned, Place, Point,
+    Call, Cause, Event, EventId, Facts, Fold, Hides, Item, Link, Memory, Past, Pin, Pinned, Place, Point,
     Role, Rounds, Seq, Shown, Span, View,
 };
 use moves::{Carrier, Move, Moves, Says, Step, Where};
@@ -224,7 +224,7 @@ impl Talk {
     pub fn waiting(&self) -> Vec<Call> {
         let mut rounds = Rounds::default();
         for seq in self.path() {
-            rounds.hear(seq, self.facts_at(seq));
+            rounds.hear(seq, self.facts_at(seq), None);
         }
         rounds.waiting().to_vec()
     }
@@ -263,6 +263,14 @@ impl Talk {
                 results(Carrier::User, answers)
             }
             Says::Stray(carrier, id) => results(carrier, vec![call(id)]),
+            Says::Linked(role, kind, id, calls) => Facts {
+                role,
+                links: vec![Link {
+                    id: format!("u{id}"),
+                    kind,
+                }],
+                ..self.facts_of(Says::Reply(calls, [id, id + 1, id]))
+            },
         }
     }
 
@@ -285,6 +293,7 @@ pub fn facts(role: Role) -> Facts {
         role,
         calls: Vec::new(),
         answers: Vec::new(),
+        links: Vec::new(),
         reasoning: false,
         empty: false,
         item: false,

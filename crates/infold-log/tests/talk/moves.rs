@@ -3,7 +3,7 @@
 use std::fmt;
 
 use infold_log::steer::Side;
-use infold_log::{Cause, Role};
+use infold_log::{Cause, LinkKind, Role};
 use proptest::prelude::*;
 
 /// Something that happens in a conversation. Numbers are indices, taken modulo what there is.
@@ -31,6 +31,8 @@ pub enum Says {
     Mixed(u8),
     /// A result that may be late, for nobody or in time.
     Stray(Carrier, u8),
+    /// Something that an id ties to other messages, with so many calls.
+    Linked(Role, LinkKind, u8, usize),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +120,22 @@ pub fn any_says() -> impl Strategy<Value = Says> {
         8 => (any_carrier(), 1..4usize).prop_map(|(carrier, count)| Says::Answer(carrier, count)),
         1 => (0..6u8).prop_map(Says::Mixed),
         2 => (any_carrier(), 0..6u8).prop_map(|(carrier, id)| Says::Stray(carrier, id)),
+        5 => any_linked(),
     ]
+}
+
+fn any_linked() -> impl Strategy<Value = Says> {
+    let role = prop::sample::select(vec![Role::Assistant, Role::Assistant, Role::User]);
+    let kind = prop::sample::select(vec![
+        LinkKind::Opens,
+        LinkKind::Continues,
+        LinkKind::Ends,
+        LinkKind::Mentions,
+    ]);
+    (role, kind, 0..6u8, 0..3usize).prop_map(|(role, kind, id, calls)| {
+        let calls = if role == Role::Assistant { calls } else { 0 };
+        Says::Linked(role, kind, id, calls)
+    })
 }
 
 /// A step that is neither undo nor redo.

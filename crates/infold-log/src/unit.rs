@@ -1,0 +1,169 @@
+//! Rounds that must be shown or hidden together, because ids tie them to each other.
+
+use std::collections::BTreeSet;
+
+use crate::floor::{first_above, sums_before};
+use crate::view::round_members;
+use crate::{Floor, Item, Past, Place, Seq, Shown, Span};
+
+/// A tie reaches back so many messages that are shown, and no further: what is looked at for one
+/// message stays bounded.
+const REACH: u64 = 256;
+
+/// A tie reaches back so many seqs, hidden branches included.
+const MAX_TIE_SEQS: u64 = u16::MAX as u64;
+
+/// An id that more messages than this hold already names no pair, but something that is always there.
+const MAX_MENTIONS: usize = 2;
+
+/// The messages that the next one may be tied to: the newest that are shown, as far as the newest fold.
+///
+/// The floor is always shown, so that nothing needs to be tied to it.
+pub fn reach<P: Past>(shown: &Shown, past: &P) -> Result<Vec<Span>, P::Error> {
+    let floor = Floor::of(shown, past)?;
+    let mut left = REACH;
+    let mut spans = Vec::new();
+    for item in shown.items().iter().rev() {
+        let Item::Run(run) = item else { break };
+        let first = run.to().get().saturating_sub(left.saturating_sub(1));
+        let from = Seq::new(first).map_or(run.from(), |first| first.max(run.from()));
+        let mut rest = Span::new(from, run.to()).filter(|_| left > 0);
+        left = left.saturating_sub(run.count());
+        for held in floor.seqs().iter().rev() {
+            let Some(span) = rest.filter(|span| span.holds(*held)) else {
+                continue;
+            };
+            spans.extend(Span::new(held.next(), span.to()));
+            rest = held.prev().and_then(|to| Span::new(span.from(), to));
+        }
+        spans.extend(rest);
+    }
+    spans.reverse();
+    Ok(spans)
+}
+
+/// The round that the message `seq` is tied to, given the messages within [`reach`] that hold one of
+/// its unresolved ids, in order.
+pub fn tied_to<P: Past>(seq: Seq, holders: &[Seq], past: &P) -> Result<Option<Seq>, P::Error> {
+    let Some(first) = holders
+        .first()
+        .filter(|_| holders.len() <= MAX_MENTIONS)
+    else {
+        return Ok(None);
+    };
+    let round = past.record(*first)?.tied;
+    Ok(Some(round).filter(|round| seq.get() - round.get() <= MAX_TIE_SEQS))
+}
+
+/// Widens a span of whole rounds until nothing that is shown beside it is tied to anything in it.
+pub(crate) fn widen<P: Past>(shown: &Shown, span: Span, past: &P) -> Result<Span, P::Error> {
+    let items = shown.items();
+    let run = |item: &&Item| matches!(item, Item::Run(_));
+    let first = items.partition_point(|item| item.span().to() < span.from());
+    let after = items.partition_point(|item| item.span().from() <= span.to());
+    let first = first - items[..first].iter().rev().take_while(run).count();
+    let after = after + items[after..].iter().take_while(run).count();
+    let runs: Vec<Span> = items[first..after.max(first)].iter().map(Item::span).collect();
+    closed(span, &runs, past)
+}
+
+/// The first messages of all rounds that pins keep in view.
+pub fn pinned_rounds<P: Past>(shown: &Shown, past: &P) -> Result<BTreeSet<Seq>, P::Error> {
+    let mut rounds = BTreeSet::new();
+    for seq in shown.pins() {
+        let round = past.record(seq)?.round;
+        let span = Span::new(round, seq).expect("a round starts no later than its messages");
+        let (span, runs) = match shown.place(seq) {
+            Place::Open => (widen(shown, span, past)?, shown.path()),
+            Place::Under(fold) => {
+                let runs = shown.outermost(fold).map(|fold| fold.runs.clone());
+                let runs = runs.unwrap_or_default();
+                (closed(span, &runs, past)?, runs)
+            }
+            Place::Elsewhere => (span, Vec::new()),
+        };
+        rounds.insert(round);
+        let mut rest = runs.iter().filter_map(|run| run.meet(span)).flat_map(Span::seqs);
+        // A unit of one round is by far the most frequent.
+        if span.from() < round || past.record(span.to())?.round != round {
+            rest.try_for_each(|seq| {
+                rounds.insert(past.record(seq)?.round);
+                Ok(())
+            })?;
+        }
+    }
+    Ok(rounds)
+}
+
+/// The first message of the rounds at the end of what is shown that are tied together.
+pub(crate) fn last_unit<P: Past>(shown: &Shown, past: &P) -> Result<Option<Seq>, P::Error> {
+    let Some(Item::Run(run)) = shown.items().last() else {
+        return Ok(None);
+    };
+    let round = past.record(run.to())?.round;
+    let span = Span::new(round, run.to()).expect("a round starts no later than it ends");
+    Ok(Some(widen(shown, span, past)?.from()))
+}
+
+/// Widens a span until no tie crosses its ends, along the given runs.
+fn closed<P: Past>(span: Span, runs: &[Span], past: &P) -> Result<Span, P::Error> {
+    let Some(start) = runs.first().map(|run| run.from()) else {
+        return Ok(span);
+    };
+    let mut span = span;
+    loop {
+        let mut from = span.from();
+        // Whatever reaches back beyond the start is not far behind it.
+        each_tied(span.from(), Some(span.to()), runs, past, |_, tied| {
+            from = from.min(tied.max(start));
+        })?;
+        let mut to = span.to();
+        each_tied(span.to().next(), None, runs, past, |seq, tied| {
+            if tied <= span.to() {
+                to = to.max(seq);
+            }
+        })?;
+        if to != span.to() {
+            let round = past.record(to)?.round;
+            let members = round_members(round, runs.iter().copied(), past)?;
+            to = members.last().map_or(to, |last| to.max(*last));
+        }
+        let wider = Span::new(from, to).expect("widening keeps the order");
+        if wider == span {
+            return Ok(span);
+        }
+        span = wider;
+    }
+}
+
+/// Visits the tied messages among the next ones from `from` on that lie within reach of it.
+fn each_tied<P: Past>(
+    from: Seq,
+    to: Option<Seq>,
+    runs: &[Span],
+    past: &P,
+    mut visit: impl FnMut(Seq, Seq),
+) -> Result<(), P::Error> {
+    let mut left = REACH;
+    for run in runs {
+        let end = to.map_or(run.to(), |to| to.min(run.to()));
+        let mut rest = Span::new(from.max(run.from()), end);
+        while let Some(span) = rest {
+            let before = sums_before(span.from(), past)?.ties;
+            let Some(seq) = first_above(span, before, |sums| sums.ties, past)? else {
+                left = left.saturating_sub(span.count());
+                break;
+            };
+            left = left.saturating_sub(seq.get() - span.from().get() + 1);
+            if left == 0 {
+                return Ok(());
+            }
+            visit(seq, past.record(seq)?.tied);
+            rest = Span::new(seq.next(), span.to());
+        }
+        if left == 0 {
+            break;
+        }
+    }
+    Ok(())
+}

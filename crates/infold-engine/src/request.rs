@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use infold_log::{Floor, Past as _, Role, Seq, Shows, Size, Source, View};
 use infold_provider::Body;
-use infold_store::{Aside, Log, LogError, Working};
-use infold_wire::Converter;
+use infold_store::{Aside, Log, LogError, Quirks, Working};
 use infold_wire::request::{
     Frame, MOST_MARKERS, blanked, marked, markers, plain_chat, system_texts, unmarked,
 };
 use infold_wire::tokens::{Encoding, count};
-use infold_wire::{Message, Wire, render_text};
+use infold_wire::{Alternation, Converter, Message, Wire};
 
 /// A request that lies in `request.json`.
 #[derive(Debug)]
@@ -25,18 +24,6 @@ pub struct Request {
     /// What of the conversation the wire has no words for, what became of it, and how often.
     pub lost: BTreeMap<&'static str, u64>,
 }
-
-/// What a model wants of messages beside what its wire says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Quirks {
-    /// Roles must alternate.
-    pub alternate: bool,
-    /// Messages must be plain: members of another provider are refused.
-    pub plain: bool,
-}
-
-/// What stands between two messages of one role, where roles must alternate.
-const SEPARATOR: &str = "(noted)";
 
 impl Request {
     /// Writes the request for what a log shows.
@@ -53,8 +40,7 @@ impl Request {
             file: log.aside(Working::Request)?,
             bytes: 0,
             first: true,
-            wire: frame.wire,
-            last: quirks.alternate.then_some(None),
+            alternation: quirks.alternate.then(|| Alternation::new(frame.wire)),
             plain: quirks.plain && frame.wire == Wire::Chat,
             held: None,
             marks: frame.cache && frame.wire == Wire::Anthropic,
@@ -242,9 +228,8 @@ struct Sheet {
     file: Aside,
     bytes: u64,
     first: bool,
-    wire: Wire,
-    /// Who spoke last, where that must alternate.
-    last: Option<Option<Role>>,
+    /// What stands between turns of one role, where roles must alternate.
+    alternation: Option<Alternation>,
     /// Members that not every provider knows are left out.
     plain: bool,
     /// The message before, which may yet be marked.
@@ -262,21 +247,9 @@ impl Sheet {
     fn message(&mut self, bytes: &[u8]) -> Result<(), LogError> {
         let plain = self.plain.then(|| plain_chat(bytes)).flatten();
         let bytes = plain.as_deref().unwrap_or(bytes);
-        if let Some(last) = self.last
-            && let Ok(message) = Message::parse(bytes)
-        {
-            let role = message.role();
-            let other = match role {
-                Role::User => Some(Role::Assistant),
-                Role::Assistant => Some(Role::User),
-                Role::System | Role::Tool => None,
-            };
-            if last == Some(role)
-                && let Some(other) = other
-            {
-                self.put(&render_text(self.wire, other, SEPARATOR))?;
-            }
-            self.last = Some(Some(role));
+        let alternation = self.alternation.as_mut();
+        if let Some(separator) = alternation.and_then(|turns| turns.separator(bytes)) {
+            self.put(&separator)?;
         }
         self.put(bytes)
     }

@@ -1,6 +1,5 @@
 //! One exchange with a model: fold to fit, ask, record the answer.
 
-mod quirks;
 mod narrow;
 mod cut;
 mod untold;
@@ -18,7 +17,6 @@ use crate::request::{self, Request};
 use crate::{Aim, Connection, Hooks, ManageError, Outcome, Profile, Summarizer, manage, usage};
 use cut::silently_cut;
 pub use narrow::Refusal;
-use quirks::{ALTERNATE, PLAIN};
 pub use untold::{is_waiting, told, unread};
 
 /// A task and the model it talks to.
@@ -227,7 +225,9 @@ impl Talk<'_> {
         requests: &mut u32,
         hear: Hear<'_>,
     ) -> Result<Result<Exchange, Box<CallError>>, TurnError> {
-        let mut quirks = self.quirks()?;
+        let (provider, model) = (&self.connection.endpoint.name, &self.connection.model);
+        // Without it, that is found out again.
+        let mut quirks = usage::quirks(self.contexts, provider, model).unwrap_or_default();
         loop {
             let request = Request::write(self.writer.log(), &self.frame, quirks)?;
             hear(News::Sending(&request));
@@ -257,22 +257,16 @@ impl Talk<'_> {
                     *requests += error.requests;
                     request.keep();
                     let known = quirks;
-                    let mut text = error.to_string();
-                    match error.trouble {
-                        Trouble::Alternate => {
-                            quirks.alternate = true;
-                            text = format!("{text} {ALTERNATE}");
-                        }
-                        Trouble::Plain => {
-                            quirks.plain = true;
-                            text = format!("{text} {PLAIN}");
-                        }
-                        _ => {}
-                    }
-                    self.failed(&text, error.requests)?;
+                    quirks.alternate |= error.trouble == Trouble::Alternate;
+                    quirks.plain |= error.trouble == Trouble::Plain;
+                    self.failed(&error.to_string(), error.requests)?;
                     if quirks == known {
                         return Ok(Err(error));
                     }
+                    let (provider, model) =
+                        (&self.connection.endpoint.name, &self.connection.model);
+                    // Only a help for the next time.
+                    let _ = usage::remember_quirks(self.contexts, provider, model, quirks);
                 }
             }
         }

@@ -1,4 +1,4 @@
-use infold_store::{Contexts, Report, TaskError, Usage, Writer};
+use infold_store::{Contexts, Quirks, Report, TaskError, Usage, Writer};
 use infold_wire::Reported;
 
 use crate::models::Prices;
@@ -61,6 +61,23 @@ pub fn remember_window(
 ) -> Result<(), TaskError> {
     let now = jiff::Timestamp::now();
     contexts.with_registry(|registry| registry.set_window(provider, model, window, now))
+}
+
+/// What was learned of what a provider's model wants of messages.
+pub fn quirks(contexts: &Contexts, provider: &str, model: &str) -> Result<Quirks, TaskError> {
+    let quirks = contexts.with_registry_if_writable(|registry| registry.quirks(provider, model))?;
+    Ok(quirks.unwrap_or_default())
+}
+
+/// Keeps what was learned of what a provider's model wants of messages.
+pub fn remember_quirks(
+    contexts: &Contexts,
+    provider: &str,
+    model: &str,
+    quirks: Quirks,
+) -> Result<(), TaskError> {
+    let now = jiff::Timestamp::now();
+    contexts.with_registry(|registry| registry.set_quirks(provider, model, quirks, now))
 }
 
 /// What a call cost, in millionths of a dollar.

@@ -65,7 +65,11 @@ impl Memory {
             let mut ids = self.ids[seq.get() as usize - 1].iter();
             ids.any(|id| wanted.contains(&&**id))
         };
-        let holders: Vec<Seq> = reach.into_iter().flat_map(Span::seqs).filter(holds).collect();
+        let holders: Vec<Seq> = reach
+            .into_iter()
+            .flat_map(Span::seqs)
+            .filter(holds)
+            .collect();
         let Ok(tied) = tied_to(seq, &holders, self);
         tied
     }
@@ -97,7 +101,9 @@ impl Memory {
 fn ids_of(facts: &Facts) -> Vec<String> {
     let calls = facts.calls.iter().chain(&facts.answers);
     let calls = calls.filter_map(|call| call.id.clone());
-    calls.chain(facts.links.iter().map(|link| link.id.clone())).collect()
+    calls
+        .chain(facts.links.iter().map(|link| link.id.clone()))
+        .collect()
 }
 
 impl Past for Memory {

@@ -50,7 +50,9 @@ impl FloorSize {
         };
         if let Some(last) = last {
             kept.retain(|round, _| *round < last);
-            let ends = path.iter().filter_map(|run| Span::new(run.from().max(last), run.to()));
+            let ends = path
+                .iter()
+                .filter_map(|run| Span::new(run.from().max(last), run.to()));
             kept.insert(last, ends.flat_map(Span::seqs).collect());
         }
         for (round, members) in kept {

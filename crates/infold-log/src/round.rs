@@ -364,7 +364,13 @@ mod tests {
         rounds.hear(Seq::FIRST, &linked(Role::Assistant, &[(Opens, "s")]), None);
         let next = linked(
             Role::Assistant,
-            &[(Ends, "s"), (Opens, "t"), (Ends, "t"), (Ends, "u"), (Mentions, "v")],
+            &[
+                (Ends, "s"),
+                (Opens, "t"),
+                (Ends, "t"),
+                (Ends, "u"),
+                (Mentions, "v"),
+            ],
         );
         assert_eq!(rounds.unresolved(&next), ["u", "v"]);
     }

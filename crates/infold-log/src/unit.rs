@@ -45,10 +45,7 @@ pub fn reach<P: Past>(shown: &Shown, past: &P) -> Result<Vec<Span>, P::Error> {
 /// The round that the message `seq` is tied to, given the messages within [`reach`] that hold one of
 /// its unresolved ids, in order.
 pub fn tied_to<P: Past>(seq: Seq, holders: &[Seq], past: &P) -> Result<Option<Seq>, P::Error> {
-    let Some(first) = holders
-        .first()
-        .filter(|_| holders.len() <= MAX_MENTIONS)
-    else {
+    let Some(first) = holders.first().filter(|_| holders.len() <= MAX_MENTIONS) else {
         return Ok(None);
     };
     let round = past.record(*first)?.tied;
@@ -63,7 +60,10 @@ pub(crate) fn widen<P: Past>(shown: &Shown, span: Span, past: &P) -> Result<Span
     let after = items.partition_point(|item| item.span().from() <= span.to());
     let first = first - items[..first].iter().rev().take_while(run).count();
     let after = after + items[after..].iter().take_while(run).count();
-    let runs: Vec<Span> = items[first..after.max(first)].iter().map(Item::span).collect();
+    let runs: Vec<Span> = items[first..after.max(first)]
+        .iter()
+        .map(Item::span)
+        .collect();
     closed(span, &runs, past)
 }
 
@@ -83,7 +83,10 @@ pub fn pinned_rounds<P: Past>(shown: &Shown, past: &P) -> Result<BTreeSet<Seq>, 
             Place::Elsewhere => (span, Vec::new()),
         };
         rounds.insert(round);
-        let mut rest = runs.iter().filter_map(|run| run.meet(span)).flat_map(Span::seqs);
+        let mut rest = runs
+            .iter()
+            .filter_map(|run| run.meet(span))
+            .flat_map(Span::seqs);
         // A unit of one round is by far the most frequent.
         if span.from() < round || past.record(span.to())?.round != round {
             rest.try_for_each(|seq| {

@@ -49,6 +49,8 @@ struct Sent {
     counted: u64,
     bytes: u64,
     folds: usize,
+    /// It is not what the client sent.
+    changed: bool,
 }
 
 /// So often is more folded because the provider found a request too long.
@@ -151,7 +153,7 @@ impl Exchange {
             return Ok(None);
         };
         if *trouble == Trouble::Alternate {
-            if std::mem::replace(&mut rule.alternate, true) || self.sent.folds == 0 {
+            if std::mem::replace(&mut rule.alternate, true) || !self.sent.changed {
                 return Ok(None);
             }
             self.desk.alternates(&told.provider, &told.model);
@@ -374,6 +376,7 @@ impl Exchange {
             counted,
             folds,
             bytes: outgoing.len(),
+            changed: outgoing != Outgoing::untouched(&call.body),
         };
         if did == Did::Untouched && !is_ahead {
             self.desk.look_out(self.task, call, &rule, after);
@@ -391,6 +394,7 @@ impl Exchange {
             counted,
             bytes: call.body.len(),
             folds: 0,
+            changed: false,
         };
         Ok(Outgoing::untouched(&call.body))
     }

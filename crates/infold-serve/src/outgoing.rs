@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::Body;
 
 /// What is sent upstream: parts of what the client sent, and what stands in for the rest.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
     pieces: Vec<Piece>,
 }

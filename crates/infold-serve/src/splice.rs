@@ -7,7 +7,7 @@ use bytes::Bytes;
 use infold_log::{EventId, Role, Seq, Shows, View};
 use infold_store::{Log, What};
 use infold_wire::normal::Digest;
-use infold_wire::{Message, PartKind, render_round, render_text, splice_apart};
+use infold_wire::{Alternation, Message, PartKind, render_round, render_text, splice_apart};
 
 use crate::told::Told;
 use crate::{Call, DeskError, Outgoing, Piece};
@@ -42,8 +42,7 @@ pub(crate) fn spliced(
         index,
         pieces: Vec::new(),
         end: None,
-        last: None,
-        alternate,
+        alternation: alternate.then(|| Alternation::new(call.wire)),
     };
     let messages = &told.envelope.messages;
     let first = messages.get(told.envelope.leading);
@@ -96,14 +95,9 @@ struct Sheet<'a> {
     pieces: Vec<Piece>,
     /// Where the client's message before ends, if it is the last thing that was put down.
     end: Option<u64>,
-    /// Who spoke last.
-    last: Option<Role>,
-    /// Two messages of one role must not follow each other.
-    alternate: bool,
+    /// What stands between turns of one role, where roles must alternate.
+    alternation: Option<Alternation>,
 }
-
-/// What stands between two messages of one role, where roles must alternate.
-const SEPARATOR: &str = "(noted)";
 
 impl Sheet<'_> {
     /// The client's bytes of a message, and of what says nothing right before it.
@@ -127,7 +121,7 @@ impl Sheet<'_> {
     }
 
     fn client(&mut self, range: Range<u64>) {
-        if self.alternate
+        if self.alternation.is_some()
             && let Ok(bytes) = self.call.body.part(&range)
         {
             let bytes = bytes.into_owned();
@@ -155,27 +149,16 @@ impl Sheet<'_> {
     }
 
     fn ours(&mut self, bytes: Bytes) {
-        if self.alternate {
-            self.separate(&bytes);
-        }
+        self.separate(&bytes);
         self.put(bytes);
     }
 
-    /// Puts something between two messages of one role.
+    /// Puts something between two turns of one role, where roles must alternate.
     fn separate(&mut self, next: &[u8]) {
-        let Ok(next) = Message::parse(next) else {
-            return;
-        };
-        let role = next.role();
-        let other = match role {
-            Role::User => Some(Role::Assistant),
-            Role::Assistant => Some(Role::User),
-            Role::System | Role::Tool => None,
-        };
-        if let Some(other) = other.filter(|_| self.last == Some(role)) {
-            self.put(Bytes::from(render_text(self.call.wire, other, SEPARATOR)));
+        let alternation = self.alternation.as_mut();
+        if let Some(separator) = alternation.and_then(|turns| turns.separator(next)) {
+            self.put(Bytes::from(separator));
         }
-        self.last = Some(role);
     }
 
     fn put(&mut self, bytes: Bytes) {

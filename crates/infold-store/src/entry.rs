@@ -21,11 +21,14 @@ pub struct MessageEntry {
 /// Where the wires stand among the flags.
 const WIRES: u32 = 8;
 
+/// Where it stands how far back the round is tied.
+const TIE: u32 = 16;
+
 const ROLES: [Role; 4] = [Role::System, Role::User, Role::Assistant, Role::Tool];
 
 impl Fixed for MessageEntry {
-    const MAGIC: [u8; 8] = *b"infoldm2";
-    const SIZE: usize = 80;
+    const MAGIC: [u8; 8] = *b"infoldm3";
+    const SIZE: usize = 88;
 
     fn encode(&self, out: &mut Vec<u8>) {
         let record = &self.record;
@@ -33,12 +36,20 @@ impl Fixed for MessageEntry {
             .iter()
             .position(|role| *role == record.role)
             .unwrap_or(0) as u64;
-        let flags = [record.late, record.cuts, record.empty, record.item];
+        let flags = [
+            record.late,
+            record.cuts,
+            record.empty,
+            record.item,
+            record.unended,
+        ];
         let flags = flags
             .iter()
             .zip(2..)
             .fold(role, |bits, (flag, at)| bits | u64::from(*flag) << at);
-        let flags = flags | u64::from(self.wires.bits()) << WIRES;
+        // Ties do not reach further.
+        let tie = (record.round.get() - record.tied.get()).min(u64::from(u16::MAX));
+        let flags = flags | u64::from(self.wires.bits()) << WIRES | tie << TIE;
         let sums = &record.sums;
         put(
             out,
@@ -60,6 +71,7 @@ impl Fixed for MessageEntry {
                 sums.requests,
                 sums.replies,
                 sums.odd,
+                sums.ties,
             ],
         );
     }
@@ -73,11 +85,13 @@ impl Fixed for MessageEntry {
         let record = Record {
             role: ROLES[(flags & 3) as usize],
             round,
+            tied: Seq::new(round.get().checked_sub(u64::from(flags >> TIE))?)?,
             waiting,
             late: flag(2),
             cuts: flag(3),
             empty: flag(4),
             item: flag(5),
+            unended: flag(6),
             time,
             sums: Sums {
                 tokens: numbers.u64()?,
@@ -85,6 +99,7 @@ impl Fixed for MessageEntry {
                 requests: numbers.u64()?,
                 replies: numbers.u64()?,
                 odd: numbers.u64()?,
+                ties: numbers.u64()?,
             },
         };
         Some(MessageEntry {

@@ -1,5 +1,6 @@
 mod states;
 mod past;
+mod ties;
 mod catch_up;
 
 use std::cell::RefCell;
@@ -17,6 +18,7 @@ use crate::lines::Lines;
 use crate::table::Table;
 use crate::{LogError, Metadata};
 use states::States;
+pub(crate) use ties::Ahead;
 
 /// The log of one task: its messages and events, by number, and the state they lead to.
 ///
@@ -363,11 +365,12 @@ impl Log {
             return Ok(rounds);
         };
         let record = self.record(last)?;
-        if record.waiting > 0 || record.item {
+        if record.waiting > 0 || record.item || record.unended {
             let path = self.state.shown().path();
+            let tied = Some(record.tied).filter(|tied| *tied < record.round);
             for seq in round_members(record.round, path.into_iter(), self)? {
                 let bytes = self.message(seq)?;
-                rounds.hear(seq, &self.parsed(seq, &bytes)?.facts());
+                rounds.hear(seq, &self.parsed(seq, &bytes)?.facts(), tied);
             }
             let change = self.last_change()?;
             let step_since = change > 0 && self.mark_after(change)? >= last.get();

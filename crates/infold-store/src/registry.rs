@@ -17,9 +17,11 @@ mod schema;
 mod expiry;
 mod factor;
 mod window;
+mod quirk;
 
 pub use error::RegistryError;
 pub use factor::Report;
+pub use quirk::Quirks;
 pub use row::{Counters, Filter, TaskRow};
 pub use status::{Outcome, Status, StatusError};
 

@@ -11,7 +11,7 @@ use crate::event::{EventLine, Failure, FoldLine, MaskLine, Usage, What};
 use crate::file::Access;
 use crate::frame::Frames;
 use crate::lock::{Holder, Lock, Taken};
-use crate::log::{Find, message_entry};
+use crate::log::{Ahead, Find, message_entry};
 use crate::loose::Rooted;
 use crate::repair::{self, Repair};
 use crate::stored::{self, Marks};
@@ -222,7 +222,13 @@ impl Writer {
                 role: (!message.has_role()).then_some(facts.role),
             };
             let cut = stored::write(message.bytes(), marks, &mut bytes);
-            let heard = rounds.hear(seq, &facts);
+            let ahead = Ahead {
+                log: &self.log,
+                messages: &messages[..index],
+                added: &added,
+            };
+            let tied = ahead.tied(&rounds, &facts)?;
+            let heard = rounds.hear(seq, &facts, tied);
             let record = Record::following(sums, &facts, heard, time);
             sums = record.sums;
             ends_turn |= facts.role == Role::Assistant && heard.waiting == 0;

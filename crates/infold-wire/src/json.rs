@@ -288,6 +288,11 @@ impl<'a> Json<'a> {
         self.bytes() == b"true"
     }
 
+    /// Says whether this is `false`.
+    pub fn is_false(self) -> bool {
+        self.bytes() == b"false"
+    }
+
     /// Says whether this is `null`.
     pub fn is_null(self) -> bool {
         self.kind() == Kind::Null

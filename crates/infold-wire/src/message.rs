@@ -2,6 +2,7 @@ mod form;
 mod members;
 mod spoken;
 mod native;
+mod pairs;
 mod piece;
 
 use std::ops::Range;
@@ -156,6 +157,7 @@ impl<'a> Message<'a> {
         let Spoken {
             calls,
             answers,
+            links,
             reasons,
             blank,
         } = Spoken::of(self);
@@ -164,6 +166,7 @@ impl<'a> Message<'a> {
             role: self.role,
             calls,
             answers,
+            links,
             reasoning: self.members.reasons || reasons,
             empty,
             item: self.role == Role::Assistant && matches!(self.form, Form::Item(_)),
@@ -328,7 +331,13 @@ fn form_of(members: &Members<'_>) -> Form {
             .then_some(Item::Message),
         // What has a content is said by somebody, whatever else it is called.
         _ if members.content.is_some() && members.role.is_some() => None,
-        kind => Item::known(kind, members.call_id.is_some()),
+        kind => {
+            let known = Item::known(kind, members.call_id.is_some());
+            // A type that is not known yet, of the provider's: clients send back what they got.
+            let unknown = members.role.is_none() && members.content.is_none() && !kind.is_empty();
+            let has_id = members.id.or(members.call_id).is_some();
+            known.or((unknown && has_id).then_some(Item::Hosted))
+        }
     };
     item.map_or(Form::Turn, Form::Item)
 }

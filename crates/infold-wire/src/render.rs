@@ -28,10 +28,32 @@ pub const EMPTY: &str = "(empty)";
 
 /// Renders a round that cannot be shown as it came.
 ///
-/// Calls that never got a result are answered as interrupted, if the round is
-/// closed. Results that answer nothing become user text behind the round. Every
+/// Calls that never got a result are answered as interrupted, if their exchange is
+/// closed. Results that answer nothing become user text behind the exchange. Every
 /// other byte stays.
 pub fn render_round(
+    members: &[(Seq, Vec<u8>)],
+    closed: bool,
+) -> Result<Vec<Rendered>, MessageError> {
+    let mut rounds = Rounds::default();
+    let mut starts = Vec::new();
+    for (at, (seq, bytes)) in members.iter().enumerate() {
+        let facts = Message::parse(bytes)?.facts();
+        if rounds.hear(*seq, &facts, None).starts {
+            starts.push(at);
+        }
+    }
+    starts.push(members.len());
+    let mut shown = Vec::new();
+    for range in starts.windows(2).map(|ends| ends[0]..ends[1]) {
+        let last = range.end == members.len();
+        shown.append(&mut render_exchange(&members[range], closed || !last)?);
+    }
+    Ok(shown)
+}
+
+/// Renders one output and its results.
+fn render_exchange(
     members: &[(Seq, Vec<u8>)],
     closed: bool,
 ) -> Result<Vec<Rendered>, MessageError> {
@@ -51,7 +73,7 @@ pub fn render_round(
             let calls = facts.calls.iter().cloned();
             items.extend(calls.map(|call| (call, kind.clone().into_owned())));
         }
-        let (_, paired) = rounds.pair(*seq, &facts);
+        let (_, paired) = rounds.pair(*seq, &facts, None);
         let rendered = |bytes| Rendered {
             source: Source::Message(*seq),
             bytes,

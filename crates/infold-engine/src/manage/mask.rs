@@ -1,8 +1,7 @@
-use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use infold_log::plan::{self, Maskable, Masking};
-use infold_log::{Floor, Item, Past, Seq, Size, Source, Span};
+use infold_log::{Floor, Item, Past, Seq, Size, Source, Span, pinned_rounds};
 use infold_store::LogError;
 use infold_wire::{Message, PartKind};
 
@@ -80,10 +79,7 @@ fn maskable(hand: &Hand<'_>) -> Result<Vec<Maskable>, LogError> {
     let (log, state) = (hand.log(), hand.state());
     let floor = Floor::of(state.shown(), log)?;
     let safe = second_last_round(hand)?;
-    let mut pinned = HashSet::new();
-    for pin in state.shown().pins() {
-        pinned.insert(log.record(pin)?.round);
-    }
+    let pinned = pinned_rounds(state.shown(), log)?;
     let mut parts = Vec::new();
     for item in state.shown().items() {
         let Item::Run(run) = item else { continue };

@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 
 use super::Refused;
 use crate::floor::sums_before;
-use crate::view::round_members;
 use crate::unit::{self, pinned_rounds};
+use crate::view::round_members;
 use crate::{Cause, Event, Floor, Fold, Hides, Item, Past, Place, Seq, Span, State};
 
 /// What a fold will cover.

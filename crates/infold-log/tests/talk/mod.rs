@@ -5,8 +5,8 @@ pub mod lines;
 
 use infold_log::steer::{self, Side, Target};
 use infold_log::{
-    Call, Cause, Event, EventId, Facts, Fold, Hides, Item, Link, Memory, Past, Pin, Pinned, Place, Point,
-    Role, Rounds, Seq, Shown, Span, View,
+    Call, Cause, Event, EventId, Facts, Fold, Hides, Item, Link, Memory, Past, Pin, Pinned, Place,
+    Point, Role, Rounds, Seq, Shown, Span, View,
 };
 use moves::{Carrier, Move, Moves, Says, Step, Where};
 

@@ -3,7 +3,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use infold::config::Provider;
-use infold::{Aim, Profile};
+use infold::{Aim, Profile, usage};
+use infold_store::Quirks;
 
 use super::{DeskError, Inner, Pace, locked};
 
@@ -156,6 +157,15 @@ impl Inner {
 
     /// A model was found to want roles to alternate.
     pub fn alternates(&self, provider: &str, model: &str) {
+        let quirks = usage::quirks(&self.contexts, provider, model).unwrap_or_default();
+        let quirks = Quirks {
+            alternate: true,
+            ..quirks
+        };
+        // Without it, that is found out again after a restart.
+        if let Err(error) = usage::remember_quirks(&self.contexts, provider, model, quirks) {
+            tracing::warn!(%error, provider, model, "what was learned of a model is not kept");
+        }
         let name = (provider.to_owned(), model.to_owned());
         if let Some(known) = locked(&self.rules).known.get_mut(&name) {
             Arc::make_mut(&mut known.rule).alternate = true;
@@ -185,7 +195,9 @@ impl Inner {
         let rule = Rule {
             profile: setup.profile,
             aim: setup.aim,
-            alternate: false,
+            alternate: usage::quirks(contexts, &provider.name, model)
+                .unwrap_or_default()
+                .alternate,
         };
         Ok((rule, window))
     }

@@ -5,7 +5,7 @@ use crate::entry::Base;
 use crate::event::EventLine;
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
-use crate::log::{Tail, message_entry};
+use crate::log::{Ahead, Tail, message_entry};
 use crate::{Log, LogError, stored};
 
 impl Log {
@@ -211,7 +211,13 @@ impl Log {
         facts.bytes = stored.cut as u64 + 1;
         let len = line.bytes.len() + 1;
         let mut rounds = self.take_rounds()?;
-        let heard = rounds.hear(seq, &facts);
+        let ahead = Ahead::<&[u8]> {
+            log: self,
+            messages: &[],
+            added: &[],
+        };
+        let tied = ahead.tied(&rounds, &facts)?;
+        let heard = rounds.hear(seq, &facts, tied);
         let record = Record::following(self.sums()?, &facts, heard, stored.time);
         let entry = message_entry(offset, len, stored.cut, record, message.wires());
         self.took_messages(&[entry], rounds);

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 /// What leads from each version to the next.
 ///
 /// Released steps never change; a new version is one more entry.
-const STEPS: [&str; 3] = [
+const STEPS: [&str; 4] = [
     "
     CREATE TABLE IF NOT EXISTS tasks (
         uuid TEXT PRIMARY KEY NOT NULL,
@@ -53,6 +53,14 @@ const STEPS: [&str; 3] = [
         provider TEXT NOT NULL,
         model TEXT NOT NULL,
         window INTEGER NOT NULL,
+        updated_at TEXT NOT NULL,
+        PRIMARY KEY (provider, model)
+     );",
+    "CREATE TABLE IF NOT EXISTS model_quirks (
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        alternate INTEGER NOT NULL,
+        plain INTEGER NOT NULL,
         updated_at TEXT NOT NULL,
         PRIMARY KEY (provider, model)
      );",
@@ -124,10 +132,11 @@ fn objects(db: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
 mod tests {
     use super::*;
 
-    const LATER: [&str; 4] = [
+    const LATER: [&str; 5] = [
         STEPS[0],
         STEPS[1],
         STEPS[2],
+        STEPS[3],
         "ALTER TABLE tasks ADD COLUMN colour TEXT DEFAULT 'red';
          CREATE INDEX tasks_colour ON tasks (colour)",
     ];
@@ -144,7 +153,7 @@ mod tests {
         let row = "INSERT INTO tasks (uuid, status, created_at) VALUES ('u', 'queued', 't')";
         db.execute_batch(row).unwrap();
         take(&db, &LATER).unwrap();
-        assert_eq!(version(&db).unwrap(), 4);
+        assert_eq!(version(&db).unwrap(), 5);
         assert_eq!(colours(&db), 1);
         take(&db, &LATER).unwrap();
         assert_eq!(colours(&db), 1);

@@ -22,7 +22,8 @@ pub enum Item {
     Call,
     /// What a call gave back: `function_call_output` …
     Output,
-    /// Anything else of the model's: calls that the provider answers itself, references, compactions.
+    /// Anything else of the model's: calls that the provider answers itself, references, compactions,
+    /// and types that are not known.
     Hosted,
     /// `mcp_approval_response`: the person's yes or no.
     Approval,

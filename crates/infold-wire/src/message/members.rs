@@ -14,6 +14,8 @@ pub(super) struct Members<'a> {
     pub parts: Option<Json<'a>>,
     /// What an item of Responses is,
     pub kind: Option<Json<'a>>,
+    /// what it is known by,
+    pub id: Option<Json<'a>>,
     /// which call it makes or answers,
     pub call_id: Option<Json<'a>>,
     /// and with what.
@@ -39,6 +41,7 @@ impl<'a> Members<'a> {
             parts: None,
             kind: None,
             call_id: None,
+            id: None,
             output: None,
             speaks: false,
             reasons: false,
@@ -67,6 +70,7 @@ impl<'a> Members<'a> {
             b"parts" => self.parts = Some(value).filter(|parts| parts.kind() == Kind::Array),
             b"type" => self.kind = Some(value),
             b"call_id" => self.call_id = given.then_some(value),
+            b"id" => self.id = Some(value).filter(|id| id.kind() == Kind::String),
             b"output" => self.output = given.then_some(value),
             b"reasoning_content" | b"reasoning" | b"reasoning_details" | b"thinking" => {
                 self.reasons |= given;

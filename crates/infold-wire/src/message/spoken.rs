@@ -1,5 +1,6 @@
-use infold_log::{Call, Role};
+use infold_log::{Call, Link, LinkKind, Role};
 
+use super::pairs::{self, Pairing};
 use super::{Form, Item, Message};
 use crate::json::Cursor;
 use crate::{Json, Kind};
@@ -9,6 +10,7 @@ use crate::{Json, Kind};
 pub(super) struct Spoken {
     pub calls: Vec<Call>,
     pub answers: Vec<Call>,
+    pub links: Vec<Link>,
     /// A block holds reasoning.
     pub reasons: bool,
     /// Nothing but white space was said.
@@ -73,7 +75,39 @@ impl Spoken {
                 let name = id.is_none().then(|| tool(message)).flatten();
                 self.answers.push(Call { id, name });
             }
-            Item::Message | Item::Hosted | Item::Approval => {}
+            Item::Hosted | Item::Approval => self.hosted(message),
+            Item::Message => {}
+        }
+    }
+
+    /// Takes in an item that has to do with the provider's own tools, or is of a type that is not known.
+    fn hosted(&mut self, message: &Message<'_>) {
+        let kind = message.members.kind.map(Json::name).unwrap_or_default();
+        match pairs::of_item(&kind) {
+            Pairing::Opens(id) => self.link(LinkKind::Opens, message.json.get(id)),
+            Pairing::Continues(id) => {
+                let refused = message.json.get("approve").is_some_and(Json::is_false);
+                let kind = if refused {
+                    LinkKind::Ends
+                } else {
+                    LinkKind::Continues
+                };
+                self.link(kind, message.json.get(id));
+            }
+            Pairing::Ends(id) => self.link(LinkKind::Ends, message.json.get(id)),
+            Pairing::Unknown => message.json.cursor().object(|key, at| {
+                let value = at.value();
+                if pairs::may_name(key) {
+                    self.link(LinkKind::Mentions, Some(value));
+                }
+            }),
+            Pairing::Alone | Pairing::Call(_) | Pairing::Result(_) => {}
+        }
+    }
+
+    fn link(&mut self, kind: LinkKind, id: Option<Json<'_>>) {
+        if let Some(id) = id.and_then(said) {
+            self.links.push(Link { id, kind });
         }
     }
 
@@ -108,7 +142,8 @@ impl Spoken {
     /// Takes in a block of the content.
     fn block(&mut self, role: Role, at: &mut Cursor<'_>) {
         let (mut kind, mut text) = (None, None);
-        let (mut id, mut name, mut answers) = (None, None, None);
+        let (mut id, mut name, mut answers, mut caller) = (None, None, None, None);
+        let mut others = Vec::new();
         at.object(|key, at| {
             let value = at.value();
             match key {
@@ -117,6 +152,8 @@ impl Spoken {
                 b"id" => id = Some(value),
                 b"name" => name = Some(value),
                 b"tool_use_id" => answers = Some(value),
+                b"caller" => caller = value.get("tool_id"),
+                key if pairs::may_name(key) => others.push(value),
                 _ => {}
             }
         });
@@ -127,15 +164,22 @@ impl Spoken {
         // No provider takes back an output of reasoning alone.
         self.blank &= reasons || is_text && text.is_none_or(Json::is_blank);
         self.reasons |= reasons;
-        match (&*kind, role) {
-            (b"tool_use", Role::Assistant) => self.calls.push(Call {
+        self.link(LinkKind::Continues, caller);
+        match (pairs::of_block(&kind), role) {
+            (Pairing::Call(_), Role::Assistant) => self.calls.push(Call {
                 id: id.and_then(said),
                 name: name.and_then(said),
             }),
-            (b"tool_result", Role::User) => self.answers.push(Call {
+            (Pairing::Result(_), Role::User) => self.answers.push(Call {
                 id: answers.and_then(said),
                 name: None,
             }),
+            (Pairing::Opens(_), Role::Assistant) => self.link(LinkKind::Opens, id),
+            (Pairing::Ends(_), _) => self.link(LinkKind::Ends, answers),
+            (Pairing::Unknown, _) => {
+                let ids = id.into_iter().chain(answers).chain(others);
+                ids.for_each(|id| self.link(LinkKind::Mentions, Some(id)));
+            }
             _ => {}
         }
     }
@@ -151,7 +195,11 @@ impl Spoken {
             b"text" => blank &= at.value().is_blank(),
             b"thought" => reasons |= at.value().is_true(),
             b"thoughtSignature" | b"thought_signature" => reasons |= !at.value().is_null(),
-            _ => blank &= at.value().is_null(),
+            key => {
+                let value = at.value();
+                blank &= value.is_null();
+                self.gemini_link(key, value);
+            }
         });
         // A signature may come with an empty text, and must go back with it.
         self.blank &= blank && !reasons && call.is_none() && answer.is_none();
@@ -161,6 +209,25 @@ impl Spoken {
             Role::User => self.answers.extend(answer),
             Role::System | Role::Tool => {}
         }
+    }
+}
+
+impl Spoken {
+    /// Takes in what a part has to do with the provider's own tools.
+    fn gemini_link(&mut self, member: &[u8], value: Json<'_>) {
+        let kind = match pairs::of_part(member) {
+            Some(Pairing::Opens(_)) => LinkKind::Opens,
+            Some(Pairing::Ends(_)) => LinkKind::Ends,
+            Some(_) => return,
+            // One of many members that say more of a part, or a part that is not known.
+            None if value.kind() == Kind::Object => LinkKind::Mentions,
+            None => return,
+        };
+        let id = value.get("id").and_then(said);
+        // A program and its result name each other only by their order.
+        let unnamed = (kind != LinkKind::Mentions).then(|| "code execution".to_owned());
+        let link = id.or(unnamed).map(|id| Link { id, kind });
+        self.links.extend(link);
     }
 }
 

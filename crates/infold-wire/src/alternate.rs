@@ -1,0 +1,101 @@
+//! What stands between two turns of one role, for providers that want roles to alternate.
+
+use infold_log::{Role, Rounds, Seq};
+
+use crate::{Message, Wire, render_text};
+
+/// What a separator says.
+const SEPARATOR: &str = "(noted)";
+
+/// Messages on their way to a provider that wants roles to alternate.
+#[derive(Clone, Debug)]
+pub struct Alternation {
+    wire: Wire,
+    rounds: Rounds,
+    count: u64,
+    last: Option<Role>,
+}
+
+impl Alternation {
+    /// Before the first message.
+    pub fn new(wire: Wire) -> Alternation {
+        Alternation {
+            wire,
+            rounds: Rounds::default(),
+            count: 0,
+            last: None,
+        }
+    }
+
+    /// Takes the next message, and returns what has to stand before it; nothing if another role spoke
+    /// last, or the message goes on with an output that comes in several.
+    pub fn separator(&mut self, next: &[u8]) -> Option<Vec<u8>> {
+        let message = Message::parse(next).ok()?;
+        let role = message.role();
+        self.count += 1;
+        let seq = Seq::new(self.count)?;
+        let heard = self.rounds.hear(seq, &message.facts(), None);
+        let goes_on = role == Role::Assistant && heard.round != seq;
+        let again = self.last.replace(role) == Some(role) && !goes_on;
+        let other = match role {
+            Role::User => Role::Assistant,
+            Role::Assistant => Role::User,
+            Role::System | Role::Tool => return None,
+        };
+        again.then(|| render_text(self.wire, other, SEPARATOR))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn separated(wire: Wire, messages: &[&str]) -> Vec<bool> {
+        let mut alternation = Alternation::new(wire);
+        let messages = messages.iter();
+        messages
+            .map(|message| alternation.separator(message.as_bytes()).is_some())
+            .collect()
+    }
+
+    #[test]
+    fn turns_of_one_role_are_separated() {
+        let user = r#"{"role":"user","content":"x"}"#;
+        let model = r#"{"role":"assistant","content":"x"}"#;
+        let seen = separated(Wire::Chat, &[user, user, model, model, user]);
+        assert_eq!(seen, [false, true, false, true, false]);
+    }
+
+    #[test]
+    fn items_of_one_output_are_one_turn() {
+        let seen = separated(
+            Wire::Responses,
+            &[
+                r#"{"role":"user","content":"x"}"#,
+                r#"{"type":"reasoning","id":"rs_1","summary":[]}"#,
+                r#"{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}"#,
+                r#"{"type":"function_call","call_id":"b","name":"f","arguments":"{}"}"#,
+                r#"{"type":"function_call_output","call_id":"a","output":"x"}"#,
+                r#"{"type":"function_call_output","call_id":"b","output":"x"}"#,
+                r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"x"}]}"#,
+                r#"{"role":"user","content":"x"}"#,
+                r#"{"role":"user","content":"x"}"#,
+            ],
+        );
+        let expected = [false, false, false, false, false, false, false, false, true];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn an_output_that_was_paused_is_one_turn() {
+        let seen = separated(
+            Wire::Anthropic,
+            &[
+                r#"{"role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"web_search","input":{}}]}"#,
+                r#"{"role":"assistant","content":[{"type":"web_search_tool_result","tool_use_id":"s","content":[]}]}"#,
+                r#"{"role":"assistant","content":"x"}"#,
+            ],
+        );
+        assert_eq!(seen, [false, false, true]);
+    }
+}

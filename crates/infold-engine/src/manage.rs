@@ -2,7 +2,7 @@
 //!
 //! # Why a pass ends
 //!
-//! A pass is a fixed sequence: mask, condense, mask what is left, truncate. Each happens at
+//! A pass is a fixed sequence: mask, condense, mask what is left, truncate, clip. Each happens at
 //! most once. Masking goes once over the visible parts. Condensing asks the summarizer at most
 //! [`CHUNKS`] times, and the built-in one, which calls nobody, at most once more. Truncating
 //! imagines hiding half of what is visible, then half of the rest; every turn of that loop
@@ -22,10 +22,11 @@ mod waits;
 mod mask;
 mod condense;
 mod truncate;
+mod clip;
 mod ahead;
 
 use infold_log::plan::FloorSize;
-use infold_log::{Due, Size};
+use infold_log::{Budget, Due, Size};
 use infold_store::{Log, LogError, StepError, Usage, Writer};
 use serde_json::json;
 
@@ -190,9 +191,19 @@ pub fn measured(log: &Log, aim: &Aim) -> Result<Size, LogError> {
     Ok(Scale::now(log, aim)?.1)
 }
 
+/// How many tokens of what a view may have are left for what can be folded.
+pub fn room(log: &Log, aim: &Aim) -> Result<u64, LogError> {
+    let (scale, _) = Scale::now(log, aim)?;
+    let fixed = FloorSize::of(log.state(), log)?.fixed();
+    let fixed = scale.size(fixed).tokens;
+    Ok(aim.budget.allow().saturating_sub(fixed))
+}
+
 /// A pass under way.
 struct Pass<'a> {
     aim: &'a Aim,
+    /// The aim's, above what cannot be folded where the strategy wants that.
+    budget: Budget,
     /// A person asked for it.
     forced: bool,
     scale: Scale,
@@ -213,9 +224,20 @@ impl<'a> Pass<'a> {
     /// Measures, and decides whether it is time.
     fn begin(log: &Log, aim: &'a Aim, forced: bool) -> Result<Begun<'a>, ManageError> {
         let (scale, before) = Scale::now(log, aim)?;
-        let due = match forced {
-            true => Some(aim.budget.due(before).unwrap_or(Due::Forced)),
-            false => aim.budget.due(before),
+        let mut budget = aim.budget;
+        // Above what cannot be folded it is due no sooner, so most of the time nothing more is asked.
+        let floor = if forced || budget.due(before).is_some() {
+            let floor = FloorSize::of(log.state(), log)?;
+            if aim.strategy.is_relative() {
+                budget = budget.above(scale.size(floor.fixed()).tokens);
+            }
+            Some(floor)
+        } else {
+            None
+        };
+        let due = match budget.due(before) {
+            None if forced => Some(Due::Forced),
+            due => due,
         };
         let outcome = Outcome {
             did: Did::Untouched,
@@ -223,7 +245,7 @@ impl<'a> Pass<'a> {
             left: None,
             before,
             after: before,
-            target: due.map_or(before, |due| aim.budget.target(due, before)),
+            target: due.map_or(before, |due| budget.target(due, before)),
             fits: aim.budget.fits(before),
             steps: Vec::new(),
             cost: 0.0,
@@ -232,14 +254,13 @@ impl<'a> Pass<'a> {
             errors: Vec::new(),
             dropped: Vec::new(),
         };
-        let Some(due) = due else {
+        let Some((due, floor)) = due.zip(floor) else {
             return Ok(Begun::Stop(outcome));
         };
-        let floor = FloorSize::of(log.state(), log)?;
-        check_floor(&floor, aim, scale, before)?;
+        check_floor(log, &floor, aim, scale, before)?;
         let left = if forced || due != Due::Threshold {
             None
-        } else if near(scale.size(floor.total()).tokens, aim.budget.trigger()) {
+        } else if near(scale.size(floor.total()).tokens, budget.trigger()) {
             Some(Left::Floor)
         } else if waits::waits(log, aim, before)? {
             Some(Left::Waiting)
@@ -250,6 +271,7 @@ impl<'a> Pass<'a> {
             Some(_) => Begun::Stop(Outcome { left, ..outcome }),
             None => Begun::Go(Pass {
                 aim,
+                budget,
                 forced,
                 scale,
                 outcome,
@@ -277,6 +299,9 @@ impl<'a> Pass<'a> {
         }
         if !self.outcome.fits {
             self.truncate(hand)?;
+        }
+        if !self.outcome.fits && self.aim.clips {
+            self.clip(hand)?;
         }
         if self.outcome.did == Did::Untouched {
             self.outcome.left = Some(Left::Nothing);
@@ -318,6 +343,7 @@ fn near(floor: u64, trigger: Option<u64>) -> bool {
 }
 
 fn check_floor(
+    log: &Log,
     floor: &FloorSize,
     aim: &Aim,
     scale: Scale,
@@ -329,6 +355,11 @@ fn check_floor(
     // Something has to say that the rest is hidden.
     let mut total = floor.total();
     total.tokens += MARKER;
+    if aim.clips {
+        let gain = clip::gain(log, log.state())?;
+        total.tokens -= gain.tokens.min(floor.last.tokens);
+        total.bytes -= gain.bytes.min(floor.last.bytes);
+    }
     let least = scale.size(total);
     let least = Size {
         tokens: least.tokens.min(before.tokens),

@@ -28,6 +28,13 @@ pub struct Strategy {
     pub stand_in: StandIn,
 }
 
+impl Strategy {
+    /// Threshold and target are shares of what can be folded, not of the whole window.
+    pub fn is_relative(&self) -> bool {
+        self.name == Strategy::default().name
+    }
+}
+
 /// What a strategy leaves as it is at the end of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Keeps {

@@ -9,7 +9,7 @@ use infold::summarizer::{Command, Extractive};
 use infold::{
     Did, GeminiStatus, Hooks, Left, ManageError, Strategy, manage, rehearse, will_manage,
 };
-use infold_log::{Due, Size};
+use infold_log::{Budget, Due, Limits, Size};
 use infold_store::{Usage, What};
 
 #[test]
@@ -155,8 +155,9 @@ fn a_floor_near_the_threshold_is_reported_once_instead_of_folded_at() {
         );
         say(&mut task, "assistant", &words(10, at));
     }
-    let mut aim = aim(10_000);
-    aim.budget = budget_at(10_000, 60.0);
+    // Of the whole window; the default measures above what cannot be folded.
+    let strategy: Strategy = "roo".parse().expect("a preset");
+    let aim = infold::Aim::new(budget_at(10_000, 60.0), strategy);
     let outcome = managed(&mut task, &aim);
     assert_eq!(
         (outcome.due, outcome.left),
@@ -166,6 +167,106 @@ fn a_floor_near_the_threshold_is_reported_once_instead_of_folded_at() {
     assert_eq!(events, 1, "reported");
     managed(&mut task, &aim);
     assert_eq!(task.log().state().at().event, events, "once");
+}
+
+#[test]
+fn a_pass_frees_a_useful_share_of_what_can_be_folded() {
+    // Instructions and tools take two thirds of the window.
+    let mut aim = aim(32_000);
+    aim.budget = Budget::new(Limits {
+        window: 32_000,
+        max_tokens: Some(2_000),
+        threshold: Some(75.0),
+        ..Limits::default()
+    })
+    .expect("a window with room");
+    aim.frame = Size {
+        tokens: 21_000,
+        bytes: 84_000,
+    };
+    let mut task = task();
+    let mut passes = 0;
+    for at in 0..100 {
+        say(
+            &mut task,
+            "user",
+            &format!("request {at} {}", words(20, at)),
+        );
+        call(&mut task, at, &words(120, at));
+        let outcome = managed(&mut task, &aim);
+        assert!(outcome.fits, "{at}: {outcome:?}");
+        passes += usize::from(outcome.did > Did::Untouched);
+        say(
+            &mut task,
+            "assistant",
+            &format!("reply {at} {}", words(20, at)),
+        );
+    }
+    assert!(
+        passes <= 12,
+        "{passes} of 100 turns changed what was sent before"
+    );
+}
+
+#[test]
+fn a_last_round_that_does_not_fit_shows_head_and_tail_of_its_largest_results() {
+    let mut task = chat(4, 40);
+    say(&mut task, "user", "read all of it");
+    let calls: Vec<String> = (0..3)
+        .map(|at| {
+            format!(
+                r#"{{"id":"r{at}","type":"function","function":{{"name":"read_file","arguments":"{{}}"}}}}"#
+            )
+        })
+        .collect();
+    push(
+        &mut task,
+        format!(
+            r#"{{"role":"assistant","content":"reading","tool_calls":[{}]}}"#,
+            calls.join(",")
+        ),
+    );
+    for (at, size) in [9_000, 12_000, 50].into_iter().enumerate() {
+        let text = format!("first-{at} {} last-{at}", words(size, at));
+        push(
+            &mut task,
+            format!(r#"{{"role":"tool","tool_call_id":"r{at}","content":"{text}"}}"#),
+        );
+    }
+    let aim = aim(16_000);
+    let outcome = managed(&mut task, &aim);
+    assert!(outcome.fits, "{outcome:?}");
+    let shown = shown(&task);
+    for (at, text) in shown[shown.len() - 3..].iter().enumerate() {
+        assert!(text.starts_with(&format!("first-{at} ")), "{text:.60}");
+        assert!(text.ends_with(&format!(" last-{at}")), "{at}");
+        assert_eq!(text.contains("left out to fit the window"), at < 2, "{at}");
+    }
+    assert!(shown[shown.len() - 4].contains("reading"));
+    let log = task.log();
+    let last = log
+        .state()
+        .last_seq()
+        .and_then(|seq| seq.prev())
+        .expect("three results");
+    assert!(shown[shown.len() - 2].contains(&format!("recall {last} shows all of it")));
+    // Of a window that is smaller still, more is left out, of the same results.
+    let outcome = managed(&mut task, &common::aim(6_000));
+    assert!(outcome.fits, "{outcome:?}");
+    let writer = task.writer().expect("a task");
+    writer.undo().expect("a pass");
+    writer.undo().expect("a pass");
+    assert_eq!(self::shown(&task).len(), 8 + 1 + 4);
+}
+
+#[test]
+fn what_the_user_says_is_never_clipped() {
+    let mut task = chat(4, 40);
+    say(&mut task, "user", &words(20_000, 1));
+    let writer = task.writer().expect("a task");
+    let error = manage(writer, &aim(16_000), &mut Extractive, &Hooks::default());
+    let error = error.expect_err("it does not fit").to_string();
+    assert!(error.contains("last round 20"), "{error}");
 }
 
 #[test]
@@ -410,7 +511,7 @@ fn each_strategy_shows_its_stand_in_its_own_way() {
         ));
     }
     insta::assert_snapshot!(seen.join("\n"), @r"
-    infold: user [Summary of  false then user
+    infold: user [Summary of  false then model
     roo: model [Summary of  false then model
     gemini: user [Summary of  true then model
     file: model [Summary of  false then model

@@ -19,6 +19,8 @@ pub struct Budget {
     allow: u64,
     threshold: Option<f64>,
     bytes: Option<u64>,
+    /// What of the window cannot be folded, where that is not counted.
+    fixed: u64,
 }
 
 /// What a budget is made from.
@@ -98,7 +100,20 @@ impl Budget {
             allow,
             threshold: limits.threshold,
             bytes: limits.bytes,
+            fixed: 0,
         })
+    }
+
+    /// The same budget with so many tokens that no fold can free: threshold and target are then
+    /// shares of the room above them, so that a pass always frees a useful share of it.
+    pub fn above(self, fixed: u64) -> Budget {
+        let fixed = fixed.min(self.allow);
+        Budget { fixed, ..self }
+    }
+
+    /// How many tokens of the window can be folded.
+    pub fn room(&self) -> u64 {
+        self.window - self.fixed
     }
 
     /// How many tokens the model takes.
@@ -124,7 +139,7 @@ impl Budget {
     /// From how many tokens on the threshold makes it due.
     pub fn trigger(&self) -> Option<u64> {
         let percent = self.threshold?;
-        Some((percent * self.window as f64 / 100.0).ceil() as u64)
+        Some(self.fixed + (percent * self.room() as f64 / 100.0).ceil() as u64)
     }
 
     /// Says whether a view may be sent.
@@ -147,18 +162,18 @@ impl Budget {
 
     /// How small the view should become once it is due.
     pub fn target(&self, due: Due, size: Size) -> Size {
-        let most = |limit: Option<u64>| limit.map_or(u64::MAX, |limit| share(limit, TARGET));
+        let above = |limit: u64| self.fixed + share(limit.saturating_sub(self.fixed), TARGET);
         let tokens = match due {
-            Due::Forced => share(size.tokens, TARGET),
+            Due::Forced => above(size.tokens),
             Due::Threshold | Due::Window | Due::Bytes => u64::MAX,
         };
         let bytes = match due {
-            Due::Bytes => most(self.bytes),
+            Due::Bytes => self.bytes.map_or(u64::MAX, |limit| share(limit, TARGET)),
             Due::Threshold | Due::Window | Due::Forced => self.bytes.unwrap_or(u64::MAX),
         };
         let limit = self.trigger().unwrap_or(self.allow).min(self.allow);
         Size {
-            tokens: tokens.min(most(Some(limit))),
+            tokens: tokens.min(above(limit)),
             bytes,
         }
     }
@@ -228,6 +243,20 @@ mod tests {
         assert_eq!(large.due(tokens(75_000)), Some(Due::Threshold));
         assert_eq!(large.due(tokens(large.allow())), Some(Due::Threshold));
         assert_eq!(large.due(tokens(large.allow() + 1)), Some(Due::Window));
+    }
+
+    #[test]
+    fn what_cannot_be_folded_is_not_counted() {
+        let large = budget(100_000).above(20_000);
+        assert_eq!(large.due(tokens(79_999)), None);
+        assert_eq!(large.due(tokens(80_000)), Some(Due::Threshold));
+        let target = large.target(Due::Threshold, tokens(80_000));
+        assert_eq!(target.tokens, 20_000 + 36_000);
+        let full = budget(100_000).above(200_000);
+        assert_eq!(
+            full.target(Due::Window, tokens(99_000)).tokens,
+            full.allow()
+        );
     }
 
     #[test]

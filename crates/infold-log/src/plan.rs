@@ -78,11 +78,18 @@ impl FloorSize {
 
     /// All of it.
     pub fn total(&self) -> Size {
-        let mut total = Size::default();
-        for (_, part) in self.parts() {
-            add(&mut total, part);
-        }
+        let mut total = self.fixed();
+        add(&mut total, self.last);
         total
+    }
+
+    /// All but the last round, which is folded when it is the last no more.
+    pub fn fixed(&self) -> Size {
+        let mut fixed = Size::default();
+        for part in [self.system, self.request, self.notes, self.pins] {
+            add(&mut fixed, part);
+        }
+        fixed
     }
 
     /// Its parts by name.

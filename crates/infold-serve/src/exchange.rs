@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use infold::turn::Refusal;
 use infold::{Aim, Did, usage};
-use infold_log::{EventId, Seq};
+use infold_log::steer::{Side, Target};
+use infold_log::{EventId, Place, Seq};
 use infold_store::{Failure, Key, Purpose, Usage};
 use infold_wire::normal::{self, Digest};
 use infold_wire::{Reply, Trouble};
@@ -11,7 +12,7 @@ use uuid::Uuid;
 
 use crate::desk::{
     DeskError, Fitted, Inner, LITTLE, Pace, Rule, Settled, due, is_unfolded, locked, response_key,
-    rewind, tokens_up_to,
+    rewind, show, tokens_up_to,
 };
 use crate::held::{Follows, Held};
 use crate::seen::Sight;
@@ -243,18 +244,20 @@ impl Exchange {
         match guard.follows(self.base)? {
             Follows::Nothing => self.append(&mut guard, &reply, &said)?,
             _ if self.is_there(&mut guard, &said)? => purpose = Purpose::Nothing,
-            _ if self.is_ours_alone() => {
+            // The reply that is there was not gone on with, and whoever asked again got this one.
+            follows if follows == Follows::Reply || self.is_ours_alone() => {
                 rewind(&mut guard, self.base)?;
                 self.append(&mut guard, &reply, &said)?;
             }
+            // The conversation went on without it. It is kept beside the path: if somebody goes on
+            // from it, it becomes a task of its own.
             _ => {
-                let fork = self.desk.fork_at(&self.told, &guard, self.base)?;
-                drop(guard);
-                self.move_to(fork);
-                let held = self.desk.open(fork)?;
-                let mut guard = locked(&held);
-                self.append(&mut guard, &reply, &said)?;
-                return self.report(&mut guard, &reply, purpose);
+                let target = Target::Message(self.base.get());
+                guard.writer.rewind(Side::To, target)?;
+                let appended = self.append(&mut guard, &reply, &said);
+                guard.writer.undo()?;
+                appended?;
+                purpose = Purpose::Nothing;
             }
         }
         self.report(&mut guard, &reply, purpose)
@@ -331,6 +334,14 @@ impl Exchange {
         }
         if self.told.params.previous.is_some() && self.desk.is_partial(self.task)? {
             return self.as_it_is(call, &guard, &rule).map(Some);
+        }
+        if pace == Pace::Patient && show(&mut guard, self.base)? {
+            self.desk.wrote(&mut guard);
+        } else if matches!(
+            guard.log().state().shown().place(self.base),
+            Place::Under(_)
+        ) {
+            return Ok(None);
         }
         let before = guard.log().state().step();
         let mut because = due(guard.log(), &rule)?;

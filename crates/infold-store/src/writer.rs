@@ -3,7 +3,7 @@ use std::path::Path;
 use infold_log::steer::{self, Cover, Refused, Side, Target};
 use infold_log::{Cause, Event, EventId, Pin, Pinned, Record, Role, Seq, Span};
 use infold_wire::tokens::{self, Encoding};
-use infold_wire::{Message, MessageError, PartKind, render_stub};
+use infold_wire::{Message, MessageError, Part, PartKind, clip_result, render_stub};
 
 use crate::current::Current;
 use crate::derived::{Derived, RecordError, check_record};
@@ -283,6 +283,29 @@ impl Writer {
 
     /// Shows a part of a message, a tool result or an image, as a stub.
     pub fn mask(&mut self, seq: Seq, part: u32) -> Result<EventId, StepError> {
+        self.mask_as(seq, part, |_, _, hidden| {
+            format!("[{hidden} tokens folded away; nothing is lost, and recall {seq} shows them]")
+        })
+    }
+
+    /// Shows only the head and the tail of a tool result, about `keep` tokens.
+    pub fn clip(&mut self, seq: Seq, part: u32, keep: u64) -> Result<EventId, StepError> {
+        self.mask_as(seq, part, |message, found, hidden| {
+            let left = hidden.saturating_sub(keep);
+            let between = format!(
+                "[… about {left} of {hidden} tokens left out to fit the window; nothing is lost, and recall {seq} shows all of it …]"
+            );
+            clip_result(message, found, keep, &between)
+        })
+    }
+
+    /// Shows a part of a message as what `stub` makes of it and its tokens.
+    fn mask_as(
+        &mut self,
+        seq: Seq,
+        part: u32,
+        stub: impl FnOnce(&Message<'_>, &Part, u64) -> String,
+    ) -> Result<EventId, StepError> {
         steer::mask(self.log.state(), (seq, part), &self.log)?;
         let body = self.log.message(seq)?;
         let message = self.log.parsed(seq, &body)?;
@@ -296,8 +319,7 @@ impl Writer {
                 why: "only tool results and images can be",
             })?;
         let hidden = tokens::part(&message, &found.range);
-        let stub =
-            format!("[{hidden} tokens folded away; nothing is lost, and recall {seq} shows them]");
+        let stub = stub(&message, &found, hidden);
         let shown = tokens::count(Encoding::O200k, &stub);
         let stub = render_stub(&message, &found, &stub);
         let id = self.step(What::Mask(MaskLine {

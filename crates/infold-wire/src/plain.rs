@@ -43,7 +43,7 @@ pub fn spoken(message: &Message<'_>, out: &mut String) {
     }
 }
 
-fn result_text(content: Json<'_>, out: &mut String) {
+pub(crate) fn result_text(content: Json<'_>, out: &mut String) {
     let start = out.len();
     match content.kind() {
         Kind::String => text(content, start, out),

@@ -1,5 +1,6 @@
 mod interrupt;
 mod late;
+mod clip;
 
 use std::ops::Range;
 
@@ -7,6 +8,8 @@ use infold_log::{Call, Role, Rounds, Seq, Source};
 
 use interrupt::{Dialect, interrupt_blocks, interrupt_items, interrupted_message, repair};
 use late::results_as_text;
+
+pub use clip::clip_result;
 
 use crate::message::block_is;
 use crate::{Form, Item, Json, Message, MessageError, Part, PartKind, Wire, quote};

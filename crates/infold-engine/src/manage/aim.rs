@@ -29,6 +29,8 @@ pub struct Aim {
     pub trigger: Trigger,
     /// Fold even if it is not due.
     pub forced: bool,
+    /// If all else does not help, show only head and tail of what the last round's tools gave back.
+    pub clips: bool,
 }
 
 /// The newest messages that stay, whatever share the strategy keeps, as long as they fit.
@@ -52,6 +54,7 @@ impl Aim {
             prompt: None,
             trigger: Trigger::Auto,
             forced: false,
+            clips: true,
         }
     }
 

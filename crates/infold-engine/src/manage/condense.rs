@@ -90,7 +90,7 @@ impl Pass<'_> {
         let (aim, scale) = (self.aim, self.scale);
         let floor = FloorSize::of(hand.state(), hand.log())?;
         let fixed = scale.size(floor.total()).tokens;
-        let window = self.narrowed(aim.budget.window());
+        let window = self.narrowed(self.budget.room());
         let room = |limit: u64| {
             let left = self.narrowed(limit).saturating_sub(fixed + window / 16);
             scale.counted(left) + floor.last.tokens
@@ -122,7 +122,7 @@ impl Pass<'_> {
         let rest = view_without(hand, &folded.cover)?;
         let target = self.narrowed(self.outcome.target.tokens);
         let room = target.saturating_sub(self.scale.part(rest) + self.aim.frame.tokens);
-        let window = self.narrowed(self.aim.budget.window());
+        let window = self.narrowed(self.budget.room());
         let most = self.scale.counted(room.max(window / 16));
         let share = (folded.leaves as f64 * self.aim.ratio.clamp(0.05, 0.9)) as u64;
         Ok(most.min(share).clamp(SHORTEST, LONGEST))

@@ -81,6 +81,30 @@ impl Hand<'_> {
     }
 }
 
+impl Hand<'_> {
+    /// Shows head and tail of a tool result, so many tokens; returns the mask, if it was made.
+    pub fn clip(
+        &mut self,
+        seq: Seq,
+        part: u32,
+        hides: u64,
+        keep: u64,
+    ) -> Result<Option<EventId>, StepError> {
+        match self {
+            Hand::Writes(writer) => writer.clip(seq, part, keep).map(Some),
+            Hand::Imagines { .. } => self.mask(seq, part, hides, keep),
+        }
+    }
+
+    /// Shows a part of a message as it came again.
+    pub fn unmask(&mut self, mask: EventId) -> Result<(), StepError> {
+        match self {
+            Hand::Writes(writer) => writer.unfold(mask).map(drop),
+            Hand::Imagines { log, state } => Ok(imagine(log, state, &Event::Unfold(mask))?),
+        }
+    }
+}
+
 fn imagine(log: &Log, state: &mut State, event: &Event) -> Result<(), LogError> {
     state.event(event, None, 0, log).map(|_| ())
 }

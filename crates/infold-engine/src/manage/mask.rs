@@ -29,7 +29,7 @@ impl Pass<'_> {
         if !self.aim.strategy.masks {
             return Ok(());
         }
-        let window = self.narrowed(self.aim.budget.window());
+        let window = self.narrowed(self.budget.room());
         let (now, target) = (self.outcome.after, self.outcome.target);
         let need = Size {
             tokens: self.scale.counted(now.tokens.saturating_sub(target.tokens)),

@@ -1,11 +1,11 @@
 //! Going back in a task, without losing the folds of what comes before.
 
-use infold_log::steer::{Side, Target};
-use infold_log::{Item, Place, Seq};
+use infold_log::steer::{Side, Target, locate};
+use infold_log::{Item, Past as _, Place, Seq};
 use infold_store::{FoldLine, Log, Trigger, What, Writer};
 
 use super::DeskError;
-use crate::held::Held;
+use crate::held::{Follows, Held};
 
 /// A fold, and what it took to make it.
 pub(super) enum Kept {
@@ -21,21 +21,57 @@ pub(crate) fn rewind(held: &mut Held, seq: Seq) -> Result<(), DeskError> {
     fold_again(&mut held.writer, kept)
 }
 
-/// The folds that lie wholly before a message, or end with it.
+/// The folds that lie wholly before the round of a message: what is sent last is always shown.
 pub(super) fn kept(log: &Log, seq: Seq) -> Result<Vec<Kept>, DeskError> {
     let shown = log.state().shown();
+    let round = log.record(seq)?.tied;
     let mut kept = Vec::new();
     for item in shown.items() {
         if let Item::Fold(fold) = item
-            && fold.span().to() <= seq
+            && fold.span().to() < round
             && let What::Fold(line) = log.event(fold.id)?.what
         {
             kept.push(Kept::Fold(line));
         }
     }
-    let masks = shown.all_masks().filter(|(masked, ..)| *masked <= seq);
+    let masks = shown.all_masks().filter(|(masked, ..)| *masked < round);
     kept.extend(masks.map(|(masked, part, _)| Kept::Mask(masked, part)));
     Ok(kept)
+}
+
+/// Opens the folds that cover a message, if any do.
+pub(crate) fn show(held: &mut Held, seq: Seq) -> Result<bool, DeskError> {
+    let mut opened = false;
+    while let Place::Under(fold) = held.log().state().shown().place(seq) {
+        held.writer.unfold(fold)?;
+        opened = true;
+    }
+    Ok(opened)
+}
+
+/// Says whether what a task shows behind the point where it left the path of a hidden message was never
+/// gone on with: it may be left for that path.
+pub(super) fn is_unused(held: &Held, seq: Seq) -> Result<bool, DeskError> {
+    let log = held.log();
+    let target = Target::Message(seq.get());
+    let Ok(point) = locate(log.state(), Side::To, target, log) else {
+        return Ok(false);
+    };
+    let (then, now) = (log.shown(point)?.path(), log.state().shown().path());
+    let mut fork = None;
+    for (then, now) in then.iter().zip(&now) {
+        if then.from() == now.from() {
+            fork = Some(then.to().min(now.to()));
+        }
+        if then != now {
+            break;
+        }
+    }
+    let Some(fork) = fork else { return Ok(false) };
+    Ok(matches!(
+        held.follows(fork)?,
+        Follows::Nothing | Follows::Reply
+    ))
 }
 
 /// Makes folds again that going back has opened.

@@ -170,38 +170,64 @@ fn can_wait(held: &Held, due: Due, aim: &Aim) -> Result<bool, LogError> {
 
 /// Why something has to be folded, if it has to, and what to aim at.
 ///
-/// Where what cannot be folded leaves no room for a reply as long as we expect, there is less room for it; where it does not
-/// fit at all, everything else is folded: what we take the window to be may be wrong, and the provider decides.
+/// Where what cannot be folded leaves no room for a reply as long as we expect, or hardly any for the conversation, the
+/// reply gets less. Where that is not enough, only head and tail of the last tool results are shown; and where it does
+/// not fit at all, everything else is folded: what we take the window to be may be wrong, and the provider decides.
 pub(crate) fn due(log: &Log, rule: &Rule) -> Result<Option<(Due, Aim)>, DeskError> {
     /// The least that is kept free for a reply, as a share of the window.
-    const LEAST: u64 = 16;
+    const LEAST_REPLY: u64 = 16;
+    /// Less room than this share of the window is not worth folding for, as long as the reply can do with less.
+    const LEAST_ROOM: u64 = 8;
     /// What says that the rest is hidden takes some room.
-    const MARKER: u64 = 256;
+    const MARKER_TOKENS: u64 = 96;
     let Rule { profile, aim, .. } = rule;
-    let mut aim = aim.clone();
-    let reply = profile.window / LEAST;
-    let rooms = [Some((profile.window, Some(reply))), None];
-    for room in rooms {
-        let floor = match will_manage(log, &aim) {
-            Ok(due) => return Ok(due.map(|due| (due, aim))),
-            Err(ManageError::Floor { floor }) => floor,
-            Err(error) => return Err(error.into()),
-        };
-        let (window, reply) = room.unwrap_or(((floor.tokens + MARKER) * 10 / 9 + 2, Some(1)));
+    let expected = Aim {
+        clips: false,
+        ..aim.clone()
+    };
+    let narrower = |window: u64, reply: u64, bytes: Option<u64>| {
         let narrower = Profile {
             window,
-            max_tokens: reply,
+            max_tokens: Some(reply),
             ..profile.clone()
         };
-        let bytes = floor.bytes.map(|(bytes, _)| bytes + 4 * MARKER);
-        if let Ok(other) = Aim::of(&narrower, bytes.or(aim.budget.bytes())) {
-            aim = Aim {
-                factor: aim.factor,
-                frame: aim.frame,
-                ..other
-            };
+        let other = Aim::of(&narrower, bytes).ok()?;
+        Some(Aim {
+            factor: aim.factor,
+            frame: aim.frame,
+            clips: false,
+            ..other
+        })
+    };
+    let window = profile.window;
+    let reply = (window / LEAST_REPLY).min(aim.budget.reserve());
+    let short = narrower(window, reply, aim.budget.bytes()).unwrap_or_else(|| expected.clone());
+    match will_manage(log, &expected) {
+        Ok(None) => return Ok(None),
+        Ok(Some(due)) if infold::manage::room(log, &expected)? >= window / LEAST_ROOM => {
+            return Ok(Some((due, expected)));
+        }
+        Ok(Some(_)) | Err(ManageError::Floor { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let clipped = Aim {
+        clips: true,
+        ..short.clone()
+    };
+    let mut floor = None;
+    for aim in [short, clipped] {
+        match will_manage(log, &aim) {
+            Ok(due) => return Ok(due.map(|due| (due, aim))),
+            Err(ManageError::Floor { floor: found }) => floor = Some(found),
+            Err(error) => return Err(error.into()),
         }
     }
+    let Some(floor) = floor else { return Ok(None) };
+    let least = (floor.tokens + MARKER_TOKENS) * 10 / 9 + 2;
+    let bytes = floor.bytes.map(|(bytes, _)| bytes + 4 * MARKER_TOKENS);
+    let Some(aim) = narrower(least, 1, bytes.or(aim.budget.bytes())) else {
+        return Ok(None);
+    };
     Ok(will_manage(log, &aim).ok().flatten().map(|due| (due, aim)))
 }
 

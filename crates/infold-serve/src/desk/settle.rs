@@ -8,7 +8,7 @@ use infold_log::{Item, Past as _, Role, Seq, Span};
 use infold_store::{Key, Metadata, TaskError};
 use uuid::Uuid;
 
-use super::back::{Kept, fold_again, kept, rewind};
+use super::back::{Kept, fold_again, is_unused, kept, rewind};
 use super::spot::Spot;
 use super::{DeskError, Inner, TURNS, locked};
 use crate::held::{Follows, Held};
@@ -87,30 +87,30 @@ impl Inner {
         if follow != Follows::Nothing && self.catch_up(told, &mut guard, &mut spot)? {
             follow = follows(&guard, spot.seq)?;
         }
-        let next = told.said.get(spot.known);
+        let is_new = told.said.len() > spot.known;
         let settled = |base: Option<Seq>| Settled {
             task: spot.task,
             base: base.unwrap_or(spot.seq),
         };
         let free = spot.named && self.is_idle(spot.task);
-        match (follow, next) {
+        let unused = match follow {
+            Follows::Reply => true,
+            Follows::Elsewhere => is_unused(&guard, spot.seq)?,
+            Follows::Nothing | Follows::More => false,
+        };
+        match (follow, is_new) {
             _ if spot.foreign => {}
             (Follows::Nothing, _) => {
                 let base = self.append(call, told, &mut guard, spot.known)?;
                 return Ok(Some(settled(base)));
             }
             // An answered request comes again. As long as nothing is folded, what comes of it can wait.
-            (Follows::Reply | Follows::More, None) if is_unfolded(&guard) => {
+            (Follows::Reply | Follows::More, false) if is_unfolded(&guard) => {
                 return Ok(Some(settled(None)));
             }
-            // The client has its own version of what the model said.
-            (Follows::Reply, Some(next)) if next.is_reply && self.is_idle(spot.task) => {
-                rewind(&mut guard, spot.seq)?;
-                self.wrote(&mut guard);
-                let base = self.append(call, told, &mut guard, spot.known)?;
-                return Ok(Some(settled(base)));
-            }
-            _ if free => {
+            // What the task has behind it was never gone on with: the client has its own version of
+            // what the model said, or asks again. Nothing is lost: a rewind only hides.
+            _ if free || unused => {
                 rewind(&mut guard, spot.seq)?;
                 self.wrote(&mut guard);
                 let base = self.append(call, told, &mut guard, spot.known)?;

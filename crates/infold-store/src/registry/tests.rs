@@ -66,7 +66,13 @@ fn opening_makes_all_that_is_missing() {
     let registry = Registry::open(&dir.path().join("deep/contexts")).unwrap();
     assert_eq!(
         names(&registry, "table"),
-        ["forks", "model_windows", "tasks", "token_factors"]
+        [
+            "forks",
+            "model_quirks",
+            "model_windows",
+            "tasks",
+            "token_factors"
+        ]
     );
     assert_eq!(names(&registry, "index"), INDEXES);
     assert_eq!(
@@ -412,7 +418,13 @@ fn an_old_database_is_brought_up_to_date_and_keeps_its_rows() {
     let registry = Registry::open(dir.path()).unwrap();
     assert_eq!(
         names(&registry, "table"),
-        ["forks", "model_windows", "tasks", "token_factors"]
+        [
+            "forks",
+            "model_quirks",
+            "model_windows",
+            "tasks",
+            "token_factors"
+        ]
     );
     assert_eq!(names(&registry, "index"), INDEXES);
     assert_eq!(
@@ -430,7 +442,13 @@ fn what_someone_dropped_is_made_again() {
     let registry = Registry::open(dir.path()).unwrap();
     assert_eq!(
         names(&registry, "table"),
-        ["forks", "model_windows", "tasks", "token_factors"]
+        [
+            "forks",
+            "model_quirks",
+            "model_windows",
+            "tasks",
+            "token_factors"
+        ]
     );
     assert_eq!(names(&registry, "index"), INDEXES);
 }
@@ -445,7 +463,14 @@ fn tables_of_others_stay() {
     let registry = Registry::open(dir.path()).unwrap();
     assert_eq!(
         names(&registry, "table"),
-        ["forks", "model_windows", "tasks", "theirs", "token_factors"]
+        [
+            "forks",
+            "model_quirks",
+            "model_windows",
+            "tasks",
+            "theirs",
+            "token_factors"
+        ]
     );
 }
 
@@ -478,7 +503,7 @@ fn assert_too_new(dir: &Path) {
     assert!(
         error
             .to_string()
-            .ends_with("tasks.db is of version 4, and this infold knows up to 3")
+            .ends_with("tasks.db is of version 5, and this infold knows up to 4")
     );
     assert_eq!(files(dir), before);
 }
@@ -488,7 +513,7 @@ fn a_newer_database_is_refused_and_stays_as_it_is() {
     let dir = home();
     drop(by_hand(
         &dir,
-        "CREATE TABLE later (x); PRAGMA user_version = 4",
+        "CREATE TABLE later (x); PRAGMA user_version = 5",
     ));
     assert_too_new(dir.path());
 }
@@ -498,7 +523,7 @@ fn a_newer_database_in_wal_mode_is_refused_too() {
     let dir = home();
     drop(by_hand(
         &dir,
-        "PRAGMA journal_mode = WAL; CREATE TABLE later (x); PRAGMA user_version = 4",
+        "PRAGMA journal_mode = WAL; CREATE TABLE later (x); PRAGMA user_version = 5",
     ));
     assert_too_new(dir.path());
 }
@@ -509,7 +534,7 @@ fn a_newer_database_keeps_its_journal() {
     let dir = home();
     let open = by_hand(
         &dir,
-        "PRAGMA journal_mode = WAL; CREATE TABLE later (x); PRAGMA user_version = 4",
+        "PRAGMA journal_mode = WAL; CREATE TABLE later (x); PRAGMA user_version = 5",
     );
     let left = home();
     for file in ["tasks.db", "tasks.db-wal"] {

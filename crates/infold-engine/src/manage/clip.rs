@@ -1,0 +1,161 @@
+use infold_log::plan::last_round;
+use infold_log::{EventId, Floor, Past, Seq, Size, Source, Span, State, pinned_rounds};
+use infold_store::{Log, LogError};
+use infold_wire::{Message, PartKind, tokens};
+
+use super::{Hand, ManageError, Pass};
+use crate::{Did, Step};
+
+/// What is left of a tool result at least, as counted.
+const MIN_CLIPPED_TOKENS: u64 = 96;
+
+/// A tool result of the last round.
+struct Clippable {
+    seq: Seq,
+    part: u32,
+    /// What it weighs as it came.
+    whole: Size,
+    /// What it weighs as it is shown.
+    tokens: u64,
+    /// The mask it is shown as.
+    mask: Option<EventId>,
+}
+
+impl Pass<'_> {
+    /// Shows only head and tail of the largest tool results of the last round: of each so much that
+    /// the view fits. Words of the user and calls stay as they are.
+    pub(super) fn clip(&mut self, hand: &mut Hand<'_>) -> Result<(), ManageError> {
+        let results = clippable(hand.log(), hand.state())?;
+        let Some(keep) = level(&results, self.excess(&results)) else {
+            return Ok(());
+        };
+        let mut folds = Vec::new();
+        let mut span: Option<Span> = None;
+        let mut hidden = 0;
+        for result in results.iter().filter(|result| result.tokens > keep) {
+            if let Some(mask) = result.mask {
+                hand.unmask(mask)?;
+            }
+            folds.extend(hand.clip(result.seq, result.part, result.whole.tokens, keep)?);
+            let from = span.map_or(result.seq, |span| span.from());
+            span = Span::new(from, result.seq);
+            hidden += 1;
+        }
+        let (before, after) = self.measured(hand, Did::Masked)?;
+        self.outcome.steps.extend(span.map(|span| Step {
+            did: Did::Masked,
+            folds,
+            hidden,
+            span,
+            before,
+            after,
+            summarizer: None,
+        }));
+        Ok(())
+    }
+
+    /// How many tokens, as counted, the view has too many.
+    fn excess(&self, results: &[Clippable]) -> u64 {
+        let (now, budget) = (self.outcome.after, self.aim.budget);
+        let over = now.tokens.saturating_sub(budget.allow());
+        let most = self.scale.counted(now.tokens) - self.scale.counted(now.tokens - over);
+        let bytes = budget
+            .bytes()
+            .map_or(0, |limit| now.bytes.saturating_sub(limit));
+        let all = results.iter().map(|result| result.whole);
+        let (tokens, all_bytes) = all.fold((0, 0), |(tokens, bytes), whole| {
+            (tokens + whole.tokens, bytes + whole.bytes)
+        });
+        let dense = tokens as f64 / all_bytes.max(1) as f64;
+        // Measuring rounds, and so does clipping.
+        (most + results.len() as u64).max((bytes as f64 * dense).ceil() as u64)
+    }
+}
+
+/// What clipping could free, as counted.
+pub(super) fn gain(log: &Log, state: &State) -> Result<Size, LogError> {
+    let mut gain = Size::default();
+    for result in clippable(log, state)? {
+        let tokens = result.tokens.saturating_sub(MIN_CLIPPED_TOKENS);
+        gain.tokens += tokens;
+        gain.bytes +=
+            (result.whole.bytes as f64 * tokens as f64 / result.whole.tokens.max(1) as f64) as u64;
+    }
+    Ok(gain)
+}
+
+/// The size that no result may exceed so that together they have `excess` tokens less.
+///
+/// None if they cannot.
+fn level(results: &[Clippable], excess: u64) -> Option<u64> {
+    let freed = |level: u64| -> u64 {
+        let over = results
+            .iter()
+            .map(|result| result.tokens.saturating_sub(level));
+        over.sum()
+    };
+    if freed(MIN_CLIPPED_TOKENS) < excess {
+        return None;
+    }
+    let (mut low, mut high) = (
+        MIN_CLIPPED_TOKENS,
+        results
+            .iter()
+            .map(|result| result.tokens)
+            .max()
+            .unwrap_or(0),
+    );
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if freed(middle) >= excess {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    Some(low)
+}
+
+/// The tool results of the last round that may be clipped.
+fn clippable(log: &Log, state: &State) -> Result<Vec<Clippable>, LogError> {
+    let shown = state.shown();
+    let Some(first) = last_round(state, log)? else {
+        return Ok(Vec::new());
+    };
+    let floor = Floor::of(shown, log)?;
+    let pinned = pinned_rounds(shown, log)?;
+    let mut results = Vec::new();
+    let runs = shown.path().into_iter();
+    for span in runs.filter_map(|run| Span::new(run.from().max(first), run.to())) {
+        log.each_message(span, &mut |source, bytes| {
+            let Source::Message(seq) = source else {
+                return Ok(());
+            };
+            if floor.holds(seq) || pinned.contains(&log.record(seq)?.round) {
+                return Ok(());
+            }
+            let Ok(message) = Message::parse(bytes) else {
+                return Ok(());
+            };
+            let parts = message.parts().into_iter();
+            for part in parts.filter(|part| part.kind == PartKind::Result) {
+                let mut masks = shown.masks(Span::one(seq));
+                let mask = masks.find(|(_, masked, _)| *masked == part.index);
+                let mask = mask.map(|(_, _, mask)| mask);
+                let whole = Size {
+                    tokens: tokens::part(&message, &part.range),
+                    bytes: part.range.len() as u64,
+                };
+                results.push(Clippable {
+                    seq,
+                    part: part.index,
+                    whole,
+                    tokens: mask.map_or(whole.tokens, |mask| mask.tokens),
+                    mask: mask.map(|mask| mask.id),
+                });
+            }
+            Ok(())
+        })?;
+    }
+    Ok(results)
+}

@@ -807,3 +807,123 @@ fn errors_of_several_files_name_each_its_own() {
     config.yaml:1: `profiles.p.keep` takes a number of messages, or a share below 1, not `many`
     ");
 }
+
+/// Every key at every place, with values of every kind: only how to fold can change, and no
+/// variable is read.
+#[test]
+fn no_key_without_trust_reaches_further() {
+    const KEYS: [&str; 32] = [
+        "enabled",
+        "base_dir",
+        "compression_threshold",
+        "keep_recent_messages",
+        "cleanup_days",
+        "summary_prompt",
+        "provider",
+        "openai",
+        "evil",
+        "model",
+        "context_length",
+        "api_key",
+        "base_url",
+        "max_tokens",
+        "default",
+        "window",
+        "threshold",
+        "auto",
+        "keep",
+        "ratio",
+        "condense_model",
+        "prompt",
+        "strategy",
+        "prices",
+        "use",
+        "timeout",
+        "check",
+        "before_fold",
+        "after_fold",
+        "port",
+        "token",
+        "upstreams",
+    ];
+    let own = layered(USER, "", true).config;
+    let values = [
+        "0",
+        "0.5",
+        "false",
+        "openai",
+        "roo",
+        "command:x",
+        "http://evil",
+        "'${KEY}'",
+    ];
+    let mut taken = 0;
+    let mut harmless = |text: String| {
+        let layers = [("user.yaml", USER, true), ("config.yaml", &text, false)];
+        let layers = layers.map(|(file, text, trusted)| Layer {
+            file,
+            text,
+            trusted,
+        });
+        let Ok(Parsed {
+            mut config,
+            ignored,
+            ..
+        }) = Config::parse_layers(&layers, &env)
+        else {
+            return;
+        };
+        taken += usize::from(ignored.is_empty());
+        let entries = config.entries();
+        let read = entries
+            .iter()
+            .any(|entry| entry.value.to_string().contains(CANARY));
+        assert!(!read, "{text}");
+        // Whatever is left when all that decides how to fold is as before must be the same.
+        config.profiles.clone_from(&own.profiles);
+        let (storage, before) = (&mut config.context_storage, &own.context_storage);
+        storage
+            .compression_threshold
+            .clone_from(&before.compression_threshold);
+        storage
+            .keep_recent_messages
+            .clone_from(&before.keep_recent_messages);
+        storage.summary_prompt.clone_from(&before.summary_prompt);
+        for (one, before) in config.llm.providers.iter_mut().zip(&own.llm.providers) {
+            one.context_length.clone_from(&before.context_length);
+            one.max_tokens.clone_from(&before.max_tokens);
+        }
+        assert_eq!(config, own, "{text}");
+    };
+    for value in values {
+        for section in SECTIONS {
+            harmless(format!("{section}: {value}"));
+            for key in KEYS {
+                harmless(format!("{section}: {{{key}: {value}}}"));
+            }
+        }
+        for name in [
+            "llm: {openai",
+            "llm: {evil",
+            "profiles: {default",
+            "models: {gpt-5",
+            "serve: {upstreams",
+        ] {
+            for key in KEYS {
+                harmless(format!("{name}: {{{key}: {value}}}}}"));
+            }
+        }
+    }
+    assert!(taken > 20, "{taken}");
+}
+
+#[test]
+fn a_profile_without_trust_leaves_the_summarizing_model() {
+    let text = "profiles: {default: {condense_model: dear, prompt: short}, x: {condense_model: y}}";
+    let parsed = layered("profiles: {default: {condense_model: cheap}}", text, false);
+    let [default] = parsed.config.profiles.as_slice() else {
+        panic!("{:?}", parsed.config.profiles);
+    };
+    let model = default.settings.condense_model.as_ref().expect("it is set");
+    assert_eq!(model.value, "cheap");
+}

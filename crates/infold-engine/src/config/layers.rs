@@ -68,13 +68,13 @@ impl Config {
     }
 
     /// Returns what the files without trust set beyond what they may.
-    pub fn restricted_keys(layers: &[Layer<'_>]) -> Result<Vec<RestrictedKey>, ConfigError> {
+    pub fn restricted_keys(layers: &[Layer<'_>]) -> Result<Vec<RestrictedKey>, Vec<ConfigError>> {
         let merged = merge(layers).map_err(|(place, problem)| {
             let origin = Origin::Line {
                 file: layers[place.file].file.to_owned(),
                 line: place.line,
             };
-            ConfigError { origin, problem }
+            vec![ConfigError { origin, problem }]
         });
         merged.map(|(_, restricted)| restricted)
     }

@@ -315,6 +315,7 @@ fn trust_is_listed_given_and_taken_back() {
         config trust other.yaml
         config trust nowhere/config.yaml
         config trust user/.config/infold/config.yaml
+        config trust user/.config/infold/config.yaml --json
     "), @r#"
     $ infold config trust --dry-run
     config.yaml:1  summarizer = command:cat\n\u{1b}[8m; rm x
@@ -351,6 +352,8 @@ fn trust_is_listed_given_and_taken_back() {
     [2]
     $ infold config trust user/.config/infold/config.yaml
     ! DIR/user/.config/infold/config.yaml is your own configuration: it needs no trust
+    $ infold config trust user/.config/infold/config.yaml --json
+    {"file":"DIR/user/.config/infold/config.yaml","keys":[],"trusted":true}
     "#);
 }
 
@@ -465,7 +468,7 @@ fn a_file_that_cannot_be_read_is_named_and_nothing_waits_for_it() {
     fs::remove_file(&path).expect("it is there");
     home.file("config.yaml", b"llm: \xe9\n");
     listed("not UTF-8");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0)).expect("it is ours");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("it is ours");
     if fs::read(&path).is_err() {
         // Nothing is unreadable to root.
         listed("not readable");

@@ -34,8 +34,12 @@ pub fn trust(file: Option<&Path>, dry_run: bool, out: &mut Out) -> Result<(), Fa
     let place = place_of(path).map_err(unreadable(path))?;
     let shown = place.display();
     if source.is_among(user.as_slice()) {
+        if out.is_json() {
+            let file = shown.to_string();
+            return out.object(&json!({"file": file, "trusted": true, "keys": []}));
+        }
         say(
-            out.is_json(),
+            false,
             format!("{shown} is your own configuration: it needs no trust"),
         );
         return Ok(());
@@ -45,7 +49,7 @@ pub fn trust(file: Option<&Path>, dry_run: bool, out: &mut Out) -> Result<(), Fa
         trusted: false,
         ..source.layer()
     });
-    let keys = Config::restricted_keys(&layers).map_err(|error| super::first(vec![error]))?;
+    let keys = Config::restricted_keys(&layers).map_err(super::first)?;
     if !out.is_json() {
         say(
             false,

@@ -87,23 +87,27 @@ pub fn load(
 
 /// Warns that the project's file could not be read, or is not trusted and what is ignored of it.
 fn warn_of_project(sources: &Sources, ignored: &[RestrictedKey], json: bool) {
-    const MAX_KEYS: usize = 20;
-    let mut text = match &sources.unreadable {
+    let text = match &sources.unreadable {
         Some(why) => why.clone(),
         None if ignored.is_empty() => return,
-        None => {
-            let keys = ignored.iter().take(MAX_KEYS).map(|it| it.key.as_str());
-            let keys: Vec<&str> = keys.collect();
-            format!("{FILE_NAME} is not trusted; ignored: {}", keys.join(", "))
-        }
+        None => not_trusted(ignored),
     };
-    if let Some(more @ 1..) = ignored.len().checked_sub(MAX_KEYS) {
-        text += &format!(" and {more} more");
-    }
-    if !ignored.is_empty() {
-        text += "; `infold config trust` lists and allows them";
-    }
     Failure::new(Kind::Usage, text).warn(json);
+}
+
+/// Names the keys that are ignored, and the command that would allow them.
+fn not_trusted(ignored: &[RestrictedKey]) -> String {
+    const MAX_KEYS: usize = 20;
+    let keys = ignored.iter().take(MAX_KEYS).map(|it| it.key.as_str());
+    let keys: Vec<&str> = keys.collect();
+    let more = match ignored.len().saturating_sub(MAX_KEYS) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "{FILE_NAME} is not trusted; ignored: {}{more}; `infold config trust` lists and allows them",
+        keys.join(", ")
+    )
 }
 
 /// The first of several errors.

@@ -242,29 +242,38 @@ fn an_untrusted_file_runs_nothing_sends_nothing_and_writes_nowhere() {
         assert!(shown.contains(key), "{shown}");
     }
     assert!(!shown.contains(SECRET), "{shown}");
-    for line in [
-        "fold session.jsonl --window 8k",
-        "task new",
-        "task push T4 session.jsonl",
-        "ask T4 hello",
-        "config show",
+    for (line, ran) in [
+        ("fold session.jsonl --window 8k", &MARKERS[..3]),
+        ("task new", &[]),
+        ("task push T4 session.jsonl", &[]),
+        ("manage T4", &MARKERS[..3]),
+        ("task new", &[]),
+        ("task push T5 session.jsonl", &[]),
+        ("condense T5", &MARKERS[2..3]),
+        ("config show", &[]),
+        ("task complete T5", &[]),
+        ("ask T4 hello", &[]),
     ] {
         let (shown, warnings) = project.works(line);
         assert_eq!(warnings, 0, "{line}\n{shown}");
+        assert_eq!(project.markers(), ran, "{line}\n{shown}");
+        project.remove_markers();
     }
-    assert_eq!(project.markers(), MARKERS[..3]);
+    let (shown, _) = project.works("task clean");
+    assert!(shown.contains("1 task removed"), "{shown}");
     assert!(project.path("evil-contexts").exists());
     let sent = project.evil.last().expect("it was asked");
     assert_eq!(
         sent.header("authorization"),
         Some(format!("Bearer {SECRET}").as_str())
     );
-    let before = project.evil.count();
-    assert_eq!(warnings(&project.serve()), 0);
-    assert!(project.evil.count() > before);
+    for start in [Project::serve, Project::wrap] {
+        let before = project.evil.count();
+        assert_eq!(warnings(&start(&project)), 0);
+        assert!(project.evil.count() > before);
+    }
 
     // One more byte takes that back.
-    project.remove_markers();
     let before = project.evil.count();
     project.home.file("config.yaml", project.attack() + "\n");
     for line in ["fold session.jsonl --window 8k", "ask T1 hello"] {

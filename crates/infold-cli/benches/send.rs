@@ -45,7 +45,10 @@ fn main() {
         let messages = write(&file, size * 1_000_000);
         let task = push(&dir, &file);
         let infold = env!("CARGO_BIN_EXE_infold");
-        let (took, _, peak) = run(&format!("cd {} && {infold} send {task}", dir.display()));
+        let (took, _, peak) = run(&format!(
+            "cd {} && {infold} --config config.yaml send {task}",
+            dir.display()
+        ));
         let arrived = server.requests().iter().map(|seen| seen.len).max();
         assert!(
             arrived >= Some(size * 1_000_000),

@@ -15,7 +15,7 @@ pub struct Cli {
     /// Where the tasks are [default: what the configuration says, else ./contexts]
     #[arg(long, global = true, value_name = "DIR", env = "INFOLD_CONTEXTS")]
     pub contexts: Option<PathBuf>,
-    /// The configuration [default: ./config.yaml, else ~/.config/infold/config.yaml]
+    /// The configuration [default: ~/.config/infold/config.yaml, and ./config.yaml over it]
     #[arg(long, global = true, value_name = "FILE", env = "INFOLD_CONFIG")]
     pub config: Option<PathBuf>,
     /// Print results, and errors, as JSON, one object a line

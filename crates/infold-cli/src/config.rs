@@ -1,19 +1,23 @@
-use std::io::Read as _;
+mod source;
+mod trust;
+mod effective;
+
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use infold::Config;
-use infold::config::{ConfigError, Entry};
+use infold::config::{ConfigError, Entry, Layer, RestrictedKey};
 use infold::profile::Set;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Kind};
 use crate::out::{DIM, Out, cells, count, one_line, paint, say, table};
+use source::{FILE_NAME, Sources};
 
 /// What `infold config` takes.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The file is the one --config or INFOLD_CONFIG names, else ./config.yaml, else ~/.config/infold/config.yaml.\n\nExamples:\n  infold config show\n  infold config check config.yaml"
+    after_help = "The configuration is the file that --config or INFOLD_CONFIG names. Without one it is ~/.config/infold/config.yaml\nand ./config.yaml over it, of which commands, hooks, providers, keys, addresses and directories count only if you trust it.\n\nExamples:\n  infold config show\n  infold config check config.yaml\n  infold config trust"
 )]
 pub struct ConfigArgs {
     #[command(subcommand)]
@@ -30,7 +34,26 @@ enum ConfigCommand {
         after_help = "Examples:\n  infold config check\n  infold config check team.yaml --json"
     )]
     Check {
-        /// The file; without it, the one in use
+        /// The file; without it, those in use
+        file: Option<PathBuf>,
+    },
+    /// Let a project's config.yaml run commands, choose providers and directories, until it changes
+    #[command(
+        after_help = "Lists what that allows, and asks nothing. Trust holds for these bytes at this place: any change of the file ends it.\nFiles that its commands run may change all the same.\n\nExamples:\n  infold config trust --dry-run\n  infold config trust\n  infold config trust ~/work/api/config.yaml --json"
+    )]
+    Trust {
+        /// The file [default: ./config.yaml]
+        file: Option<PathBuf>,
+        /// List what it would allow, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Take that back
+    #[command(
+        after_help = "Examples:\n  infold config untrust\n  infold config untrust ~/work/api/config.yaml"
+    )]
+    Untrust {
+        /// The file [default: ./config.yaml]
         file: Option<PathBuf>,
     },
 }
@@ -43,91 +66,48 @@ pub fn run(
     out: &mut Out,
 ) -> Result<(), Failure> {
     match &args.command {
-        ConfigCommand::Show => show(&source(named)?, contexts, out),
-        ConfigCommand::Check { file } => check(&source(file.as_deref().or(named))?, out),
+        ConfigCommand::Show => show(&Sources::find(named)?, contexts, out),
+        ConfigCommand::Check { file } => check(Sources::find(file.as_deref().or(named))?, out),
+        ConfigCommand::Trust { file, dry_run } => trust::trust(file.as_deref(), *dry_run, out),
+        ConfigCommand::Untrust { file } => trust::untrust(file.as_deref(), out),
     }
 }
 
-/// The configuration in effect.
-pub fn load(named: Option<&Path>, contexts: Option<PathBuf>) -> Result<Config, Failure> {
-    let (config, _) = source(named)?.parse().map_err(first)?;
-    Ok(placed(config, contexts))
+/// The configuration in effect. Warns once if there is a file of which not all counts.
+pub fn load(
+    named: Option<&Path>,
+    contexts: Option<PathBuf>,
+    json: bool,
+) -> Result<Config, Failure> {
+    let sources = Sources::find(named)?;
+    let parsed = sources.parse()?;
+    warn_of_project(&sources, &parsed.ignored, json);
+    Ok(placed(parsed.config, contexts))
 }
 
-/// A configuration as it was found.
-struct Source {
-    /// Its name, if there is one.
-    file: Option<String>,
-    text: String,
-    /// Another program's, found on the way.
-    passed_over: bool,
-}
-
-impl Source {
-    fn parse(&self) -> Result<(Config, Vec<String>), Vec<ConfigError>> {
-        let file = self.file.as_deref().unwrap_or_default();
-        Config::parse(file, &self.text, &|name| std::env::var(name).ok())
-    }
-}
-
-/// Finds and reads the file. Missing is fine, unless it was named.
-fn source(named: Option<&Path>) -> Result<Source, Failure> {
-    let found = |path: &Path, text: String| Source {
-        file: Some(path.display().to_string()),
-        text,
-        passed_over: false,
+/// Warns that the project's file could not be read, or is not trusted and what is ignored of it.
+fn warn_of_project(sources: &Sources, ignored: &[RestrictedKey], json: bool) {
+    let text = match &sources.unreadable {
+        Some(why) => why.clone(),
+        None if ignored.is_empty() => return,
+        None => not_trusted(ignored),
     };
-    if let Some(path) = named.filter(|path| !path.as_os_str().is_empty()) {
-        let text = read(path).map_err(unreadable(path))?;
-        return Ok(found(path, text));
-    }
-    let here = Path::new("config.yaml");
-    let mut passed_over = false;
-    // Not ours to complain of, if it may be another program's.
-    match read(here) {
-        Ok(text) if Config::is_ours(&text) => return Ok(found(here, text)),
-        Ok(_) => passed_over = true,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(_) => passed_over = true,
-    }
-    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
-    if let Some(home) = home {
-        let path = Path::new(&home).join(".config/infold/config.yaml");
-        match read(&path) {
-            Ok(text) => {
-                return Ok(Source {
-                    passed_over,
-                    ..found(&path, text)
-                });
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(unreadable(&path)(error)),
-        }
-    }
-    Ok(Source {
-        file: None,
-        text: String::new(),
-        passed_over,
-    })
+    Failure::new(Kind::Usage, text).warn(json);
 }
 
-/// No configuration is longer; the library refuses what is.
-const LIMIT: u64 = (1 << 20) + 1;
-
-fn read(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    std::fs::File::open(path)?
-        .take(LIMIT)
-        .read_to_string(&mut text)?;
-    Ok(text)
-}
-
-fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> Failure {
-    move |error| {
-        let text = format!("{} could not be read: {error}", path.display());
-        Failure::new(Kind::Usage, text)
-            .hint("--config or INFOLD_CONFIG names the file; /dev/null goes without")
-    }
+/// Names the keys that are ignored, and the command that would allow them.
+fn not_trusted(ignored: &[RestrictedKey]) -> String {
+    const MAX_KEYS: usize = 20;
+    let keys = ignored.iter().take(MAX_KEYS).map(|it| it.key.as_str());
+    let keys: Vec<&str> = keys.collect();
+    let more = match ignored.len().saturating_sub(MAX_KEYS) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "{FILE_NAME} is not trusted; ignored: {}{more}; `infold config trust` lists and allows them",
+        keys.join(", ")
+    )
 }
 
 /// The first of several errors.
@@ -157,9 +137,9 @@ fn placed(mut config: Config, contexts: Option<PathBuf>) -> Config {
     config
 }
 
-fn show(source: &Source, contexts: Option<PathBuf>, out: &mut Out) -> Result<(), Failure> {
-    let (config, warnings) = source.parse().map_err(first)?;
-    let entries = placed(config, contexts).entries();
+fn show(sources: &Sources, contexts: Option<PathBuf>, out: &mut Out) -> Result<(), Failure> {
+    let parsed = sources.parse()?;
+    let entries = effective::entries(&placed(parsed.config, contexts))?;
     if out.is_json() {
         for entry in &entries {
             out.object(&json!({"key": entry.key, "value": entry.value, "origin": entry.origin.to_string()}))?;
@@ -167,7 +147,7 @@ fn show(source: &Source, contexts: Option<PathBuf>, out: &mut Out) -> Result<(),
     } else {
         let origin = |entry: &Entry| match entry.value {
             Value::Null => String::new(),
-            _ => one_line(&entry.origin.to_string()),
+            _ => with_tilde(one_line(&entry.origin.to_string())),
         };
         let widest = |column: &dyn Fn(&Entry) -> String| {
             let cells = entries.iter().map(|entry| cells(&column(entry)));
@@ -189,28 +169,38 @@ fn show(source: &Source, contexts: Option<PathBuf>, out: &mut Out) -> Result<(),
         }
     }
     out.finish()?;
-    match &source.file {
-        Some(file) => say(out.is_json(), paint(DIM, format!("from {file}"))),
-        None => say(
-            out.is_json(),
-            paint(DIM, "no configuration file; these are the defaults"),
-        ),
+    if sources.files.is_empty() {
+        let text = "no configuration file; these are the defaults";
+        say(out.is_json(), paint(DIM, text));
     }
-    tell(source, &warnings, out);
+    for source in &sources.files {
+        let trust = if source.trusted { "" } else { ", not trusted" };
+        let text = format!("from {}{trust}", one_line(&source.name));
+        say(out.is_json(), paint(DIM, text));
+    }
+    tell(sources, &parsed.warnings, &parsed.ignored, out);
     Ok(())
 }
 
-fn check(source: &Source, out: &mut Out) -> Result<(), Failure> {
-    let Some(file) = &source.file else {
-        tell(source, &[], out);
-        say(out.is_json(), paint(DIM, "no configuration file"));
-        return match out.is_json() {
-            true => out.object(&json!({"file": null, "ok": true, "warnings": []})),
-            false => Ok(()),
-        };
-    };
-    let warnings = match source.parse() {
-        Ok((_, warnings)) => warnings,
+/// A path with a short name for the home directory, so that the line after it is in view.
+fn with_tilde(path: String) -> String {
+    let home = std::env::var("HOME").unwrap_or_default();
+    let rest = path.strip_prefix(&home).filter(|_| !home.is_empty());
+    match rest.filter(|rest| rest.starts_with('/')) {
+        Some(rest) => format!("~{rest}"),
+        None => path,
+    }
+}
+
+fn check(mut sources: Sources, out: &mut Out) -> Result<(), Failure> {
+    let ignored = Config::restricted_keys(&sources.layers()).unwrap_or_default();
+    // Whoever checks a file wants to know of all of it.
+    for source in &mut sources.files {
+        source.trusted = true;
+    }
+    let layers: Vec<Layer<'_>> = sources.layers();
+    let warnings = match Config::parse_layers(&layers, &|name| std::env::var(name).ok()) {
+        Ok(parsed) => parsed.warnings,
         Err(errors) => {
             // The last one is the command's own error.
             let (last, others) = errors.split_last().expect("a refusal has a reason");
@@ -224,20 +214,29 @@ fn check(source: &Source, out: &mut Out) -> Result<(), Failure> {
             });
         }
     };
-    tell(source, &warnings, out);
-    if out.is_json() {
-        return out.object(&json!({"file": file, "ok": true, "warnings": warnings}));
+    tell(&sources, &warnings, &ignored, out);
+    if sources.files.is_empty() {
+        say(out.is_json(), paint(DIM, "no configuration file"));
     }
-    out.line(format!("{} is fine", one_line(file)))
+    let files: Vec<&str> = sources.files.iter().map(|it| it.name.as_str()).collect();
+    if out.is_json() {
+        let file = files.last();
+        return out
+            .object(&json!({"file": file, "files": files, "ok": true, "warnings": warnings}));
+    }
+    files
+        .iter()
+        .try_for_each(|file| out.line(format!("{} is fine", one_line(file))))
 }
 
 /// Says what else the person should know.
-fn tell(source: &Source, warnings: &[String], out: &Out) {
-    let passed_over = "config.yaml is another program's: it has no context_storage, llm, profiles or summarizer; --config config.yaml reads it all the same";
-    if source.passed_over {
+fn tell(sources: &Sources, warnings: &[String], ignored: &[RestrictedKey], out: &Out) {
+    let passed_over = "config.yaml is another program's: it has no context_storage, llm, profiles, summarizer or serve; --config config.yaml reads it all the same";
+    if sources.passed_over {
         say(out.is_json(), paint(DIM, passed_over));
     }
     for warning in warnings {
         Failure::new(Kind::Usage, warning).warn(out.is_json());
     }
+    warn_of_project(sources, ignored, out.is_json());
 }

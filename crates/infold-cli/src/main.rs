@@ -86,7 +86,7 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
     }
     let config = &match cli.command {
         Command::Completions { .. } => Config::default(),
-        _ => config::load(cli.config.as_deref(), cli.contexts)?,
+        _ => config::load(cli.config.as_deref(), cli.contexts, cli.json)?,
     };
     let base = config.context_storage.base_dir.value.clone();
     let contexts = &Contexts::new(base, cli.durability.into());

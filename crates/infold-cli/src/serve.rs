@@ -20,7 +20,7 @@ use crate::failure::{Failure, Kind};
 use crate::out::{DIM, Out, aside, paint, say};
 
 /// The port that `infold serve` has when nothing else is said.
-const PORT: u16 = 7333;
+pub const PORT: u16 = 7333;
 
 /// What `infold serve` takes.
 #[derive(Debug, Args)]

@@ -17,10 +17,9 @@ const TOOLS: &str = r#"[{"name":"ls","description":"lists","input_schema":{"type
 fn home(server: &Server, api: &str, model: &str, more: &str) -> Home {
     let home = Home::new();
     let url = server.url();
-    home.file(
-        "config.yaml",
-        format!("llm: {{here: {{provider: {api}, model: {model}, base_url: '{url}'{more}}}}}\n"),
-    );
+    home.config(format!(
+        "llm: {{here: {{provider: {api}, model: {model}, base_url: '{url}'{more}}}}}\n"
+    ));
     home
 }
 
@@ -250,10 +249,9 @@ fn a_check_does_not_speak_of_a_request() {
         stream.write_all(head.as_bytes()).expect("an answer");
     });
     let home = Home::new();
-    home.file(
-        "config.yaml",
-        format!("llm: {{here: {{provider: openai, model: m, base_url: '{url}'}}}}\n"),
-    );
+    home.config(format!(
+        "llm: {{here: {{provider: openai, model: m, base_url: '{url}'}}}}\n"
+    ));
     let shown = home.tell("provider check here").replace(&url, "URL");
     refuses.join().expect("it was asked");
     assert_snapshot!(shown, @"

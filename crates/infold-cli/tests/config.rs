@@ -24,7 +24,7 @@ profiles:
 
 fn with(config: &str) -> Home {
     let home = Home::new();
-    home.file("config.yaml", config);
+    home.config(config);
     home
 }
 
@@ -40,18 +40,35 @@ fn told(home: &Home, variables: &[(&str, &str)], line: &str) -> String {
 fn the_values_in_effect_are_shown_with_their_origin() {
     assert_snapshot!(Home::new().tell("config show\nconfig check"), @"
     $ infold config show
-    context_storage.enabled                true        default
-    context_storage.base_dir               ./contexts  default
+    context_storage.enabled                true                                          default
+    context_storage.base_dir               ./contexts                                    default
     context_storage.compression_threshold  -
     context_storage.keep_recent_messages   -
-    context_storage.cleanup_days           30          default
+    context_storage.cleanup_days           30                                            default
     context_storage.summary_prompt         -
     llm.provider                           -
-    summarizer.use                         extractive  default
-    summarizer.timeout                     120         default
-    summarizer.check                       false       default
+    summarizer.use                         extractive                                    default
+    summarizer.timeout                     120                                           default
+    summarizer.check                       false                                         default
     hooks.before_fold                      -
     hooks.after_fold                       -
+    effective.model                        -
+    effective.window                       128000                                        default
+    effective.max_tokens                   -
+    effective.threshold                    75                                            strategy infold
+    effective.auto                         true                                          default
+    effective.keep                         0.2                                           strategy infold
+    effective.ratio                        0.25                                          strategy infold
+    effective.condense_model               -
+    effective.prompt                       -
+    effective.strategy                     infold                                        default
+    effective.serve.host                   127.0.0.1                                     default
+    effective.serve.port                   7333                                          default
+    effective.upstreams.openai             https://api.openai.com/v1                     default
+    effective.upstreams.responses          https://api.openai.com/v1                     default
+    effective.upstreams.anthropic          https://api.anthropic.com/v1                  default
+    effective.upstreams.gemini             https://generativelanguage.googleapis.com/v…  default
+    effective.upstreams.ollama             http://127.0.0.1:11434/api                    default
     ! no configuration file; these are the defaults
     $ infold config check
     ! no configuration file
@@ -59,24 +76,41 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     let home = with(CONFIG);
     assert_snapshot!(told(&home, &[("KEY", CANARY), ("CLEANUP_DAYS", "3")], "config show"), @"
     $ infold config show
-    context_storage.enabled                true        default
-    context_storage.base_dir               kept        config.yaml:2
-    context_storage.compression_threshold  0.7         config.yaml:3
+    context_storage.enabled                true                                 default
+    context_storage.base_dir               kept                                 config.yaml:2
+    context_storage.compression_threshold  0.7                                  config.yaml:3
     context_storage.keep_recent_messages   -
-    context_storage.cleanup_days           3           environment CLEANUP_DAYS
+    context_storage.cleanup_days           3                                    environment CLEANUP_DAYS
     context_storage.summary_prompt         -
-    llm.provider                           openai      config.yaml:6
-    llm.openai.provider                    openai      config.yaml:7
-    llm.openai.model                       gpt-5       config.yaml:8
-    llm.openai.api_key                     (set)       config.yaml:9
-    profiles.claude-opus.threshold         60          config.yaml:11
-    profiles.claude-opus.strategy          roo         config.yaml:11
-    profiles.careful.window                50000       config.yaml:12
-    summarizer.use                         extractive  default
-    summarizer.timeout                     120         default
-    summarizer.check                       false       default
+    llm.provider                           openai                               config.yaml:6
+    llm.openai.provider                    openai                               config.yaml:7
+    llm.openai.model                       gpt-5                                config.yaml:8
+    llm.openai.api_key                     (set)                                config.yaml:9
+    profiles.claude-opus.threshold         60                                   config.yaml:11
+    profiles.claude-opus.strategy          roo                                  config.yaml:11
+    profiles.careful.window                50000                                config.yaml:12
+    summarizer.use                         model                                default
+    summarizer.timeout                     120                                  default
+    summarizer.check                       false                                default
     hooks.before_fold                      -
     hooks.after_fold                       -
+    effective.model                        gpt-5                                config.yaml:8
+    effective.window                       272000                               model table: gpt-5
+    effective.max_tokens                   -
+    effective.threshold                    70                                   config.yaml:3
+    effective.auto                         true                                 default
+    effective.keep                         0.2                                  strategy infold
+    effective.ratio                        0.25                                 strategy infold
+    effective.condense_model               gpt-5                                default
+    effective.prompt                       -
+    effective.strategy                     infold                               default
+    effective.serve.host                   127.0.0.1                            default
+    effective.serve.port                   7333                                 default
+    effective.upstreams.openai             https://api.openai.com/v1            config.yaml:7
+    effective.upstreams.responses          https://api.openai.com/v1            config.yaml:7
+    effective.upstreams.anthropic          https://api.anthropic.com/v1         default
+    effective.upstreams.gemini             https://generativelanguage.googlea…  default
+    effective.upstreams.ollama             http://127.0.0.1:11434/api           default
     ! from config.yaml
     ");
     assert_snapshot!(told(&home, &[("KEY", CANARY), ("INFOLD_CONTEXTS", "there")], "config show --contexts here --json"), @r#"
@@ -94,11 +128,28 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     {"key":"profiles.claude-opus.threshold","origin":"config.yaml:11","value":60}
     {"key":"profiles.claude-opus.strategy","origin":"config.yaml:11","value":"roo"}
     {"key":"profiles.careful.window","origin":"config.yaml:12","value":50000}
-    {"key":"summarizer.use","origin":"default","value":"extractive"}
+    {"key":"summarizer.use","origin":"default","value":"model"}
     {"key":"summarizer.timeout","origin":"default","value":120}
     {"key":"summarizer.check","origin":"default","value":false}
     {"key":"hooks.before_fold","origin":"default","value":null}
     {"key":"hooks.after_fold","origin":"default","value":null}
+    {"key":"effective.model","origin":"config.yaml:8","value":"gpt-5"}
+    {"key":"effective.window","origin":"model table: gpt-5","value":272000}
+    {"key":"effective.max_tokens","origin":"default","value":null}
+    {"key":"effective.threshold","origin":"config.yaml:3","value":70}
+    {"key":"effective.auto","origin":"default","value":true}
+    {"key":"effective.keep","origin":"strategy infold","value":0.2}
+    {"key":"effective.ratio","origin":"strategy infold","value":0.25}
+    {"key":"effective.condense_model","origin":"default","value":"gpt-5"}
+    {"key":"effective.prompt","origin":"strategy infold","value":null}
+    {"key":"effective.strategy","origin":"default","value":"infold"}
+    {"key":"effective.serve.host","origin":"default","value":"127.0.0.1"}
+    {"key":"effective.serve.port","origin":"default","value":7333}
+    {"key":"effective.upstreams.openai","origin":"config.yaml:7","value":"https://api.openai.com/v1"}
+    {"key":"effective.upstreams.responses","origin":"config.yaml:7","value":"https://api.openai.com/v1"}
+    {"key":"effective.upstreams.anthropic","origin":"default","value":"https://api.anthropic.com/v1"}
+    {"key":"effective.upstreams.gemini","origin":"default","value":"https://generativelanguage.googleapis.com/v1beta"}
+    {"key":"effective.upstreams.ollama","origin":"default","value":"http://127.0.0.1:11434/api"}
     "#);
 }
 
@@ -177,7 +228,7 @@ fn a_file_that_was_named_must_be_there_and_is_checked() {
     $ infold config check mine.yaml
     mine.yaml is fine
     $ infold config check --config mine.yaml --json
-    {"file":"mine.yaml","ok":true,"warnings":[]}
+    {"file":"mine.yaml","files":["mine.yaml"],"ok":true,"warnings":[]}
     $ infold config check .
     ! error: . could not be read: Is a directory (os error 21)
     ! hint: --config or INFOLD_CONFIG names the file; /dev/null goes without
@@ -189,7 +240,8 @@ fn a_file_that_was_named_must_be_there_and_is_checked() {
 
 #[test]
 fn the_file_of_another_program_is_passed_over() {
-    let home = with("theme: dark\nplugins: [a]\n");
+    let home = Home::new();
+    home.file("config.yaml", "theme: dark\nplugins: [a]\n");
     assert_snapshot!(home.tell("
         task list
         config check
@@ -198,7 +250,7 @@ fn the_file_of_another_program_is_passed_over() {
     $ infold task list
     ! no tasks
     $ infold config check
-    ! config.yaml is another program's: it has no context_storage, llm, profiles or summarizer; --config config.yaml reads it all the same
+    ! config.yaml is another program's: it has no context_storage, llm, profiles, summarizer or serve; --config config.yaml reads it all the same
     ! no configuration file
     $ infold config check config.yaml
     ! error: config.yaml:1: `theme` has no meaning here; valid are context_storage, llm, profiles, models, summarizer, hooks, serve, tools, mcp_servers
@@ -214,7 +266,7 @@ fn the_file_of_another_program_is_passed_over() {
     assert_snapshot!(shown, @"
     $ infold config check
     DIR/.config/infold/config.yaml is fine
-    ! config.yaml is another program's: it has no context_storage, llm, profiles or summarizer; --config config.yaml reads it all the same
+    ! config.yaml is another program's: it has no context_storage, llm, profiles, summarizer or serve; --config config.yaml reads it all the same
     ");
 }
 
@@ -366,7 +418,14 @@ fn models_are_listed_and_explained() {
 
 #[test]
 fn help_gives_examples() {
-    for command in ["models", "config", "config show", "config check"] {
+    for command in [
+        "models",
+        "config",
+        "config show",
+        "config check",
+        "config trust",
+        "config untrust",
+    ] {
         let ran = Home::new().run(&format!("{command} --help"), b"");
         let text = String::from_utf8(ran.stdout).unwrap();
         let (_, examples) = text.split_once("Example").expect(command);

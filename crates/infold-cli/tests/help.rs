@@ -61,7 +61,7 @@ fn the_first_page_names_every_command() {
               [env: INFOLD_CONTEXTS=]
 
           --config <FILE>
-              The configuration [default: ./config.yaml, else ~/.config/infold/config.yaml]
+              The configuration [default: ~/.config/infold/config.yaml, and ./config.yaml over it]
 
               [env: INFOLD_CONFIG=]
 

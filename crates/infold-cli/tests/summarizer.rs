@@ -26,10 +26,9 @@ fn home(server: &Server, more: &str) -> Home {
     let home = Home::new();
     home.file("session.jsonl", session());
     let url = server.url();
-    home.file(
-        "config.yaml",
-        format!("llm: {{here: {{provider: lmstudio, model: big, base_url: '{url}'}}}}\n{more}"),
-    );
+    home.config(format!(
+        "llm: {{here: {{provider: lmstudio, model: big, base_url: '{url}'}}}}\n{more}"
+    ));
     home.tell("task new --context-length 8000\ntask push T1 session.jsonl");
     home
 }
@@ -137,6 +136,6 @@ fn a_model_that_nobody_has_is_asked_for_in_vain() {
     [2]
     ");
     // One without its key is not asked, and the built-in summarizer writes.
-    home.file("config.yaml", "llm: {openai: {model: gpt-5}}");
+    home.config("llm: {openai: {model: gpt-5}}");
     assert_eq!(writer(&home, "manage T1"), "extractive");
 }

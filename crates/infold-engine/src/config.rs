@@ -3,6 +3,8 @@ mod problem;
 mod reader;
 mod sections;
 mod yaml;
+mod layers;
+mod restricted;
 mod entries;
 
 use std::net::IpAddr;
@@ -11,12 +13,13 @@ use std::path::PathBuf;
 pub use entries::Entry;
 pub use environment::key_variable;
 pub use infold_provider::Secret;
+pub use layers::{Layer, Parsed};
 pub use problem::{ConfigError, Problem};
 pub use reader::Lookup;
+pub use restricted::RestrictedKey;
 
 use crate::models::{self, Model, Prices};
 use crate::profile::{Keep, Origin, Profile, Resolved, Set, Settings};
-use reader::Reader;
 
 /// The sections of a configuration.
 pub const SECTIONS: [&str; 9] = [
@@ -230,7 +233,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads a configuration, and what the environment sets instead of it.
+    /// Reads a configuration of one file, and what the environment sets instead of it.
     ///
     /// `file` is the name that messages show. Returns warnings too; or all errors there are,
     /// in the order of their lines.
@@ -239,28 +242,13 @@ impl Config {
         text: &str,
         env: Lookup<'_>,
     ) -> Result<(Config, Vec<String>), Vec<ConfigError>> {
-        let mut reader = Reader {
+        let layer = Layer {
             file,
             text,
-            env,
-            errors: Vec::new(),
-            warnings: Vec::new(),
+            trusted: true,
         };
-        let mut config = Config::default();
-        match yaml::parse(text) {
-            Ok(Some(root)) => sections::read(&mut config, &mut reader, &root),
-            Ok(None) => {}
-            Err((line, problem)) => reader.wrong(line, problem),
-        }
-        reader.errors.sort_by_key(|error| match error.origin {
-            Origin::Line { line, .. } => line,
-            _ => 0,
-        });
-        environment::apply(&mut config, &mut reader);
-        match reader.errors.is_empty() {
-            true => Ok((config, reader.warnings)),
-            false => Err(reader.errors),
-        }
+        let parsed = Config::parse_layers(&[layer], env)?;
+        Ok((parsed.config, parsed.warnings))
     }
 
     /// Whether a text looks like a configuration of infold's: many programs have a `config.yaml`.

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its share")]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
@@ -19,6 +19,7 @@ pub struct Home {
     dir: TempDir,
     tasks: RefCell<Vec<String>>,
     columns: usize,
+    configured: Cell<bool>,
 }
 
 /// What one command printed and how it ended.
@@ -34,6 +35,7 @@ impl Home {
             dir: tempfile::tempdir().expect("a temporary directory"),
             tasks: RefCell::default(),
             columns: 100,
+            configured: Cell::default(),
         }
     }
 
@@ -57,6 +59,12 @@ impl Home {
     pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> &Home {
         fs::write(self.path().join(name), bytes).expect("a file");
         self
+    }
+
+    /// Puts a configuration there, and names it to every command from now on.
+    pub fn config(&self, text: impl AsRef<[u8]>) -> &Home {
+        self.configured.set(true);
+        self.file("config.yaml", text)
     }
 
     /// The id of `T1` and so on.
@@ -114,6 +122,9 @@ impl Home {
             .env("NO_COLOR", "1")
             .env("COLUMNS", self.columns.to_string())
             .env("TMPDIR", std::env::temp_dir());
+        if self.configured.get() {
+            command.env("INFOLD_CONFIG", "config.yaml");
+        }
         command
     }
 

@@ -188,7 +188,7 @@ impl World<'_> {
             let name = provider(wire);
             config += &format!("  {name}:\n    base_url: {url}\n    api_key: ${{SDK_KEY}}\n");
         }
-        home.file("config.yaml", config);
+        home.config(config);
         home.file("tools.json", talk::tools().to_string());
         World { home, server }
     }

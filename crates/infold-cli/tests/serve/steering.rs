@@ -120,7 +120,9 @@ fn what_a_person_adds_stays_apart_from_what_the_client_says() {
             "llm:\n  provider: mine\n  mine:\n    provider: openai\n    model: scripted\n    base_url: {}/v1\n",
             server.url()
         );
-        std::fs::write(house.root.path().join("config.yaml"), config).expect("a file");
+        let dir = house.root.path().join(".config/infold");
+        std::fs::create_dir_all(&dir).expect("a directory");
+        std::fs::write(dir.join("config.yaml"), config).expect("a file");
         let ran = match adds {
             "push" => house.fed(
                 &["task", "push", &id],

@@ -185,7 +185,7 @@ fn number(number: f64) -> Value {
 }
 
 /// An address without the name, password or key that it may carry.
-fn public(url: &str) -> String {
+pub(super) fn public(url: &str) -> String {
     let (url, query) = match url.split_once('?') {
         Some((url, _)) => (url, "?(set)"),
         None => (url, ""),

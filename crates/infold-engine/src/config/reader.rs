@@ -1,5 +1,6 @@
+use super::Layer;
 use super::problem::{ConfigError, Problem, nearest};
-use super::yaml::{Kind, Member, Node};
+use super::yaml::{Kind, Member, Node, Place};
 use crate::profile::{Origin, Set};
 
 /// Looks up a variable of the environment.
@@ -7,8 +8,7 @@ pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Reads typed values out of a tree; goes on after an error, to find them all.
 pub(super) struct Reader<'a> {
-    pub file: &'a str,
-    pub text: &'a str,
+    pub layers: &'a [Layer<'a>],
     pub env: Lookup<'a>,
     pub errors: Vec<ConfigError>,
     pub warnings: Vec<String>,
@@ -47,19 +47,19 @@ impl<'n> Fields<'n> {
 }
 
 impl Reader<'_> {
-    pub fn line(&self, line: usize) -> Origin {
+    pub fn line(&self, place: Place) -> Origin {
         Origin::Line {
-            file: self.file.to_owned(),
-            line,
+            file: self.layers[place.file].file.to_owned(),
+            line: place.line,
         }
     }
 
-    pub fn wrong(&mut self, line: usize, problem: Problem) {
+    pub fn wrong(&mut self, line: Place, problem: Problem) {
         let origin = self.line(line);
         self.errors.push(ConfigError { origin, problem });
     }
 
-    pub fn warn(&mut self, line: usize, text: impl std::fmt::Display) {
+    pub fn warn(&mut self, line: Place, text: impl std::fmt::Display) {
         self.warnings.push(format!("{}: {text}", self.line(line)));
     }
 
@@ -67,7 +67,7 @@ impl Reader<'_> {
     pub fn open<'n>(&mut self, path: &str, node: &'n Node) -> Fields<'n> {
         let members: &[Member] = match &node.kind {
             Kind::Map(members) => members,
-            Kind::Scalar { text, plain: true } if is_null(text) => &[],
+            _ if node.is_null() => &[],
             _ => {
                 let key = if path.is_empty() { "the file" } else { path };
                 let found = found(node);
@@ -167,7 +167,7 @@ impl Reader<'_> {
             self.wrong(node.line, value(key, expected, found(node)));
             return None;
         };
-        if *plain && is_null(text) {
+        if node.is_null() {
             return None;
         }
         match fill(text, self.env) {
@@ -186,14 +186,18 @@ impl Reader<'_> {
     }
 
     /// The line of a variable, in a text that may have many.
-    fn line_of(&self, node: &Node, problem: &Problem) -> usize {
+    fn line_of(&self, node: &Node, problem: &Problem) -> Place {
         let sought = match problem {
             Problem::Unset(name) => format!("${{{name}"),
             _ => "${".to_owned(),
         };
-        let lines = self.text.lines().skip(node.line.saturating_sub(1));
+        let Place { file, line } = node.line;
+        let lines = self.layers[file].text.lines().skip(line.saturating_sub(1));
         let at = lines.take(10_000).position(|line| line.contains(&sought));
-        node.line + at.unwrap_or(0)
+        Place {
+            file,
+            line: line + at.unwrap_or(0),
+        }
     }
 }
 
@@ -245,17 +249,13 @@ fn found(node: &Node) -> String {
 }
 
 /// The start of a text, on one line.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     let mut short: String = clean.take(60).collect();
     if text.chars().nth(60).is_some() {
         short.push('…');
     }
     short
-}
-
-fn is_null(text: &str) -> bool {
-    matches!(text, "" | "~" | "null" | "Null" | "NULL")
 }
 
 /// Fills in `${NAME}` and `${NAME:-default}`; `$$` is one `$`. `None` if there is nothing to fill in.

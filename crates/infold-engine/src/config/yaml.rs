@@ -5,12 +5,21 @@ use saphyr_parser::{Event, Parser, ScalarStyle};
 
 use super::problem::Problem;
 
+/// A line of one of the files that are read together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// The index of the file.
+    pub file: usize,
+    /// Counted from 1.
+    pub line: usize,
+}
+
 /// A YAML value and the line it starts on.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    pub line: usize,
+    pub line: Place,
     pub kind: Kind,
-    /// How many nodes it is made of, itself among them.
+    /// How many nodes it is made of, itself among them; a long text counts as several.
     size: usize,
 }
 
@@ -29,33 +38,36 @@ pub(super) enum Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Member {
     pub key: String,
-    pub line: usize,
+    pub line: Place,
     pub value: Node,
 }
 
 /// What is wrong with the text itself, and on which line.
-pub(super) type Wrong = (usize, Problem);
+pub(super) type Wrong = (Place, Problem);
 
 /// No configuration is larger; what is, is a mistake or an attack. An alias counts as all that
 /// it stands for, so aliases of aliases come to an end.
 const NODES: usize = 20_000;
 const DEPTH: usize = 32;
 const BYTES: usize = 1 << 20;
+/// A text counts as one more node for each so many bytes: few copies of a long one are many bytes.
+const BYTES_PER_NODE: usize = 64;
 
-/// Reads a text of at most one document; nothing at all is `None`.
-pub(super) fn parse(text: &str) -> Result<Option<Node>, Wrong> {
+/// Reads a text of at most one document, the file of this index; nothing at all is `None`.
+pub(super) fn parse(text: &str, file: usize) -> Result<Option<Node>, Wrong> {
+    let place = |line| Place { file, line };
     if text.len() > BYTES {
-        return Err((1, Problem::TooLarge));
+        return Err((place(1), Problem::TooLarge));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut parser = Parser::new_from_str(text);
     let mut tree = Tree::default();
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| {
-            let line = error.marker().line();
+            let line = place(error.marker().line());
             (line, Problem::Syntax(error.info().to_owned()))
         })?;
-        tree.take(event, span.start.line())?;
+        tree.take(event, place(span.start.line()))?;
     }
     Ok(tree.root)
 }
@@ -71,7 +83,7 @@ struct Tree {
 
 /// A list or a mapping that has not ended.
 struct Open {
-    line: usize,
+    line: Place,
     anchor: usize,
     size: usize,
     inside: Inside,
@@ -83,12 +95,85 @@ enum Inside {
         members: Vec<Member>,
         lines: HashMap<String, usize>,
         /// The key whose value comes next.
-        key: Option<(String, usize)>,
+        key: Option<(String, Place)>,
     },
 }
 
+impl Node {
+    /// Nothing is written there.
+    pub fn is_null(&self) -> bool {
+        matches!(&self.kind, Kind::Scalar { text, plain: true }
+            if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
+    }
+
+    /// A mapping with one key.
+    pub fn with_key(self, key: &str) -> Node {
+        let (line, size) = (self.line, self.size + 1);
+        let member = Member {
+            key: key.to_owned(),
+            line,
+            value: self,
+        };
+        Node {
+            line,
+            kind: Kind::Map(vec![member]),
+            size,
+        }
+    }
+
+    /// Puts `top` over this: mappings are merged key by key, all else is replaced. Nothing written
+    /// replaces nothing.
+    pub fn overlay(&mut self, top: Node) {
+        if top.is_null() {
+            return;
+        }
+        let (members, over) = match (&mut self.kind, top.kind) {
+            (Kind::Map(members), Kind::Map(over)) => (members, over),
+            (_, kind) => {
+                *self = Node { kind, ..top };
+                return;
+            }
+        };
+        // Keys of one mapping differ, so those that `top` adds need no comparison.
+        let below = members.len();
+        for member in over {
+            let mut shared = members[..below].iter_mut();
+            match shared.find(|it| it.key == member.key) {
+                None => members.push(member),
+                Some(same) => {
+                    let both = (&same.value.kind, &member.value.kind);
+                    let merges = matches!(both, (Kind::Map(_), Kind::Map(_)));
+                    if !merges && !member.value.is_null() {
+                        same.line = member.line;
+                    }
+                    same.value.overlay(member.value);
+                }
+            }
+        }
+    }
+
+    /// The value of a key, if this is a mapping that has it.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
+        let Kind::Map(members) = &mut self.kind else {
+            return None;
+        };
+        let mut members = members.iter_mut();
+        members
+            .find(|member| member.key == key)
+            .map(|member| &mut member.value)
+    }
+
+    /// The keys of a mapping and their values; nothing else has any.
+    pub fn members(&self) -> &[Member] {
+        match &self.kind {
+            Kind::Map(members) => members,
+            _ => &[],
+        }
+    }
+}
+
 impl Tree {
-    fn take(&mut self, event: Event<'_>, line: usize) -> Result<(), Wrong> {
+    fn take(&mut self, event: Event<'_>, line: Place) -> Result<(), Wrong> {
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
                 Err((line, syntax("there is a second document")))
@@ -99,15 +184,16 @@ impl Tree {
                 Err((line, syntax(&format!("the tag {tag} has no meaning here"))))
             }
             Event::Scalar(text, style, anchor, None) => {
+                let size = 1 + text.len() / BYTES_PER_NODE;
                 let node = Node {
                     line,
                     kind: Kind::Scalar {
                         text: text.into_owned(),
                         plain: style == ScalarStyle::Plain,
                     },
-                    size: 1,
+                    size,
                 };
-                self.count(1, line)?;
+                self.count(size, line)?;
                 self.put(node, anchor)
             }
             Event::Alias(anchor) => {
@@ -140,7 +226,7 @@ impl Tree {
         }
     }
 
-    fn count(&mut self, more: usize, line: usize) -> Result<(), Wrong> {
+    fn count(&mut self, more: usize, line: Place) -> Result<(), Wrong> {
         self.nodes += more;
         match self.nodes > NODES {
             true => Err((line, Problem::TooLarge)),
@@ -148,7 +234,7 @@ impl Tree {
         }
     }
 
-    fn open(&mut self, line: usize, anchor: usize, inside: Inside) -> Result<(), Wrong> {
+    fn open(&mut self, line: Place, anchor: usize, inside: Inside) -> Result<(), Wrong> {
         self.count(1, line)?;
         if self.open.len() >= DEPTH {
             return Err((line, Problem::TooLarge));
@@ -212,7 +298,7 @@ impl Tree {
                         return Err((node.line, Problem::Twice { key: text, first }));
                     }
                     Slot::Vacant(slot) => {
-                        slot.insert(node.line);
+                        slot.insert(node.line.line);
                         *key = Some((text, node.line));
                     }
                 },

@@ -43,6 +43,8 @@ pub(crate) enum Follows {
     Nothing,
     /// What the model said, and no more.
     Reply,
+    /// What the client said to that, and no answer.
+    Asked,
     /// More than that.
     More,
     /// It is not on the path: a rewind hid it.
@@ -101,9 +103,10 @@ impl Held {
         let mut follows = Follows::Nothing;
         for next in after(&path, seq) {
             if self.log().record(next)?.role != Role::Assistant {
+                follows = Follows::Asked;
+            } else if follows == Follows::Asked {
                 return Ok(Follows::More);
-            }
-            if self.sight(next)?.digest.is_some() {
+            } else if self.sight(next)?.digest.is_some() {
                 follows = Follows::Reply;
             }
         }

@@ -53,16 +53,95 @@ fn parallel_samples_do_not_mix() {
     let (mut three, _) = office.ask(&[user("hi")], None);
     one.record(reply("first")).expect("it is recorded");
     two.record(reply("second")).expect("it is recorded");
-    three.record(reply("first")).expect("it is recorded");
-    assert_eq!(one.task(), three.task());
-    assert_ne!(one.task(), two.task());
-    assert_eq!(office.shows(one.task()), ["hi", "first"]);
-    assert_eq!(office.shows(two.task()), ["hi", "second"]);
+    three.record(reply("third")).expect("it is recorded");
+    // As long as none of them is gone on with, they are one conversation.
+    let task = one.task();
+    assert_eq!((two.task(), three.task(), office.tasks()), (task, task, 1));
+    assert_eq!(office.shows(task), ["hi", "third"]);
+    drop((one, two, three));
     // Each goes on as itself.
     let more = |text: &str| [user("hi"), assistant(text), user("more")];
-    assert_eq!(office.turn(&more("second"), "2", None), two.task());
-    assert_eq!(office.turn(&more("first"), "1", None), one.task());
+    assert_eq!(office.turn(&more("second"), "2", None), task);
+    let other = office.turn(&more("first"), "1", None);
+    assert_ne!(other, task);
+    assert_eq!(office.shows(task), ["hi", "second", "more", "2"]);
+    assert_eq!(office.shows(other), ["hi", "first", "more", "1"]);
     assert_eq!(office.tasks(), 2);
+}
+
+#[test]
+fn retries_and_questions_put_differently_are_one_task() {
+    let mut office = Office::new(100_000);
+    let said = [user("hi"), assistant("hello"), user("a")];
+    let task = office.turn(&said[..1], "hello", None);
+    // The client did not hear the answer, and asks again: the model says something else each time.
+    for answer in ["b", "c", "d"] {
+        assert_eq!(office.turn(&said, answer, None), task);
+        assert_eq!(office.shows(task).last().map(String::as_str), Some(answer));
+        office.restart();
+    }
+    // It goes on from the one that it heard, which need not be the last.
+    let on = [&said[..], &[assistant("c"), user("e")]].concat();
+    assert_eq!(office.ask(&on, None).0.task(), task);
+    // That was not answered, and is put differently.
+    let other = [&said[..], &[assistant("c"), user("f")]].concat();
+    assert_eq!(office.turn(&other, "g", None), task);
+    assert_eq!(office.shows(task), ["hi", "hello", "a", "c", "f", "g"]);
+    assert_eq!(office.tasks(), 1);
+    // Two continuations that are both used are two.
+    let second = [&said[..], &[assistant("d"), user("h")]].concat();
+    let fork = office.turn(&second, "i", None);
+    assert_ne!(fork, task);
+    assert_eq!(office.shows(fork), ["hi", "hello", "a", "d", "h", "i"]);
+}
+
+#[test]
+fn an_answer_that_comes_when_the_conversation_went_on_is_kept_beside_it() {
+    let office = Office::new(100_000);
+    let (mut slow, _) = office.ask(&[user("hi")], None);
+    let task = office.turn(&[user("hi")], "hello", None);
+    let on = [user("hi"), assistant("hello"), user("a")];
+    assert_eq!(office.turn(&on, "b", None), task);
+    slow.record(reply("good day")).expect("it is recorded");
+    assert_eq!((slow.task(), office.tasks()), (task, 1));
+    drop(slow);
+    assert_eq!(office.shows(task), ["hi", "hello", "a", "b"]);
+    let on = [user("hi"), assistant("good day"), user("x")];
+    let fork = office.turn(&on, "y", None);
+    assert_ne!(fork, task);
+    assert_eq!(office.shows(fork), ["hi", "good day", "x", "y"]);
+}
+
+#[test]
+fn what_is_sent_last_is_shown_whatever_was_folded_since() {
+    let mut office = Office::new(4_000);
+    let mut history = long(60, 60);
+    history.push(user("now?"));
+    let task = office.turn(&history, "yes", None);
+    // Every earlier state is sent again: one that ends within the fold, and one that ends with it.
+    for end in (1..60).map(|turn| 2 * turn + 1) {
+        let again = &history[..end];
+        let (exchange, sent) = office.ask(again, None);
+        let sent = sent["messages"].as_array().expect("a list").clone();
+        assert_eq!(sent.last(), again.last(), "of {end} messages");
+        drop(exchange);
+        if end % 20 == 1 {
+            office.restart();
+        }
+    }
+    // A person folds all there is, and the client asks again.
+    let name = Some(Name::Given(task.to_string()));
+    history.extend([assistant("yes"), user("and now?")]);
+    drop(office.ask(&history, name.clone()));
+    let folded = office.desk.with(task, |writer| {
+        let last = writer.log().state().last_seq().expect("messages");
+        let all = Span::new(Seq::FIRST, last).expect("in order");
+        writer.condense(all, "It went well.").map(drop)
+    });
+    folded.expect("it can be had").expect("it can be folded");
+    let (_, sent) = office.ask(&history, name);
+    let sent = sent["messages"].as_array().expect("a list").clone();
+    assert_eq!(sent.last(), history.last());
 }
 
 #[test]
@@ -423,10 +502,10 @@ fn what_was_rewound_or_forked_keeps_the_folds_before_it() {
     history.extend([assistant("yes"), user("and now?")]);
     assert_eq!(office.turn(&history, "still", None), task);
     // The last question is put differently: what was summarised stays summarised.
-    let (_, before) = office.ask(
-        &[&history[..], &[assistant("still"), user("a")]].concat(),
-        None,
-    );
+    let asked = [&history[..], &[assistant("still"), user("a")]].concat();
+    let (mut answered, before) = office.ask(&asked, None);
+    answered.record(reply("b")).expect("it is recorded");
+    drop(answered);
     let mut edited = history.clone();
     edited.extend([assistant("still"), user("b")]);
     let (exchange, sent) = office.ask(&edited, None);

@@ -68,10 +68,7 @@ pub(super) fn is_unused(held: &Held, seq: Seq) -> Result<bool, DeskError> {
         }
     }
     let Some(fork) = fork else { return Ok(false) };
-    Ok(matches!(
-        held.follows(fork)?,
-        Follows::Nothing | Follows::Reply
-    ))
+    Ok(held.follows(fork)? != Follows::More)
 }
 
 /// Makes folds again that going back has opened.

@@ -95,7 +95,8 @@ impl Inner {
         let free = spot.named && self.is_idle(spot.task);
         let unused = match follow {
             Follows::Reply => true,
-            Follows::Elsewhere => is_unused(&guard, spot.seq)?,
+            Follows::Asked => self.is_idle(spot.task),
+            Follows::Elsewhere => self.is_idle(spot.task) && is_unused(&guard, spot.seq)?,
             Follows::Nothing | Follows::More => false,
         };
         match (follow, is_new) {
@@ -105,7 +106,7 @@ impl Inner {
                 return Ok(Some(settled(base)));
             }
             // An answered request comes again. As long as nothing is folded, what comes of it can wait.
-            (Follows::Reply | Follows::More, false) if is_unfolded(&guard) => {
+            (Follows::Reply | Follows::Asked | Follows::More, false) if is_unfolded(&guard) => {
                 return Ok(Some(settled(None)));
             }
             // What the task has behind it was never gone on with: the client has its own version of

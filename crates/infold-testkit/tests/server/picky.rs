@@ -1,10 +1,18 @@
 //! What a picky server does not take, rule by rule, beside what it takes.
 
-use infold_testkit::{Model, Script, Server, Step, refusal, seal};
+use infold_testkit::{Conversation, Model, Script, Server, Step, refusal, seal};
 use infold_wire::Wire;
 use serde_json::{Value, json};
 
 use crate::http::post;
+
+const WIRES: [Wire; 5] = [
+    Wire::Chat,
+    Wire::Responses,
+    Wire::Anthropic,
+    Wire::Gemini,
+    Wire::Ollama,
+];
 
 /// What is said to these messages.
 fn said(model: &Model, wire: Wire, messages: &Value) -> Option<String> {
@@ -796,4 +804,38 @@ fn a_server_is_picky_only_if_it_is_told_to_be() {
     assert_eq!(refusals[0].reason, "Unknown parameter: 'messages[0].seq'.");
     assert_eq!(refusals[0].request.text(), body);
     assert!(picky.take_refusals().is_empty());
+}
+
+#[test]
+fn what_is_made_up_is_taken() {
+    for wire in WIRES {
+        for seed in 0..30 {
+            let model = ["gemini-2.5-pro", "gemini-3-pro"][seed as usize % 2];
+            let mut conversation = Conversation::new(wire, seed, model);
+            for turn in 0..40 {
+                let exchange = conversation.ask();
+                let found = refusal(&Model::picky(), &exchange.path, &exchange.body);
+                let body = String::from_utf8_lossy(&exchange.body);
+                assert_eq!(found, None, "{wire} {seed} {turn} {body}");
+                conversation.hear();
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_made_up_is_the_same_for_the_same_seed() {
+    for wire in WIRES {
+        let [mut one, mut other] = [1, 1].map(|seed| Conversation::new(wire, seed, "m"));
+        let mut another = Conversation::new(wire, 2, "m");
+        for _ in 0..20 {
+            let (exchange, twin) = (one.ask(), other.ask());
+            assert_eq!(exchange.body, twin.body);
+            assert_eq!(exchange.reply, twin.reply);
+            assert_ne!(exchange.body, another.ask().body);
+            one.hear();
+            other.hear();
+            another.hear();
+        }
+    }
 }

@@ -23,6 +23,7 @@ pub struct Conversation {
     model: String,
     max_tokens: u64,
     thinking: bool,
+    alternating: bool,
     random: Random,
     /// How many ids were made. They are never used again, whatever is taken back.
     ids: u64,
@@ -122,6 +123,7 @@ impl Conversation {
             model: model.into(),
             max_tokens: [64, 256, 1_024][random.below(3) as usize],
             thinking: random.chance(40),
+            alternating: false,
             random,
             ids: 0,
             history: Vec::new(),
@@ -130,6 +132,13 @@ impl Conversation {
             asked: None,
             unheard: false,
         }
+    }
+
+    /// Lets user and assistant speak in turn, with nothing between: no later system message, no text beside
+    /// results, no turn that is paused.
+    pub fn alternating(mut self) -> Conversation {
+        self.alternating = true;
+        self
     }
 
     /// Returns the next request.
@@ -249,6 +258,7 @@ impl Conversation {
                 Shape::Calls
             }
             60..70 => Shape::Server,
+            70..77 if self.alternating => Shape::Plain,
             70..77 => Shape::Paused,
             77..83 => Shape::Mixed,
             83..89 => Shape::Programmatic,
@@ -307,6 +317,11 @@ impl Conversation {
             1 => self.text(700),
             _ => self.words(),
         }
+    }
+
+    /// Whether the client says something beside what it has to.
+    fn adds(&mut self, percent: u64) -> bool {
+        self.random.chance(percent) && !self.alternating
     }
 
     /// How many calls come at once.

@@ -18,7 +18,7 @@ pub struct Model {
     /// Says whether every rule of the provider is checked: all kinds of pairs, signatures, ids, places.
     pub picky: bool,
     /// Says whether roles must alternate: Anthropic's, as they once had to, and of a picky server also those
-    /// of chat, as templates want it, and of Gemini.
+    /// of chat and Responses, as templates want it, and of Gemini.
     pub alternate: bool,
     /// How many characters a streamed piece has.
     pub piece: usize,

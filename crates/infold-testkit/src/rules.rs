@@ -26,7 +26,7 @@ const BOOKKEEPING: [&str; 3] = ["seq", "timestamp", "tokens"];
 pub(crate) fn check_all(model: &Model, asked: &Asked, body: Json<'_>) -> Result<(), Wrong> {
     match asked.wire {
         Wire::Chat => chat::check(body, model.alternate),
-        Wire::Responses => responses::check(body),
+        Wire::Responses => responses::check(body, model.alternate),
         Wire::Anthropic => anthropic::check(body),
         Wire::Gemini => gemini::check(body, &asked.model, model.alternate),
         Wire::Ollama => ollama::check(body),

@@ -59,7 +59,7 @@ impl Conversation {
             }
         };
         let mut said = vec![json!({"role": "user", "content": content})];
-        if free && self.random.chance(4) {
+        if free && self.adds(4) {
             said.push(json!({"role": "system", "content": self.words()}));
         }
         said

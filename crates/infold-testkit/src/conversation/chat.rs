@@ -28,11 +28,12 @@ impl Conversation {
                 };
                 said.push(json!({"role": "tool", "tool_call_id": call.id, "content": content}));
             }
-            if !interrupted && !self.random.chance(8) {
+            let percent = if interrupted { 100 } else { 8 };
+            if !self.adds(percent) {
                 return said;
             }
         }
-        if self.random.chance(4) && !self.history.is_empty() {
+        if self.adds(4) && !self.history.is_empty() {
             let role = ["system", "developer"][self.random.below(2) as usize];
             said.push(json!({"role": role, "content": self.words()}));
         }

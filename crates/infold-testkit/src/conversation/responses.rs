@@ -33,11 +33,12 @@ impl Conversation {
                 }
                 said.push(json!({"type": "mcp_approval_response", "approval_request_id": id, "approve": approve}));
             }
-            if !interrupted && !self.random.chance(8) {
+            let percent = if interrupted { 100 } else { 8 };
+            if !self.adds(percent) {
                 return said;
             }
         }
-        if self.random.chance(4) {
+        if self.adds(4) {
             said.push(json!({"type": "message", "role": "developer", "content": [{"type": "input_text", "text": self.words()}]}));
         }
         let text = self.words();

@@ -72,7 +72,7 @@ struct Walk {
     approvals: BTreeMap<String, Option<bool>>,
 }
 
-pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
+pub(super) fn check(body: Json<'_>, alternate: bool) -> Result<(), Wrong> {
     let items = listed(body, "input");
     let mut walk = Walk::default();
     for (at, item) in items.iter().enumerate() {
@@ -93,6 +93,9 @@ pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
             _ => walk.item(at, &kind, *item)?,
         }
     }
+    if alternate {
+        check_turns(&items)?;
+    }
     let late = |name: &str, at: usize| name != ROBOT || at + BACKGROUND_ITEMS < items.len();
     let mut open = walk.open.iter();
     if let Some((id, (name, _))) = open.find(|(_, (name, at))| late(name, *at)) {
@@ -110,12 +113,41 @@ fn refuse<T>(message: impl Into<String>) -> Result<T, Wrong> {
     Err(Wrong::new(message, "input", ""))
 }
 
+/// What the template behind a server insists on: what is said in turn by user and assistant.
+///
+/// Items of the model in a row are one message of the assistant, which does not count if it calls anything.
+fn check_turns(items: &[Json<'_>]) -> Result<(), Wrong> {
+    let is_model = |item: &Json<'_>| is_output(*item) || string(*item, "type") == "reasoning";
+    let calls = |item: &Json<'_>| {
+        let kind = string(*item, "type");
+        let called = PAIRS
+            .iter()
+            .any(|(call, _, _)| *call == kind && kind != "robot_call");
+        called || kind == "mcp_approval_request"
+    };
+    let mut user = true;
+    for run in items.chunk_by(|one, next| is_model(one) && is_model(next)) {
+        let speaker = run.iter().find(|item| !string(**item, "role").is_empty());
+        let Some(speaker) = speaker.filter(|_| !run.iter().any(calls)) else {
+            continue;
+        };
+        if (string(*speaker, "role") != "assistant") != user {
+            return refuse(
+                "After the optional system message, conversation roles must alternate user/assistant/user/assistant/...",
+            );
+        }
+        user = !user;
+    }
+    Ok(())
+}
+
 /// Whether an item is the model's own.
 fn is_output(item: Json<'_>) -> bool {
     let kind = string(item, "type");
     let called = PAIRS.iter().any(|(call, _, _)| *call == kind);
     let speaks = ["", "message"].contains(&kind.as_str()) && string(item, "role") == "assistant";
-    called || speaks || SINGLE_ITEMS.contains(&kind.as_str())
+    let reports = kind == "robot_call_output";
+    called || speaks || reports || SINGLE_ITEMS.contains(&kind.as_str())
 }
 
 /// A reasoning item is unchanged, and followed by what it led to.

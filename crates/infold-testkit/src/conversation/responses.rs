@@ -118,7 +118,7 @@ impl Conversation {
             }
             Shape::Server | Shape::Paused => {
                 for _ in 0..self.width() {
-                    items.push(self.responses_server_call(&because));
+                    items.extend(self.responses_server_call(&because));
                 }
                 items.push(self.responses_message(&because));
             }
@@ -169,8 +169,8 @@ impl Conversation {
         ids
     }
 
-    fn responses_server_call(&mut self, because: &str) -> Value {
-        match self.random.below(4) {
+    fn responses_server_call(&mut self, because: &str) -> Vec<Value> {
+        let single = match self.random.below(6) {
             0 => {
                 json!({"type": "web_search_call", "id": self.id("ws") + because, "status": "completed", "action": {"type": "search", "query": self.words()}})
             }
@@ -180,10 +180,26 @@ impl Conversation {
             2 => {
                 json!({"type": "code_interpreter_call", "id": self.id("ci") + because, "status": "completed", "container_id": "cntr_1", "code": self.words(), "outputs": [{"type": "logs", "logs": self.output()}]})
             }
-            _ => {
+            3 => {
                 json!({"type": "image_generation_call", "id": self.id("ig") + because, "status": "completed", "result": PICTURE})
             }
-        }
+            // A shell of the server's own, and a search among the tools: their outputs are the model's items.
+            4 => {
+                let (id, call) = (self.id("sh") + because, self.id("call"));
+                let output = json!({"type": "shell_call_output", "call_id": call, "output": [{"stdout": self.output(), "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]});
+                return vec![
+                    json!({"type": "shell_call", "id": id, "call_id": call, "status": "completed", "action": {"commands": [self.words()]}}),
+                    output,
+                ];
+            }
+            _ => {
+                return vec![
+                    json!({"type": "tool_search_call", "id": self.id("ts") + because, "call_id": null, "execution": "server", "status": "completed", "arguments": {"query": self.words()}}),
+                    json!({"type": "tool_search_output", "id": self.id("tso"), "call_id": null, "execution": "server", "status": "completed", "tools": []}),
+                ];
+            }
+        };
+        vec![single]
     }
 
     fn responses_calls(&mut self, items: &mut Vec<Value>, because: &str) -> Vec<Call> {

@@ -32,7 +32,8 @@ const WIRES: [Wire; 5] = [
 const REPLY_HEADER: &str = "x-strict-reply";
 
 /// Refusals that are known and not yet put right, by a part of their wording. Their reproductions are below.
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 13] = [
+    "alternate",
     "a corresponding `server_tool_use` block before it",
     "a corresponding `robot_tool_use` block before it",
     "no `server_tool_use` block with id",
@@ -704,6 +705,20 @@ fn tools_of_gemini_keep_their_responses() {
         ];
         assert_eq!(condense(Wire::Gemini, &history, 2, 3), [""; 0]);
     }
+}
+
+#[test]
+#[ignore = "known: a request with a note, and without a fold, is not sent again with its roles separated"]
+fn a_note_is_separated_where_roles_must_alternate() {
+    let provider = Model {
+        alternate: true,
+        ..Model::picky()
+    };
+    let mut talk = Talk::begin_with(provider, Wire::Anthropic, "m", &[said("user", "a")]);
+    talk.fold("steps", &json!({"step": "note", "text": "Mind the tests."}));
+    talk.go_on();
+    let answer = talk.send();
+    assert_eq!(answer.status, 200, "{}", answer.text());
 }
 
 #[test]

@@ -226,7 +226,7 @@ fn talk(route: &Route, counts: &Counts, wire: Wire, seed: u64) {
         lock().insert(key.clone(), exchange.reply);
         let task = format!("{wire}-{seed}");
         let mut headers = vec![("anthropic-version", "2023-06-01"), (REPLY_HEADER, &key)];
-        if seed % 4 == 0 {
+        if seed.is_multiple_of(4) {
             headers.push(("x-infold-task", &task));
         }
         let answer = http::post(proxy.port, &exchange.path, &headers, &exchange.body);
@@ -253,7 +253,7 @@ fn talk(route: &Route, counts: &Counts, wire: Wire, seed: u64) {
         }
         conversation.hear();
         let dice = dice(turn + 1);
-        if dice % 8 == 0
+        if dice.is_multiple_of(8)
             && let Some(task) = answer.header("x-infold-task")
             && proxy.step(task, dice / 8)
         {

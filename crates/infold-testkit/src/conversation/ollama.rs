@@ -50,7 +50,7 @@ impl Conversation {
         ) {
             return (vec![message], Stop::End);
         }
-        let with_ids = self.seed % 2 == 0;
+        let with_ids = self.seed.is_multiple_of(2);
         let (mut calls, mut list) = (Vec::new(), Vec::new());
         for place in 0..self.width() {
             let name = self.tool();

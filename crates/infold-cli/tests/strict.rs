@@ -32,8 +32,9 @@ const WIRES: [Wire; 5] = [
 const REPLY_HEADER: &str = "x-strict-reply";
 
 /// Refusals that are known and not yet put right, by a part of their wording. Their reproductions are below.
-const KNOWN: [&str; 13] = [
+const KNOWN: [&str; 14] = [
     "alternate",
+    "prefix binding does not match",
     "a corresponding `server_tool_use` block before it",
     "a corresponding `robot_tool_use` block before it",
     "no `server_tool_use` block with id",
@@ -209,7 +210,8 @@ fn talk(route: &Route, counts: &Counts, wire: Wire, seed: u64) {
         ..
     } = route;
     let dice = |turn: u64| hash(format!("{wire} {seed} {turn}").as_bytes());
-    let kind = ["model", "gemini-3-pro"][(seed / PROFILES % 2) as usize];
+    let kinds = ["model", "gemini-3-pro", "model", "claude-opus-5-5"];
+    let kind = kinds[(seed / PROFILES) as usize % kinds.len()];
     let name = format!("{}-{kind}", profile(seed % PROFILES));
     let mut conversation = Conversation::new(wire, seed, name);
     if model.alternate {
@@ -705,6 +707,22 @@ fn tools_of_gemini_keep_their_responses() {
         ];
         assert_eq!(condense(Wire::Gemini, &history, 2, 3), [""; 0]);
     }
+}
+
+/// Newer models of Anthropic refuse a thought if anything before it is not what it was.
+#[test]
+#[ignore = "known: thoughts behind a fold are sent as they came"]
+fn thoughts_that_are_bound_to_what_was_said_are_not_sent_behind_a_fold() {
+    let route = Route::start(Model::picky());
+    let counts = Counts::default();
+    // The fourth kind of model, with a small window.
+    for seed in 60..66 {
+        talk(&route, &counts, Wire::Anthropic, seed);
+    }
+    let mut refused = route.upstream.take_refusals();
+    refused.retain(|refused| refused.reason.contains("prefix binding"));
+    let refused: Vec<_> = refused.iter().map(|refused| &refused.reason).collect();
+    assert_eq!(refused, [""; 0]);
 }
 
 #[test]

@@ -2,6 +2,7 @@ use infold_wire::Stop;
 use serde_json::{Value, json};
 
 use super::{Call, Conversation, PICTURE, Pending, Shape};
+use crate::rules::{Prefix, binds_thoughts};
 use crate::seal;
 
 /// Tools of the server, and what their results are called and hold.
@@ -165,12 +166,22 @@ impl Conversation {
     }
 
     fn anthropic_thought(&mut self) -> Value {
-        let text = self.words();
         if self.random.chance(15) {
             let text = self.id("hidden");
-            return json!({"type": "redacted_thinking", "data": format!("{text}.{}", seal(&text))});
+            let signature = self.anthropic_signature(&text);
+            return json!({"type": "redacted_thinking", "data": format!("{text}.{signature}")});
         }
-        json!({"type": "thinking", "thinking": text, "signature": seal(&text)})
+        let text = self.words();
+        json!({"type": "thinking", "thinking": text, "signature": self.anthropic_signature(&text)})
+    }
+
+    fn anthropic_signature(&self, text: &str) -> String {
+        if !binds_thoughts(&self.model) {
+            return seal(text);
+        }
+        let said = self.history.iter();
+        let prefix = said.fold(Prefix::default(), |prefix, message| prefix.with(message));
+        seal(&prefix.bound(text))
     }
 
     fn anthropic_calls(&mut self, blocks: &mut Vec<Value>, caller: Option<String>) {

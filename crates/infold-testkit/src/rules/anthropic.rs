@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use infold_wire::{Json, Kind};
 
-use super::seal::is_sealed;
+use super::seal::{Prefix, binds_thoughts, is_sealed};
 use super::{given, is_plain, refuse, string, unknown_member};
 use crate::asked::listed;
 use crate::dialect::Wrong;
@@ -63,13 +63,25 @@ struct OpenUse {
 struct Walk {
     ids: HashSet<String>,
     open: BTreeMap<String, OpenUse>,
+    /// What was said so far, if signatures are bound to it.
+    prefix: Option<Prefix>,
+    /// Whether thoughts that do not belong where they stand are dropped.
+    drops: bool,
     /// Whether the calls of the newest assistant message come from code that the server runs.
     programmatic: bool,
 }
 
-pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
+pub(super) fn check(body: Json<'_>, model: &str) -> Result<(), Wrong> {
     let messages = listed(body, "messages");
-    let mut walk = Walk::default();
+    let thinking = given(body, "thinking");
+    let binding = thinking.and_then(|it| given(it, "block_binding"));
+    // A client may ask for such thoughts to be dropped.
+    let drops = binding.is_some_and(|it| string(it, "prefix_mismatch_behavior") == "drop_block");
+    let mut walk = Walk {
+        prefix: binds_thoughts(model).then(Prefix::default),
+        drops,
+        ..Walk::default()
+    };
     for (at, message) in messages.iter().enumerate() {
         if let Some(name) = unknown_member(*message, &["role", "content"]) {
             return refuse(format!(
@@ -89,6 +101,10 @@ pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
             "user" => walk.user(at, *message, &blocks)?,
             _ => place_system(at, before.as_deref(), next.as_deref())?,
         }
+        walk.prefix = walk.prefix.map(|prefix| {
+            let message = serde_json::from_slice(message.bytes()).unwrap_or_default();
+            prefix.with(&message)
+        });
     }
     end(&messages, &walk)?;
     if given(body, "thinking").is_some_and(|it| string(it, "type") != "disabled") {
@@ -149,7 +165,9 @@ impl Walk {
             let here = format!("messages.{at}.content.{place}");
             match kind.as_str() {
                 "text" => check_text(*block)?,
-                "thinking" | "redacted_thinking" => check_thought(&here, &kind, *block)?,
+                "thinking" | "redacted_thinking" => {
+                    self.check_thought(&here, &kind, *block)?;
+                }
                 _ if kind.ends_with("tool_use") => self.add_use(at, &here, &kind, *block)?,
                 _ if kind.ends_with("_tool_result") => self.close_use(&here, &kind, *block)?,
                 _ if SINGLE_BLOCKS.contains(&kind.as_str()) => {}
@@ -283,6 +301,44 @@ impl Walk {
         self.still_open(at, said || answered.is_empty())
     }
 
+    fn check_thought(&self, here: &str, kind: &str, block: Json<'_>) -> Result<(), Wrong> {
+        if given(block, "cache_control").is_some() {
+            return refuse(format!(
+                "{here}.{kind}.cache_control: Extra inputs are not permitted"
+            ));
+        }
+        // A client that has thoughts dropped is not told which they are.
+        if self.drops {
+            return Ok(());
+        }
+        let (text, signature) = match kind {
+            "thinking" => (string(block, "thinking"), string(block, "signature")),
+            _ => {
+                let data = string(block, "data");
+                let (text, signature) = data.split_once('.').unwrap_or_default();
+                (text.to_owned(), signature.to_owned())
+            }
+        };
+        let bound = match self.prefix {
+            Some(prefix) => prefix.bound(&text),
+            None => text,
+        };
+        if is_sealed(&bound, &signature) {
+            return Ok(());
+        }
+        if self.prefix.is_some() {
+            return refuse(format!(
+                "{here}: the {kind} block's prefix binding does not match this request (prefix_binding_mismatch); set thinking.block_binding.prefix_mismatch_behavior to \"drop_block\" to drop it instead"
+            ));
+        }
+        let member = if kind == "thinking" {
+            "signature"
+        } else {
+            "data"
+        };
+        refuse(format!("{here}: Invalid `{member}` in `{kind}` block"))
+    }
+
     /// A user message that is more than results ends what the server was doing.
     fn still_open(&self, at: usize, said: bool) -> Result<(), Wrong> {
         let late = |open: &OpenUse| match open.background {
@@ -307,31 +363,6 @@ fn check_text(block: Json<'_>) -> Result<(), Wrong> {
     }
     if string(block, "text").trim().is_empty() {
         return refuse("messages: text content blocks must contain non-whitespace text");
-    }
-    Ok(())
-}
-
-fn check_thought(here: &str, kind: &str, block: Json<'_>) -> Result<(), Wrong> {
-    if given(block, "cache_control").is_some() {
-        return refuse(format!(
-            "{here}.{kind}.cache_control: Extra inputs are not permitted"
-        ));
-    }
-    let sealed = match kind {
-        "thinking" => is_sealed(&string(block, "thinking"), &string(block, "signature")),
-        _ => {
-            let data = string(block, "data");
-            let parts = data.split_once('.');
-            parts.is_some_and(|(text, signature)| is_sealed(text, signature))
-        }
-    };
-    if !sealed && kind == "thinking" {
-        return refuse(format!("{here}: Invalid `signature` in `thinking` block"));
-    }
-    if !sealed {
-        return refuse(format!(
-            "{here}: Invalid `data` in `redacted_thinking` block"
-        ));
     }
     Ok(())
 }

@@ -34,7 +34,7 @@ const REPLY_HEADER: &str = "x-strict-reply";
 /// Refusals that are known and not yet put right, by a part of their wording. Their reproductions are below.
 const KNOWN: [&str; 14] = [
     "alternate",
-    "prefix binding does not match",
+    "was issued after other messages",
     "a corresponding `server_tool_use` block before it",
     "a corresponding `robot_tool_use` block before it",
     "no `server_tool_use` block with id",
@@ -720,7 +720,7 @@ fn thoughts_that_are_bound_to_what_was_said_are_not_sent_behind_a_fold() {
         talk(&route, &counts, Wire::Anthropic, seed);
     }
     let mut refused = route.upstream.take_refusals();
-    refused.retain(|refused| refused.reason.contains("prefix binding"));
+    refused.retain(|refused| refused.reason.contains("was issued after other messages"));
     let refused: Vec<_> = refused.iter().map(|refused| &refused.reason).collect();
     assert_eq!(refused, [""; 0]);
 }

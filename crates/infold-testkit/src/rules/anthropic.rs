@@ -328,7 +328,7 @@ impl Walk {
         }
         if self.prefix.is_some() {
             return refuse(format!(
-                "{here}: the {kind} block's prefix binding does not match this request (prefix_binding_mismatch); set thinking.block_binding.prefix_mismatch_behavior to \"drop_block\" to drop it instead"
+                "{here}: this `{kind}` block was issued after other messages than those before it here; leave it out, or set `thinking.block_binding.prefix_mismatch_behavior` to `drop_block`"
             ));
         }
         let member = if kind == "thinking" {

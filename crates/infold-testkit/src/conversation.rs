@@ -326,9 +326,10 @@ impl Conversation {
 
     /// How many calls come at once.
     fn width(&mut self) -> u64 {
-        match self.random.chance(40) {
-            true => 2 + self.random.below(3),
-            false => 1,
+        if self.random.chance(40) {
+            2 + self.random.below(3)
+        } else {
+            1
         }
     }
 

@@ -107,9 +107,10 @@ impl Conversation {
             self.state.programmatic = false;
             blocks.push(self.anthropic_server_result(&id, tool));
         }
-        let shape = match goes_on {
-            true => Shape::Programmatic,
-            false => self.shape(),
+        let shape = if goes_on {
+            Shape::Programmatic
+        } else {
+            self.shape()
         };
         if self.random.chance(50) || shape == Shape::Plain {
             blocks.push(json!({"type": "text", "text": self.words()}));

@@ -19,12 +19,12 @@ impl Conversation {
         if let Pending::Results(calls, _) = self.state.pending.clone() {
             let interrupted = self.random.chance(4);
             for call in calls {
-                let content = match interrupted {
-                    true => json!("Interrupted by the user"),
-                    false if self.random.chance(20) => {
-                        json!([{"type": "text", "text": self.output()}])
-                    }
-                    false => json!(self.output()),
+                let content = if interrupted {
+                    json!("Interrupted by the user")
+                } else if self.random.chance(20) {
+                    json!([{"type": "text", "text": self.output()}])
+                } else {
+                    json!(self.output())
                 };
                 said.push(json!({"role": "tool", "tool_call_id": call.id, "content": content}));
             }
@@ -68,10 +68,7 @@ impl Conversation {
         for _ in 0..self.width() {
             let (id, name) = (self.id("call"), self.tool());
             let given = json!({"path": self.words()}).to_string();
-            list.push(match self.random.chance(15) {
-                true => json!({"id": id, "type": "custom", "custom": {"name": name, "input": given}}),
-                false => json!({"id": id, "type": "function", "function": {"name": name, "arguments": given}}),
-            });
+            list.push(if self.random.chance(15) { json!({"id": id, "type": "custom", "custom": {"name": name, "input": given}}) } else { json!({"id": id, "type": "function", "function": {"name": name, "arguments": given}}) });
             let kind = "";
             calls.push(Call { id, name, kind });
         }

@@ -23,9 +23,10 @@ impl Conversation {
         if let Pending::Results(calls, _) = self.state.pending.clone() {
             let interrupted = self.random.chance(4);
             for call in calls {
-                let response = match interrupted {
-                    true => json!({"error": "Interrupted by the user"}),
-                    false => json!({"output": self.output()}),
+                let response = if interrupted {
+                    json!({"error": "Interrupted by the user"})
+                } else {
+                    json!({"output": self.output()})
                 };
                 let mut result = json!({"name": call.name, "response": response});
                 if !call.id.is_empty() {

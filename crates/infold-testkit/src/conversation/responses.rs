@@ -53,18 +53,20 @@ impl Conversation {
             2..5 => json!(text),
             _ => json!([{"type": "input_text", "text": text}]),
         };
-        said.push(match self.random.chance(50) {
-            true => json!({"role": "user", "content": content}),
-            false => json!({"type": "message", "role": "user", "content": content}),
+        said.push(if self.random.chance(50) {
+            json!({"role": "user", "content": content})
+        } else {
+            json!({"type": "message", "role": "user", "content": content})
         });
         said
     }
 
     fn responses_output(&mut self, call: &Call, interrupted: bool) -> Value {
         let id = &call.id;
-        let text = match interrupted {
-            true => "Interrupted by the user".to_owned(),
-            false => self.output(),
+        let text = if interrupted {
+            "Interrupted by the user".to_owned()
+        } else {
+            self.output()
         };
         let picture = format!("data:image/png;base64,{PICTURE}");
         match call.kind {
@@ -124,9 +126,10 @@ impl Conversation {
             }
             Shape::Mixed => {
                 let approvals = self.responses_approvals(&mut items, &because);
-                let calls = match self.random.chance(50) {
-                    true => self.responses_calls(&mut items, &because),
-                    false => Vec::new(),
+                let calls = if self.random.chance(50) {
+                    self.responses_calls(&mut items, &because)
+                } else {
+                    Vec::new()
                 };
                 self.state.pending = Pending::Results(calls, approvals);
             }
@@ -214,9 +217,10 @@ impl Conversation {
         let mut calls = Vec::new();
         for _ in 0..self.width() {
             let (id, name, text) = (self.id("call"), self.tool(), self.words());
-            let kind = match self.random.chance(60) {
-                true => "function_call",
-                false => kinds[self.random.below(6) as usize],
+            let kind = if self.random.chance(60) {
+                "function_call"
+            } else {
+                kinds[self.random.below(6) as usize]
             };
             let item = |prefix: &str| format!("{prefix}_{}{because}", &id["call_".len()..]);
             items.push(match kind {

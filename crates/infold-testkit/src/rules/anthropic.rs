@@ -341,9 +341,12 @@ impl Walk {
 
     /// A user message that is more than results ends what the server was doing.
     fn still_open(&self, at: usize, said: bool) -> Result<(), Wrong> {
-        let late = |open: &OpenUse| match open.background {
-            true => at > open.message + BACKGROUND_MESSAGES,
-            false => said,
+        let late = |open: &OpenUse| {
+            if open.background {
+                at > open.message + BACKGROUND_MESSAGES
+            } else {
+                said
+            }
         };
         let Some((id, open)) = self.open.iter().find(|(_, open)| late(open)) else {
             return Ok(());

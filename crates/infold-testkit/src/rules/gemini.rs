@@ -7,7 +7,7 @@ use super::{given, refuse, string, unknown_member};
 use crate::asked::listed;
 use crate::dialect::Wrong;
 
-/// What a part may carry; one of these is in each. The last two are new: nobody has heard of them.
+/// What a part may carry; one of these is in each. The last two stand for kinds that are yet to come.
 const PART_DATA: [&str; 11] = [
     "text",
     "inlineData",

@@ -22,12 +22,13 @@ pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
                 string(message, "tool_call_id"),
                 string(message, "tool_name"),
             );
-            let found = open
-                .iter()
-                .position(|(open_id, open_name)| match id.is_empty() {
-                    true => *open_name == name,
-                    false => *open_id == id,
-                });
+            let found = open.iter().position(|(open_id, open_name)| {
+                if id.is_empty() {
+                    *open_name == name
+                } else {
+                    *open_id == id
+                }
+            });
             let Some(found) = found else {
                 return refuse(format!(
                     "template: messages[{at}]: a tool message must follow the call that it answers"

@@ -8,9 +8,10 @@ mod ollama;
 
 use infold_wire::{Json, JsonError, Wire};
 
+use crate::asked::Asked;
 use crate::dialect::{self, Wrong};
 use crate::send::Outgoing;
-use crate::{Model, Seen};
+use crate::{Model, Seen, rules};
 
 /// Checks the key, if the model asks for one.
 pub(crate) fn key(wire: Wire, model: &Model, seen: &Seen) -> Result<(), Outgoing> {
@@ -44,8 +45,23 @@ pub(crate) fn unreadable(wire: Wire, error: &JsonError) -> Wrong {
     Wrong::new(message, "", "")
 }
 
-/// Checks a request as its provider would.
-pub(crate) fn request(wire: Wire, model: &Model, seen: &Seen, body: Json<'_>) -> Result<(), Wrong> {
+/// Checks a request as its provider would, as far as the model behind it insists.
+pub(crate) fn request(
+    model: &Model,
+    seen: &Seen,
+    asked: &Asked,
+    body: Json<'_>,
+) -> Result<(), Wrong> {
+    if model.strict || model.picky {
+        usual(model, seen, asked.wire, body)?;
+    }
+    if model.picky {
+        rules::check_all(model, asked, body)?;
+    }
+    Ok(())
+}
+
+fn usual(model: &Model, seen: &Seen, wire: Wire, body: Json<'_>) -> Result<(), Wrong> {
     match wire {
         Wire::Chat => chat::check(body),
         Wire::Responses => responses::check(body),

@@ -62,6 +62,9 @@ struct Serve {
     /// Takes requests as they come, without the checks of a provider
     #[arg(long)]
     lenient: bool,
+    /// Checks every rule of the provider: all kinds of pairs, signatures, ids, places
+    #[arg(long, conflicts_with = "lenient")]
+    picky: bool,
     /// Answers with this error, in turn if repeated, before all else (`infold-testkit errors`)
     #[arg(long, value_name = "NAME")]
     wire_errors: Vec<String>,
@@ -114,6 +117,8 @@ fn run(args: Serve) -> Result<(), String> {
         window: args.window,
         key: args.key,
         strict: !args.lenient,
+        picky: args.picky,
+        alternate: !args.picky,
         ..Model::default()
     });
     if args.agent {

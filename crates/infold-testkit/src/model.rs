@@ -15,7 +15,10 @@ pub struct Model {
     pub key: Option<String>,
     /// Says whether requests are checked as the wire's provider checks them.
     pub strict: bool,
-    /// Says whether Anthropic's roles must alternate, as they once had to.
+    /// Says whether every rule of the provider is checked: all kinds of pairs, signatures, ids, places.
+    pub picky: bool,
+    /// Says whether roles must alternate: Anthropic's, as they once had to, and of a picky server also those
+    /// of chat and Responses, as templates want it, and of Gemini.
     pub alternate: bool,
     /// How many characters a streamed piece has.
     pub piece: usize,
@@ -28,6 +31,7 @@ impl Default for Model {
             window: None,
             key: None,
             strict: true,
+            picky: false,
             alternate: true,
             piece: 12,
         }
@@ -39,6 +43,15 @@ impl Model {
     pub fn window(tokens: u64) -> Model {
         Model {
             window: Some(tokens),
+            ..Model::default()
+        }
+    }
+
+    /// One that checks every rule of its provider but that roles alternate.
+    pub fn picky() -> Model {
+        Model {
+            picky: true,
+            alternate: false,
             ..Model::default()
         }
     }

@@ -7,13 +7,14 @@ use crate::count::{Cache, Counted};
 use crate::faults::Fault;
 use crate::send::{Outgoing, Sent};
 use crate::step::{Pace, What};
-use crate::{Script, Seen, Step, Tally, check, dialect, list, model};
+use crate::{Refusal, Script, Seen, Step, Tally, check, dialect, list, model};
 
 /// Where requests are answered, one after the other.
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub script: Script,
     pub tally: Tally,
+    pub refusals: Vec<Refusal>,
     cache: Cache,
     /// The model that Ollama has loaded, and with what window.
     loaded: Option<(String, u64)>,
@@ -39,6 +40,7 @@ impl Desk {
         Desk {
             script,
             tally: Tally::default(),
+            refusals: Vec::new(),
             cache: Cache::default(),
             loaded: None,
         }
@@ -93,11 +95,15 @@ impl Desk {
         if !known {
             return dialect::no_model(wire, &asked.model).into();
         }
-        if model.strict
-            && let Some(json) = json
-            && let Err(wrong) = check::request(wire, model, seen, json)
+        if let Some(json) = json
+            && let Err(wrong) = check::request(model, seen, &asked, json)
         {
-            return dialect::invalid(wire, &wrong).into();
+            let response = dialect::invalid(wire, &wrong).into();
+            self.refusals.push(Refusal {
+                request: seen.clone(),
+                reason: wrong.message,
+            });
+            return response;
         }
         if wire == Wire::Ollama {
             let wanted = json.and_then(|json| json.get("options")?.get("num_ctx")?.number());

@@ -34,6 +34,15 @@ pub struct Seen {
     pub cut: bool,
 }
 
+/// A request that the server refused as invalid.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// The request.
+    pub request: Seen,
+    /// What was wrong with it, in the provider's words.
+    pub reason: String,
+}
+
 impl Seen {
     /// Returns the first header of this name, whatever its case.
     pub fn header(&self, name: &str) -> Option<&str> {

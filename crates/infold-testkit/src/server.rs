@@ -15,7 +15,7 @@ use crate::line::{Door, Knife};
 use crate::respond::Desk;
 use crate::send::send;
 use crate::upload::{self, RECORDED, Upload};
-use crate::{Script, Seen, Step, Tally};
+use crate::{Refusal, Script, Seen, Step, Tally};
 
 /// A model server on loopback. It stops when it is dropped.
 ///
@@ -118,6 +118,11 @@ impl Server {
     /// Returns how many steps are left.
     pub fn left(&self) -> usize {
         lock(&self.state).desk.script.steps.len()
+    }
+
+    /// Takes the requests that were refused as invalid since this was last asked.
+    pub fn take_refusals(&self) -> Vec<Refusal> {
+        std::mem::take(&mut lock(&self.state).desk.refusals)
     }
 
     /// Returns what went wrong at random so far.

@@ -3,5 +3,6 @@
 mod http;
 mod serves;
 mod refuses;
+mod picky;
 mod breaks;
 mod obeys;

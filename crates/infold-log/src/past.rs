@@ -1,8 +1,8 @@
 use std::convert::Infallible;
 
 use crate::{
-    Event, EventId, Facts, Mark, Point, Record, Rounds, Seq, Shown, Span, State, Sums, reach,
-    tied_to,
+    Event, EventId, Facts, Mark, Point, Record, Rounds, Seq, Shown, Span, State, Sums,
+    goes_with_previous, reach, tied_to,
 };
 
 /// What the algebra may ask of the log behind a state.
@@ -57,10 +57,17 @@ impl Memory {
     /// The earlier round that the next message is tied to.
     fn tied(&self, seq: Seq, facts: &Facts) -> Option<Seq> {
         let wanted = self.rounds.unresolved(facts);
-        if wanted.is_empty() {
+        let follows = goes_with_previous(facts);
+        if wanted.is_empty() && !follows {
             return None;
         }
         let Ok(reach) = reach(self.state.shown(), self);
+        if follows {
+            let last = reach.last().map(|span| span.to());
+            let last = last.filter(|last| Some(*last) == self.state.shown().last());
+            let Ok(tied) = tied_to(seq, last.as_slice(), self);
+            return tied;
+        }
         let holds = |seq: &Seq| {
             let mut ids = self.ids[seq.get() as usize - 1].iter();
             ids.any(|id| wanted.contains(&&**id))

@@ -63,7 +63,11 @@ impl Rounds {
         let results = !facts.answers.is_empty() && facts.role != Role::Assistant;
         let open = self.round.filter(|_| !self.waiting.is_empty());
         let output = self.round.filter(|_| self.output && facts.item);
-        let exchange = output.or(open.filter(|_| results));
+        // What one of the provider's tools gave back is part of the output that used it.
+        let hosted = results && facts.answers.iter().all(|answer| self.is_use(answer));
+        let exchange = output
+            .or(open.filter(|_| results))
+            .or(self.round.filter(|_| hosted));
         let unended = self
             .round
             .filter(|_| !self.uses.is_empty() && !facts.is_request());
@@ -78,11 +82,11 @@ impl Rounds {
         }
         self.round = Some(round);
         self.tied = tied.into_iter().chain(self.tied).min();
-        self.output = facts.item;
+        self.output = facts.item || hosted;
         let paired: Vec<bool> = facts
             .answers
             .iter()
-            .map(|answer| self.take(answer))
+            .map(|answer| self.take(answer) || self.end_use(answer))
             .collect();
         if !results {
             self.waiting.extend(facts.calls.iter().cloned());
@@ -144,6 +148,17 @@ impl Rounds {
             LinkKind::Ends => self.uses.retain(|id| *id != link.id),
             LinkKind::Opens | LinkKind::Continues | LinkKind::Mentions => {}
         }
+    }
+
+    fn is_use(&self, answer: &Call) -> bool {
+        answer.id.as_ref().is_some_and(|id| self.uses.contains(id))
+    }
+
+    /// Removes the open use that `answer` is for.
+    fn end_use(&mut self, answer: &Call) -> bool {
+        let found = self.is_use(answer);
+        self.uses.retain(|id| Some(id) != answer.id.as_ref());
+        found
     }
 
     /// Removes the waiting call that `answer` is for: by id; without one, by name and order.
@@ -342,6 +357,28 @@ mod tests {
         assert_eq!(rounds, [1, 2, 2, 2, 2, 2, 7]);
         let waiting: Vec<u32> = seen.iter().map(|seen| seen.1).collect();
         assert_eq!(waiting, [0, 1, 0, 1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn what_the_providers_own_tool_gave_back_is_part_of_the_output() {
+        let item = |facts: Facts| Facts {
+            item: true,
+            ..facts
+        };
+        let mut uses = linked(Role::Assistant, &[(LinkKind::Opens, "s")]);
+        uses.item = true;
+        let seen = rounds(&[
+            message(Role::User, &[], &[]),
+            item(message(Role::Assistant, &[], &[])),
+            uses,
+            message(Role::Tool, &[], &["s"]),
+            item(message(Role::Assistant, &["a"], &[])),
+            message(Role::Tool, &[], &["a"]),
+            item(message(Role::Assistant, &[], &[])),
+        ]);
+        let rounds: Vec<u64> = seen.iter().map(|seen| seen.0).collect();
+        assert_eq!(rounds, [1, 2, 2, 2, 2, 2, 7]);
+        assert!(seen.iter().all(|seen| !seen.2 && !seen.3));
     }
 
     #[test]

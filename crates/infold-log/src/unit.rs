@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::floor::{first_above, sums_before};
 use crate::view::round_members;
-use crate::{Floor, Item, Past, Place, Seq, Shown, Span};
+use crate::{Facts, Floor, Item, Past, Place, Role, Seq, Shown, Span};
 
 /// A tie reaches back so many messages that are shown, and no further: what is looked at for one
 /// message stays bounded.
@@ -40,6 +40,12 @@ pub fn reach<P: Past>(shown: &Shown, past: &P) -> Result<Vec<Span>, P::Error> {
     }
     spans.reverse();
     Ok(spans)
+}
+
+/// Says whether a message goes with what stands right before it: instructions that come later are
+/// about that, and some providers take them only behind it.
+pub fn goes_with_previous(facts: &Facts) -> bool {
+    facts.role == Role::System
 }
 
 /// The round that the message `seq` is tied to, given the messages within [`reach`] that hold one of

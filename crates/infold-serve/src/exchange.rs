@@ -11,8 +11,8 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::desk::{
-    DeskError, Fitted, Inner, LITTLE, Pace, Rule, Settled, due, is_unfolded, locked, response_key,
-    rewind, show, tokens_up_to,
+    DeskError, Fitted, Inner, LITTLE, Pace, Rule, Settled, due, is_unfolded, last_sent, locked,
+    response_key, rewind, show, tokens_up_to,
 };
 use crate::held::{Follows, Held};
 use crate::seen::Sight;
@@ -246,7 +246,8 @@ impl Exchange {
             _ if self.is_there(&mut guard, &said)? => purpose = Purpose::Nothing,
             // The reply that is there was not gone on with, and whoever asked again got this one.
             follows if follows == Follows::Reply || self.is_ours_alone() => {
-                rewind(&mut guard, self.base)?;
+                let before = last_sent(guard.log(), self.base)?;
+                rewind(&mut guard, self.base, before)?;
                 self.append(&mut guard, &reply, &said)?;
             }
             // The conversation went on without it. It is kept beside the path: if somebody goes on

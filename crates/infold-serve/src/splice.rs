@@ -7,7 +7,9 @@ use bytes::Bytes;
 use infold_log::{EventId, Role, Seq, Shows, View};
 use infold_store::{Log, What};
 use infold_wire::normal::Digest;
-use infold_wire::{Alternation, Message, PartKind, render_round, render_text, splice_apart};
+use infold_wire::{
+    Alternation, Message, PartKind, render_round, render_stand_in, render_text, splice_apart,
+};
 
 use crate::told::Told;
 use crate::{Call, DeskError, Outgoing, Piece};
@@ -63,8 +65,8 @@ pub(crate) fn spliced(
             // In the form of this request, which need not be that of the task.
             Shows::StandIn(id) | Shows::Note(id) => match log.event(*id)?.what {
                 What::Fold(fold) => {
-                    for (role, text) in &fold.stand_in {
-                        sheet.ours(Bytes::from(render_text(call.wire, *role, text)));
+                    for line in render_stand_in(call.wire, &fold.stand_in) {
+                        sheet.ours(Bytes::from(line));
                     }
                 }
                 What::Note { text, .. } => {

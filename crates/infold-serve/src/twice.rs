@@ -24,13 +24,13 @@ struct Written {
     spent: Vec<Usage>,
 }
 
-/// What tells one brief from another, of one task and one aim.
+/// What tells one brief from another, of one task. How long the summary may be is none of it: that
+/// depends on all that is shown, and a text that is too long is refused in any case.
 #[derive(PartialEq, Eq)]
 struct Asked {
     runs: Vec<Span>,
     previous: Option<String>,
     part: (usize, usize),
-    budget: u64,
 }
 
 impl Twice {
@@ -82,7 +82,6 @@ impl Asked {
             runs: brief.runs.to_vec(),
             previous: brief.previous.map(str::to_owned),
             part: brief.part,
-            budget: brief.budget,
         }
     }
 }

@@ -1,7 +1,7 @@
 use infold_log::{
     EventId, Floor, Line, Piece, Reading, Role, Seq, Shows, Size, Source, Span, Verdict, View, plan,
 };
-use infold_wire::{Message, render_round, render_text, splice_apart};
+use infold_wire::{Message, render_round, render_stand_in, render_text, splice_apart};
 
 use crate::event::What;
 use crate::{Log, LogError};
@@ -182,8 +182,8 @@ impl Log {
 
     fn stand_in(&self, fold: EventId, visit: Visit<'_>) -> Result<(), LogError> {
         if let What::Fold(fold) = self.event(fold)?.what {
-            for (role, text) in &fold.stand_in {
-                visit(Source::StandIn, &render_text(self.wire(), *role, text))?;
+            for line in render_stand_in(self.wire(), &fold.stand_in) {
+                visit(Source::StandIn, &line)?;
             }
         }
         Ok(())

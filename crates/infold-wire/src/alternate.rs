@@ -2,10 +2,8 @@
 
 use infold_log::{Role, Rounds, Seq};
 
+use crate::render::NOTED;
 use crate::{Message, Wire, render_text};
-
-/// What a separator says.
-const SEPARATOR: &str = "(noted)";
 
 /// Messages on their way to a provider that wants roles to alternate.
 #[derive(Clone, Debug)]
@@ -42,7 +40,7 @@ impl Alternation {
             Role::Assistant => Role::User,
             Role::System | Role::Tool => return None,
         };
-        again.then(|| render_text(self.wire, other, SEPARATOR))
+        again.then(|| render_text(self.wire, other, NOTED))
     }
 }
 

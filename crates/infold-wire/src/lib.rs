@@ -45,8 +45,8 @@ pub use listed::{Listed, list, listed, set_window};
 pub use message::{Form, Item, Message, MessageError, Part, PartKind, estimate};
 pub use plain::{plain, spoken};
 pub use render::{
-    EMPTY, INTERRUPTED, Rendered, clip_result, render_round, render_stub, render_text, splice,
-    splice_apart,
+    EMPTY, INTERRUPTED, Rendered, clip_result, render_round, render_stand_in, render_stub,
+    render_text, splice, splice_apart,
 };
 pub use reply::{Delivery, Delta, Reader, Reply, ReplyError, Reported, Stop};
 pub use trouble::Trouble;

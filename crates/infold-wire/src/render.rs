@@ -26,6 +26,9 @@ pub struct Rendered {
 /// What an interrupted call is answered with.
 pub const INTERRUPTED: &str = "[interrupted: this call never returned a result]";
 
+/// What stands between two turns that may not follow each other.
+pub(crate) const NOTED: &str = "(noted)";
+
 /// What is shown of a message that says nothing; some providers refuse empty content.
 pub const EMPTY: &str = "(empty)";
 
@@ -119,6 +122,22 @@ pub fn render_text(wire: Wire, role: Role, text: &str) -> Vec<u8> {
         (Wire::Gemini, Role::User | Role::Tool) => gemini("user", &text),
         _ => format!(r#"{{"role":"{}","content":{text}}}"#, role.wire_name()).into_bytes(),
     }
+}
+
+/// Renders a stand-in of one or more messages in the form of a wire.
+///
+/// On Gemini's a turn of the model that calls must follow one of the user's, so something of the
+/// user's stands behind words of the model.
+pub fn render_stand_in(wire: Wire, stand_in: &[(Role, String)]) -> Vec<Vec<u8>> {
+    let lines = stand_in.iter();
+    let mut lines: Vec<Vec<u8>> = lines
+        .map(|(role, text)| render_text(wire, *role, text))
+        .collect();
+    let last = stand_in.last().map(|(role, _)| *role);
+    if wire == Wire::Gemini && last == Some(Role::Assistant) {
+        lines.push(render_text(wire, Role::User, NOTED));
+    }
+    lines
 }
 
 /// Returns what replaces a masked part of a message: the stub in the form that part needs.

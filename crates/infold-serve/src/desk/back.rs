@@ -13,28 +13,32 @@ pub(super) enum Kept {
     Mask(Seq, u32),
 }
 
-/// Goes back to a message; folds of what comes before it stay.
-pub(crate) fn rewind(held: &mut Held, seq: Seq) -> Result<(), DeskError> {
-    let kept = kept(held.log(), seq)?;
+/// Where what is sent last begins, which is always shown, if a conversation ends with a message.
+pub(crate) fn last_sent(log: &Log, seq: Seq) -> Result<Seq, DeskError> {
+    Ok(log.record(seq)?.tied)
+}
+
+/// Goes back to a message; folds of what comes before another one stay.
+pub(crate) fn rewind(held: &mut Held, seq: Seq, before: Seq) -> Result<(), DeskError> {
+    let kept = kept(held.log(), before)?;
     held.ready = None;
     held.writer.rewind(Side::To, Target::Message(seq.get()))?;
     fold_again(&mut held.writer, kept)
 }
 
-/// The folds that lie wholly before the round of a message: what is sent last is always shown.
-pub(super) fn kept(log: &Log, seq: Seq) -> Result<Vec<Kept>, DeskError> {
+/// The folds that lie wholly before a message.
+pub(super) fn kept(log: &Log, before: Seq) -> Result<Vec<Kept>, DeskError> {
     let shown = log.state().shown();
-    let round = log.record(seq)?.tied;
     let mut kept = Vec::new();
     for item in shown.items() {
         if let Item::Fold(fold) = item
-            && fold.span().to() < round
+            && fold.span().to() < before
             && let What::Fold(line) = log.event(fold.id)?.what
         {
             kept.push(Kept::Fold(line));
         }
     }
-    let masks = shown.all_masks().filter(|(masked, ..)| *masked < round);
+    let masks = shown.all_masks().filter(|(masked, ..)| *masked < before);
     kept.extend(masks.map(|(masked, part, _)| Kept::Mask(masked, part)));
     Ok(kept)
 }

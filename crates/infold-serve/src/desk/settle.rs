@@ -5,10 +5,10 @@ use std::sync::Mutex;
 
 use infold_log::steer::Target;
 use infold_log::{Item, Past as _, Role, Seq, Span};
-use infold_store::{Key, Metadata, TaskError};
+use infold_store::{Key, Log, Metadata, TaskError};
 use uuid::Uuid;
 
-use super::back::{Kept, fold_again, is_unused, kept, rewind};
+use super::back::{Kept, fold_again, is_unused, kept, last_sent, rewind};
 use super::spot::Spot;
 use super::{DeskError, Inner, TURNS, locked};
 use crate::held::{Follows, Held};
@@ -68,7 +68,8 @@ impl Inner {
                 return Ok(None);
             }
             Err(TaskError::Ended { .. }) => {
-                let kept = kept(&self.contexts.read(spot.task)?, spot.seq)?;
+                let log = self.contexts.read(spot.task)?;
+                let kept = kept(&log, must_show(&log, told, spot)?)?;
                 return self.fork(call, told, spot, kept).map(Some);
             }
             Err(error) => return Err(error.into()),
@@ -112,14 +113,15 @@ impl Inner {
             // What the task has behind it was never gone on with: the client has its own version of
             // what the model said, or asks again. Nothing is lost: a rewind only hides.
             _ if free || unused => {
-                rewind(&mut guard, spot.seq)?;
+                let before = must_show(guard.log(), told, spot)?;
+                rewind(&mut guard, spot.seq, before)?;
                 self.wrote(&mut guard);
                 let base = self.append(call, told, &mut guard, spot.known)?;
                 return Ok(Some(settled(base)));
             }
             _ => {}
         }
-        let kept = kept(guard.log(), spot.seq)?;
+        let kept = kept(guard.log(), must_show(guard.log(), told, spot)?)?;
         drop(guard);
         self.fork(call, told, spot, kept).map(Some)
     }
@@ -226,7 +228,7 @@ impl Inner {
 
     /// Forks the task of an exchange at what it asked.
     pub fn fork_at(&self, told: &Told, parent: &Held, seq: Seq) -> Result<Uuid, DeskError> {
-        let kept = kept(parent.log(), seq)?;
+        let kept = kept(parent.log(), last_sent(parent.log(), seq)?)?;
         let task = self.forked(told, parent.id, seq, kept)?;
         let mut chains = self.chains();
         for name in chains.names_of(parent.id)? {
@@ -374,6 +376,14 @@ fn holds(held: &Held, told: &Told, spot: Spot) -> Result<bool, DeskError> {
         return Ok(true);
     };
     Ok(held.said_at(spot.seq)? == Some(said.digest))
+}
+
+/// The first message that no fold may hide: what is sent last is always shown.
+fn must_show(log: &Log, told: &Told, spot: Spot) -> Result<Seq, DeskError> {
+    if told.said.len() > spot.known {
+        return Ok(spot.seq.next());
+    }
+    last_sent(log, spot.seq)
 }
 
 /// Says whether messages bring what tools gave back.

@@ -1,6 +1,9 @@
 //! Looks for the earlier round that a new message is tied to by an id.
 
-use infold_log::{EventId, Facts, Mark, Past, Point, Record, Rounds, Seq, Shown, reach, tied_to};
+use infold_log::{
+    EventId, Facts, Mark, Past, Point, Record, Rounds, Seq, Shown, goes_with_previous, reach,
+    tied_to,
+};
 use memchr::memmem::Finder;
 
 use crate::entry::MessageEntry;
@@ -21,7 +24,8 @@ impl<M: AsRef<[u8]>> Ahead<'_, M> {
     /// Only messages that hold an id which no open use explains are worth a look, and those are few.
     pub fn tied(&self, rounds: &Rounds, facts: &Facts) -> Result<Option<Seq>, LogError> {
         let ids = rounds.unresolved(facts);
-        if ids.is_empty() {
+        let follows = goes_with_previous(facts);
+        if ids.is_empty() && !follows {
             return Ok(None);
         }
         let quoted: Vec<String> = ids.iter().map(|id| infold_wire::quote(id)).collect();
@@ -31,11 +35,14 @@ impl<M: AsRef<[u8]>> Ahead<'_, M> {
         let last = after + self.added.len() as u64;
         let mut shown = self.log.state().shown().clone();
         shown.append_up_to(after, last);
+        let reach = reach(&shown, self)?;
         let mut holders = Vec::new();
-        for seq in reach(&shown, self)?
-            .into_iter()
-            .flat_map(|span| span.seqs())
-        {
+        if follows {
+            let last = reach.last().map(|span| span.to());
+            holders.extend(last.filter(|last| Some(*last) == shown.last()));
+        }
+        let spans = reach.into_iter().filter(|_| !follows);
+        for seq in spans.flat_map(|span| span.seqs()) {
             let held = match self.ahead(seq) {
                 Some(at) => holds(self.messages[at].as_ref()),
                 None => holds(&self.log.message(seq)?),

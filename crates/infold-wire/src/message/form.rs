@@ -47,7 +47,9 @@ impl Item {
             b"mcp_approval_response" => Some(Item::Approval),
             kind if HOSTED.contains(&kind) => Some(Item::Hosted),
             kind if kind.ends_with(b"_call_output") => Some(Item::Output),
-            b"tool_search_output" => Some(Item::Output),
+            // Without a call of the client's, the provider has searched itself.
+            b"tool_search_output" if calls => Some(Item::Output),
+            b"tool_search_output" => Some(Item::Hosted),
             kind if kind.ends_with(b"_call") && calls => Some(Item::Call),
             kind if kind.ends_with(b"_call") => Some(Item::Hosted),
             _ => None,

@@ -64,7 +64,9 @@ pub(crate) const BLOCKS: &[(&str, Pairing)] = &[
     ("output_text", Alone),
 ];
 
-/// Items of OpenAI Responses. An `mcp_call` that needed no approval names none, and stands alone.
+/// Items of OpenAI Responses. An `mcp_call` that needed no approval names none, and stands alone. A
+/// `shell_call` whose `environment` is a container, and a tool search without a `call_id`, are carried
+/// out by the provider within one output.
 pub(crate) const ITEMS: &[(&str, Pairing)] = &[
     ("function_call", Call("call_id")),
     ("function_call_output", Result("call_id")),

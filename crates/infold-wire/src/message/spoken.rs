@@ -66,6 +66,7 @@ impl Spoken {
         let id = members.call_id.and_then(said);
         match item {
             Item::Reasoning => self.reasons = true,
+            Item::Call if runs_in_container(message) => self.link(LinkKind::Opens, members.call_id),
             Item::Call => {
                 let name = members.name.and_then(said).or_else(|| tool(message));
                 self.calls.push(Call { id, name });
@@ -251,6 +252,13 @@ pub(crate) fn gemini_answer(part: Json<'_>) -> Option<(Call, Option<Json<'_>>)> 
     let result = camel.or(snake)?;
     let call = gemini_call(&mut result.cursor())?;
     Some((call, result.get("response")))
+}
+
+/// Says whether a call is carried out by the provider, in a container of its own.
+fn runs_in_container(message: &Message<'_>) -> bool {
+    let environment = message.json.get("environment");
+    let kind = environment.and_then(|environment| environment.get("type"));
+    kind.is_some_and(|kind| kind.name().starts_with(b"container"))
 }
 
 /// The tool that an item calls or answers, by its type.

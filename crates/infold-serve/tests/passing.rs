@@ -125,6 +125,30 @@ fn headers_come_back_unless_they_are_about_one_connection() {
 }
 
 #[test]
+fn a_websocket_is_refused_so_that_the_client_falls_back_at_once() {
+    let server = Server::start(lenient());
+    let proxy = Proxy::to(&server.url());
+    for path in ["/v1/responses", "/t/mine/v1/responses", "/v1/realtime"] {
+        let answer = proxy.ask(&format!(
+            "GET {path} HTTP/1.1\nhost: 127.0.0.1:PORT\nupgrade: WebSocket\nsec-websocket-version: 13\nsec-websocket-key: fbpjrD6GCtACFO1WAZANfw=="
+        ));
+        assert_eq!(answer.status, 426, "{path}: {}", answer.text());
+        assert_eq!(answer.header("upgrade"), Some("HTTP/1.1"), "{path}");
+        assert!(
+            answer.whole && answer.text().contains("plain HTTP"),
+            "{path}"
+        );
+    }
+    assert_eq!(server.count(), 0);
+    let answer = proxy.post(
+        "/v1/responses",
+        "",
+        &request(Wire::Responses, false, "hello"),
+    );
+    assert_eq!(answer.status, 200);
+}
+
+#[test]
 fn a_packed_request_goes_on_packed() {
     let server = Server::start(lenient());
     let proxy = Proxy::to(&server.url());

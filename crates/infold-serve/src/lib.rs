@@ -18,6 +18,7 @@ mod server;
 mod guard;
 mod route;
 mod headers;
+mod coding;
 mod intake;
 mod proxy;
 mod translate;

@@ -1,8 +1,8 @@
+use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
-use flate2::read::MultiGzDecoder;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Request, StatusCode};
@@ -13,6 +13,7 @@ use infold_wire::trouble::{Complaint, complain, message, sort};
 use infold_wire::{Trouble, Wire};
 use tokio::task::spawn_blocking;
 
+use crate::coding::Coding;
 use crate::desk::{Pace, Stage};
 use crate::flow::{Flow, Response};
 use crate::headers::Keys;
@@ -442,17 +443,14 @@ pub(crate) async fn read_up_to(mut body: Stream, most: usize) -> (Bytes, Stream)
 
 /// What an error says, if it is packed.
 pub(crate) fn unpack(headers: &HeaderMap, bytes: &Bytes) -> Bytes {
-    let coding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
-    if coding != Some(b"gzip") {
-        return bytes.clone();
-    }
+    let coding = match Coding::of(headers) {
+        None | Some(Coding::Identity) => return bytes.clone(),
+        Some(coding) => coding,
+    };
     let mut plain = Vec::new();
-    let decoder = MultiGzDecoder::new(&bytes[..]);
+    let decoder = coding.decode(&bytes[..]);
     // What can be read of it is better than nothing.
-    let _ = std::io::Read::read_to_end(
-        &mut std::io::Read::take(decoder, MOST_ERROR as u64),
-        &mut plain,
-    );
+    let _ = decoder.take(MOST_ERROR as u64).read_to_end(&mut plain);
     plain.into()
 }
 

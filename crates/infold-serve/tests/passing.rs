@@ -6,10 +6,11 @@ use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
 use flate2::Compression;
-use flate2::write::GzEncoder;
+use flate2::write::{GzEncoder, ZlibEncoder};
 use front::{Answer, Proxy, Setup, head, place, post, request};
 use infold_testkit::{Model, Script, Server, Step, hash};
 use infold_wire::Wire;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 /// A model that does not look at what it is asked: some of it is odd on purpose.
 fn lenient() -> Script {
@@ -148,19 +149,63 @@ fn a_websocket_is_refused_so_that_the_client_falls_back_at_once() {
     assert_eq!(answer.status, 200);
 }
 
+/// A text in every content coding that is read.
+fn packed(text: &[u8]) -> [(&'static str, Vec<u8>); 4] {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(text).expect("memory");
+    let mut deflate = ZlibEncoder::new(Vec::new(), Compression::fast());
+    deflate.write_all(text).expect("memory");
+    // Two frames with one to be skipped between them.
+    let (one, other) = text.split_at(text.len() / 2);
+    let mut zstd = compress_to_vec(one, CompressionLevel::Fastest);
+    zstd.extend(b"\x50\x2a\x4d\x18\x03\0\0\0abc");
+    zstd.extend(compress_to_vec(other, CompressionLevel::Fastest));
+    [
+        ("gzip", gzip.finish().expect("memory")),
+        ("deflate", deflate.finish().expect("memory")),
+        ("zstd", zstd),
+        ("br", brotli(text)),
+    ]
+}
+
+/// Brotli without any compression: a window of 16 bits, a block of bytes as they are, and the end.
+fn brotli(text: &[u8]) -> Vec<u8> {
+    assert!((1..=1 << 16).contains(&text.len()));
+    // After the window (1 bit) come: not last (1), 4 nibbles of length (2), length - 1 (16), uncompressed (1).
+    let bits = (text.len() as u32 - 1) << 4 | 1 << 20;
+    let mut out = bits.to_le_bytes()[..3].to_vec();
+    out.extend(text);
+    out.push(3);
+    out
+}
+
 #[test]
-fn a_packed_request_goes_on_packed() {
+fn a_packed_request_is_recorded_and_goes_on_packed() {
     let server = Server::start(lenient());
-    let proxy = Proxy::to(&server.url());
-    let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
-    packer
-        .write_all(&request(Wire::Chat, false, "hello"))
-        .expect("memory");
-    let body = packer.finish().expect("memory");
-    proxy.post("/v1/chat/completions", "content-encoding: gzip\r\n", &body);
-    let seen = server.last().expect("it was asked");
-    assert_eq!(seen.hash, hash(&body));
-    assert_eq!(seen.header("content-encoding"), Some("gzip"));
+    for (coding, body) in packed(&request(Wire::Chat, false, "hello there")) {
+        let proxy = Proxy::to(&server.url());
+        let header = format!("content-encoding: {coding}\r\n");
+        proxy.post("/v1/chat/completions", &header, &body);
+        let seen = server.last().expect("it was asked");
+        assert_eq!(seen.hash, hash(&body), "{coding}");
+        assert_eq!(seen.header("content-encoding"), Some(coding));
+        assert!(proxy.kept().contains("hello there"), "{coding}");
+    }
+}
+
+#[test]
+fn a_packed_error_is_understood_and_comes_back_packed() {
+    let error = br#"{"error":{"message":"no such model: m","type":"invalid_request_error"}}"#;
+    for (coding, body) in packed(error) {
+        let step = Step::error(404, body.clone()).header("content-encoding", coding);
+        let server = Server::start(lenient().otherwise(move |_| step.clone()));
+        let mut proxy = Proxy::to(&server.url());
+        let answer = proxy.post("/v1/chat/completions", "", &request(Wire::Chat, false, "x"));
+        assert_eq!((answer.status, answer.body), (404, body), "{coding}");
+        // What is told of it is written when it ends.
+        proxy.finish();
+        assert!(proxy.kept().contains("no such model: m"), "{coding}");
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod route;
 mod headers;
 mod coding;
 mod intake;
+mod unrecorded;
 mod proxy;
 mod translate;
 mod relayed;

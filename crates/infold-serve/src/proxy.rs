@@ -68,7 +68,10 @@ pub(crate) async fn pass(
     };
     let mut response = match &route.to {
         To::Model { .. } => way.call().await,
-        _ => way.through(false).await,
+        _ => {
+            way.look_for_call().await;
+            way.through(false).await
+        }
     };
     tell(&mut response, way.lost.header());
     response
@@ -311,6 +314,18 @@ impl Way<'_> {
         }
         self.front.metrics.failed("take");
         None
+    }
+
+    /// Warns if a request that passes unrecorded looks like a model call.
+    async fn look_for_call(&self) {
+        let (path, body) = (self.route.path.clone(), self.body.clone());
+        if !self.front.unrecorded.needs_check(&path, self.parts, &body) {
+            return;
+        }
+        let (front, headers) = (Arc::clone(self.front), self.parts.headers.clone());
+        let looked = spawn_blocking(move || front.unrecorded.check(&path, &headers, &body));
+        // It only warns: the request goes on whatever becomes of it.
+        let _ = looked.await;
     }
 
     /// Passes the request on as it is, and the answer as it comes.

@@ -22,6 +22,7 @@ use crate::guard::{Guard, Refusal};
 use crate::metrics::Metrics;
 use crate::route::{Route, To};
 use crate::seat::Seats;
+use crate::unrecorded::UnrecordedPaths;
 use crate::{Api, Desk, Upstreams, proxy};
 
 /// How the server listens, and where it sends.
@@ -113,6 +114,7 @@ pub(crate) struct Front {
     pub forward: Forward,
     pub metrics: Arc<Metrics>,
     pub seats: Arc<Seats>,
+    pub unrecorded: UnrecordedPaths,
 }
 
 /// The proxy, listening.
@@ -153,6 +155,7 @@ impl Server {
             forward: Forward::new(silence),
             metrics,
             seats: Arc::default(),
+            unrecorded: UnrecordedPaths::default(),
         });
         Ok(Server {
             listener,
@@ -312,14 +315,11 @@ async fn respond(
             front.api.answer(request).await.map(Flow::api)
         }
         (To::Root, _) | (_, None) => root(request.method()),
+        (_, Some(wire)) if is_websocket(request.headers()) => refuse_websocket(wire),
         (_, Some(wire)) => proxy::pass(front, request, &route, wire).await,
     }
 }
-        (_, Some(wire)) if is_websocket(request.headers()) => refuse_websocket(wire),
 
-/// An address with another path.
-fn moved(uri: &Uri, path: &str) -> Option<Uri> {
-    let query = uri.query().map(|query| format!("?{query}"));
 /// Says whether a client wants to go on with WebSocket frames.
 fn is_websocket(headers: &HeaderMap) -> bool {
     let values = headers.get_all(UPGRADE).iter();
@@ -340,6 +340,9 @@ fn refuse_websocket(wire: Wire) -> Response {
     response
 }
 
+/// An address with another path.
+fn moved(uri: &Uri, path: &str) -> Option<Uri> {
+    let query = uri.query().map(|query| format!("?{query}"));
     let whole = format!("{path}{}", query.unwrap_or_default());
     whole.parse().ok()
 }

@@ -209,6 +209,60 @@ fn a_packed_error_is_understood_and_comes_back_packed() {
 }
 
 #[test]
+fn calls_are_recognised_behind_the_prefixes_of_gateways() {
+    let server = Server::start(lenient());
+    let proxy = Proxy::to(&server.url());
+    for (wire, path) in [
+        (Wire::Chat, "/openai/v1/chat/completions"),
+        (Wire::Chat, "/api/v1/chat/completions"),
+        (
+            Wire::Chat,
+            "/openai/deployments/gpt-4o/chat/completions?api-version=2025-04-01-preview",
+        ),
+        (Wire::Chat, "/v1beta/openai/chat/completions"),
+        (Wire::Chat, "/compatible-mode/v1/chat/completions"),
+        (Wire::Chat, "/inference/v1/chat/completions"),
+        (Wire::Chat, "/api/chat/completions"),
+        (Wire::Responses, "/openai/v1/responses"),
+        (Wire::Responses, "/openai/responses?api-version=preview"),
+        (Wire::Anthropic, "/anthropic/v1/messages"),
+        (Wire::Anthropic, "/some/prefix/v1/messages?beta=true"),
+        (
+            Wire::Gemini,
+            "/v1/projects/p/locations/l/publishers/google/models/gemini-2.5-pro:generateContent",
+        ),
+    ] {
+        for task in ["", "/t/mine"] {
+            let (_, headers) = place(wire, false);
+            let body = request(wire, false, path);
+            let answer = proxy.post(&format!("{task}{path}"), headers, &body);
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+            assert!(answer.header("x-infold-task").is_some(), "{task}{path}");
+            let seen = server.last().expect("it was asked");
+            let (path, query) = path.split_once('?').unwrap_or((path, ""));
+            assert_eq!((seen.path.as_str(), seen.query.as_str()), (path, query));
+        }
+    }
+    // A message of a thread is no call of a model.
+    let threads = "/v1/threads/thread_1/messages";
+    let answer = proxy.post(threads, "", br#"{"role":"user","content":"hi"}"#);
+    assert_eq!(answer.header("x-infold-task"), None);
+    assert_eq!(server.last().expect("asked").path, threads);
+}
+
+#[test]
+fn a_client_may_have_the_whole_path_of_the_base_in_its_own() {
+    let server = Server::start(lenient());
+    let proxy = Proxy::to(&format!("{}/api/v1", server.url()));
+    for path in ["/api/v1/chat/completions", "/v1/chat/completions"] {
+        let answer = proxy.post(path, "", &request(Wire::Chat, false, path));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let seen = server.last().expect("it was asked");
+        assert_eq!(seen.path, "/api/v1/chat/completions");
+    }
+}
+
+#[test]
 fn our_key_is_sent_where_the_client_has_none() {
     let server = Server::start(lenient());
     let base = server.url();

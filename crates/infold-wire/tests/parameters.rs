@@ -207,3 +207,49 @@ fn every_parameter_is_carried_over_or_named_as_lost() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[test]
+fn one_call_at_a_time_is_asked_for_with_any_choice_but_none() {
+    for (choice, expected) in [
+        (
+            r#""auto""#,
+            r#"{"disable_parallel_tool_use":true,"type":"auto"}"#,
+        ),
+        (
+            r#"{"type":"function","function":{"name":"none_of_them"}}"#,
+            r#"{"disable_parallel_tool_use":true,"name":"none_of_them","type":"tool"}"#,
+        ),
+        (r#""none""#, r#"{"type":"none"}"#),
+    ] {
+        let body = format!(
+            r#"{{"model":"m","messages":[],"parallel_tool_calls":false,"tool_choice":{choice},"tools":[{{"type":"function","function":{{"name":"none_of_them"}}}}]}}"#
+        );
+        let (told, sent) = translated(Wire::Chat, &body, Wire::Anthropic, false);
+        assert_eq!(sent["tool_choice"].to_string(), expected);
+        assert!(told.lost.is_empty(), "{:?}", told.lost);
+        let (_, sent) = translated(Wire::Chat, &body, Wire::Responses, false);
+        assert_eq!(sent["parallel_tool_calls"], false);
+    }
+}
+
+#[test]
+fn a_format_that_a_wire_does_not_have_is_named() {
+    let json = r#"{"model":"m","messages":[],"response_format":{"type":"json_object"}}"#;
+    let lost = |from, body: &str, to| {
+        let (told, _) = translated(from, body, to, false);
+        told.lost.into_iter().collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(lost(Wire::Chat, json, Wire::Anthropic), "response_format");
+    for to in [Wire::Responses, Wire::Gemini, Wire::Ollama] {
+        assert_eq!(lost(Wire::Chat, json, to), "", "{to}");
+    }
+    // Anthropic takes no schema of an object that may have further properties.
+    let open = r#"{"model":"m","messages":[],"format":{"type":"object","properties":{}}}"#;
+    assert_eq!(lost(Wire::Ollama, open, Wire::Anthropic), "format");
+    // Text is what every wire gives.
+    let text = r#"{"contents":[],"generationConfig":{"responseMimeType":"text/plain"}}"#;
+    assert_eq!(lost(Wire::Gemini, text, Wire::Anthropic), "");
+    let enumeration = r#"{"contents":[],"generationConfig":{"responseMimeType":"text/x.enum","responseSchema":{"type":"STRING"}}}"#;
+    let both = "responseMimeType, responseSchema";
+    assert_eq!(lost(Wire::Gemini, enumeration, Wire::Chat), both);
+}

@@ -71,10 +71,11 @@ impl<'a> Format<'a> {
             return Format::Text;
         };
         if from == Wire::Ollama {
-            return match json.is("json") {
-                true => Format::Json,
-                false if json.get("type").is_some() => Format::Schema(Schema::bare(json)),
-                false => Format::Other,
+            return match json.text().as_deref() {
+                Some("") => Format::Text,
+                Some("json") => Format::Json,
+                None if json.get("type").is_some() => Format::Schema(Schema::bare(json)),
+                _ => Format::Other,
             };
         }
         let [kind, nested] = json.pick(["type", "json_schema"]);

@@ -53,7 +53,7 @@ const PARAMETERS: [Parameter; 16] = [
 ];
 
 /// What every wire has, each in a way of its own: members that are translated by code.
-const EVERYWHERE: [&str; 18] = [
+const EVERYWHERE: [&str; 17] = [
     "model",
     "stream",
     "stream_options.include_usage",
@@ -71,8 +71,6 @@ const EVERYWHERE: [&str; 18] = [
     "temperature",
     "generationConfig.temperature",
     "options.temperature",
-    // Long lists of messages have a name on each wire, and are not among the members.
-    "messages",
 ];
 
 /// Objects that hold parameters.

@@ -352,15 +352,14 @@ impl<'a> Asked<'a> {
         const NAME: &str = "parallel_tool_calls";
         match frame.wire {
             Wire::Anthropic => {
-                let auto = || tools::tool_choice(Choice::Auto, Wire::Anthropic);
-                let choice = frame.tool_choice.take().unwrap_or_else(auto);
-                let limited = match choice.strip_suffix('}') {
-                    Some(open) if !choice.contains("none") => {
-                        format!(r#"{open},"disable_parallel_tool_use":true}}"#)
-                    }
-                    _ => choice,
-                };
-                frame.tool_choice = Some(limited);
+                let spelled = |choice| tools::tool_choice(choice, Wire::Anthropic);
+                let choice = frame.tool_choice.take();
+                let mut choice = choice.unwrap_or_else(|| spelled(Choice::Auto));
+                // Who may call none needs no limit, and it is not taken there.
+                if choice != spelled(Choice::None) && choice.pop().is_some() {
+                    choice.push_str(r#","disable_parallel_tool_use":true}"#);
+                }
+                frame.tool_choice = Some(choice);
             }
             Wire::Chat | Wire::Responses => {
                 if !frame.settings.iter().any(|(name, _)| *name == NAME) {

@@ -167,7 +167,7 @@ fn is_found(name: &str, value: &Value, to: Wire, sent: &Value) -> bool {
     if let Some(places) = spellings(name) {
         return places.iter().any(|(at, value)| match *at {
             "" => text.contains(value),
-            at => sent.pointer(at).is_some_and(|it| it.to_string() == *value),
+            at => sent.pointer(at).map(Value::to_string).as_deref() == Some(value),
         });
     }
     let values: Vec<String> = match value {

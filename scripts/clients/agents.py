@@ -227,6 +227,27 @@ enabled = false
         return [codex, "exec", *(["resume", "--last"] if further else []), *flags, prompt]
 
 
+class CodexBuiltIn(Codex):
+    """Codex with its own provider, which opens a WebSocket first."""
+
+    name, directory = "codex-built-in", "codex"
+
+    def prepare(self, home, base):
+        os.makedirs(os.path.join(home, ".codex"), exist_ok=True)
+        with open(os.path.join(home, ".codex", "config.toml"), "w") as file:
+            file.write(
+                f"""model = "{MODEL}"
+openai_base_url = "{base}/v1"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+"""
+            )
+
+    def env(self, base):
+        return {"CODEX_API_KEY": KEY}
+
+
 class GeminiCli(Client):
     name, directory, wire = "gemini-cli", "gemini", "gemini"
 
@@ -375,6 +396,7 @@ ALL = [
     Goose,
     ClaudeCode,
     Codex,
+    CodexBuiltIn,
     GeminiCli,
     OpenCode,
     Aider,

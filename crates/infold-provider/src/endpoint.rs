@@ -273,6 +273,11 @@ impl Endpoint {
             Some((root, last)) if is_version(last) || last == self.api.version() => (root, last),
             _ => (base, ""),
         };
+        // A client may have the whole path of the base in its own.
+        let path = match path.strip_prefix(root) {
+            Some(rest) if rest.starts_with('/') => rest,
+            _ => path,
+        };
         let path = path.trim_start_matches('/');
         let (first, rest) = path.split_once('/').unwrap_or((path, ""));
         // Gemini has several versions side by side, and a client knows which one it means.
@@ -280,7 +285,9 @@ impl Endpoint {
             true => first,
             false => own,
         };
-        let path = match is_version(first) && !(self.api == Api::Ollama) {
+        // Gemini's address of OpenAI's API has Gemini's version, which is not the one to replace.
+        let other = self.api == Api::Ollama || rest.starts_with("openai/");
+        let path = match is_version(first) && !other {
             true if own.is_empty() => format!("{root}/{rest}"),
             true => format!("{root}/{version}/{rest}"),
             false => format!("{root}/{path}"),
@@ -461,6 +468,28 @@ mod tests {
                 "/v1/models",
                 "/v1beta/openai/models",
             ),
+            // A path that a client has behind the host alone is passed on as it is.
+            ("openai", "", "/openai/v1/responses", "/openai/v1/responses"),
+            (
+                "openai",
+                "",
+                "/v1beta/openai/chat/completions",
+                "/v1beta/openai/chat/completions",
+            ),
+            (
+                "openai",
+                "/v1beta/openai",
+                "/v1beta/openai/chat/completions",
+                "/v1beta/openai/chat/completions",
+            ),
+            (
+                "openai",
+                "/openai",
+                "/openai/deployments/d/chat/completions",
+                "/openai/deployments/d/chat/completions",
+            ),
+            ("openai", "/api/v1", "/api/v1/models", "/api/v1/models"),
+            ("openai", "/ap", "/api/v1/models", "/ap/api/v1/models"),
             // What has no version is beside it.
             ("openai", "/up/v1", "/props", "/up/props"),
             (

@@ -30,8 +30,9 @@ impl Way<'_> {
         if counts && self.parts.method == Method::POST {
             return Ok(self.count(body).await);
         }
+        let lists = path.ends_with("/models") || path == "/api/tags";
         match path {
-            "/v1/models" | "/v1beta/models" | "/api/tags" if get => {
+            _ if lists && get => {
                 let listed = self.models().await?;
                 Ok(listed.map_or_else(
                     |answer| *answer,

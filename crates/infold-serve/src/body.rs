@@ -40,6 +40,11 @@ impl Body {
         matches!(self, Body::Held(bytes) if bytes.len() <= 256 << 10)
     }
 
+    /// Reads it from its beginning.
+    pub(crate) fn reader(&self) -> BodyReader<'_> {
+        BodyReader { body: self, at: 0 }
+    }
+
     /// A part of it, which lies within it.
     pub fn part(&self, range: &Range<u64>) -> io::Result<Cow<'_, [u8]>> {
         let size = || io::Error::new(io::ErrorKind::UnexpectedEof, "no such part of the body");
@@ -56,5 +61,21 @@ impl Body {
                 Ok(Cow::Owned(part))
             }
         }
+    }
+}
+
+/// A body as it is read.
+pub(crate) struct BodyReader<'b> {
+    body: &'b Body,
+    at: u64,
+}
+
+impl io::Read for BodyReader<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let len = (self.body.len() - self.at).min(out.len() as u64);
+        let part = self.body.part(&(self.at..self.at + len))?;
+        out[..part.len()].copy_from_slice(&part);
+        self.at += len;
+        Ok(part.len())
     }
 }

@@ -3,15 +3,14 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use flate2::write::{MultiGzDecoder, ZlibDecoder};
 use http::HeaderMap;
-use http::header::CONTENT_ENCODING;
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
+use crate::coding::Coding;
 use crate::{Body, Limits};
 
 /// Why a body was not taken.
@@ -124,40 +123,20 @@ impl Spool<'_> {
     }
 }
 
-/// What a compressed body says; nothing if it is not compressed, or in a way that is not known.
+/// What a compressed body says; nothing if it is compressed in a way that is not known.
 pub(crate) fn plain(headers: &HeaderMap, body: &Body, limits: &Limits) -> io::Result<Option<Body>> {
-    let coding = headers.get(CONTENT_ENCODING).map(|value| value.as_bytes());
-    let sink = Sink {
+    let coding = match Coding::of(headers) {
+        None => return Ok(None),
+        Some(Coding::Identity) => return Ok(Some(body.clone())),
+        Some(coding) => coding,
+    };
+    let mut sink = Sink {
         held: Vec::new(),
         file: None,
         limits: limits.clone(),
     };
-    let sink = match coding.map(<[u8]>::to_ascii_lowercase).as_deref() {
-        None | Some(b"identity" | b"") => return Ok(Some(body.clone())),
-        Some(b"gzip" | b"x-gzip") => {
-            let mut decoder = MultiGzDecoder::new(sink);
-            copy(body, &mut decoder)?;
-            decoder.finish()?
-        }
-        Some(b"deflate") => {
-            let mut decoder = ZlibDecoder::new(sink);
-            copy(body, &mut decoder)?;
-            decoder.finish()?
-        }
-        _ => return Ok(None),
-    };
+    io::copy(&mut coding.decode(body.reader()), &mut sink)?;
     sink.end().map(Some)
-}
-
-fn copy(body: &Body, to: &mut impl io::Write) -> io::Result<()> {
-    const PIECE: u64 = 64 << 10;
-    let mut at = 0;
-    while at < body.len() {
-        let end = body.len().min(at + PIECE);
-        to.write_all(&body.part(&(at..end))?)?;
-        at = end;
-    }
-    Ok(())
 }
 
 /// Where a body goes that grows while it is read: a small one can stand for a very large one.

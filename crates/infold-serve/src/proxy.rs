@@ -1,8 +1,8 @@
+use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
-use flate2::read::MultiGzDecoder;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Request, StatusCode};
@@ -13,6 +13,7 @@ use infold_wire::trouble::{Complaint, complain, message, sort};
 use infold_wire::{Trouble, Wire};
 use tokio::task::spawn_blocking;
 
+use crate::coding::Coding;
 use crate::desk::{Pace, Stage};
 use crate::flow::{Flow, Response};
 use crate::headers::Keys;
@@ -67,7 +68,10 @@ pub(crate) async fn pass(
     };
     let mut response = match &route.to {
         To::Model { .. } => way.call().await,
-        _ => way.through(false).await,
+        _ => {
+            way.look_for_call().await;
+            way.through(false).await
+        }
     };
     tell(&mut response, way.lost.header());
     response
@@ -312,6 +316,18 @@ impl Way<'_> {
         None
     }
 
+    /// Warns if a request that passes unrecorded looks like a model call.
+    async fn look_for_call(&self) {
+        let (path, body) = (self.route.path.clone(), self.body.clone());
+        if !self.front.unrecorded.needs_check(&path, self.parts, &body) {
+            return;
+        }
+        let (front, headers) = (Arc::clone(self.front), self.parts.headers.clone());
+        let looked = spawn_blocking(move || front.unrecorded.check(&path, &headers, &body));
+        // It only warns: the request goes on whatever becomes of it.
+        let _ = looked.await;
+    }
+
     /// Passes the request on as it is, and the answer as it comes.
     async fn through(&self, reads: bool) -> Response {
         let whole = parts(&self.body, &Outgoing::untouched(&self.body));
@@ -442,17 +458,14 @@ pub(crate) async fn read_up_to(mut body: Stream, most: usize) -> (Bytes, Stream)
 
 /// What an error says, if it is packed.
 pub(crate) fn unpack(headers: &HeaderMap, bytes: &Bytes) -> Bytes {
-    let coding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
-    if coding != Some(b"gzip") {
-        return bytes.clone();
-    }
+    let coding = match Coding::of(headers) {
+        None | Some(Coding::Identity) => return bytes.clone(),
+        Some(coding) => coding,
+    };
     let mut plain = Vec::new();
-    let decoder = MultiGzDecoder::new(&bytes[..]);
+    let decoder = coding.decode(&bytes[..]);
     // What can be read of it is better than nothing.
-    let _ = std::io::Read::read_to_end(
-        &mut std::io::Read::take(decoder, MOST_ERROR as u64),
-        &mut plain,
-    );
+    let _ = decoder.take(MOST_ERROR as u64).read_to_end(&mut plain);
     plain.into()
 }
 

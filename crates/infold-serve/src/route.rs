@@ -154,52 +154,46 @@ const OLLAMA: [&str; 16] = [
 
 fn to(method: &Method, path: &str, headers: &HeaderMap) -> To {
     let post = *method == Method::POST;
-    let model = |wire| To::Model {
-        wire,
-        model: None,
-        stream: None,
-    };
-    match path.trim_end_matches('/') {
-        "" if [Method::GET, Method::HEAD].contains(method) => return To::Root,
-        "/v1/chat/completions" if post => return model(Wire::Chat),
-        "/v1/responses" if post => return model(Wire::Responses),
-        "/v1/messages" if post => return model(Wire::Anthropic),
-        "/api/chat" if post => return model(Wire::Ollama),
-        _ => {}
+    let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
+    if parts == [""] && [Method::GET, Method::HEAD].contains(method) {
+        return To::Root;
     }
-    if let Some(rest) = path.strip_prefix("/api/") {
-        let first = rest.split('/').next().unwrap_or_default();
-        if OLLAMA.contains(&first) {
-            return To::Provider(Wire::Ollama);
+    if let Some(wire) = called(&parts).filter(|_| post) {
+        return To::Model {
+            wire,
+            model: deployment(&parts),
+            stream: None,
+        };
+    }
+    gemini(post, path).unwrap_or_else(|| To::Provider(provider(&parts, headers)))
+}
+
+/// The wire of the model call that a path ends with. What stands before that is the base path of
+/// a gateway, or of a provider that serves several APIs.
+fn called(parts: &[&str]) -> Option<Wire> {
+    match parts {
+        [.., "chat", "completions"] => Some(Wire::Chat),
+        [.., "responses"] => Some(Wire::Responses),
+        // OpenAI's threads have messages, too.
+        [.., before, "messages"] if is_version(before) || *before == "anthropic" => {
+            Some(Wire::Anthropic)
         }
-    }
-    if let Some(to) = gemini(post, path) {
-        return to;
-    }
-    let below = |start: &str| {
-        let rest = path.strip_prefix(start);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    if path.starts_with("/v1beta/") {
-        To::Provider(Wire::Gemini)
-    } else if below("/v1/messages") {
-        To::Provider(Wire::Anthropic)
-    } else if below("/v1/responses") || below("/v1/conversations") {
-        To::Provider(Wire::Responses)
-    } else {
-        To::Provider(by_headers(headers))
+        [.., "api", "chat"] => Some(Wire::Ollama),
+        _ => None,
     }
 }
 
-/// `/v1beta/models/M:verb`
+/// The deployment that an Azure path names: `/openai/deployments/NAME/…`.
+fn deployment(parts: &[&str]) -> Option<String> {
+    let at = parts.iter().position(|part| *part == "deployments")?;
+    parts.get(at + 1).map(|name| unescaped(name))
+}
+
+/// `…/models/M:verb`
 fn gemini(post: bool, path: &str) -> Option<To> {
-    let rest = path
-        .strip_prefix("/v1beta/")
-        .or(path.strip_prefix("/v1/"))?;
-    let rest = rest
-        .strip_prefix("models/")
-        .or(rest.strip_prefix("tunedModels/"))?;
-    let (model, verb) = rest.rsplit_once(':')?;
+    let named = path.rsplit_once("/models/");
+    let (_, named) = named.or_else(|| path.rsplit_once("/tunedModels/"))?;
+    let (model, verb) = named.rsplit_once(':')?;
     let stream = match verb {
         "generateContent" => false,
         "streamGenerateContent" => true,
@@ -208,14 +202,38 @@ fn gemini(post: bool, path: &str) -> Option<To> {
         }
         _ => return None,
     };
-    Some(match post {
-        true => To::Model {
-            wire: Wire::Gemini,
-            model: Some(unescaped(model)),
-            stream: Some(stream),
-        },
-        false => To::Provider(Wire::Gemini),
+    if !post {
+        return Some(To::Provider(Wire::Gemini));
+    }
+    Some(To::Model {
+        wire: Wire::Gemini,
+        model: Some(unescaped(model)),
+        stream: Some(stream),
     })
+}
+
+/// Whose API a path belongs to that is no model call.
+fn provider(parts: &[&str], headers: &HeaderMap) -> Wire {
+    let below = |name: &str| {
+        let mut pairs = parts.windows(2);
+        pairs.any(|pair| pair[1] == name && (is_version(pair[0]) || pair[0] == "openai"))
+    };
+    match parts {
+        [_, "api", first, ..] if OLLAMA.contains(first) => Wire::Ollama,
+        // Gemini serves OpenAI's API there.
+        [_, "v1beta", "openai", ..] => Wire::Chat,
+        [_, "v1beta", ..] => Wire::Gemini,
+        [_, "anthropic", ..] => Wire::Anthropic,
+        _ if below("messages") => Wire::Anthropic,
+        _ if below("responses") || below("conversations") => Wire::Responses,
+        _ => by_headers(headers),
+    }
+}
+
+/// Says whether part of a path is a version: v1, v1beta, v4.
+fn is_version(part: &str) -> bool {
+    let rest = part.strip_prefix('v').unwrap_or_default();
+    rest.starts_with(|first: char| first.is_ascii_digit())
 }
 
 /// Which provider a client speaks to, seen from how it speaks.

@@ -3,8 +3,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use http::{Method, Request, StatusCode, Uri};
+use http::header::{CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, UPGRADE};
+use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -22,6 +22,7 @@ use crate::guard::{Guard, Refusal};
 use crate::metrics::Metrics;
 use crate::route::{Route, To};
 use crate::seat::Seats;
+use crate::unrecorded::UnrecordedPaths;
 use crate::{Api, Desk, Upstreams, proxy};
 
 /// How the server listens, and where it sends.
@@ -113,6 +114,7 @@ pub(crate) struct Front {
     pub forward: Forward,
     pub metrics: Arc<Metrics>,
     pub seats: Arc<Seats>,
+    pub unrecorded: UnrecordedPaths,
 }
 
 /// The proxy, listening.
@@ -153,6 +155,7 @@ impl Server {
             forward: Forward::new(silence),
             metrics,
             seats: Arc::default(),
+            unrecorded: UnrecordedPaths::default(),
         });
         Ok(Server {
             listener,
@@ -312,8 +315,29 @@ async fn respond(
             front.api.answer(request).await.map(Flow::api)
         }
         (To::Root, _) | (_, None) => root(request.method()),
+        (_, Some(wire)) if is_websocket(request.headers()) => refuse_websocket(wire),
         (_, Some(wire)) => proxy::pass(front, request, &route, wire).await,
     }
+}
+
+/// Says whether a client wants to go on with WebSocket frames.
+fn is_websocket(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(UPGRADE).iter();
+    let mut protocols = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    protocols.any(|protocol| protocol.trim_ascii().eq_ignore_ascii_case(b"websocket"))
+}
+
+/// Refuses a WebSocket with 426, the one status after which Codex falls back to plain requests
+/// at once; after any other it retries for several seconds.
+fn refuse_websocket(wire: Wire) -> Response {
+    let why = "WebSockets are not supported here: send plain HTTP requests".to_owned();
+    let mut response = proxy::complaint(wire, false, &Complaint::Request(why));
+    *response.status_mut() = StatusCode::UPGRADE_REQUIRED;
+    // A response with this status has to name the protocol that would be accepted.
+    let headers = response.headers_mut();
+    headers.insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    response
 }
 
 /// An address with another path.

@@ -279,15 +279,38 @@ fn a_small_body_that_unpacks_to_a_large_one_does_no_harm() {
         ..Setup::to(&server.url())
     }
     .start();
-    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     for _ in 0..200 {
-        packer.write_all(&[b' '; 1 << 20]).expect("memory");
+        gzip.write_all(&[b' '; 1 << 20]).expect("memory");
     }
-    let bomb = packer.finish().expect("memory");
-    // It is not read, and passed on as it came.
-    let answer = proxy.post("/v1/chat/completions", "content-encoding: gzip\r\n", &bomb);
-    assert_eq!(answer.status, 400, "the provider does not unpack it");
-    assert_eq!(server.last().expect("asked").len, bomb.len() as u64);
+    // A frame with a window of 2 MiB, and 200 MiB of blocks that each repeat one byte.
+    let mut zstd = b"\x28\xb5\x2f\xfd\x00\x58".to_vec();
+    for at in (0..1600).rev() {
+        let last = u32::from(at == 0);
+        let header = 128 << 10 << 3 | 1 << 1 | last;
+        zstd.extend(&header.to_le_bytes()[..3]);
+        zstd.push(b' ');
+    }
+    // A frame with little in it that asks for a window of 128 MiB.
+    let window = b"\x28\xb5\x2f\xfd\x00\x88\x09\x00\x00 ".to_vec();
+    // 4 MiB of spaces.
+    let brotli = b"\x9b\xff\xff\x3f\xf8\x25\x40\xe2\xb1\x40\x20\xf7\xfe\x07".to_vec();
+    let gzip = gzip.finish().expect("memory");
+    for (coding, bomb) in [
+        ("gzip", gzip),
+        ("zstd", zstd),
+        ("zstd", window),
+        ("br", brotli),
+    ] {
+        // It is not read, and passed on as it came.
+        let header = format!("content-encoding: {coding}\r\n");
+        let answer = proxy.post("/v1/chat/completions", &header, &bomb);
+        assert_eq!(answer.status, 400, "the provider does not unpack it");
+        assert_eq!(server.last().expect("asked").len, bomb.len() as u64);
+    }
+    let metrics = proxy.ask("GET /metrics HTTP/1.1\nhost: localhost:PORT");
+    let unread = r#"infold_failures_total{what="unpack"} 4"#;
+    assert!(metrics.text().contains(unread), "{}", metrics.text());
 }
 
 #[test]

@@ -6,10 +6,11 @@ use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
 use flate2::Compression;
-use flate2::write::GzEncoder;
+use flate2::write::{GzEncoder, ZlibEncoder};
 use front::{Answer, Proxy, Setup, head, place, post, request};
 use infold_testkit::{Model, Script, Server, Step, hash};
 use infold_wire::Wire;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 /// A model that does not look at what it is asked: some of it is odd on purpose.
 fn lenient() -> Script {
@@ -125,18 +126,140 @@ fn headers_come_back_unless_they_are_about_one_connection() {
 }
 
 #[test]
-fn a_packed_request_goes_on_packed() {
+fn a_websocket_is_refused_so_that_the_client_falls_back_at_once() {
     let server = Server::start(lenient());
     let proxy = Proxy::to(&server.url());
-    let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
-    packer
-        .write_all(&request(Wire::Chat, false, "hello"))
-        .expect("memory");
-    let body = packer.finish().expect("memory");
-    proxy.post("/v1/chat/completions", "content-encoding: gzip\r\n", &body);
-    let seen = server.last().expect("it was asked");
-    assert_eq!(seen.hash, hash(&body));
-    assert_eq!(seen.header("content-encoding"), Some("gzip"));
+    for path in ["/v1/responses", "/t/mine/v1/responses", "/v1/realtime"] {
+        let answer = proxy.ask(&format!(
+            "GET {path} HTTP/1.1\nhost: 127.0.0.1:PORT\nupgrade: WebSocket\nsec-websocket-version: 13\nsec-websocket-key: fbpjrD6GCtACFO1WAZANfw=="
+        ));
+        assert_eq!(answer.status, 426, "{path}: {}", answer.text());
+        assert_eq!(answer.header("upgrade"), Some("HTTP/1.1"), "{path}");
+        assert!(
+            answer.whole && answer.text().contains("plain HTTP"),
+            "{path}"
+        );
+    }
+    assert_eq!(server.count(), 0);
+    let answer = proxy.post(
+        "/v1/responses",
+        "",
+        &request(Wire::Responses, false, "hello"),
+    );
+    assert_eq!(answer.status, 200);
+}
+
+/// A text in every content coding that is read.
+fn packed(text: &[u8]) -> [(&'static str, Vec<u8>); 4] {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(text).expect("memory");
+    let mut deflate = ZlibEncoder::new(Vec::new(), Compression::fast());
+    deflate.write_all(text).expect("memory");
+    // Two frames with one to be skipped between them.
+    let (one, other) = text.split_at(text.len() / 2);
+    let mut zstd = compress_to_vec(one, CompressionLevel::Fastest);
+    zstd.extend(b"\x50\x2a\x4d\x18\x03\0\0\0abc");
+    zstd.extend(compress_to_vec(other, CompressionLevel::Fastest));
+    [
+        ("gzip", gzip.finish().expect("memory")),
+        ("deflate", deflate.finish().expect("memory")),
+        ("zstd", zstd),
+        ("br", brotli(text)),
+    ]
+}
+
+/// Brotli without any compression: a window of 16 bits, a block of bytes as they are, and the end.
+fn brotli(text: &[u8]) -> Vec<u8> {
+    assert!((1..=1 << 16).contains(&text.len()));
+    // After the window (1 bit) come: not last (1), 4 nibbles of length (2), length - 1 (16), uncompressed (1).
+    let bits = (text.len() as u32 - 1) << 4 | 1 << 20;
+    let mut out = bits.to_le_bytes()[..3].to_vec();
+    out.extend(text);
+    out.push(3);
+    out
+}
+
+#[test]
+fn a_packed_request_is_recorded_and_goes_on_packed() {
+    let server = Server::start(lenient());
+    for (coding, body) in packed(&request(Wire::Chat, false, "hello there")) {
+        let proxy = Proxy::to(&server.url());
+        let header = format!("content-encoding: {coding}\r\n");
+        proxy.post("/v1/chat/completions", &header, &body);
+        let seen = server.last().expect("it was asked");
+        assert_eq!(seen.hash, hash(&body), "{coding}");
+        assert_eq!(seen.header("content-encoding"), Some(coding));
+        assert!(proxy.kept().contains("hello there"), "{coding}");
+    }
+}
+
+#[test]
+fn a_packed_error_is_understood_and_comes_back_packed() {
+    let error = br#"{"error":{"message":"no such model: m","type":"invalid_request_error"}}"#;
+    for (coding, body) in packed(error) {
+        let step = Step::error(404, body.clone()).header("content-encoding", coding);
+        let server = Server::start(lenient().otherwise(move |_| step.clone()));
+        let mut proxy = Proxy::to(&server.url());
+        let answer = proxy.post("/v1/chat/completions", "", &request(Wire::Chat, false, "x"));
+        assert_eq!((answer.status, answer.body), (404, body), "{coding}");
+        // What is told of it is written when it ends.
+        proxy.finish();
+        assert!(proxy.kept().contains("no such model: m"), "{coding}");
+    }
+}
+
+#[test]
+fn calls_are_recognised_behind_the_prefixes_of_gateways() {
+    let server = Server::start(lenient());
+    let proxy = Proxy::to(&server.url());
+    for (wire, path) in [
+        (Wire::Chat, "/openai/v1/chat/completions"),
+        (Wire::Chat, "/api/v1/chat/completions"),
+        (
+            Wire::Chat,
+            "/openai/deployments/gpt-4o/chat/completions?api-version=2025-04-01-preview",
+        ),
+        (Wire::Chat, "/v1beta/openai/chat/completions"),
+        (Wire::Chat, "/compatible-mode/v1/chat/completions"),
+        (Wire::Chat, "/inference/v1/chat/completions"),
+        (Wire::Chat, "/api/chat/completions"),
+        (Wire::Responses, "/openai/v1/responses"),
+        (Wire::Responses, "/openai/responses?api-version=preview"),
+        (Wire::Anthropic, "/anthropic/v1/messages"),
+        (Wire::Anthropic, "/some/prefix/v1/messages?beta=true"),
+        (
+            Wire::Gemini,
+            "/v1/projects/p/locations/l/publishers/google/models/gemini-2.5-pro:generateContent",
+        ),
+    ] {
+        for task in ["", "/t/mine"] {
+            let (_, headers) = place(wire, false);
+            let body = request(wire, false, path);
+            let answer = proxy.post(&format!("{task}{path}"), headers, &body);
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+            assert!(answer.header("x-infold-task").is_some(), "{task}{path}");
+            let seen = server.last().expect("it was asked");
+            let (path, query) = path.split_once('?').unwrap_or((path, ""));
+            assert_eq!((seen.path.as_str(), seen.query.as_str()), (path, query));
+        }
+    }
+    // A message of a thread is no call of a model.
+    let threads = "/v1/threads/thread_1/messages";
+    let answer = proxy.post(threads, "", br#"{"role":"user","content":"hi"}"#);
+    assert_eq!(answer.header("x-infold-task"), None);
+    assert_eq!(server.last().expect("asked").path, threads);
+}
+
+#[test]
+fn a_client_may_have_the_whole_path_of_the_base_in_its_own() {
+    let server = Server::start(lenient());
+    let proxy = Proxy::to(&format!("{}/api/v1", server.url()));
+    for path in ["/api/v1/chat/completions", "/v1/chat/completions"] {
+        let answer = proxy.post(path, "", &request(Wire::Chat, false, path));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let seen = server.last().expect("it was asked");
+        assert_eq!(seen.path, "/api/v1/chat/completions");
+    }
 }
 
 #[test]

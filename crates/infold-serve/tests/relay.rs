@@ -527,3 +527,41 @@ fn a_response_that_goes_on_from_another_is_sent_whole() {
     }
     assert_eq!(proxy.desk.contexts().tasks().expect("tasks").len(), 1);
 }
+
+#[test]
+fn a_request_with_every_parameter_is_one_that_the_provider_takes() {
+    for to in Wire::ALL {
+        let proxy = Proxy::new(to, Script::new());
+        for from in Wire::ALL.into_iter().filter(|from| *from != to) {
+            let (path, body) = match from {
+                Wire::Chat => (
+                    "/v1/chat/completions",
+                    include_str!("../../infold-wire/tests/parameters/chat.json"),
+                ),
+                Wire::Responses => (
+                    "/v1/responses",
+                    include_str!("../../infold-wire/tests/parameters/responses.json"),
+                ),
+                Wire::Anthropic => (
+                    "/v1/messages",
+                    include_str!("../../infold-wire/tests/parameters/anthropic.json"),
+                ),
+                Wire::Gemini => (
+                    "/v1beta/models/m:streamGenerateContent?alt=sse",
+                    include_str!("../../infold-wire/tests/parameters/gemini.json"),
+                ),
+                Wire::Ollama => (
+                    "/api/chat",
+                    include_str!("../../infold-wire/tests/parameters/ollama.json"),
+                ),
+            };
+            let response = proxy.post(from, path, body.as_bytes().to_vec());
+            let (status, headers) = (response.status(), response.headers().clone());
+            let said = proxy.bytes(response);
+            let said = String::from_utf8_lossy(&said);
+            assert_eq!(status, 200, "{from} to {to}: {said}");
+            let lost = headers.get("x-infold-lost").expect("something is lost");
+            assert!(!lost.is_empty(), "{from} to {to}");
+        }
+    }
+}

@@ -25,7 +25,8 @@ pub(crate) enum Target {
     Unknown,
 }
 
-/// Finds what a path is for; base addresses come with and without their version.
+/// Finds what a path is for; base addresses come with and without their version, and behind the
+/// prefixes of gateways.
 pub(crate) fn target(method: &str, path: &str) -> Target {
     let bare = path
         .strip_prefix("/v1beta")
@@ -33,13 +34,14 @@ pub(crate) fn target(method: &str, path: &str) -> Target {
     let bare = bare.filter(|rest| rest.starts_with('/')).unwrap_or(path);
     let bare = bare.trim_end_matches('/');
     let action = bare
-        .strip_prefix("/models/")
-        .and_then(|rest| rest.rsplit_once(':'));
+        .rsplit_once("/models/")
+        .and_then(|(_, rest)| rest.rsplit_once(':'));
+    let ends = |ending: &str| path.trim_end_matches('/').ends_with(ending);
     match (method, bare, action) {
-        ("POST", "/chat/completions", _) => Target::Reply(Wire::Chat),
-        ("POST", "/responses", _) => Target::Reply(Wire::Responses),
-        ("POST", "/messages", _) if path != bare => Target::Reply(Wire::Anthropic),
-        ("POST", "/messages/count_tokens", _) if path != bare => Target::Count(Wire::Anthropic),
+        ("POST", ..) if ends("/chat/completions") => Target::Reply(Wire::Chat),
+        ("POST", ..) if ends("/responses") => Target::Reply(Wire::Responses),
+        ("POST", ..) if ends("/v1/messages") => Target::Reply(Wire::Anthropic),
+        ("POST", ..) if ends("/v1/messages/count_tokens") => Target::Count(Wire::Anthropic),
         ("POST", "/api/chat", _) => Target::Reply(Wire::Ollama),
         ("POST", "/api/generate", _) => Target::Generate,
         ("POST", "/api/show", _) => Target::Show,

@@ -1,6 +1,8 @@
 //! What stands around the messages of a request.
 
+mod format;
 mod markers;
+mod parameters;
 pub mod read;
 
 pub use markers::{MOST_MARKERS, marked, markers, unmarked};
@@ -27,10 +29,8 @@ pub struct Frame {
     pub max_tokens: Option<u64>,
     /// How much to leave to chance.
     pub temperature: Option<f64>,
-    /// How much of what is likely to choose from.
-    pub top_p: Option<f64>,
-    /// Where the reply ends when it says one of these: texts, as JSON strings.
-    pub stop: Vec<String>,
+    /// Further parameters in the form of the wire: paths such as `generationConfig.topP`, and JSON.
+    pub settings: Vec<(&'static str, String)>,
     /// The model's window, for servers that load it with one.
     pub window: Option<u64>,
     /// Whether the reply is to come as it is made.
@@ -58,8 +58,7 @@ impl Frame {
             tool_choice: None,
             max_tokens: None,
             temperature: None,
-            top_p: None,
-            stop: Vec::new(),
+            settings: Vec::new(),
             window: None,
             stream: true,
             cache: true,
@@ -87,8 +86,8 @@ impl Frame {
             false => "max_tokens",
         };
         put(head, limit, self.max_tokens);
-        self.chance(head, "top_p");
-        put(head, "stop", self.stops());
+        put(head, "temperature", self.temperature);
+        head.push_str(&self.settings(""));
         if self.stream {
             put(head, "stream_options", Some(r#"{"include_usage":true}"#));
         }
@@ -99,9 +98,14 @@ impl Frame {
     fn responses(&self, head: &mut String) {
         self.named(head);
         put(head, "max_output_tokens", self.max_tokens);
-        self.chance(head, "top_p");
+        put(head, "temperature", self.temperature);
+        head.push_str(&self.settings(""));
+        put_group(head, "text", &self.settings("text"));
+        put_group(head, "reasoning", &self.settings("reasoning"));
         // The conversation is kept here; reasoning comes back so that it can be sent again.
-        put(head, "store", Some("false"));
+        if !self.settings.iter().any(|(name, _)| *name == "store") {
+            put(head, "store", Some("false"));
+        }
         if self.official {
             put(head, "include", Some(r#"["reasoning.encrypted_content"]"#));
         }
@@ -112,8 +116,9 @@ impl Frame {
     fn anthropic(&self, head: &mut String) {
         self.named(head);
         put(head, "max_tokens", Some(self.max_tokens.unwrap_or(REPLY)));
-        self.chance(head, "top_p");
-        put(head, "stop_sequences", self.stops());
+        put(head, "temperature", self.temperature);
+        head.push_str(&self.settings(""));
+        put_group(head, "output_config", &self.settings("output_config"));
         if !self.system.is_empty() {
             let last = self.system.len() - 1;
             let blocks = self.system.iter().enumerate().map(|(at, text)| {
@@ -139,12 +144,9 @@ impl Frame {
         }
         let mut settings = String::new();
         put(&mut settings, "maxOutputTokens", self.max_tokens);
-        self.chance(&mut settings, "topP");
-        put(&mut settings, "stopSequences", self.stops());
-        if !settings.is_empty() {
-            let settings = settings.trim_end_matches(',');
-            put(head, "generationConfig", Some(format!("{{{settings}}}")));
-        }
+        put(&mut settings, "temperature", self.temperature);
+        settings.push_str(&self.settings("generationConfig"));
+        put_group(head, "generationConfig", &settings);
         self.tools(head, "toolConfig");
         head.push_str(r#""contents":["#);
     }
@@ -154,23 +156,24 @@ impl Frame {
         let mut options = String::new();
         put(&mut options, "num_ctx", self.window);
         put(&mut options, "num_predict", self.max_tokens);
-        self.chance(&mut options, "top_p");
-        put(&mut options, "stop", self.stops());
-        if !options.is_empty() {
-            let options = options.trim_end_matches(',');
-            put(head, "options", Some(format!("{{{options}}}")));
-        }
+        put(&mut options, "temperature", self.temperature);
+        options.push_str(&self.settings("options"));
+        put_group(head, "options", &options);
+        head.push_str(&self.settings(""));
         put(head, "tools", self.tools.as_deref());
         head.push_str(r#""messages":["#);
     }
 
-    fn chance(&self, head: &mut String, top_p: &str) {
-        put(head, "temperature", self.temperature);
-        put(head, top_p, self.top_p);
-    }
-
-    fn stops(&self) -> Option<String> {
-        (!self.stop.is_empty()).then(|| format!("[{}]", self.stop.join(",")))
+    /// The further parameters within an object, or beside all objects if it has no name.
+    fn settings(&self, group: &str) -> String {
+        let mut members = String::new();
+        for (path, value) in &self.settings {
+            let (outer, name) = path.rsplit_once('.').unwrap_or(("", path));
+            if outer == group {
+                put(&mut members, name, Some(value));
+            }
+        }
+        members
     }
 
     fn named(&self, head: &mut String) {
@@ -190,6 +193,13 @@ impl Frame {
 fn put(head: &mut String, name: &str, value: Option<impl std::fmt::Display>) {
     if let Some(value) = value {
         head.push_str(&format!(r#""{name}":{value},"#));
+    }
+}
+
+/// Appends an object of members, if there are any.
+fn put_group(head: &mut String, name: &str, members: &str) {
+    if let Some(members) = members.strip_suffix(',') {
+        put(head, name, Some(format!("{{{members}}}")));
     }
 }
 

@@ -84,6 +84,11 @@ impl<'a> Fields<'a> {
         Fields(json.members().collect())
     }
 
+    /// All members.
+    pub fn members(&self) -> impl Iterator<Item = (Json<'a>, Json<'a>)> {
+        self.0.iter().copied()
+    }
+
     /// The member of this name. Of duplicates the last one counts.
     pub fn get(&self, name: &str) -> Option<Json<'a>> {
         let mut found = self.0.iter().rev();

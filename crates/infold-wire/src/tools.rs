@@ -1,5 +1,7 @@
 //! Tool definitions and tool choice, in the form of each wire.
 
+use std::collections::BTreeSet;
+
 use crate::said::{Fields, Raw, list, put, raw};
 use crate::{Json, Kind, Wire, quote};
 
@@ -48,14 +50,26 @@ pub enum ToolsError {
 ///
 /// Gemini's object with `functionDeclarations` may stand for a list.
 pub fn tools(list: Json<'_>, to: Wire) -> Result<String, ToolsError> {
-    match carried(list, to)? {
-        (tools, names) if names.is_empty() => Ok(tools),
-        (_, names) => Err(ToolsError::Foreign { names, to }),
+    let carried = carried(list, to)?;
+    match carried.left_out {
+        names if names.is_empty() => Ok(carried.tools),
+        names => Err(ToolsError::Foreign { names, to }),
     }
 }
 
+/// Tools on another wire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Carried {
+    /// The value of `tools`.
+    pub tools: String,
+    /// The tools that the wire has not.
+    pub left_out: Vec<String>,
+    /// Members of functions that the wire has not, such as `defer_loading`.
+    pub members: BTreeSet<String>,
+}
+
 /// As [`tools`], but tools that the wire has not are left out, and named.
-pub fn carried(list: Json<'_>, to: Wire) -> Result<(String, Vec<String>), ToolsError> {
+pub fn carried(list: Json<'_>, to: Wire) -> Result<Carried, ToolsError> {
     let whole = match list.kind() {
         Kind::Array => list.elements().collect(),
         Kind::Object => vec![list],
@@ -78,7 +92,11 @@ pub fn carried(list: Json<'_>, to: Wire) -> Result<(String, Vec<String>), ToolsE
             Kind::Array => raw(list).into_owned(),
             _ => format!("[{}]", raw(list)),
         };
-        return Ok((tools, Vec::new()));
+        return Ok(Carried {
+            tools,
+            left_out: Vec::new(),
+            members: BTreeSet::new(),
+        });
     }
     let mut names = Vec::new();
     read.retain(|tool| match tool {
@@ -89,7 +107,19 @@ pub fn carried(list: Json<'_>, to: Wire) -> Result<(String, Vec<String>), ToolsE
         _ => true,
     });
     names.dedup();
-    Ok((written(&read, to), names))
+    let mut members = BTreeSet::new();
+    for tool in &read {
+        if let Tool::Function(function, _) = tool {
+            members.extend(function.others.iter().cloned());
+            let strict = matches!(to, Wire::Chat | Wire::Responses) || !function.strict;
+            members.extend((!strict).then(|| "strict".to_owned()));
+        }
+    }
+    Ok(Carried {
+        tools: written(&read, to),
+        left_out: names,
+        members,
+    })
 }
 
 /// Writes a choice: the value of `tool_choice`, on Gemini that of `toolConfig`.
@@ -144,6 +174,8 @@ struct Function<'a> {
     /// A JSON schema.
     parameters: Option<Raw<'a>>,
     strict: bool,
+    /// Further members that ask for something, which other wires do not have.
+    others: Vec<String>,
 }
 
 impl Tool<'_> {
@@ -190,7 +222,8 @@ fn definitions<'a>(whole: Json<'a>, tools: &mut Vec<Tool<'a>>) -> Option<()> {
         tools.push(tool);
         return Some(());
     };
-    let name = json.get("name").and_then(Json::text);
+    let inner = || json.get("custom")?.get("name");
+    let name = json.get("name").or_else(inner).and_then(Json::text);
     let own = |wire| {
         let name = name.as_deref().unwrap_or(&kind).to_owned();
         Tool::Own(name, raw(whole), wire)
@@ -207,8 +240,9 @@ fn definitions<'a>(whole: Json<'a>, tools: &mut Vec<Tool<'a>>) -> Option<()> {
             Tool::Function(function(&json)?, &[Wire::Anthropic])
         }
         "custom" if json.get("custom").is_some() => own(Wire::Chat),
-        // Anthropic's own tools have a day in their types.
+        // Anthropic's own tools have a day in their types, but for these.
         kind if is_dated(kind) => own(Wire::Anthropic),
+        "mcp_toolset" | "tool_search_tool_bm25" | "tool_search_tool_regex" => own(Wire::Anthropic),
         _ => own(Wire::Responses),
     });
     Some(())
@@ -219,11 +253,29 @@ fn is_dated(kind: &str) -> bool {
     day.is_some_and(|day| day.len() == 8 && day.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// Members of a function that are carried over, or say nothing of it to another provider.
+const KNOWN: [&str; 8] = [
+    "type",
+    "name",
+    "description",
+    "parameters",
+    "parametersJsonSchema",
+    "input_schema",
+    "strict",
+    "cache_control",
+];
+
 fn function<'a>(json: &Fields<'a>) -> Option<Function<'a>> {
     let given = |name: &str| json.get(name).filter(|value| value.kind() == Kind::Object);
     let parameters = given("input_schema").or_else(|| given("parametersJsonSchema"));
     let parameters = parameters.or_else(|| given("parameters"));
+    let others = json.members().filter(|(name, value)| {
+        let known = KNOWN.iter().any(|known| name.is(known));
+        !known && !value.is_null() && value.bytes() != b"false"
+    });
+    let others = others.filter_map(|(name, _)| Some(name.text()?.into_owned()));
     Some(Function {
+        others: others.collect(),
         name: json.string("name")?,
         description: json.string("description"),
         parameters: parameters.map(schema),
@@ -232,7 +284,7 @@ fn function<'a>(json: &Fields<'a>) -> Option<Function<'a>> {
 }
 
 /// A schema with its types in small letters; Gemini's are in capitals.
-fn schema(json: Json<'_>) -> Raw<'_> {
+pub(crate) fn schema(json: Json<'_>) -> Raw<'_> {
     let text = raw(json);
     let capital = ["STRING", "OBJECT", "ARRAY", "NUMBER", "INTEGER", "BOOLEAN"];
     if !capital.iter().any(|kind| text.contains(kind)) {

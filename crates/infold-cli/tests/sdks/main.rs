@@ -10,6 +10,7 @@ mod replies;
 mod streams;
 mod talk;
 
+use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,6 +18,7 @@ use std::process::{Command, Stdio};
 use common::Home;
 use infold_testkit::{Script, Server};
 use infold_wire::Wire;
+use infold_wire::request::read::{Aim, translate};
 use serde_json::{Map, Value, json};
 
 #[test]
@@ -58,6 +60,7 @@ fn compare(client: &str, wires: &[Wire]) {
             .map(|(at, body)| json!({"name": format!("talk-{}", at + 1), "body": body}))
             .collect();
         requests.extend(world.converted(wire));
+        requests.extend(translated(wire));
         job.insert(
             wire.name().to_owned(),
             json!({"replies": heard, "requests": requests}),
@@ -85,6 +88,30 @@ fn compare(client: &str, wires: &[Wire]) {
             );
         }
     }
+}
+
+/// Requests with every parameter of another wire, as they are sent on this one.
+fn translated(to: Wire) -> Vec<Value> {
+    let others = Wire::ALL.into_iter().filter(|from| *from != to);
+    let translated = others.map(|from| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../infold-wire/tests/parameters");
+        let body = fs::read(folder.join(format!("{from}.json"))).expect("a request");
+        let aim = Aim {
+            official: true,
+            stream: Some(true),
+            model: Some("m".to_owned()),
+            ..Aim::new(to)
+        };
+        let told = translate(from, &body, &aim).expect("it can be translated");
+        let mut body: Value = serde_json::from_slice(&told.body).expect("JSON");
+        if to == Wire::Anthropic {
+            // The version of the API that is asked for has these; the types are of a newer one.
+            let members = body.as_object_mut().expect("an object");
+            members.retain(|name, _| !["temperature", "top_p", "top_k"].contains(&name.as_str()));
+        }
+        json!({"name": format!("every parameter of {from}"), "body": body})
+    });
+    translated.collect()
 }
 
 /// Fails with all that differs.

@@ -49,3 +49,32 @@ fn each_request_is_told_with_its_task_and_its_folds() {
         failed.iter().any(|line| line["task"] == task)
     });
 }
+
+#[test]
+fn a_call_at_an_unknown_path_is_warned_of_once() {
+    let server = Server::start(Script::new());
+    let house = House::with(&server, None);
+    let json = [("content-type", "application/json")];
+    let post = |path: &str, body: &str| {
+        http::post(house.port, path, &json, body.as_bytes()).expect("an answer")
+    };
+    let call = r#"{"model":"m","messages":[{"role":"user","content":"hi"}]}"#;
+    let paths = ["/v2/converse", "/v2/other"];
+    for path in [paths[0], paths[0], paths[1]] {
+        post(path, call);
+    }
+    // These are no calls of a model, or are recognised.
+    post("/v1/embeddings", r#"{"model":"m","input":["hi"]}"#);
+    post("/v1/messages/count_tokens", call);
+    post("/v1/files", r#"{"purpose":"x"}"#);
+    post("/inference/v1/chat/completions", call);
+    until("all is told", || told(&house, "answered").len() >= 7);
+    let what =
+        "this looks like a model call at a path that is not known: passed through unrecorded";
+    let warned = told(&house, what);
+    let warned: Vec<&str> = warned
+        .iter()
+        .filter_map(|line| line["path"].as_str())
+        .collect();
+    assert_eq!(warned, paths);
+}

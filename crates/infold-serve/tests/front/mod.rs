@@ -117,6 +117,14 @@ impl Proxy {
         }
     }
 
+    /// Stops it, and waits until everything is written.
+    pub fn finish(&mut self) {
+        self.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+
     pub fn connect(&self) -> TcpStream {
         connect(self.address)
     }
@@ -165,10 +173,7 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        self.stop();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.finish();
     }
 }
 

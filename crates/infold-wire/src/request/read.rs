@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 
 use infold_log::Role;
 
+use super::parameters::Carried;
 use super::{Frame, system_texts, unmarked};
 use crate::envelope::{Envelope, EnvelopeError};
 use crate::params::Params;
@@ -170,63 +171,6 @@ struct Asked<'a> {
     lost: BTreeSet<String>,
 }
 
-/// Members that are carried over, each in its own way.
-const CARRIED: [&str; 19] = [
-    "model",
-    "stream",
-    "system",
-    "instructions",
-    "systemInstruction",
-    "system_instruction",
-    "tools",
-    "tool_choice",
-    "toolConfig",
-    "tool_config",
-    "max_tokens",
-    "max_completion_tokens",
-    "max_output_tokens",
-    "temperature",
-    "top_p",
-    "stop",
-    "stop_sequences",
-    "generationConfig",
-    "generation_config",
-];
-
-/// Members that say nothing of the reply: whose it is, how it is kept, billed and cached.
-const BESIDE: [&str; 15] = [
-    "stream_options",
-    "user",
-    "metadata",
-    "store",
-    "prompt_cache_key",
-    "prompt_cache_retention",
-    "safety_identifier",
-    "service_tier",
-    "include",
-    "client_metadata",
-    "background",
-    "truncation",
-    "keep_alive",
-    "cache_control",
-    "context_management",
-];
-
-/// What is carried of objects that hold several settings.
-const SETTINGS: [&str; 11] = [
-    "maxOutputTokens",
-    "max_output_tokens",
-    "temperature",
-    "topP",
-    "top_p",
-    "stopSequences",
-    "stop_sequences",
-    "num_ctx",
-    "num_predict",
-    "stop",
-    "candidateCount",
-];
-
 impl<'a> Asked<'a> {
     fn read(from: Wire, body: &'a [u8]) -> Result<Asked<'a>, ReadError> {
         let envelope = Envelope::of(from, body)?;
@@ -267,14 +211,13 @@ impl<'a> Asked<'a> {
     }
 
     /// A setting: a member, or on some wires one of an object of settings.
-    fn setting(&self, names: &[&str]) -> Option<Json<'a>> {
+    fn setting(&self, name: &str) -> Option<Json<'a>> {
         let within = match self.from {
             Wire::Gemini => self.member(&["generationConfig", "generation_config"])?,
             Wire::Ollama => self.member(&["options"])?,
-            _ => return self.member(names),
+            _ => return self.member(&[name]),
         };
-        let found = names.iter().find_map(|name| within.get(name));
-        found.filter(|json| !json.is_null())
+        within.get(name).filter(|json| !json.is_null())
     }
 
     fn wants_usage(&self) -> bool {
@@ -297,25 +240,28 @@ impl<'a> Asked<'a> {
             cache: false,
             ..Frame::new(to, aim.model.as_deref().unwrap_or(&named))
         };
-        let number = |json: Option<Json<'_>>| json.and_then(Json::number);
-        frame.temperature = number(self.setting(&["temperature"]));
+        frame.temperature = self.setting("temperature").and_then(Json::number);
         if to == Wire::Anthropic {
             frame.temperature = frame.temperature.map(|it| it.min(1.0));
         }
-        frame.top_p = number(self.setting(&["top_p", "topP"]));
-        if to == Wire::Anthropic && frame.temperature.is_some() && frame.top_p.is_some() {
+        let members = self.envelope.members.iter();
+        let members = members.map(|(name, at)| (name.as_str(), Json::checked(self.part(at))));
+        let carried = Carried::new([self.from, to], aim.official, members);
+        frame.settings = carried.settings;
+        self.lost.extend(carried.lost);
+        if to == Wire::Anthropic && frame.temperature.is_some() {
             // Its newer models take one of the two.
-            frame.top_p = None;
-            self.lost.insert("top_p".to_owned());
-        }
-        let stops = self.setting(&["stop", "stop_sequences", "stopSequences"]);
-        frame.stop = stops.map(strings).unwrap_or_default();
-        if to == Wire::Responses && !frame.stop.is_empty() {
-            frame.stop.clear();
-            self.lost.insert("stop".to_owned());
+            let chosen = frame.settings.iter().position(|(name, _)| *name == "top_p");
+            if let Some(at) = chosen {
+                frame.settings.remove(at);
+                let name = match self.from {
+                    Wire::Gemini => "topP",
+                    _ => "top_p",
+                };
+                self.lost.insert(name.to_owned());
+            }
         }
         self.tools(&mut frame)?;
-        self.leave();
         let texts = self.system();
         let mut messages = Vec::new();
         match to.system_apart() {
@@ -358,13 +304,23 @@ impl<'a> Asked<'a> {
     }
 
     fn tools(&mut self, frame: &mut Frame) -> Result<(), ReadError> {
-        let Some(list) = self.member(&["tools"]) else {
+        let list = self.member(&["tools"]);
+        if let Some(list) = list {
+            let carried = tools::carried(list, frame.wire)?;
+            let names = carried.left_out.into_iter();
+            self.lost.extend(names.map(|name| format!("tool {name}")));
+            let members = carried.members.into_iter();
+            self.lost
+                .extend(members.map(|name| format!("tools.{name}")));
+            frame.tools = (carried.tools != "[]").then_some(carried.tools);
+        }
+        if frame.tools.is_none() {
+            // Nobody takes it without tools, and it says nothing.
+            frame
+                .settings
+                .retain(|(name, _)| *name != "parallel_tool_calls");
             return Ok(());
-        };
-        let (written, lost) = tools::carried(list, frame.wire)?;
-        self.lost
-            .extend(lost.into_iter().map(|name| format!("tool {name}")));
-        frame.tools = (written != "[]").then_some(written);
+        }
         let given = self.member(&["tool_choice", "toolConfig", "tool_config"]);
         let choice = given.and_then(choice);
         match (choice, frame.wire) {
@@ -375,35 +331,54 @@ impl<'a> Asked<'a> {
             (Some(_), Wire::Ollama) => drop(self.lost.insert("tool_choice".to_owned())),
             (Some(choice), to) => frame.tool_choice = Some(tools::tool_choice(choice, to)),
         }
+        if self.calls_one_at_a_time() {
+            self.limit_calls(frame);
+        }
         Ok(())
     }
 
-    /// Names what is left out.
-    fn leave(&mut self) {
-        let plain = |json: Json<'_>| json.is_null() || json.bytes() == b"false";
-        let mut lost = Vec::new();
-        for (name, range) in &self.envelope.members {
-            let json = Json::checked(self.part(range));
-            match name.as_str() {
-                "generationConfig" | "generation_config" | "options" => {
-                    let settings = json.members().filter(|(_, value)| !plain(*value));
-                    let names = settings.filter_map(|(name, _)| name.text());
-                    let names = names.filter(|name| !SETTINGS.contains(&&**name));
-                    lost.extend(names.map(|name| name.into_owned()));
+    /// The model is to call no more than one tool at a time.
+    fn calls_one_at_a_time(&self) -> bool {
+        if self.from == Wire::Anthropic {
+            let choice = self.member(&["tool_choice"]);
+            let limit = choice.and_then(|choice| choice.get("disable_parallel_tool_use"));
+            return limit.is_some_and(Json::is_true);
+        }
+        let parallel = self.member(&["parallel_tool_calls"]);
+        parallel.is_some_and(|parallel| parallel.bytes() == b"false")
+    }
+
+    fn limit_calls(&mut self, frame: &mut Frame) {
+        const NAME: &str = "parallel_tool_calls";
+        match frame.wire {
+            Wire::Anthropic => {
+                let spelled = |choice| tools::tool_choice(choice, Wire::Anthropic);
+                let choice = frame.tool_choice.take();
+                let mut choice = choice.unwrap_or_else(|| spelled(Choice::Auto));
+                // Who may call none needs no limit, and it is not taken there.
+                if choice != spelled(Choice::None) && choice.pop().is_some() {
+                    choice.push_str(r#","disable_parallel_tool_use":true}"#);
                 }
-                // Several calls at once are the rule.
-                "parallel_tool_calls" if !plain(json) => {}
-                "parallel_tool_calls" if !json.is_null() => lost.push(name.clone()),
-                name if CARRIED.contains(&name) || BESIDE.contains(&name) || plain(json) => {}
-                name => lost.push(name.to_owned()),
+                frame.tool_choice = Some(choice);
+            }
+            Wire::Chat | Wire::Responses => {
+                if !frame.settings.iter().any(|(name, _)| *name == NAME) {
+                    frame.settings.push((NAME, "false".to_owned()));
+                }
+            }
+            Wire::Gemini | Wire::Ollama => {
+                let limit = match self.from {
+                    Wire::Anthropic => "tool_choice.disable_parallel_tool_use",
+                    _ => NAME,
+                };
+                self.lost.insert(limit.to_owned());
             }
         }
-        self.lost.extend(lost);
     }
 }
 
 /// A text, the texts of a list, or those of its blocks, as JSON strings.
-fn strings(json: Json<'_>) -> Vec<String> {
+pub(super) fn strings(json: Json<'_>) -> Vec<String> {
     let raw = |json: Json<'_>| String::from_utf8_lossy(json.bytes()).into_owned();
     let text = |json: Json<'_>| match json.kind() {
         Kind::String => Some(raw(json)),
@@ -520,11 +495,11 @@ mod tests {
         }
         insta::assert_snapshot!(all.join("\n"), @r#"
         chat to anthropic: {"model":"theirs","stream":true,"max_tokens":9,"temperature":1,"stop_sequences":["end"],"system":[{"type":"text","text":"be brief"}],"tools":[{"name":"ls","input_schema":{"type":"object","properties":{}}}],"tool_choice":{"type":"any"},"messages":[{"role":"user","content":"hello"}]} | seed, top_p
-        responses to chat: {"model":"theirs","stream":true,"max_tokens":9,"temperature":1.5,"top_p":0.5,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"ls","parameters":{"type":"object","properties":{}}}}],"tool_choice":"required","messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hello"}]} | reasoning, tool `web_search`
+        responses to chat: {"model":"theirs","stream":true,"max_tokens":9,"temperature":1.5,"top_p":0.5,"reasoning_effort":"low","stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"ls","parameters":{"type":"object","properties":{}}}}],"tool_choice":"required","messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hello"}]} | tool `web_search`
         anthropic to chat: {"model":"theirs","stream":true,"max_tokens":9,"temperature":1,"top_p":0.5,"stop":["end"],"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"ls","parameters":{"type":"object","properties":{}}}}],"tool_choice":"required","messages":[{"role":"system","content":"be brief"},{"role":"user","content":[{"type":"text","text":"hello"}]}]} | thinking
         gemini to chat: {"model":"theirs","stream":true,"max_tokens":9,"temperature":1.5,"top_p":0.5,"stop":["end"],"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"ls","parameters":{"type":"object","properties":{}}}}],"tool_choice":"required","messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hello"}]} | topK
-        ollama to chat: {"model":"theirs","stream":true,"max_tokens":9,"temperature":1.5,"top_p":0.5,"stop":["end"],"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"ls","parameters":{"type":"object","properties":{}}}}],"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hello"}]} | mirostat
-        anthropic to responses: {"model":"theirs","stream":true,"max_output_tokens":9,"temperature":1,"top_p":0.5,"store":false,"tools":[{"type":"function","name":"ls","parameters":{"type":"object","properties":{}},"strict":false}],"tool_choice":"required","input":[{"role":"developer","content":"be brief"},{"type":"message","role":"user","content":[{"type":"input_text","text":"hello"}]}]} | stop, thinking
+        ollama to chat: {"model":"theirs","stream":true,"max_tokens":9,"temperature":1.5,"top_p":0.5,"stop":["end"],"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"ls","parameters":{"type":"object","properties":{}}}}],"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hello"}]} | mirostat, num_ctx
+        anthropic to responses: {"model":"theirs","stream":true,"max_output_tokens":9,"temperature":1,"top_p":0.5,"store":false,"tools":[{"type":"function","name":"ls","parameters":{"type":"object","properties":{}},"strict":false}],"tool_choice":"required","input":[{"role":"developer","content":"be brief"},{"type":"message","role":"user","content":[{"type":"input_text","text":"hello"}]}]} | stop_sequences, thinking
         anthropic to gemini: {"systemInstruction":{"parts":[{"text":"be brief"}]},"generationConfig":{"maxOutputTokens":9,"temperature":1,"topP":0.5,"stopSequences":["end"]},"tools":[{"functionDeclarations":[{"name":"ls","parametersJsonSchema":{"type":"object","properties":{}}}]}],"toolConfig":{"functionCallingConfig":{"mode":"ANY"}},"contents":[{"role":"user","parts":[{"text":"hello"}]}]} | thinking
         anthropic to ollama: {"model":"theirs","stream":true,"options":{"num_predict":9,"temperature":1,"top_p":0.5,"stop":["end"]},"tools":[{"type":"function","function":{"name":"ls","parameters":{"type":"object","properties":{}}}}],"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hello"}]} | thinking, tool_choice
         "#);

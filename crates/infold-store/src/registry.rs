@@ -22,6 +22,7 @@ pub use error::RegistryError;
 pub use factor::Report;
 pub use row::{Counters, Filter, TaskRow};
 pub use status::{Outcome, Status, StatusError};
+pub use window::LearnedWindow;
 
 pub(crate) use patience::Patience;
 use row::{Text, amount, instant, key};

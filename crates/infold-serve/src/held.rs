@@ -25,6 +25,8 @@ pub(crate) struct Held {
     pub ready: Option<Prepared>,
     /// One is being written.
     pub preparing: bool,
+    /// A provider refused it folded and took it as the client wrote it.
+    pub fold_refused: bool,
     /// Something was written that is not at rest.
     pub written: bool,
     /// How often the index was told of it since it was opened.
@@ -59,6 +61,7 @@ impl Held {
             names: Vec::new(),
             ready: None,
             preparing: false,
+            fold_refused: false,
             written: false,
             indexed: 0,
             sights: RefCell::default(),

@@ -37,8 +37,8 @@ pub(crate) struct Tee {
 pub(crate) enum Opening {
     /// An answer, or nothing that could be told from one.
     Answers,
-    /// The news that the request was too long.
-    TooLong(Trouble),
+    /// The news that the request was too long, and how it is put.
+    TooLong(Trouble, Vec<u8>),
     /// Nothing at all.
     Empty,
 }
@@ -81,7 +81,7 @@ impl Tee {
         if let Some(ReplyError::Failed { body }) = &self.ear.failed {
             let trouble = sort(200, None, body);
             if matches!(trouble, Trouble::TooLong { .. } | Trouble::TooLarge) {
-                return Ok(Opening::TooLong(trouble));
+                return Ok(Opening::TooLong(trouble, body.clone()));
             }
         }
         Ok(match self.ended && self.bytes == 0 {
@@ -97,8 +97,8 @@ impl Tee {
         }
     }
 
-    /// Gives up this reply: another request is to be made.
-    pub fn give_up(mut self) -> Option<Kept> {
+    /// Gives up recording this reply: it is no answer. It can still be passed on.
+    pub fn give_up(&mut self) -> Option<Kept> {
         self.kept.take()
     }
 

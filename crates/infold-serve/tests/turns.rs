@@ -332,3 +332,41 @@ fn a_client_that_leaves_is_counted_once() {
         assert_eq!(count, left);
     }
 }
+
+#[test]
+fn a_request_that_is_not_folded_is_as_long_after_as_before() {
+    // The provider counts far more than we do.
+    let reported = infold_wire::Reported {
+        input: 5_000,
+        output: 7,
+        ..infold_wire::Reported::default()
+    };
+    let script = Script::new().otherwise(move |_| {
+        Step::answer(infold_testkit::Answer {
+            text: Some("well".to_owned()),
+            usage: Some(reported),
+            ..infold_testkit::Answer::default()
+        })
+    });
+    let server = Server::start(script);
+    let proxy = Proxy::to(&server.url());
+    let mut messages = Vec::new();
+    for turn in 0..4 {
+        messages.push(format!("{{\"role\":\"user\",\"content\":\"turn {turn}\"}}"));
+        let body = format!("{{\"model\":\"m\",\"messages\":[{}]}}", messages.join(","));
+        let answer = proxy.post("/v1/chat/completions", "", body.as_bytes());
+        assert_eq!(
+            answer.header("x-infold-folds"),
+            Some("0"),
+            "{}",
+            answer.head
+        );
+        let before = answer.header("x-infold-tokens-before");
+        assert_eq!(
+            before,
+            answer.header("x-infold-tokens-after"),
+            "turn {turn}"
+        );
+        messages.push("{\"role\":\"assistant\",\"content\":\"well\"}".to_owned());
+    }
+}

@@ -370,3 +370,36 @@ fn a_request_that_is_not_folded_is_as_long_after_as_before() {
         messages.push("{\"role\":\"assistant\",\"content\":\"well\"}".to_owned());
     }
 }
+
+#[test]
+fn a_reply_is_announced_with_the_task_that_gets_it() {
+    for stream in [false, true] {
+        let mut number = 0;
+        let script = Script::new().otherwise(move |_| {
+            number += 1;
+            // The second is the same again, the third begins like it.
+            let text = ["well, yes", "well, yes", "well, no", "other"][(number - 1) % 4];
+            Step::say(text).in_pieces(3)
+        });
+        let server = Server::start(script);
+        let proxy = Proxy::to(&server.url());
+        let (path, headers) = place(Wire::Chat, stream);
+        let body = front::request(Wire::Chat, stream, "hi");
+        let mut tasks = Vec::new();
+        for expected in ["well, yes", "well, yes", "well, no", "other"] {
+            let answer = proxy.post(path, headers, &body);
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            let task = answer.header("x-infold-task").expect("a task").to_owned();
+            let id = task.parse().expect("an id");
+            let log = proxy.desk.contexts().read(id).expect("it is there");
+            let last = log.state().last_seq().expect("a message");
+            let said = String::from_utf8(log.message(last).expect("it is there"));
+            let said = said.expect("UTF-8");
+            assert!(said.contains(expected), "{stream}: {expected} in {said}");
+            tasks.push(task);
+        }
+        assert_eq!(tasks[0], tasks[1], "the same again is nothing new");
+        tasks.dedup();
+        assert_eq!(tasks.len(), 3);
+    }
+}

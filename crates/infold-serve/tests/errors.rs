@@ -95,7 +95,12 @@ impl Erring {
             let model = model.expect("a model").into_owned();
             let error = errors.remove(&model);
             let body = seen.body.clone().expect("a body");
-            noted.lock().unwrap().entry(model).or_default().push(body);
+            noted
+                .lock()
+                .expect("a lock")
+                .entry(model)
+                .or_default()
+                .push(body);
             error.unwrap_or_else(|| Step::say("fine"))
         });
         let server = Server::start(script.model(Model {
@@ -106,7 +111,7 @@ impl Erring {
     }
 
     fn asked(&self, model: &str) -> Vec<Vec<u8>> {
-        self.asked.lock().unwrap()[model].clone()
+        self.asked.lock().expect("a lock")[model].clone()
     }
 }
 

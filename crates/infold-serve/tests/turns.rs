@@ -158,7 +158,8 @@ fn the_last_event_waits_until_the_reply_is_recorded() {
     let proxy = Proxy::to(&server.url());
     for wire in Wire::ALL {
         let (path, headers) = place(wire, true);
-        let said = front::request(wire, true, "hi");
+        // A request that was answered before would be held back.
+        let said = front::request(wire, true, &format!("hi on {wire}"));
         let said = String::from_utf8(said).expect("UTF-8");
         let mut connection = connect(proxy.address);
         let head = head(proxy.address, path, headers, said.len());

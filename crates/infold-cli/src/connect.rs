@@ -145,6 +145,8 @@ impl From<CallError> for Failure {
             Trouble::TooLong { .. } | Trouble::TooLarge => {
                 "give the window it really has: --window TOKENS, or `context_length` in config.yaml"
             }
+            Trouble::ReplyTooLong { .. } => "give a smaller --max-tokens",
+            Trouble::Unexplained { .. } => "it does not say why; ask again later",
             Trouble::Alternate => "this model's template wants user and assistant to alternate",
             Trouble::Plain => "this provider takes only plain messages",
             Trouble::Refused(Refused::Key) => {

@@ -92,7 +92,7 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
     let contexts = &Contexts::new(base, cli.durability.into());
     match cli.command {
         Command::Count(args) => count::run(config, &args, out),
-        Command::Models(args) => models::run(config, &args, out),
+        Command::Models(args) => models::run(contexts, config, &args, out),
         Command::Config(_) => Ok(()),
         Command::Import(args) => transfer::import(contexts, &args, out),
         Command::Export(args) => transfer::export(contexts, &args, out),

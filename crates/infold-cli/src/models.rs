@@ -1,8 +1,9 @@
 use clap::Args;
-use infold::Config;
 use infold::config::Asked;
 use infold::models::{self, Model, Prices};
 use infold::profile::{Keep, Origin, Resolved};
+use infold::{Config, usage};
+use infold_store::{Contexts, LearnedWindow};
 use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Kind};
@@ -12,7 +13,7 @@ use crate::settings::no_profile;
 /// What `infold models` takes.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Prices are US dollars per million tokens: input/read from cache/written to cache/output.\nA model is found by the longest name that its own begins with.\n\nExamples:\n  infold models\n  infold models --provider anthropic\n  infold models anthropic/claude-sonnet-4-5"
+    after_help = "Prices are US dollars per million tokens: input/read from cache/written to cache/output.\nA model is found by the longest name that its own begins with.\n\nExamples:\n  infold models\n  infold models --provider anthropic\n  infold models anthropic/claude-sonnet-4-5\n  infold models gpt-5 --forget"
 )]
 pub struct ModelsArgs {
     /// A model: show what holds for it, and why
@@ -20,17 +21,70 @@ pub struct ModelsArgs {
     /// With this profile of the configuration
     #[arg(long, requires = "name")]
     profile: Option<String>,
+    /// Forget the window that a provider named when a request was too long
+    #[arg(long, requires = "name", conflicts_with = "profile")]
+    forget: bool,
     /// List only this provider's
     #[arg(long, conflicts_with = "name")]
     provider: Option<String>,
 }
 
 /// `infold models`
-pub fn run(config: &Config, args: &ModelsArgs, out: &mut Out) -> Result<(), Failure> {
-    match &args.name {
-        Some(name) => one(config, name, args.profile.clone(), out),
-        None => list(config, args.provider.as_deref(), out),
+pub fn run(
+    contexts: &Contexts,
+    config: &Config,
+    args: &ModelsArgs,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let Some(name) = &args.name else {
+        return list(config, args.provider.as_deref(), out);
+    };
+    let learned = learned_windows(contexts, name)?;
+    if args.forget {
+        return forget(contexts, name, &learned, out);
     }
+    one(config, name, args.profile.clone(), &learned, out)
+}
+
+/// The windows that providers named for a model. Where there are no tasks, none is made for this.
+fn learned_windows(contexts: &Contexts, model: &str) -> Result<Vec<LearnedWindow>, Failure> {
+    if !contexts.root().join("tasks.db").exists() {
+        return Ok(Vec::new());
+    }
+    Ok(usage::learned_windows(contexts, model)?)
+}
+
+fn forget(
+    contexts: &Contexts,
+    model: &str,
+    learned: &[LearnedWindow],
+    out: &mut Out,
+) -> Result<(), Failure> {
+    if !learned.is_empty() {
+        usage::forget_windows(contexts, model)?;
+    }
+    if out.is_json() {
+        return out.object(&json!({ "model": model, "forgotten": learned_json(learned) }));
+    }
+    if learned.is_empty() {
+        let model = one_line(model);
+        return out.line(format!("no provider named a window for {model} lately"));
+    }
+    for row in learned {
+        let (window, by) = (number(row.window), one_line(&row.provider));
+        out.line(format!("forgotten: {window} tokens, named by {by}"))?;
+    }
+    Ok(())
+}
+
+fn learned_json(learned: &[LearnedWindow]) -> Value {
+    let object = |row: &LearnedWindow| {
+        json!({
+            "provider": row.provider, "model": row.model, "window": row.window,
+            "learned_at": format!("{:.3}", row.learned_at),
+        })
+    };
+    learned.iter().map(object).collect()
 }
 
 fn list(config: &Config, provider: Option<&str>, out: &mut Out) -> Result<(), Failure> {
@@ -135,7 +189,13 @@ fn row_json(row: &Model) -> Value {
     })
 }
 
-fn one(config: &Config, name: &str, profile: Option<String>, out: &mut Out) -> Result<(), Failure> {
+fn one(
+    config: &Config,
+    name: &str,
+    profile: Option<String>,
+    learned: &[LearnedWindow],
+    out: &mut Out,
+) -> Result<(), Failure> {
     let asked = Asked {
         model: Some(name.to_owned()),
         profile,
@@ -144,9 +204,15 @@ fn one(config: &Config, name: &str, profile: Option<String>, out: &mut Out) -> R
     let resolved = config.resolve(&asked).map_err(no_profile)?;
     let matched = config.find(name).map(|row| row.name.as_str());
     match out.is_json() {
-        true => out.object(&resolved_json(&resolved, matched))?,
+        true => {
+            let mut object = resolved_json(&resolved, matched);
+            object["learned_windows"] = learned_json(learned);
+            out.object(&object)?;
+        }
         false => {
-            for line in table(&resolved_rows(&resolved, matched), &[], out.width()) {
+            let mut rows = resolved_rows(&resolved, matched);
+            rows.extend(learned.iter().map(learned_row));
+            for line in table(&rows, &[], out.width()) {
                 out.line(line)?;
             }
         }
@@ -156,6 +222,15 @@ fn one(config: &Config, name: &str, profile: Option<String>, out: &mut Out) -> R
         Failure::new(Kind::Usage, warning).warn(out.is_json());
     }
     Ok(())
+}
+
+fn learned_row(row: &LearnedWindow) -> [String; 3] {
+    let (by, at) = (one_line(&row.provider), row.learned_at);
+    [
+        "learned window".to_owned(),
+        format!("{} tokens", number(row.window)),
+        format!("named by {by} at {at:.0}, believed for a day"),
+    ]
 }
 
 fn resolved_rows(resolved: &Resolved, matched: Option<&str>) -> Vec<[String; 3]> {

@@ -396,7 +396,7 @@ fn models_are_listed_and_explained() {
     ");
     assert_snapshot!(told(&home, &key, "models mystery --json"), @r#"
     $ infold models mystery --json
-    {"auto":true,"condense_model":"mystery","factor":1.5,"keep":0.2,"matched":null,"max_output":null,"max_tokens":null,"model":"mystery","origins":{"auto":"default","condense_model":"default","factor":"default","keep":"strategy infold","max_output":"default","max_tokens":"default","prices":"default","prompt":"strategy infold","ratio":"strategy infold","strategy":"default","threshold":"config.yaml:3","tokenizer":"default","window":"default"},"prices":null,"prompt":null,"provider":null,"ratio":0.25,"strategy":"infold","threshold":70.0,"tokenizer":"other","warnings":["nothing is known of model `mystery`: a window of 128000 tokens is assumed"],"window":128000}
+    {"auto":true,"condense_model":"mystery","factor":1.5,"keep":0.2,"learned_windows":[],"matched":null,"max_output":null,"max_tokens":null,"model":"mystery","origins":{"auto":"default","condense_model":"default","factor":"default","keep":"strategy infold","max_output":"default","max_tokens":"default","prices":"default","prompt":"strategy infold","ratio":"strategy infold","strategy":"default","threshold":"config.yaml:3","tokenizer":"default","window":"default"},"prices":null,"prompt":null,"provider":null,"ratio":0.25,"strategy":"infold","threshold":70.0,"tokenizer":"other","warnings":["nothing is known of model `mystery`: a window of 128000 tokens is assumed"],"window":128000}
     ! {"hint":null,"warning":"nothing is known of model `mystery`: a window of 128000 tokens is assumed"}
     "#);
     assert_snapshot!(told(&home, &key, "models gpt-5 --profile nobody"), @"
@@ -431,4 +431,47 @@ fn help_gives_examples() {
         let (_, examples) = text.split_once("Example").expect(command);
         assert!(examples.contains(&format!("infold {command}")), "{text}");
     }
+}
+
+#[test]
+fn a_learned_window_is_shown_and_can_be_forgotten() {
+    let home = Home::new();
+    std::fs::create_dir(home.contexts()).expect("a directory");
+    let registry = infold_store::Registry::open(&home.contexts()).expect("a registry");
+    let now = jiff::Timestamp::now();
+    registry
+        .set_window("acme", "mystery", 30_000, now)
+        .expect("it is kept");
+    drop(registry);
+    let run = |line: &str| home.tell(line).replace(&format!("{now:.0}"), "NOW");
+    let shown = run("models mystery");
+    assert!(
+        shown.contains(
+            "learned window  30,000 tokens        named by acme at NOW, believed for a day"
+        ),
+        "{shown}"
+    );
+    let json = home.tell("models acme/mystery --json");
+    assert!(
+        json.contains(r#""learned_windows":[{"learned_at":""#)
+            && json.contains(r#""model":"mystery","provider":"acme","window":30000}]"#),
+        "{json}"
+    );
+    let forget = "models mystery --forget\nmodels mystery --forget\nmodels mystery --forget --json";
+    assert_snapshot!(run(forget), @r#"
+    $ infold models mystery --forget
+    forgotten: 30,000 tokens, named by acme
+    $ infold models mystery --forget
+    no provider named a window for mystery lately
+    $ infold models mystery --forget --json
+    {"forgotten":[],"model":"mystery"}
+    "#);
+    assert!(!run("models mystery").contains("learned"));
+}
+
+#[test]
+fn what_is_known_of_a_model_is_told_without_making_anything() {
+    let home = Home::new();
+    home.tell("models mystery\nmodels mystery --forget");
+    assert!(!home.contexts().exists());
 }

@@ -113,6 +113,27 @@ pub fn find(name: &str) -> Option<&'static Model> {
     longest(name, all(), |model| &model.name)
 }
 
+/// The window of a request that asks for a long context.
+pub const LONG_CONTEXT_WINDOW: u64 = 1_000_000;
+
+/// The window of a model by its name and what the table knows of it: a name may end in a mark
+/// of a long context, such as `claude-sonnet-4-5[1m]`.
+pub fn window(name: &str, row: Option<&Model>) -> Option<u64> {
+    let known = row.map(|row| row.window);
+    match asks_for_long_context(name) {
+        true => known.max(Some(LONG_CONTEXT_WINDOW)),
+        false => known,
+    }
+}
+
+/// Says whether a name ends in a mark of a long context. A longer number is one of parameters:
+/// `smollm:135m`.
+fn asks_for_long_context(name: &str) -> bool {
+    let name = name.trim().to_ascii_lowercase();
+    let marked = |mark: &str| name.strip_suffix(mark).is_some_and(|rest| !rest.is_empty());
+    ["[1m]", ":1m", "-1m", "@1m"].into_iter().any(marked)
+}
+
 /// Of several things that have names, the one whose name is the longest start of `name`.
 ///
 /// Case, a provider before a slash (`anthropic/claude-…`), a prefix ended by a dot or a
@@ -342,6 +363,56 @@ mod tests {
         assert_eq!(of("gemini-1.5-pro"), (2_097_152, Some(50.0), None, None));
         assert_eq!(of("gemini-2.5-pro").0, 1_048_576);
         assert_eq!(of("gpt-5").1, None);
+    }
+
+    #[test]
+    fn windows_are_told_by_names_with_all_that_stands_around_them() {
+        for (name, expected) in [
+            // A mark of a long context, wherever the model is from.
+            ("claude-sonnet-4-5[1m]", 1_000_000),
+            ("claude-sonnet-4-5-20250929[1M]", 1_000_000),
+            ("opus[1m]", 1_000_000),
+            ("anthropic/claude-sonnet-4.5:1m", 1_000_000),
+            ("us.anthropic.claude-sonnet-4-20250514-v1:0[1m]", 1_000_000),
+            ("vertex_ai/claude-sonnet-4@20250514[1m]", 1_000_000),
+            ("qwen2.5-14b-instruct-1m", 1_000_000),
+            ("mystery-1m", 1_000_000),
+            // A window that is larger anyway stays.
+            ("gemini-1.5-pro[1m]", 2_097_152),
+            // Without it, the table.
+            ("claude-sonnet-4-5", 200_000),
+            ("claude-sonnet-4-5-20250929", 200_000),
+            ("anthropic/claude-sonnet-4.5", 200_000),
+            ("us.anthropic.claude-sonnet-4-20250514-v1:0", 200_000),
+            ("eu.anthropic.claude-opus-4-1-20250805-v1:0", 200_000),
+            ("vertex_ai/claude-sonnet-4@20250514", 200_000),
+            (
+                "publishers/anthropic/models/claude-3-5-haiku@20241022",
+                200_000,
+            ),
+            ("claude-opus-4-6", 1_000_000),
+            ("anthropic.claude-opus-4-6-v1", 1_000_000),
+            ("claude-sonnet-4-6", 1_000_000),
+            ("gpt-4.1", 1_047_576),
+            ("gpt-4.1-2025-04-14", 1_047_576),
+            ("azure/gpt-4.1-mini", 1_047_576),
+            ("openai/gpt-4.1-nano", 1_047_576),
+            ("gpt-5", 272_000),
+            ("gpt-5-2025-08-07", 272_000),
+            ("openrouter/openai/gpt-5-mini", 272_000),
+            ("gpt-5.4", 1_050_000),
+            ("gpt-4-32k-0613", 32_768),
+            ("moonshot-v1-128k", 131_072),
+            ("models/gemini-2.5-pro", 1_048_576),
+            ("google/gemini-2.5-flash-preview-09-2025", 1_048_576),
+            ("gemini-1.5-pro-002", 2_097_152),
+        ] {
+            assert_eq!(window(name, find(name)), Some(expected), "{name}");
+        }
+        // A number of parameters is none of tokens.
+        for name in ["smollm:135m", "mystery:21m", "mystery-11m", "1m", "-1m"] {
+            assert_eq!(window(name, None), None, "{name}");
+        }
     }
 
     proptest! {

@@ -7,7 +7,7 @@ pub use settings::{Origin, Set, Settings};
 pub use threshold::{NoThreshold, Threshold};
 
 use crate::Strategy;
-use crate::models::{Model, Prices, Tokenizer, UNKNOWN_WINDOW};
+use crate::models::{self, Model, Prices, Tokenizer, UNKNOWN_WINDOW};
 
 /// All that decides how a conversation with one model is folded.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,11 +75,13 @@ impl Profile {
         let mut warnings = Vec::new();
         let (strategy, preset) = strategy(layers, &mut warnings);
         let row = model.map(|model| Origin::Table(model.name.clone()));
-        let table = |value: Option<u64>| value.zip(row.clone()).map(|(v, o)| Set::new(v, o));
         let by_strategy = || Origin::Strategy(strategy.value.clone());
 
         let window = first(layers, |layer| layer.window.clone())
-            .or_else(|| table(model.map(|model| model.window)))
+            .or_else(|| {
+                let origin = row.clone().unwrap_or(Origin::Default);
+                models::window(name, model).map(|window| Set::new(window, origin))
+            })
             .unwrap_or_else(|| {
                 if !name.is_empty() {
                     warnings.push(format!(

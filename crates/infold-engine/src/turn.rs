@@ -4,12 +4,13 @@ mod narrow;
 mod cut;
 mod untold;
 
-use infold_log::{Past as _, Role, Span, View};
+use infold_log::{EventId, Past as _, Role, Span, View};
 use infold_provider::{CallError, Called, Heard};
 use infold_store::{
     AppendError, Aside, Contexts, Failure, LogError, Purpose, TaskError, Usage, Working, Writer,
 };
 use infold_wire::request::Frame;
+use infold_wire::trouble::RequestSize;
 use infold_wire::{Reply, Reported, Stop, Trouble};
 
 use crate::connection::Unanswered;
@@ -120,6 +121,15 @@ impl From<LogError> for TurnError {
 /// So often is more folded because the provider found a request too long.
 const OVERFLOWS: u32 = 3;
 
+/// What came of requests that were too long.
+#[derive(Default)]
+struct Overflow {
+    /// The task's last step before anything was folded for it.
+    before: Option<Option<EventId>>,
+    /// The window that the provider named.
+    named: Option<u64>,
+}
+
 /// A request and what came back.
 struct Exchange {
     called: Called,
@@ -131,6 +141,21 @@ impl Talk<'_> {
     pub fn turn(&mut self, hear: Hear<'_>) -> Result<Turned, TurnError> {
         self.check()?;
         self.aim.frame = request::size(&self.frame);
+        let mut overflow = Overflow::default();
+        let turned = self.turn_folding(&mut overflow, hear);
+        match &turned {
+            Ok(_) => self.remember(overflow.named),
+            Err(_) => self.take_back(overflow.before),
+        }
+        turned
+    }
+
+    /// Folds more each time the provider finds the request too long, and records its answer.
+    fn turn_folding(
+        &mut self,
+        overflow: &mut Overflow,
+        hear: Hear<'_>,
+    ) -> Result<Turned, TurnError> {
         let mut requests = 0;
         let mut refused: Option<Box<CallError>> = None;
         for left in (0..=OVERFLOWS).rev() {
@@ -146,6 +171,7 @@ impl Talk<'_> {
             let estimate = outcome.after.tokens;
             let (trouble, error) = match self.exchange(&mut requests, hear)? {
                 Ok(done) => {
+                    let before = self.writer.log().state().step();
                     let folded = match self.cut(&done, left) {
                         true => self.shrunk(&done, estimate),
                         false => None,
@@ -153,6 +179,7 @@ impl Talk<'_> {
                     let Some(outcome) = folded else {
                         return self.record(done, estimate, requests);
                     };
+                    overflow.before.get_or_insert(before);
                     // It was heard whole, and yet is no answer to all that was said.
                     hear(News::Heard(Heard::Again));
                     let error = silently_cut(&done);
@@ -169,13 +196,34 @@ impl Talk<'_> {
                 return Err(Unanswered::Call(error).into());
             }
             hear(News::TooLong(&error.text));
-            if let Err(no_room) = self.narrow(&trouble, estimate) {
+            let before = self.writer.log().state().step();
+            overflow.before.get_or_insert(before);
+            if let Err(no_room) = self.narrow(&trouble, estimate, &mut overflow.named) {
                 let why = no_room.to_string();
                 return Err(TurnError::TooLong { call: error, why });
             }
             refused = Some(error);
         }
         unreachable!("the last time round returns")
+    }
+
+    /// Keeps the window that the provider named, once a shorter request was answered.
+    fn remember(&self, named: Option<u64>) {
+        if let Some(window) = named {
+            // Only a help for the next time: without it, that is found out again.
+            let (provider, model) = (&self.connection.endpoint.name, &self.connection.model);
+            let _ = usage::remember_window(self.contexts, provider, model, window);
+        }
+    }
+
+    /// Opens what was folded because the provider found the request too long, since that did not
+    /// help. `before` is the last step before the first of those folds, if there were any.
+    fn take_back(&mut self, before: Option<Option<EventId>>) {
+        let Some(before) = before else {
+            return;
+        };
+        // Where a step cannot be undone, the error of the call is still what there is to tell.
+        while self.writer.log().state().step() > before && self.writer.undo().is_ok() {}
     }
 
     /// Sends what is shown now, and records the answer.
@@ -253,8 +301,20 @@ impl Talk<'_> {
                     self.failed("cancelled", 1)?;
                     return Err(Unanswered::Cancelled.into());
                 }
-                Err(Unanswered::Call(error)) => {
+                Err(Unanswered::Call(mut error)) => {
                     *requests += error.requests;
+                    error.trouble = match error.trouble {
+                        // Whoever folds for a smaller window asks for a shorter reply, too.
+                        Trouble::ReplyTooLong { tokens, limit } => Trouble::TooLong {
+                            tokens: Some(tokens),
+                            limit: Some(limit),
+                        },
+                        trouble => trouble.explain(RequestSize {
+                            tokens: (request.counted as f64 * self.aim.factor).ceil() as u64,
+                            window: self.profile.window,
+                            bytes: request.bytes,
+                        }),
+                    };
                     request.keep();
                     let known = quirks;
                     quirks.alternate |= error.trouble == Trouble::Alternate;

@@ -1,4 +1,4 @@
-use infold_store::{Contexts, Quirks, Report, TaskError, Usage, Writer};
+use infold_store::{Contexts, LearnedWindow, Quirks, Report, TaskError, Usage, Writer};
 use infold_wire::Reported;
 
 use crate::models::Prices;
@@ -15,6 +15,7 @@ pub fn report(
     counted: (u64, f64),
 ) -> Result<f64, TaskError> {
     writer.usage(usage.clone())?;
+    forget_smaller_windows(contexts, usage)?;
     learn(contexts, usage, counted)
 }
 
@@ -80,6 +81,31 @@ pub fn remember_quirks(
     contexts.with_registry(|registry| registry.set_quirks(provider, model, quirks, now))
 }
 
+/// The windows that providers named for a model lately.
+pub fn learned_windows(contexts: &Contexts, model: &str) -> Result<Vec<LearnedWindow>, TaskError> {
+    let now = jiff::Timestamp::now();
+    let found =
+        contexts.with_registry_if_writable(|registry| registry.learned_windows(model, now))?;
+    Ok(found.unwrap_or_default())
+}
+
+/// Forgets the windows that providers named for a model; returns how many there were.
+pub fn forget_windows(contexts: &Contexts, model: &str) -> Result<usize, TaskError> {
+    contexts.with_registry(|registry| registry.forget_windows(model))
+}
+
+/// Forgets the windows of a model that a request has just exceeded without being refused; says
+/// whether there were any.
+pub fn forget_smaller_windows(contexts: &Contexts, usage: &Usage) -> Result<bool, TaskError> {
+    let Usage {
+        provider,
+        model,
+        tokens,
+        ..
+    } = usage;
+    contexts.with_registry(|registry| registry.forget_smaller_windows(provider, model, *tokens))
+}
+
 /// What a call cost, in millionths of a dollar.
 pub fn cost(prices: Option<Prices>, usage: &Reported) -> u64 {
     let Some(prices) = prices else { return 0 };
@@ -120,5 +146,31 @@ mod tests {
         let factor = learned(&contexts, "anthropic", "claude").unwrap();
         assert!(factor.is_some_and(|factor| (factor - 1.4).abs() < 0.01));
         assert_eq!(writer.log().last_usage().unwrap(), Some((usage, 0)));
+    }
+
+    #[test]
+    fn a_request_that_exceeds_a_learned_window_disproves_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let contexts = Contexts::new(dir.path(), Durability::Never);
+        let task = contexts.create(Metadata::default()).unwrap();
+        let (mut writer, _) = contexts.write(task).unwrap();
+        let named = |model: &str| named_window(&contexts, "openai", model).unwrap();
+        remember_window(&contexts, "openai", "gpt-5", 30_000).unwrap();
+        remember_window(&contexts, "openai", "gpt-4o", 30_000).unwrap();
+        for (tokens, left) in [(29_000, Some(30_000)), (31_000, None)] {
+            let usage = Usage {
+                provider: "openai".to_owned(),
+                model: "gpt-5".to_owned(),
+                tokens,
+                cached: 0,
+                output: 100,
+                frame: 0,
+                cost: 0,
+                purpose: Purpose::Reply,
+            };
+            report(&contexts, &mut writer, &usage, (tokens, 1.0)).unwrap();
+            assert_eq!(named("gpt-5"), left);
+        }
+        assert_eq!(named("gpt-4o"), Some(30_000));
     }
 }

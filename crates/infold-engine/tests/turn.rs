@@ -12,6 +12,7 @@ use infold_store::{Contexts, Durability, Failure, Metadata, What, Writer};
 use infold_testkit::{Model, Script, Server, Step};
 use infold_wire::request::Frame;
 use infold_wire::tools::tools;
+use infold_wire::trouble::Refused;
 use infold_wire::{Json, Message, Trouble, Wire};
 use tokio::sync::watch;
 
@@ -49,6 +50,19 @@ const APIS: [(&str, Wire); 5] = [
 impl World {
     fn push(&mut self, lines: &[&str]) {
         self.writer.append(lines).expect("good messages");
+    }
+
+    /// What the model is shown, line by line.
+    fn shown(&self) -> Vec<u8> {
+        let log = self.writer.log();
+        let view = infold_log::View::of(log.state().shown(), log).expect("a view");
+        log.rendered(&view).expect("it can be shown")
+    }
+
+    fn learned_window(&self) -> Option<u64> {
+        let registry = self.contexts.registry().expect("a registry");
+        let found = registry.learned_windows("writer", jiff::Timestamp::now());
+        found.expect("it can be read").first().map(|row| row.window)
     }
 
     /// So many turns of so many words each.
@@ -190,14 +204,24 @@ fn what_is_too_long_is_folded_by_the_providers_own_numbers() {
 }
 
 #[test]
-fn what_is_too_long_in_no_words_at_all_is_folded_too() {
+fn what_is_refused_without_a_word_is_folded_only_near_the_window() {
     for step in [Step::error(400, ""), Step::error(413, "")] {
-        let server = Server::start(Script::steps([step]));
         let mut world = world(Wire::Chat);
         world.talk(60, 30);
         world.push(&[HELLO]);
-        let turned = world.turn(&server, "openai", 100_000).expect("an answer");
-        assert_eq!((turned.requests, world.failures().len()), (2, 1));
+        let fine = Server::start(Script::new());
+        let turned = world.turn(&fine, "openai", 100_000).expect("an answer");
+        world.push(&[HELLO]);
+        let before = world.shown();
+        // Far below the window it is something else.
+        let server = Server::start(Script::steps([step.clone()]));
+        let error = world.turn(&server, "openai", 100_000).expect_err("refused");
+        assert_eq!(trouble(error), Trouble::Refused(Refused::Request));
+        assert_eq!((server.count(), world.shown()), (1, before));
+        let server = Server::start(Script::steps([step]));
+        let window = turned.estimate * 9 / 5;
+        let turned = world.turn(&server, "openai", window).expect("an answer");
+        assert_eq!(turned.requests, 2);
         let seen = server.requests();
         assert!(
             seen[1].len * 4 <= seen[0].len * 3,
@@ -209,12 +233,37 @@ fn what_is_too_long_in_no_words_at_all_is_folded_too() {
 }
 
 #[test]
+fn a_window_is_learned_only_from_a_refusal_that_folding_mended() {
+    let limit = |status: u16| {
+        let body = r#"{"error":{"message":"This model's maximum context length is 3000 tokens. However, you requested 9000 tokens.","code":"context_length_exceeded"}}"#;
+        Step::error(status, body)
+    };
+    // A rate limit and a failure say nothing certain of the model.
+    for (status, learned) in [(400, Some(3_000)), (429, None), (500, None)] {
+        let server = Server::start(Script::steps([limit(status)]));
+        let mut world = world(Wire::Chat);
+        world.talk(60, 30);
+        world.push(&[HELLO]);
+        world.turn(&server, "openai", 100_000).expect("an answer");
+        assert_eq!(server.count(), 2, "{status}");
+        assert_eq!(world.learned_window(), learned, "{status}");
+    }
+    // Nor does one that nothing mended.
+    let server = Server::start(Script::decide(move |_| limit(400)));
+    let mut world = world(Wire::Chat);
+    world.talk(60, 30);
+    world.push(&[HELLO]);
+    world.turn(&server, "openai", 100_000).expect_err("never");
+    assert_eq!(world.learned_window(), None);
+}
+
+#[test]
 fn what_never_fits_ends_after_a_few_requests_and_can_be_read() {
     let server = Server::start(Script::decide(|_| Step::named("anthropic/too-long")));
     let mut world = world(Wire::Chat);
     world.talk(60, 30);
     world.push(&[HELLO]);
-    let before = world.messages();
+    let (before, shown) = (world.messages(), world.shown());
     let error = world
         .turn(&server, "anthropic", 100_000)
         .expect_err("never");
@@ -226,6 +275,7 @@ fn what_never_fits_ends_after_a_few_requests_and_can_be_read() {
     assert_eq!(world.messages(), before);
     assert_eq!(world.failures().len(), server.count());
     assert!(world.keeps_request());
+    assert_eq!(world.shown(), shown, "what did not help is opened again");
 }
 
 #[test]

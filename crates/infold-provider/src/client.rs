@@ -113,13 +113,9 @@ impl Client {
                 hear(Heard::Again);
             }
             // One server of this wire (llama-cpp-python) answers a stream that is too long
-            // so, always; any other may do it once, by accident. Folding harder costs
-            // nothing that cannot be undone, asking for ever does.
+            // so, always; any other may do it once, by accident.
             if empty == EMPTY && stream && to.wire == Wire::Chat {
-                error.trouble = Trouble::TooLong {
-                    tokens: None,
-                    limit: None,
-                };
+                error.trouble = Trouble::Unexplained { status: 200 };
             }
             error.requests = error.requests.min(1) + requests - 1;
             let wait = self.patience.wait(requests, &error.trouble);

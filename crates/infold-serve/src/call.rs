@@ -14,6 +14,8 @@ pub struct Call {
     pub model: Option<String>,
     /// Whether the reply streams, where the path says so (Gemini); else the body does.
     pub stream: Option<bool>,
+    /// Its headers ask for a window of a million tokens.
+    pub long_context: bool,
     /// What the client or its address calls the conversation.
     pub name: Option<Name>,
     /// Where it goes.

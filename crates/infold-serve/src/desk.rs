@@ -33,8 +33,8 @@ use frames::Frames;
 pub(crate) use open::IDLE;
 use open::Opened;
 use recent::{Recent, Waiting};
-pub(crate) use rules::Rule;
 use rules::Rules;
+pub(crate) use rules::{Rule, long_context_name};
 pub(crate) use settle::{Settled, is_unfolded, response_key};
 
 /// Where conversations are recognised, kept and folded.

@@ -1,18 +1,19 @@
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use infold::turn::Refusal;
 use infold::{Aim, Did, usage};
 use infold_log::steer::{Side, Target};
-use infold_log::{EventId, Place, Seq};
+use infold_log::{EventId, Item, Place, Seq};
 use infold_store::{Failure, Key, Purpose, Usage};
 use infold_wire::normal::{self, Digest};
+use infold_wire::trouble::RequestSize;
 use infold_wire::{Reply, Trouble};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::desk::{
     DeskError, Fitted, Inner, LITTLE, Pace, Rule, Settled, due, is_unfolded, last_sent, locked,
-    response_key, rewind, show, tokens_up_to,
+    long_context_name, response_key, rewind, show, tokens_up_to,
 };
 use crate::held::{Follows, Held};
 use crate::seen::Sight;
@@ -29,6 +30,10 @@ pub struct Exchange {
     task: Uuid,
     /// The last message of what is asked.
     base: Seq,
+    /// The window before the provider found anything too long.
+    window: u64,
+    /// A window of a million tokens is asked for.
+    long_context: bool,
     /// How to fold, narrowed each time the provider finds it too long.
     rule: Option<Rule>,
     sent: Sent,
@@ -38,8 +43,12 @@ pub struct Exchange {
     folded: Vec<(Option<EventId>, Option<EventId>)>,
     /// The window that the provider named: believed once a shorter request was answered.
     named: Option<u64>,
-    /// What the provider named as the size and the limit.
-    numbers: (Option<u64>, Option<u64>),
+    /// What the model said before, if the request was answered before.
+    known_reply: Option<String>,
+    /// The task that got the reply, once it is recorded.
+    reply_task: Arc<OnceLock<Uuid>>,
+    /// The client's own bytes were sent because the provider refused a folded request.
+    fell_back: bool,
 }
 
 /// What was sent.
@@ -63,12 +72,16 @@ impl Exchange {
         Exchange {
             task: settled.task,
             base: settled.base,
+            window: 0,
+            long_context: false,
             rule: None,
             sent: Sent::default(),
             refusals: 0,
             folded: Vec::new(),
             named: None,
-            numbers: (None, None),
+            known_reply: None,
+            reply_task: Arc::default(),
+            fell_back: false,
             told,
             desk,
         }
@@ -76,7 +89,9 @@ impl Exchange {
 
     /// Makes the request fit, and returns what to send; nothing if that takes longer than there is time.
     pub(crate) fn begin(&mut self, call: &Call, pace: Pace) -> Result<Option<Outgoing>, DeskError> {
-        let Some(rule) = self.desk.rule(&call.provider, &self.told.model, pace)? else {
+        let long_context = self.asks_for_long_context(call);
+        let model = &self.told.model;
+        let Some(rule) = self.desk.rule(&call.provider, model, long_context, pace)? else {
             return Ok(None);
         };
         let mut profile = rule.profile.clone();
@@ -94,11 +109,13 @@ impl Exchange {
             frame: self.desk.frame(call, &self.told)?,
             ..room
         };
+        self.window = profile.window;
         self.rule = Some(Rule {
             profile,
             aim,
             alternate: rule.alternate,
         });
+        self.long_context = long_context;
         self.desk.keep_frame(call, &self.told, self.task)?;
         self.fit(call, pace)
     }
@@ -128,14 +145,75 @@ impl Exchange {
         ]
     }
 
-    /// How long the request was at last, in the model's tokens, and how long it may be.
-    pub fn size(&self) -> (u64, u64) {
-        let window = self.rule.as_ref().map_or(0, |rule| rule.profile.window);
-        let (tokens, limit) = self.numbers;
-        let limit = limit.unwrap_or(window);
-        let tokens = tokens.unwrap_or(self.sent.after);
-        // Nobody understands a request that is too long and yet shorter than it may be.
-        (tokens.max(limit + 1), limit)
+    /// What the model said before, if the request was answered before: the same again belongs to
+    /// the same task, anything else to a fork.
+    pub fn known_reply(&self) -> Option<&str> {
+        self.known_reply.as_deref()
+    }
+
+    /// Where the task that got the reply is told, once it is recorded.
+    pub fn reply_task(&self) -> Arc<OnceLock<Uuid>> {
+        Arc::clone(&self.reply_task)
+    }
+
+    /// Moves to the task that gets a reply other than the one that is there.
+    pub fn move_to_reply(&mut self) -> Result<(), DeskError> {
+        let held = self.desk.open(self.task)?;
+        let guard = locked(&held);
+        if guard.follows(self.base)? == Follows::Nothing || self.is_ours_alone() {
+            return Ok(());
+        }
+        let fork = self.desk.fork_at(&self.told, &guard, self.base)?;
+        drop(guard);
+        self.move_to(fork);
+        Ok(())
+    }
+
+    /// Says what an error means that does not say it, by the size of the request.
+    pub fn explain(&self, trouble: Trouble) -> Trouble {
+        trouble.explain(RequestSize {
+            tokens: self.sent.after,
+            window: self.window,
+            bytes: self.sent.bytes,
+        })
+    }
+
+    /// The provider refused the request as it was folded, and says why: returns the client's own
+    /// bytes if they fit the window, nothing if they do not.
+    pub fn fall_back(&mut self, call: &Call, why: &str) -> Result<Option<Outgoing>, DeskError> {
+        let Some(rule) = self.rule.clone().filter(|_| !self.fell_back) else {
+            return Ok(None);
+        };
+        let held = self.desk.open(self.task)?;
+        let guard = locked(&held);
+        // Of a conversation that the service keeps, the client's bytes are only the end.
+        if self.told.params.previous.is_some() || !self.fits_unfolded(&guard, &rule)? {
+            return Ok(None);
+        }
+        let outgoing = self.as_it_is(call, &guard, &rule)?;
+        drop(guard);
+        self.fell_back = true;
+        self.note(&format!("a folded request was refused: {why}"), 1)?;
+        self.desk.metrics.fell_back();
+        tracing::warn!(task = %self.task, why, "a folded request was refused: sent again as the client wrote it");
+        Ok(Some(outgoing))
+    }
+
+    /// Says whether all of the conversation fits the window.
+    fn fits_unfolded(&self, held: &Held, rule: &Rule) -> Result<bool, DeskError> {
+        Ok(self.unfolded_tokens(held, rule)?.1 <= rule.profile.window)
+    }
+
+    /// What all of the conversation comes to: as we count, and in the model's tokens.
+    fn unfolded_tokens(&self, held: &Held, rule: &Rule) -> Result<(u64, u64), DeskError> {
+        let counted = tokens_up_to(held, self.base)? + rule.aim.frame.tokens;
+        Ok((counted, (counted as f64 * rule.aim.factor).ceil() as u64))
+    }
+
+    /// Says whether the client asks for a window of a million tokens. A provider of another
+    /// wire is not told.
+    fn asks_for_long_context(&self, call: &Call) -> bool {
+        (call.long_context || self.told.params.long_context) && !crate::translate::is_abroad(call)
     }
 
     /// The provider found it too long: folds harder, and returns what to send instead; nothing if
@@ -145,9 +223,6 @@ impl Exchange {
         call: &Call,
         trouble: &Trouble,
     ) -> Result<Option<Outgoing>, DeskError> {
-        if let Trouble::TooLong { tokens, limit } = trouble {
-            self.numbers = (*tokens, *limit);
-        }
         self.refusals += 1;
         let told = &self.told;
         let Some(rule) = self.rule.as_mut().filter(|_| self.refusals <= REFUSALS) else {
@@ -223,6 +298,12 @@ impl Exchange {
 
     /// Records a whole reply.
     pub fn record(&mut self, reply: Reply) -> Result<(), DeskError> {
+        self.record_reply(reply)?;
+        let _ = self.reply_task.set(self.task);
+        Ok(())
+    }
+
+    fn record_reply(&mut self, reply: Reply) -> Result<(), DeskError> {
         if reply.messages.is_empty() {
             let stop = reply.stop.name().to_owned();
             return self.note(&format!("an empty reply ({stop})"), 1);
@@ -234,12 +315,21 @@ impl Exchange {
             .collect::<Result<_, _>>()
             .map_err(|error| DeskError::Own(format!("the reply is no message: {error}")))?;
         if let Some(window) = self.named.take() {
-            let model = &self.told.model;
-            usage::remember_window(&self.desk.contexts, &self.told.provider, model, window)?;
-            self.desk.forget_rule(&self.told.provider, model);
+            let Told {
+                provider, model, ..
+            } = &self.told;
+            let name = match self.long_context {
+                true => &long_context_name(model),
+                false => model,
+            };
+            usage::remember_window(&self.desk.contexts, provider, name, window)?;
+            self.desk.forget_rule(provider, model);
         }
         let held = self.desk.open(self.task)?;
         let mut guard = locked(&held);
+        if self.fell_back {
+            self.open_folds(&mut guard)?;
+        }
         let mut purpose = Purpose::Reply;
         match guard.follows(self.base)? {
             Follows::Nothing => self.append(&mut guard, &reply, &said)?,
@@ -262,6 +352,28 @@ impl Exchange {
             }
         }
         self.report(&mut guard, &reply, purpose)
+    }
+
+    /// Opens all folds of a conversation that the provider refused folded and took unfolded, so that
+    /// it does not refuse the next request for the same reason.
+    fn open_folds(&self, held: &mut Held) -> Result<(), DeskError> {
+        held.fold_refused = true;
+        held.ready = None;
+        loop {
+            let shown = held.log().state().shown();
+            let folds = shown.items().iter().filter_map(|item| match item {
+                Item::Fold(fold) => Some(fold.id),
+                _ => None,
+            });
+            let masks = shown.all_masks().map(|(_, _, mask)| mask.id);
+            // An open fold may show others that it had hidden.
+            let Some(fold) = folds.chain(masks).next() else {
+                break;
+            };
+            held.writer.unfold(fold)?;
+        }
+        self.desk.wrote(held);
+        Ok(())
     }
 
     /// Records what the provider reported, and has it learned from.
@@ -322,6 +434,7 @@ impl Exchange {
             let fits = matches!(infold::will_manage(guard.log(), &rule.aim), Ok(None));
             // As long as nothing has to be folded, what comes of it can wait.
             if fits && is_unfolded(&guard) {
+                self.known_reply = Some(guard.next_text(self.base)?);
                 return self.as_it_is(call, &guard, &rule).map(Some);
             }
             if pace == Pace::Hasty {
@@ -343,6 +456,9 @@ impl Exchange {
             Place::Under(_)
         ) {
             return Ok(None);
+        }
+        if guard.fold_refused && self.refusals == 0 && self.fits_unfolded(&guard, &rule)? {
+            return self.as_it_is(call, &guard, &rule).map(Some);
         }
         let before = guard.log().state().step();
         let mut because = due(guard.log(), &rule)?;
@@ -398,8 +514,7 @@ impl Exchange {
 
     /// Sends the request as it came.
     fn as_it_is(&mut self, call: &Call, held: &Held, rule: &Rule) -> Result<Outgoing, DeskError> {
-        let counted = tokens_up_to(held, self.base)? + rule.aim.frame.tokens;
-        let tokens = (counted as f64 * rule.aim.factor).ceil() as u64;
+        let (counted, tokens) = self.unfolded_tokens(held, rule)?;
         self.sent = Sent {
             before: tokens,
             after: tokens,

@@ -33,6 +33,12 @@ impl Kept {
         self.exchange.as_deref().map(look)
     }
 
+    /// What a provider says, shortened and without keys.
+    pub fn shortened(&self, text: &str) -> String {
+        const MAX_REFUSAL_CHARS: usize = 300;
+        infold_wire::shorten(&self.keys.taken_out_of(text), MAX_REFUSAL_CHARS)
+    }
+
     /// The provider answers.
     pub fn accepted(&mut self) {
         if let Some(exchange) = &mut self.exchange {

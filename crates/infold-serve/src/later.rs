@@ -297,6 +297,9 @@ impl Inner {
 
     /// Learns from a report how a model counts.
     fn learn(&self, usage: &Usage, counted: (u64, f64)) -> Result<(), DeskError> {
+        if infold::usage::forget_smaller_windows(&self.contexts, usage)? {
+            self.forget_rule(&usage.provider, &usage.model);
+        }
         let factor = infold::usage::learn(&self.contexts, usage, counted)?;
         self.learned(&usage.provider, &usage.model, factor);
         Ok(())

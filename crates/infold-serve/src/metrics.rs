@@ -24,6 +24,7 @@ pub struct Metrics {
     tokens_before: AtomicU64,
     tokens_after: AtomicU64,
     retries: AtomicU64,
+    fallbacks: AtomicU64,
     recorded: AtomicU64,
     broken: AtomicU64,
     disconnects: AtomicU64,
@@ -137,6 +138,11 @@ impl Metrics {
         self.retries.fetch_add(1, Relaxed);
     }
 
+    /// Counts a folded request that was refused and sent again as the client wrote it.
+    pub fn fell_back(&self) {
+        self.fallbacks.fetch_add(1, Relaxed);
+    }
+
     /// Counts a reply: recorded whole, or broken off.
     pub fn replied(&self, whole: bool) {
         let count = if whole { &self.recorded } else { &self.broken };
@@ -205,6 +211,11 @@ impl Metrics {
                 "overflow_retries",
                 "Requests sent again because they were too long.",
                 &self.retries,
+            ),
+            (
+                "fold_fallbacks",
+                "Folded requests that were refused and sent again as the client wrote them: each is a bug.",
+                &self.fallbacks,
             ),
             (
                 "replies_recorded",
@@ -289,6 +300,7 @@ mod tests {
         metrics.folded("summary", 900, 100);
         metrics.tasks("made");
         metrics.retried();
+        metrics.fell_back();
         metrics.replied(true);
         metrics.replied(false);
         metrics.disconnected();
@@ -313,6 +325,7 @@ mod tests {
             "infold_fold_tokens_before_total 1800",
             "infold_fold_tokens_after_total 200",
             "infold_overflow_retries_total 1",
+            "infold_fold_fallbacks_total 1",
             "infold_replies_recorded_total 1",
             "infold_replies_broken_total 1",
             "infold_client_disconnects_total 1",

@@ -9,7 +9,8 @@ use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use infold_provider::{Answer, Forward, ForwardError, Part, Passing, Stream};
-use infold_wire::trouble::{Complaint, complain, message, sort};
+use infold_wire::params::is_long_context_beta;
+use infold_wire::trouble::{Complaint, Refused, complain, message, sort, tells_overflow};
 use infold_wire::{Trouble, Wire};
 use tokio::task::spawn_blocking;
 
@@ -24,7 +25,7 @@ use crate::server::Front;
 use crate::tee::{Opening, Tee};
 use crate::translate::Lost;
 use crate::upstream::Upstream;
-use crate::{Body, Call, DeskError, Outgoing, Piece, headers, translate};
+use crate::{Body, Call, DeskError, Exchange, Outgoing, Piece, headers, translate};
 
 /// The most of an error body that is read: more than is looked at.
 const MOST_ERROR: usize = 128 << 10;
@@ -41,6 +42,38 @@ pub(crate) struct Way<'f> {
     pub body: Body,
     /// What of it the provider's wire has no words for.
     pub lost: Lost,
+}
+
+/// What a provider answered instead of a reply.
+struct Refusal {
+    status: StatusCode,
+    /// What it means, as far as it says so.
+    trouble: Trouble,
+    /// What it says, unpacked.
+    said: Bytes,
+    /// The same for the client, byte for byte.
+    response: Response,
+}
+
+impl Refusal {
+    /// What happened, for people.
+    fn told(&self) -> String {
+        let why = message(&self.said).unwrap_or_default();
+        match self.status.is_success() {
+            true if self.said.is_empty() => "the reply is empty".to_owned(),
+            _ => format!("the provider answered {}: {why}", self.status),
+        }
+    }
+
+    /// Says whether a request may have been refused for how it was folded. Keys, models and
+    /// quotas are not: the provider says so.
+    fn may_be_of_the_fold(&self, trouble: &Trouble) -> bool {
+        let refused = matches!(
+            trouble,
+            Trouble::Refused(Refused::Request) | Trouble::Plain | Trouble::Alternate
+        );
+        refused && matches!(self.status.as_u16(), 400 | 422)
+    }
 }
 
 /// Passes a request on to its provider, and the answer back.
@@ -123,6 +156,7 @@ impl Way<'_> {
         };
         let stream = kept.look(|exchange| exchange.is_stream()).unwrap_or(false);
         let mut empty = 0;
+        let mut fell_back = false;
         loop {
             let untouched = outgoing.pieces() == [Piece::Client(0..call.body.len())];
             let sent = match unpacked && untouched {
@@ -138,96 +172,111 @@ impl Way<'_> {
                     return *response;
                 }
             };
-            let trouble;
+            let status = answer.status;
             let refusal;
-            if answer.status.is_success() {
+            if status.is_success() {
                 let streams = stream || is_stream(&answer.headers);
-                let told = kept.look(|exchange| exchange.headers()).unwrap_or_default();
+                let look = |exchange: &Exchange| (exchange.headers(), exchange.reply_task());
+                let (mut told, reply_task) = kept.look(look).unwrap_or_default();
                 let mut tee = Tee::new(self.wire, streams, &answer.headers, answer.body, kept);
-                match tee.open().await {
+                let (trouble, said) = match tee.open().await {
                     Err(error) => {
                         // Nothing was passed on yet, so that it can still be said.
                         return self.unreachable(&error);
                     }
-                    Ok(Opening::TooLong(what)) => trouble = what,
+                    Ok(Opening::TooLong(trouble, said)) => (trouble, said),
                     Ok(Opening::Empty) if streams && self.upstream.endpoint.wire == Wire::Chat => {
-                        empty += 1;
                         // One server answers so to a stream that is too long, always; any
                         // other may do it once, by accident.
-                        trouble = match empty {
-                            1 => Trouble::Broken,
-                            _ => Trouble::TooLong {
-                                tokens: None,
-                                limit: None,
-                            },
-                        };
+                        empty += 1;
+                        let status = status.as_u16();
+                        (Trouble::Unexplained { status }, Vec::new())
                     }
                     Ok(_) => {
                         tee.accepted();
+                        if tee.is_repeated() {
+                            tee.settle_task().await;
+                            let task = tee.look(|exchange| exchange.task());
+                            if let Some(task) = task.or(reply_task.get().copied()) {
+                                told.retain(|(name, _)| *name != "x-infold-task");
+                                told.push(("x-infold-task", task.to_string()));
+                            }
+                        }
                         let flow = Flow::tee(tee);
                         let mut response = answered(answer.status, &answer.headers, flow);
                         tell(&mut response, told);
                         return response;
                     }
-                }
+                };
                 let Some(again) = tee.give_up() else {
                     return self.gone();
                 };
                 kept = again;
-                refusal = None;
+                if empty == 1 && said.is_empty() {
+                    continue;
+                }
+                refusal = Refusal {
+                    status,
+                    trouble,
+                    said: said.into(),
+                    response: answered(status, &answer.headers, Flow::tee(tee)),
+                };
             } else {
-                let status = answer.status;
                 let (read, rest) = read_error(answer.body).await;
                 let said = unpack(&answer.headers, &read);
-                trouble = sort(status.as_u16(), None, &said);
-                let response = answered(status, &answer.headers, Flow::passed(read, rest));
-                let folded = !untouched && trouble == Trouble::Alternate;
-                if !folded && !matches!(trouble, Trouble::TooLong { .. } | Trouble::TooLarge) {
-                    let why = message(&said).unwrap_or_default();
-                    kept.fail(&format!("the provider answered {status}: {why}"));
-                    return response;
+                refusal = Refusal {
+                    status,
+                    trouble: sort(status.as_u16(), None, &said),
+                    said,
+                    response: answered(status, &answer.headers, Flow::passed(read, rest)),
+                };
+            }
+            let trouble = refusal.trouble.clone();
+            let explained = kept.look(|exchange| exchange.explain(trouble));
+            let trouble = explained.unwrap_or(Trouble::Broken);
+            let overflows = matches!(trouble, Trouble::TooLong { .. } | Trouble::TooLarge);
+            let alternates = !untouched && trouble == Trouble::Alternate;
+            // What the client wrote itself was refused, too: that is for the client to hear.
+            if !fell_back && (overflows || alternates) {
+                let (found, call) = (trouble.clone(), call.clone());
+                let again;
+                (kept, again) = kept
+                    .work("fold", move |exchange| exchange.refused(&call, &found))
+                    .await;
+                if let Some(again) = again.flatten() {
+                    outgoing = again;
+                    continue;
                 }
-                refusal = Some(response);
             }
-            if trouble == Trouble::Broken {
-                continue;
-            }
-            let found = trouble.clone();
-            let call_again = call.clone();
-            let again;
-            (kept, again) = kept
-                .work("fold", move |exchange| {
-                    exchange.refused(&call_again, &found)
-                })
-                .await;
-            match again.flatten() {
-                Some(again) => outgoing = again,
-                None if trouble == Trouble::Alternate => {
-                    kept.fail("the provider wants roles to alternate");
-                    return refusal.unwrap_or_else(|| self.gone());
+            if !untouched && refusal.may_be_of_the_fold(&trouble) {
+                let (why, call) = (kept.shortened(&refusal.told()), call.clone());
+                let again;
+                (kept, again) = kept
+                    .work("fold", move |exchange| exchange.fall_back(&call, &why))
+                    .await;
+                if let Some(again) = again.flatten() {
+                    (outgoing, fell_back) = (again, true);
+                    continue;
                 }
-                None => return self.too_long(kept, &trouble, stream, refusal),
             }
+            if overflows {
+                return self.too_long(kept, &trouble, stream, refusal);
+            }
+            kept.fail(&refusal.told());
+            return refusal.response;
         }
     }
 
-    /// Nothing more can be folded: says so in the client's own words, or passes on what the provider says.
-    fn too_long(
-        &self,
-        kept: Kept,
-        trouble: &Trouble,
-        stream: bool,
-        refusal: Option<Response>,
-    ) -> Response {
-        let (ours, most) = kept.look(|exchange| exchange.size()).unwrap_or((0, 0));
+    /// Nothing more can be folded: passes on what the provider says, or says it in the client's own
+    /// words if these are not.
+    fn too_long(&self, kept: Kept, trouble: &Trouble, stream: bool, refusal: Refusal) -> Response {
         kept.fail("the request is too long, whatever is folded");
-        let (tokens, limit) = match trouble {
-            Trouble::TooLong { tokens, limit } => (tokens.unwrap_or(ours), limit.unwrap_or(most)),
-            _ => (ours, most),
-        };
-        match refusal {
-            Some(refusal) if limit == 0 || tokens == 0 => refusal,
-            _ => complaint(self.wire, stream, &Complaint::TooLong { tokens, limit }),
+        match trouble {
+            Trouble::TooLong { tokens, limit } if !tells_overflow(self.wire, &refusal.said) => {
+                let (tokens, limit) = (*tokens, *limit);
+                complaint(self.wire, stream, &Complaint::TooLong { tokens, limit })
+            }
+            _ => refusal.response,
         }
     }
 
@@ -271,6 +320,7 @@ impl Way<'_> {
             wire: *wire,
             model: translate::model(self.upstream, *wire).or_else(|| model.clone()),
             stream: *stream,
+            long_context: asks_for_long_context(&self.parts.headers),
             name: self.route.name.clone(),
             provider: Arc::clone(&self.upstream.provider),
             body,
@@ -401,6 +451,15 @@ impl Way<'_> {
         let what = Complaint::Failed("the reply was lost on its way".to_owned());
         complaint(self.wire, false, &what)
     }
+}
+
+/// Says whether headers ask for a window of a million tokens.
+fn asks_for_long_context(headers: &HeaderMap) -> bool {
+    let values = headers.get_all("anthropic-beta").iter();
+    let values = values.filter_map(|value| value.to_str().ok());
+    values
+        .flat_map(|value| value.split(','))
+        .any(is_long_context_beta)
 }
 
 /// The parts of what is sent.

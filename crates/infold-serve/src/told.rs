@@ -296,6 +296,7 @@ mod tests {
             wire: Wire::Gemini,
             model: Some("m".to_owned()),
             stream: None,
+            long_context: false,
             name: None,
             provider: Arc::new(infold::config::Provider {
                 name: "scripted".to_owned(),

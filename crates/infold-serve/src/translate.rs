@@ -14,7 +14,7 @@ use http::{HeaderMap, Method, StatusCode};
 use infold::config::SERVED;
 use infold_provider::{Answer, Part, Passing, Stream, unescaped};
 use infold_wire::request::read::{Aim, Translated, translate};
-use infold_wire::trouble::{Complaint, complain, message, sort};
+use infold_wire::trouble::{Complaint, complain, is_overloaded, message, sort};
 use infold_wire::{Delivery, Trouble, Wire};
 use tokio::task::spawn_blocking;
 
@@ -156,6 +156,15 @@ impl Way<'_> {
 
     /// What the provider says instead of an answer, in the words that the client knows.
     pub fn refused(&self, status: StatusCode, headers: &HeaderMap, said: &[u8]) -> Answer {
+        if let Trouble::Unexplained { .. } = sort(status.as_u16(), None, said) {
+            // There is nothing to put in other words.
+            let kind = headers.get(CONTENT_TYPE).cloned();
+            return Answer {
+                status,
+                headers: kind.map(|kind| (CONTENT_TYPE, kind)).into_iter().collect(),
+                body: Bytes::copy_from_slice(said).into(),
+            };
+        }
         let (status, what) = refusal(status, said);
         let (_, kind, body) = complain(self.wire, false, &what);
         let mut answer = answered(status, kind, Bytes::from(body).into());
@@ -258,17 +267,19 @@ pub(crate) fn refusal(status: StatusCode, said: &[u8]) -> (StatusCode, Complaint
         false => String::from_utf8_lossy(said).chars().take(500).collect(),
     });
     match sort(status.as_u16(), None, said) {
-        Trouble::TooLong {
-            tokens: Some(tokens),
-            limit: Some(limit),
-        } => {
+        Trouble::TooLong { tokens, limit } => {
             let what = Complaint::TooLong { tokens, limit };
             return (StatusCode::BAD_REQUEST, what);
         }
-        // Without numbers these words say it to everybody.
-        Trouble::TooLong { .. } => {
-            let what = Complaint::Request(format!("prompt is too long: {text}"));
-            return (StatusCode::BAD_REQUEST, what);
+        Trouble::Busy { .. } if is_overloaded(status.as_u16(), said) => {
+            // An error within a reply has no status of its own.
+            let status = match status {
+                StatusCode::BAD_GATEWAY => {
+                    StatusCode::from_u16(529).unwrap_or(StatusCode::SERVICE_UNAVAILABLE)
+                }
+                status => status,
+            };
+            return (status, Complaint::Overloaded(text));
         }
         _ => {}
     }
@@ -276,7 +287,7 @@ pub(crate) fn refusal(status: StatusCode, said: &[u8]) -> (StatusCode, Complaint
         401 => Complaint::Key(text),
         403 => Complaint::Forbidden(text),
         404 => Complaint::NotFound(text),
-        429 | 503 | 529 => Complaint::Busy(text),
+        429 => Complaint::Busy(text),
         400..=499 => Complaint::Request(text),
         504 => Complaint::Late(text),
         _ => Complaint::Failed(text),

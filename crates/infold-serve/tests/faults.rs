@@ -295,12 +295,17 @@ fn a_stream_that_is_too_long_is_told_of_in_the_words_of_the_wire() {
 }
 
 #[test]
-fn an_empty_stream_is_asked_for_again_and_then_too_long() {
+fn an_empty_stream_near_the_window_is_asked_for_again_and_then_too_long() {
     let server = Server::start(
         lenient().otherwise(|_| Step::empty().header("content-type", "text/event-stream")),
     );
-    let proxy = Proxy::to(&server.url());
-    let answer = proxy.post("/v1/chat/completions", "", &request(Wire::Chat, true, "hi"));
+    let proxy = front::Setup {
+        window: Some("1000"),
+        ..front::Setup::to(&server.url())
+    }
+    .start();
+    let long = request(Wire::Chat, true, &"many words ".repeat(250));
+    let answer = proxy.post("/v1/chat/completions", "", &long);
     assert_eq!(answer.status, 400, "{}", answer.text());
     assert!(
         answer.text().contains("context_length_exceeded"),

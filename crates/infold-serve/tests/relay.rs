@@ -346,6 +346,28 @@ fn errors_are_told_in_the_words_of_the_client() {
             _ => assert!(body.contains("RESOURCE_EXHAUSTED"), "{body}"),
         }
     }
+    // A provider that is overloaded stays so.
+    for (from, to) in pairs() {
+        let error =
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+        let proxy = Proxy::new(to, Script::steps([Step::error(529, error)]));
+        let response = proxy.ask(from, true, &[render_text(from, Role::User, "hello")]);
+        let status = response.status().as_u16();
+        let body = proxy.text(response);
+        let expected = match from {
+            Wire::Anthropic => {
+                r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#
+            }
+            Wire::Chat | Wire::Responses => {
+                r#"{"error":{"message":"Overloaded","type":"server_error","param":null,"code":"overloaded"}}"#
+            }
+            Wire::Gemini => {
+                r#"{"error":{"code":529,"message":"Overloaded","status":"UNAVAILABLE"}}"#
+            }
+            Wire::Ollama => r#"{"error":"Overloaded"}"#,
+        };
+        assert_eq!((status, &*body), (529, expected), "{from} on {to}");
+    }
     // One that comes in the middle of a reply.
     for (from, to) in pairs() {
         let cut = Step::say("a text that is cut off somewhere")

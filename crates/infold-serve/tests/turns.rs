@@ -158,7 +158,8 @@ fn the_last_event_waits_until_the_reply_is_recorded() {
     let proxy = Proxy::to(&server.url());
     for wire in Wire::ALL {
         let (path, headers) = place(wire, true);
-        let said = front::request(wire, true, "hi");
+        // A request that was answered before would be held back.
+        let said = front::request(wire, true, &format!("hi on {wire}"));
         let said = String::from_utf8(said).expect("UTF-8");
         let mut connection = connect(proxy.address);
         let head = head(proxy.address, path, headers, said.len());
@@ -330,5 +331,76 @@ fn a_client_that_leaves_is_counted_once() {
             }
         };
         assert_eq!(count, left);
+    }
+}
+
+#[test]
+fn a_request_that_is_not_folded_is_as_long_after_as_before() {
+    // The provider counts far more than we do.
+    let reported = infold_wire::Reported {
+        input: 5_000,
+        output: 7,
+        ..infold_wire::Reported::default()
+    };
+    let script = Script::new().otherwise(move |_| {
+        Step::answer(infold_testkit::Answer {
+            text: Some("well".to_owned()),
+            usage: Some(reported),
+            ..infold_testkit::Answer::default()
+        })
+    });
+    let server = Server::start(script);
+    let proxy = Proxy::to(&server.url());
+    let mut messages = Vec::new();
+    for turn in 0..4 {
+        messages.push(format!("{{\"role\":\"user\",\"content\":\"turn {turn}\"}}"));
+        let body = format!("{{\"model\":\"m\",\"messages\":[{}]}}", messages.join(","));
+        let answer = proxy.post("/v1/chat/completions", "", body.as_bytes());
+        assert_eq!(
+            answer.header("x-infold-folds"),
+            Some("0"),
+            "{}",
+            answer.head
+        );
+        let before = answer.header("x-infold-tokens-before");
+        assert_eq!(
+            before,
+            answer.header("x-infold-tokens-after"),
+            "turn {turn}"
+        );
+        messages.push("{\"role\":\"assistant\",\"content\":\"well\"}".to_owned());
+    }
+}
+
+#[test]
+fn a_reply_is_announced_with_the_task_that_gets_it() {
+    for stream in [false, true] {
+        let mut number = 0;
+        let script = Script::new().otherwise(move |_| {
+            number += 1;
+            // The second is the same again, the third begins like it.
+            let text = ["well, yes", "well, yes", "well, no", "other"][(number - 1) % 4];
+            Step::say(text).in_pieces(3)
+        });
+        let server = Server::start(script);
+        let proxy = Proxy::to(&server.url());
+        let (path, headers) = place(Wire::Chat, stream);
+        let body = front::request(Wire::Chat, stream, "hi");
+        let mut tasks = Vec::new();
+        for expected in ["well, yes", "well, yes", "well, no", "other"] {
+            let answer = proxy.post(path, headers, &body);
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            let task = answer.header("x-infold-task").expect("a task").to_owned();
+            let id = task.parse().expect("an id");
+            let log = proxy.desk.contexts().read(id).expect("it is there");
+            let last = log.state().last_seq().expect("a message");
+            let said = String::from_utf8(log.message(last).expect("it is there"));
+            let said = said.expect("UTF-8");
+            assert!(said.contains(expected), "{stream}: {expected} in {said}");
+            tasks.push(task);
+        }
+        assert_eq!(tasks[0], tasks[1], "the same again is nothing new");
+        tasks.dedup();
+        assert_eq!(tasks.len(), 3);
     }
 }

@@ -74,8 +74,8 @@ pub use log::{Find, Log, Tail};
 pub use loose::Loose;
 pub use metadata::Metadata;
 pub use registry::{
-    Counters, Filter, Outcome, Quirks, Registry, RegistryError, Report, Status, StatusError,
-    TaskRow,
+    Counters, Filter, LearnedWindow, Outcome, Quirks, Registry, RegistryError, Report, Status,
+    StatusError, TaskRow,
 };
 pub use repair::Repair;
 pub use show::Visit;

@@ -24,6 +24,7 @@ pub use factor::Report;
 pub use quirk::Quirks;
 pub use row::{Counters, Filter, TaskRow};
 pub use status::{Outcome, Status, StatusError};
+pub use window::LearnedWindow;
 
 pub(crate) use patience::Patience;
 use row::{Text, amount, instant, key};

@@ -134,9 +134,11 @@ impl Step {
         Step::empty().cut_after_bytes(0)
     }
 
-    /// Adds a header to a response that was given as it is.
+    /// Adds a header to a response that was given as it is; a content type replaces the one before.
     pub fn header(mut self, name: &str, value: &str) -> Step {
         if let What::Raw(raw) = &mut self.what {
+            raw.headers
+                .retain(|(other, _)| name != "content-type" || other != name);
             raw.headers.push((name.to_owned(), value.to_owned()));
         }
         self

@@ -19,6 +19,13 @@ pub struct Params {
     pub tool_names: Vec<String>,
     /// The window that Ollama is to give the model.
     pub num_ctx: Option<u64>,
+    /// It asks for a window of a million tokens. Anthropic itself has that in a header, not here.
+    pub long_context: bool,
+}
+
+/// Says whether the name of a beta feature of Anthropic's is that of a window of a million tokens.
+pub fn is_long_context_beta(name: &str) -> bool {
+    name.trim().starts_with("context-1m-")
 }
 
 impl Params {
@@ -45,6 +52,7 @@ impl Params {
             num_ctx: (wire == Wire::Ollama)
                 .then(|| read.number(&["options"], &["num_ctx"]))
                 .flatten(),
+            long_context: wire == Wire::Anthropic && read.names_long_context(),
         }
     }
 }
@@ -67,6 +75,15 @@ impl Members<'_> {
         self.find(name, |json| {
             (json.kind() == Kind::Bool).then(|| json.is_true())
         })
+    }
+
+    /// Some clouds have the names of beta features in the body.
+    fn names_long_context(&mut self) -> bool {
+        let named = self.find("anthropic_beta", |json| {
+            let mut names = json.elements().filter_map(Json::text);
+            Some(names.any(|name| is_long_context_beta(&name)))
+        });
+        named == Some(true)
     }
 
     /// A number within an object; each may have several names.

@@ -1,6 +1,7 @@
 //! What a provider's error means: what to do about it. And errors of our own, as a provider says them.
 
 mod complain;
+mod doubt;
 mod length;
 mod own;
 mod plain;
@@ -10,7 +11,10 @@ mod wait;
 use std::time::Duration;
 
 pub use complain::{Complaint, complain};
+pub use doubt::RequestSize;
 use said::Said;
+
+use crate::Wire;
 
 /// An error of a provider, sorted by what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +31,13 @@ pub enum Trouble {
         /// How many there may be.
         limit: Option<u64>,
     },
+    /// The request would fit if it did not ask for so long a reply: ask for a shorter one.
+    ReplyTooLong {
+        /// How many tokens the request and the reply have, as the provider counts.
+        tokens: u64,
+        /// How many there may be.
+        limit: u64,
+    },
     /// The request has too many bytes: fold harder and ask again.
     TooLarge,
     /// It wants the roles of user and assistant to alternate.
@@ -37,6 +48,11 @@ pub enum Trouble {
     Plain,
     /// A person must act.
     Refused(Refused),
+    /// Nothing is said, or only by a web server: see [`Trouble::explain`].
+    Unexplained {
+        /// The status that came, 200 for a stream in which nothing came.
+        status: u16,
+    },
     /// The connection or the reply broke: ask again.
     Broken,
 }
@@ -93,6 +109,37 @@ pub fn sort(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Trouble 
 pub fn message(body: &[u8]) -> Option<String> {
     let said = Said::read(body);
     (!said.is_html() && !said.message.is_empty()).then_some(said.message)
+}
+
+/// Says whether a client of this wire is told by these words that its request is too long, so
+/// that nobody has to put it differently.
+///
+/// What is said of the reply's length is nowhere put differently: clients that know it shorten
+/// the reply, and a size made up of both would mislead the others.
+pub fn tells_overflow(wire: Wire, body: &[u8]) -> bool {
+    let said = Said::read(body);
+    let known = match wire {
+        Wire::Anthropic => said.states_any(&["prompt is too long"]),
+        Wire::Chat => {
+            said.has_code(&["context_length_exceeded"])
+                || said.states_any(&["maximum context length"])
+        }
+        Wire::Responses => said.has_code(&["context_length_exceeded"]),
+        Wire::Gemini => said.states_any(&["exceeds the maximum number of tokens allowed"]),
+        Wire::Ollama => true,
+    };
+    known || said.has_code(&["request_too_large"]) || length::counts_reply(&said)
+}
+
+/// Says whether a provider has more to do than it can, as opposed to more than the client may ask.
+pub fn is_overloaded(status: u16, body: &[u8]) -> bool {
+    const CODES: [&str; 4] = [
+        "overloaded_error",
+        "overloaded",
+        "engine_overloaded",
+        "unavailable",
+    ];
+    matches!(status, 503 | 529) || Said::read(body).has_code(&CODES)
 }
 
 /// Codes of an account that has nothing left.
@@ -188,7 +235,7 @@ fn by_status(status: u16, retry_after: Option<Duration>, said: &Said) -> Trouble
         return Trouble::Refused(Refused::Key);
     }
     if status == 413 {
-        return Trouble::TooLarge;
+        return Trouble::Unexplained { status };
     }
     let elsewhere = said.is_html() || said.says_any(&NO_PLACE);
     if elsewhere || matches!(status, 300..=399 | 405 | 410 | 501) {

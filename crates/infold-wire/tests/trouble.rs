@@ -42,6 +42,7 @@ fn word(trouble: &Trouble) -> String {
         Trouble::TooLong { tokens, limit } => {
             format!("too_long {} {}", or_dash(tokens), or_dash(limit))
         }
+        Trouble::ReplyTooLong { tokens, limit } => format!("reply_too_long {tokens} {limit}"),
         Trouble::TooLarge => "too_large".to_owned(),
         Trouble::Alternate => "alternate".to_owned(),
         Trouble::Plain => "plain".to_owned(),
@@ -50,6 +51,7 @@ fn word(trouble: &Trouble) -> String {
         Trouble::Refused(Refused::Quota) => "refused quota".to_owned(),
         Trouble::Refused(Refused::Address) => "refused address".to_owned(),
         Trouble::Refused(Refused::Request) => "refused request".to_owned(),
+        Trouble::Unexplained { status } => format!("unexplained {status}"),
         Trouble::Broken => "broken".to_owned(),
     }
 }
@@ -105,7 +107,7 @@ fn an_error_of_any_size_is_looked_at_only_at_its_start() {
         "{}prompt is too long: 2 tokens > 1 maximum",
         " ".repeat(1 << 20)
     );
-    assert_eq!(word(&sort(400, None, long.as_bytes())), "too_long - -");
+    assert_eq!(word(&sort(400, None, long.as_bytes())), "unexplained 400");
     let cut = format!(
         "{{\"error\":{{\"message\":\"prompt is too long: 2 tokens > 1 maximum{}",
         "é".repeat(1 << 20)

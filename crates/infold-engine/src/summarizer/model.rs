@@ -240,7 +240,10 @@ fn prompt<'a>(brief: &'a Brief<'_>, previous: Option<&'a str>) -> Prompt<'a> {
 }
 
 fn is_too_long(error: &CallError) -> bool {
-    matches!(error.trouble, Trouble::TooLong { .. } | Trouble::TooLarge)
+    matches!(
+        error.trouble,
+        Trouble::TooLong { .. } | Trouble::TooLarge | Trouble::Unexplained { .. }
+    )
 }
 
 /// What of an answer is the summary.

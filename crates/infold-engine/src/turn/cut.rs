@@ -48,7 +48,7 @@ impl Talk<'_> {
             tokens: None,
             limit: done.called.reply.usage.map(|usage| usage.sent()),
         };
-        let narrowed = self.narrow(&trouble, estimate).ok();
+        let narrowed = self.narrow(&trouble, estimate, &mut None).ok();
         let outcome = narrowed
             .and_then(|()| manage(self.writer, &self.aim, self.summarizer, self.hooks).ok());
         let outcome = outcome.filter(|outcome| outcome.did > Did::Untouched);

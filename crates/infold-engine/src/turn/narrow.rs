@@ -2,7 +2,7 @@ use infold_log::{NoRoom, View};
 use infold_wire::Trouble;
 
 use super::Talk;
-use crate::{Aim, Profile, usage};
+use crate::{Aim, Profile};
 
 /// A request that was too long for a provider.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +76,13 @@ impl Refusal<'_> {
 
 impl Talk<'_> {
     /// Aims at less, as far as the provider's numbers tell.
-    pub(super) fn narrow(&mut self, trouble: &Trouble, estimate: u64) -> Result<(), NoRoom> {
+    /// `named` becomes the window that the provider names, if it names one.
+    pub(super) fn narrow(
+        &mut self,
+        trouble: &Trouble,
+        estimate: u64,
+        named: &mut Option<u64>,
+    ) -> Result<(), NoRoom> {
         let log = self.writer.log();
         let view = View::of(log.state().shown(), log);
         let size = view.and_then(|view| log.view_bytes(&view)).unwrap_or(0);
@@ -86,11 +92,7 @@ impl Talk<'_> {
             reply: self.frame.max_tokens,
             bytes: size + self.aim.frame.bytes,
         };
-        if let Some(window) = refusal.named() {
-            // Only a help for the next time: without it, that is found out again.
-            let (provider, model) = (&self.connection.endpoint.name, &self.connection.model);
-            let _ = usage::remember_window(self.contexts, provider, model, window);
-        }
+        *named = refusal.named().or(*named);
         refusal.narrow(&mut self.profile, &mut self.aim)?;
         let reserve = self.aim.budget.reserve();
         self.frame.max_tokens = self.frame.max_tokens.map(|most| most.min(reserve));

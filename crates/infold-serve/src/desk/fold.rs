@@ -89,16 +89,18 @@ impl Inner {
             false if in_full => crate::splice::full(call, told, log, &view)?,
             false => spliced(call, told, log, &view, places.follow(log)?, *alternate)?,
         };
+        let pieces = view.pieces().iter();
+        let folds = pieces.filter(|piece| is_fold(&piece.shows)).count();
+        let after = infold::manage::measured(held.log(), aim)?.tokens;
+        let whole = scaled(aim, tokens_up_to(held, last(held))?);
         Ok(Fitted {
             outgoing,
-            before: scaled(aim, tokens_up_to(held, last(held))?),
-            after: infold::manage::measured(held.log(), aim)?.tokens,
+            // What the provider reported counts for `after` alone, and may be more than we count:
+            // without a fold both are the same request.
+            before: if folds == 0 { after } else { whole.max(after) },
+            after,
             counted: view.tokens() + aim.frame.tokens,
-            folds: view
-                .pieces()
-                .iter()
-                .filter(|piece| is_fold(&piece.shows))
-                .count(),
+            folds,
             did,
         })
     }

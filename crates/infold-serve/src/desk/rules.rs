@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use infold::config::Provider;
+use infold::models::LONG_CONTEXT_WINDOW;
 use infold::{Aim, Profile, usage};
 use infold_store::Quirks;
 
@@ -11,10 +12,13 @@ use super::{DeskError, Inner, Pace, locked};
 /// How to fold for models, as far as they were asked for.
 #[derive(Default)]
 pub(super) struct Rules {
-    known: HashMap<(String, String), Known>,
+    known: HashMap<Key, Known>,
     /// When it was last learned how a model counts.
     learned: HashMap<(String, String), Instant>,
 }
+
+/// A provider, its model, and whether a long context is asked for.
+type Key = (String, String, bool);
 
 /// How to fold for a model.
 #[derive(Clone, Debug)]
@@ -82,6 +86,11 @@ impl Known {
     }
 }
 
+/// What the window of a model is remembered under when a long context was asked for.
+pub(crate) fn long_context_name(model: &str) -> String {
+    format!("{model}[1m]")
+}
+
 /// A client may name any model it likes: so many are kept in mind.
 const MOST: usize = 256;
 
@@ -91,19 +100,20 @@ impl Inner {
         self: &Arc<Inner>,
         provider: &Arc<Provider>,
         model: &str,
+        long_context: bool,
         pace: Pace,
     ) -> Result<Option<Arc<Rule>>, DeskError> {
-        let name = (provider.name.clone(), model.to_owned());
+        let name = (provider.name.clone(), model.to_owned(), long_context);
         if let Some(known) = locked(&self.rules).known.get_mut(&name) {
             if known.is_old() {
-                known.asking = self.ask_again(provider, model);
+                known.asking = self.ask_again(provider, &name);
             }
             return Ok(Some(known.rule.clone()));
         }
         if pace == Pace::Hasty {
             return Ok(None);
         }
-        let known = Known::new(self.worked_out(provider, model)?);
+        let known = Known::new(self.worked_out(provider, &name)?);
         let rule = known.rule.clone();
         let mut rules = locked(&self.rules);
         if rules.known.len() >= MOST {
@@ -115,12 +125,11 @@ impl Inner {
 
     /// Works a rule out again, while the old one is used: no request waits for a server that may
     /// be gone. Says whether somebody does.
-    fn ask_again(self: &Arc<Inner>, provider: &Arc<Provider>, model: &str) -> bool {
+    fn ask_again(self: &Arc<Inner>, provider: &Arc<Provider>, name: &Key) -> bool {
         let (desk, provider) = (Arc::clone(self), Arc::clone(provider));
-        let model = model.to_owned();
+        let name = name.clone();
         let ask = move || {
-            let again = desk.worked_out(&provider, &model);
-            let name = (provider.name.clone(), model);
+            let again = desk.worked_out(&provider, &name);
             if let Some(known) = locked(&desk.rules).known.get_mut(&name) {
                 known.renew(again);
             }
@@ -149,10 +158,7 @@ impl Inner {
 
     /// It was learned how a model counts.
     pub fn learned(&self, provider: &str, model: &str, factor: f64) {
-        let name = (provider.to_owned(), model.to_owned());
-        if let Some(known) = locked(&self.rules).known.get_mut(&name) {
-            Arc::make_mut(&mut known.rule).aim.factor = factor;
-        }
+        self.change_rules(provider, model, |rule| rule.aim.factor = factor);
     }
 
     /// A model was found to want roles to alternate.
@@ -166,24 +172,48 @@ impl Inner {
         if let Err(error) = usage::remember_quirks(&self.contexts, provider, model, quirks) {
             tracing::warn!(%error, provider, model, "what was learned of a model is not kept");
         }
-        let name = (provider.to_owned(), model.to_owned());
-        if let Some(known) = locked(&self.rules).known.get_mut(&name) {
-            Arc::make_mut(&mut known.rule).alternate = true;
+        self.change_rules(provider, model, |rule| rule.alternate = true);
+    }
+
+    /// Changes what is known of a model, with a long context and without.
+    fn change_rules(&self, provider: &str, model: &str, change: impl Fn(&mut Rule)) {
+        let mut rules = locked(&self.rules);
+        for long_context in [false, true] {
+            let name = (provider.to_owned(), model.to_owned(), long_context);
+            if let Some(known) = rules.known.get_mut(&name) {
+                change(Arc::make_mut(&mut known.rule));
+            }
         }
     }
 
     /// Something else was learned of a model.
     pub fn forget_rule(&self, provider: &str, model: &str) {
-        let name = (provider.to_owned(), model.to_owned());
-        locked(&self.rules).known.remove(&name);
+        let mut rules = locked(&self.rules);
+        for long_context in [false, true] {
+            let name = (provider.to_owned(), model.to_owned(), long_context);
+            rules.known.remove(&name);
+        }
     }
 
-    fn worked_out(&self, provider: &Provider, model: &str) -> Result<(Rule, Window), DeskError> {
+    fn worked_out(
+        &self,
+        provider: &Provider,
+        (_, model, long_context): &Key,
+    ) -> Result<(Rule, Window), DeskError> {
         let (config, contexts) = (&self.config, &self.contexts);
+        let set_up = |window| {
+            let board = Some(&self.switchboard);
+            let setup = infold::setup(config, contexts, board, provider, model, window);
+            setup.map_err(|error| DeskError::Own(error.to_string()))
+        };
         let window = provider.context_length.as_ref().map(|set| set.value);
-        let board = Some(&self.switchboard);
-        let setup = infold::setup(config, contexts, board, provider, model, window);
-        let setup = setup.map_err(|error| DeskError::Own(error.to_string()))?;
+        let mut setup = set_up(window)?;
+        if *long_context && !setup.told {
+            let named = usage::named_window(contexts, &provider.name, &long_context_name(model))?;
+            let long = named.unwrap_or(LONG_CONTEXT_WINDOW.max(setup.profile.window));
+            let longer = set_up(Some(long))?;
+            (setup.profile, setup.aim) = (longer.profile, longer.aim);
+        }
         for warning in setup.warnings {
             tracing::warn!(model, "{warning}");
         }

@@ -99,6 +99,7 @@ impl Office {
             wire,
             model: (wire == Wire::Gemini).then(|| "m".to_owned()),
             stream: None,
+            long_context: false,
             name,
             provider: Arc::new(provider),
             body: Body::Held(Bytes::from(body.to_string())),

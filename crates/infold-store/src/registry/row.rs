@@ -197,7 +197,7 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
     })
 }
 
-fn time(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<Timestamp>> {
+pub(super) fn time(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<Timestamp>> {
     let time: Option<Text<Timestamp>> = row.get(column)?;
     Ok(time.map(|time| time.0))
 }

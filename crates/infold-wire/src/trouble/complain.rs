@@ -5,10 +5,10 @@ use crate::{Wire, quote};
 pub enum Complaint {
     /// The request does not fit into the model's window, whatever is folded.
     TooLong {
-        /// How many tokens it has.
-        tokens: u64,
-        /// How many there may be.
-        limit: u64,
+        /// How many tokens it has, if the provider said so.
+        tokens: Option<u64>,
+        /// How many there may be, if the provider said so.
+        limit: Option<u64>,
     },
     /// The request has too many bytes.
     TooLarge {
@@ -27,6 +27,8 @@ pub enum Complaint {
     NotFound(String),
     /// There is no room now: later.
     Busy(String),
+    /// The provider has more to do than it can: later.
+    Overloaded(String),
     /// The provider cannot be reached.
     Unreachable(String),
     /// The provider took too long.
@@ -75,6 +77,7 @@ impl Complaint {
             Complaint::NotFound(_) => 404,
             Complaint::TooLarge { .. } => 413,
             Complaint::Busy(_) => 429,
+            Complaint::Overloaded(_) => 529,
             Complaint::Failed(_) => 500,
             Complaint::Unreachable(_) => 502,
             Complaint::Late(_) => 504,
@@ -84,7 +87,12 @@ impl Complaint {
     /// Clients know by these words that a request is too long, and look for the numbers in them.
     fn message(&self, wire: Wire) -> String {
         let (tokens, limit) = match self {
-            Complaint::TooLong { tokens, limit } => (tokens, limit),
+            Complaint::TooLong {
+                tokens: Some(tokens),
+                limit: Some(limit),
+            } => (tokens, limit),
+            // A size that nobody named is not made up.
+            Complaint::TooLong { .. } => return without_sizes(wire).to_owned(),
             Complaint::TooLarge { bytes, limit } => {
                 return format!("request exceeds the maximum size: {bytes} bytes > {limit} bytes");
             }
@@ -93,6 +101,7 @@ impl Complaint {
             | Complaint::Forbidden(message)
             | Complaint::NotFound(message)
             | Complaint::Busy(message)
+            | Complaint::Overloaded(message)
             | Complaint::Unreachable(message)
             | Complaint::Late(message)
             | Complaint::Failed(message) => return message.clone(),
@@ -120,6 +129,7 @@ impl Complaint {
             Complaint::Key(_) => ("invalid_request_error", Some("invalid_api_key")),
             Complaint::Forbidden(_) => ("permission_error", Some("permission_denied")),
             Complaint::Busy(_) => ("rate_limit_error", Some("rate_limit_exceeded")),
+            Complaint::Overloaded(_) => ("server_error", Some("overloaded")),
             Complaint::Unreachable(_) | Complaint::Late(_) | Complaint::Failed(_) => {
                 ("server_error", None)
             }
@@ -134,6 +144,7 @@ impl Complaint {
             Complaint::Forbidden(_) => "permission_error",
             Complaint::NotFound(_) => "not_found_error",
             Complaint::Busy(_) => "rate_limit_error",
+            Complaint::Overloaded(_) => "overloaded_error",
             Complaint::Late(_) => "timeout_error",
             Complaint::Unreachable(_) | Complaint::Failed(_) => "api_error",
         }
@@ -148,9 +159,23 @@ impl Complaint {
             Complaint::Forbidden(_) => "PERMISSION_DENIED",
             Complaint::NotFound(_) => "NOT_FOUND",
             Complaint::Busy(_) => "RESOURCE_EXHAUSTED",
-            Complaint::Unreachable(_) => "UNAVAILABLE",
+            Complaint::Overloaded(_) | Complaint::Unreachable(_) => "UNAVAILABLE",
             Complaint::Late(_) => "DEADLINE_EXCEEDED",
             Complaint::Failed(_) => "INTERNAL",
+        }
+    }
+}
+
+/// What a client of this wire knows an overflow by, where no sizes are named.
+fn without_sizes(wire: Wire) -> &'static str {
+    match wire {
+        Wire::Anthropic => "prompt is too long",
+        Wire::Gemini => "The input token count exceeds the maximum number of tokens allowed.",
+        Wire::Responses => {
+            "Your input exceeds the context window of this model. Please adjust your input and try again."
+        }
+        Wire::Chat | Wire::Ollama => {
+            "This model's maximum context length is exceeded. Please reduce the length of the messages."
         }
     }
 }
@@ -193,19 +218,17 @@ mod tests {
                 assert_eq!(sorted(wire, &what), trouble, "{wire}: {what:?}");
             }
         };
-        let (tokens, limit) = (213_462, 200_000);
-        sorts(
-            Complaint::TooLong { tokens, limit },
-            Trouble::TooLong {
-                tokens: Some(tokens),
-                limit: Some(limit),
-            },
-        );
-        let bytes = 99_999_999;
+        for sizes in [(Some(213_462), Some(200_000)), (None, None)] {
+            let (tokens, limit) = sizes;
+            let long = Trouble::TooLong { tokens, limit };
+            sorts(Complaint::TooLong { tokens, limit }, long);
+        }
+        let (bytes, limit) = (99_999_999, 200_000);
         sorts(Complaint::TooLarge { bytes, limit }, Trouble::TooLarge);
         let text = || "say \"why\"\n".to_owned();
         let busy = || Trouble::Busy { after: None };
         sorts(Complaint::Busy(text()), busy());
+        sorts(Complaint::Overloaded(text()), busy());
         sorts(Complaint::Unreachable(text()), busy());
         sorts(Complaint::Late(text()), busy());
         sorts(Complaint::Failed(text()), busy());
@@ -220,8 +243,8 @@ mod tests {
     #[test]
     fn too_long_a_stream_of_responses_fails_as_a_stream() {
         let what = Complaint::TooLong {
-            tokens: 9000,
-            limit: 8192,
+            tokens: Some(9000),
+            limit: Some(8192),
         };
         let (status, kind, body) = complain(Wire::Responses, true, &what);
         assert_eq!((status, kind), (200, "text/event-stream"));
@@ -243,8 +266,8 @@ mod tests {
     #[test]
     fn the_words_are_those_of_the_wire() {
         let what = Complaint::TooLong {
-            tokens: 213_462,
-            limit: 200_000,
+            tokens: Some(213_462),
+            limit: Some(200_000),
         };
         let said = |wire| {
             let body = complain(wire, false, &what).2;

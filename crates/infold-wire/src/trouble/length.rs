@@ -55,14 +55,17 @@ const TOO_LONG: [&str; 27] = [
 ];
 
 /// What is said of too many bytes.
-const TOO_LARGE: [&str; 6] = [
+const TOO_LARGE: [&str; 5] = [
     "request exceeds the maximum size",
     "request payload size exceeds",
     "request entity too large",
     "payload too large",
     "too many total text bytes",
-    "string too long",
 ];
+
+/// A text of a conversation may have at least this many characters wherever there is a limit; what
+/// must be shorter is a name, an id or a key, and folding does not shorten those.
+const MIN_TEXT_LIMIT_CHARS: u64 = 100_000;
 
 /// Words that the number of tokens sent follows.
 const TOKENS: [&str; 11] = [
@@ -103,36 +106,42 @@ const LIMITS: [&str; 17] = [
 /// Says whether an error is about the length of the request; `busy` is what else it could be.
 pub(super) fn sort(status: u16, said: &Said, busy: bool) -> Option<Trouble> {
     if said.is_empty() {
-        // Some services say nothing at all, and length is what they are known to refuse so.
-        return match status {
-            400 => Some(too_long(None, None)),
-            413 => Some(Trouble::TooLarge),
-            _ => None,
-        };
+        return matches!(status, 400 | 413).then_some(Trouble::Unexplained { status });
     }
-    // A rate limit that is smaller than this one request: no waiting helps, a shorter
-    // request does. Without its numbers, or with less asked than allowed, it is a
-    // rate limit like any other.
-    if said.states_any(&["request too large for"]) {
+    // A rate limit that is smaller than this one request. As "too many requests" it is a rate
+    // limit like any other; else no waiting helps, a shorter request does. Its limit is not the
+    // model's: the size is left out so that nobody takes it for that.
+    if status != 429 && said.states_any(&["request too large for"]) {
         let (tokens, limit) = (said.number_after("requested"), said.number_after("limit"));
         if tokens > limit && limit.is_some() {
-            return Some(too_long(tokens, limit));
+            return Some(too_long(None, limit));
         }
     }
     if said.has_code(&CODES) {
-        return Some(with_numbers(said));
+        return Some(with_numbers(status, said));
     }
     // Rate limits and failures speak of tokens, limits and length too, and whoever says what is
     // wrong with a message may quote it.
     if busy || said.has_code(&ELSE) {
         return None;
     }
-    if said.has_code(&["request_too_large"]) || said.states_any(&TOO_LARGE) {
+    if said.has_code(&["request_too_large"]) || said.states_any(&TOO_LARGE) || is_long_text(said) {
         return Some(Trouble::TooLarge);
     }
-    (!is_about_output(said) && said.states_any(&TOO_LONG))
-        .then(|| with_numbers(said))
-        .or_else(|| (status == 413 && said.says("token")).then(|| with_numbers(said)))
+    let states = !is_about_output(said) && said.states_any(&TOO_LONG);
+    if states || status == 413 && said.says("token") {
+        return Some(with_numbers(status, said));
+    }
+    None
+}
+
+/// Says whether a text of the conversation is too long, and not a name or an id.
+fn is_long_text(said: &Said) -> bool {
+    let limit = said
+        .stated_after("string too long")
+        .and_then(|rest| rest.split_once("maximum length"))
+        .and_then(|(_, rest)| number(rest));
+    limit.is_some_and(|limit| limit >= MIN_TEXT_LIMIT_CHARS)
 }
 
 /// Says whether only the length asked of the reply is wrong, however short the request.
@@ -144,25 +153,54 @@ fn is_about_output(said: &Said) -> bool {
     ])
 }
 
-fn with_numbers(said: &Said) -> Trouble {
-    let sum = sum(said);
-    let find = |words: &[&str]| words.iter().find_map(|words| said.number_after(words));
-    let tokens = said.tokens.or(sum.map(|sum| sum.0));
-    let limit = said.limit.or(sum.and_then(|sum| sum.1));
-    too_long(
-        tokens.or_else(|| find(&TOKENS)),
-        limit.or_else(|| find(&LIMITS)),
-    )
+/// Says whether the length asked of the reply is part of what is too long.
+pub(super) fn counts_reply(said: &Said) -> bool {
+    parts(said).is_some()
 }
 
-/// Where the request and the reply asked for are told apart: both together, and the limit if it follows.
-fn sum(said: &Said) -> Option<(u64, Option<u64>)> {
+/// An overflow with the numbers that are named.
+fn with_numbers(status: u16, said: &Said) -> Trouble {
+    let find = |words: &[&str]| words.iter().find_map(|words| said.number_after(words));
+    let parts = parts(said);
+    let limit = said.limit.or(parts.as_ref().and_then(|parts| parts.limit));
+    let limit = limit.or_else(|| find(&LIMITS));
+    let mut tokens = said.tokens;
+    if let Some(Parts { input, output, .. }) = parts {
+        let both = input.saturating_add(output);
+        // A request that takes less than half of the window is not what is too long.
+        if let Some(limit) = limit.filter(|limit| input < limit / 2) {
+            return Trouble::ReplyTooLong {
+                tokens: both,
+                limit,
+            };
+        }
+        tokens = tokens.or(Some(both));
+    }
+    // What comes as a rate limit or a failure says nothing certain of the model: without a size,
+    // its limit is not remembered.
+    let is_certain = status != 429 && status < 500;
+    let tokens = tokens.or_else(|| find(&TOKENS)).filter(|_| is_certain);
+    too_long(tokens, limit)
+}
+
+/// The request and the reply asked for, where they are told apart.
+struct Parts {
+    input: u64,
+    output: u64,
+    /// How many there may be, if that follows.
+    limit: Option<u64>,
+}
+
+fn parts(said: &Said) -> Option<Parts> {
     // 199999 + 8192 > 200000
     if let Some(rest) = said.stated_after("exceed context limit:") {
         let (left, limit) = rest.split_once('>')?;
         let (input, output) = left.split_once('+')?;
-        let sum = number(input)?.checked_add(number(output)?)?;
-        return Some((sum, number(limit)));
+        return Some(Parts {
+            input: number(input)?,
+            output: number(output)?,
+            limit: number(limit),
+        });
     }
     let (input, output) = [
         ("you passed", "requested"),
@@ -170,8 +208,21 @@ fn sum(said: &Said) -> Option<(u64, Option<u64>)> {
         ("given:", "tokens and"),
     ]
     .into_iter()
-    .find_map(|(input, output)| Some((said.number_after(input)?, said.number_after(output)?)))?;
-    Some((input.checked_add(output)?, None))
+    .find_map(|(input, output)| Some((said.number_after(input)?, said.number_after(output)?)))
+    .or_else(|| {
+        // you requested 8213 tokens (6683 in the messages, 730 in the functions, and 800 in the completion)
+        let total = said.number_after("you requested")?;
+        let (before, _) = said
+            .stated_after("you requested")?
+            .split_once(" in the completion")?;
+        let output = number(before.rsplit([' ', '(']).next()?)?;
+        Some((total.checked_sub(output)?, output))
+    })?;
+    Some(Parts {
+        input,
+        output,
+        limit: None,
+    })
 }
 
 fn too_long(tokens: Option<u64>, limit: Option<u64>) -> Trouble {

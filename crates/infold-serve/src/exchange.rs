@@ -1,4 +1,4 @@
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use infold::turn::Refusal;
 use infold::{Aim, Did, usage};
@@ -43,10 +43,6 @@ pub struct Exchange {
     folded: Vec<(Option<EventId>, Option<EventId>)>,
     /// The window that the provider named: believed once a shorter request was answered.
     named: Option<u64>,
-    /// What the model said before, if the request was answered before.
-    known_reply: Option<String>,
-    /// The task that got the reply, once it is recorded.
-    reply_task: Arc<OnceLock<Uuid>>,
     /// The client's own bytes were sent because the provider refused a folded request.
     fell_back: bool,
 }
@@ -79,8 +75,6 @@ impl Exchange {
             refusals: 0,
             folded: Vec::new(),
             named: None,
-            known_reply: None,
-            reply_task: Arc::default(),
             fell_back: false,
             told,
             desk,
@@ -143,30 +137,6 @@ impl Exchange {
             ("x-infold-tokens-after", self.sent.after.to_string()),
             ("x-infold-folds", self.sent.folds.to_string()),
         ]
-    }
-
-    /// What the model said before, if the request was answered before: the same again belongs to
-    /// the same task, anything else to a fork.
-    pub fn known_reply(&self) -> Option<&str> {
-        self.known_reply.as_deref()
-    }
-
-    /// Where the task that got the reply is told, once it is recorded.
-    pub fn reply_task(&self) -> Arc<OnceLock<Uuid>> {
-        Arc::clone(&self.reply_task)
-    }
-
-    /// Moves to the task that gets a reply other than the one that is there.
-    pub fn move_to_reply(&mut self) -> Result<(), DeskError> {
-        let held = self.desk.open(self.task)?;
-        let guard = locked(&held);
-        if guard.follows(self.base)? == Follows::Nothing || self.is_ours_alone() {
-            return Ok(());
-        }
-        let fork = self.desk.fork_at(&self.told, &guard, self.base)?;
-        drop(guard);
-        self.move_to(fork);
-        Ok(())
     }
 
     /// Says what an error means that does not say it, by the size of the request.
@@ -298,12 +268,6 @@ impl Exchange {
 
     /// Records a whole reply.
     pub fn record(&mut self, reply: Reply) -> Result<(), DeskError> {
-        self.record_reply(reply)?;
-        let _ = self.reply_task.set(self.task);
-        Ok(())
-    }
-
-    fn record_reply(&mut self, reply: Reply) -> Result<(), DeskError> {
         if reply.messages.is_empty() {
             let stop = reply.stop.name().to_owned();
             return self.note(&format!("an empty reply ({stop})"), 1);
@@ -434,7 +398,6 @@ impl Exchange {
             let fits = matches!(infold::will_manage(guard.log(), &rule.aim), Ok(None));
             // As long as nothing has to be folded, what comes of it can wait.
             if fits && is_unfolded(&guard) {
-                self.known_reply = Some(guard.next_text(self.base)?);
                 return self.as_it_is(call, &guard, &rule).map(Some);
             }
             if pace == Pace::Hasty {

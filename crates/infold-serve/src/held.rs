@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use infold::manage::Prepared;
 use infold_log::{Past as _, Role, Seq, Span};
 use infold_store::{Log, LogError, Writer};
+use infold_wire::MessageError;
 use infold_wire::normal::{self, Digest};
-use infold_wire::{Message, MessageError};
 use uuid::Uuid;
 
 use crate::seen::Sight;
@@ -114,21 +114,6 @@ impl Held {
             }
         }
         Ok(follows)
-    }
-
-    /// What the model said next, as plain text.
-    pub fn next_text(&self, seq: Seq) -> Result<String, LogError> {
-        let mut text = String::new();
-        for next in after(&self.log().state().shown().path(), seq) {
-            if self.log().record(next)?.role != Role::Assistant {
-                break;
-            }
-            let bytes = self.log().message(next)?;
-            if let Ok(message) = Message::parse(&bytes) {
-                infold_wire::plain(&message, &mut text);
-            }
-        }
-        Ok(text)
     }
 
     /// What the next messages say that say anything.

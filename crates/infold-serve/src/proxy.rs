@@ -25,7 +25,7 @@ use crate::server::Front;
 use crate::tee::{Opening, Tee};
 use crate::translate::Lost;
 use crate::upstream::Upstream;
-use crate::{Body, Call, DeskError, Exchange, Outgoing, Piece, headers, translate};
+use crate::{Body, Call, DeskError, Outgoing, Piece, headers, translate};
 
 /// The most of an error body that is read: more than is looked at.
 const MOST_ERROR: usize = 128 << 10;
@@ -176,8 +176,7 @@ impl Way<'_> {
             let refusal;
             if status.is_success() {
                 let streams = stream || is_stream(&answer.headers);
-                let look = |exchange: &Exchange| (exchange.headers(), exchange.reply_task());
-                let (mut told, reply_task) = kept.look(look).unwrap_or_default();
+                let told = kept.look(|exchange| exchange.headers()).unwrap_or_default();
                 let mut tee = Tee::new(self.wire, streams, &answer.headers, answer.body, kept);
                 let (trouble, said) = match tee.open().await {
                     Err(error) => {
@@ -194,14 +193,6 @@ impl Way<'_> {
                     }
                     Ok(_) => {
                         tee.accepted();
-                        if tee.is_repeated() {
-                            tee.settle_task().await;
-                            let task = tee.look(|exchange| exchange.task());
-                            if let Some(task) = task.or(reply_task.get().copied()) {
-                                told.retain(|(name, _)| *name != "x-infold-task");
-                                told.push(("x-infold-task", task.to_string()));
-                            }
-                        }
                         let flow = Flow::tee(tee);
                         let mut response = answered(answer.status, &answer.headers, flow);
                         tell(&mut response, told);

@@ -12,11 +12,10 @@ use http_body::{Body as _, Frame};
 use http_body_util::BodyExt as _;
 use infold_provider::{ForwardError, Stream};
 use infold_wire::trouble::{message, sort};
-use infold_wire::{Delivery, Delta, Reader, ReplyError, Trouble, Wire};
+use infold_wire::{Delivery, Reader, ReplyError, Trouble, Wire};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::Exchange;
 use crate::kept::Kept;
 
 /// A reply on its way to the client, read on the side.
@@ -50,13 +49,9 @@ const HOLD_BYTES: u64 = 256 << 10;
 
 impl Tee {
     pub fn new(wire: Wire, stream: bool, headers: &HeaderMap, body: Stream, kept: Kept) -> Tee {
-        let known = kept.look(|exchange| exchange.known_reply().map(KnownReply::new));
         Tee {
             upstream: body,
-            ear: Ear {
-                known: known.flatten(),
-                ..Ear::new(wire, stream, headers)
-            },
+            ear: Ear::new(wire, stream, headers),
             kept: Some(kept),
             ready: VecDeque::new(),
             recording: None,
@@ -71,10 +66,7 @@ impl Tee {
     /// there will be an answer. A provider that thinks longer than a moment has accepted the request.
     pub async fn open(&mut self) -> Result<Opening, ForwardError> {
         let opened = timeout(HOLD, async {
-            while !self.ended
-                && self.bytes < HOLD_BYTES
-                && (self.ear.waits(self.bytes) || self.ear.repeats())
-            {
+            while !self.ended && self.bytes < HOLD_BYTES && self.ear.waits(self.bytes) {
                 match self.upstream.frame().await {
                     Some(frame) => self.hear(frame?),
                     None => self.end(),
@@ -96,30 +88,6 @@ impl Tee {
             true => Opening::Empty,
             false => Opening::Answers,
         })
-    }
-
-    /// Says whether the same request was answered before.
-    pub fn is_repeated(&self) -> bool {
-        self.ear.known.is_some()
-    }
-
-    /// Makes sure that the exchange is in the task that gets the reply: a whole reply is recorded,
-    /// one that goes on and is another than before gets a fork.
-    pub async fn settle_task(&mut self) {
-        if let Some(recording) = self.recording.take() {
-            // If it failed, that was told where it happened.
-            let _ = recording.await;
-        }
-        let goes_on = !self.ended && self.ear.failed.is_none();
-        if let Some(kept) = self.kept.take_if(|_| goes_on) {
-            let (kept, _) = kept.work("record", Exchange::move_to_reply).await;
-            self.kept = Some(kept);
-        }
-    }
-
-    /// Looks at the exchange, unless it is over.
-    pub fn look<T>(&self, look: impl FnOnce(&Exchange) -> T) -> Option<T> {
-        self.kept.as_ref()?.look(look)
     }
 
     /// This is the answer that is passed on.
@@ -236,35 +204,6 @@ struct Ear {
     reader: Option<Reader>,
     coding: Coding,
     failed: Option<ReplyError>,
-    /// What the model said to the same request before, if it did.
-    known: Option<KnownReply>,
-}
-
-/// A reply that is there already, and how much of it is heard again.
-#[derive(Debug)]
-struct KnownReply {
-    text: String,
-    heard: String,
-    differs: bool,
-}
-
-impl KnownReply {
-    fn new(text: &str) -> KnownReply {
-        KnownReply {
-            text: text.trim_start().to_owned(),
-            heard: String::new(),
-            differs: false,
-        }
-    }
-
-    fn hear(&mut self, delta: &Delta) {
-        match delta {
-            Delta::Text(text) => self.heard.push_str(text),
-            Delta::Call(_) => self.differs = true,
-            Delta::Reasoning(_) | Delta::Arguments(_) => {}
-        }
-        self.differs |= !self.text.starts_with(self.heard.trim_start());
-    }
 }
 
 /// How the bytes of a reply are packed.
@@ -295,7 +234,6 @@ impl Ear {
                 Some(_) => Coding::Unknown,
             },
             failed: None,
-            known: None,
         }
     }
 
@@ -314,13 +252,7 @@ impl Ear {
             Coding::Unknown => return,
         };
         if let (Some(reader), None) = (&mut self.reader, &self.failed) {
-            let known = &mut self.known;
-            let mut hear = |delta| {
-                if let Some(known) = known.as_mut().filter(|known| !known.differs) {
-                    known.hear(&delta);
-                }
-            };
-            self.failed = reader.push(plain, &mut hear).err();
+            self.failed = reader.push(plain, &mut |_| {}).err();
         }
     }
 
@@ -334,13 +266,6 @@ impl Ear {
             true => bytes == 0,
             false => !begun,
         }
-    }
-
-    /// Says whether all that was heard is what the model said before: as long as it is not known
-    /// whether it says something else, it is not known which task gets the reply.
-    fn repeats(&self) -> bool {
-        let repeats = self.known.as_ref().is_some_and(|known| !known.differs);
-        repeats && self.failed.is_none() && !self.is_complete()
     }
 
     fn is_complete(&self) -> bool {

@@ -94,16 +94,17 @@ impl World {
         let answer = text(word, self.words);
         exchange.record(reply(&answer)).expect("it is recorded");
         history.push(assistant(&answer));
-        // An answer that was given before is there already, and what came after it.
-        let held = self.office.holds(exchange.task());
+        // An answer that was given before is there already, and what came after it. One that the
+        // conversation went on without is kept beside its path.
         let texts = history
             .iter()
             .filter_map(|message| message["content"].as_str());
         let texts: Vec<String> = texts.map(str::to_owned).collect();
+        let held = self.office.held(exchange.task());
         prop_assert!(
-            held.starts_with(&texts),
+            held.iter().any(|held| held.starts_with(&texts)),
             "{:?}\n{:?}",
-            short(&held),
+            held.iter().map(|held| short(held)).collect::<Vec<_>>(),
             short(&texts)
         );
         self.clients.push(history);

@@ -399,8 +399,7 @@ fn a_reply_is_announced_with_the_task_that_gets_it() {
             assert!(said.contains(expected), "{stream}: {expected} in {said}");
             tasks.push(task);
         }
-        assert_eq!(tasks[0], tasks[1], "the same again is nothing new");
         tasks.dedup();
-        assert_eq!(tasks.len(), 3);
+        assert_eq!(tasks.len(), 1, "none of them was gone on with");
     }
 }

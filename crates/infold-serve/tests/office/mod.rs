@@ -9,9 +9,11 @@ use bytes::Bytes;
 use infold::config::Provider;
 use infold::profile::{Origin, Set};
 use infold::{Config, Switchboard};
+use infold_log::steer::{Side, Target, locate};
+use infold_log::{Past as _, Shown};
 use infold_provider::{Client, Patience};
 use infold_serve::{Body, Call, Desk, Exchange, Name, Outgoing, Piece};
-use infold_store::{Contexts, Durability};
+use infold_store::{Contexts, Durability, Log};
 use infold_wire::{Reply, Stop, Wire};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -126,16 +128,19 @@ impl Office {
     /// All that a task holds, folded or not.
     pub fn holds(&self, task: Uuid) -> Vec<String> {
         let log = self.desk.contexts().read(task).expect("it can be read");
-        let mut texts = Vec::new();
-        for run in log.state().shown().path() {
-            log.each_message(run, &mut |_, bytes| {
-                let json: Value = serde_json::from_slice(bytes).expect("it is JSON");
-                texts.push(json["content"].as_str().unwrap_or_default().to_owned());
-                Ok(())
-            })
-            .expect("it can be read");
+        texts(&log, log.state().shown())
+    }
+
+    /// All that a task holds, and all that it held after each of its messages.
+    pub fn held(&self, task: Uuid) -> Vec<Vec<String>> {
+        let log = self.desk.contexts().read(task).expect("it can be read");
+        let mut held = vec![texts(&log, log.state().shown())];
+        for seq in 1..=log.state().at().seq {
+            let target = Target::Message(seq);
+            let point = locate(log.state(), Side::To, target, &log).expect("it is there");
+            held.push(texts(&log, &log.shown(point).expect("it can be read")));
         }
-        texts
+        held
     }
 
     /// What a task shows, by its first words.
@@ -158,6 +163,19 @@ impl Office {
             .expect("they can be listed")
             .len()
     }
+}
+
+fn texts(log: &Log, shown: &Shown) -> Vec<String> {
+    let mut texts = Vec::new();
+    for run in shown.path() {
+        log.each_message(run, &mut |_, bytes| {
+            let json: Value = serde_json::from_slice(bytes).expect("it is JSON");
+            texts.push(json["content"].as_str().unwrap_or_default().to_owned());
+            Ok(())
+        })
+        .expect("it can be read");
+    }
+    texts
 }
 
 pub fn bytes(body: &Body, outgoing: &Outgoing) -> Vec<u8> {

@@ -147,6 +147,7 @@ impl From<CallError> for Failure {
             }
             Trouble::ReplyTooLong { .. } => "give a smaller --max-tokens",
             Trouble::Unexplained { .. } => "it does not say why; ask again later",
+            Trouble::Bound => "it refuses thinking that is not where it was",
             Trouble::Alternate => "this model's template wants user and assistant to alternate",
             Trouble::Plain => "this provider takes only plain messages",
             Trouble::Refused(Refused::Key) => {

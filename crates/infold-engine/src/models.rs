@@ -113,6 +113,21 @@ pub fn find(name: &str) -> Option<&'static Model> {
     longest(name, all(), |model| &model.name)
 }
 
+/// Says whether a model signs its thinking together with all that stands before it: Claude does from
+/// version 5.1 on, whatever stands around its name.
+pub fn binds_thinking(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let Some((_, version)) = name.split_once("claude") else {
+        return false;
+    };
+    let mut words = version.split(|at: char| !at.is_ascii_alphanumeric());
+    // A date is no version.
+    let number = |word: &str| word.parse::<u32>().ok().filter(|_| word.len() <= 2);
+    let major = words.by_ref().find_map(number).unwrap_or(0);
+    let minor = words.next().and_then(number).unwrap_or(0);
+    (major, minor) >= (5, 1)
+}
+
 /// The window of a request that asks for a long context.
 pub const LONG_CONTEXT_WINDOW: u64 = 1_000_000;
 
@@ -251,6 +266,27 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn models_that_sign_what_stands_before_their_thinking_are_known_by_version() {
+        for name in [
+            "claude-fable-5-1",
+            "anthropic/claude-opus-5.5",
+            "us.anthropic.claude-sonnet-5-5-20261001-v1:0",
+            "claude-opus-6",
+        ] {
+            assert!(binds_thinking(name), "{name}");
+        }
+        for name in [
+            "claude-opus-5-20260901",
+            "claude-sonnet-4-5",
+            "claude-3-5-sonnet-20241022",
+            "claude",
+            "gpt-5.5",
+        ] {
+            assert!(!binds_thinking(name), "{name}");
+        }
+    }
 
     fn matched(name: &str) -> &str {
         find(name).map_or("-", |model| &model.name)

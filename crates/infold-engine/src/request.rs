@@ -9,7 +9,7 @@ use infold_wire::request::{
     Frame, MOST_MARKERS, blanked, marked, markers, plain_chat, system_texts, unmarked,
 };
 use infold_wire::tokens::{Encoding, count};
-use infold_wire::{Alternation, Converter, Message, Wire};
+use infold_wire::{Alternation, Converter, Message, Wire, without_thinking};
 
 /// A request that lies in `request.json`.
 #[derive(Debug)]
@@ -59,6 +59,10 @@ impl Request {
         sheet.raw(lies.as_bytes())?;
         let skip = lies.len() as u64;
         let head = (head != lies).then(|| (head.into_bytes(), skip));
+        let stale = match quirks.bound && frame.wire == Wire::Anthropic {
+            true => log.changed_before()?,
+            false => None,
+        };
         let mut converter = Converter::new(frame.wire);
         for (at, piece) in view.pieces().iter().enumerate() {
             let native = match &piece.shows {
@@ -73,6 +77,10 @@ impl Request {
                 if apart {
                     return Ok(());
                 }
+                let thoughtless =
+                    stale.filter(|stale| source.seq().is_some_and(|seq| seq <= *stale));
+                let thoughtless = thoughtless.and_then(|_| without_thinking(bytes));
+                let bytes = thoughtless.as_deref().unwrap_or(bytes);
                 if native {
                     sheet.message(bytes)?;
                 } else {

@@ -319,6 +319,7 @@ impl Talk<'_> {
                     let known = quirks;
                     quirks.alternate |= error.trouble == Trouble::Alternate;
                     quirks.plain |= error.trouble == Trouble::Plain;
+                    quirks.bound |= error.trouble == Trouble::Bound;
                     self.failed(&error.to_string(), error.requests)?;
                     if quirks == known {
                         return Ok(Err(error));

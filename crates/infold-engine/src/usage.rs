@@ -1,7 +1,7 @@
 use infold_store::{Contexts, LearnedWindow, Quirks, Report, TaskError, Usage, Writer};
 use infold_wire::Reported;
 
-use crate::models::Prices;
+use crate::models::{Prices, binds_thinking};
 
 /// Records what a provider reported for the last request and its reply, and learns from it
 /// how it counts.
@@ -67,7 +67,9 @@ pub fn remember_window(
 /// What was learned of what a provider's model wants of messages.
 pub fn quirks(contexts: &Contexts, provider: &str, model: &str) -> Result<Quirks, TaskError> {
     let quirks = contexts.with_registry_if_writable(|registry| registry.quirks(provider, model))?;
-    Ok(quirks.unwrap_or_default())
+    let mut quirks = quirks.unwrap_or_default();
+    quirks.bound |= binds_thinking(model);
+    Ok(quirks)
 }
 
 /// Keeps what was learned of what a provider's model wants of messages.

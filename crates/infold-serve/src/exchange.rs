@@ -107,7 +107,7 @@ impl Exchange {
         self.rule = Some(Rule {
             profile,
             aim,
-            alternate: rule.alternate,
+            quirks: rule.quirks,
         });
         self.long_context = long_context;
         self.desk.keep_frame(call, &self.told, self.task)?;
@@ -198,11 +198,16 @@ impl Exchange {
         let Some(rule) = self.rule.as_mut().filter(|_| self.refusals <= REFUSALS) else {
             return Ok(None);
         };
-        if *trouble == Trouble::Alternate {
-            if std::mem::replace(&mut rule.alternate, true) || !self.sent.changed {
+        if matches!(trouble, Trouble::Alternate | Trouble::Bound) {
+            let known = rule.quirks;
+            rule.quirks.alternate |= *trouble == Trouble::Alternate;
+            rule.quirks.bound |= *trouble == Trouble::Bound;
+            if rule.quirks == known || !self.sent.changed {
                 return Ok(None);
             }
-            self.desk.alternates(&told.provider, &told.model);
+            let quirks = rule.quirks;
+            self.desk
+                .learned_quirks(&told.provider, &told.model, quirks);
             return self.fit(call, Pace::Patient);
         }
         let refusal = Refusal {

@@ -70,7 +70,10 @@ impl Refusal {
     fn may_be_of_the_fold(&self, trouble: &Trouble) -> bool {
         let refused = matches!(
             trouble,
-            Trouble::Refused(Refused::Request) | Trouble::Plain | Trouble::Alternate
+            Trouble::Refused(Refused::Request)
+                | Trouble::Plain
+                | Trouble::Alternate
+                | Trouble::Bound
         );
         refused && matches!(self.status.as_u16(), 400 | 422)
     }
@@ -226,9 +229,9 @@ impl Way<'_> {
             let explained = kept.look(|exchange| exchange.explain(trouble));
             let trouble = explained.unwrap_or(Trouble::Broken);
             let overflows = matches!(trouble, Trouble::TooLong { .. } | Trouble::TooLarge);
-            let alternates = !untouched && trouble == Trouble::Alternate;
+            let adapts = !untouched && matches!(trouble, Trouble::Alternate | Trouble::Bound);
             // What the client wrote itself was refused, too: that is for the client to hear.
-            if !fell_back && (overflows || alternates) {
+            if !fell_back && (overflows || adapts) {
                 let (found, call) = (trouble.clone(), call.clone());
                 let again;
                 (kept, again) = kept

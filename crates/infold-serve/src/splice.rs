@@ -5,10 +5,11 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use infold_log::{EventId, Role, Seq, Shows, View};
-use infold_store::{Log, What};
+use infold_store::{Log, Quirks, What};
 use infold_wire::normal::Digest;
 use infold_wire::{
-    Alternation, Message, PartKind, render_round, render_stand_in, render_text, splice_apart,
+    Alternation, Message, PartKind, Wire, render_round, render_stand_in, render_text, splice_apart,
+    without_thinking,
 };
 
 use crate::told::Told;
@@ -24,7 +25,7 @@ pub(crate) fn spliced(
     log: &Log,
     view: &View,
     places: &[(Seq, Digest)],
-    alternate: bool,
+    quirks: Quirks,
 ) -> Result<Outgoing, DeskError> {
     let known = places.iter().zip(&told.said);
     if let Some(at) = known
@@ -44,7 +45,11 @@ pub(crate) fn spliced(
         index,
         pieces: Vec::new(),
         end: None,
-        alternation: alternate.then(|| Alternation::new(call.wire)),
+        alternation: quirks.alternate.then(|| Alternation::new(call.wire)),
+        stale: match quirks.bound && call.wire == Wire::Anthropic {
+            true => log.changed_before()?,
+            false => None,
+        },
     };
     let messages = &told.envelope.messages;
     let first = messages.get(told.envelope.leading);
@@ -99,6 +104,8 @@ struct Sheet<'a> {
     end: Option<u64>,
     /// What stands between turns of one role, where roles must alternate.
     alternation: Option<Alternation>,
+    /// Up to this message thinking is left out, where it is signed with what stands before it.
+    stale: Option<Seq>,
 }
 
 impl Sheet<'_> {
@@ -109,8 +116,18 @@ impl Sheet<'_> {
             return;
         };
         for at in self.silent_before(at)..=at {
-            self.client(self.told.envelope.messages[at].clone());
+            let range = self.told.envelope.messages[at].clone();
+            match self.thoughtless(seq, &range) {
+                Some(bytes) => self.ours(Bytes::from(bytes)),
+                None => self.client(range),
+            }
         }
+    }
+
+    /// The client's message without thinking that would be refused; none if it has no such.
+    fn thoughtless(&self, seq: Seq, range: &Range<u64>) -> Option<Vec<u8>> {
+        self.stale.filter(|stale| seq <= *stale)?;
+        without_thinking(&self.call.body.part(range).ok()?)
     }
 
     /// The first of the messages before one that say nothing and belong to it.
@@ -192,7 +209,10 @@ impl Sheet<'_> {
             for silent in &messages[self.silent_before(at)..at] {
                 bodies.push((*seq, self.call.body.part(silent)?.into_owned()));
             }
-            let body = self.call.body.part(&messages[at])?.into_owned();
+            let body = match self.thoughtless(*seq, &messages[at]) {
+                Some(body) => body,
+                None => self.call.body.part(&messages[at])?.into_owned(),
+            };
             let ids = masks.iter().filter(|(masked, ..)| masked == seq);
             bodies.push((*seq, self.masked(body, ids.map(|(.., id)| *id))?));
         }

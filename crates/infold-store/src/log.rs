@@ -195,6 +195,16 @@ impl Log {
         Ok(self.last_own_event()?.map_or(0, |entry| entry.change))
     }
 
+    /// The last message before the newest change of what is shown: up to there, messages were said
+    /// behind others than those that stand before them now.
+    pub fn changed_before(&self) -> Result<Option<Seq>, LogError> {
+        match EventId::new(self.last_change()?) {
+            Some(change) => Ok(Seq::new(self.mark(change)?.after)),
+            // What it was forked from may have been folded there.
+            None => Ok(Seq::new(self.base.seq)),
+        }
+    }
+
     /// The last usage that was reported for what is shown, if nothing but messages came since
     /// what is shown last changed; and the tokens counted for those that came after it.
     pub fn last_usage(&self) -> Result<Option<(Usage, u64)>, LogError> {

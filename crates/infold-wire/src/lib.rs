@@ -46,7 +46,7 @@ pub use message::{Form, Item, Message, MessageError, Part, PartKind, estimate};
 pub use plain::{plain, spoken};
 pub use render::{
     EMPTY, INTERRUPTED, Rendered, clip_result, render_round, render_stand_in, render_stub,
-    render_text, splice, splice_apart,
+    render_text, splice, splice_apart, without_thinking,
 };
 pub use reply::{Delivery, Delta, Reader, Reply, ReplyError, Reported, Stop};
 pub use trouble::Trouble;

@@ -1,6 +1,7 @@
 mod interrupt;
 mod late;
 mod clip;
+mod thinking;
 
 use std::ops::Range;
 
@@ -10,6 +11,7 @@ use interrupt::{Dialect, interrupt_blocks, interrupt_items, interrupted_message,
 use late::results_as_text;
 
 pub use clip::clip_result;
+pub use thinking::without_thinking;
 
 use crate::message::block_is;
 use crate::{Form, Item, Json, Message, MessageError, Part, PartKind, Wire, quote};

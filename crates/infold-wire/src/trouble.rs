@@ -42,6 +42,8 @@ pub enum Trouble {
     TooLarge,
     /// It wants the roles of user and assistant to alternate.
     Alternate,
+    /// It refuses thinking that was signed behind other messages than now: leave it out, and ask again.
+    Bound,
     /// It takes only plain messages: leave out members it does not know, and ask again.
     ///
     /// What to leave out is what [`crate::request::plain_chat`] leaves out.
@@ -100,6 +102,9 @@ pub fn sort(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Trouble 
     // The templates of local models raise this as an error of the server.
     if said.says("alternat") && said.says_any(&["role", "assistant", "between user"]) {
         return Trouble::Alternate;
+    }
+    if said.says("block is bound to a different conversation") {
+        return Trouble::Bound;
     }
     let length = length::sort(status, &said, is_busy(status, &said));
     length.unwrap_or_else(|| by_status(status, retry_after, &said))

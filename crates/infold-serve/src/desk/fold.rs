@@ -45,7 +45,7 @@ impl Inner {
         let Rule {
             profile,
             aim,
-            alternate,
+            quirks,
         } = rule;
         let mut did = Did::Untouched;
         if let Some((due, aim)) = due
@@ -87,7 +87,7 @@ impl Inner {
             // Messages of another form cannot be sent in its place.
             false if in_full && !is_native(log, &view, call)? => Outgoing::untouched(&call.body),
             false if in_full => crate::splice::full(call, told, log, &view)?,
-            false => spliced(call, told, log, &view, places.follow(log)?, *alternate)?,
+            false => spliced(call, told, log, &view, places.follow(log)?, *quirks)?,
         };
         let pieces = view.pieces().iter();
         let folds = pieces.filter(|piece| is_fold(&piece.shows)).count();

@@ -25,8 +25,8 @@ type Key = (String, String, bool);
 pub(crate) struct Rule {
     pub profile: Profile,
     pub aim: Aim,
-    /// It wants roles to alternate.
-    pub alternate: bool,
+    /// What it wants of messages.
+    pub quirks: Quirks,
 }
 
 /// A rule, and whether it may have become another since.
@@ -81,7 +81,7 @@ impl Known {
             return;
         }
         rule.aim.factor = self.rule.aim.factor;
-        rule.alternate = self.rule.alternate;
+        rule.quirks = self.rule.quirks;
         (self.rule, self.window) = (Arc::new(rule), window);
     }
 }
@@ -161,18 +161,13 @@ impl Inner {
         self.change_rules(provider, model, |rule| rule.aim.factor = factor);
     }
 
-    /// A model was found to want roles to alternate.
-    pub fn alternates(&self, provider: &str, model: &str) {
-        let quirks = usage::quirks(&self.contexts, provider, model).unwrap_or_default();
-        let quirks = Quirks {
-            alternate: true,
-            ..quirks
-        };
+    /// It was found what a model wants of messages.
+    pub fn learned_quirks(&self, provider: &str, model: &str, quirks: Quirks) {
         // Without it, that is found out again after a restart.
         if let Err(error) = usage::remember_quirks(&self.contexts, provider, model, quirks) {
             tracing::warn!(%error, provider, model, "what was learned of a model is not kept");
         }
-        self.change_rules(provider, model, |rule| rule.alternate = true);
+        self.change_rules(provider, model, |rule| rule.quirks = quirks);
     }
 
     /// Changes what is known of a model, with a long context and without.
@@ -225,9 +220,7 @@ impl Inner {
         let rule = Rule {
             profile: setup.profile,
             aim: setup.aim,
-            alternate: usage::quirks(contexts, &provider.name, model)
-                .unwrap_or_default()
-                .alternate,
+            quirks: usage::quirks(contexts, &provider.name, model).unwrap_or_default(),
         };
         Ok((rule, window))
     }

@@ -11,17 +11,21 @@ pub struct Quirks {
     pub alternate: bool,
     /// Messages must be plain: members of another provider are refused.
     pub plain: bool,
+    /// Thinking is refused behind other messages than those that it was signed behind.
+    pub bound: bool,
 }
 
 impl Registry {
     /// What was learned of a provider's model.
     pub fn quirks(&self, provider: &str, model: &str) -> Result<Quirks, RegistryError> {
-        let sql = "SELECT alternate, plain FROM model_quirks WHERE provider = ?1 AND model = ?2";
+        let sql =
+            "SELECT alternate, plain, bound FROM model_quirks WHERE provider = ?1 AND model = ?2";
         let quirks = self.run(|db| {
             let quirks = |row: &rusqlite::Row<'_>| {
                 Ok(Quirks {
                     alternate: row.get(0)?,
                     plain: row.get(1)?,
+                    bound: row.get(2)?,
                 })
             };
             db.query_row(sql, [provider, model], quirks).optional()
@@ -37,14 +41,19 @@ impl Registry {
         quirks: Quirks,
         at: Timestamp,
     ) -> Result<(), RegistryError> {
-        let sql = "INSERT INTO model_quirks (provider, model, alternate, plain, updated_at)
-                   VALUES (?1, ?2, ?3, ?4, ?5)
+        let sql = "INSERT INTO model_quirks (provider, model, alternate, plain, bound, updated_at)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)
                    ON CONFLICT (provider, model) DO UPDATE SET
                        alternate = excluded.alternate,
                        plain = excluded.plain,
+                       bound = excluded.bound,
                        updated_at = excluded.updated_at";
-        let Quirks { alternate, plain } = quirks;
-        let values = params![provider, model, alternate, plain, instant(at)];
+        let Quirks {
+            alternate,
+            plain,
+            bound,
+        } = quirks;
+        let values = params![provider, model, alternate, plain, bound, instant(at)];
         self.run(|db| db.execute(sql, values).map(|_| ()))
     }
 }
@@ -61,6 +70,7 @@ mod tests {
         let quirks = Quirks {
             alternate: true,
             plain: false,
+            bound: true,
         };
         registry
             .set_quirks("here", "m", quirks, Timestamp::now())

@@ -61,6 +61,7 @@ const STEPS: [&str; 4] = [
         model TEXT NOT NULL,
         alternate INTEGER NOT NULL,
         plain INTEGER NOT NULL,
+        bound INTEGER NOT NULL,
         updated_at TEXT NOT NULL,
         PRIMARY KEY (provider, model)
      );",

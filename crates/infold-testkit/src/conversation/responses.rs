@@ -191,7 +191,7 @@ impl Conversation {
                 let (id, call) = (self.id("sh") + because, self.id("call"));
                 let output = json!({"type": "shell_call_output", "call_id": call, "output": [{"stdout": self.output(), "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]});
                 return vec![
-                    json!({"type": "shell_call", "id": id, "call_id": call, "status": "completed", "action": {"commands": [self.words()]}}),
+                    json!({"type": "shell_call", "id": id, "call_id": call, "status": "completed", "action": {"commands": [self.words()]}, "environment": {"type": "container_reference", "container_id": "cntr_1"}}),
                     output,
                 ];
             }

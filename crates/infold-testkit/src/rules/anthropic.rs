@@ -328,7 +328,7 @@ impl Walk {
         }
         if self.prefix.is_some() {
             return refuse(format!(
-                "{here}: this `{kind}` block was issued after other messages than those before it here; leave it out, or set `thinking.block_binding.prefix_mismatch_behavior` to `drop_block`"
+                "{here}: Invalid `signature` in `{kind}` block. The block is bound to a different conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\"."
             ));
         }
         let member = if kind == "thinking" {

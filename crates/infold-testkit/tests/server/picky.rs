@@ -347,7 +347,10 @@ fn anthropic_thoughts_of_newer_models_are_bound_to_what_was_said_before() {
     assert_eq!(ask(&conversation), None);
     conversation["messages"][0]["content"] = json!("something else");
     let found = ask(&conversation).unwrap_or_default();
-    assert!(found.contains("was issued after other messages"), "{found}");
+    assert!(
+        found.contains("is bound to a different conversation"),
+        "{found}"
+    );
     conversation["thinking"]["block_binding"] = json!({"prefix_mismatch_behavior": "drop_block"});
     assert_eq!(ask(&conversation), None);
 }

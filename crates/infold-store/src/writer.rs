@@ -228,6 +228,13 @@ impl Writer {
                 added: &added,
             };
             let tied = ahead.tied(&rounds, &facts)?;
+            if tied.is_none()
+                && let Some(fold) = ahead.hidden_by(&rounds, &facts)?
+            {
+                // Ends, because there is one fold less each time.
+                self.step(What::Unfold(fold))?;
+                return self.append(messages);
+            }
             let heard = rounds.hear(seq, &facts, tied);
             let record = Record::following(sums, &facts, heard, time);
             sums = record.sums;

@@ -12,6 +12,8 @@ pub struct Alternation {
     rounds: Rounds,
     count: u64,
     last: Option<Role>,
+    /// Who spoke last, calls and what they gave back aside: some servers do not count those.
+    spoke: Option<Role>,
 }
 
 impl Alternation {
@@ -22,6 +24,7 @@ impl Alternation {
             rounds: Rounds::default(),
             count: 0,
             last: None,
+            spoke: None,
         }
     }
 
@@ -32,12 +35,21 @@ impl Alternation {
         let role = message.role();
         self.count += 1;
         let seq = Seq::new(self.count)?;
-        let heard = self.rounds.hear(seq, &message.facts(), None);
-        let goes_on = role == Role::Assistant && heard.round != seq;
-        let again = self.last.replace(role) == Some(role) && !goes_on;
-        let other = match role {
-            Role::User => Role::Assistant,
-            Role::Assistant => Role::User,
+        let facts = message.facts();
+        let heard = self.rounds.hear(seq, &facts, None);
+        let last = self.last.replace(role);
+        let (again, other) = match role {
+            Role::User if !facts.answers.is_empty() => return None,
+            Role::User => {
+                let again = self.spoke.replace(role) == Some(role) || last == Some(role);
+                (again, Role::Assistant)
+            }
+            Role::Assistant => {
+                if facts.calls.is_empty() {
+                    self.spoke = Some(role);
+                }
+                (last == Some(role) && heard.round == seq, Role::User)
+            }
             Role::System | Role::Tool => return None,
         };
         again.then(|| render_text(self.wire, other, NOTED))
@@ -62,6 +74,21 @@ mod tests {
         let model = r#"{"role":"assistant","content":"x"}"#;
         let seen = separated(Wire::Chat, &[user, user, model, model, user]);
         assert_eq!(seen, [false, true, false, true, false]);
+    }
+
+    #[test]
+    fn calls_and_their_results_are_not_counted() {
+        let user = r#"{"role":"user","content":"x"}"#;
+        let call = r#"{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
+        let result = r#"{"role":"tool","tool_call_id":"a","content":"x"}"#;
+        let model = r#"{"role":"assistant","content":"x"}"#;
+        let seen = separated(Wire::Chat, &[user, call, result, user, call, result, model]);
+        assert_eq!(seen, [false, false, false, true, false, false, false]);
+        let use_ = r#"{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}"#;
+        let result =
+            r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x"}]}"#;
+        let seen = separated(Wire::Anthropic, &[user, use_, result, user]);
+        assert_eq!(seen, [false, false, false, true]);
     }
 
     #[test]

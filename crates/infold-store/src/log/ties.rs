@@ -1,13 +1,30 @@
 //! Looks for the earlier round that a new message is tied to by an id.
 
 use infold_log::{
-    EventId, Facts, Mark, Past, Point, Record, Rounds, Seq, Shown, goes_with_previous, reach,
+    EventId, Facts, Item, Mark, Past, Point, Record, Rounds, Seq, Shown, goes_with_previous, reach,
     tied_to,
 };
 use memchr::memmem::Finder;
 
 use crate::entry::MessageEntry;
 use crate::{Log, LogError};
+
+/// So many messages at the end of a fold are looked at for the other half of a new one.
+const MAX_FOLDED_LOOKED_AT: usize = 256;
+
+/// Finds ids in messages.
+struct Finders(Vec<Finder<'static>>);
+
+impl Finders {
+    fn of(ids: &[&str]) -> Finders {
+        let quoted = ids.iter().map(|id| infold_wire::quote(id));
+        Finders(quoted.map(|id| Finder::new(&id).into_owned()).collect())
+    }
+
+    fn find(&self, bytes: &[u8]) -> bool {
+        self.0.iter().any(|finder| finder.find(bytes).is_some())
+    }
+}
 
 /// A log, and messages that are about to be appended to it.
 pub(crate) struct Ahead<'a, M> {
@@ -28,9 +45,7 @@ impl<M: AsRef<[u8]>> Ahead<'_, M> {
         if ids.is_empty() && !follows {
             return Ok(None);
         }
-        let quoted: Vec<String> = ids.iter().map(|id| infold_wire::quote(id)).collect();
-        let finders: Vec<Finder<'_>> = quoted.iter().map(|id| Finder::new(id)).collect();
-        let holds = |bytes: &[u8]| finders.iter().any(|finder| finder.find(bytes).is_some());
+        let finders = Finders::of(&ids);
         let after = self.log.state().at().seq;
         let last = after + self.added.len() as u64;
         let mut shown = self.log.state().shown().clone();
@@ -44,8 +59,8 @@ impl<M: AsRef<[u8]>> Ahead<'_, M> {
         let spans = reach.into_iter().filter(|_| !follows);
         for seq in spans.flat_map(|span| span.seqs()) {
             let held = match self.ahead(seq) {
-                Some(at) => holds(self.messages[at].as_ref()),
-                None => holds(&self.log.message(seq)?),
+                Some(at) => finders.find(self.messages[at].as_ref()),
+                None => finders.find(&self.log.message(seq)?),
             };
             holders.extend(Some(seq).filter(|_| held));
         }
@@ -53,6 +68,26 @@ impl<M: AsRef<[u8]>> Ahead<'_, M> {
             Some(seq) => tied_to(seq, &holders, self),
             None => Ok(None),
         }
+    }
+
+    /// The newest fold, if it hides what the message behind these is the other half of: one without the
+    /// other would be refused.
+    pub fn hidden_by(&self, rounds: &Rounds, facts: &Facts) -> Result<Option<EventId>, LogError> {
+        let ids = rounds.unresolved(facts);
+        let mut items = self.log.state().shown().items().iter().rev();
+        let fold = items.find_map(|item| match item {
+            Item::Fold(fold) if !ids.is_empty() => Some(fold),
+            _ => None,
+        });
+        let Some(fold) = fold else { return Ok(None) };
+        let finders = Finders::of(&ids);
+        let last = fold.runs.iter().rev().flat_map(|run| run.seqs().rev());
+        for seq in last.take(MAX_FOLDED_LOOKED_AT) {
+            if finders.find(&self.log.message(seq)?) {
+                return Ok(Some(fold.id));
+            }
+        }
+        Ok(None)
     }
 
     /// Where a message stands among those that are about to be appended.

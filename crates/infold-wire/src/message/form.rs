@@ -1,3 +1,4 @@
+use super::pairs::{self, Pairing};
 use crate::{Json, Kind};
 
 /// How a message is written.
@@ -29,30 +30,21 @@ pub enum Item {
     Approval,
 }
 
-/// Items of the model's that are no calls.
-const HOSTED: [&[u8]; 5] = [
-    b"compaction",
-    b"compaction_summary",
-    b"item_reference",
-    b"mcp_list_tools",
-    b"mcp_approval_request",
-];
-
 impl Item {
-    /// Knows an item by its `type`; one that calls has a `call_id`.
+    /// Knows an item by its `type`; one that calls, or answers a call of the client's, has a `call_id`.
+    ///
+    /// A call of a type that is not listed may be one that the provider answers, at any time.
     pub(super) fn known(kind: &[u8], calls: bool) -> Option<Item> {
-        match kind {
-            b"reasoning" => Some(Item::Reasoning),
-            b"function_call" | b"custom_tool_call" | b"local_shell_call" => Some(Item::Call),
-            b"mcp_approval_response" => Some(Item::Approval),
-            kind if HOSTED.contains(&kind) => Some(Item::Hosted),
-            kind if kind.ends_with(b"_call_output") => Some(Item::Output),
+        match (kind, pairs::of_item(kind)) {
+            (b"reasoning", _) => Some(Item::Reasoning),
+            (b"mcp_approval_response", _) => Some(Item::Approval),
+            (b"function_call" | b"custom_tool_call" | b"local_shell_call", _) => Some(Item::Call),
+            (_, Pairing::Call(_)) if calls => Some(Item::Call),
             // Without a call of the client's, the provider has searched itself.
-            b"tool_search_output" if calls => Some(Item::Output),
-            b"tool_search_output" => Some(Item::Hosted),
-            kind if kind.ends_with(b"_call") && calls => Some(Item::Call),
-            kind if kind.ends_with(b"_call") => Some(Item::Hosted),
-            _ => None,
+            (b"tool_search_output", _) if !calls => Some(Item::Hosted),
+            (_, Pairing::Result(_)) => Some(Item::Output),
+            (_, Pairing::Unknown) if !is_call(kind) => None,
+            _ => Some(Item::Hosted),
         }
     }
 
@@ -67,6 +59,10 @@ impl Item {
             _ => false,
         }
     }
+}
+
+fn is_call(kind: &[u8]) -> bool {
+    kind.ends_with(b"_call") || kind.ends_with(b"_call_output")
 }
 
 fn is_item_block(kind: Json<'_>) -> bool {

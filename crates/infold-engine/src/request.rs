@@ -40,7 +40,8 @@ impl Request {
             file: log.aside(Working::Request)?,
             bytes: 0,
             first: true,
-            alternation: quirks.alternate.then(|| Alternation::new(frame.wire)),
+            alternation: Alternation::of(frame.wire, quirks.alternate),
+            seam: false,
             plain: quirks.plain && frame.wire == Wire::Chat,
             held: None,
             marks: frame.cache && frame.wire == Wire::Anthropic,
@@ -72,6 +73,7 @@ impl Request {
             if native {
                 converted(&mut sheet, |out| converter.finish(out))?;
             }
+            sheet.seam = true;
             log.render_piece(piece, &mut |source, bytes| {
                 let apart = frame.wire.system_apart() && is_system(source, &floor);
                 if apart {
@@ -238,6 +240,8 @@ struct Sheet {
     first: bool,
     /// What stands between turns of one role, where roles must alternate.
     alternation: Option<Alternation>,
+    /// The next message begins a piece of the view.
+    seam: bool,
     /// Members that not every provider knows are left out.
     plain: bool,
     /// The message before, which may yet be marked.
@@ -255,8 +259,9 @@ impl Sheet {
     fn message(&mut self, bytes: &[u8]) -> Result<(), LogError> {
         let plain = self.plain.then(|| plain_chat(bytes)).flatten();
         let bytes = plain.as_deref().unwrap_or(bytes);
+        let seam = std::mem::take(&mut self.seam);
         let alternation = self.alternation.as_mut();
-        if let Some(separator) = alternation.and_then(|turns| turns.separator(bytes)) {
+        if let Some(separator) = alternation.and_then(|turns| turns.separator(bytes, seam)) {
             self.put(&separator)?;
         }
         self.put(bytes)

@@ -45,7 +45,7 @@ pub(crate) fn spliced(
         index,
         pieces: Vec::new(),
         end: None,
-        alternation: quirks.alternate.then(|| Alternation::new(call.wire)),
+        alternation: Alternation::of(call.wire, quirks.alternate),
         stale: match quirks.bound && call.wire == Wire::Anthropic {
             true => log.changed_before()?,
             false => None,
@@ -144,7 +144,8 @@ impl Sheet<'_> {
             && let Ok(bytes) = self.call.body.part(&range)
         {
             let bytes = bytes.into_owned();
-            self.separate(&bytes);
+            let follows = self.end.is_some_and(|end| self.follows(end, &range));
+            self.separate(&bytes, !follows);
         }
         match self.end {
             // With whatever the client put between them.
@@ -168,14 +169,14 @@ impl Sheet<'_> {
     }
 
     fn ours(&mut self, bytes: Bytes) {
-        self.separate(&bytes);
+        self.separate(&bytes, true);
         self.put(bytes);
     }
 
     /// Puts something between two turns of one role, where roles must alternate.
-    fn separate(&mut self, next: &[u8]) {
+    fn separate(&mut self, next: &[u8], seam: bool) {
         let alternation = self.alternation.as_mut();
-        if let Some(separator) = alternation.and_then(|turns| turns.separator(next)) {
+        if let Some(separator) = alternation.and_then(|turns| turns.separator(next, seam)) {
             self.put(Bytes::from(separator));
         }
     }

@@ -5,10 +5,12 @@ use infold_log::{Role, Rounds, Seq};
 use crate::render::NOTED;
 use crate::{Message, Wire, render_text};
 
-/// Messages on their way to a provider that wants roles to alternate.
+/// Messages on their way to a provider that wants roles to alternate, always or where something was
+/// left out: on Gemini's wire, a turn of the model that calls must follow one of the user's.
 #[derive(Clone, Debug)]
 pub struct Alternation {
     wire: Wire,
+    always: bool,
     rounds: Rounds,
     count: u64,
     last: Option<Role>,
@@ -17,20 +19,23 @@ pub struct Alternation {
 }
 
 impl Alternation {
-    /// Before the first message.
-    pub fn new(wire: Wire) -> Alternation {
-        Alternation {
+    /// Before the first message; none if the wire takes them as they come, and it is not wanted `always`.
+    pub fn of(wire: Wire, always: bool) -> Option<Alternation> {
+        let wanted = always || wire == Wire::Gemini;
+        wanted.then(|| Alternation {
             wire,
+            always,
             rounds: Rounds::default(),
             count: 0,
             last: None,
             spoke: None,
-        }
+        })
     }
 
     /// Takes the next message, and returns what has to stand before it; nothing if another role spoke
-    /// last, or the message goes on with an output that comes in several.
-    pub fn separator(&mut self, next: &[u8]) -> Option<Vec<u8>> {
+    /// last, or the message goes on with an output that comes in several. At a `seam`, something else
+    /// stood before it.
+    pub fn separator(&mut self, next: &[u8], seam: bool) -> Option<Vec<u8>> {
         let message = Message::parse(next).ok()?;
         let role = message.role();
         self.count += 1;
@@ -39,7 +44,7 @@ impl Alternation {
         let heard = self.rounds.hear(seq, &facts, None);
         let last = self.last.replace(role);
         let (again, other) = match role {
-            Role::User if !facts.answers.is_empty() => return None,
+            Role::User if !facts.is_request() => return None,
             Role::User => {
                 let again = self.spoke.replace(role) == Some(role) || last == Some(role);
                 (again, Role::Assistant)
@@ -52,7 +57,8 @@ impl Alternation {
             }
             Role::System | Role::Tool => return None,
         };
-        again.then(|| render_text(self.wire, other, NOTED))
+        let wanted = self.always || seam && role == Role::Assistant;
+        (again && wanted).then(|| render_text(self.wire, other, NOTED))
     }
 }
 
@@ -61,10 +67,10 @@ mod tests {
     use super::*;
 
     fn separated(wire: Wire, messages: &[&str]) -> Vec<bool> {
-        let mut alternation = Alternation::new(wire);
+        let mut alternation = Alternation::of(wire, true).unwrap();
         let messages = messages.iter();
         messages
-            .map(|message| alternation.separator(message.as_bytes()).is_some())
+            .map(|message| alternation.separator(message.as_bytes(), false).is_some())
             .collect()
     }
 
@@ -89,6 +95,32 @@ mod tests {
             r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x"}]}"#;
         let seen = separated(Wire::Anthropic, &[user, use_, result, user]);
         assert_eq!(seen, [false, false, false, true]);
+    }
+
+    #[test]
+    fn where_something_was_left_out_a_call_follows_the_user() {
+        let mut alternation = Alternation::of(Wire::Gemini, false).unwrap();
+        let call = r#"{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]}"#;
+        let mut separated = |seam| alternation.separator(call.as_bytes(), seam).is_some();
+        assert_eq!(
+            [false, false, true].map(&mut separated),
+            [false, false, true]
+        );
+        assert!(Alternation::of(Wire::Chat, false).is_none());
+    }
+
+    #[test]
+    fn approvals_are_no_turns() {
+        let seen = separated(
+            Wire::Responses,
+            &[
+                r#"{"role":"user","content":"x"}"#,
+                r#"{"type":"mcp_approval_request","id":"a","name":"f","arguments":"{}"}"#,
+                r#"{"type":"mcp_approval_response","approval_request_id":"a","approve":true}"#,
+                r#"{"type":"mcp_approval_response","approval_request_id":"b","approve":true}"#,
+            ],
+        );
+        assert_eq!(seen, [false; 4]);
     }
 
     #[test]

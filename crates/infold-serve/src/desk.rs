@@ -7,6 +7,7 @@ mod spot;
 mod back;
 mod settle;
 mod fold;
+mod unrecorded;
 mod frames;
 mod rules;
 

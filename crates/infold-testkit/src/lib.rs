@@ -44,5 +44,5 @@ pub use model::Model;
 pub use script::Script;
 pub use seen::{Seen, hash};
 pub use server::Server;
-pub use step::Step;
+pub use step::{Gate, Step};
 pub use steps::{StepError, read_steps};

@@ -77,8 +77,8 @@ pub(crate) fn spliced(
         }
     }
     // Messages that say nothing are not in `places`, nor are those that could not be recorded.
-    let known = told.said.iter().take(places.len());
-    if let Some(last) = known.last() {
+    let known = told.said.len().min(places.len());
+    if let Some(last) = told.said[..known].last() {
         for range in &messages[last.index + 1..] {
             sheet.client(range.clone());
         }

@@ -254,7 +254,7 @@ fn folded(disk: &Disk, server: &Server) -> (House, Vec<Talk>) {
                 &format!("{turn}: {}", "so many words ".repeat(120)),
             );
         }
-        let sent = server.last().expect("it was asked").len;
+        let sent = server.last_call().expect("it was asked").len;
         assert!(
             sent * 2 < talk.body().len() as u64,
             "{:?} is folded",
@@ -268,7 +268,7 @@ fn folded(disk: &Disk, server: &Server) -> (House, Vec<Talk>) {
 fn passes_folded(server: &Server, house: &House, talk: &mut Talk, text: &str) {
     let task = talk.task;
     talk.turn(house.port, text);
-    let last = server.last().expect("it was asked");
+    let last = server.last_call().expect("it was asked");
     let (sent, all) = (last.len, talk.body().len() as u64);
     assert!(sent * 2 < all, "{:?}: {sent} of {all} bytes", talk.wire);
     let sent = last.text();

@@ -137,7 +137,10 @@ fn who_gives_no_answer_is_told_of_in_the_clients_words() {
     for talk in &mut talks {
         goes_on(&house, talk);
     }
-    assert_eq!(server.count(), talks.len());
+    // On a busy machine it is also asked for the window of its model again.
+    let all = server.requests();
+    let calls = all.iter().filter(|seen| seen.wire().is_some());
+    assert_eq!(calls.count(), talks.len());
     assert_eq!(house.tasks().len(), talks.len());
 }
 

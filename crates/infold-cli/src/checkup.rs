@@ -85,6 +85,11 @@ fn examine(contexts: &Contexts, repair: bool) -> Result<Findings, Failure> {
     };
     let ids = contexts.tasks()?;
     let mut found = Vec::new();
+    if let Some(registry) = &registry {
+        let rows = registry.uuids()?.into_iter();
+        let gone = rows.filter(|id| contexts.place(*id).is_none());
+        found.extend(gone.map(|id| format!("{id}: in the registry, but its directory is gone")));
+    }
     for id in &ids {
         if let Some(registry) = registry.as_ref().filter(|_| repair) {
             match released(|| contexts.repair(*id, registry)) {
@@ -99,11 +104,6 @@ fn examine(contexts: &Contexts, repair: bool) -> Result<Findings, Failure> {
         true => contexts.rows(&Filter::default())?,
         false => Vec::new(),
     };
-    let gone = rows
-        .iter()
-        .map(|row| row.uuid)
-        .filter(|id| contexts.place(*id).is_none());
-    found.extend(gone.map(|id| format!("{id}: in the registry, but its directory is gone")));
     Ok(Findings {
         ids,
         rows,

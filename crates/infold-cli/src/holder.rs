@@ -1,13 +1,13 @@
 use std::time::{Duration, Instant};
 
 use infold_serve::ask_to_let_go;
-use infold_store::{Holder, OpenError, TaskError};
+use infold_store::{OpenError, TaskError};
 
 /// How long to wait for a server's answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// How long a task that was let go of may take to be free.
-const FREE: Duration = Duration::from_secs(2);
+/// How long to keep asking for a task that a server lets go of and takes up again.
+const FREE: Duration = Duration::from_secs(10);
 
 /// How often to look.
 const LOOK: Duration = Duration::from_millis(20);
@@ -16,33 +16,30 @@ const LOOK: Duration = Duration::from_millis(20);
 ///
 /// The server takes the task up again with the next request.
 pub fn released<T>(mut open: impl FnMut() -> Result<T, TaskError>) -> Result<T, TaskError> {
-    let opened = open();
-    let Err(TaskError::Open {
-        task,
-        source:
-            OpenError::Held {
-                holder:
-                    Some(Holder {
-                        address: Some(address),
-                        ..
-                    }),
-            },
-    }) = &opened
-    else {
-        return opened;
-    };
     let token = std::env::var("INFOLD_TOKEN").ok();
-    if !ask_to_let_go(address, *task, token.as_deref(), ANSWER) {
-        return opened;
-    }
     let until = Instant::now() + FREE;
+    let mut is_let_go = false;
     loop {
-        match open() {
-            Err(TaskError::Open {
-                source: OpenError::Held { .. },
-                ..
-            }) if Instant::now() < until => std::thread::sleep(LOOK),
-            opened => return opened,
+        let opened = open();
+        let Err(TaskError::Open {
+            task,
+            source: OpenError::Held { holder },
+        }) = &opened
+        else {
+            return opened;
+        };
+        if is_let_go && Instant::now() >= until {
+            return opened;
+        }
+        match holder.as_ref().and_then(|holder| holder.address.as_deref()) {
+            // On a busy machine the server may have taken the task up again before this process got to
+            // it: then it is asked once more.
+            Some(address) => is_let_go = ask_to_let_go(address, *task, token.as_deref(), ANSWER),
+            // The name of the holder is missing while the task changes hands.
+            None => std::thread::sleep(LOOK),
+        }
+        if !is_let_go {
+            return opened;
         }
     }
 }

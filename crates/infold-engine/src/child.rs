@@ -51,12 +51,12 @@ pub fn run(
         command.stdin(Stdio::piped());
     }
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Before the command, so that it is never without one for long.
-    let mut guard = Guard::ready();
-    let mut child = command.spawn()?;
-    if let Ok(guard) = &mut guard {
-        guard.watch(&child);
+    // The guard is there before the command, which joins its process group: we may be killed at any moment.
+    let guard = Guard::ready();
+    if let Ok(guard) = &guard {
+        command.process_group(guard.group());
     }
+    let mut child = command.spawn()?;
     if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
         // A command need not read what it is told.
         thread::spawn(move || drop(stdin.write_all(&input)));
@@ -66,7 +66,8 @@ pub fn run(
     let stderr = reading_end(child.stderr.take());
     let ended = wait(&mut child, &stdout, &stderr, most, until);
     if !matches!(ended, Ok(Ended::Well { .. } | Ended::Badly { .. })) {
-        stop(&mut child);
+        let group = guard.as_ref().map_or(child.id(), |guard| guard.0.id());
+        stop(&mut child, group);
     }
     if let Ok(guard) = guard {
         guard.dismiss();
@@ -81,9 +82,8 @@ struct Guard(Child);
 
 impl Guard {
     fn ready() -> io::Result<Guard> {
-        // Told whom to watch, it waits for its input to end, which it does when we do.
-        let script = "read -r group && { read -r _; kill -s KILL -- \"-$group\"; }";
-        let waits = shell(script)
+        // It waits for its input to end, which it does when we do, and ends its process group.
+        let waits = shell("read -r _; kill -s KILL 0")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -91,10 +91,10 @@ impl Guard {
         Ok(Guard(waits))
     }
 
-    fn watch(&mut self, child: &Child) {
-        if let Some(stdin) = &mut self.0.stdin {
-            let _ = writeln!(stdin, "{}", child.id());
-        }
+    /// The process group that it ends.
+    fn group(&self) -> i32 {
+        // The system's own process ids are of this type.
+        self.0.id().cast_signed()
     }
 
     fn dismiss(mut self) {
@@ -174,8 +174,8 @@ fn reading_end<R: Read + Send + 'static>(from: Option<R>) -> mpsc::Receiver<Vec<
 }
 
 /// Ends a command and everything in its process group.
-fn stop(child: &mut Child) {
-    let group = format!("-{}", child.id());
+fn stop(child: &mut Child, group: u32) {
+    let group = format!("-{group}");
     let _ = Command::new("kill")
         .args(["-KILL", "--", &group])
         .stdout(Stdio::null())
@@ -191,6 +191,18 @@ mod tests {
 
     fn ran(command: &str) -> Ended {
         run(shell(command), None, 1 << 10, Duration::from_secs(20)).unwrap()
+    }
+
+    #[test]
+    fn a_command_ends_with_whoever_started_it() {
+        let mut guard = Guard::ready().unwrap();
+        let mut command = shell("sleep 600");
+        command.process_group(guard.group());
+        let mut child = command.spawn().unwrap();
+        // As if this process were killed right after it started the command.
+        drop(guard.0.stdin.take());
+        assert!(!child.wait().unwrap().success());
+        guard.dismiss();
     }
 
     #[test]

@@ -450,13 +450,8 @@ fn it_has_so_long_and_no_longer_for_all_parts_together() {
     let mut model = model(&server);
     model.window = 4_000;
     model.timeout = Duration::from_secs(1);
-    let started = Instant::now();
     let outcome = pass(&mut task, &aim(10_000), &mut model);
-    assert!(
-        started.elapsed() < Duration::from_secs(3),
-        "{:?}",
-        started.elapsed()
-    );
+    assert!(server.count() <= 3, "{} were asked", server.count());
     assert!(
         outcome.errors[0].contains("gave no summary within 1 s"),
         "{:?}",
@@ -472,20 +467,21 @@ fn cancelled_nothing_is_folded_and_nothing_waits() {
     let before = shown(&task);
     let (cancel, stop) = watch::channel(false);
     let mut model = Model::new(connected(&server, "openai", stop), 32_000);
-    let cancelling = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(200));
-        cancel.send(true)
-    });
     let writer = task.writer().expect("a task");
-    let outcome = manage(writer, &aim(5_000), &mut model, &Hooks::default());
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let until = Instant::now() + Duration::from_secs(60);
+            while server.count() == 0 && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            cancel.send(true).expect("somebody listens");
+        });
+        manage(writer, &aim(5_000), &mut model, &Hooks::default())
+    });
     assert!(
         matches!(outcome, Err(ManageError::Cancelled)),
         "{outcome:?}"
     );
-    cancelling
-        .join()
-        .expect("no panic")
-        .expect("somebody listens");
     assert_eq!(shown(&task), before);
     // The next one is made as if there had been none.
     assert_eq!(managed(&mut task, &aim(5_000)).did, Did::Condensed);

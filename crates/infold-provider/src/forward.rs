@@ -1,9 +1,11 @@
 use std::error::Error;
 use std::fs::File;
 use std::io;
+use std::iter::successors;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -13,17 +15,21 @@ use http::{HeaderMap, Method, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use reqwest::redirect;
 use tokio::task::{JoinHandle, spawn_blocking};
+use tower::util::MapResponseLayer;
 
 use crate::Endpoint;
 
 /// Passes requests of others on to providers, and gives back what comes, as it comes.
 ///
-/// Unlike [`crate::Client`] it reads nothing, adds nothing and tries nothing twice. One is
-/// enough: it keeps connections open.
+/// Unlike [`crate::Client`] it reads nothing and adds nothing. It sends a request a second time only
+/// if the connection had served another before and closed without an answer. One is enough: it
+/// keeps connections open.
 #[derive(Debug, Default)]
 pub struct Forward {
     /// By where the provider is and how it is reached; made when first needed.
     https: [OnceLock<reqwest::Client>; 4],
+    /// The same without a pool: every request gets a connection of its own.
+    unpooled: [OnceLock<reqwest::Client>; 4],
     /// How long a provider may be silent; for ever, if it is not said.
     silence: Option<Duration>,
 }
@@ -96,14 +102,19 @@ impl Forward {
     ///
     /// Dropping the future ends the request.
     pub async fn send(&self, to: &Endpoint, passing: Passing) -> Result<Answer, ForwardError> {
-        let url = to.place(&passing.path, passing.query.as_deref());
-        let client = self.http(to)?;
-        let mut request = client.request(passing.method, url).headers(passing.headers);
-        if let Some(body) = body(passing.parts) {
-            request = request.body(body);
-        }
-        let response = request.send().await.map_err(|error| reason(&error))?;
-        let response = http::Response::from(response);
+        let request = request(self.http(to, true)?, to, &passing);
+        let is_connected = Arc::new(AtomicBool::new(false));
+        let call = IS_CONNECTED.scope(Arc::clone(&is_connected), request.send());
+        let response = match call.await {
+            // The provider may have closed the connection as idle before it saw the request. On a
+            // connection that was made for the request, the same error may mean that it was executed.
+            Err(error) if is_closed(&error) && !is_connected.load(Ordering::Relaxed) => {
+                let unpooled = self.http(to, false)?;
+                self::request(unpooled, to, &passing).send().await
+            }
+            response => response,
+        };
+        let response = http::Response::from(response.map_err(|error| reason(&error))?);
         let (parts, body) = response.into_parts();
         Ok(Answer {
             status: parts.status,
@@ -112,15 +123,27 @@ impl Forward {
         })
     }
 
-    fn http(&self, to: &Endpoint) -> Result<&reqwest::Client, ForwardError> {
+    fn http(&self, to: &Endpoint, is_pooled: bool) -> Result<&reqwest::Client, ForwardError> {
+        let clients = if is_pooled {
+            &self.https
+        } else {
+            &self.unpooled
+        };
         let place = usize::from(to.is_local()) * 2 + usize::from(to.is_secure());
-        if let Some(http) = self.https[place].get() {
+        if let Some(http) = clients[place].get() {
             return Ok(http);
         }
-        let built = build(to, true, self.silence).or_else(|error| match to.is_secure() {
+        let build = |trusting| {
+            let mut builder = builder(to, trusting, self.silence);
+            if !is_pooled {
+                builder = builder.pool_max_idle_per_host(0);
+            }
+            builder.build()
+        };
+        let built = build(true).or_else(|error| match to.is_secure() {
             true => Err(error),
             // A system without certificates can still speak without them.
-            false => build(to, false, self.silence),
+            false => build(false),
         });
         let what =
             "this system has no certificates to trust (they come with the package ca-certificates)";
@@ -128,15 +151,46 @@ impl Forward {
             text: what.to_owned(),
             late: false,
         })?;
-        Ok(self.https[place].get_or_init(|| http))
+        Ok(clients[place].get_or_init(|| http))
     }
 }
 
-fn build(
-    to: &Endpoint,
-    trusting: bool,
-    silence: Option<Duration>,
-) -> reqwest::Result<reqwest::Client> {
+tokio::task_local! {
+    /// Becomes true when a connection is made for the request that this task sends.
+    static IS_CONNECTED: Arc<AtomicBool>;
+}
+
+/// Notes that a connection was made.
+///
+/// If a pooled connection becomes free first, that one is used, and the new one is finished by
+/// another task, where nothing is noted.
+fn note_connection<C>(connection: C) -> C {
+    let _ = IS_CONNECTED.try_with(|is_connected| is_connected.store(true, Ordering::Relaxed));
+    connection
+}
+
+fn request(client: &reqwest::Client, to: &Endpoint, passing: &Passing) -> reqwest::RequestBuilder {
+    let url = to.place(&passing.path, passing.query.as_deref());
+    let request = client
+        .request(passing.method.clone(), url)
+        .headers(passing.headers.clone());
+    match body(passing.parts.clone()) {
+        Some(body) => request.body(body),
+        None => request,
+    }
+}
+
+/// Says whether the connection closed before an answer began.
+fn is_closed(error: &reqwest::Error) -> bool {
+    let causes = successors(error.source(), |&cause| cause.source());
+    let error = causes.filter_map(|cause| cause.downcast_ref::<hyper::Error>());
+    error.last().is_some_and(|error| {
+        let is_io = || error.source().is_some_and(<dyn Error>::is::<io::Error>);
+        error.is_incomplete_message() || error.is_canceled() || !error.is_user() && is_io()
+    })
+}
+
+fn builder(to: &Endpoint, trusting: bool, silence: Option<Duration>) -> reqwest::ClientBuilder {
     let mut builder = reqwest::Client::builder()
         // A request with a key and a whole conversation goes where it was meant to, or nowhere.
         .redirect(redirect::Policy::none())
@@ -146,7 +200,8 @@ fn build(
         // A model may think for minutes; only this tells a dead connection from a quiet one.
         .tcp_keepalive(Duration::from_secs(20))
         .tcp_nodelay(true)
-        .pool_idle_timeout(idle(to));
+        .pool_idle_timeout(idle(to))
+        .connector_layer(MapResponseLayer::new(note_connection));
     if let Some(silence) = silence {
         builder = builder.read_timeout(silence);
     }
@@ -157,11 +212,11 @@ fn build(
     if !trusting || to.is_local() && !to.is_secure() {
         builder = builder.tls_certs_only([]);
     }
-    builder.build()
+    builder
 }
 
 /// How long a connection is kept that nothing is sent on. Small servers close theirs after 5 s,
-/// and a request that is on its way just then is lost; a new connection to them costs nothing.
+/// and a request that is on its way just then is sent twice; a new connection to them costs nothing.
 fn idle(to: &Endpoint) -> Duration {
     Duration::from_secs(if to.is_local() { 4 } else { 60 })
 }

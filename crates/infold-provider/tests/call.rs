@@ -12,11 +12,11 @@ use infold_wire::{Delta, Json};
 use server::{Act, Server, hash_of};
 
 const HASTE: Patience = Patience {
-    deadline: Duration::from_secs(20),
+    deadline: Duration::from_secs(120),
     attempts: 4,
     first_wait: Duration::from_millis(4),
     longest_wait: Duration::from_millis(20),
-    idle: Duration::from_secs(10),
+    idle: Duration::from_secs(60),
 };
 
 /// A whole answer with these headers.
@@ -231,23 +231,22 @@ async fn a_silent_provider_is_left_at_the_deadline() {
         deadline: Duration::from_millis(300),
         ..HASTE
     };
-    for act in [Act::Hang(String::new()), Act::Deaf] {
+    for act in [Act::Hang(Vec::new(), Duration::ZERO), Act::Deaf] {
         let server = Server::new(vec![act]).await;
         let outcome = send(&server, patience).await;
         assert_eq!(outcome.trouble(), &Trouble::Broken);
         assert_eq!(outcome.error().requests, 1);
-        let took = outcome.took.as_millis();
-        assert!((300..3000).contains(&took), "{took}");
+        assert!(outcome.took >= patience.deadline, "{:?}", outcome.took);
     }
 }
 
 #[tokio::test]
 async fn a_model_may_think_longer_than_a_reply_may_pause() {
     let idle = Duration::from_millis(100);
-    let mut pieces = stream(&["ok"], END);
+    let mut pieces = stream(&["ok"], "");
     pieces.insert(0, String::new());
-    let server = Server::new(vec![Act::Say(pieces, Duration::from_millis(200))]).await;
-    // Two pauses before the first word; the later ones would be too long.
+    let server = Server::new(vec![Act::Hang(pieces, Duration::from_millis(200))]).await;
+    // Two pauses before the first word; the one behind it is too long.
     let outcome = send(
         &server,
         Patience {
@@ -269,20 +268,19 @@ async fn a_model_may_think_longer_than_a_reply_may_pause() {
 #[tokio::test]
 async fn what_only_keeps_a_connection_open_does_so_until_the_deadline() {
     let patience = Patience {
-        deadline: Duration::from_millis(600),
-        idle: Duration::from_millis(150),
+        deadline: Duration::from_secs(6),
+        idle: Duration::from_secs(2),
         attempts: 1,
         ..HASTE
     };
-    let pause = Duration::from_millis(50);
+    let pause = Duration::from_millis(200);
     let comments = |start: Vec<String>, times: usize, end: &str| {
         let mut pieces = start;
         pieces.extend(std::iter::repeat_n(": processing\n\n".to_owned(), times));
         pieces.push(end.to_owned());
         Act::Say(pieces, pause)
     };
-    // Before the reply begins, and within it.
-    for start in [stream(&[], ""), stream(&["Hel"], "")] {
+    let check = async |start: Vec<String>| {
         let server = Server::new(vec![comments(start.clone(), 100, END)]).await;
         let outcome = send(&server, patience).await;
         assert_eq!(outcome.trouble(), &Trouble::Broken);
@@ -291,13 +289,15 @@ async fn what_only_keeps_a_connection_open_does_so_until_the_deadline() {
             "{}",
             outcome.error()
         );
-        let took = outcome.took.as_millis();
-        assert!((550..3000).contains(&took), "{took}");
+        let least = patience.deadline - pause;
+        assert!(outcome.took >= least, "{:?}", outcome.took);
         // Longer than nothing at all may come, and in time.
         let end = stream(&["lo"], END)[1..].concat();
-        let server = Server::new(vec![comments(start, 6, &end)]).await;
+        let server = Server::new(vec![comments(start, 12, &end)]).await;
         assert!(send(&server, patience).await.text().ends_with("lo"));
-    }
+    };
+    // Before the reply begins, and within it.
+    tokio::join!(check(stream(&[], "")), check(stream(&["Hel"], "")));
 }
 
 #[tokio::test]
@@ -472,22 +472,27 @@ async fn a_provider_that_stops_reading_is_left() {
         "{}",
         outcome.error()
     );
-    assert!(outcome.took < Duration::from_secs(5));
 }
 
 #[tokio::test]
 async fn a_call_that_is_dropped_ends() {
-    let server = Server::new(vec![Act::Hang(stream(&["Hel"], "").concat())]).await;
-    let short = Duration::from_millis(200);
-    let ended = tokio::time::timeout(short, send(&server, HASTE)).await;
-    assert!(ended.is_err());
-    for _ in 0..100 {
-        if server.seen()[0].left {
-            return;
+    let server = Server::new(vec![Act::Hang(stream(&["Hel"], ""), Duration::ZERO)]).await;
+    let until = async |holds: &dyn Fn() -> bool| {
+        for _ in 0..3000 {
+            if holds() {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        false
+    };
+    let is_asked = || server.seen().first().is_some_and(|seen| seen.hash != 0);
+    tokio::select! {
+        _ = send(&server, HASTE) => panic!("there is no end to it"),
+        asked = until(&is_asked) => assert!(asked),
     }
-    panic!("the connection stayed open");
+    let is_left = || server.seen()[0].left;
+    assert!(until(&is_left).await, "the connection stayed open");
 }
 
 #[tokio::test]

@@ -7,10 +7,11 @@ mod spot;
 mod back;
 mod settle;
 mod fold;
+mod unrecorded;
 mod frames;
 mod rules;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -63,6 +64,8 @@ pub(crate) struct Inner {
     seen: Seen,
     recent: Recent,
     waiting: Mutex<Waiting>,
+    /// Tasks that were closed before their view could be written, for lack of descriptors or space.
+    pub behind: Mutex<HashSet<Uuid>>,
     /// What is to come onto the disk.
     pub loose: Mutex<HashMap<Uuid, Loose>>,
     frames: Mutex<Frames>,
@@ -163,6 +166,7 @@ impl Desk {
             seen: Seen::default(),
             recent: Recent::default(),
             waiting: Mutex::default(),
+            behind: Mutex::default(),
             loose: Mutex::default(),
             frames: Mutex::default(),
             under_way: Mutex::default(),

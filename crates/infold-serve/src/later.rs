@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use infold_log::{Past as _, Role, Seq, Span};
-use infold_store::{Log, LogError, Loose, Usage};
+use infold_store::{Log, LogError, Loose, TaskError, Usage};
 use infold_wire::uses::{self, Came, Made};
 use infold_wire::{Message, quote};
 use uuid::Uuid;
@@ -56,6 +56,15 @@ impl Job {
     fn is_tools_of(&self, task: Uuid) -> bool {
         matches!(self, Job::Tools(other, _) if *other == task)
     }
+}
+
+/// What came of bringing a task to rest.
+enum Rest {
+    Done,
+    /// Another thread is at it.
+    Busy,
+    /// Its view could not be written.
+    Behind,
 }
 
 /// Where so much waits, what nobody would miss is left out.
@@ -239,8 +248,9 @@ impl Jobs {
         let due: Vec<Uuid> = due.map(|(task, _)| *task).collect();
         for task in due {
             match desk.put_to_rest(task) {
-                Ok(true) => drop(self.resting.remove(&task)),
-                Ok(false) => {}
+                Ok(Rest::Done) => drop(self.resting.remove(&task)),
+                Ok(Rest::Busy) => {}
+                Ok(Rest::Behind) => drop(self.resting.insert(task, now + AGAIN)),
                 Err(error) => {
                     desk.failed(&error);
                     self.resting.insert(task, now + AGAIN);
@@ -257,17 +267,31 @@ impl Inner {
         tracing::warn!(%error, "something could not be recorded");
     }
 
-    /// Brings what is derived of a task up to date, and notes what is to come onto the disk; says whether nobody was in
-    /// the way.
-    fn put_to_rest(&self, task: Uuid) -> Result<bool, DeskError> {
-        // One that was closed since came to rest then.
-        let Some(held) = self.opened(task) else {
-            return Ok(true);
+    /// Brings what is derived of a task up to date, and notes what is to come onto the disk.
+    fn put_to_rest(&self, task: Uuid) -> Result<Rest, DeskError> {
+        let held = match self.opened(task) {
+            Some(held) => held,
+            // Opening a task writes its view.
+            None if locked(&self.behind).contains(&task) => match self.try_open(task) {
+                Ok(held) => held,
+                Err(TaskError::Unknown { .. } | TaskError::Ended { .. }) => {
+                    locked(&self.behind).remove(&task);
+                    return Ok(Rest::Done);
+                }
+                Err(_) => return Ok(Rest::Behind),
+            },
+            // One that was closed since came to rest then.
+            None => return Ok(Rest::Done),
         };
         let Some(mut held) = tried(&held) else {
-            return Ok(false);
+            return Ok(Rest::Busy);
         };
-        self.lay_down(&mut held).map(|()| true)
+        self.lay_down(&mut held)?;
+        if !held.writer.has_current_view() {
+            return Ok(Rest::Behind);
+        }
+        locked(&self.behind).remove(&task);
+        Ok(Rest::Done)
     }
 
     /// Brings what is derived of a task up to date, and notes what is to come onto the disk.

@@ -155,7 +155,7 @@ impl Way<'_> {
         let taken = self.take(&call).await;
         self.front.metrics.added(began.elapsed());
         let Some((mut outgoing, mut kept)) = taken else {
-            return self.through(true).await;
+            return self.unrecorded(call, unpacked).await;
         };
         let stream = kept.look(|exchange| exchange.is_stream()).unwrap_or(false);
         let mut empty = 0;
@@ -372,10 +372,29 @@ impl Way<'_> {
         let _ = looked.await;
     }
 
+    /// Passes a call on that cannot be recorded. The folds of its conversation apply all the same: in
+    /// full it may be too long for the model.
+    async fn unrecorded(&self, call: Call, unpacked: bool) -> Response {
+        let (front, read) = (Arc::clone(self.front), call.clone());
+        let folded = spawn_blocking(move || caught(|| front.desk.fold_unrecorded(&read))).await;
+        match folded {
+            Ok(Some(Ok(Some(outgoing)))) => {
+                let parts = parts(&call.body, &outgoing);
+                self.pass(parts, true, !unpacked).await
+            }
+            _ => self.through(true).await,
+        }
+    }
+
     /// Passes the request on as it is, and the answer as it comes.
     async fn through(&self, reads: bool) -> Response {
         let whole = parts(&self.body, &Outgoing::untouched(&self.body));
-        match self.send(whole, reads, true).await {
+        self.pass(whole, reads, true).await
+    }
+
+    /// Sends parts of a body, and passes the answer on as it comes.
+    async fn pass(&self, parts: Vec<Part>, reads: bool, packed: bool) -> Response {
+        match self.send(parts, reads, packed).await {
             Ok(answer) => {
                 let flow = Flow::passed(Bytes::new(), answer.body);
                 answered(answer.status, &answer.headers, flow)

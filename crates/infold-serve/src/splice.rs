@@ -15,7 +15,8 @@ use infold_wire::{
 use crate::told::Told;
 use crate::{Call, DeskError, Outgoing, Piece};
 
-/// Puts a request together: what a view shows, in the client's own bytes wherever it sent them.
+/// Puts a request together: what a view shows, in the client's own bytes wherever it sent them, and
+/// whatever the client sent after the last of `places`.
 ///
 /// Up to the first fold nothing changes, and behind the last one nothing either, so that the provider's cache
 /// holds as long as no new fold is made.
@@ -81,8 +82,9 @@ pub(crate) fn spliced(
             },
         }
     }
-    // What says nothing and came last still came last.
-    if let Some(last) = told.said.last() {
+    // Messages that say nothing are not in `places`, nor are those that could not be recorded.
+    let known = told.said.len().min(places.len());
+    if let Some(last) = told.said[..known].last() {
         for range in &messages[last.index + 1..] {
             sheet.client(range.clone());
         }
@@ -216,6 +218,9 @@ impl Sheet<'_> {
             };
             let ids = masks.iter().filter(|(masked, ..)| masked == seq);
             bodies.push((*seq, self.masked(body, ids.map(|(.., id)| *id))?));
+        }
+        if bodies.is_empty() {
+            return Ok(());
         }
         let rendered = render_round(&bodies, closed)
             .map_err(|error| DeskError::Own(format!("a round cannot be shown: {error}")))?;

@@ -316,7 +316,8 @@ fn a_small_body_that_unpacks_to_a_large_one_does_no_harm() {
 #[test]
 fn slow_bodies_and_slow_headers_are_given_up() {
     let server = server();
-    let moment = Duration::from_millis(300);
+    // Long enough that a busy machine sends a request within it.
+    let moment = Duration::from_secs(1);
     let limits = Limits {
         body_idle: moment,
         header_time: moment,
@@ -328,7 +329,6 @@ fn slow_bodies_and_slow_headers_are_given_up() {
         ..Setup::to(&server.url())
     }
     .start();
-    let began = Instant::now();
     let own = head(proxy.address, "/infold/api/tasks", "", 100);
     assert_eq!(proxy.raw(format!("{own}{{").as_bytes()).status, 408);
     let head = head(proxy.address, "/v1/messages", "", 100);
@@ -338,7 +338,7 @@ fn slow_bodies_and_slow_headers_are_given_up() {
     stream.write_all(head.as_bytes()).expect("sent");
     let mut other = stream.try_clone().expect("a handle");
     let drip = std::thread::spawn(move || {
-        while other.write_all(b" ").is_ok() && began.elapsed() < Duration::from_secs(8) {
+        while other.write_all(b" ").is_ok() {
             std::thread::sleep(Duration::from_millis(100));
         }
     });
@@ -349,13 +349,9 @@ fn slow_bodies_and_slow_headers_are_given_up() {
     drip.join().expect("it ends");
     let mut silent = proxy.connect();
     silent.write_all(b"GET / HT").expect("sent");
-    let mut read = Vec::new();
-    let _ = silent.read_to_end(&mut read);
-    assert!(
-        began.elapsed() < Duration::from_secs(10),
-        "{:?}",
-        began.elapsed()
-    );
+    silent
+        .read_to_end(&mut Vec::new())
+        .expect("it is closed before the client gives up");
     assert_eq!(server.count(), 0);
 }
 
@@ -402,7 +398,7 @@ fn one_client_cannot_have_everything() {
             .write_all(&[head.as_bytes(), &body].concat())
             .expect("sent");
     }
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + Duration::from_secs(60);
     while server.count() < 3 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -530,7 +526,7 @@ fn keys_that_a_provider_repeats_are_not_kept() {
         let header = format!("authorization: bearer {key}\r\n");
         let answer = proxy.post(path, &header, &request(Wire::Chat, stream, "hi"));
         assert_eq!(answer.text(), body, "the client hears it as it is");
-        let until = Instant::now() + Duration::from_secs(10);
+        let until = Instant::now() + Duration::from_secs(60);
         while !proxy.kept().contains("no more for") {
             assert!(
                 Instant::now() < until,

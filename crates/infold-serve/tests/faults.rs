@@ -2,13 +2,13 @@
 
 mod front;
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use front::{Answer, Proxy, Setup, head, place, post, request};
 use infold_serve::Limits;
-use infold_testkit::{Model, Script, Server, Step};
+use infold_testkit::{Gate, Model, Script, Server, Step};
 use infold_wire::trouble::sort;
 use infold_wire::{Json, Trouble, Wire};
 
@@ -67,35 +67,37 @@ fn a_slow_provider_is_waited_for() {
 
 #[test]
 fn a_silent_provider_is_given_up() {
-    let short = Duration::from_millis(300);
-    let long = Duration::from_secs(2);
-    let server = Server::start(lenient().otherwise(move |seen| match seen.number % 2 {
-        1 => Step::say("too late").after(long),
-        _ => Step::say("one two three four").pausing(long),
-    }));
-    let mut setup = Setup::to(&server.url());
-    setup.limits.silence = Some(short);
-    let proxy = setup.start();
-    for wire in Wire::ALL {
-        let begin = Instant::now();
+    let start = |step: Step| {
+        let server = Server::start(lenient().otherwise(move |_| step.clone()));
+        let mut setup = Setup::to(&server.url());
+        setup.limits.silence = Some(Duration::from_secs(2));
+        (setup.start(), server)
+    };
+    let (never, _server) = start(Step::never());
+    let (once, _other) = start(Step::say("one two three four").gated(1, &Gate::closed()));
+    let check = |wire: Wire| {
         let (path, headers) = place(wire, true);
         // Nothing at all comes: there is time to say so.
-        let answer = proxy.post(path, headers, &request(wire, true, "hi"));
+        let answer = never.post(path, headers, &request(wire, true, "hi"));
         assert_eq!((answer.status, answer.whole), (504, true), "{wire}");
         let text = answer.text();
         assert!(text.contains("silent for too long"), "{wire}: {text}");
         let busy = sort(504, None, &answer.body);
         assert!(matches!(busy, Trouble::Busy { .. }), "{wire}");
         // A reply that stops coming is cut off; one that had only been announced was held back.
-        let answer = proxy.post(path, headers, &request(wire, true, "hi"));
+        let answer = once.post(path, headers, &request(wire, true, "hi"));
         let expected = match wire {
             Wire::Responses => (504, true),
             _ => (200, false),
         };
         let text = answer.text();
         assert_eq!((answer.status, answer.whole), expected, "{wire}: {text}");
-        assert!(begin.elapsed() < long, "{wire}");
-    }
+    };
+    std::thread::scope(|scope| {
+        for wire in Wire::ALL {
+            scope.spawn(move || check(wire));
+        }
+    });
 }
 
 #[test]
@@ -232,7 +234,7 @@ fn a_client_that_leaves_takes_its_request_with_it() {
             .expect("sent");
         let (mut asked, _) = upstream.accept().expect("it is asked");
         asked
-            .set_read_timeout(Some(Duration::from_secs(10)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .expect("a limit");
         let mut some = [0; 4096];
         let mut read = 0;
@@ -248,11 +250,16 @@ fn a_client_that_leaves_takes_its_request_with_it() {
             asked.write_all(reply.as_bytes()).expect("taken");
             assert!(client.read(&mut some).expect("it begins") > 0);
         }
-        let left = Instant::now();
         drop(client);
-        // Whether it is closed or reset: nothing more is read.
-        while matches!(asked.read(&mut some), Ok(1..)) {}
-        assert!(left.elapsed() < Duration::from_secs(5), "begun: {begun}");
+        // It is closed or reset, and not only silent.
+        let ended = loop {
+            match asked.read(&mut some) {
+                Ok(1..) => {}
+                ended => break ended,
+            }
+        };
+        let is_silent = ended.is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+        assert!(!is_silent, "begun: {begun}");
     }
 }
 
@@ -380,12 +387,11 @@ fn a_reply_that_never_ends_does_not_keep_the_server() {
     stream
         .write_all(&[head.as_bytes(), &body].concat())
         .expect("sent");
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + Duration::from_secs(60);
     while server.count() == 0 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
     }
-    let began = Instant::now();
+    // This comes back, for the reply does not.
     proxy.stop();
     drop(proxy);
-    assert!(began.elapsed() < Duration::from_secs(5));
 }

@@ -30,6 +30,9 @@ struct Stamp {
     tail: Option<(u64, Seq)>,
 }
 
+/// More than this is not held in memory to be appended: the view is written anew, piece by piece.
+const MAX_GROWTH_BYTES: usize = 1 << 18;
+
 const MAGIC: u64 = u64::from_le_bytes(*b"infoldc1");
 
 impl Current {
@@ -103,20 +106,27 @@ impl Current {
     }
 
     /// Writes the last round, and what came after it, anew.
+    ///
+    /// A write that fails leaves the file as it was: all is rendered before the file is touched, and what
+    /// needs space on the disk is written first.
     fn grow(&mut self, log: &Log, offset: u64, from: Seq) -> Result<(), LogError> {
         let view = View::since(log.state().shown(), from, log)?;
         let mut bytes = Vec::new();
-        let mut file = Growing::open(self.path(), Access::Write)?;
-        file.cut(offset)?;
         let end = each(log, &view, offset, &mut |line| {
-            bytes.extend_from_slice(line);
-            if bytes.len() >= 1 << 18 {
-                file.append(&bytes)?;
-                bytes.clear();
+            if bytes.len() <= MAX_GROWTH_BYTES {
+                bytes.extend_from_slice(line);
             }
             Ok(())
         })?;
-        file.append(&bytes)?;
+        if bytes.len() > MAX_GROWTH_BYTES {
+            return self.rewrite(log);
+        }
+        let mut file = Growing::open(self.path(), Access::Write)?;
+        let old = (file.len() - offset).min(bytes.len() as u64) as usize;
+        let (again, new) = bytes.split_at(old);
+        file.append(new)?;
+        file.overwrite(offset, again)?;
+        file.cut(end.len)?;
         self.stamp = Some(end);
         Ok(())
     }

@@ -189,6 +189,12 @@ impl Writer {
         &self.log
     }
 
+    /// Says whether `current.jsonl` shows all of the log. What could not be written at its time is
+    /// written with the next step or by the next writer.
+    pub fn has_current_view(&self) -> bool {
+        self.current.is_intact() && self.current.at() == Some(self.log.state().at())
+    }
+
     /// Appends messages, all or none, and returns their seqs; none for no messages.
     ///
     /// Each costs one parse and two small writes, however long the log is.

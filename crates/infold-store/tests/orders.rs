@@ -333,6 +333,44 @@ fn a_removal_that_was_cut_off_is_finished() {
     assert_eq!(world.rows(), []);
 }
 
+#[test]
+fn a_task_whose_directory_was_removed_is_not_listed() {
+    for is_kept in [false, true] {
+        let world = World::new();
+        let (stays, running, completed) = (world.task(), world.task(), world.task());
+        let finished = world.contexts.finish(completed, &Outcome::Completed);
+        finished.expect("completed");
+        let contexts = match is_kept {
+            true => world.contexts.clone().keeping().expect("a registry"),
+            false => world.contexts.clone(),
+        };
+        for (place, id) in [("running", running), ("completed", completed)] {
+            fs::remove_dir_all(world.dir(place, id)).expect("removed");
+        }
+        let filter = Filter {
+            limit: Some(1),
+            ..Filter::default()
+        };
+        let listed = contexts.rows(&filter).expect("rows");
+        let listed: Vec<Uuid> = listed.iter().map(|row| row.uuid).collect();
+        assert_eq!(listed, [stays], "kept: {is_kept}");
+        assert_eq!(contexts.row(running).expect("an answer"), None);
+        let registry = world.contexts.registry().expect("a registry");
+        assert_eq!(registry.uuids().expect("rows"), [stays], "kept: {is_kept}");
+    }
+}
+
+#[test]
+fn a_parent_whose_directory_was_removed_is_not_listed() {
+    let world = World::new();
+    let parent = world.task();
+    let fork = world.contexts.fork(parent, None).expect("a fork");
+    fs::remove_dir_all(world.dir("running", parent)).expect("removed");
+    let listed = world.contexts.rows(&Filter::default()).expect("rows");
+    let listed: Vec<Uuid> = listed.iter().map(|row| row.uuid).collect();
+    assert_eq!(listed, [fork]);
+}
+
 fn later() -> Timestamp {
     Timestamp::now() + Duration::from_secs(60)
 }

@@ -48,5 +48,5 @@ pub use rules::{refusal, seal};
 pub use script::Script;
 pub use seen::{Refusal, Seen, hash};
 pub use server::Server;
-pub use step::Step;
+pub use step::{Gate, Step};
 pub use steps::{StepError, read_steps};

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::stream;
 
 use crate::line::Knife;
-use crate::step::{Cut, Pace};
+use crate::step::{Cut, Gate, Pace};
 
 /// What is to be sent.
 pub(crate) struct Outgoing {
@@ -80,6 +80,8 @@ fn broken(mut events: Vec<Vec<u8>>, which: Option<usize>) -> Vec<Vec<u8>> {
 /// What is sent, each part after a pause, and whether the connection is then dropped.
 struct Plan {
     parts: VecDeque<(Duration, Bytes)>,
+    /// What the parts wait for once there are no more than so many left.
+    gate: Option<(usize, Gate)>,
     cut: bool,
 }
 
@@ -94,6 +96,8 @@ fn plan(events: Vec<Vec<u8>>, pace: &Pace) -> Plan {
         _ => usize::MAX,
     };
     let mut sent = 0;
+    let (free, gate) = pace.gate.clone().unzip();
+    let mut before_gate = 0;
     for (at, event) in events.into_iter().take(count).enumerate() {
         let mut event = Bytes::from(event);
         event.truncate(most - sent);
@@ -107,22 +111,33 @@ fn plan(events: Vec<Vec<u8>>, pace: &Pace) -> Plan {
         while !event.is_empty() {
             parts.push_back((pause, event.split_to(size.min(event.len()))));
             pause = each;
+            before_gate += usize::from(free.is_some_and(|free| at < free));
         }
     }
     Plan {
+        gate: gate.map(|gate| (parts.len() - before_gate, gate)),
         parts,
         cut: pace.cut.is_some(),
     }
 }
 
 fn body(plan: Plan, reset: bool, knife: Knife) -> Body {
-    if !plan.cut && plan.parts.iter().all(|(pause, _)| pause.is_zero()) && plan.parts.len() < 2 {
+    if plan.gate.is_none()
+        && !plan.cut
+        && plan.parts.iter().all(|(pause, _)| pause.is_zero())
+        && plan.parts.len() < 2
+    {
         let only = plan.parts.into_iter().next();
         return only.map_or_else(Body::empty, |(_, bytes)| Body::from(bytes));
     }
     Body::from_stream(stream::unfold(
         (plan, knife),
         move |(mut plan, knife)| async move {
+            if let Some((left, gate)) = &plan.gate
+                && plan.parts.len() <= *left
+            {
+                gate.wait().await;
+            }
             if let Some((pause, bytes)) = plan.parts.pop_front() {
                 if !pause.is_zero() {
                     tokio::time::sleep(pause).await;

@@ -105,6 +105,14 @@ impl Server {
         lock(&self.state).seen.last().cloned()
     }
 
+    /// Returns the last request for a reply. A client may ask for other things in between, such as
+    /// the window of a model.
+    pub fn last_call(&self) -> Option<Seen> {
+        let state = lock(&self.state);
+        let mut last = state.seen.iter().rev();
+        last.find(|seen| seen.wire().is_some()).cloned()
+    }
+
     /// Returns how many requests there were.
     pub fn count(&self) -> usize {
         lock(&self.state).seen.len()

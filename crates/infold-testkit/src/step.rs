@@ -1,6 +1,8 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use infold_wire::Reply;
+use tokio::sync::Semaphore;
 
 use crate::{Answer, NamedError, errors};
 
@@ -43,6 +45,30 @@ pub(crate) struct Pace {
     pub malformed: Option<usize>,
     /// How many characters a streamed piece has.
     pub piece: Option<usize>,
+    /// After how many events the rest waits for a gate.
+    pub gate: Option<(usize, Gate)>,
+}
+
+/// What a test opens when the rest of an answer may come.
+#[derive(Clone, Debug)]
+pub struct Gate(Arc<Semaphore>);
+
+impl Gate {
+    /// One that is closed.
+    pub fn closed() -> Gate {
+        Gate(Arc::new(Semaphore::new(0)))
+    }
+
+    /// Lets everything through, from now on.
+    pub fn open(&self) {
+        self.0.close();
+    }
+
+    /// Waits until it is open.
+    pub(crate) async fn wait(&self) {
+        // There are no permits: this ends when the semaphore is closed.
+        let _ = self.0.acquire().await;
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -153,6 +179,12 @@ impl Step {
     /// Waits this long between events.
     pub fn pausing(mut self, pause: Duration) -> Step {
         self.pace.between = pause;
+        self
+    }
+
+    /// Sends this many events, and the rest when the gate is opened.
+    pub fn gated(mut self, events: usize, gate: &Gate) -> Step {
+        self.pace.gate = Some((events, gate.clone()));
         self
     }
 

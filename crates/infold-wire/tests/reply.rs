@@ -680,7 +680,7 @@ fn time_is_linear_when_bytes_come_one_by_one() {
             .expect("a reply");
     }
     // A quadratic reader would take hours.
-    assert!(start.elapsed().as_secs() < 30);
+    assert!(start.elapsed().as_secs() < 60);
 }
 
 #[test]

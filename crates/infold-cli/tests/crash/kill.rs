@@ -35,7 +35,7 @@ impl Victim {
         let killed = ran.code.is_none();
         self.kills += u32::from(killed);
         // How long it takes depends on what else the machine does: the delays follow.
-        self.takes = self.takes.mul_f64(if killed { 1.04 } else { 0.94 });
+        self.takes = self.takes.mul_f64(if killed { 1.1 } else { 0.8 });
         ran
     }
 

@@ -72,7 +72,7 @@ fn odd_bodies_pass_as_they_are() {
                 let answer = talk
                     .ask_with(house.port, body.as_bytes())
                     .expect("an answer");
-                let last = server.last().expect("it was asked");
+                let last = server.last_call().expect("it was asked");
                 let about = format!("{wire:?}, form {number}, turn {turn}");
                 assert_eq!(last.body.as_deref(), Some(body.as_bytes()), "{about}");
                 assert_eq!(answer.status, 200, "{about}: {}", answer.text());
@@ -111,7 +111,7 @@ fn large_and_packed_bodies_pass_as_they_are() {
         let body = talk.body();
         assert!(body.len() > 5_000_000);
         let answer = talk.ask(house.port).expect("an answer");
-        let last = server.last().expect("it was asked");
+        let last = server.last_call().expect("it was asked");
         assert_eq!(
             (last.len, last.hash),
             (body.len() as u64, hash(&body)),
@@ -131,7 +131,7 @@ fn large_and_packed_bodies_pass_as_they_are() {
             ("anthropic-version", "2023-06-01"),
         ];
         http::post(house.port, &talk.path(), &headers, &packed).expect("an answer");
-        let last = server.last().expect("it was asked");
+        let last = server.last_call().expect("it was asked");
         assert_eq!(
             (last.len, last.hash),
             (packed.len() as u64, hash(&packed)),
@@ -171,7 +171,10 @@ fn between_folds_each_request_begins_with_the_one_before() {
             let body = talk.body();
             let answer = talk.ask(house.port).expect("an answer");
             talk.hear(&answer).expect("a reply");
-            let sent = server.last().and_then(|seen| seen.body).expect("a body");
+            let sent = server
+                .last_call()
+                .and_then(|seen| seen.body)
+                .expect("a body");
             let now = house.counted("infold_folds_total");
             let same = common(&before, &sent);
             if turn > 0 && now == folds {
@@ -239,7 +242,7 @@ fn there_are_never_more_cache_markers_than_the_client_set() {
             .expect("an answer");
         assert_eq!(answer.status, 200, "{}", answer.text());
         talk.hear(&answer).expect("a reply");
-        let sent = server.last().expect("it was asked").text();
+        let sent = server.last_call().expect("it was asked").text();
         let marks = |text: &str| text.matches("cache_control").count();
         let (theirs, ours) = (marks(&body), marks(&sent));
         assert!(

@@ -43,7 +43,7 @@ pub fn post(port: u16, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io:
 /// Posts JSON, and leaves it at that.
 pub fn send(port: u16, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     stream.set_nodelay(true)?;
     let mut head = format!(
         "POST {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n",
@@ -60,7 +60,7 @@ pub fn send(port: u16, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io:
 /// Gets something.
 pub fn get(port: u16, path: &str) -> io::Result<Answer> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     write!(
         stream,
         "GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\n\r\n"

@@ -87,7 +87,7 @@ impl House {
             }
             child.wait().expect("it ends");
             assert!(
-                begin.elapsed() < Duration::from_secs(10),
+                begin.elapsed() < Duration::from_secs(60),
                 "it does not start: {}",
                 self.traces()
             );
@@ -309,7 +309,7 @@ fn words(bytes: &[u8]) -> String {
 fn until(what: &str, holds: impl Fn() -> bool) {
     let begin = Instant::now();
     while !holds() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "never: {what}");
+        assert!(begin.elapsed() < Duration::from_secs(60), "never: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

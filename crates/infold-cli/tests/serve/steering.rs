@@ -21,7 +21,7 @@ fn held(house: &House, name: Option<&str>) -> Talk {
 
 /// What the provider was sent last.
 fn sent(server: &Server) -> String {
-    server.last().expect("it was asked").text()
+    server.last_call().expect("it was asked").text()
 }
 
 /// Asks, and says whether the request went on as it was.
@@ -30,7 +30,7 @@ fn untouched(server: &Server, house: &House, talk: &mut Talk, text: &str) -> boo
     let asked = hash(&talk.body());
     let answer = talk.ask(house.port).expect("an answer");
     talk.hear(&answer).expect("a reply");
-    server.last().expect("it was asked").hash == asked
+    server.last_call().expect("it was asked").hash == asked
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the server tells of the requests it answered.
 
-use infold_testkit::{Script, Server, Step};
+use infold_testkit::{Script, Seen, Server, Step};
 use infold_wire::Wire;
 use serde_json::Value;
 
@@ -20,7 +20,11 @@ fn told(house: &House, what: &str) -> Vec<Value> {
 
 #[test]
 fn each_request_is_told_with_its_task_and_its_folds() {
-    let server = Server::start(Script::new());
+    let hangs_up = |seen: &Seen| match seen.text().contains("and now?") {
+        true => Step::hang_up(),
+        false => Step::model(),
+    };
+    let server = Server::start(Script::decide(hangs_up));
     let house = House::with(&server, 3_000);
     let mut talk = Talk::new(Wire::Anthropic, true);
     talk.turn(house.port, "hello");
@@ -41,7 +45,6 @@ fn each_request_is_told_with_its_task_and_its_folds() {
     assert!(folds > Some(0), "{turns:?}");
     assert_eq!((healthy.get("task"), healthy.get("folds")), (None, None));
     // So is one that nobody answered.
-    server.then(Step::hang_up());
     talk.say("and now?");
     assert_eq!(talk.ask(house.port).expect("an answer").status, 502);
     until("it is told", || {

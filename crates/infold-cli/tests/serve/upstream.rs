@@ -1,9 +1,10 @@
 //! Providers that are down, slow, broken or angry: the client sees what they said, and the task goes on.
 
 use std::io::Read as _;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use infold_testkit::{Script, Server, Step};
+use infold_testkit::{Script, Seen, Server, Step};
 use infold_wire::Wire;
 use serde_json::Value;
 
@@ -105,16 +106,20 @@ fn errors_come_through_to_the_byte() {
 
 #[test]
 fn who_gives_no_answer_is_told_of_in_the_clients_words() {
-    let mut server = Server::start(Script::new());
+    // A request on a connection that was used before comes twice.
+    let does = Arc::new(Mutex::new(Step::model()));
+    let step = Arc::clone(&does);
+    let decide = move |_: &Seen| step.lock().expect("no panic").clone();
+    let mut server = Server::start(Script::decide(decide));
     let house = House::open(&server);
     let mut talks = begun(&house);
     let place = server.address().port();
     for talk in &mut talks {
         talk.say("are you there?");
-        server.then(Step::hang_up());
-        says_unreachable(talk, &house);
-        server.then(Step::hang_up().reset());
-        says_unreachable(talk, &house);
+        for step in [Step::hang_up(), Step::hang_up().reset()] {
+            *does.lock().expect("no panic") = step;
+            says_unreachable(talk, &house);
+        }
     }
     drop(server);
     for talk in &talks {
@@ -132,7 +137,10 @@ fn who_gives_no_answer_is_told_of_in_the_clients_words() {
     for talk in &mut talks {
         goes_on(&house, talk);
     }
-    assert_eq!(server.count(), talks.len());
+    // On a busy machine it is also asked for the window of its model again.
+    let all = server.requests();
+    let calls = all.iter().filter(|seen| seen.wire().is_some());
+    assert_eq!(calls.count(), talks.len());
     assert_eq!(house.tasks().len(), talks.len());
 }
 

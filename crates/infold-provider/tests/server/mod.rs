@@ -14,8 +14,8 @@ use tokio::net::{TcpListener, TcpStream};
 pub enum Act {
     /// Reads it and sends these bytes, one after another, with pauses between them.
     Say(Vec<String>, Duration),
-    /// Reads it, sends these bytes, and leaves the connection open.
-    Hang(String),
+    /// As [`Act::Say`], and leaves the connection open.
+    Hang(Vec<String>, Duration),
     /// Reads the head alone, sends these bytes and closes when the rest has come.
     Early(String),
     /// Reads the head alone, sends these bytes and closes at once.
@@ -90,14 +90,13 @@ async fn serve(mut stream: TcpStream, act: Act, note: &(impl Fn(&Seen) + Sync)) 
     let length = length.and_then(|rest| rest.lines().next()?.parse().ok());
     note(&seen);
     let (texts, pause) = match &act {
-        Act::Deaf => return tokio::time::sleep(Duration::from_secs(60)).await,
+        Act::Deaf => return tokio::time::sleep(Duration::from_secs(600)).await,
         Act::Rude(text) => return drop(stream.write_all(text.as_bytes()).await),
         Act::Early(text) => {
             let _ = stream.write_all(text.as_bytes()).await;
             (Vec::new(), Duration::ZERO)
         }
-        Act::Say(texts, pause) => (texts.clone(), *pause),
-        Act::Hang(text) => (vec![text.clone()], Duration::ZERO),
+        Act::Say(texts, pause) | Act::Hang(texts, pause) => (texts.clone(), *pause),
     };
     while seen.bytes < length.unwrap_or(0) {
         let read = stream.read(&mut buffer).await.unwrap_or(0);
@@ -113,7 +112,7 @@ async fn serve(mut stream: TcpStream, act: Act, note: &(impl Fn(&Seen) + Sync)) 
         let _ = stream.write_all(text.as_bytes()).await;
         tokio::time::sleep(pause).await;
     }
-    if let Act::Hang(_) = act {
+    if let Act::Hang(..) = act {
         seen.left = stream.read(&mut buffer).await.unwrap_or(0) == 0;
         note(&seen);
     }

@@ -31,6 +31,13 @@ impl Recent {
         { last }.find_map(|(at, key)| Some((at, *known.get(key)?)))
     }
 
+    /// The last known place of a conversation, however far from its end.
+    pub fn find_any(&self, keys: &[Key]) -> Option<(usize, Uuid)> {
+        let known = locked(&self.0);
+        let mut keys = keys.iter().enumerate().rev();
+        keys.find_map(|(at, key)| Some((at, known.get(key)?.0)))
+    }
+
     fn add(&self, task: Uuid, rows: &[(Key, Seq)]) {
         // Of a long history only the end is asked for.
         let rows = &rows[rows.len().saturating_sub(2 * BACK)..];

@@ -96,7 +96,7 @@ impl Server {
     pub fn open(&self, method: &str, path: &str, more: &str, body: &[u8]) -> BufReader<TcpStream> {
         let mut stream = TcpStream::connect(self.address).expect("the server is there");
         stream
-            .set_read_timeout(Some(Duration::from_secs(20)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .expect("a time limit");
         let length = body.len();
         write!(

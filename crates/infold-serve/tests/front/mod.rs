@@ -179,7 +179,7 @@ impl Drop for Proxy {
 
 pub fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).expect("a connection");
-    let patience = Some(Duration::from_secs(20));
+    let patience = Some(Duration::from_secs(60));
     stream.set_read_timeout(patience).expect("a time limit");
     stream
 }

@@ -3,19 +3,39 @@ use std::cmp::Reverse;
 use uuid::Uuid;
 
 use super::reconcile::ended_at;
-use crate::{Contexts, Filter, Metadata, Status, TaskError, TaskRow, end_of};
+use crate::{Contexts, Filter, Metadata, RegistryError, Status, TaskError, TaskRow, end_of};
 
 impl Contexts {
     /// What is known of all tasks that a filter lets through, newest first.
+    ///
+    /// Rows of tasks whose directory was removed by hand are removed too, and those that forks refer to
+    /// are left out.
     pub fn rows(&self, filter: &Filter) -> Result<Vec<TaskRow>, TaskError> {
-        match self.with_registry_if_writable(|rows| rows.list(filter))? {
+        let listed = self.with_registry_if_writable(|registry| {
+            loop {
+                let mut rows = registry.list(filter)?;
+                let is_gone = |row: &mut TaskRow| self.place(row.uuid).is_none();
+                let gone: Vec<TaskRow> = rows.extract_if(.., is_gone).collect();
+                let mut is_shorter = false;
+                for row in gone {
+                    is_shorter |= registry.remove(row.uuid)?;
+                }
+                if !is_shorter {
+                    return Ok::<_, RegistryError>(rows);
+                }
+            }
+        })?;
+        match listed {
             Some(rows) => Ok(rows),
             None => self.derived_rows(filter),
         }
     }
 
-    /// What is known of one task; none if the registry does not know it.
+    /// What is known of one task; none if the registry does not know it, or its directory was removed.
     pub fn row(&self, id: Uuid) -> Result<Option<TaskRow>, TaskError> {
+        if self.place(id).is_none() {
+            return Ok(None);
+        }
         match self.with_registry_if_writable(|rows| rows.get(id))? {
             Some(row) => Ok(row),
             None => self.derived_row(id).map(Some),

@@ -107,7 +107,9 @@ pub(super) fn check(body: Json<'_>, model: &str) -> Result<(), Wrong> {
         });
     }
     end(&messages, &walk)?;
-    if given(body, "thinking").is_some_and(|it| string(it, "type") != "disabled") {
+    // Where thinking is bound to what stands before it, it may have to be left out.
+    let binds = walk.prefix.is_some();
+    if !binds && given(body, "thinking").is_some_and(|it| string(it, "type") != "disabled") {
         first_thought(&messages)?;
     }
     Ok(())

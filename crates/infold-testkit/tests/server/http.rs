@@ -20,7 +20,7 @@ pub struct Got {
 /// Sends a request and reads until the connection ends.
 pub fn send(server: &Server, method: &str, path: &str, headers: &[&str], body: &[u8]) -> Got {
     let mut stream = TcpStream::connect(server.address()).expect("the server listens");
-    let timeout = Some(Duration::from_secs(10));
+    let timeout = Some(Duration::from_secs(60));
     stream.set_read_timeout(timeout).expect("a timeout is set");
     let mut head = format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n");
     for header in headers {

@@ -45,6 +45,7 @@ fn word(trouble: &Trouble) -> String {
         Trouble::ReplyTooLong { tokens, limit } => format!("reply_too_long {tokens} {limit}"),
         Trouble::TooLarge => "too_large".to_owned(),
         Trouble::Alternate => "alternate".to_owned(),
+        Trouble::Bound => "bound".to_owned(),
         Trouble::Plain => "plain".to_owned(),
         Trouble::Refused(Refused::Key) => "refused key".to_owned(),
         Trouble::Refused(Refused::Model) => "refused model".to_owned(),

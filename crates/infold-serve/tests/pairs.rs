@@ -233,3 +233,68 @@ fn a_note_is_separated_as_well() {
     assert!(said.windows(2).all(|pair| pair[0] != pair[1]), "{said:?}");
     assert!(sent.to_string().contains("be brief"));
 }
+
+fn thinks(message: &Value) -> bool {
+    message.to_string().contains("\"signature\"")
+}
+
+/// An upstream that signs thinking together with all that it was sent.
+fn signed(sent: &[Value], turn: usize) -> Value {
+    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+    let mut hash = DefaultHasher::new();
+    Value::from(sent).to_string().hash(&mut hash);
+    json!({"role": "assistant", "content": [
+        {"type": "thinking", "thinking": text(10), "signature": hash.finish().to_string()},
+        {"type": "text", "text": format!("answer {turn} {}", text(60))},
+    ]})
+}
+
+#[test]
+fn thinking_is_sent_only_behind_what_it_was_signed_behind() {
+    // Known by its name, and found out by an error.
+    for (model, learns) in [("claude-opus-5-5", false), ("claude-next", true)] {
+        let mut office = Office::new(3_000);
+        let mut history: Vec<Value> = Vec::new();
+        let (mut folds, mut kept, mut refusals) = (0, 0, 0);
+        for turn in 0..40 {
+            history
+                .push(json!({"role": "user", "content": format!("question {turn} {}", text(40))}));
+            let body = json!({"model": model, "max_tokens": 100, "messages": history});
+            let call = office.call(Wire::Anthropic, &body, None);
+            let mut taken = office.desk.take(&call).expect("it is taken");
+            let list = |outgoing| {
+                let sent: Value =
+                    serde_json::from_slice(&bytes(&call.body, outgoing)).expect("JSON");
+                sent["messages"].as_array().expect("a list").clone()
+            };
+            let stale = |sent: &[Value]| {
+                let mut stale = (0..sent.len()).filter(|at| thinks(&sent[*at]));
+                stale.any(|at| sent[at]["content"][0] != signed(&sent[..at], 0)["content"][0])
+            };
+            let mut sent = list(&taken.outgoing);
+            if learns && stale(&sent) {
+                refusals += 1;
+                let again = taken.exchange.refused(&call, &Trouble::Bound);
+                let again = again.expect("it can be put together");
+                sent = list(&again.expect("it is sent again"));
+            }
+            assert!(!stale(&sent), "turn {turn} of {model}: {sent:#?}");
+            folds += usize::from(sent.len() < history.len());
+            kept += usize::from(sent.len() < history.len() && sent.iter().any(thinks));
+            let reply = signed(&sent, turn);
+            let mut recorded = office::reply("");
+            recorded.messages = vec![reply.to_string().into_bytes()];
+            taken.exchange.record(recorded).expect("it is recorded");
+            history.push(reply);
+            drop(taken);
+            if turn == 25 {
+                office.restart();
+            }
+        }
+        assert!(
+            folds > 5 && kept > 0,
+            "{folds} folded, {kept} of them with thinking"
+        );
+        assert_eq!(refusals, usize::from(learns), "once is enough");
+    }
+}

@@ -18,7 +18,6 @@ use crate::asked::{Asked, listed};
 use crate::dialect::Wrong;
 use crate::{Model, Seen, check};
 pub use seal::seal;
-pub(crate) use seal::{Prefix, binds_thoughts};
 
 /// Members that Infold keeps beside a message and that no provider may be sent.
 const BOOKKEEPING: [&str; 3] = ["seq", "timestamp", "tokens"];
@@ -28,7 +27,7 @@ pub(crate) fn check_all(model: &Model, asked: &Asked, body: Json<'_>) -> Result<
     match asked.wire {
         Wire::Chat => chat::check(body, model.alternate),
         Wire::Responses => responses::check(body, model.alternate),
-        Wire::Anthropic => anthropic::check(body, &asked.model),
+        Wire::Anthropic => anthropic::check(body),
         Wire::Gemini => gemini::check(body, &asked.model, model.alternate),
         Wire::Ollama => ollama::check(body),
     }

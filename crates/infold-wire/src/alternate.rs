@@ -3,7 +3,7 @@
 use infold_log::{Role, Rounds, Seq};
 
 use crate::render::NOTED;
-use crate::{Message, Wire, render_text};
+use crate::{Form, Item, Message, Wire, render_text};
 
 /// Messages on their way to a provider that wants roles to alternate, always or where something was
 /// left out: on Gemini's wire, a turn of the model that calls must follow one of the user's.
@@ -46,20 +46,26 @@ impl Alternation {
         let (again, other) = match role {
             Role::User if !facts.is_request() => return None,
             Role::User => {
-                let again = self.spoke.replace(role) == Some(role) || last == Some(role);
+                let again = self.spoke == Some(role) || last == Some(role);
                 (again, Role::Assistant)
             }
-            Role::Assistant => {
-                if facts.calls.is_empty() {
-                    self.spoke = Some(role);
-                }
-                (last == Some(role) && heard.round == seq, Role::User)
-            }
+            Role::Assistant => (last == Some(role) && heard.round == seq, Role::User),
             Role::System | Role::Tool => return None,
         };
-        let wanted = self.always || seam && role == Role::Assistant;
-        (again && wanted).then(|| render_text(self.wire, other, NOTED))
+        let separates = again && (self.always || seam && role == Role::Assistant);
+        if separates {
+            self.spoke = Some(other);
+        }
+        if role == Role::User || facts.calls.is_empty() && is_said(message.form()) {
+            self.spoke = Some(role);
+        }
+        separates.then(|| render_text(self.wire, other, NOTED))
     }
+}
+
+/// Says whether a message says something itself, and is no step of an output.
+fn is_said(form: Form) -> bool {
+    matches!(form, Form::Turn | Form::Content | Form::Item(Item::Message))
 }
 
 #[cfg(test)]
@@ -90,6 +96,9 @@ mod tests {
         let model = r#"{"role":"assistant","content":"x"}"#;
         let seen = separated(Wire::Chat, &[user, call, result, user, call, result, model]);
         assert_eq!(seen, [false, false, false, true, false, false, false]);
+        // A separator is a turn as well.
+        let seen = separated(Wire::Chat, &[user, model, call, result, user]);
+        assert_eq!(seen, [false, false, true, false, true]);
         let use_ = r#"{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}"#;
         let result =
             r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x"}]}"#;
@@ -118,9 +127,11 @@ mod tests {
                 r#"{"type":"mcp_approval_request","id":"a","name":"f","arguments":"{}"}"#,
                 r#"{"type":"mcp_approval_response","approval_request_id":"a","approve":true}"#,
                 r#"{"type":"mcp_approval_response","approval_request_id":"b","approve":true}"#,
+                r#"{"type":"mcp_call","id":"c","approval_request_id":"a","name":"f","arguments":"{}"}"#,
+                r#"{"role":"user","content":"x"}"#,
             ],
         );
-        assert_eq!(seen, [false; 4]);
+        assert_eq!(seen, [false, false, false, false, false, true]);
     }
 
     #[test]

@@ -2,7 +2,6 @@ use infold_wire::Stop;
 use serde_json::{Value, json};
 
 use super::{Call, Conversation, PICTURE, Pending, Shape};
-use crate::rules::{Prefix, binds_thoughts};
 use crate::seal;
 
 /// Tools of the server, and what their results are called and hold.
@@ -169,20 +168,11 @@ impl Conversation {
     fn anthropic_thought(&mut self) -> Value {
         if self.random.chance(15) {
             let text = self.id("hidden");
-            let signature = self.anthropic_signature(&text);
+            let signature = seal(&text);
             return json!({"type": "redacted_thinking", "data": format!("{text}.{signature}")});
         }
         let text = self.words();
-        json!({"type": "thinking", "thinking": text, "signature": self.anthropic_signature(&text)})
-    }
-
-    fn anthropic_signature(&self, text: &str) -> String {
-        if !binds_thoughts(&self.model) {
-            return seal(text);
-        }
-        let said = self.history.iter();
-        let prefix = said.fold(Prefix::default(), |prefix, message| prefix.with(message));
-        seal(&prefix.bound(text))
+        json!({"type": "thinking", "thinking": text, "signature": seal(&text)})
     }
 
     fn anthropic_calls(&mut self, blocks: &mut Vec<Value>, caller: Option<String>) {

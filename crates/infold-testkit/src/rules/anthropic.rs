@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use infold_wire::{Json, Kind};
 
-use super::seal::{Prefix, binds_thoughts, is_sealed};
+use super::seal::is_sealed;
 use super::{given, is_plain, refuse, string, unknown_member};
 use crate::asked::listed;
 use crate::dialect::Wrong;
@@ -63,25 +63,13 @@ struct OpenUse {
 struct Walk {
     ids: HashSet<String>,
     open: BTreeMap<String, OpenUse>,
-    /// What was said so far, if signatures are bound to it.
-    prefix: Option<Prefix>,
-    /// Whether thoughts that do not belong where they stand are dropped.
-    drops: bool,
     /// Whether the calls of the newest assistant message come from code that the server runs.
     programmatic: bool,
 }
 
-pub(super) fn check(body: Json<'_>, model: &str) -> Result<(), Wrong> {
+pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
     let messages = listed(body, "messages");
-    let thinking = given(body, "thinking");
-    let binding = thinking.and_then(|it| given(it, "block_binding"));
-    // A client may ask for such thoughts to be dropped.
-    let drops = binding.is_some_and(|it| string(it, "prefix_mismatch_behavior") == "drop_block");
-    let mut walk = Walk {
-        prefix: binds_thoughts(model).then(Prefix::default),
-        drops,
-        ..Walk::default()
-    };
+    let mut walk = Walk::default();
     for (at, message) in messages.iter().enumerate() {
         if let Some(name) = unknown_member(*message, &["role", "content"]) {
             return refuse(format!(
@@ -101,15 +89,9 @@ pub(super) fn check(body: Json<'_>, model: &str) -> Result<(), Wrong> {
             "user" => walk.user(at, *message, &blocks)?,
             _ => place_system(at, before.as_deref(), next.as_deref())?,
         }
-        walk.prefix = walk.prefix.map(|prefix| {
-            let message = serde_json::from_slice(message.bytes()).unwrap_or_default();
-            prefix.with(&message)
-        });
     }
     end(&messages, &walk)?;
-    // Where thinking is bound to what stands before it, it may have to be left out.
-    let binds = walk.prefix.is_some();
-    if !binds && given(body, "thinking").is_some_and(|it| string(it, "type") != "disabled") {
+    if given(body, "thinking").is_some_and(|it| string(it, "type") != "disabled") {
         first_thought(&messages)?;
     }
     Ok(())
@@ -309,10 +291,6 @@ impl Walk {
                 "{here}.{kind}.cache_control: Extra inputs are not permitted"
             ));
         }
-        // A client that has thoughts dropped is not told which they are.
-        if self.drops {
-            return Ok(());
-        }
         let (text, signature) = match kind {
             "thinking" => (string(block, "thinking"), string(block, "signature")),
             _ => {
@@ -321,17 +299,8 @@ impl Walk {
                 (text.to_owned(), signature.to_owned())
             }
         };
-        let bound = match self.prefix {
-            Some(prefix) => prefix.bound(&text),
-            None => text,
-        };
-        if is_sealed(&bound, &signature) {
+        if is_sealed(&text, &signature) {
             return Ok(());
-        }
-        if self.prefix.is_some() {
-            return refuse(format!(
-                "{here}: Invalid `signature` in `{kind}` block. The block is bound to a different conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\"."
-            ));
         }
         let member = if kind == "thinking" {
             "signature"

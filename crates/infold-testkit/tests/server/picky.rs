@@ -328,34 +328,6 @@ fn anthropic_thoughts_are_unchanged_and_come_first() {
 }
 
 #[test]
-fn anthropic_thoughts_of_newer_models_are_bound_to_what_was_said_before() {
-    let mut conversation = (0..)
-        .map(|seed| Conversation::new(Wire::Anthropic, seed, "claude-opus-5-5"))
-        .find_map(|mut conversation| {
-            conversation.ask();
-            conversation.hear();
-            let exchange = conversation.ask();
-            let thinks = String::from_utf8_lossy(&exchange.body).contains("\"signature\"");
-            thinks.then_some(exchange)
-        })
-        .map(|exchange| serde_json::from_slice::<Value>(&exchange.body).expect("JSON"))
-        .expect("one that thinks");
-    let ask = |body: &Value| {
-        let body = body.to_string();
-        refusal(&Model::picky(), "/v1/messages", body.as_bytes())
-    };
-    assert_eq!(ask(&conversation), None);
-    conversation["messages"][0]["content"] = json!("something else");
-    let found = ask(&conversation).unwrap_or_default();
-    assert!(
-        found.contains("is bound to a different conversation"),
-        "{found}"
-    );
-    conversation["thinking"]["block_binding"] = json!({"prefix_mismatch_behavior": "drop_block"});
-    assert_eq!(ask(&conversation), None);
-}
-
-#[test]
 fn anthropic_messages_have_their_places_and_nothing_beside() {
     let right =
         json!([user("a"), {"role": "system", "content": "s"}, assistant(json!("b")), user("c")]);

@@ -185,7 +185,7 @@ mod tests {
         starts
     }
 
-    fn ids<'f>(links: &'f [Link], kind: LinkKind) -> Vec<&'f str> {
+    fn ids(links: &[Link], kind: LinkKind) -> Vec<&str> {
         let links = links.iter().filter(|link| link.kind == kind);
         links.map(|link| link.id.as_str()).collect()
     }

@@ -70,21 +70,27 @@ impl<M: AsRef<[u8]>> Ahead<'_, M> {
         }
     }
 
-    /// The newest fold, if it hides what the message behind these is the other half of: one without the
-    /// other would be refused.
+    /// The newest fold, if it or an older one hides what the message behind these is the other half of:
+    /// one without the other would be refused.
     pub fn hidden_by(&self, rounds: &Rounds, facts: &Facts) -> Result<Option<EventId>, LogError> {
         let ids = rounds.unresolved(facts);
-        let mut items = self.log.state().shown().items().iter().rev();
-        let fold = items.find_map(|item| match item {
-            Item::Fold(fold) if !ids.is_empty() => Some(fold),
-            _ => None,
+        if ids.is_empty() {
+            return Ok(None);
+        }
+        let items = self.log.state().shown().items().iter().rev();
+        let mut folds = items.filter_map(|item| match item {
+            Item::Fold(fold) => Some(fold),
+            Item::Run(_) => None,
         });
-        let Some(fold) = fold else { return Ok(None) };
+        let newest = folds.clone().next().map(|fold| fold.id);
+        let runs = folds.by_ref().flat_map(|fold| fold.runs.iter().rev());
         let finders = Finders::of(&ids);
-        let last = fold.runs.iter().rev().flat_map(|run| run.seqs().rev());
-        for seq in last.take(MAX_FOLDED_LOOKED_AT) {
+        for seq in runs
+            .flat_map(|run| run.seqs().rev())
+            .take(MAX_FOLDED_LOOKED_AT)
+        {
             if finders.find(&self.log.message(seq)?) {
-                return Ok(Some(fold.id));
+                return Ok(newest);
             }
         }
         Ok(None)

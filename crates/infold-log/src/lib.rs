@@ -57,6 +57,6 @@ pub use round::{Heard, Rounds};
 pub use seq::{EventId, Point, Seq, Span, SpanError};
 pub use shown::{Folded, Item, Mask, Place, Shown};
 pub use state::{State, before};
-pub use unit::{goes_with_previous, pinned_rounds, reach, tied_to};
+pub use unit::{goes_with_previous, pinned_rounds, reach, tied_to, torn};
 pub use valid::{Fault, Line, Reading, Source, Verdict, check};
 pub use view::{INTERRUPTED, Piece, Shows, View, round_members, view_at};

@@ -91,7 +91,10 @@ impl Memory {
                 Some(seq) => self.heard[seq.get() as usize - 1].clone(),
                 None => Rounds::default(),
             };
-            self.rounds.end_output();
+            // Undoing a rewind hides what was said since, so an output may go on behind one.
+            if !mark.rewinds {
+                self.rounds.end_output();
+            }
         }
         self.shown.push(state.shown().clone());
         self.marks.push(mark);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::floor::{first_above, sums_before};
 use crate::view::round_members;
-use crate::{Facts, Floor, Item, Past, Place, Role, Seq, Shown, Span};
+use crate::{EventId, Facts, Floor, Item, Past, Place, Role, Seq, Shown, Span};
 
 /// A tie reaches back so many messages that are shown, and no further: what is looked at for one
 /// message stays bounded.
@@ -71,6 +71,26 @@ pub(crate) fn widen<P: Past>(shown: &Shown, span: Span, past: &P) -> Result<Span
         .map(Item::span)
         .collect();
     closed(span, &runs, past)
+}
+
+/// A fold that hides what a message that is shown is tied to, if there is one: a step that was taken back
+/// may have put it over what was tied since.
+pub fn torn<P: Past>(shown: &Shown, past: &P) -> Result<Option<EventId>, P::Error> {
+    for item in shown.items() {
+        let Item::Run(run) = item else { continue };
+        let mut rest = Some(*run);
+        while let Some(span) = rest {
+            let before = sums_before(span.from(), past)?.ties;
+            let Some(seq) = first_above(span, before, |sums| sums.ties, past)? else {
+                break;
+            };
+            if let Place::Under(fold) = shown.place(past.record(seq)?.tied) {
+                return Ok(Some(fold));
+            }
+            rest = Span::new(seq.next(), run.to());
+        }
+    }
+    Ok(None)
 }
 
 /// The first messages of all rounds that pins keep in view.

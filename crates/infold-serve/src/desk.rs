@@ -28,7 +28,7 @@ use crate::news::{Change, News};
 use crate::seen::Seen;
 use crate::told::Told;
 use crate::{Call, Exchange, Outgoing};
-pub(crate) use back::{last_sent, rewind, show};
+pub(crate) use back::{in_the_way, last_sent, rewind};
 pub(crate) use fold::{Fitted, due, is_slow, tokens_up_to};
 use frames::Frames;
 pub(crate) use open::IDLE;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use infold::turn::Refusal;
 use infold::{Aim, Did, usage};
 use infold_log::steer::{Side, Target};
-use infold_log::{EventId, Item, Place, Seq};
+use infold_log::{EventId, Item, Seq};
 use infold_store::{Failure, Key, Purpose, Usage};
 use infold_wire::normal::{self, Digest};
 use infold_wire::trouble::RequestSize;
@@ -12,8 +12,8 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::desk::{
-    DeskError, Fitted, Inner, LITTLE, Pace, Rule, Settled, due, is_unfolded, last_sent, locked,
-    long_context_name, response_key, rewind, show, tokens_up_to,
+    DeskError, Fitted, Inner, LITTLE, Pace, Rule, Settled, due, in_the_way, is_unfolded, last_sent,
+    locked, long_context_name, response_key, rewind, tokens_up_to,
 };
 use crate::held::{Follows, Held};
 use crate::seen::Sight;
@@ -417,13 +417,12 @@ impl Exchange {
         if self.told.params.previous.is_some() && self.desk.is_partial(self.task)? {
             return self.as_it_is(call, &guard, &rule).map(Some);
         }
-        if pace == Pace::Patient && show(&mut guard, self.base)? {
+        while let Some(fold) = in_the_way(&guard, self.base)? {
+            if pace == Pace::Hasty {
+                return Ok(None);
+            }
+            guard.writer.unfold(fold)?;
             self.desk.wrote(&mut guard);
-        } else if matches!(
-            guard.log().state().shown().place(self.base),
-            Place::Under(_)
-        ) {
-            return Ok(None);
         }
         if guard.fold_refused && self.refusals == 0 && self.fits_unfolded(&guard, &rule)? {
             return self.as_it_is(call, &guard, &rule).map(Some);

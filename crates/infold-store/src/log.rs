@@ -383,7 +383,11 @@ impl Log {
                 rounds.hear(seq, &self.parsed(seq, &bytes)?.facts(), tied);
             }
             let change = self.last_change()?;
-            let step_since = change > 0 && self.mark_after(change)? >= last.get();
+            // Undoing a rewind hides what was said since, so an output may go on behind one.
+            let step_since = change > 0 && {
+                let mark = self.marks.get(change)?.mark;
+                mark.after >= last.get() && !mark.rewinds
+            };
             if step_since || last.get() <= self.base.seq {
                 rounds.end_output();
             }

@@ -16,6 +16,8 @@ pub struct Alternation {
     last: Option<Role>,
     /// Who spoke last, calls and what they gave back aside: some servers do not count those.
     spoke: Option<Role>,
+    /// The same before the output that is under way: what it says is not counted either if it calls.
+    spoke_before: Option<Role>,
 }
 
 impl Alternation {
@@ -29,6 +31,7 @@ impl Alternation {
             count: 0,
             last: None,
             spoke: None,
+            spoke_before: None,
         })
     }
 
@@ -56,7 +59,12 @@ impl Alternation {
         if separates {
             self.spoke = Some(other);
         }
-        if role == Role::User || facts.calls.is_empty() && is_said(message.form()) {
+        if role == Role::Assistant && heard.round == seq {
+            self.spoke_before = self.spoke;
+        }
+        if !facts.calls.is_empty() {
+            self.spoke = self.spoke_before;
+        } else if role == Role::User || is_said(message.form()) {
             self.spoke = Some(role);
         }
         separates.then(|| render_text(self.wire, other, NOTED))
@@ -96,6 +104,11 @@ mod tests {
         let model = r#"{"role":"assistant","content":"x"}"#;
         let seen = separated(Wire::Chat, &[user, call, result, user, call, result, model]);
         assert_eq!(seen, [false, false, false, true, false, false, false]);
+        let said = r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"x"}]}"#;
+        let item = r#"{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}"#;
+        let output = r#"{"type":"function_call_output","call_id":"a","output":"x"}"#;
+        let seen = separated(Wire::Responses, &[user, said, item, output, user]);
+        assert_eq!(seen, [false, false, false, false, true]);
         // A separator is a turn as well.
         let seen = separated(Wire::Chat, &[user, model, call, result, user]);
         assert_eq!(seen, [false, false, true, false, true]);

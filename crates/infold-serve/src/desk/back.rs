@@ -1,7 +1,7 @@
 //! Going back in a task, without losing the folds of what comes before.
 
 use infold_log::steer::{Side, Target, locate};
-use infold_log::{Item, Past as _, Place, Seq};
+use infold_log::{EventId, Item, Past as _, Place, Seq, torn};
 use infold_store::{FoldLine, Log, Trigger, What, Writer};
 
 use super::DeskError;
@@ -43,14 +43,14 @@ pub(super) fn kept(log: &Log, before: Seq) -> Result<Vec<Kept>, DeskError> {
     Ok(kept)
 }
 
-/// Opens the folds that cover a message, if any do.
-pub(crate) fn show(held: &mut Held, seq: Seq) -> Result<bool, DeskError> {
-    let mut opened = false;
-    while let Place::Under(fold) = held.log().state().shown().place(seq) {
-        held.writer.unfold(fold)?;
-        opened = true;
+/// The fold that must not be in force when a conversation is sent that ends with a message: it covers
+/// that message, or one half of what must be shown together.
+pub(crate) fn in_the_way(held: &Held, last: Seq) -> Result<Option<EventId>, DeskError> {
+    let shown = held.log().state().shown();
+    match shown.place(last) {
+        Place::Under(fold) => Ok(Some(fold)),
+        Place::Open | Place::Elsewhere => Ok(torn(shown, held.log())?),
     }
-    Ok(opened)
 }
 
 /// Says whether what a task shows behind the point where it left the path of a hidden message was never

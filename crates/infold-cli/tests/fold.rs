@@ -56,8 +56,8 @@ fn a_transcript_is_folded_to_fit_and_the_story_told() {
     ! read      266 messages as openai, 28,805 tokens
     !           ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒███
     !           █ kept 1,464   ▒ condensed 27,341
-    ! condensed 2..251 (250 messages): 28,805 → 2,623 tokens, by extractive
-    ! view      2,623 tokens; a window of 8,000 has room for 5,200
+    ! condensed 2..251 (250 messages): 28,805 → 2,627 tokens, by extractive
+    ! view      2,627 tokens; a window of 8,000 has room for 5,200
     ");
     let view = view(&home, "fold session.jsonl --window 8k");
     assert_eq!(view[0]["content"], "fix the build in src/parser.rs");
@@ -298,20 +298,20 @@ fn a_task_is_managed_step_by_step() {
         );
     insta::assert_snapshot!(told, @r#"
     $ infold manage T1 --dry-run
-    condensed 2..251 (250 messages): 28,805 → 2,623 tokens, by extractive
-    view      28,805 → 2,623 tokens
+    condensed 2..251 (250 messages): 28,805 → 2,627 tokens, by extractive
+    view      28,805 → 2,627 tokens
     $ infold manage T1
     ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒███
     █ kept 1,464   ▒ condensed 27,341
-    condensed 2..251 (250 messages): 28,805 → 2,623 tokens, by extractive
-    view      28,805 → 2,623 tokens
+    condensed 2..251 (250 messages): 28,805 → 2,627 tokens, by extractive
+    view      28,805 → 2,627 tokens
     undo: infold undo t1······
     $ infold manage T1
-    nothing folded: there is room; view 2,623 tokens
+    nothing folded: there is room; view 2,627 tokens
     $ infold folds T1 --json
-    {"fold":"e1","from":2,"kind":"summary","original_tokens":27341,"status":"active","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":251,"tokens":1159}
+    {"fold":"e1","from":2,"kind":"summary","original_tokens":27341,"status":"active","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":251,"tokens":1163}
     $ infold undo T1
-    undid e1; view 2,623 → 28,805 tokens (redo: infold redo t1······)
+    undid e1; view 2,627 → 28,805 tokens (redo: infold redo t1······)
     $ infold manage T1 --window 100k
     nothing folded: there is room; view 28,805 tokens
     $ infold manage T1 --window 100k --force

@@ -303,7 +303,7 @@ fn items_of_one_output_are_shown_and_hidden_together() {
     let items = |then: &str| view(&(ITEMS.to_owned() + then));
     assert_eq!(items("fold 3"), "1 [e1] 7..8");
     assert_eq!(items("pin 4\n fold 2..8"), "1 [e2] (2 3 4 5 6)");
-    assert_eq!(items("rewind 3\n item c\n user"), "1 (2 3) (9) 10");
+    assert_eq!(items("rewind 3\n item c\n user"), "1 (2 3 9) 10");
     assert_eq!(items("rewind 3\n tool a\n item\n fold 2"), "1 [e2] 10");
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Held {
     pub preparing: bool,
     /// A provider refused it folded and took it as the client wrote it.
     pub fold_refused: bool,
+    /// The last message that a client brought: what came since was added by a person.
+    pub brought: Option<Seq>,
     /// Something was written that is not at rest.
     pub written: bool,
     /// How often the index was told of it since it was opened.
@@ -63,6 +65,7 @@ impl Held {
             names: Vec::new(),
             ready: None,
             preparing: false,
+            brought: None,
             fold_refused: false,
             written: false,
             indexed: 0,
@@ -114,6 +117,18 @@ impl Held {
             }
         }
         Ok(follows)
+    }
+
+    /// Says whether what follows a message was never gone on with: a reply that nobody took up, or a
+    /// question of the client's that was not answered. What a person added, or left out, is not touched.
+    pub fn is_unused_after(&self, seq: Seq) -> Result<bool, LogError> {
+        Ok(match self.follows(seq)? {
+            Follows::Reply => true,
+            Follows::Asked => {
+                self.brought.is_some() && self.brought == self.log().state().shown().last()
+            }
+            Follows::Nothing | Follows::More | Follows::Elsewhere => false,
+        })
     }
 
     /// What the next messages say that say anything.

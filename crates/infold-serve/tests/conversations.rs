@@ -568,15 +568,41 @@ fn where_tools_leave_no_room_all_else_is_folded() {
     let office = Office::new(4_000);
     let mut messages = long(40, 30);
     messages.push(user("now?"));
-    // Instructions and tools take almost all of the window.
-    let system = system(&"rule ".repeat(3_300));
-    let all = [&[system.clone()][..], &messages].concat();
-    let (_, sent) = office.ask(&all, None);
-    let sent = sent["messages"].as_array().cloned().unwrap_or_default();
-    assert_eq!(sent[0], system);
-    assert_eq!(sent[1], messages[0]);
-    assert_eq!(sent.last(), messages.last());
-    assert!(sent.len() < 12, "{} messages", sent.len());
+    // Instructions and tools take almost all of the window, or all of it.
+    for words in [3_300, 3_700, 4_100] {
+        let system = system(&"rule ".repeat(words));
+        let all = [&[system.clone()][..], &messages].concat();
+        let (_, sent) = office.ask(&all, None);
+        let sent = sent["messages"].as_array().cloned().unwrap_or_default();
+        assert_eq!(sent[0], system);
+        assert_eq!(sent[1], messages[0]);
+        assert_eq!(sent.last(), messages.last());
+        let most = if words < 3_400 { 12 } else { 4 };
+        assert!(sent.len() <= most, "{words}: {} messages", sent.len());
+    }
+}
+
+#[test]
+fn long_instructions_do_not_make_every_turn_change_what_was_sent_before() {
+    // Of a window of 32,000 tokens, instructions take so much.
+    for (share, most) in [(50, 8), (60, 10), (70, 14), (80, 30)] {
+        let office = Office::new(32_000);
+        let system = system(&"rule ".repeat(320 * share));
+        let mut history = vec![system];
+        let mut before: Vec<Value> = Vec::new();
+        let mut broken = 0;
+        for turn in 0..100 {
+            history.push(user(&format!("question {turn} {}", "word ".repeat(60))));
+            let (mut exchange, sent) = office.ask(&history, None);
+            let sent = sent["messages"].as_array().cloned().unwrap_or_default();
+            broken += usize::from(!sent.starts_with(&before));
+            before = sent;
+            let answer = format!("answer {turn} {}", "word ".repeat(120));
+            exchange.record(reply(&answer)).expect("it is recorded");
+            history.push(assistant(&answer));
+        }
+        assert!(broken <= most, "{share} %: {broken} of 100 turns");
+    }
 }
 
 #[test]

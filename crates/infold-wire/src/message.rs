@@ -335,7 +335,9 @@ fn form_of(members: &Members<'_>) -> Form {
             let known = Item::known(kind, members.call_id.is_some());
             // A type that is not known yet, of the provider's: clients send back what they got.
             let unknown = members.role.is_none() && members.content.is_none() && !kind.is_empty();
-            let has_id = members.id.or(members.call_id).is_some();
+            // Its ids say what they are of: `fc_…`.
+            let named = |id: Json<'_>| id.name().contains(&b'_');
+            let has_id = members.id.is_some_and(named) || members.call_id.is_some_and(named);
             known.or((unknown && has_id).then_some(Item::Hosted))
         }
     };

@@ -5,7 +5,7 @@ use infold_log::{EventId, Item, Past as _, Place, Seq, torn};
 use infold_store::{FoldLine, Log, Trigger, What, Writer};
 
 use super::DeskError;
-use crate::held::{Follows, Held};
+use crate::held::Held;
 
 /// A fold, and what it took to make it.
 pub(super) enum Kept {
@@ -72,7 +72,7 @@ pub(super) fn is_unused(held: &Held, seq: Seq) -> Result<bool, DeskError> {
         }
     }
     let Some(fork) = fork else { return Ok(false) };
-    Ok(held.follows(fork)? != Follows::More)
+    Ok(held.is_unused_after(fork)?)
 }
 
 /// Makes folds again that going back has opened.

@@ -180,8 +180,8 @@ pub(crate) fn due(log: &Log, rule: &Rule) -> Result<Option<(Due, Aim)>, DeskErro
     const LEAST_REPLY: u64 = 16;
     /// Less room than this share of the window is not worth folding for, as long as the reply can do with less.
     const LEAST_ROOM: u64 = 8;
-    /// What says that the rest is hidden takes some room.
-    const MARKER_TOKENS: u64 = 96;
+    /// What says that the rest is hidden takes some room, as counted.
+    const MARKER_TOKENS: f64 = 52.0;
     let Rule { profile, aim, .. } = rule;
     let expected = Aim {
         clips: false,
@@ -225,8 +225,9 @@ pub(crate) fn due(log: &Log, rule: &Rule) -> Result<Option<(Due, Aim)>, DeskErro
         }
     }
     let Some(floor) = floor else { return Ok(None) };
-    let least = (floor.tokens + MARKER_TOKENS) * 10 / 9 + 2;
-    let bytes = floor.bytes.map(|(bytes, _)| bytes + 4 * MARKER_TOKENS);
+    let marker = (MARKER_TOKENS * aim.factor).ceil() as u64;
+    let least = (floor.tokens + marker) * 10 / 9 + 2;
+    let bytes = floor.bytes.map(|(bytes, _)| bytes + 8 * marker);
     let Some(aim) = narrower(least, 1, bytes.or(aim.budget.bytes())) else {
         return Ok(None);
     };

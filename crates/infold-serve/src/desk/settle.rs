@@ -95,10 +95,9 @@ impl Inner {
         };
         let free = spot.named && self.is_idle(spot.task);
         let unused = match follow {
-            Follows::Reply => true,
-            Follows::Asked => self.is_idle(spot.task),
             Follows::Elsewhere => self.is_idle(spot.task) && is_unused(&guard, spot.seq)?,
-            Follows::Nothing | Follows::More => false,
+            Follows::Asked => self.is_idle(spot.task) && guard.is_unused_after(spot.seq)?,
+            follow => follow == Follows::Reply,
         };
         match (follow, is_new) {
             _ if spot.foreign => {}
@@ -283,6 +282,7 @@ impl Inner {
         let Some(span) = held.writer.append(&bodies)? else {
             return Ok(None);
         };
+        held.brought = Some(span.to());
         let seq = |index: usize| Seq::new(span.from().get() + (index - from) as u64);
         let new = told.said[known..].iter();
         let rows: Vec<(Key, Seq)> = new

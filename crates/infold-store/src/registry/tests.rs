@@ -493,8 +493,8 @@ fn assert_too_new(dir: &Path) {
         matches!(
             error,
             RegistryError::TooNew {
-                found: 4,
-                supported: 3,
+                found: 5,
+                supported: 4,
                 ..
             }
         ),

@@ -321,7 +321,7 @@ fn a_task_is_managed_step_by_step() {
     view      28,805 → 12,275 tokens
     undo: infold undo t1······
     $ infold manage T1 --window 100k --force --json
-    {"due":"forced","fits":true,"outcome":"condensed","steps":[{"did":"condensed","folds":["e6"],"hidden":254,"span":"2..255","summarizer":"extractive","tokens_after":3255,"tokens_before":12275}],"target":7365,"tokens_after":3255,"tokens_before":12275}
+    {"due":"forced","fits":true,"outcome":"condensed","steps":[{"did":"condensed","folds":["e6"],"hidden":254,"span":"2..255","summarizer":"extractive","tokens_after":3255,"tokens_before":12275}],"target":7369,"tokens_after":3255,"tokens_before":12275}
     $ infold manage T1 --window 200
     ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
     █ kept 17   ░ hidden 28,788

@@ -585,7 +585,7 @@ fn where_tools_leave_no_room_all_else_is_folded() {
 #[test]
 fn long_instructions_do_not_make_every_turn_change_what_was_sent_before() {
     // Of a window of 32,000 tokens, instructions take so much.
-    for (share, most) in [(50, 8), (60, 10), (70, 14), (80, 30)] {
+    for (share, most) in [(50, 14), (60, 10), (70, 16), (80, 45)] {
         let office = Office::new(32_000);
         let system = system(&"rule ".repeat(320 * share));
         let mut history = vec![system];

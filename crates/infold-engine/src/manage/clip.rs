@@ -1,8 +1,9 @@
 use infold_log::plan::last_round;
-use infold_log::{EventId, Floor, Past, Seq, Size, Source, Span, State, pinned_rounds};
+use infold_log::{EventId, Seq, Size, Span, State};
 use infold_store::{Log, LogError};
-use infold_wire::{Message, PartKind, tokens};
+use infold_wire::PartKind;
 
+use super::mask::each_part;
 use super::{Hand, ManageError, Pass};
 use crate::{Did, Step};
 
@@ -118,44 +119,22 @@ fn level(results: &[Clippable], excess: u64) -> Option<u64> {
 
 /// The tool results of the last round that may be clipped.
 fn clippable(log: &Log, state: &State) -> Result<Vec<Clippable>, LogError> {
-    let shown = state.shown();
     let Some(first) = last_round(state, log)? else {
         return Ok(Vec::new());
     };
-    let floor = Floor::of(shown, log)?;
-    let pinned = pinned_rounds(shown, log)?;
+    let runs = state.shown().path().into_iter();
+    let spans = runs.filter_map(|run| Span::new(run.from().max(first), run.to()));
     let mut results = Vec::new();
-    let runs = shown.path().into_iter();
-    for span in runs.filter_map(|run| Span::new(run.from().max(first), run.to())) {
-        log.each_message(span, &mut |source, bytes| {
-            let Source::Message(seq) = source else {
-                return Ok(());
-            };
-            if floor.holds(seq) || pinned.contains(&log.record(seq)?.round) {
-                return Ok(());
-            }
-            let Ok(message) = Message::parse(bytes) else {
-                return Ok(());
-            };
-            let parts = message.parts().into_iter();
-            for part in parts.filter(|part| part.kind == PartKind::Result) {
-                let mut masks = shown.masks(Span::one(seq));
-                let mask = masks.find(|(_, masked, _)| *masked == part.index);
-                let mask = mask.map(|(_, _, mask)| mask);
-                let whole = Size {
-                    tokens: tokens::part(&message, &part.range),
-                    bytes: part.range.len() as u64,
-                };
-                results.push(Clippable {
-                    seq,
-                    part: part.index,
-                    whole,
-                    tokens: mask.map_or(whole.tokens, |mask| mask.tokens),
-                    mask: mask.map(|mask| mask.id),
-                });
-            }
-            Ok(())
-        })?;
-    }
+    each_part(log, state, spans, |part| {
+        if part.kind == PartKind::Result {
+            results.push(Clippable {
+                seq: part.seq,
+                part: part.index,
+                whole: part.size,
+                tokens: part.mask.map_or(part.size.tokens, |mask| mask.tokens),
+                mask: part.mask.map(|mask| mask.id),
+            });
+        }
+    })?;
     Ok(results)
 }

@@ -1,8 +1,8 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use infold_log::plan::{self, Maskable, Masking};
-use infold_log::{Floor, Item, Past, Seq, Size, Source, Span, pinned_rounds};
-use infold_store::LogError;
+use infold_log::{Floor, Item, Mask, Past, Seq, Size, Source, Span, State, pinned_rounds};
+use infold_store::{Log, LogError};
 use infold_wire::{Message, PartKind};
 
 use super::{Hand, MARKER, ManageError, Pass};
@@ -77,16 +77,51 @@ impl Pass<'_> {
 /// The parts of visible messages that may be masked, oldest first; not in the last two rounds.
 fn maskable(hand: &Hand<'_>) -> Result<Vec<Maskable>, LogError> {
     let (log, state) = (hand.log(), hand.state());
-    let floor = Floor::of(state.shown(), log)?;
     let safe = second_last_round(hand)?;
-    let pinned = pinned_rounds(state.shown(), log)?;
+    let runs = state.shown().items().iter().filter_map(|item| match item {
+        Item::Run(run) => Some(*run),
+        Item::Fold(_) => None,
+    });
+    let end = safe.and_then(Seq::prev);
+    let spans = runs.filter_map(|run| Span::new(run.from(), run.to().min(end?)));
     let mut parts = Vec::new();
-    for item in state.shown().items() {
-        let Item::Run(run) = item else { continue };
-        let end = safe.and_then(Seq::prev).map(|end| end.min(run.to()));
-        let Some(span) = end.and_then(|end| Span::new(run.from(), end)) else {
-            continue;
-        };
+    each_part(log, state, spans, |part| {
+        if part.mask.is_none() {
+            parts.push(Maskable {
+                seq: part.seq,
+                part: part.index,
+                image: part.kind == PartKind::Image,
+                size: part.size,
+                same: fingerprint(part.bytes),
+            });
+        }
+    })?;
+    Ok(parts)
+}
+
+/// A part of a message that may be shown as a stub.
+pub(super) struct Masked<'a> {
+    pub seq: Seq,
+    pub index: u32,
+    pub kind: PartKind,
+    pub bytes: &'a [u8],
+    /// What it weighs as it came.
+    pub size: Size,
+    /// What it is shown as.
+    pub mask: Option<Mask>,
+}
+
+/// Visits the tool results and images of messages, but for the floor and what is pinned.
+pub(super) fn each_part(
+    log: &Log,
+    state: &State,
+    spans: impl Iterator<Item = Span>,
+    mut visit: impl FnMut(Masked<'_>),
+) -> Result<(), LogError> {
+    let shown = state.shown();
+    let floor = Floor::of(shown, log)?;
+    let pinned = pinned_rounds(shown, log)?;
+    for span in spans {
         log.each_message(span, &mut |source, bytes| {
             let Source::Message(seq) = source else {
                 return Ok(());
@@ -97,29 +132,26 @@ fn maskable(hand: &Hand<'_>) -> Result<Vec<Maskable>, LogError> {
             let Ok(message) = Message::parse(bytes) else {
                 return Ok(());
             };
-            for part in message.parts() {
-                let masked = state
-                    .shown()
-                    .masks(Span::one(seq))
-                    .any(|(_, masked, _)| masked == part.index);
-                if part.kind == PartKind::Other || masked {
-                    continue;
-                }
-                parts.push(Maskable {
+            let parts = message.parts().into_iter();
+            for part in parts.filter(|part| part.kind != PartKind::Other) {
+                let mut masks = shown.masks(Span::one(seq));
+                let mask = masks.find(|(_, masked, _)| *masked == part.index);
+                visit(Masked {
                     seq,
-                    part: part.index,
-                    image: part.kind == PartKind::Image,
+                    index: part.index,
+                    kind: part.kind,
                     size: Size {
                         tokens: infold_wire::tokens::part(&message, &part.range),
                         bytes: part.range.len() as u64,
                     },
-                    same: fingerprint(&bytes[part.range.clone()]),
+                    bytes: &bytes[part.range],
+                    mask: mask.map(|(_, _, mask)| mask),
                 });
             }
             Ok(())
         })?;
     }
-    Ok(parts)
+    Ok(())
 }
 
 /// The first message of the last round but one.

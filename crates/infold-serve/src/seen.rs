@@ -45,7 +45,7 @@ const MOST: usize = 32 << 10;
 impl Sight {
     /// Looks at a message.
     pub fn of(bytes: &[u8]) -> Result<Sight, MessageError> {
-        let message = Message::parse(bytes)?;
+        let message = Message::read(bytes)?;
         let role = message.role();
         Ok(Sight {
             digest: normal::digest(bytes)?,

@@ -236,7 +236,7 @@ impl Sheet<'_> {
         body: Vec<u8>,
         masks: impl Iterator<Item = EventId>,
     ) -> Result<Vec<u8>, DeskError> {
-        let message = Message::parse(&body)
+        let message = Message::read(&body)
             .map_err(|error| DeskError::Own(format!("a message cannot be read: {error}")))?;
         // The client's message may lack blocks that the log has, such as reasoning: what can be masked is counted.
         let maskable = |part: &infold_wire::Part| part.kind != PartKind::Other;
@@ -247,7 +247,7 @@ impl Sheet<'_> {
                 continue;
             };
             let stored = self.log.message(mask.seq)?;
-            let stored = Message::parse(&stored)
+            let stored = Message::read(&stored)
                 .map_err(|error| DeskError::Own(format!("a message cannot be read: {error}")))?;
             let parts = stored.parts().into_iter().filter(maskable);
             let place = parts.into_iter().position(|part| part.index == mask.part);

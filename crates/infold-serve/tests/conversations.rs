@@ -145,6 +145,77 @@ fn what_is_sent_last_is_shown_whatever_was_folded_since() {
 }
 
 #[test]
+fn odd_messages_are_kept_and_what_stands_around_them_is_folded() {
+    let odd = [
+        (Wire::Chat, json!({"role": "assistant"})),
+        (Wire::Chat, json!({"role": "user", "content": null})),
+        (
+            Wire::Chat,
+            json!({"role": "user", "content": {"text": "x"}}),
+        ),
+        (
+            Wire::Chat,
+            json!({"role": "tool", "tool_call_id": "c", "content": null}),
+        ),
+        (
+            Wire::Chat,
+            json!({"role": "tool", "tool_call_id": "c", "content": {"x": 1}}),
+        ),
+        (Wire::Anthropic, json!({"role": "assistant"})),
+        (
+            Wire::Responses,
+            json!({"type": "message", "role": "assistant"}),
+        ),
+        (Wire::Gemini, json!({"role": "model"})),
+        (Wire::Gemini, json!({"role": "model", "parts": null})),
+        (Wire::Gemini, json!({"role": "user"})),
+        (Wire::Ollama, json!({"role": "assistant"})),
+    ];
+    for (wire, odd) in odd {
+        let office = Office::new(3_000);
+        let list = match wire {
+            Wire::Responses => "input",
+            Wire::Gemini => "contents",
+            _ => "messages",
+        };
+        let say = |role: &str, text: &str| match wire {
+            Wire::Gemini => {
+                let role = if role == "assistant" { "model" } else { role };
+                json!({"role": role, "parts": [{"text": text}]})
+            }
+            _ => json!({"role": role, "content": text}),
+        };
+        let mut history = Vec::new();
+        let mut folds = 0;
+        for turn in 0..30 {
+            history.push(say(
+                "user",
+                &format!("question {turn} {}", "word ".repeat(60)),
+            ));
+            let mut body = json!({"model": "m", "max_tokens": 50});
+            body[list] = history.clone().into();
+            let call = office.call(wire, &body, None);
+            let taken = office.desk.take(&call);
+            let taken = taken.unwrap_or_else(|error| panic!("{odd} on {wire}: {error}"));
+            let sent: Value =
+                serde_json::from_slice(&bytes(&call.body, &taken.outgoing)).expect("JSON");
+            let sent = sent[list].as_array().cloned().unwrap_or_default();
+            assert_eq!(sent.last(), history.last(), "{odd} on {wire}");
+            folds += usize::from(sent.len() < history.len());
+            history.push(say(
+                "assistant",
+                &format!("answer {turn} {}", "word ".repeat(60)),
+            ));
+            if turn % 10 == 5 {
+                history.push(odd.clone());
+            }
+        }
+        assert!(folds > 5, "{odd} on {wire}: {folds}");
+        assert_eq!(office.tasks(), 1, "{odd} on {wire}");
+    }
+}
+
+#[test]
 fn an_edit_forks_and_leaves_the_original_alone() {
     let office = Office::new(100_000);
     let task = office.turn(&[user("hi")], "hello", None);

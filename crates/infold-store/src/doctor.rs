@@ -167,7 +167,7 @@ fn mended(dir: &Path, first: u64, aside: &Path) -> Result<(Vec<u8>, u64), LogErr
     while let Some(line) = lines.next()? {
         let stored = stored::split(line.bytes).filter(|_| line.whole);
         if let Some(stored) = stored
-            && infold_wire::Message::parse(&stored.body(line.bytes)).is_ok()
+            && infold_wire::Message::read(&stored.body(line.bytes)).is_ok()
         {
             good.push(Good {
                 seq: stored.seq.get(),

@@ -397,7 +397,7 @@ impl Log {
 
     /// Reads the bytes of a message that is in the log.
     pub(crate) fn parsed<'a>(&self, seq: Seq, bytes: &'a [u8]) -> Result<Message<'a>, LogError> {
-        Message::parse(bytes).map_err(|error| {
+        Message::read(bytes).map_err(|error| {
             let at = self.entries.get(seq.get()).map_or(0, |entry| entry.offset);
             LogError::damaged(self.messages.path(), at, error.to_string())
         })

@@ -85,7 +85,7 @@ impl Log {
     pub fn check(&self, view: &View, floor: &Floor) -> Result<Verdict, LogError> {
         let mut reading = Reading::new(floor);
         self.render(view, &mut |source, bytes| {
-            let message = Message::parse(bytes)
+            let message = Message::read(bytes)
                 .map_err(|error| LogError::damaged(self.messages.path(), 0, error.to_string()))?;
             let facts = message.facts();
             reading.read(&Line { source, facts });

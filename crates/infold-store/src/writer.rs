@@ -214,8 +214,8 @@ impl Writer {
                 let bytes = text.len();
                 return Err(AppendError::TooLarge { index, bytes });
             }
-            let message = Message::parse(text)
-                .map_err(|reason| AppendError::NotAMessage { index, reason })?;
+            let message =
+                Message::read(text).map_err(|reason| AppendError::NotAMessage { index, reason })?;
             let mut facts = message.facts();
             let start = bytes.len();
             let size = stored::size(message.bytes());

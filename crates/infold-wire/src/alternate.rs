@@ -39,7 +39,7 @@ impl Alternation {
     /// last, or the message goes on with an output that comes in several. At a `seam`, something else
     /// stood before it.
     pub fn separator(&mut self, next: &[u8], seam: bool) -> Option<Vec<u8>> {
-        let message = Message::parse(next).ok()?;
+        let message = Message::read(next).ok()?;
         let role = message.role();
         self.count += 1;
         let seq = Seq::new(self.count)?;

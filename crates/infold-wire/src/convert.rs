@@ -83,7 +83,7 @@ impl Converter {
 
     /// Takes the next message; `out` gets every message that is ready, in order.
     pub fn push(&mut self, message: &[u8], out: &mut dyn FnMut(&[u8])) -> Result<(), MessageError> {
-        let message = Message::parse(message)?;
+        let message = Message::read(message)?;
         let said = Said::of(&message);
         let answers = |block: &Block<'_>| matches!(block, Block::Result { .. });
         self.leading &= said.role == Role::System;
@@ -185,7 +185,7 @@ impl Converter {
     /// Takes the held native message apart, because others join it.
     fn merge_native(&mut self) {
         if let Some((bytes, answered)) = self.native.take()
-            && let Ok(message) = Message::parse(&bytes)
+            && let Ok(message) = Message::read(&bytes)
         {
             self.metadata(&message);
             self.take(Said::of(&message), answered);

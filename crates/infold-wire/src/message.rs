@@ -85,8 +85,17 @@ pub enum PartKind {
 }
 
 impl<'a> Message<'a> {
-    /// Checks that `text` is a message. Of duplicate members the last one counts.
+    /// Checks that `text` is a message, and one that a provider would take. Of duplicate members the
+    /// last one counts.
     pub fn parse(text: &'a [u8]) -> Result<Message<'a>, MessageError> {
+        let message = Message::read(text)?;
+        message.check_content()?;
+        Ok(message)
+    }
+
+    /// Checks that `text` is a message, whatever it says: clients also send back messages that say
+    /// nothing, or say it in a way that no wire has.
+    pub fn read(text: &'a [u8]) -> Result<Message<'a>, MessageError> {
         let mut read = Members::none();
         let json = Json::parse_members(text, |key, value| read.take(key, value))?;
         if json.kind() != Kind::Object {
@@ -95,14 +104,12 @@ impl<'a> Message<'a> {
             });
         }
         let form = form_of(&read);
-        let message = Message {
+        Ok(Message {
             json,
             form,
             role: role_of(form, &read)?,
             members: read,
-        };
-        message.check_content()?;
-        Ok(message)
+        })
     }
 
     /// Its bytes, without white space around them.
@@ -320,7 +327,9 @@ fn gemini_part((part, index): (Json<'_>, u32)) -> Part {
 }
 
 fn form_of(members: &Members<'_>) -> Form {
-    if members.parts.is_some() && members.content.is_none() {
+    // A model of Gemini's that was cut off says nothing, and only its role tells whose it is.
+    let is_model = || members.role.is_some_and(|role| role.is("model"));
+    if members.content.is_none() && (members.parts.is_some() || is_model()) {
         return Form::Content;
     }
     let kind = members.kind.map(Json::name).unwrap_or_default();

@@ -58,7 +58,7 @@ pub fn joined<'a>(
 ) -> Result<Option<Digest>, MessageError> {
     let mut ink: Option<Ink> = None;
     for message in messages {
-        let message = Message::parse(message)?;
+        let message = Message::read(message)?;
         if message.form() == Form::Item(Item::Reasoning) {
             continue;
         }

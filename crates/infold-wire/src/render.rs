@@ -46,7 +46,7 @@ pub fn render_round(
     let mut rounds = Rounds::default();
     let mut starts = Vec::new();
     for (at, (seq, bytes)) in members.iter().enumerate() {
-        let facts = Message::parse(bytes)?.facts();
+        let facts = Message::read(bytes)?.facts();
         if rounds.hear(*seq, &facts, None).starts {
             starts.push(at);
         }
@@ -71,7 +71,7 @@ fn render_exchange(
     let mut dialect = Dialect::Chat;
     let mut items: Vec<(Call, String)> = Vec::new();
     for (at, (seq, bytes)) in members.iter().enumerate() {
-        let message = Message::parse(bytes)?;
+        let message = Message::read(bytes)?;
         let facts = message.facts();
         if at == 0 {
             dialect = Dialect::of(&message);

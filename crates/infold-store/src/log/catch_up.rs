@@ -200,7 +200,7 @@ impl Log {
         let body = stored.map(|stored| stored.body(line.bytes));
         let message = stored
             .zip(body.as_deref())
-            .and_then(|(stored, body)| Some((stored, Message::parse(body).ok()?)));
+            .and_then(|(stored, body)| Some((stored, Message::read(body).ok()?)));
         let Some((stored, message)) = message.filter(|(stored, _)| stored.seq == seq) else {
             no_more(lines, file, offset, &|line| stored::split(line).is_some())?;
             tail.messages = Some(offset);

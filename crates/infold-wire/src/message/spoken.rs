@@ -52,7 +52,8 @@ impl Spoken {
         if let Some(content) = message.members.content {
             match content.kind() {
                 Kind::String => self.blank = content.is_blank(),
-                _ => content.cursor().array(|at| self.block(message.role, at)),
+                Kind::Array => content.cursor().array(|at| self.block(message.role, at)),
+                kind => self.blank = kind == Kind::Null,
             }
         }
     }

@@ -69,7 +69,7 @@ pub(super) fn interrupt_blocks(
     let blocks: Vec<String> = waiting.iter().map(block).collect();
     let blocks = blocks.join(",");
     for line in shown.iter_mut().skip(1) {
-        let message = Message::parse(&line.bytes)?;
+        let message = Message::read(&line.bytes)?;
         // A result from a client that mixes the forms has no place for a block.
         let list = match gemini {
             true => message.contents(),

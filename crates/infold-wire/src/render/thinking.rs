@@ -7,7 +7,7 @@ use crate::{Json, Kind, Message, quote, splice};
 /// Newer models sign a thinking block together with everything before it, so that it is refused once
 /// something before it was folded.
 pub fn without_thinking(message: &[u8]) -> Option<Vec<u8>> {
-    let message = Message::parse(message).ok()?;
+    let message = Message::read(message).ok()?;
     let content = message
         .content()
         .filter(|content| content.kind() == Kind::Array)?;

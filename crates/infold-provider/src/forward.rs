@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
@@ -104,11 +104,17 @@ impl Forward {
     pub async fn send(&self, to: &Endpoint, passing: Passing) -> Result<Answer, ForwardError> {
         let request = request(self.http(to, true)?, to, &passing);
         let is_connected = Arc::new(AtomicBool::new(false));
+        let sent = Instant::now();
         let call = IS_CONNECTED.scope(Arc::clone(&is_connected), request.send());
         let response = match call.await {
             // The provider may have closed the connection as idle before it saw the request. On a
             // connection that was made for the request, the same error may mean that it was executed.
-            Err(error) if is_closed(&error) && !is_connected.load(Ordering::Relaxed) => {
+            // And so may a close that comes late.
+            Err(error)
+                if is_closed(&error)
+                    && !is_connected.load(Ordering::Relaxed)
+                    && sent.elapsed() < STALE_WITHIN =>
+            {
                 let unpooled = self.http(to, false)?;
                 self::request(unpooled, to, &passing).send().await
             }
@@ -154,6 +160,9 @@ impl Forward {
         Ok(clients[place].get_or_init(|| http))
     }
 }
+
+/// A connection that the provider closed as idle is found closed as soon as it is used.
+const STALE_WITHIN: Duration = Duration::from_secs(2);
 
 tokio::task_local! {
     /// Becomes true when a connection is made for the request that this task sends.

@@ -1,10 +1,12 @@
 use std::error::Error;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use infold_provider::Stream;
+use tokio::time::{Sleep, sleep};
 
 use crate::ApiBody;
 use crate::seat::Seat;
@@ -15,7 +17,15 @@ pub(crate) struct Flow {
     from: From,
     /// Taken by the request until its response has ended.
     seat: Option<Seat>,
+    /// Why it broke off, and until when that waits.
+    broken: Option<(BodyError, Pin<Box<Sleep>>)>,
 }
+
+type BodyError = Box<dyn Error + Send + Sync>;
+
+/// What came before a break is on its way: the connection is closed when it had time to leave, because
+/// what is written and not sent is lost with it.
+const BREAK_DELAY: Duration = Duration::from_millis(20);
 
 /// An answer to a client.
 pub(crate) type Response = http::Response<Flow>;
@@ -56,8 +66,23 @@ impl Flow {
         }
     }
 
+    /// Tells of a break, once what came before it had time to leave.
+    fn poll_broken(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Some((_, delay)) = &mut self.broken {
+            ready!(delay.as_mut().poll(context));
+        }
+        Poll::Ready(self.broken.take().map(|(error, _)| Err(error)))
+    }
+
     fn of(from: From) -> Flow {
-        Flow { from, seat: None }
+        Flow {
+            from,
+            seat: None,
+            broken: None,
+        }
     }
 }
 
@@ -69,12 +94,15 @@ impl<B: Into<Bytes>> std::convert::From<B> for Flow {
 
 impl Body for Flow {
     type Data = Bytes;
-    type Error = Box<dyn Error + Send + Sync>;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if self.broken.is_some() {
+            return self.poll_broken(context);
+        }
         let held = match &mut self.from {
             From::Held(bytes) | From::Passed(bytes, _) => std::mem::take(bytes),
             _ => Bytes::new(),
@@ -89,6 +117,10 @@ impl Body for Flow {
             From::Tee(tee) => tee.poll_frame(context).map_err(Into::into),
             From::Made(body) => Pin::new(body).poll_frame(context).map_err(Into::into),
         };
+        if let Poll::Ready(Some(Err(error))) = frame {
+            self.broken = Some((error, Box::pin(sleep(BREAK_DELAY))));
+            return self.poll_broken(context);
+        }
         if let Poll::Ready(Some(Ok(frame))) = &frame
             && let Some(data) = frame.data_ref()
         {

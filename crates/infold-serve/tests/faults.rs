@@ -153,6 +153,51 @@ fn a_stream_that_breaks_breaks_for_the_client_too() {
     }
 }
 
+/// An upstream that sends a whole reply at once, and hangs up without saying that it is whole.
+fn hangs_up(reply: &'static [u8]) -> std::net::SocketAddr {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let mut asked = Vec::new();
+            let mut bytes = [0; 4096];
+            // The request ends with its body, which is JSON.
+            while !asked.ends_with(b"}") {
+                match client.read(&mut bytes) {
+                    Ok(read) if read > 0 => asked.extend_from_slice(&bytes[..read]),
+                    _ => break,
+                }
+            }
+            let _ = client.write_all(reply);
+        }
+    });
+    address
+}
+
+#[test]
+fn all_that_came_before_a_break_goes_on() {
+    let event = |text: &str| {
+        let event = format!(
+            "data: {{\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{{\"role\":\"assistant\",\"content\":\"{text}\"}},\"finish_reason\":null}}]}}\n\n"
+        );
+        format!("{:x}\r\n{event}\r\n", event.len())
+    };
+    let events: String = (0..40).map(|at| event(&format!("word {at} "))).collect();
+    let head =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    let reply = (head.to_owned() + &events).leak().as_bytes();
+    let proxy = Proxy::to(&format!("http://{}", hangs_up(reply)));
+    let (path, headers) = place(Wire::Chat, true);
+    for turn in 0..60 {
+        let body = request(Wire::Chat, true, &format!("hi {turn}"));
+        let answer = proxy.post(path, headers, &body);
+        assert_eq!((answer.status, answer.whole), (200, false));
+        let events = answer.text().matches("data: ").count();
+        assert_eq!(events, 40, "request {turn}");
+    }
+}
+
 #[test]
 fn a_body_that_is_cut_short_is_not_made_whole() {
     let server =

@@ -42,8 +42,11 @@ impl Pass<'_> {
             span = Span::new(from, result.seq);
             hidden += 1;
         }
+        let Some(span) = span else {
+            return Ok(());
+        };
         let (before, after) = self.measured(hand, Did::Masked)?;
-        self.outcome.steps.extend(span.map(|span| Step {
+        self.outcome.steps.push(Step {
             did: Did::Masked,
             folds,
             hidden,
@@ -51,7 +54,7 @@ impl Pass<'_> {
             before,
             after,
             summarizer: None,
-        }));
+        });
         Ok(())
     }
 

@@ -75,15 +75,18 @@ fn turns(count: usize, middle: impl Fn(usize) -> Vec<Value>) -> Vec<Value> {
 }
 
 fn folded(wire: Wire, messages: &[Value]) {
-    let mut folds = BTreeSet::new();
-    play(wire, 3_000, messages, |client, sent| {
-        whole(client, sent);
-        assert_eq!(sent.last(), client.last());
-        if sent.len() < client.len() {
-            folds.insert(sent[1].to_string());
-        }
-    });
-    assert!(folds.len() > 3, "it was folded {} times", folds.len());
+    // Windows of several sizes, so that folds end at every place.
+    for window in (2_000..3_600).step_by(100) {
+        let mut folds = BTreeSet::new();
+        play(wire, window, messages, |client, sent| {
+            whole(client, sent);
+            assert_eq!(sent.last(), client.last());
+            if sent.len() < client.len() {
+                folds.insert(sent[1].to_string());
+            }
+        });
+        assert!(folds.len() > 3, "it was folded {} times", folds.len());
+    }
 }
 
 #[test]

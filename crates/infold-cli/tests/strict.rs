@@ -598,6 +598,19 @@ fn a_later_system_message_does_not_follow_a_stand_in_of_the_assistant() {
 }
 
 #[test]
+fn a_stand_in_of_the_user_does_not_follow_a_later_system_message() {
+    let history = [
+        said("user", "a"),
+        said("assistant", "so"),
+        said("user", "b"),
+        said("system", "s"),
+        said("assistant", "so"),
+        said("user", "c"),
+    ];
+    assert_eq!(condense(Wire::Anthropic, &history, 5, 5), [""; 0]);
+}
+
+#[test]
 fn reasoning_keeps_all_that_it_led_to() {
     let history = [
         said("user", "a"),

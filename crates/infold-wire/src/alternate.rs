@@ -6,7 +6,8 @@ use crate::render::NOTED;
 use crate::{Form, Item, Message, Wire, render_text};
 
 /// Messages on their way to a provider that wants roles to alternate, always or where something was
-/// left out: on Gemini's wire, a turn of the model that calls must follow one of the user's.
+/// left out: on Gemini's wire, a turn of the model that calls must follow one of the user's; on
+/// Anthropic's, a later system message stands between one of the user's and one of the model's.
 #[derive(Clone, Debug)]
 pub struct Alternation {
     wire: Wire,
@@ -23,7 +24,7 @@ pub struct Alternation {
 impl Alternation {
     /// Before the first message; none if the wire takes them as they come, and it is not wanted `always`.
     pub fn of(wire: Wire, always: bool) -> Option<Alternation> {
-        let wanted = always || wire == Wire::Gemini;
+        let wanted = always || matches!(wire, Wire::Gemini | Wire::Anthropic);
         wanted.then(|| Alternation {
             wire,
             always,
@@ -41,6 +42,10 @@ impl Alternation {
     pub fn separator(&mut self, next: &[u8], seam: bool) -> Option<Vec<u8>> {
         let message = Message::read(next).ok()?;
         let role = message.role();
+        if self.wire == Wire::Anthropic && !self.always {
+            let last = self.last.replace(role);
+            return self.around_system(last, role).filter(|_| seam);
+        }
         self.count += 1;
         let seq = Seq::new(self.count)?;
         let facts = message.facts();
@@ -68,6 +73,16 @@ impl Alternation {
             self.spoke = Some(role);
         }
         separates.then(|| render_text(self.wire, other, NOTED))
+    }
+
+    /// What has to stand between a later system message and the one before or after it.
+    fn around_system(&self, last: Option<Role>, role: Role) -> Option<Vec<u8>> {
+        let other = match (last?, role) {
+            (Role::System, Role::User) => Role::Assistant,
+            (Role::Assistant, Role::System) => Role::User,
+            _ => return None,
+        };
+        Some(render_text(self.wire, other, NOTED))
     }
 }
 
@@ -129,6 +144,25 @@ mod tests {
             [false, false, true]
         );
         assert!(Alternation::of(Wire::Chat, false).is_none());
+    }
+
+    #[test]
+    fn a_later_system_message_stands_between_the_user_and_the_model() {
+        let [user, model, system] = ["user", "assistant", "system"]
+            .map(|role| format!(r#"{{"role":"{role}","content":"x"}}"#));
+        let mut alternation = Alternation::of(Wire::Anthropic, false).unwrap();
+        let mut put = |message: &str, seam| {
+            let separator = alternation.separator(message.as_bytes(), seam);
+            separator.map(|separator| Message::read(&separator).unwrap().role())
+        };
+        assert_eq!(put(&user, false), None);
+        assert_eq!(put(&system, false), None);
+        assert_eq!(put(&user, true), Some(Role::Assistant));
+        assert_eq!(put(&model, true), None);
+        assert_eq!(put(&system, true), Some(Role::User));
+        // What the client itself sends so is its own affair.
+        assert_eq!(put(&user, false), None);
+        assert_eq!(put(&user, true), None);
     }
 
     #[test]

@@ -27,19 +27,30 @@ pub fn reach<P: Past>(shown: &Shown, past: &P) -> Result<Vec<Span>, P::Error> {
         let Item::Run(run) = item else { break };
         let first = run.to().get().saturating_sub(left.saturating_sub(1));
         let from = Seq::new(first).map_or(run.from(), |first| first.max(run.from()));
-        let mut rest = Span::new(from, run.to()).filter(|_| left > 0);
+        let rest = Span::new(from, run.to()).filter(|_| left > 0);
         left = left.saturating_sub(run.count());
-        for held in floor.seqs().iter().rev() {
-            let Some(span) = rest.filter(|span| span.holds(*held)) else {
-                continue;
-            };
-            spans.extend(Span::new(held.next(), span.to()));
-            rest = held.prev().and_then(|to| Span::new(span.from(), to));
-        }
-        spans.extend(rest);
+        spans.extend(
+            rest.into_iter()
+                .flat_map(|rest| without_floor(rest, &floor)),
+        );
     }
     spans.reverse();
     Ok(spans)
+}
+
+/// What of a span is not in the floor, the last first.
+fn without_floor(span: Span, floor: &Floor) -> Vec<Span> {
+    let mut spans = Vec::new();
+    let mut rest = Some(span);
+    for held in floor.seqs().iter().rev() {
+        let Some(span) = rest.filter(|span| span.holds(*held)) else {
+            continue;
+        };
+        spans.extend(Span::new(held.next(), span.to()));
+        rest = held.prev().and_then(|to| Span::new(span.from(), to));
+    }
+    spans.extend(rest);
+    spans
 }
 
 /// Says whether a message goes with what stands right before it: instructions that come later are
@@ -66,10 +77,8 @@ pub(crate) fn widen<P: Past>(shown: &Shown, span: Span, past: &P) -> Result<Span
     let after = items.partition_point(|item| item.span().from() <= span.to());
     let first = first - items[..first].iter().rev().take_while(run).count();
     let after = after + items[after..].iter().take_while(run).count();
-    let runs: Vec<Span> = items[first..after.max(first)]
-        .iter()
-        .map(Item::span)
-        .collect();
+    let around = items[first..after.max(first)].iter();
+    let runs: Vec<Span> = around.map(Item::span).collect();
     closed(span, &runs, past)
 }
 
@@ -94,31 +103,35 @@ pub fn torn<P: Past>(shown: &Shown, past: &P) -> Result<Option<EventId>, P::Erro
 }
 
 /// The first messages of all rounds that pins keep in view.
+///
+/// They are the same whatever is folded, or a fold would hide more or less than it was said to.
 pub fn pinned_rounds<P: Past>(shown: &Shown, past: &P) -> Result<BTreeSet<Seq>, P::Error> {
     let mut rounds = BTreeSet::new();
-    for seq in shown.pins() {
+    let mut pins = shown.pins().peekable();
+    if pins.peek().is_none() {
+        return Ok(rounds);
+    }
+    // What is always shown needs nothing beside it.
+    let floor = Floor::of(shown, past)?;
+    let path: Vec<Span> = shown
+        .path()
+        .into_iter()
+        .flat_map(|run| without_floor(run, &floor).into_iter().rev())
+        .collect();
+    for seq in pins {
         let round = past.record(seq)?.round;
-        let span = Span::new(round, seq).expect("a round starts no later than its messages");
-        let (span, runs) = match shown.place(seq) {
-            Place::Open => (widen(shown, span, past)?, shown.path()),
-            Place::Under(fold) => {
-                let runs = shown.outermost(fold).map(|fold| fold.runs.clone());
-                let runs = runs.unwrap_or_default();
-                (closed(span, &runs, past)?, runs)
-            }
-            Place::Elsewhere => (span, Vec::new()),
-        };
         rounds.insert(round);
-        let mut rest = runs
-            .iter()
-            .filter_map(|run| run.meet(span))
-            .flat_map(Span::seqs);
+        if shown.place(seq) == Place::Elsewhere {
+            continue;
+        }
+        let span = Span::new(round, seq).expect("a round starts no later than its messages");
+        let span = closed(span, &path, past)?;
         // A unit of one round is by far the most frequent.
         if span.from() < round || past.record(span.to())?.round != round {
-            rest.try_for_each(|seq| {
+            let members = path.iter().filter_map(|run| run.meet(span));
+            for seq in members.flat_map(Span::seqs) {
                 rounds.insert(past.record(seq)?.round);
-                Ok(())
-            })?;
+            }
         }
     }
     Ok(rounds)

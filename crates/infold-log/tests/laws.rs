@@ -6,15 +6,15 @@ use std::collections::BTreeSet;
 
 use infold_log::steer::{self, Refused, Side};
 use infold_log::{
-    Cause, Event, EventId, Floor, Fold, Hides, INTERRUPTED, Item, Past, Pin, Pinned, Place, Point,
-    Seq, Shown, Shows, Source, Span, View, check, view_at,
+    Cause, Event, EventId, Floor, Fold, Hides, INTERRUPTED, Item, LinkKind, Past, Pin, Pinned,
+    Place, Point, Role, Seq, Shown, Shows, Source, Span, View, check, view_at,
 };
 use proptest::prelude::*;
 use talk::Talk;
 use talk::lines::lines;
 use talk::moves::{
-    Move, Says, Step, any_cover, any_fold, any_moves, any_pin, any_rewind, any_says, any_side,
-    any_step, any_where,
+    Move, Moves, Says, Step, any_cover, any_fold, any_moves, any_pin, any_rewind, any_says,
+    any_side, any_step, any_where,
 };
 
 /// Thousands of cases each; `PROPTEST_CASES` asks for more.
@@ -507,4 +507,31 @@ fn senseless(talk: &Talk, kind: u8, a: u16, b: u16) -> Event {
         7 => Event::Undo,
         _ => Event::Redo,
     }
+}
+
+/// The first request may mention what was said before it, if a conversation begins with the model.
+#[test]
+fn what_is_always_shown_does_not_widen_what_a_pin_keeps() {
+    let say = Move::Say;
+    let linked = |role, kind| Move::Say(Says::Linked(role, kind, 5, 0));
+    let moves = Moves(vec![
+        say(Says::System),
+        linked(Role::Assistant, LinkKind::Continues),
+        say(Says::Empty(Role::Assistant)),
+        linked(Role::User, LinkKind::Mentions),
+        say(Says::Empty(Role::Assistant)),
+    ]);
+    let mut talk = Talk::of(&moves);
+    let seq = |seq| Seq::new(seq).expect("not zero");
+    talk.event(&Event::Pin(Pin::Message(seq(2))), None);
+    let asked = Span::new(seq(2), seq(3)).expect("in order");
+    let cover = steer::cover(talk.log.state(), asked, &talk.log).expect("they are visible");
+    talk.event(&steer::folded(Cause::Summary, &cover, 3), None);
+    let told = told(&talk);
+    let hidden = talk.path().iter().filter(|seq| !told.contains(seq)).count() as u64;
+    assert_eq!(
+        (cover.messages, told.contains(&seq(2))),
+        (hidden, true),
+        "{cover:?}"
+    );
 }

@@ -92,6 +92,15 @@ fn fifty_conversations_survive_two_kills_and_a_stop() {
         house.is_well(task);
     }
     println!("{extra} messages were answered anew");
-    let all: BTreeSet<_> = house.tasks().into_iter().collect();
-    assert_eq!(all, tasks, "there are tasks that nobody has");
+    // A kill may come between a new task and the row that leads to it: then its question is asked in another one.
+    let mut left = house.tasks();
+    left.retain(|task| !tasks.contains(task));
+    println!(
+        "{} tasks that a kill left with nothing answered",
+        left.len()
+    );
+    for task in &left {
+        assert!(house.length(*task) <= 1, "{:?}", house.said(*task));
+    }
+    assert!(left.len() <= CLIENTS / 10, "{left:?}");
 }

@@ -58,6 +58,8 @@ impl Setup {
         let env = |name: &str| match name {
             "KEY" => Some("sk-our-own-key".to_owned()),
             "INFOLD_WINDOW" => self.window.map(str::to_owned),
+            // A model that writes summaries ahead would be asked beside the client's requests, at any moment.
+            "INFOLD_SUMMARIZER" => Some("extractive".to_owned()),
             _ => None,
         };
         let (config, _) = Config::parse("config.yaml", &self.config, &env).expect("a config");

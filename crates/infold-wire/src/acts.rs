@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use infold_log::Role;
 
 use crate::message::Piece;
-use crate::{Json, Kind, Message};
+use crate::{Json, Kind, Message, typed};
 
 pub use ending::{Ending, ending};
 use excerpt::{excerpt, raw_excerpt};
@@ -111,10 +111,12 @@ pub fn deeds<'a>(message: &Message<'a>) -> Vec<Deed<'a>> {
 /// As [`deeds`], but of each result only so many bytes, of its front and its end, are looked at.
 pub fn deeds_within<'a>(message: &Message<'a>, most: usize) -> Vec<Deed<'a>> {
     let mut out = Vec::new();
+    // Some headings of results have the result in the next text.
+    let mut is_headed = false;
     for (_, piece) in message.pieces() {
         let id = |id: Option<Json<'_>>| id.and_then(Json::text).map(Cow::into_owned);
         match piece {
-            Piece::Text(text) => said(message.role(), text, &mut out),
+            Piece::Text(text) => is_headed = said(message.role(), text, is_headed, &mut out),
             Piece::Call {
                 id: of,
                 tool,
@@ -136,23 +138,34 @@ pub fn deeds_within<'a>(message: &Message<'a>, most: usize) -> Vec<Deed<'a>> {
     out
 }
 
-/// Some agents call tools, and answer the calls, in plain text.
-fn said<'a>(role: Role, text: Json<'a>, out: &mut Vec<Deed<'a>>) {
-    let Some(text) = excerpt(text, FRONT, BACK) else {
-        return;
+/// Some agents call tools, and answer the calls, in plain text. Returns whether the answer follows.
+fn said<'a>(role: Role, text: Json<'a>, is_headed: bool, out: &mut Vec<Deed<'a>>) -> bool {
+    // What people ask for is read whole, if it is no document.
+    let (front, back) = match role {
+        Role::User => (4 * FRONT, 4 * BACK),
+        Role::Assistant | Role::System | Role::Tool => (FRONT, BACK),
+    };
+    let Some(text) = excerpt(text, front, back) else {
+        return false;
+    };
+    let given = |text| {
+        Deed::Given(Given {
+            id: None,
+            text,
+            failed: None,
+        })
     };
     match role {
         Role::Assistant => inline::split(text, out),
-        Role::User => match inline::answer(&text) {
-            Some(answer) => out.push(Deed::Given(Given {
-                id: None,
-                text: Cow::Owned(answer.to_owned()),
-                failed: None,
-            })),
+        Role::User if is_headed => out.push(given(text)),
+        Role::User => match typed::output(&text) {
+            Some("") => return true,
+            Some(output) => out.push(given(Cow::Owned(output.to_owned()))),
             None => out.push(Deed::Said(text)),
         },
         _ => out.push(Deed::Said(text)),
     }
+    false
 }
 
 fn result_text(content: Json<'_>, most: usize) -> Cow<'_, str> {

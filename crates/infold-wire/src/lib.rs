@@ -33,6 +33,7 @@ pub mod reply;
 pub mod trouble;
 mod listed;
 pub mod acts;
+mod typed;
 pub mod js;
 pub mod tokens;
 pub mod tags;
@@ -45,9 +46,10 @@ pub use listed::{Listed, list, listed, set_window};
 pub use message::{Form, Item, Message, MessageError, Part, PartKind, estimate};
 pub use plain::{plain, spoken};
 pub use render::{
-    EMPTY, INTERRUPTED, Rendered, clip_result, render_round, render_stand_in, render_stub,
-    render_text, splice, splice_apart, without_thinking,
+    EMPTY, INTERRUPTED, Rendered, clip_result, part_text, render_round, render_stand_in,
+    render_stub, render_text, splice, splice_apart, without_thinking,
 };
 pub use reply::{Delivery, Delta, Reader, Reply, ReplyError, Reported, Stop};
 pub use trouble::Trouble;
+pub use typed::{Typist, is_compaction};
 pub use wire::{UnknownWire, Wire, Wires};

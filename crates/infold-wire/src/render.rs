@@ -10,7 +10,7 @@ use infold_log::{Call, Role, Rounds, Seq, Source};
 use interrupt::{Dialect, interrupt_blocks, interrupt_items, interrupted_message, repair};
 use late::results_as_text;
 
-pub use clip::clip_result;
+pub use clip::{clip_result, part_text};
 pub use thinking::without_thinking;
 
 use crate::message::block_is;

@@ -46,16 +46,6 @@ pub fn split<'a>(text: Cow<'a, str>, out: &mut Vec<Deed<'a>>) {
     out.extend(calls.into_iter().map(Deed::Called));
 }
 
-/// What a user message says if it answers such a call: `[read_file for 'a.rs'] Result:`.
-pub fn answer(text: &str) -> Option<&str> {
-    let line = text.get(..text.find('\n').unwrap_or(text.len()))?;
-    let name = line.strip_prefix('[')?;
-    let known = TAGS.iter().any(|tag| name.starts_with(tag));
-    let rest = line.split_once("] Result:")?.1;
-    let at = text.len() - (text.len() - line.len()) - rest.len();
-    known.then(|| text[at..].trim_start())
-}
-
 /// The next known tag with its closing one: where it starts, its name, its inside, where it ends.
 fn next_tag(text: &str) -> Option<(usize, &'static str, &str, usize)> {
     let mut from = 0;

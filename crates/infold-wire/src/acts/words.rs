@@ -1,8 +1,7 @@
 use infold_log::Role;
 
-use super::inline;
 use crate::message::Piece;
-use crate::{Json, Kind, Message};
+use crate::{Json, Kind, Message, typed};
 
 /// What a message says, whole: for looking for things in it. Reasoning is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,9 +18,12 @@ impl Words {
     /// Reads a message.
     pub fn of(message: &Message<'_>) -> Words {
         let mut words = Words::default();
+        let mut is_headed = false;
         for (part, piece) in message.pieces() {
             match piece {
-                Piece::Text(said) => words.text(message.role(), part, said),
+                Piece::Text(said) => {
+                    is_headed = words.text(message.role(), part, said, is_headed);
+                }
                 Piece::Call { given, .. } => words.arguments(given),
                 Piece::Result(given) => {
                     let given = given.content.map(inner).unwrap_or_default();
@@ -33,13 +35,21 @@ impl Words {
         words
     }
 
-    /// Some agents answer calls in plain text.
-    fn text(&mut self, role: Role, part: u32, text: Json<'_>) {
-        let Some(text) = text.text() else { return };
-        match inline::answer(&text).filter(|_| role == Role::User) {
-            Some(answer) => self.given.push((part, answer.to_owned())),
+    /// Some agents answer calls in plain text. Returns whether the answer follows.
+    fn text(&mut self, role: Role, part: u32, text: Json<'_>, is_headed: bool) -> bool {
+        let Some(text) = text.text() else {
+            return false;
+        };
+        let output = match is_headed {
+            true => Some(&*text),
+            false => typed::output(&text).filter(|_| role == Role::User),
+        };
+        match output {
+            Some("") => return true,
+            Some(output) => self.given.push((part, output.to_owned())),
             None => line(&text, &mut self.said),
         }
+        false
     }
 
     fn arguments(&mut self, arguments: Option<Json<'_>>) {
@@ -117,5 +127,19 @@ mod tests {
         assert_eq!(tool.given, [(0, "42".to_owned())]);
         let answer = of(r#"{"role":"user","content":"[read_file for 'a.rs'] Result:\nfn main"}"#);
         assert_eq!((&*answer.said, answer.given.len()), ("", 1));
+        let headed = of(
+            r#"{"role":"user","content":[{"type":"text","text":"[read_file for 'a.rs'] Result:"},{"type":"text","text":"fn main"},{"type":"text","text":"go on"}]}"#,
+        );
+        assert_eq!(
+            (&*headed.said, headed.given),
+            ("go on", vec![(1, "fn main".to_owned())])
+        );
+        let shell = of(
+            r#"{"role":"user","content":"a.rs\n(Open file: n/a)\n(Current directory: /a)\nbash-$"}"#,
+        );
+        assert_eq!(
+            (&*shell.said, shell.given),
+            ("", vec![(0, "a.rs".to_owned())])
+        );
     }
 }

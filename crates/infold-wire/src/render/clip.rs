@@ -5,10 +5,7 @@ use crate::{Json, Message, Part};
 /// Returns the head and the tail of a tool result's text, about `keep` tokens in all, with `between`
 /// where the rest was left out.
 pub fn clip_result(message: &Message<'_>, part: &Part, keep: u64, between: &str) -> String {
-    let mut text = String::new();
-    if let Ok(content) = Json::parse(&message.bytes()[local(message, part)]) {
-        result_text(content, &mut text);
-    }
+    let text = part_text(message, part);
     let whole = count(Encoding::O200k, &text);
     let share = keep as f64 / whole.max(1) as f64;
     let mut bytes = (text.len() as f64 * share.min(1.0)) as usize;
@@ -21,6 +18,15 @@ pub fn clip_result(message: &Message<'_>, part: &Part, keep: u64, between: &str)
         bytes = bytes * 3 / 4;
     }
     ends(&text, 0, between)
+}
+
+/// Returns the text of a tool result.
+pub fn part_text(message: &Message<'_>, part: &Part) -> String {
+    let mut text = String::new();
+    if let Ok(content) = Json::parse(&message.bytes()[local(message, part)]) {
+        result_text(content, &mut text);
+    }
+    text
 }
 
 /// Where a part stands in the bytes of its message.

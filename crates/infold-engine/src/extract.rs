@@ -4,25 +4,36 @@
 //! [`Extract::write`] is told how much room there is, and written where it belongs: names under their file,
 //! values under the call that brought them.
 
-mod commands;
-mod errors;
+pub mod facts;
+mod sentence;
+mod terms;
+mod rules;
+mod text;
+mod requests;
+mod pool;
 mod names;
 mod places;
-mod previous;
-mod talk;
+mod commands;
+mod errors;
+mod outline;
 mod write;
 
 use std::collections::VecDeque;
 
 use infold_log::{Role, Seq};
-use infold_wire::Message;
 use infold_wire::acts::{self, Act, Called, Deed, Given, Todo};
+use infold_wire::{Message, Typist, is_compaction};
 
 use crate::refs;
 use errors::Errors;
+use facts::{Keep, keep};
 use names::{Names, Source, Tie};
+pub use outline::outline;
 use places::{Done, Kind, PlaceId, Places};
-use talk::{Line, Talk, squeeze};
+use pool::Pool;
+use requests::Requests;
+use terms::Vocabulary;
+use text::{Line, squeeze};
 pub use write::tokens;
 
 /// Collects what a summary should hold.
@@ -30,14 +41,23 @@ pub use write::tokens;
 pub struct Extract {
     names: Names,
     places: Places,
-    talk: Talk,
+    /// What words were met, and who said them.
+    words: Vocabulary,
+    /// What the user typed.
+    requests: Requests,
+    /// What may be quoted of the assistant and of results.
+    pool: Pool,
+    /// The last words of the assistant.
+    last_said: Option<Line>,
+    /// Tells what the user typed from what their agent put in.
+    typist: Typist,
     /// Calls whose results are still to come.
     waiting: VecDeque<Waiting>,
     errors: Errors,
     todos: Option<(u64, Vec<Todo>)>,
     plan: Option<Line>,
     /// What later system messages said.
-    rules: VecDeque<Line>,
+    system: VecDeque<Line>,
     /// An earlier summary that somebody else wrote.
     earlier: String,
     /// The first and the last message taken.
@@ -58,9 +78,12 @@ struct Waiting {
 
 const WAITING: usize = 256;
 const EARLIER: usize = 64 * 1024;
+const MAX_LAST_SAID_BYTES: usize = 1_600;
+/// With so many messages before it, a summary of an agent's own says nothing that is not here.
+const MIN_KNOWN_MESSAGES: u64 = 20;
 
 /// How much of each result is looked at.
-const LOOK: usize = 16 << 10;
+const LOOK: usize = 64 << 10;
 /// And at the least.
 const LEAST: usize = 1 << 10;
 /// From so many bytes on less of each is.
@@ -75,16 +98,13 @@ impl Extract {
         }
     }
 
-    /// Returns one that is about to see so many bytes of messages.
+    /// Says how many bytes of messages it sees in all.
     ///
     /// Of more than it could say anything about, it looks at less of each: what is read in all
     /// is bounded, and a summary of a gigabyte is no longer than one of a megabyte.
-    pub fn of(bytes: u64) -> Extract {
+    pub fn expect(&mut self, bytes: u64) {
         let share = (ENOUGH as f64 / bytes.max(1) as f64).min(1.0);
-        Extract {
-            look: ((LOOK as f64 * share) as usize).max(LEAST),
-            ..Extract::default()
-        }
+        self.look = ((LOOK as f64 * share) as usize).max(LEAST);
     }
 
     /// Takes in the next message of what is to be folded.
@@ -92,6 +112,9 @@ impl Extract {
         let seq = seq.get();
         let first = self.span.map_or(seq, |(first, _)| first.min(seq));
         self.span = Some((first, self.span.map_or(seq, |(_, last)| last.max(seq))));
+        if message.role() == Role::Assistant {
+            self.typist.reply();
+        }
         for deed in acts::deeds_within(message, self.look) {
             match deed {
                 Deed::Said(text) => self.said(seq, message.role(), &text),
@@ -103,33 +126,78 @@ impl Extract {
 
     /// Returns about how many bytes it holds; bounded, however much passed through.
     pub fn held(&self) -> usize {
-        self.names.held() + self.places.held() + self.talk.held() + self.earlier.len()
+        self.names.held()
+            + self.places.held()
+            + self.words.held()
+            + self.requests.held()
+            + self.pool.held()
+            + self.earlier.len()
     }
 
     fn said(&mut self, seq: u64, role: Role, text: &str) {
         match role {
-            Role::User => {
-                self.talk.request(seq, text);
-                self.meet(text, seq, Source::User, None);
-            }
+            Role::User => self.asked(seq, text),
             Role::System => {
-                if self.rules.len() >= 32 {
-                    self.rules.pop_front();
+                if self.system.len() >= 32 {
+                    self.system.pop_front();
                 }
-                self.rules.push_back(Line {
+                self.system.push_back(Line {
                     seq,
                     text: squeeze(text.trim(), 2000),
                 });
                 self.meet(text, seq, Source::User, None);
             }
             _ => {
-                self.talk.said(seq, text);
+                if !text.trim().is_empty() {
+                    self.last_said = Some(Line {
+                        seq,
+                        text: squeeze(text.trim(), MAX_LAST_SAID_BYTES),
+                    });
+                }
                 // What is said while a file is worked on is mostly about it.
                 let near = self.at_hand.filter(|(_, when)| when + 6 >= seq);
                 let home = near.map(|(place, _)| (place, Tie::Near));
                 self.meet(text, seq, Source::Said, home);
+                self.pool.said(seq, text, &self.words);
             }
         }
+    }
+
+    /// Takes what stands in a message of the user. What their agent put in is no request.
+    fn asked(&mut self, seq: u64, text: &str) {
+        if is_compaction(text) {
+            // It matters only if the messages that it stands for are not here.
+            let is_known = self
+                .span
+                .is_some_and(|(first, _)| first + MIN_KNOWN_MESSAGES <= seq);
+            if !is_known {
+                self.previous(text);
+            }
+            return;
+        }
+        match self.typist.text(text) {
+            Some(typed) => self.typed(seq, &typed),
+            None => self.meet(text, seq, Source::Given, None),
+        }
+    }
+
+    /// Takes what the user typed.
+    fn typed(&mut self, seq: u64, text: &str) {
+        self.pool.user_speaks(requests::turns_down(text));
+        self.requests.push(seq, text);
+        self.meet(text, seq, Source::User, None);
+    }
+
+    /// Takes in an earlier summary of what is not told here again, before the messages that follow it.
+    ///
+    /// One that code wrote says nothing that the messages it stands for do not: it is left out.
+    pub fn previous(&mut self, text: &str) {
+        if text.contains(write::RECALL_LINE) {
+            return;
+        }
+        let seq = self.span.map_or(1, |(first, _)| first);
+        self.meet(text, seq, Source::Said, None);
+        self.earlier = squeeze(text.trim(), EARLIER);
     }
 
     fn called(&mut self, seq: u64, call: Called) {
@@ -214,6 +282,10 @@ impl Extract {
     }
 
     fn given(&mut self, seq: u64, given: Given<'_>) {
+        // A call that the user turned down comes back with their reason.
+        if let Some(typed) = self.typist.result(&given.text) {
+            self.typed(seq, &typed);
+        }
         // By id, which is among the newest; or the oldest that waits without one.
         let found = match &given.id {
             Some(_) => self.waiting.iter().rposition(|call| call.id == given.id),
@@ -238,17 +310,20 @@ impl Extract {
             debug_assert!(call.seq <= seq);
             self.places.end(call.place, seq, ending);
         }
+        self.words.meet(&given.text, seq, Source::Given);
+        self.pool.given(seq, &given.text, &self.words);
         let names = &mut self.names;
         let keys_matter = call.is_none_or(|call| call.kind != Kind::Call);
         refs::each(&given.text, |name| {
             // What a call brings is the values; their keys are the same every time.
-            if keys_matter || !is_key(&given.text, name) {
+            if (keys_matter || !is_key(&given.text, name)) && !is_line_number(&given.text, name) {
                 names.meet(whole(&given.text, name), seq, Source::Given, home);
             }
         });
     }
 
     fn meet(&mut self, text: &str, seq: u64, source: Source, home: Option<(PlaceId, Tie)>) {
+        self.words.meet(text, seq, source);
         let names = &mut self.names;
         refs::each(text, |name| {
             names.meet(whole(text, name), seq, source, home)
@@ -266,8 +341,71 @@ fn whole<'a>(text: &'a str, name: &'a str) -> &'a str {
     }
 }
 
+/// Says whether `name`, a piece of `text`, is the number of a line: `101→let x`, `  12: fn`, `a.go:77`.
+fn is_line_number(text: &str, name: &str) -> bool {
+    if !name.bytes().all(|byte| byte.is_ascii_digit()) {
+        return false;
+    }
+    let start = name.as_ptr() as usize - text.as_ptr() as usize;
+    let before = text[..start].trim_end_matches([' ', '\t']);
+    let after = &text[start + name.len()..];
+    let begins_line = before.is_empty() || before.ends_with('\n');
+    begins_line && after.starts_with(['→', '\t', ':', '|', '-', ' '])
+        || before.ends_with(':') && before.len() == start
+}
+
 /// Says whether `name`, a piece of `text`, stands there as the key of a JSON member.
 fn is_key(text: &str, name: &str) -> bool {
     let start = name.as_ptr() as usize - text.as_ptr() as usize;
     text[start + name.len()..].starts_with("\":")
+}
+
+keep!(Waiting {
+    id,
+    seq,
+    place,
+    kind,
+    tie
+});
+
+impl Keep for Extract {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.names.put(out);
+        self.places.put(out);
+        self.words.put(out);
+        self.requests.put(out);
+        self.pool.put(out);
+        self.last_said.put(out);
+        self.waiting.put(out);
+        self.errors.put(out);
+        self.todos.put(out);
+        self.plan.put(out);
+        self.system.put(out);
+        self.earlier.put(out);
+        self.span.put(out);
+        self.look.put(out);
+        self.at_hand.put(out);
+    }
+
+    fn get(from: &mut &[u8]) -> Option<Extract> {
+        Some(Extract {
+            names: Keep::get(from)?,
+            places: Keep::get(from)?,
+            words: Keep::get(from)?,
+            requests: Keep::get(from)?,
+            pool: Keep::get(from)?,
+            last_said: Keep::get(from)?,
+            waiting: Keep::get(from)?,
+            errors: Keep::get(from)?,
+            todos: Keep::get(from)?,
+            plan: Keep::get(from)?,
+            system: Keep::get(from)?,
+            earlier: Keep::get(from)?,
+            span: Keep::get(from)?,
+            look: Keep::get(from)?,
+            at_hand: Keep::get(from)?,
+            // It may start anywhere in a conversation.
+            typist: Typist::default(),
+        })
+    }
 }

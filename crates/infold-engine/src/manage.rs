@@ -2,8 +2,8 @@
 //!
 //! # Why a pass ends
 //!
-//! A pass is a fixed sequence: mask, condense, mask what is left, truncate, clip. Each happens at
-//! most once. Masking goes once over the visible parts. Condensing asks the summarizer at most
+//! A pass is a fixed sequence: mask, make room, condense, mask what is left, clip, truncate, clip
+//! again. Each happens at most once. Masking goes once over the visible parts. Condensing asks the summarizer at most
 //! [`CHUNKS`] times, and the built-in one, which calls nobody, at most once more. Truncating
 //! imagines hiding half of what is visible, then half of the rest; every turn of that loop
 //! hides a round or a stand-in that was visible, of which there are finitely many, and it asks
@@ -100,6 +100,9 @@ impl std::fmt::Display for TooSmall {
         }
     }
 }
+
+/// To what share of what made it due a pass folds where two thirds of the window cannot be folded.
+const TIGHT_TARGET_SHARE: f64 = 0.55;
 
 /// About what a marker or a stub weighs, as counted.
 const MARKER: u64 = 48;
@@ -224,12 +227,16 @@ impl<'a> Pass<'a> {
     /// Measures, and decides whether it is time.
     fn begin(log: &Log, aim: &'a Aim, forced: bool) -> Result<Begun<'a>, ManageError> {
         let (scale, before) = Scale::now(log, aim)?;
-        let mut budget = aim.budget;
+        let mut budget = aim.budget.folding_to(aim.strategy.target_share);
         // Above what cannot be folded it is due no sooner, so most of the time nothing more is asked.
         let floor = if forced || budget.due(before).is_some() {
             let floor = FloorSize::of(log.state(), log)?;
             if aim.strategy.is_relative() {
                 budget = budget.above(scale.size(floor.fixed()).tokens);
+                // In little room a pass frees more of it, or every other turn would need one.
+                if is_tight(&budget) {
+                    budget = budget.folding_to(TIGHT_TARGET_SHARE);
+                }
             }
             Some(floor)
         } else {
@@ -286,16 +293,25 @@ impl<'a> Pass<'a> {
         hand: &mut Hand<'_>,
         summarizer: &mut dyn Summarizer,
     ) -> Result<(), ManageError> {
+        // A stub changes the prefix as a summary does, and tells less: it comes first only where bytes are the trouble.
         // Many times too large a view is not saved by stubs, and looking at all of it takes long.
         let window = self.aim.budget.window();
-        if self.outcome.before.tokens <= 4 * window {
+        let is_heavy = self.outcome.before.bytes > self.outcome.target.bytes;
+        if is_heavy && self.outcome.before.tokens <= 4 * window {
             self.mask(hand, mask::Gain::Enough)?;
+        }
+        if !self.is_done() && self.aim.clips {
+            self.make_room(hand)?;
         }
         if !self.is_done() {
             self.condense(hand, summarizer)?;
         }
-        if !self.is_done() {
+        if !self.outcome.fits || self.outcome.after.bytes > self.outcome.target.bytes {
             self.mask(hand, mask::Gain::Some)?;
+        }
+        // A summary says more than the middle of one result: where clipping is enough, nothing else is hidden.
+        if !self.outcome.fits && self.aim.clips && self.aim.strategy.condenses {
+            self.clip(hand)?;
         }
         if !self.outcome.fits {
             self.truncate(hand)?;
@@ -335,6 +351,11 @@ impl<'a> Pass<'a> {
         self.outcome.did = self.outcome.did.max(did);
         Ok((before.tokens, self.outcome.after.tokens))
     }
+}
+
+/// Says whether most of the window cannot be folded.
+fn is_tight(budget: &Budget) -> bool {
+    budget.room() < budget.window() / 3
 }
 
 /// The floor is reported instead of folded at when it comes this near the threshold.

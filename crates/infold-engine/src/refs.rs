@@ -248,6 +248,15 @@ impl Finder {
         finder
     }
 
+    /// Returns the index of one of them; none if it is not among them.
+    pub fn index(&self, wanted: &str) -> Option<usize> {
+        let (from, to) = words(wanted.as_bytes()).next()?;
+        let same = self.by_word.get(&wanted.as_bytes()[from..to])?;
+        same.iter()
+            .copied()
+            .find(|index| *self.wanted[*index] == *wanted)
+    }
+
     /// Calls `found` with the index of each one that occurs in `text`, each time it does.
     pub fn find(&self, text: &str, mut found: impl FnMut(usize)) {
         let bytes = text.as_bytes();

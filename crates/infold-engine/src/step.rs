@@ -101,7 +101,7 @@ impl Step {
                 folded("hid", id, &cover)
             }
             Step::Mask { seq, part } => {
-                let id = writer.mask(*seq, *part)?;
+                let id = writer.mask_described(*seq, *part, crate::extract::outline)?;
                 let json = json!({"fold": id.to_string(), "seq": seq.get(), "part": part});
                 (format!("{id}: masked part {part} of message {seq}"), json)
             }

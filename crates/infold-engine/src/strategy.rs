@@ -16,11 +16,15 @@ pub struct Strategy {
     pub threshold: f64,
     /// What stays at the end.
     pub keeps: Keeps,
-    /// How large a summary may be against what it replaces.
+    /// How large a summary may be against the messages it stands for,
     pub ratio: f64,
+    /// and against the window.
+    pub summary_share: f64,
+    /// To what share of what made a pass due it folds.
+    pub target_share: f64,
     /// It is not worth summarising fewer messages than this.
     pub least: u64,
-    /// Old tool output is shown as stubs first.
+    /// Old tool output may be shown as stubs where a summary is not enough, or bytes are the trouble.
     pub masks: bool,
     /// Old turns are condensed; else they are only hidden.
     pub condenses: bool,
@@ -62,8 +66,10 @@ pub const STRATEGIES: [Strategy; 5] = [
     Strategy {
         name: "infold",
         threshold: 75.0,
-        keeps: Keeps::Window(0.2),
-        ratio: 0.25,
+        keeps: Keeps::Window(0.1),
+        ratio: 0.5,
+        summary_share: 0.4,
+        target_share: 0.65,
         least: 2,
         masks: true,
         condenses: true,
@@ -74,6 +80,8 @@ pub const STRATEGIES: [Strategy; 5] = [
         threshold: 75.0,
         keeps: Keeps::Messages(3),
         ratio: 0.25,
+        summary_share: 0.25,
+        target_share: 0.6,
         least: 2,
         masks: false,
         condenses: true,
@@ -84,6 +92,8 @@ pub const STRATEGIES: [Strategy; 5] = [
         threshold: 50.0,
         keeps: Keeps::Share(0.3),
         ratio: 0.25,
+        summary_share: 0.25,
+        target_share: 0.6,
         least: 2,
         masks: false,
         condenses: true,
@@ -94,6 +104,8 @@ pub const STRATEGIES: [Strategy; 5] = [
         threshold: 70.0,
         keeps: Keeps::Messages(5),
         ratio: 0.35,
+        summary_share: 0.25,
+        target_share: 0.6,
         least: 10,
         masks: false,
         condenses: true,
@@ -104,6 +116,8 @@ pub const STRATEGIES: [Strategy; 5] = [
         threshold: 75.0,
         keeps: Keeps::Window(0.2),
         ratio: 0.25,
+        summary_share: 0.25,
+        target_share: 0.6,
         least: 2,
         masks: false,
         condenses: false,

@@ -1,10 +1,10 @@
 //! What `eval` measures, against figures worked out by hand and against a slow, plain count.
 
-use std::collections::HashSet;
-
-use infold::eval::{Compaction, Design, Material, Replay, Session, compare, compare_agent, replay};
+use infold::eval::{
+    Compaction, Counts, DESIGNS, Design, MEASURES, Material, Measure, Replay, Scores, Session,
+    Size, Trials, Vocabulary, compare, compare_agent, replay,
+};
 use infold::models::Prices;
-use infold::refs::{self, Finder};
 use infold::summarizer::Extractive;
 use infold::{Aim, Hooks, STRATEGIES, Scratch, Strategy, manage};
 use infold_log::{Budget, Limits, Role, Shows, View};
@@ -49,6 +49,10 @@ fn replayed(session: &Session, aim: &Aim) -> Replay {
     replay(session, &material, aim, Some(PRICES), &mut || {}).expect("a replay")
 }
 
+fn references(replay: &Replay) -> Counts {
+    replay.scores[Measure::References]
+}
+
 fn truncates() -> Strategy {
     "truncate".parse().expect("a strategy")
 }
@@ -81,7 +85,10 @@ fn references_to_what_was_folded_are_those_counted_by_hand() {
         .map(|request| request.folds)
         .collect();
     assert_eq!(folds, [0, 0, 1, 0]);
-    assert_eq!((replay.wanted, replay.kept, replay.reached), (2, 0, 2));
+    assert_eq!(
+        (references(&replay), replay.reached),
+        (Counts { wanted: 2, kept: 0 }, 2)
+    );
     assert!(replay.unfit.is_empty());
 }
 
@@ -96,6 +103,8 @@ fn a_fold_breaks_the_cache_where_it_stands_and_nothing_else_does() {
     // Nothing was folded: all that was sent is sent again.
     assert_eq!(second.cached_bytes, first.bytes);
     assert_eq!(second.cached, first.tokens);
+    let breaks = [first, second, third, fourth].map(|request| request.breaks);
+    assert_eq!(breaks, [false, false, true, false]);
     // The first request stays; then the marker, which is the user's, stands where the model spoke.
     let same = session.messages[0].len() + "\n".len() + "{\"role\":\"".len();
     assert_eq!(third.cached_bytes, same as u64);
@@ -117,7 +126,7 @@ fn a_request_that_does_not_fit_is_left_out_and_the_next_one_sent() {
     let before: Vec<u64> = replay.unfit.iter().map(|unfit| unfit.before).collect();
     assert_eq!((before, replay.requests.len()), (vec![6], 3));
     // What the sixth message refers to was not asked of any view.
-    assert_eq!((replay.wanted, replay.reached), (0, 0));
+    assert_eq!((references(&replay).wanted, replay.reached), (0, 0));
 }
 
 #[test]
@@ -143,10 +152,20 @@ fn a_mask_hides_a_result_and_not_the_call() {
         // One stands in what is masked, one in the call, which is not.
         say("assistant", "deep_down in src/seen.rs"),
     ]);
-    let replay = replayed(&session, &aim(4000, STRATEGIES[0]));
+    let limits = Limits {
+        window: 100_000,
+        bytes: Some(10_000),
+        ..Limits::default()
+    };
+    let budget = Budget::new(limits).expect("room");
+    let replay = replayed(&session, &Aim::new(budget, STRATEGIES[0]));
     assert_eq!(replay.requests.last().map(|request| request.folds), Some(1));
     assert!(replay.points.is_empty(), "nothing was condensed");
-    assert_eq!((replay.wanted, replay.kept, replay.reached), (1, 0, 1));
+    // The stub names it.
+    assert_eq!(
+        (references(&replay), replay.reached),
+        (Counts { wanted: 1, kept: 1 }, 1)
+    );
 }
 
 #[test]
@@ -174,7 +193,8 @@ fn what_an_agent_wrote_is_measured_where_it_wrote_it() {
         let found = compared.iter().find(|one| one.design == design);
         let one = found.expect("all designs");
         assert!(one.tokens <= compared[0].tokens, "{design:?} is larger");
-        (one.wanted, one.kept)
+        let counts = one.scores[Measure::References];
+        (counts.wanted, counts.kept)
     };
     // old_two is wanted once: then it is in view again.
     assert_eq!(row(Design::Agent), (3, 2));
@@ -182,6 +202,12 @@ fn what_an_agent_wrote_is_measured_where_it_wrote_it() {
     assert_eq!(row(Design::Extractive).0, 3);
     assert_eq!(row(Design::Frequent).0, 3);
 }
+
+const COLOURS: [&str; 7] = ["red", "blue", "green", "yellow", "brown", "black", "white"];
+const ANIMALS: [&str; 11] = [
+    "otter", "heron", "badger", "lynx", "marten", "stork", "beaver", "crane", "vole", "newt",
+    "wren",
+];
 
 /// A session with tools: files are read, and later spoken of again.
 fn with_tools(rounds: usize) -> Session {
@@ -207,9 +233,12 @@ fn with_tools(rounds: usize) -> Session {
         messages.push(result.to_string().into_bytes());
         let back = round.saturating_sub(8);
         let told = format!(
-            "step_{back} had helper_{}_{} in it, see value_{}",
+            "step_{back} had helper_{}_{} in it, like the {} {} and not the {}; see value_{}",
             back % 11,
             round % 30,
+            COLOURS[back % 7],
+            ANIMALS[back % 11],
+            ANIMALS[round % 11],
             3 * back
         );
         messages.push(say("assistant", &told));
@@ -226,9 +255,9 @@ fn with_tools(rounds: usize) -> Session {
 }
 
 /// The same measures, each worked out anew for each message from the whole view.
-fn plainly(session: &Session, aim: &Aim) -> (Vec<(u64, u64)>, u64, u64) {
+fn plainly(session: &Session, aim: &Aim) -> (Vec<(u64, u64)>, Scores) {
     let mut task = Scratch::new().expect("a task");
-    let (mut requests, mut wanted, mut kept) = (Vec::new(), 0, 0);
+    let (mut requests, mut scores) = (Vec::new(), Scores::default());
     let mut sent: Vec<u8> = Vec::new();
     for (place, bytes) in session.messages.iter().enumerate() {
         let message = Message::parse(bytes).expect("a message");
@@ -244,31 +273,29 @@ fn plainly(session: &Session, aim: &Aim) -> (Vec<(u64, u64)>, u64, u64) {
         }
         if matches!(message.role(), Role::User | Role::Assistant) {
             let words = Words::of(&message);
-            let made: HashSet<&str> = [&words.said, &words.called]
-                .into_iter()
-                .flat_map(|text| refs::all(text))
-                .collect();
+            let mut vocabulary = Vocabulary::default();
+            let mut used = vocabulary.learn(&words.said);
+            used.extend(vocabulary.learn(&words.called));
+            used.sort_unstable();
+            used.dedup();
             let (shown, stand_ins) = in_view(writer.log());
             let earlier: String = session.messages[..place]
                 .iter()
                 .map(|bytes| all(bytes))
                 .collect();
-            for reference in made {
-                if stands(reference, &earlier) && !stands(reference, &shown) {
-                    wanted += 1;
-                    kept += u64::from(stands(reference, &stand_ins));
+            let [earlier, shown, stand_ins] =
+                [earlier, shown, stand_ins].map(|text| vocabulary.find(&text));
+            for term in used {
+                if earlier.contains(&term) && !shown.contains(&term) {
+                    let counts = &mut scores[vocabulary.measure(term)];
+                    counts.wanted += 1;
+                    counts.kept += u64::from(stand_ins.contains(&term));
                 }
             }
         }
         task.push(bytes.clone()).expect("room");
     }
-    (requests, wanted, kept)
-}
-
-fn stands(reference: &str, text: &str) -> bool {
-    let mut found = false;
-    Finder::new([reference]).find(text, |_| found = true);
-    found
+    (requests, scores)
 }
 
 fn all(bytes: &[u8]) -> String {
@@ -327,28 +354,71 @@ fn counting_as_it_goes_comes_to_the_same_as_counting_anew() {
         let replay = replayed(&session, &aim);
         let name = strategy.name;
         let folds: u64 = replay.requests.iter().map(|request| request.folds).sum();
-        assert!(
-            folds > 1 && replay.wanted > 3,
-            "{name}: {folds}, {}",
-            replay.wanted
-        );
+        for measure in MEASURES {
+            let wanted = replay.scores[measure].wanted;
+            assert!(folds > 1 && wanted > 3, "{name}: {folds}, {wanted}");
+        }
         let requests = replay.requests.iter();
         let requests: Vec<(u64, u64)> = requests
             .map(|request| (request.bytes, request.cached_bytes))
             .collect();
         let plain = plainly(&session, &aim);
-        assert_eq!((requests, replay.wanted, replay.kept), plain, "{name}");
-        assert_eq!(replay.reached, replay.wanted, "{name} loses nothing");
-        for one in compare(&material, &replay.points) {
-            let ours: u64 = replay
-                .points
-                .iter()
-                .map(|point| tokens(&point.summary))
-                .sum();
+        assert_eq!((requests, replay.scores), plain, "{name}");
+        let wanted = references(&replay).wanted;
+        assert_eq!(replay.reached, wanted, "{name} loses nothing");
+        for one in compare(&session, &material, &replay.points) {
+            let points = replay.points.iter();
+            let ours: u64 = points.map(|point| tokens(&point.summary)).sum();
             assert!(one.tokens <= ours, "{name}: {:?} is larger", one.design);
-            assert!(one.kept <= one.wanted && one.wanted <= replay.wanted);
+            let counts = one.scores[Measure::References];
+            assert!(counts.kept <= counts.wanted && counts.wanted <= wanted);
         }
     }
+}
+
+#[test]
+fn every_design_is_tried_at_every_size_and_none_is_larger_or_empty() {
+    let mut session = with_tools(30);
+    session.compactions.push(Compaction {
+        at: 60,
+        kept: 55,
+        summary: words(40),
+    });
+    let material = Material::of(&session).expect("messages");
+    let mut trials = Trials::default();
+    trials.add_agent(&session, &material, &[100, 300]);
+    assert_eq!(
+        trials.sizes(),
+        [Size::Tokens(100), Size::Tokens(300), Size::Agent]
+    );
+    for size in trials.sizes() {
+        let most = match size {
+            Size::Tokens(tokens) => tokens,
+            Size::Agent => tokens(&words(40)),
+        };
+        for design in DESIGNS {
+            let found: Vec<_> = trials.of(design, size).collect();
+            let expected = usize::from(design != Design::Agent || size == Size::Agent);
+            assert_eq!(found.len(), expected, "{design:?} at {size:?}");
+            for trial in found {
+                assert!(trial.tokens <= most, "{design:?} has {}", trial.tokens);
+                let is_bare = matches!(design, Design::Frequent | Design::Names);
+                let least = if is_bare { most * 9 / 10 } else { 1 };
+                assert!(trial.tokens >= least, "{design:?} has {}", trial.tokens);
+            }
+        }
+    }
+    // The words of the agent's summary are of no use, the names are.
+    let at = Size::Agent;
+    let mean = |design| {
+        trials
+            .mean(design, at, Measure::References)
+            .map(|m| m.value)
+    };
+    assert_eq!(mean(Design::Agent), Some(0.0));
+    assert!(mean(Design::Frequent) > Some(0.0));
+    let ratio = trials.ratio(Design::Names, Design::Agent, at, Measure::References);
+    assert_eq!(ratio, None, "nothing to divide by");
 }
 
 fn tokens(text: &str) -> u64 {

@@ -75,10 +75,10 @@ fn a_summary_says_what_was_asked_done_and_left() {
     - [5] The problem is that `getUser` is also called by `loadProfile`.
 
     ## Files
-    - src/api.ts (edited [6]): userId, db.findUser
+    - src/api.ts (edited [6]): userId
 
     ## Commands
-    - npm test (failed with 1 [8]): FAIL, src/profile.test.ts
+    - npm test (failed with 1 [8]): src/profile.test.ts
 
     ## Errors
     - [9] TypeError: getUser is not a function (npm test)
@@ -86,10 +86,13 @@ fn a_summary_says_what_was_asked_done_and_left() {
     ## Open work
     - [ ] fix loadProfile [10]
     - 1 of 2 done [10]
-    - Last said [5] "I'll change both."
+    - Last said [5] "[…] I'll change both."
+
+    ## Seen in results
+    - [4] export function getUser(userId: string) { return db.findUser(userId); }
 
     ## Recall
-    [n] is message n. Nothing is lost: `infold recall TASK 2..12` or the recall tool shows any of them in full.
+    [n] is message n. Nothing is lost: `infold recall TASK 2..12` shows any of them in full.
     "#);
 }
 
@@ -137,23 +140,20 @@ fn lists_leave_out_what_the_summary_says() {
 }
 
 #[test]
-fn what_matters_survives_three_folds() {
-    let mut summary = extract(&story()).write(500);
-    for fold in 1..=2 {
-        let mut next = Extract::new();
-        let frame = "[Summary of messages 2..12 (11 folded away; nothing is lost, and recall 2..12 shows them in full)]";
-        next.previous(&format!("{frame}\n\n{summary}"));
+fn what_matters_survives_much_that_comes_after_it() {
+    let mut extract = extract(&story());
+    for batch in 1..=2 {
         let more: Vec<String> = (0..30)
             .flat_map(|n| {
                 [
                     calls("Read", &format!(r#"{{"file_path":"src/other{n}.ts"}}"#)),
-                    gives(&format!("const value{n}_{fold} = 1;")),
+                    gives(&format!("const value{n}_{batch} = 1;")),
                 ]
             })
             .collect();
-        taken(&mut next, 2 + fold * 100, &more);
-        summary = next.write(500);
+        taken(&mut extract, 2 + batch * 100, &more);
     }
+    let summary = extract.write(500);
     for kept in [
         "src/api.ts (edited [6])",
         "fetchUser",
@@ -163,7 +163,16 @@ fn what_matters_survives_three_folds() {
     ] {
         assert!(summary.contains(kept), "{kept} is gone:\n{summary}");
     }
-    assert!(!summary.contains("## Earlier summary"), "{summary}");
+}
+
+#[test]
+fn a_summary_that_code_wrote_is_not_summarised_again() {
+    let summary = extract(&story()).write(500);
+    let mut next = Extract::new();
+    next.previous(&summary);
+    taken(&mut next, 20, &[user("go on")]);
+    let text = next.write(500);
+    assert!(!text.contains("## Earlier summary"), "{text}");
 }
 
 #[test]

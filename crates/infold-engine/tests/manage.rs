@@ -44,12 +44,24 @@ fn old_turns_are_condensed_and_the_newest_stay() {
 }
 
 #[test]
-fn large_old_tool_output_is_masked_when_that_is_enough() {
+fn large_old_tool_output_is_condensed_with_what_stands_around_it() {
     let mut task = tools(&[4_000, 4_000, 10, 10, 10, 10]);
     let outcome = managed(&mut task, &aim(10_000));
+    assert_eq!(outcome.did, Did::Condensed, "{outcome:?}");
+}
+
+#[test]
+fn large_old_tool_output_is_masked_when_bytes_are_the_trouble() {
+    let mut task = tools(&[4_000, 4_000, 10, 10, 10, 10]);
+    let aim = infold::Aim {
+        budget: budget(200_000, Some(30_000)),
+        ..aim(200_000)
+    };
+    let outcome = managed(&mut task, &aim);
     assert_eq!(outcome.did, Did::Masked, "{outcome:?}");
     let shown = shown(&task);
     assert!(shown[2].contains("tokens folded away"), "{}", shown[2]);
+    assert!(shown[2].contains("first: "), "{}", shown[2]);
     assert!(!shown.iter().any(|text| text.starts_with("[Summary")));
 }
 
@@ -63,7 +75,11 @@ fn of_identical_reads_only_the_newest_is_shown() {
     say(&mut task, "assistant", "read");
     say(&mut task, "user", "again");
     say(&mut task, "assistant", "done");
-    let outcome = managed(&mut task, &aim(10_000));
+    let aim = infold::Aim {
+        budget: budget(200_000, Some(30_000)),
+        ..aim(200_000)
+    };
+    let outcome = managed(&mut task, &aim);
     assert_eq!(outcome.did, Did::Masked, "{outcome:?}");
     let shown = shown(&task);
     let stubs = shown
@@ -515,7 +531,7 @@ fn each_strategy_shows_its_stand_in_its_own_way() {
         ));
     }
     insta::assert_snapshot!(seen.join("\n"), @r"
-    infold: user [Summary of  false then model
+    infold: user [Summary of  false then user
     roo: model [Summary of  false then model
     gemini: user [Summary of  true then model
     file: model [Summary of  false then model

@@ -389,6 +389,8 @@ fn whatever_goes_wrong_the_view_fits_and_it_is_said() {
                 );
                 assert!(!shown(&task)[1].contains("production"));
                 assert!(shown(&task)[1].contains("The parser was read."));
+                // What was really asked stands in its place.
+                assert!(shown(&task)[1].contains("## Requests\n- ["));
             }
             said => {
                 assert!(
@@ -413,6 +415,34 @@ fn whatever_goes_wrong_the_view_fits_and_it_is_said() {
                     .sum::<f64>()
         );
     }
+}
+
+#[test]
+fn prose_of_a_small_model_keeps_all_but_the_invented_sentence() {
+    let prose = "We went through the parser and made it fast. The user asked to go on. The user approved the release of version 9. Tests pass; the next step is to measure it again.";
+    let server = Server::start(Script::steps([Step::say(prose)]));
+    let mut task = task();
+    for at in 0..120 {
+        say(&mut task, "user", "go on");
+        say(&mut task, "assistant", &words(40, at));
+    }
+    say(&mut task, "user", "go on");
+    let aim = Aim {
+        prompt: Some("Sum it up.".to_owned()),
+        ..aim(6_000)
+    };
+    let outcome = pass(&mut task, &aim, &mut model(&server));
+    assert_eq!(outcome.errors, [""; 0]);
+    assert_eq!(
+        outcome.dropped,
+        ["The user approved the release of version 9."]
+    );
+    let shown = &shown(&task)[1];
+    assert!(
+        shown.contains("made it fast. The user asked to go on. Tests pass; the next step"),
+        "{shown}"
+    );
+    assert!(shown.contains("## Requests\n- ["), "{shown}");
 }
 
 #[test]

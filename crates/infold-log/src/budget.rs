@@ -21,6 +21,8 @@ pub struct Budget {
     bytes: Option<u64>,
     /// What of the window cannot be folded, where that is not counted.
     fixed: u64,
+    /// How far a pass folds: to this share of what made it due.
+    target_share: f64,
 }
 
 /// What a budget is made from.
@@ -75,8 +77,8 @@ impl Due {
     }
 }
 
-/// How far a pass folds: to a share of what made it due.
-const TARGET: f64 = 0.6;
+/// How far a pass folds, unless a strategy says otherwise: to this share of what made it due.
+const TARGET_SHARE: f64 = 0.6;
 
 /// How long a reply is expected when nobody says.
 const REPLY: u64 = 8192;
@@ -101,6 +103,7 @@ impl Budget {
             threshold: limits.threshold,
             bytes: limits.bytes,
             fixed: 0,
+            target_share: TARGET_SHARE,
         })
     }
 
@@ -109,6 +112,14 @@ impl Budget {
     pub fn above(self, fixed: u64) -> Budget {
         let fixed = fixed.min(self.allow);
         Budget { fixed, ..self }
+    }
+
+    /// The same budget for passes that fold to another share of what made them due.
+    pub fn folding_to(self, target_share: f64) -> Budget {
+        Budget {
+            target_share,
+            ..self
+        }
     }
 
     /// How many tokens of the window can be folded.
@@ -162,13 +173,16 @@ impl Budget {
 
     /// How small the view should become once it is due.
     pub fn target(&self, due: Due, size: Size) -> Size {
-        let above = |limit: u64| self.fixed + share(limit.saturating_sub(self.fixed), TARGET);
+        let above =
+            |limit: u64| self.fixed + share(limit.saturating_sub(self.fixed), self.target_share);
         let tokens = match due {
             Due::Forced => above(size.tokens),
             Due::Threshold | Due::Window | Due::Bytes => u64::MAX,
         };
         let bytes = match due {
-            Due::Bytes => self.bytes.map_or(u64::MAX, |limit| share(limit, TARGET)),
+            Due::Bytes => self
+                .bytes
+                .map_or(u64::MAX, |limit| share(limit, self.target_share)),
             Due::Threshold | Due::Window | Due::Forced => self.bytes.unwrap_or(u64::MAX),
         };
         let limit = self.trigger().unwrap_or(self.allow).min(self.allow);

@@ -42,6 +42,7 @@ mod log;
 mod show;
 mod current;
 mod derived;
+mod facts;
 mod aside;
 mod lock;
 mod repair;

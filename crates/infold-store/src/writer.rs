@@ -3,7 +3,7 @@ use std::path::Path;
 use infold_log::steer::{self, Cover, Refused, Side, Target};
 use infold_log::{Cause, Event, EventId, Pin, Pinned, Record, Role, Seq, Span};
 use infold_wire::tokens::{self, Encoding};
-use infold_wire::{Message, MessageError, Part, PartKind, clip_result, render_stub};
+use infold_wire::{Message, MessageError, Part, PartKind, clip_result, part_text, render_stub};
 
 use crate::current::Current;
 use crate::derived::{Derived, RecordError, check_record};
@@ -298,6 +298,24 @@ impl Writer {
     pub fn mask(&mut self, seq: Seq, part: u32) -> Result<EventId, StepError> {
         self.mask_as(seq, part, |_, _, hidden| {
             format!("[{hidden} tokens folded away; nothing is lost, and recall {seq} shows them]")
+        })
+    }
+
+    /// Shows a tool result as a stub that also says what `about` makes of its text.
+    pub fn mask_described(
+        &mut self,
+        seq: Seq,
+        part: u32,
+        about: impl FnOnce(&str) -> String,
+    ) -> Result<EventId, StepError> {
+        self.mask_as(seq, part, |message, found, hidden| {
+            let about = match found.kind {
+                PartKind::Result => about(&part_text(message, found)),
+                PartKind::Image | PartKind::Other => String::new(),
+            };
+            format!(
+                "[{hidden} tokens folded away; nothing is lost, and recall {seq} shows them]{about}"
+            )
         })
     }
 

@@ -1,8 +1,11 @@
-use std::collections::HashMap;
+//! Compares summaries with what else could stand in their place, each at the summary's size.
+
+use std::collections::BTreeSet;
 
 use infold_log::Role;
 
-use super::designs::{self, Design};
+use super::designs::{self, Candidates, DESIGNS, Design};
+use super::score::{Measure, Scores};
 use super::sight::Sight;
 use super::{Material, Point, Session};
 
@@ -15,11 +18,9 @@ pub struct Compared {
     pub folds: u64,
     /// Their tokens.
     pub tokens: u64,
-    /// References that were wanted.
-    pub wanted: u64,
-    /// How many of them the stand-ins hold.
-    pub kept: u64,
-    /// Those that they do not hold.
+    /// Terms that were wanted and kept.
+    pub scores: Scores,
+    /// References that were wanted and not kept.
     pub lost: Vec<Lost>,
 }
 
@@ -28,7 +29,7 @@ pub struct Compared {
 pub struct Lost {
     /// The reference.
     pub reference: String,
-    /// How often.
+    /// At how many points.
     pub times: u64,
     /// Who said it last before it was folded: `user`, `said`, `called`, or `result`.
     pub from: &'static str,
@@ -42,61 +43,63 @@ impl Compared {
             design,
             folds: 0,
             tokens: 0,
-            wanted: 0,
-            kept: 0,
+            scores: Scores::default(),
             lost: Vec::new(),
         }
     }
 
-    /// The share that was kept; none if nothing was wanted.
-    pub fn recall(&self) -> Option<f64> {
-        (self.wanted > 0).then(|| self.kept as f64 / self.wanted as f64)
-    }
-
-    /// How many were kept for each 1,000 tokens; none if there are no tokens.
+    /// How many references were kept for each 1,000 tokens; none if there are no tokens.
     pub fn density(&self) -> Option<f64> {
-        (self.tokens > 0).then(|| self.kept as f64 * 1000.0 / self.tokens as f64)
+        let kept = self.scores[Measure::References].kept;
+        (self.tokens > 0).then(|| kept as f64 * 1000.0 / self.tokens as f64)
     }
 
     /// Adds what the same design kept elsewhere.
     pub fn add(&mut self, other: &Compared) {
         self.folds += other.folds;
         self.tokens += other.tokens;
-        self.wanted += other.wanted;
-        self.kept += other.kept;
+        self.scores.add(other.scores);
         self.lost.extend(other.lost.iter().cloned());
     }
 
     /// Measures one stand-in.
     fn measure(&mut self, text: &str, point: &Point, material: &Material) {
-        let held = material.found(&[text]);
-        let is_kept = |reference: &usize| held.binary_search(reference).is_ok();
         self.folds += 1;
         self.tokens += designs::size(text);
-        self.wanted += point.wanted.len() as u64;
-        let mut lost: HashMap<usize, u64> = HashMap::new();
-        for reference in &point.wanted {
-            match is_kept(reference) {
-                true => self.kept += 1,
-                false => *lost.entry(*reference).or_default() += 1,
+        let held = material.vocabulary.find(text);
+        self.scores.add(point.scores(&held, material));
+        for term in &point.wanted {
+            let is_reference = material.vocabulary.measure(*term) == Measure::References;
+            if is_reference && held.binary_search(term).is_err() {
+                self.lost.push(material.lost(*term, point));
             }
         }
-        let mut lost: Vec<(usize, u64)> = lost.into_iter().collect();
-        lost.sort_unstable();
-        let lost = lost.into_iter();
-        self.lost
-            .extend(lost.map(|(reference, times)| material.lost(reference, times, point)));
+    }
+}
+
+impl Point {
+    /// How many of the terms that were wanted are among those that a stand-in holds.
+    pub(super) fn scores(&self, held: &[u32], material: &Material) -> Scores {
+        let mut scores = Scores::default();
+        for term in &self.wanted {
+            let counts = &mut scores[material.vocabulary.measure(*term)];
+            counts.wanted += 1;
+            counts.kept += u64::from(held.binary_search(term).is_ok());
+        }
+        scores
     }
 }
 
 impl Material {
-    fn lost(&self, reference: usize, times: u64, point: &Point) -> Lost {
-        let occurs = self.occurs[reference].iter();
-        let folded = occurs.filter(|place| point.covers.binary_search(place).is_ok());
-        let folded: Vec<usize> = folded.copied().collect();
+    fn lost(&self, term: u32, point: &Point) -> Lost {
+        let occurs = self.occurs[term as usize].iter();
+        let folded = occurs.map(|place| *place as usize);
+        let folded: Vec<usize> = folded
+            .filter(|place| point.covers.binary_search(place).is_ok())
+            .collect();
         let from = folded.last().map_or("", |place| {
             let said = &self.messages[*place];
-            let stands = |text: &str| self.found(&[text]).binary_search(&reference).is_ok();
+            let stands = |text: &str| self.vocabulary.find(text).binary_search(&term).is_ok();
             match said.role {
                 Role::User if stands(&said.words.said) => "user",
                 Role::Assistant if stands(&said.words.called) => "called",
@@ -105,8 +108,8 @@ impl Material {
             }
         });
         Lost {
-            reference: self.references[reference].clone(),
-            times,
+            reference: self.vocabulary.text(term).to_owned(),
+            times: 1,
             from,
             occurs: folded.len() as u64,
         }
@@ -114,25 +117,24 @@ impl Material {
 }
 
 /// Compares summaries with what else could stand in their place, each at the summary's size.
-pub fn compare(material: &Material, points: &[Point]) -> Vec<Compared> {
-    let mut out = [
-        Design::Extractive,
-        Design::Truncation,
-        Design::Prose,
-        Design::Frequent,
-    ]
-    .map(Compared::new);
+pub fn compare(session: &Session, material: &Material, points: &[Point]) -> Vec<Compared> {
+    let designs = DESIGNS
+        .into_iter()
+        .filter(|design| *design != Design::Agent);
+    let mut out: Vec<Compared> = designs.map(Compared::new).collect();
     for point in points {
         let budget = designs::size(&point.summary);
+        let mut candidates = Candidates::new(session, material, point);
         for compared in &mut out {
             let text = match compared.design {
-                Design::Extractive | Design::Agent => point.summary.clone(),
-                design => baseline(design, material, &point.covers, budget),
+                // The summary that was shown is what the summarizer wrote then.
+                Design::Extractive => point.summary.clone(),
+                design => candidates.write(design, budget),
             };
             compared.measure(&text, point, material);
         }
     }
-    out.to_vec()
+    out
 }
 
 /// Compares the summaries that a session's own agent wrote with others of the same size at the same points.
@@ -142,62 +144,41 @@ pub fn compare_agent(session: &Session, material: &Material) -> Option<Vec<Compa
     if session.compactions.is_empty() {
         return None;
     }
-    let mut out = [
-        Design::Agent,
-        Design::Extractive,
-        Design::Truncation,
-        Design::Prose,
-        Design::Frequent,
-    ]
-    .map(Compared::new);
-    let mut previous: Option<String> = None;
-    let mut from = 0;
+    let mut out: Vec<Compared> = DESIGNS.into_iter().map(Compared::new).collect();
+    // The agent's own comes first, for it sets the size.
+    out.sort_by_key(|one| one.design != Design::Agent);
     for point in agent_points(session, material) {
         let budget = designs::size(&point.summary);
-        let end = point.covers.last().map_or(0, |last| last + 1);
+        let mut candidates = Candidates::new(session, material, &point);
         for compared in &mut out {
-            let text = match compared.design {
-                Design::Agent => point.summary.clone(),
-                Design::Extractive => {
-                    let news = point.covers.iter().filter(|place| **place >= from);
-                    let news: Vec<usize> = news.copied().collect();
-                    let text = designs::extractive(session, &news, previous.as_deref(), budget);
-                    previous = Some(text.clone());
-                    text
-                }
-                design => baseline(design, material, &point.covers, budget),
-            };
+            let text = candidates.write(compared.design, budget);
             compared.measure(&text, &point, material);
         }
-        from = end;
     }
-    Some(out.to_vec())
-}
-
-fn baseline(design: Design, material: &Material, covers: &[usize], budget: u64) -> String {
-    match design {
-        Design::Truncation => designs::truncation(material, covers, budget),
-        Design::Frequent => designs::frequent(material, covers, budget),
-        _ => designs::prose(material, covers, budget),
-    }
+    Some(out)
 }
 
 /// Folds where the agent did, and collects what was wanted of what it left out.
-fn agent_points(session: &Session, material: &Material) -> Vec<Point> {
+pub fn agent_points(session: &Session, material: &Material) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     let mut sight = Sight::new(material);
-    let floor = floor(material);
+    let floor = material.floor();
     let mut compactions = session.compactions.iter().peekable();
     for place in 0..material.len() {
         while let Some(compaction) = compactions.next_if(|found| found.at <= place) {
             let covers: Vec<usize> = (0..compaction.kept.min(place))
                 .filter(|place| !floor.contains(place))
                 .collect();
+            // A file may begin with the summary of a conversation that it does not hold.
+            if covers.is_empty() {
+                continue;
+            }
             covers.iter().for_each(|message| sight.hide(*message));
             points.push(Point {
                 summary: compaction.summary.clone(),
+                at: place,
                 covers,
-                wanted: Vec::new(),
+                wanted: BTreeSet::new(),
             });
         }
         if let Some(point) = points.last_mut() {
@@ -206,13 +187,4 @@ fn agent_points(session: &Session, material: &Material) -> Vec<Point> {
         sight.append();
     }
     points
-}
-
-/// The system prompt and the first request, which nothing folds.
-fn floor(material: &Material) -> Vec<usize> {
-    let all = || material.messages.iter();
-    let system = all().take_while(|said| said.role == Role::System).count();
-    let is_request =
-        |said: &super::material::Said| said.role == Role::User && said.words.given.is_empty();
-    (0..system).chain(all().position(is_request)).collect()
 }

@@ -1,14 +1,26 @@
+//! What may stand in for what was folded, each written at any size.
+
+mod bm25;
+mod lexrank;
+mod names;
+mod prose;
+mod selection;
+mod sentences;
+mod verbatim;
+
 use std::collections::HashMap;
 
 use infold_log::Seq;
 use infold_wire::Message;
 use infold_wire::tokens::{Encoding, count};
 
-use super::{Material, Session};
+use super::{Material, Point, Session};
 use crate::Extract;
+use prose::Prose;
+use selection::Selection;
 
-/// What may stand in for what was folded, at equal size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What may stand in for what was folded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Design {
     /// What the built-in summarizer writes.
     Extractive,
@@ -18,9 +30,30 @@ pub enum Design {
     Truncation,
     /// Sentences of user and assistant, evenly from the whole range.
     Prose,
+    /// Sentences and lines that match the last request, by BM25.
+    Bm25,
+    /// The most central sentences of user and assistant, by LexRank.
+    LexRank,
+    /// What the user said, the newest first.
+    Requests,
     /// The names that occur most often, and nothing else: no summary, but a point of reference.
     Frequent,
+    /// The names that occur in most messages and were used last, and nothing else.
+    Names,
 }
+
+/// All designs, in the order in which they are printed.
+pub const DESIGNS: [Design; 9] = [
+    Design::Extractive,
+    Design::Agent,
+    Design::Truncation,
+    Design::Prose,
+    Design::Bm25,
+    Design::LexRank,
+    Design::Requests,
+    Design::Frequent,
+    Design::Names,
+];
 
 impl Design {
     /// Its name.
@@ -30,7 +63,11 @@ impl Design {
             Design::Agent => "agent",
             Design::Truncation => "truncation",
             Design::Prose => "prose",
+            Design::Bm25 => "bm25",
+            Design::LexRank => "lexrank",
+            Design::Requests => "requests",
             Design::Frequent => "frequent",
+            Design::Names => "names",
         }
     }
 }
@@ -40,120 +77,71 @@ pub fn size(text: &str) -> u64 {
     count(Encoding::O200k, text)
 }
 
-/// Composes a text again until it has as many tokens as it may, but for a few: what pieces weigh one
-/// by one is more than what they weigh together.
-fn filled(budget: u64, compose: impl Fn(u64) -> String) -> String {
-    let mut best = String::new();
-    let (mut most, mut room) = (0, budget);
-    for _ in 0..6 {
-        let text = compose(room);
-        let used = size(&text);
-        if used > budget {
-            room = room * 99 / 100;
-            continue;
-        }
-        if used <= most {
-            break;
-        }
-        (most, best) = (used, text);
-        room = room * budget / used;
-    }
-    best
+/// What was folded at one point, read once, for writing stand-ins of any size.
+pub struct Candidates<'a> {
+    session: &'a Session,
+    material: &'a Material,
+    point: &'a Point,
+    extract: Option<Extract>,
+    prose: Option<Prose>,
+    selections: HashMap<Design, Selection>,
 }
 
-/// The newest text of these messages, as much as has so many tokens.
-pub fn truncation(material: &Material, covers: &[usize], budget: u64) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    let mut room = budget;
-    for place in covers.iter().rev() {
-        let text = material.messages[*place].text();
-        let tokens = size(&text) + 1;
-        if tokens > room {
-            texts.push(ending(&text, room.saturating_sub(1)).to_owned());
-            break;
-        }
-        room -= tokens;
-        texts.push(text);
-    }
-    texts.reverse();
-    texts.join("\n").trim().to_owned()
-}
-
-/// The longest end of a text that has at most so many tokens.
-fn ending(text: &str, most: u64) -> &str {
-    let starts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
-    let cut = starts.partition_point(|start| size(&text[*start..]) > most);
-    starts.get(cut).map_or("", |start| &text[*start..])
-}
-
-/// Sentences of user and assistant in order, taken evenly from all of these messages.
-pub fn prose(material: &Material, covers: &[usize], budget: u64) -> String {
-    filled(budget, |room| sentences(material, covers, room))
-}
-
-fn sentences(material: &Material, covers: &[usize], budget: u64) -> String {
-    let all = || {
-        covers
-            .iter()
-            .flat_map(|place| &material.messages[*place].sentences)
-    };
-    let total: u64 = all().map(|(_, tokens)| tokens).sum();
-    let share = budget as f64 / total.max(1) as f64;
-    let mut out: Vec<&str> = Vec::new();
-    let (mut seen, mut used) = (0, 0);
-    for (sentence, tokens) in all() {
-        seen += tokens;
-        // A sentence is taken when as much is due by now, rounded to whole sentences.
-        let due = seen as f64 * share;
-        if used + tokens <= budget && (used as f64 + *tokens as f64 / 2.0) <= due {
-            used += tokens;
-            out.push(sentence);
+impl<'a> Candidates<'a> {
+    /// Returns the candidates for a point.
+    pub fn new(session: &'a Session, material: &'a Material, point: &'a Point) -> Candidates<'a> {
+        Candidates {
+            session,
+            material,
+            point,
+            extract: None,
+            prose: None,
+            selections: HashMap::new(),
         }
     }
-    out.join(" ")
-}
 
-/// The most frequent names of these messages.
-pub fn frequent(material: &Material, covers: &[usize], budget: u64) -> String {
-    let mut counts: HashMap<usize, u32> = HashMap::new();
-    for place in covers {
-        for (name, count) in &material.messages[*place].names {
-            *counts.entry(*name).or_default() += count;
-        }
-    }
-    let mut ranked: Vec<(usize, u32)> = counts.into_iter().collect();
-    ranked.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
-    filled(budget, |room| {
-        let mut out: Vec<&str> = Vec::new();
-        let mut used = 0;
-        for (name, _) in &ranked {
-            let name = &material.names[*name];
-            used += size(name) + 1;
-            if used > room {
-                break;
+    /// Writes a stand-in of at most so many tokens; that of the agent is as it was, whatever its size.
+    pub fn write(&mut self, design: Design, budget: u64) -> String {
+        let (material, covers) = (self.material, &self.point.covers[..]);
+        match design {
+            Design::Agent => self.point.summary.clone(),
+            Design::Extractive => {
+                let extract = self
+                    .extract
+                    .get_or_insert_with(|| read(self.session, covers));
+                extract.write(budget as usize)
             }
-            out.push(name);
+            Design::Truncation => verbatim::truncation(material, covers, budget),
+            Design::Requests => verbatim::requests(material, covers, budget),
+            Design::Prose => {
+                let prose = self
+                    .prose
+                    .get_or_insert_with(|| Prose::new(material, covers));
+                prose.write(budget)
+            }
+            Design::Bm25 | Design::LexRank | Design::Frequent | Design::Names => {
+                let point = self.point;
+                let selection = self.selections.entry(design);
+                let selection = selection.or_insert_with(|| match design {
+                    Design::Bm25 => bm25::selection(material, point),
+                    Design::LexRank => lexrank::selection(material, covers),
+                    Design::Frequent => names::frequent(material, covers),
+                    _ => names::recent(material, covers),
+                });
+                selection.write(budget)
+            }
         }
-        out.join(", ")
-    })
+    }
 }
 
-/// What the built-in summarizer writes of these messages and what it wrote before.
-pub fn extractive(
-    session: &Session,
-    covers: &[usize],
-    previous: Option<&str>,
-    budget: u64,
-) -> String {
+/// Shows all of these messages to the built-in summarizer.
+fn read(session: &Session, covers: &[usize]) -> Extract {
     let mut extract = Extract::new();
-    if let Some(previous) = previous {
-        extract.previous(previous);
-    }
     for place in covers {
         let seq = Seq::new(*place as u64 + 1);
         if let (Some(seq), Ok(message)) = (seq, Message::parse(&session.messages[*place])) {
             extract.message(seq, &message);
         }
     }
-    extract.write(budget as usize)
+    extract
 }

@@ -1,73 +1,78 @@
+//! Reads a session once: what each message says, which terms it uses, and where each term occurs.
+
 use std::collections::HashMap;
 
 use infold_log::Role;
 use infold_wire::acts::Words;
-use infold_wire::tokens::{Encoding, count};
 use infold_wire::{Message, MessageError};
 
 use super::Session;
-use crate::refs::{self, Finder};
+use super::score::{Vocabulary, each_reference};
 
-/// What a session says, read once: references, and where each occurs.
+/// What a session says, read once.
 pub struct Material {
     /// Its messages.
     pub(super) messages: Vec<Said>,
-    /// The references that its user and its assistant make, each once.
-    pub(super) references: Vec<String>,
+    /// The terms that its user and its assistant use.
+    pub(super) vocabulary: Vocabulary,
     /// All names that stand anywhere in it, for counting which are frequent.
     pub(super) names: Vec<String>,
-    /// The messages in which each reference occurs.
-    pub(super) occurs: Vec<Vec<usize>>,
-    finder: Finder,
+    /// The messages in which each term occurs.
+    pub(super) occurs: Vec<Vec<u32>>,
 }
 
 /// What one message says.
 pub(super) struct Said {
     pub role: Role,
     pub words: Words,
-    /// References it makes, each once: by user and assistant, not by what tools gave back.
-    pub makes: Vec<usize>,
-    /// References that occur in what it says and calls, each once.
-    pub holds: Vec<usize>,
-    /// References that occur in what tools gave back, by part.
-    pub given: Vec<(u32, Vec<usize>)>,
+    /// Terms it uses, each once: those of user and assistant, not those of what tools gave back.
+    pub uses: Vec<u32>,
+    /// Terms that occur in what it says and calls, each once.
+    pub holds: Vec<u32>,
+    /// Terms that occur in what tools gave back, by part.
+    pub given: Vec<(u32, Vec<u32>)>,
     /// All names in it, and how often.
     pub names: Vec<(usize, u32)>,
-    /// Sentences of what is said, and their tokens.
-    pub sentences: Vec<(String, u64)>,
 }
 
 impl Material {
     /// Reads a session. Takes time in its size, and holds its text.
     pub fn of(session: &Session) -> Result<Material, MessageError> {
-        let mut made = Index::default();
+        let mut vocabulary = Vocabulary::default();
         let mut named = Index::default();
         let mut messages = Vec::with_capacity(session.messages.len());
         for bytes in &session.messages {
             let message = Message::parse(bytes)?;
-            messages.push(Said::read(&message, &mut made, &mut named));
+            messages.push(Said::read(&message, &mut vocabulary, &mut named));
         }
-        let finder = Finder::new(made.names.iter().map(|name| &**name));
-        let mut material = Material {
-            messages: Vec::new(),
-            occurs: vec![Vec::new(); made.names.len()],
-            references: made.names,
-            names: named.names,
-            finder,
-        };
+        let mut occurs = vec![Vec::new(); vocabulary.len()];
         for (place, said) in messages.iter_mut().enumerate() {
-            let words = &said.words;
-            said.holds = material.found(&[&words.said, &words.called]);
-            let given = words.given.iter();
-            said.given = given
-                .map(|(part, text)| (*part, material.found(&[text])))
-                .collect();
-            for reference in said.all() {
-                material.occurs[reference].push(place);
+            said.find(&vocabulary);
+            for term in said.all() {
+                occurs[term as usize].push(place as u32);
             }
         }
-        material.messages = messages;
-        Ok(material)
+        Ok(Material {
+            messages,
+            vocabulary,
+            names: named.names,
+            occurs,
+        })
+    }
+
+    /// Reads a session for writing stand-ins only: what is used again is not looked for.
+    pub(super) fn without_terms(session: &Session) -> Result<Material, MessageError> {
+        let mut messages = Vec::with_capacity(session.messages.len());
+        for bytes in &session.messages {
+            let message = Message::parse(bytes)?;
+            messages.push(Said::new(&message));
+        }
+        Ok(Material {
+            messages,
+            vocabulary: Vocabulary::default(),
+            names: Vec::new(),
+            occurs: Vec::new(),
+        })
     }
 
     /// How many messages it has.
@@ -86,49 +91,62 @@ impl Material {
         replies.filter(|said| said.role == Role::Assistant).count() as u64
     }
 
-    /// The references that occur in texts, each once, in order.
-    pub(super) fn found(&self, texts: &[&str]) -> Vec<usize> {
-        let mut found = Vec::new();
-        for text in texts {
-            self.finder.find(text, |index| found.push(index));
-        }
-        found.sort_unstable();
-        found.dedup();
-        found
+    /// The system prompt and the first request, which nothing folds.
+    pub(super) fn floor(&self) -> Vec<usize> {
+        let all = || self.messages.iter();
+        let system = all().take_while(|said| said.role == Role::System).count();
+        (0..system)
+            .chain(all().position(Said::is_request))
+            .collect()
     }
 }
 
 impl Said {
-    fn read(message: &Message<'_>, made: &mut Index, named: &mut Index) -> Said {
-        let words = Words::of(message);
-        let mut makes = Vec::new();
-        if matches!(message.role(), Role::User | Role::Assistant) {
+    fn new(message: &Message<'_>) -> Said {
+        Said {
+            role: message.role(),
+            words: Words::of(message),
+            uses: Vec::new(),
+            holds: Vec::new(),
+            given: Vec::new(),
+            names: Vec::new(),
+        }
+    }
+
+    fn read(message: &Message<'_>, vocabulary: &mut Vocabulary, named: &mut Index) -> Said {
+        let mut said = Said::new(message);
+        let words = &said.words;
+        if matches!(said.role, Role::User | Role::Assistant) {
             for text in [&words.said, &words.called] {
-                refs::each(text, |reference| makes.push(made.index(reference)));
+                said.uses.extend(vocabulary.learn(text));
             }
-            makes.sort_unstable();
-            makes.dedup();
+            said.uses.sort_unstable();
+            said.uses.dedup();
         }
         let mut names: HashMap<usize, u32> = HashMap::new();
         let given = words.given.iter().map(|(_, text)| text);
         for text in [&words.said, &words.called].into_iter().chain(given) {
-            refs::each(text, |name| {
-                *names.entry(named.index(name)).or_default() += 1
+            each_reference(text, |name| {
+                *names.entry(named.index(&text[name])).or_default() += 1
             });
         }
-        let sentences = match message.role() {
-            Role::User | Role::Assistant => sentences(&words.said),
-            Role::System | Role::Tool => Vec::new(),
-        };
-        Said {
-            role: message.role(),
-            words,
-            makes,
-            holds: Vec::new(),
-            given: Vec::new(),
-            names: names.into_iter().collect(),
-            sentences,
-        }
+        said.names = names.into_iter().collect();
+        said
+    }
+
+    /// Finds the terms of the whole session in it.
+    fn find(&mut self, vocabulary: &Vocabulary) {
+        let words = &self.words;
+        self.holds = vocabulary.find(&format!("{}\n{}", words.said, words.called));
+        let given = words.given.iter();
+        self.given = given
+            .map(|(part, text)| (*part, vocabulary.find(text)))
+            .collect();
+    }
+
+    /// A person asks something in it: it says more than what tools gave back.
+    pub fn is_request(&self) -> bool {
+        self.role == Role::User && self.words.given.is_empty()
     }
 
     /// Its whole text: what is said, called and given.
@@ -141,10 +159,10 @@ impl Said {
         text.trim().to_owned()
     }
 
-    /// All references that occur in it, wherever, each once.
-    fn all(&self) -> Vec<usize> {
+    /// All terms that occur in it, wherever, each once.
+    fn all(&self) -> Vec<u32> {
         let given = self.given.iter().flat_map(|(_, list)| list);
-        let mut all: Vec<usize> = self.holds.iter().chain(given).copied().collect();
+        let mut all: Vec<u32> = self.holds.iter().chain(given).copied().collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -167,54 +185,5 @@ impl Index {
         self.names.push(name.to_owned());
         self.numbers.insert(name.to_owned(), number);
         number
-    }
-}
-
-/// The sentences of a text with their tokens, one that ends with a line too; code blocks are none.
-fn sentences(text: &str) -> Vec<(String, u64)> {
-    let mut out = Vec::new();
-    let mut push = |sentence: &str| {
-        let sentence = sentence.trim();
-        if sentence.chars().any(char::is_alphanumeric) {
-            // The space or the end of line that parts it from the next one weighs, too.
-            let tokens = count(Encoding::O200k, sentence) + 1;
-            out.push((sentence.to_owned(), tokens));
-        }
-    };
-    let mut code = false;
-    for line in text.lines() {
-        if line.trim_start().starts_with("```") {
-            code = !code;
-            continue;
-        }
-        if code {
-            continue;
-        }
-        let mut rest = line;
-        while let Some(end) = [". ", "! ", "? "]
-            .iter()
-            .filter_map(|end| rest.find(end))
-            .min()
-        {
-            push(&rest[..=end]);
-            rest = &rest[end + 2..];
-        }
-        push(rest);
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sentences_end_with_marks_or_lines_and_code_is_none() {
-        let text = "First one. Is it? Yes!\n- a point\n```\nlet x = 1. y\n```\n---\nlast a.b";
-        let all: Vec<String> = sentences(text).into_iter().map(|(text, _)| text).collect();
-        assert_eq!(
-            all,
-            ["First one.", "Is it?", "Yes!", "- a point", "last a.b"]
-        );
     }
 }

@@ -1,3 +1,5 @@
+//! Draws how strategies went, as SVG.
+
 use std::fmt::Write as _;
 
 /// A picture of how strategies went, as SVG: a strip for each, one under the other.

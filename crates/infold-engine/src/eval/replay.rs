@@ -1,10 +1,13 @@
-use std::collections::{HashMap, HashSet};
+//! Replays a session message by message under one strategy, and measures each request.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use infold_log::{EventId, Role, Seq, View};
 use infold_store::{Log, LogError, StepError};
 use infold_wire::Message;
 use infold_wire::acts::Words;
 
+use super::score::{Measure, Scores};
 use super::sent::Sent;
 use super::sight::{Sight, summaries};
 use super::{Material, Session};
@@ -17,11 +20,9 @@ use crate::{Aim, Hooks, ManageError, Scratch, ScratchError, TooSmall, manage};
 pub struct Replay {
     /// Each request.
     pub requests: Vec<Request>,
-    /// References that later messages made to what was folded away.
-    pub wanted: u64,
-    /// How many of them were in the view at that moment.
-    pub kept: u64,
-    /// How many of them were found by reading hidden messages back from the log.
+    /// Terms that messages used and that were folded away, and how many of them a stand-in in the view held then.
+    pub scores: Scores,
+    /// How many of the references among them were found by reading hidden messages back from the log.
     pub reached: u64,
     /// Requests that did not fit: they were not sent, and their replies not measured.
     pub unfit: Vec<Unfit>,
@@ -44,6 +45,8 @@ pub struct Request {
     pub cached_bytes: u64,
     /// How many folds were made just before.
     pub folds: u64,
+    /// It does not repeat the whole of the request before it: a prompt cache breaks here.
+    pub breaks: bool,
     /// What it costs, in dollars.
     pub cost: f64,
 }
@@ -62,10 +65,12 @@ pub struct Unfit {
 pub struct Point {
     /// Its text.
     pub summary: String,
+    /// How many messages there were when it was written.
+    pub at: usize,
     /// The messages it stands for, counted from zero.
     pub covers: Vec<usize>,
-    /// The references that were wanted, by number.
-    pub(super) wanted: Vec<usize>,
+    /// The terms that were wanted, each once.
+    pub(super) wanted: BTreeSet<u32>,
 }
 
 /// Why a session could not be replayed to its end.
@@ -132,7 +137,7 @@ struct Run<'a> {
     /// The summaries that are shown: which fold, and which point.
     active: Vec<(EventId, usize, HashSet<usize>)>,
     /// What messages hold that were read back from the log.
-    read_back: HashMap<usize, Vec<usize>>,
+    read_back: HashMap<usize, Vec<u32>>,
     out: Replay,
 }
 
@@ -147,7 +152,7 @@ impl Run<'_> {
         // A pass that fails may have folded something, too.
         if log.state().at().event > event {
             self.sight.look(&view, log)?;
-            self.active = points(&view, log, &self.active, &mut self.out.points)?;
+            self.active = points(&view, log, place, &self.active, &mut self.out.points)?;
         }
         let outcome = match managed {
             Ok(outcome) => outcome,
@@ -162,6 +167,7 @@ impl Run<'_> {
             Err(ManageError::Step(error)) => return Err(error.into()),
             Err(ManageError::Log(error)) => return Err(error.into()),
         };
+        let before = self.sent.len();
         let same = self.sent.next(&view, log)?;
         let scaled = |tokens: u64| (tokens as f64 * self.aim.factor).ceil() as u64;
         self.out.requests.push(Request {
@@ -171,35 +177,46 @@ impl Run<'_> {
             bytes: self.sent.len(),
             cached_bytes: same.bytes,
             folds: outcome.folds().count() as u64,
+            breaks: same.bytes < before,
             cost: outcome.cost,
         });
         Ok(true)
     }
 
-    /// Looks for what the next message refers to.
+    /// Looks for what the next message uses.
     fn refer(&mut self) -> Result<(), LogError> {
-        let wanted: Vec<usize> = self.sight.wanted().collect();
-        for reference in wanted {
-            self.out.wanted += 1;
-            self.out.kept += u64::from(self.sight.is_kept(reference));
-            let hidden: Vec<usize> = self.sight.hidden_in(reference).collect();
+        let wanted: Vec<u32> = self.sight.wanted().collect();
+        for term in wanted {
+            let measure = self.material.vocabulary.measure(term);
+            let counts = &mut self.out.scores[measure];
+            counts.wanted += 1;
+            counts.kept += u64::from(self.sight.is_kept(term));
+            let hidden: Vec<usize> = self.sight.hidden_in(term).collect();
             for (_, point, covers) in &self.active {
                 if hidden.iter().any(|message| covers.contains(message)) {
-                    self.out.points[*point].wanted.push(reference);
+                    self.out.points[*point].wanted.insert(term);
                 }
             }
-            for message in hidden {
-                if self.is_read_back(message, reference)? {
-                    self.out.reached += 1;
-                    break;
-                }
+            if measure == Measure::References {
+                self.reach(term, &hidden)?;
             }
         }
         Ok(())
     }
 
-    /// Reads a hidden message from the log, and says whether the reference is in it.
-    fn is_read_back(&mut self, message: usize, reference: usize) -> Result<bool, LogError> {
+    /// Reads hidden messages back until a term is found in one.
+    fn reach(&mut self, term: u32, hidden: &[usize]) -> Result<(), LogError> {
+        for message in hidden {
+            if self.is_read_back(*message, term)? {
+                self.out.reached += 1;
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a hidden message from the log, and says whether the term is in it.
+    fn is_read_back(&mut self, message: usize, term: u32) -> Result<bool, LogError> {
         if !self.read_back.contains_key(&message) {
             let found = match Seq::new(message as u64 + 1) {
                 Some(seq) => found_in(&self.task.log().message(seq)?, self.material),
@@ -207,7 +224,7 @@ impl Run<'_> {
             };
             self.read_back.insert(message, found);
         }
-        Ok(self.read_back[&message].binary_search(&reference).is_ok())
+        Ok(self.read_back[&message].binary_search(&term).is_ok())
     }
 
     /// Adds the reply to the last request, and what both cost.
@@ -231,8 +248,7 @@ impl Replay {
     pub fn add(&mut self, other: Replay) {
         self.requests.extend(other.requests);
         self.unfit.extend(other.unfit);
-        self.wanted += other.wanted;
-        self.kept += other.kept;
+        self.scores.add(other.scores);
         self.reached += other.reached;
     }
 }
@@ -248,20 +264,21 @@ impl Request {
     }
 }
 
-fn found_in(bytes: &[u8], material: &Material) -> Vec<usize> {
+fn found_in(bytes: &[u8], material: &Material) -> Vec<u32> {
     let Ok(message) = Message::parse(bytes) else {
         return Vec::new();
     };
     let words = Words::of(&message);
     let mut texts: Vec<&str> = vec![&words.said, &words.called];
     texts.extend(words.given.iter().map(|(_, text)| &**text));
-    material.found(&texts)
+    material.vocabulary.find(&texts.join("\n"))
 }
 
 /// Which summaries are shown now; a new one is a new point.
 fn points(
     view: &View,
     log: &Log,
+    at: usize,
     before: &[(EventId, usize, HashSet<usize>)],
     points: &mut Vec<Point>,
 ) -> Result<Vec<(EventId, usize, HashSet<usize>)>, LogError> {
@@ -274,8 +291,9 @@ fn points(
                 let covers = summary.covers.iter().copied().collect();
                 points.push(Point {
                     summary: summary.text,
+                    at,
                     covers: summary.covers,
-                    wanted: Vec::new(),
+                    wanted: BTreeSet::new(),
                 });
                 (summary.id, points.len() - 1, covers)
             }

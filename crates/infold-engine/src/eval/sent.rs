@@ -1,3 +1,5 @@
+//! Compares each request with the one before it, byte for byte.
+
 use infold_log::{Past, Piece, Seq, Shows, Span, View};
 use infold_store::{Log, LogError};
 

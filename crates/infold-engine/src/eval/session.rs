@@ -1,3 +1,5 @@
+//! Reads one conversation of a transcript, with the compactions of its own agent.
+
 use std::io::{BufRead, Seek};
 
 use infold_wire::transcript::{Entry, Transcript, TranscriptError};

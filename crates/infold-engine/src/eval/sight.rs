@@ -1,3 +1,5 @@
+//! Keeps count of which terms are in sight: shown as they came, hidden, or held by a stand-in.
+
 use std::collections::HashMap;
 
 use infold_log::{Cause, EventId, Item, Shows, View};
@@ -6,7 +8,7 @@ use infold_store::{Log, LogError, What};
 use super::Material;
 use crate::strategy::StandIn;
 
-/// What of a session is in sight: how many visible and how many hidden pieces hold each reference.
+/// What of a session is in sight: how many visible and how many hidden pieces hold each term.
 ///
 /// A piece is what a message says, or one result in it, as a mask hides it.
 pub struct Sight<'a> {
@@ -15,10 +17,10 @@ pub struct Sight<'a> {
     hidden: Vec<u32>,
     /// How each message so far is shown.
     messages: Vec<Shade>,
-    /// References that some stand-in holds.
+    /// Terms that some stand-in holds.
     stood: Vec<bool>,
     /// What each stand-in and each stub holds.
-    stand_ins: HashMap<EventId, Vec<usize>>,
+    stand_ins: HashMap<EventId, Vec<u32>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +42,7 @@ pub struct Summary {
 impl<'a> Sight<'a> {
     /// Nothing was said yet.
     pub fn new(material: &'a Material) -> Sight<'a> {
-        let count = material.references.len();
+        let count = material.vocabulary.len();
         Sight {
             material,
             visible: vec![0; count],
@@ -62,21 +64,22 @@ impl<'a> Sight<'a> {
         self.set(message, Shade::Hidden);
     }
 
-    /// What the next message refers to and that is only in what was folded away.
-    pub fn wanted(&self) -> impl Iterator<Item = usize> + '_ {
+    /// The terms that the next message uses and that are only in what was folded away.
+    pub fn wanted(&self) -> impl Iterator<Item = u32> + '_ {
         let next = &self.material.messages[self.messages.len()];
-        let makes = next.makes.iter().copied();
-        makes.filter(|reference| self.visible[*reference] == 0 && self.hidden[*reference] > 0)
+        let uses = next.uses.iter().copied();
+        uses.filter(|term| self.visible[*term as usize] == 0 && self.hidden[*term as usize] > 0)
     }
 
     /// A stand-in holds it.
-    pub fn is_kept(&self, reference: usize) -> bool {
-        self.stood[reference]
+    pub fn is_kept(&self, term: u32) -> bool {
+        self.stood[term as usize]
     }
 
-    /// The messages in which a reference is hidden, the newest first.
-    pub fn hidden_in(&self, reference: usize) -> impl Iterator<Item = usize> + '_ {
-        let occurs = self.material.occurs[reference].iter().rev().copied();
+    /// The messages in which a term is hidden, the newest first.
+    pub fn hidden_in(&self, term: u32) -> impl Iterator<Item = usize> + '_ {
+        let occurs = self.material.occurs[term as usize].iter().rev();
+        let occurs = occurs.map(|message| *message as usize);
         occurs.filter(|message| {
             let shade = self.messages.get(*message);
             shade.is_some_and(|shade| *shade != Shade::Shown(Vec::new()))
@@ -113,22 +116,23 @@ impl<'a> Sight<'a> {
                 let held = self.held(id, log)?;
                 self.stand_ins.insert(id, held);
             }
-            for reference in &self.stand_ins[&id] {
-                self.stood[*reference] = true;
+            for term in &self.stand_ins[&id] {
+                self.stood[*term as usize] = true;
             }
         }
         Ok(())
     }
 
-    /// The references that a stand-in, a stub or a note holds.
-    fn held(&self, id: EventId, log: &Log) -> Result<Vec<usize>, LogError> {
+    /// The terms that a stand-in, a stub or a note holds.
+    fn held(&self, id: EventId, log: &Log) -> Result<Vec<u32>, LogError> {
+        let vocabulary = &self.material.vocabulary;
         Ok(match log.event(id)?.what {
             What::Fold(fold) => {
                 let texts: Vec<&str> = fold.stand_in.iter().map(|(_, text)| &**text).collect();
-                self.material.found(&texts)
+                vocabulary.find(&texts.join("\n"))
             }
-            What::Mask(mask) => self.material.found(&[&mask.stub]),
-            What::Note { text, .. } => self.material.found(&[&text]),
+            What::Mask(mask) => vocabulary.find(&mask.stub),
+            What::Note { text, .. } => vocabulary.find(&text),
             _ => Vec::new(),
         })
     }
@@ -156,10 +160,11 @@ impl<'a> Sight<'a> {
                 true => &mut self.visible,
                 false => &mut self.hidden,
             };
-            for reference in list {
+            for term in list {
+                let count = &mut counts[*term as usize];
                 match add {
-                    true => counts[*reference] += 1,
-                    false => counts[*reference] -= 1,
+                    true => *count += 1,
+                    false => *count -= 1,
                 }
             }
         }

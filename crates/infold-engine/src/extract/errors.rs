@@ -2,7 +2,8 @@ use std::collections::VecDeque;
 
 use infold_wire::shorten;
 
-use super::talk::Line;
+use super::facts::keep;
+use super::text::Line;
 
 /// Errors that nothing has put right since.
 #[derive(Default)]
@@ -28,13 +29,6 @@ impl Errors {
             false => format!("{key} ({of})"),
         };
         self.push(Line { seq, text }, of);
-    }
-
-    /// Takes one from an earlier summary: `TypeError: x is not a function (npm test)`.
-    pub fn read(&mut self, line: Line) {
-        let of = line.text.strip_suffix(')');
-        let of = of.and_then(|text| Some(text.rsplit_once(" (")?.1.to_owned()));
-        self.push(line, of.unwrap_or_default());
     }
 
     fn push(&mut self, line: Line, of: String) {
@@ -79,6 +73,9 @@ fn program(command: &str) -> &str {
         .min();
     rest[..end.unwrap_or(rest.len())].trim_end()
 }
+
+keep!(Failure { line, of });
+keep!(Errors { open });
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,8 @@
+//! References that were met: how often, by whom, how lately, and where they belong.
+
 use std::collections::HashMap;
 
+use super::facts::{keep, keep_choice};
 use super::places::PlaceId;
 
 /// Where a name was met. Users and assistants choose their words; tools pour them out.
@@ -9,6 +12,17 @@ pub enum Source {
     Said,
     Called,
     Given,
+}
+
+impl Source {
+    /// What a meeting counts.
+    fn weight(self) -> f32 {
+        match self {
+            Source::User => 3.0,
+            Source::Said | Source::Called => 2.0,
+            Source::Given => 0.4,
+        }
+    }
 }
 
 /// How firmly a name belongs to a place. A firmer tie, or an equal later one, replaces another.
@@ -27,14 +41,73 @@ pub enum Tie {
 /// What is known of one reference.
 #[derive(Clone, Debug)]
 pub struct Name {
-    /// In how many messages, by source.
-    counts: [u16; 4],
-    /// The message and source it was last counted for.
-    mark: (u64, u8),
+    /// How it was met, and when.
+    met: Met,
     /// The message it was last met in.
     pub last: u64,
     /// Where it belongs.
     pub home: Option<(PlaceId, Tie)>,
+}
+
+/// In how many messages something was met: in all, and lately.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Met {
+    /// All meetings, weighed by who spoke.
+    total: f32,
+    /// The same, each counting half as much after every [`HALF_LIFE_MESSAGES`].
+    recent: f32,
+    /// The message it was last counted for,
+    last: u64,
+    /// the sources it was counted for there,
+    sources: u8,
+    /// and whether a user or a model ever said it.
+    is_spoken: bool,
+}
+
+/// After this many messages a meeting counts half as much.
+const HALF_LIFE_MESSAGES: f64 = 60.0;
+/// What a meeting that is long past still counts.
+const PAST_WORTH: f64 = 0.2;
+/// What only tools poured out is seldom referred to.
+const UNSPOKEN_WORTH: f64 = 0.2;
+
+impl Met {
+    /// Counts a meeting once for each message and source.
+    pub fn count(&mut self, seq: u64, source: Source) {
+        let bit = 1 << source as u8;
+        if self.last == seq && self.sources & bit != 0 {
+            return;
+        }
+        let age = seq.saturating_sub(self.last) as f64;
+        let weight = source.weight();
+        self.recent = (f64::from(self.recent) * decay(age)) as f32 + weight;
+        self.total += weight;
+        self.sources = bit | if self.last == seq { self.sources } else { 0 };
+        self.last = seq;
+        self.is_spoken |= source != Source::Given;
+    }
+
+    /// How much it was met, most of all lately, and whether somebody said it.
+    pub fn value(&self, now: u64) -> f64 {
+        let age = now.saturating_sub(self.last) as f64;
+        let met = f64::from(self.recent) * decay(age) + PAST_WORTH * f64::from(self.total);
+        if self.is_spoken {
+            met
+        } else {
+            met * UNSPOKEN_WORTH
+        }
+    }
+}
+
+impl Met {
+    /// How rare it is: one if it was met once, less the more it was met.
+    pub fn rarity(&self) -> f64 {
+        f64::from(Source::User.weight() / self.total.max(Source::User.weight()))
+    }
+}
+
+fn decay(messages: f64) -> f64 {
+    0.5_f64.powf(messages / HALF_LIFE_MESSAGES)
 }
 
 /// All references met, the less telling of them forgotten when there are too many.
@@ -46,9 +119,7 @@ pub struct Names {
 }
 
 /// About 5 MB of them.
-const MOST: usize = 40_000;
-/// After this many messages half of what is new about a name is gone.
-const FRESH: f64 = 100.0;
+const MAX_NAMES: usize = 40_000;
 
 impl Names {
     /// Counts a reference once for each message and source.
@@ -58,26 +129,16 @@ impl Names {
             name.meet(seq, source, home);
             return;
         }
-        if self.known.len() >= MOST {
+        if self.known.len() >= MAX_NAMES {
             self.forget();
         }
         let mut name = Name {
-            counts: [0; 4],
-            mark: (u64::MAX, 0),
+            met: Met::default(),
             last: seq,
             home: None,
         };
         name.meet(seq, source, home);
         self.known.insert(text.into(), name);
-    }
-
-    /// Counts a reference that an earlier summary found worth keeping.
-    pub fn keep(&mut self, text: &str, seq: u64, home: Option<(PlaceId, Tie)>) {
-        self.meet(text, seq, Source::Said, home);
-        if let Some(name) = self.known.get_mut(text) {
-            let said = &mut name.counts[Source::Said as usize];
-            *said = said.saturating_add(2);
-        }
     }
 
     /// Returns how likely a reference is to be made again; zero if it was never met.
@@ -99,6 +160,7 @@ impl Names {
             .known
             .iter()
             .map(|(text, name)| (name.score(text, self.now), &**text, name))
+            .filter(|(score, ..)| *score > 0.0)
             .collect();
         all.sort_unstable_by(|a, b| {
             b.0.total_cmp(&a.0)
@@ -119,7 +181,7 @@ impl Names {
             .map(|(text, name)| (name.score(text, self.now), &**text))
             .collect();
         values.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-        let gone: Vec<Box<str>> = values[MOST / 2..]
+        let gone: Vec<Box<str>> = values[MAX_NAMES / 2..]
             .iter()
             .map(|(_, text)| (*text).into())
             .collect();
@@ -137,26 +199,21 @@ impl Name {
         {
             self.home = home;
         }
-        if self.mark != (seq, source as u8) {
-            self.mark = (seq, source as u8);
-            let count = &mut self.counts[source as usize];
-            *count = count.saturating_add(1);
-        }
+        self.met.count(seq, source);
     }
 
-    /// In how many messages it was met, what people and models chose to say counting more than what tools
-    /// poured out; up to twice that if it was met lately; against what it costs to keep.
+    /// How much it was met, most of all lately, against what it costs to keep.
     ///
-    /// Of the rankings tried this was among the best at all sizes, none was much better, and it has nothing in it that
-    /// fits one kind of session only.
+    /// Of the rankings tried on real sessions this keeps most at all sizes; what is met in calls counts as much as what is said.
     fn score(&self, text: &str, now: u64) -> f64 {
-        let [user, said, called, given] = self.counts.map(f64::from);
-        let met = 3.0 * user + 2.0 * said + called + 0.5 * given;
-        let spoken = user + said + called > 0.0;
-        let age = now.saturating_sub(self.last) as f64;
-        let fresh = 1.0 + 0.5_f64.powf(age / FRESH);
-        met * fresh * plausible(text, spoken) / (text.len() as f64 + 6.0).powf(0.7)
+        let worth = self.met.value(now) * plausible(text, self.met.is_spoken);
+        10.0 * worth / (text.len() as f64 + 6.0)
     }
+}
+
+/// Says whether a text may be the name of something: not a word of a language, not a bare number.
+pub fn is_plausible(text: &str) -> bool {
+    plausible(text, false) >= 0.5
 }
 
 /// How much a reference is one: bare numbers in outputs are mostly sizes and line numbers, hyphens and capitals also
@@ -176,7 +233,10 @@ fn plausible(text: &str, spoken: bool) -> f64 {
     if !bytes.iter().any(u8::is_ascii_alphabetic) {
         return if spoken { 0.9 } else { 0.5 };
     }
-    if WORDS.contains(&text) || bytes.len() == 6 && all(u8::is_ascii_hexdigit) {
+    if WORDS.contains(&text) {
+        return 0.0;
+    }
+    if bytes.len() == 6 && all(u8::is_ascii_hexdigit) {
         return 0.2;
     }
     if all(|byte| byte.is_ascii_lowercase() || *byte == b'-') || all(u8::is_ascii_uppercase) {
@@ -190,11 +250,82 @@ fn plausible(text: &str, spoken: bool) -> f64 {
     1.0
 }
 
-/// Words of query languages and formats, which are written like names.
-const WORDS: [&str; 24] = [
-    "SELECT", "FROM", "WHERE", "INSERT", "INTO", "VALUES", "UPDATE", "DELETE", "CREATE", "TABLE",
-    "INTEGER", "TEXT", "NULL", "PRIMARY", "ORDER", "GROUP", "LIMIT", "JOIN", "BEGIN", "COMMIT",
-    "JSON", "HTTP", "TRUE", "FALSE",
+/// Words of query languages, shells and formats, which are written like names.
+const WORDS: [&str; 74] = [
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "INSERT",
+    "INTO",
+    "VALUES",
+    "UPDATE",
+    "DELETE",
+    "CREATE",
+    "TABLE",
+    "INTEGER",
+    "TEXT",
+    "NULL",
+    "PRIMARY",
+    "ORDER",
+    "GROUP",
+    "LIMIT",
+    "JOIN",
+    "BEGIN",
+    "COMMIT",
+    "JSON",
+    "HTTP",
+    "HTTPS",
+    "TRUE",
+    "FALSE",
+    "NONE",
+    "INNER",
+    "LEFT",
+    "RIGHT",
+    "OUTER",
+    "HAVING",
+    "DISTINCT",
+    "UNION",
+    "INDEX",
+    "UNIQUE",
+    "VARCHAR",
+    "REFERENCES",
+    "FOREIGN",
+    "DEFAULT",
+    "CASCADE",
+    "ALTER",
+    "DROP",
+    "EXISTS",
+    "COUNT",
+    "DESC",
+    "ROLLBACK",
+    "EXPLAIN",
+    "WITH",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "NAME",
+    "TYPE",
+    "DATE",
+    "TIME",
+    "UUID",
+    "HTML",
+    "UTF-8",
+    "utf-8",
+    "POST",
+    "HEAD",
+    "PATCH",
+    "ERROR",
+    "WARN",
+    "INFO",
+    "DEBUG",
+    "PASS",
+    "FAIL",
+    "TODO",
+    "NOTE",
+    "README",
+    "/dev/null",
+    "2>&1",
 ];
 /// Heads of names that belong to a language, not to a project,
 const EVERYBODYS: [&str; 14] = [
@@ -224,3 +355,25 @@ const EVERYTHINGS: [&str; 20] = [
     "clone",
     "next",
 ];
+
+keep!(Met {
+    total,
+    recent,
+    last,
+    sources,
+    is_spoken
+});
+keep!(Name { met, last, home });
+keep!(Names { known, now });
+keep_choice!(Source {
+    User,
+    Said,
+    Called,
+    Given
+});
+keep_choice!(Tie {
+    Near,
+    Shown,
+    Inside,
+    Written
+});

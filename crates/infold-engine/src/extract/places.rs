@@ -1,6 +1,10 @@
+//! Files, commands and other calls: what was last done there, and how it ended.
+
 use std::collections::{BTreeMap, HashMap};
 
 use infold_wire::acts::Ending;
+
+use super::facts::{Keep, keep, keep_choice};
 
 /// Number of a place, in the order they were first met.
 pub type PlaceId = u32;
@@ -38,21 +42,6 @@ impl Done {
             Done::Moved => "moved",
             Done::Deleted => "deleted",
         }
-    }
-
-    /// The one with this word.
-    pub fn of(word: &str) -> Option<Done> {
-        [
-            Done::Mentioned,
-            Done::Read,
-            Done::Edited,
-            Done::Written,
-            Done::Created,
-            Done::Moved,
-            Done::Deleted,
-        ]
-        .into_iter()
-        .find(|done| done.word() == word)
     }
 }
 
@@ -135,11 +124,6 @@ impl Places {
         self.all.get(&id)
     }
 
-    /// Changes a place, unless it was forgotten.
-    pub fn get_mut(&mut self, id: PlaceId) -> Option<&mut Place> {
-        self.all.get_mut(&id)
-    }
-
     /// Returns all of a kind.
     pub fn of(&self, kind: Kind) -> impl Iterator<Item = (PlaceId, &Place)> {
         self.all
@@ -199,5 +183,49 @@ impl Places {
                 self.ids.remove(&(place.kind, place.key));
             }
         }
+    }
+}
+
+keep_choice!(Kind {
+    File,
+    Command,
+    Call
+});
+keep_choice!(Done {
+    Mentioned,
+    Read,
+    Edited,
+    Written,
+    Created,
+    Moved,
+    Deleted
+});
+keep!(Place {
+    kind,
+    key,
+    done,
+    times,
+    seq,
+    last,
+    ending,
+    ended
+});
+
+impl Keep for Places {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.all.put(out);
+        self.next.put(out);
+    }
+
+    fn get(from: &mut &[u8]) -> Option<Places> {
+        let all: BTreeMap<PlaceId, Place> = Keep::get(from)?;
+        let ids = all
+            .iter()
+            .map(|(id, place)| ((place.kind, place.key.clone()), *id));
+        Some(Places {
+            ids: ids.collect(),
+            next: Keep::get(from)?,
+            all,
+        })
     }
 }

@@ -1,11 +1,14 @@
-use infold_log::plan::last_round;
+use infold_log::plan::{FloorSize, last_round};
 use infold_log::{EventId, Seq, Size, Span, State};
 use infold_store::{Log, LogError};
 use infold_wire::PartKind;
 
 use super::mask::each_part;
-use super::{Hand, ManageError, Pass};
+use super::{Hand, ManageError, Pass, is_tight};
 use crate::{Did, Step};
+
+/// The share of the window that a summary gets at least, where the results of the last round can be clipped for it.
+const MIN_SUMMARY_SHARE: f64 = 0.15;
 
 /// What is left of a tool result at least, as counted.
 const MIN_CLIPPED_TOKENS: u64 = 96;
@@ -27,9 +30,47 @@ impl Pass<'_> {
     /// the view fits. Words of the user and calls stay as they are.
     pub(super) fn clip(&mut self, hand: &mut Hand<'_>) -> Result<(), ManageError> {
         let results = clippable(hand.log(), hand.state())?;
-        let Some(keep) = level(&results, self.excess(&results)) else {
+        match level(&results, self.excess(&results)) {
+            Some(keep) => self.clip_to(hand, &results, keep),
+            None => Ok(()),
+        }
+    }
+
+    /// Clips the results of the last round where they would leave next to no room for a summary of all before them.
+    pub(super) fn make_room(&mut self, hand: &mut Hand<'_>) -> Result<(), ManageError> {
+        let floor = FloorSize::of(hand.state(), hand.log())?;
+        let fixed = self.scale.size(floor.total()).tokens;
+        let wanted = self.least_summary();
+        let excess = (fixed + wanted).saturating_sub(self.aim.budget.allow());
+        // What must stay beside the last round is not made smaller by clipping it.
+        let last = self.scale.part(floor.last.tokens);
+        if excess == 0 || last < wanted {
             return Ok(());
-        };
+        }
+        let results = clippable(hand.log(), hand.state())?;
+        let excess = self.scale.counted(excess);
+        let least = self.scale.counted(wanted / 2).max(MIN_CLIPPED_TOKENS);
+        let keep = level(&results, excess).unwrap_or(0).max(least);
+        self.clip_to(hand, &results, keep)
+    }
+
+    /// How many tokens a summary gets at least, where the last round leaves less.
+    ///
+    /// In little room that is little, or every other turn would need a pass.
+    pub(super) fn least_summary(&self) -> u64 {
+        if is_tight(&self.budget) {
+            return self.budget.room() / 16;
+        }
+        (self.budget.room() as f64 * MIN_SUMMARY_SHARE) as u64
+    }
+
+    /// Shows head and tail of each result that has more than so many tokens.
+    fn clip_to(
+        &mut self,
+        hand: &mut Hand<'_>,
+        results: &[Clippable],
+        keep: u64,
+    ) -> Result<(), ManageError> {
         let mut folds = Vec::new();
         let mut span: Option<Span> = None;
         let mut hidden = 0;

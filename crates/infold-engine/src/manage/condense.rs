@@ -1,12 +1,13 @@
 use infold_log::plan::{self, FloorSize, Keep};
 use infold_log::steer::Cover;
-use infold_log::{Cause, Item, Past, Role, Seq, Source, Span, View, steer};
+use infold_log::{Cause, Item, Past, Role, Seq, Size, Source, Span, View, steer};
 use infold_store::{Aside, Log, LogError, Usage, What, Working, Writer, heading, stand_in_tokens};
-use infold_wire::{Message, spoken};
+use infold_wire::{Message, Typist, spoken};
 
 use super::{Aim, Begun, Hand, ManageError, Pass};
 use crate::extract::Extract;
-use crate::quotes::{Checked, Claims};
+use crate::extract::facts::Facts;
+use crate::quotes::{Checked, Claims, user_words};
 use crate::strategy::{Keeps, StandIn};
 use crate::summarizer::{Brief, Extractive, Summarizer, SummarizerError};
 use crate::{Did, Step, Strategy};
@@ -14,8 +15,8 @@ use crate::{Did, Step, Strategy};
 /// How often one pass asks a summarizer at most.
 pub const CHUNKS: usize = 16;
 
-/// A summary is no longer than this, whatever the window.
-const LONGEST: u64 = 8_192;
+/// So many bytes of messages are rather read again than what was collected from them is kept.
+const MIN_KEPT_BYTES: u64 = 4 << 20;
 
 /// A summary shorter than this says nothing.
 const SHORTEST: u64 = 96;
@@ -121,11 +122,18 @@ impl Pass<'_> {
         }
         let rest = view_without(hand, &folded.cover)?;
         let target = self.narrowed(self.outcome.target.tokens);
-        let room = target.saturating_sub(self.scale.part(rest) + self.aim.frame.tokens);
+        let rest = self.scale.part(rest) + self.aim.frame.tokens;
         let window = self.narrowed(self.budget.room());
-        let most = self.scale.counted(room.max(window / 16));
-        let share = (folded.leaves as f64 * self.aim.ratio.clamp(0.05, 0.9)) as u64;
-        Ok(most.min(share).clamp(SHORTEST, LONGEST))
+        // A last round above target is followed by others soon: until then a summary may go above it, too.
+        let least = self.narrowed(self.aim.budget.allow()).saturating_sub(rest);
+        let least = least.min(self.least_summary()).max(window / 16);
+        let most = self.scale.counted(target.saturating_sub(rest).max(least));
+        // The log has all that earlier summaries stand for, so a summary may grow again.
+        let share = (folded.original as f64 * self.aim.ratio.clamp(0.05, 0.9)) as u64;
+        let longest = self
+            .scale
+            .counted((window as f64 * self.aim.strategy.summary_share) as u64);
+        Ok(most.min(share).clamp(SHORTEST, longest.max(SHORTEST)))
     }
 
     /// Has the summary written and checked; the built-in summarizer helps out.
@@ -210,18 +218,28 @@ impl Pass<'_> {
             true => text,
             false => format!("{text}\n\n{lists}"),
         };
-        self.checked(hand, folded, &text)
+        self.checked(hand, folded, &text, budget)
     }
 
-    /// Drops what nobody said, and refuses what is not worth showing.
+    /// Drops what nobody said, adds what was said instead, and refuses what is not worth showing.
     fn checked(
         &mut self,
         hand: &Hand<'_>,
         folded: &Folded,
         text: &str,
+        budget: u64,
     ) -> Result<StandInText, SummarizerError> {
         let checked = said(text, hand, folded)?;
-        let stand_in = self.shown(hand, folded, &checked.text)?;
+        let requests = match checked.dropped.is_empty() {
+            true => String::new(),
+            false => folded.extract.requests((budget / 8).max(SHORTEST) as usize),
+        };
+        // What is left must be worth something without them.
+        let mut stand_in = self.shown(hand, folded, &checked.text)?;
+        if !requests.is_empty() {
+            let text = format!("{}\n\n{requests}", checked.text.trim_end());
+            stand_in = self.shown(hand, folded, &text).unwrap_or(stand_in);
+        }
         self.outcome
             .dropped
             .extend(checked.dropped.into_iter().map(|dropped| dropped.line));
@@ -279,7 +297,7 @@ pub struct Draft {
     pub cost: f64,
     /// What went wrong on the way.
     pub errors: Vec<String>,
-    /// Lines that the summary claimed and nobody said.
+    /// Sentences that the summary claimed and nobody said.
     pub dropped: Vec<String>,
 }
 
@@ -386,19 +404,29 @@ fn said(summary: &str, hand: &Hand<'_>, folded: &Folded) -> Result<Checked, LogE
     let mut claims = Claims::new(summary);
     if claims.any() {
         let mut text = String::new();
+        let mut typist = Typist::default();
         let mut against = |source: Source, bytes: &[u8]| {
-            if let (Some(_), Ok(message)) = (source.seq(), Message::parse(bytes))
-                && message.role() == Role::User
-            {
+            if let (Some(seq), Ok(message)) = (source.seq(), Message::parse(bytes)) {
                 text.clear();
-                spoken(&message, &mut text);
-                claims.against(&text);
+                match message.role() {
+                    Role::Assistant => {
+                        typist.reply();
+                        spoken(&message, &mut text);
+                        claims.assistant(&text);
+                    }
+                    _ => {
+                        user_words(&mut typist, &message, &mut text);
+                        claims.user(Some(seq.get()), &text);
+                    }
+                }
             }
             Ok(())
         };
-        // Requests are found by the index; words beside tool results only by looking.
+        // Requests are found by the index, each with what stands before it; words beside tool results only by looking.
         plan::requests(state, log, |seq| {
-            log.each_message(Span::one(seq), &mut against)
+            let before = seq.prev().unwrap_or(seq);
+            let span = Span::new(before, seq).unwrap_or(Span::one(seq));
+            log.each_message(span, &mut against)
         })?;
         for run in &folded.runs {
             log.each_message(*run, &mut against)?;
@@ -413,6 +441,28 @@ fn forced<'a>(log: &Log, aim: &'a Aim) -> Result<Option<Pass<'a>>, ManageError> 
         Begun::Go(pass) => Some(pass),
         Begun::Stop(_) => None,
     })
+}
+
+/// What was collected for an earlier fold of the same messages, and which of them were not read then.
+fn collected(log: &Log, covered: &[Span]) -> (Extract, Vec<Span>) {
+    let facts = log.facts().and_then(|bytes| Facts::read(&bytes));
+    facts
+        .and_then(|facts| Some((facts.rest(covered)?, facts.extract)))
+        .map_or_else(
+            || (Extract::new(), covered.to_vec()),
+            |(rest, extract)| (extract, rest),
+        )
+}
+
+/// What the messages of runs weigh, as they came.
+fn weigh(runs: &[Span], log: &Log) -> Result<Size, LogError> {
+    let mut size = Size::default();
+    for run in runs {
+        let run = plan::weigh(*run, log)?;
+        size.tokens += run.tokens;
+        size.bytes += run.bytes;
+    }
+    Ok(size)
 }
 
 /// Tokens that leave the view, as counted, when a cover is folded.
@@ -456,34 +506,42 @@ struct Folded {
     extract: Extract,
     /// Tokens that leave the view, as counted.
     leaves: u64,
+    /// Tokens of all messages that it stands for, those behind earlier folds included.
+    original: u64,
 }
 
 impl Folded {
+    /// Reads all messages that a fold will stand for: those behind earlier folds too, so that nothing
+    /// is summarised from a summary.
     fn read(hand: &Hand<'_>, cover: Cover) -> Result<Folded, LogError> {
         let (log, state) = (hand.log(), hand.state());
-        let bytes = match (cover.span.from().prev(), cover.span.to()) {
-            (Some(before), last) => log.record(last)?.sums.bytes - log.record(before)?.sums.bytes,
-            (None, last) => log.record(last)?.sums.bytes,
-        };
-        let mut extract = Extract::of(bytes);
         let mut runs = Vec::new();
+        let mut covered = Vec::new();
         let mut earlier = Vec::new();
         for item in state.shown().items() {
             match item {
-                Item::Run(run) => runs.extend(run.meet(cover.span)),
+                Item::Run(run) => {
+                    runs.extend(run.meet(cover.span));
+                    covered.extend(run.meet(cover.span));
+                }
                 Item::Fold(fold) if fold.span().meet(cover.span).is_some() => {
+                    covered.extend(fold.runs.iter().copied());
                     if fold.cause == Cause::Summary
                         && let What::Fold(line) = log.event(fold.id)?.what
                     {
-                        let summary = StandIn::summary(&line.stand_in).to_owned();
-                        extract.previous(&summary);
-                        earlier.push(summary);
+                        earlier.push(StandIn::summary(&line.stand_in).to_owned());
                     }
                 }
                 Item::Fold(_) => {}
             }
         }
-        for run in &runs {
+        let size = weigh(&covered, log)?;
+        let (mut extract, rest) = collected(log, &covered);
+        extract.expect(size.bytes);
+        for summary in &earlier {
+            extract.previous(summary);
+        }
+        for run in &rest {
             log.each_message(*run, &mut |source, bytes| {
                 if let (Some(seq), Ok(message)) = (source.seq(), Message::parse(bytes)) {
                     extract.message(seq, &message);
@@ -491,8 +549,13 @@ impl Folded {
                 Ok(())
             })?;
         }
+        let is_much = weigh(&rest, log)?.bytes >= MIN_KEPT_BYTES;
+        if is_much && matches!(hand, Hand::Writes(_)) {
+            log.keep_facts(&Facts::to_bytes(&covered, &extract));
+        }
         Ok(Folded {
             leaves: leaves(hand, &cover)?,
+            original: size.tokens,
             cover,
             runs,
             previous: (!earlier.is_empty()).then(|| earlier.join("\n\n")),

@@ -2,6 +2,8 @@ use infold_log::steer::{self, Cover};
 use infold_log::{Cause, Event, EventId, Fold, Hides, Role, Seq, State};
 use infold_store::{Log, LogError, StepError, Trigger, Usage, Writer, stand_in_tokens};
 
+use crate::extract::outline;
+
 /// What takes the steps of a pass: a task that is written to, or a rehearsal.
 pub enum Hand<'a> {
     /// Appends events.
@@ -67,7 +69,7 @@ impl Hand<'_> {
         tokens: u64,
     ) -> Result<Option<EventId>, StepError> {
         match self {
-            Hand::Writes(writer) => writer.mask(seq, part).map(Some),
+            Hand::Writes(writer) => writer.mask_described(seq, part, outline).map(Some),
             Hand::Imagines { log, state } => {
                 let hides = Hides::Part {
                     seq,

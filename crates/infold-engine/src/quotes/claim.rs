@@ -1,448 +1,443 @@
-use std::collections::HashSet;
+//! What a sentence says that the user said.
 
-/// What one line says that the user said.
+use super::clause::{Clause, clauses, is_negator};
+use super::cue::{self, Cue, Force};
+use super::quote::{Quote, blank_citations, cited, quotes};
+use super::relation::{Relation, relations};
+use super::said::plain;
+use super::words::{Kind, Word, words};
+
+/// Shorter quotations are single words: values, which are compared as such.
+const MIN_QUOTE_CHARS: usize = 8;
+const MAX_WORDS: usize = 2000;
+/// Words that say at once.
+const URGENT: [&str; 11] = [
+    "now",
+    "immediately",
+    "directly",
+    "jetzt",
+    "sofort",
+    "maintenant",
+    "ahora",
+    "agora",
+    "ora",
+    "subito",
+    "сейчас",
+];
+/// Words that lead to what a question or remark is about.
+const TOPICS: [&str; 22] = [
+    "about",
+    "on",
+    "regarding",
+    "concerning",
+    "whether",
+    "if",
+    "what",
+    "why",
+    "how",
+    "where",
+    "which",
+    "ob",
+    "warum",
+    "wie",
+    "si",
+    "pourquoi",
+    "por",
+    "perche",
+    "почему",
+    "как",
+    "sobre",
+    "sur",
+];
+
+/// A claim, and what was found of it so far.
 pub struct Claim {
-    /// Quotations, each in plain form, and whether it was found.
-    quotes: Vec<(String, bool)>,
-    /// What is claimed in other words: the words that carry meaning.
-    words: HashSet<String>,
-    /// Whether it says that something is not to be.
-    negated: bool,
-    /// The best share of them in one message,
-    best: f64,
-    /// and whether that one says the opposite.
-    denied: bool,
+    pub quotes: Vec<Quote>,
+    /// The message that the sentence names as the place of its quotation.
+    pub cited: Option<u64>,
+    /// What is claimed in other words: those that carry meaning.
+    pub words: Vec<Word>,
+    pub clauses: Vec<Clause>,
+    pub relations: Vec<Relation>,
+    pub force: Force,
+    /// Whether what is claimed is costly if nobody said it.
+    pub strict: bool,
+    /// Whether it only says what the words were about: whether it is so is left open.
+    pub topic: bool,
+    /// The very words in plain form, where they are given without quotation marks.
+    pub literal: Option<String>,
+    /// Whether the words were found.
+    pub met: bool,
+    /// How near the nearest message came: the words that it lacked.
+    pub lacks: Option<Lack>,
 }
 
-/// A message of the user, in the forms claims are compared in.
-pub struct Said {
-    plain: String,
-    words: HashSet<String>,
-    /// Each sentence that negates, by its words.
-    negations: Vec<HashSet<String>>,
+/// Why the nearest message does not say it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lack {
+    Words(Vec<String>),
+    Opposite,
+    Turned,
+    Scattered,
 }
 
-/// This share of a claim's words in one message makes it true enough.
-const ENOUGH: f64 = 0.7;
-/// Shorter quotations are single words, which prove nothing and invent nothing.
-const QUOTE: usize = 8;
-/// No message forbids more.
-const NEGATIONS: usize = 1000;
-/// A message is compared by at most this many of its words.
-const WORDS: usize = 20_000;
+impl Lack {
+    /// Orders them by how near they are.
+    pub fn distance(&self) -> usize {
+        match self {
+            Lack::Turned => 0,
+            Lack::Opposite => 1,
+            Lack::Scattered => 2,
+            Lack::Words(words) => 2 + words.len(),
+        }
+    }
+}
 
-/// Who speaks, in a few languages; what follows must be a verb of saying or wanting.
-const SPEAKERS: [&str; 14] = [
-    "user",
-    "the human",
-    "customer",
-    "der benutzer",
-    "der nutzer",
-    "die nutzerin",
-    "l'utilisateur",
-    "l’utilisateur",
-    "el usuario",
-    "o usuário",
-    "l'utente",
-    "пользователь",
-    "用户",
-    "ユーザー",
-];
-const VERBS: [&str; 62] = [
-    "said",
-    "says",
-    "asked",
-    "asks",
-    "wants",
-    "wanted",
-    "want",
-    "requested",
-    "requests",
-    "request",
-    "told",
-    "needs",
-    "needed",
-    "prefers",
-    "preferred",
-    "insisted",
-    "demanded",
-    "instructed",
-    "specified",
-    "stated",
-    "approved",
-    "confirmed",
-    "agreed",
-    "explicitly",
-    "would like",
-    "also",
-    "then",
-    "mentioned",
-    "expects",
-    "complained",
-    "decided",
-    "clarified",
-    "allowed",
-    "has asked",
-    "has requested",
-    "sagte",
-    "will",
-    "wollte",
-    "bat",
-    "möchte",
-    "verlangte",
-    "fragte",
-    "a dit",
-    "a demandé",
-    "veut",
-    "souhaite",
-    "dijo",
-    "pidió",
-    "quiere",
-    "pediu",
-    "quer",
-    "disse",
-    "ha chiesto",
-    "vuole",
-    "сказал",
-    "попросил",
-    "хочет",
-    "просит",
-    "要求",
-    "说",
-    "想",
-    "希望",
-];
-/// Where the verb comes last, what marks the speaker.
-const PARTICLES: [&str; 4] = ["は", "が", "请求", "表示"];
-/// Said of the user, but in nouns.
-const NOUNS: [&str; 12] = [
-    "user request:",
-    "user requests:",
-    "user's request",
-    "user's instruction",
-    "user feedback:",
-    "at the user's request",
-    "as requested by the user",
-    "per the user",
-    "according to the user",
-    "user instruction:",
-    "user quote:",
-    "in the user's words",
-];
+/// How a sentence stands among others.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Place {
+    /// The sentence before is about what the user said.
+    pub follows: bool,
+    /// It is an item of a list that a claim or a heading announces.
+    pub listed: bool,
+}
+
+/// The claims of a sentence; none if it is not about the user's words.
+pub fn read(sentence: &str, place: Place) -> Vec<Claim> {
+    let (cited, quotes) = (cited(sentence), quotes(sentence));
+    let mut text = sentence.to_owned();
+    blank_citations(&mut text);
+    if let Some(mark) = sentence.find('[').filter(|_| cited.is_some()) {
+        text.replace_range(..mark, &" ".repeat(mark));
+    }
+    for quote in &quotes {
+        if plain(quote).chars().count() >= MIN_QUOTE_CHARS {
+            let at = quote.as_ptr() as usize - sentence.as_ptr() as usize;
+            text.replace_range(at..at + quote.len(), &" ".repeat(quote.len()));
+        }
+    }
+    let mut quotes: Vec<(usize, Quote)> = quotes
+        .into_iter()
+        .filter(|quote| plain(quote).chars().count() >= MIN_QUOTE_CHARS)
+        .map(|quote| {
+            (
+                quote.as_ptr() as usize - sentence.as_ptr() as usize,
+                Quote::read(quote),
+            )
+        })
+        .collect();
+    let all = words(&text, MAX_WORDS);
+    let mut out: Vec<Claim> = Vec::new();
+    let mut from = 0;
+    while let Some(mut cue) = cue::find(
+        &text,
+        base(&all, from),
+        &all[from..],
+        place.follows && from == 0,
+    ) {
+        // Places in the text stay those of the whole sentence.
+        (cue.start, cue.end) = (cue.start + from, cue.end + from);
+        let start = all.get(cue.start).map_or(0, |word| word.at);
+        let end = cut(&all, cue.end.max(from + 1), |at| {
+            quotes.iter().any(|(quote, _)| (start..at).contains(quote))
+        });
+        // What the assistant goes on to quote is not the user's.
+        let until = all.get(end).map_or(text.len(), |word| word.at);
+        let (mine, other) = quotes.into_iter().partition(|(at, _)| *at < until);
+        quotes = other;
+        out.extend(claim(&text, &all, (from, end), mine, cue));
+        from = end;
+        if from >= all.len() {
+            break;
+        }
+    }
+    if out.is_empty() && (place.listed || cited.is_some() && !quotes.is_empty()) {
+        let cue = Cue {
+            whole: true,
+            literal: true,
+            ..Cue::default()
+        };
+        let end = cut(&all, 0, |at| quotes.iter().any(|(quote, _)| *quote < at));
+        out.extend(claim(&text, &all, (0, end), quotes, cue));
+    }
+    if let Some(first) = out.first_mut() {
+        first.cited = cited;
+    }
+    out.retain(|claim| {
+        !claim.quotes.is_empty()
+            || !claim.words.is_empty()
+            || matches!(claim.force, Force::Approved | Force::Rejected)
+    });
+    out
+}
+
+/// Where in the text the words from one on begin.
+fn base(words: &[Word], from: usize) -> usize {
+    match from {
+        0 => 0,
+        _ => words.get(from).map_or(0, |word| word.at),
+    }
+}
 
 impl Claim {
-    /// Reads a line, if it claims something of the user's words.
-    pub fn read(line: &str) -> Option<Claim> {
-        let small = line.to_lowercase();
-        let quotes: Vec<(String, bool)> = quotes(line)
-            .into_iter()
-            .map(|quote| (plain(quote), false))
-            .filter(|(quote, _)| quote.chars().count() >= QUOTE)
-            .collect();
-        let cites = cited(line) && !quotes.is_empty();
-        let said = claimed(&small);
-        if said.is_none() && !cites {
-            return None;
+    fn empty() -> Claim {
+        Claim {
+            quotes: Vec::new(),
+            cited: None,
+            words: Vec::new(),
+            clauses: Vec::new(),
+            relations: Vec::new(),
+            force: Force::Said,
+            strict: false,
+            topic: false,
+            literal: None,
+            met: false,
+            lacks: None,
         }
-        let negated = said.is_some_and(negates);
-        let words = said.map(words).unwrap_or_default();
-        if quotes.is_empty() && words.is_empty() {
-            return None;
-        }
-        Some(Claim {
-            quotes,
-            words,
-            negated,
-            best: 0.0,
-            denied: false,
-        })
-    }
-
-    /// Compares with one message.
-    pub fn against(&mut self, said: &Said) {
-        for (quote, found) in &mut self.quotes {
-            *found |= stands_in(quote, &said.plain);
-        }
-        if self.quotes.is_empty() {
-            let share = self.share(&said.words);
-            // What is negated is the sentence, not the message it stands in.
-            let negated = said
-                .negations
-                .iter()
-                .any(|words| self.share(words) >= ENOUGH);
-            if share > self.best {
-                self.best = share;
-                self.denied = negated != self.negated;
-            }
-        }
-    }
-
-    /// The share of its words that are among these.
-    fn share(&self, words: &HashSet<String>) -> f64 {
-        let met = self
-            .words
-            .iter()
-            .filter(|word| words.contains(*word))
-            .count();
-        met as f64 / self.words.len().max(1) as f64
     }
 
     /// Says whether the user said so.
     pub fn found(&self) -> bool {
-        match self.quotes.is_empty() {
-            true => self.best >= ENOUGH && !self.denied,
-            false => self.quotes.iter().all(|(_, found)| *found),
+        let quoted = self.quotes.iter().all(|quote| quote.found);
+        match self.force {
+            Force::Unsaid => !(self.met && quoted),
+            _ => {
+                quoted
+                    && (self.met
+                        || self.words.is_empty()
+                            && !matches!(self.force, Force::Approved | Force::Rejected))
+            }
         }
     }
 
-    /// Why it counts as not said.
+    /// Why it counts as not said, for a person.
     pub fn why(&self) -> String {
-        match self.quotes.iter().find(|(_, found)| !found) {
-            Some((quote, _)) => {
-                format!(
-                    "no message of the user has \"{}\"",
-                    infold_wire::shorten(quote, 80)
-                )
-            }
-            None if self.denied && self.best >= ENOUGH => {
+        if let Some(quote) = self.quotes.iter().find(|quote| !quote.found) {
+            return format!(
+                "no message of the user has \"{}\"",
+                infold_wire::shorten(&quote.text, 80)
+            );
+        }
+        match (&self.lacks, self.force) {
+            (_, Force::Unsaid) => "the user did say it".to_owned(),
+            (_, Force::Approved) => "the user agreed to no such thing".to_owned(),
+            (Some(Lack::Opposite), _) => {
                 "the user said the opposite, or left the \"not\" out".to_owned()
             }
-            None => format!(
-                "no message of the user says it: at best {:.0} % of its words are in one",
-                self.best * 100.0
+            (Some(Lack::Turned), _) => "the user said it the other way round".to_owned(),
+            (Some(Lack::Words(words)), _) => format!(
+                "no message of the user says it: {} is in none",
+                words.join(", ")
             ),
+            _ => "no message of the user says it".to_owned(),
         }
     }
 }
 
-impl Said {
-    pub fn read(text: &str) -> Said {
-        let plain = plain(text);
-        Said {
-            words: words(&plain),
-            negations: plain
-                .split(['.', '!', '?', ';', ',', '。', '，'])
-                .filter(|sentence| negates(sentence))
-                .take(NEGATIONS)
-                .map(words)
-                .collect(),
-            plain,
+/// The claim that a cue makes of the words up to `end`.
+fn claim(
+    text: &str,
+    all: &[Word],
+    (from, end): (usize, usize),
+    quotes: Vec<(usize, Quote)>,
+    cue: Cue,
+) -> Option<Claim> {
+    let quotes: Vec<Quote> = quotes.into_iter().map(|(_, quote)| quote).collect();
+    if cue.force == Force::Label && quotes.is_empty() {
+        return None;
+    }
+    let cue_end = cue.end.min(end);
+    let literal = all
+        .get(cue_end)
+        .filter(|_| cue.literal && end == all.len())
+        .map(|first| plain(&text[first.at..]));
+    let mut kept: Vec<Word> = all[cue_end..end].to_vec();
+    if cue.whole || quotes.is_empty() && !kept.iter().any(Word::counts) {
+        kept = all[from..end]
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !(cue.start..cue_end).contains(&(at + from)))
+            .map(|(_, word)| word.clone())
+            .collect();
+    }
+    for word in &mut kept {
+        if cue.verb.contains(&word.at) {
+            word.kind = Kind::Stop;
         }
     }
-}
-
-/// Says whether a sentence says what is not to be.
-fn negates(sentence: &str) -> bool {
-    const WORDS: [&str; 14] = [
-        "not", "no", "never", "don't", "dont", "doesn't", "without", "can't", "won't", "nicht",
-        "kein", "keine", "nie", "jamais",
-    ];
-    const SIGNS: [&str; 4] = ["不要", "禁止", "请勿", "не "];
-    let mut words = sentence.split(|c: char| !(c.is_alphanumeric() || matches!(c, '\'' | '’')));
-    words.any(|word| WORDS.contains(&&*word.replace('’', "'")))
-        || SIGNS.iter().any(|sign| sentence.contains(sign))
-}
-
-/// A quotation may leave out a middle: `front […] end` or `front … end`.
-fn stands_in(quote: &str, said: &str) -> bool {
-    let mut rest = said;
-    quote
-        .split(['…'])
-        .flat_map(|part| part.split("..."))
-        .all(|part| {
-            let part = part.trim_matches(['[', ']', ' ', '.', ',', '!', '?', ':', ';']);
-            match rest.find(part) {
-                Some(at) => {
-                    rest = &rest[at + part.len()..];
-                    true
-                }
-                None => false,
-            }
-        })
-}
-
-/// The claim of a line: what follows "the user said".
-fn claimed(small: &str) -> Option<&str> {
-    if let Some((at, noun)) = NOUNS
+    for at in 1..kept.len().saturating_sub(1) {
+        let between = kept[at - 1].counts() && kept[at + 1].counts() && !kept[at + 1].acts();
+        if cue.prefers && between && matches!(&*kept[at].text, "over" | "a" | "to") {
+            kept[at].text = "statt".to_owned();
+        }
+    }
+    let mut ahead = true;
+    for at in 0..kept.len() {
+        let speech = cue::is_speech(&kept[at]) && !kept[at].is_group("approve");
+        // "asked … and said": only where a verb of saying stands, not where it is a noun.
+        let wide = kept[at].text.chars().any(super::form::is_wide);
+        let opens = ahead
+            || at > 0
+                && (kept[at - 1].is_mark()
+                    || [
+                        "and", "then", "also", "but", "user", "they", "und", "et", "y", "e", "и",
+                    ]
+                    .contains(&&*kept[at - 1].text));
+        if speech && (opens || wide) {
+            kept[at].kind = Kind::Stop;
+        }
+        ahead &= !kept[at].counts();
+    }
+    for at in 1..kept.len() {
+        // "the approach used in" asks nobody to use it.
+        if kept[at - 1].text == "used" && matches!(&*kept[at].text, "in" | "by") {
+            kept[at - 1].kind = Kind::Stop;
+        }
+    }
+    let strict = cue.force == Force::Approved || kept.iter().any(Word::is_high);
+    for word in &mut kept {
+        if word.is_group("want") || word.is_group("all") && !strict || is_negator(word) {
+            word.kind = Kind::Stop;
+        }
+    }
+    let first = kept
         .iter()
-        .find_map(|noun| Some((small.find(noun)?, noun)))
+        .find(|word| !word.is_mark())
+        .map_or("", |word| &*word.text);
+    let kept_topic = TOPICS.contains(&first);
+    let mut clauses = clauses(text, &kept);
+    // "not to use X" is "no X".
+    for clause in clauses
+        .iter_mut()
+        .filter(|clause| clause.negated && clause.words.len() > 1)
     {
-        return Some(&small[at + noun.len()..]);
+        let verbs = clause
+            .words
+            .iter()
+            .filter(|word| word.is_group("use"))
+            .map(|word| word.at);
+        let verbs: Vec<usize> = verbs.collect();
+        clause.words.retain(|word| !verbs.contains(&word.at));
+        kept.iter_mut()
+            .filter(|word| verbs.contains(&word.at))
+            .for_each(|word| word.kind = Kind::Stop);
     }
-    SPEAKERS.iter().find_map(|speaker| {
-        small.match_indices(speaker).find_map(|(at, _)| {
-            let before = small[..at].chars().next_back();
-            let inside =
-                before.is_some_and(|c| c.is_alphanumeric() || c == '_') && speaker.is_ascii();
-            let rest = small[at + speaker.len()..].trim_start();
-            (!inside).then(|| verb(rest)).flatten()
-        })
+    if cue.force == Force::Rejected {
+        clauses.iter_mut().for_each(|clause| clause.negated = true);
+    }
+    Some(Claim {
+        clauses,
+        relations: relations(text, &kept),
+        // What is costly now may be allowed later.
+        words: kept
+            .into_iter()
+            .filter(|word| word.counts() || strict && URGENT.contains(&&*word.text))
+            .collect(),
+        force: cue.force,
+        strict,
+        topic: kept_topic,
+        literal,
+        quotes,
+        ..Claim::empty()
     })
 }
 
-/// What follows a verb of saying or wanting that `rest` starts with.
-fn verb(rest: &str) -> Option<&str> {
-    let rest = rest.trim_start_matches([':', '*', '(']).trim_start();
-    VERBS.iter().chain(&PARTICLES).find_map(|verb| {
-        let after = rest.strip_prefix(verb)?;
-        let whole =
-            !verb.is_ascii() || !after.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-        whole.then_some(after)
+/// Says whether a sentence announces a list of what was said: "The user wanted:", "Specifically:" behind a claim.
+pub fn announces(sentence: &str, place: Place) -> bool {
+    let bare = sentence.trim_end().trim_end_matches(['*', '_']);
+    if !bare.ends_with([':', '：']) {
+        return false;
+    }
+    let all = words(sentence, MAX_WORDS);
+    match cue::find(sentence, 0, &all, place.follows) {
+        Some(cue) => {
+            all[cue.end.min(all.len())..]
+                .iter()
+                .filter(|word| word.counts())
+                .count()
+                <= 1
+        }
+        None => place.follows && sentence.split_whitespace().count() <= 2,
+    }
+}
+
+/// Where the sentence goes on with what the assistant did or thinks.
+fn cut(words: &[Word], from: usize, quoted_before: impl Fn(usize) -> bool) -> usize {
+    const OWN: [&str; 22] = [
+        "i",
+        "i'll",
+        "i've",
+        "i'd",
+        "claude",
+        "assistant",
+        "found",
+        "fixed",
+        "verified",
+        "done",
+        "committed",
+        "implemented",
+        "completed",
+        "ich",
+        "j'ai",
+        "я",
+        "resolved",
+        "reverted",
+        "skipped",
+        "confirmed",
+        "valid",
+        "rejected",
+    ];
+    for at in from..words.len() {
+        let word = &words[at];
+        // "The user said: I want …" goes on with what was said.
+        if !words[from..at].iter().any(Word::counts) && !quoted_before(word.at) {
+            continue;
+        }
+        let Some(next) = words.get(at + 1) else { break };
+        let soft =
+            word.kind == Kind::Mark(',') || ["and", "so", "und", "et"].contains(&&*word.text);
+        let hard = matches!(
+            word.kind,
+            Kind::Mark('–' | '—' | ';' | ':' | '(' | '→' | '.')
+        );
+        let article = words
+            .get(at + 2)
+            .filter(|_| next.text == "the")
+            .map(|word| &*word.text)
+            == Some("assistant");
+        let own = OWN.contains(&&*next.text);
+        let first_person = [
+            "i",
+            "i'll",
+            "i've",
+            "i'd",
+            "ich",
+            "j'ai",
+            "я",
+            "claude",
+            "assistant",
+        ]
+        .contains(&&*next.text);
+        let this = hard
+            && ["this", "these", "that"].contains(&&*next.text)
+            && words
+                .get(at + 2)
+                .is_some_and(|word| ["is", "was", "are", "were"].contains(&&*word.text));
+        let did = hard && next.acts() && next.text.ends_with("ed");
+        if (soft && (first_person || article) || hard && (own || article) || this || did)
+            && !resumes(&words[at + 1..])
+        {
+            return at;
+        }
+    }
+    words.len()
+}
+
+/// Says whether words come back to what was asked or allowed: "… and to publish it".
+fn resumes(words: &[Word]) -> bool {
+    words.windows(3).any(|three| {
+        let joined = three[0].text == "and" || three[0].is_mark();
+        let asked = three[1].text == "to" && three[2].acts();
+        joined && (asked || three[1].is_group("approve"))
     })
 }
-
-/// The texts in quotation marks. Backticks mark names, not speech.
-fn quotes(line: &str) -> Vec<&str> {
-    const MARKS: [(char, char); 5] = [('"', '"'), ('“', '”'), ('«', '»'), ('「', '」'), ('„', '“')];
-    let mut out = Vec::new();
-    let mut rest = line;
-    while let Some((at, open, close)) = rest.char_indices().find_map(|(at, c)| {
-        let mark = MARKS.iter().find(|(open, _)| *open == c)?;
-        Some((at, mark.0, mark.1))
-    }) {
-        let inside = &rest[at + open.len_utf8()..];
-        let Some(end) = inside.find(close) else {
-            break;
-        };
-        out.push(&inside[..end]);
-        rest = &inside[end + close.len_utf8()..];
-    }
-    out
-}
-
-/// Says whether a line quotes a request as our own summaries do: `- [12] "…"`, `- Last asked [12] "…"`.
-fn cited(line: &str) -> bool {
-    let line = line.trim();
-    let line = line.strip_prefix("- ").unwrap_or(line);
-    let asked = ["First asked ", "Last asked "];
-    let line = asked
-        .iter()
-        .find_map(|asked| line.strip_prefix(asked))
-        .unwrap_or(line);
-    let rest = line
-        .strip_prefix('[')
-        .and_then(|line| line.split_once("] "));
-    rest.is_some_and(|(seq, text)| {
-        seq.parse::<u64>().is_ok() && text.starts_with('"') && text.ends_with('"')
-    })
-}
-
-/// Small letters, single spaces, straight quotes.
-fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
-        if !out.is_empty() {
-            out.push(' ');
-        }
-        for c in word.chars() {
-            match c {
-                '’' | '‘' => out.push('\''),
-                '`' | '*' => {}
-                c => out.extend(c.to_lowercase()),
-            }
-        }
-    }
-    out
-}
-
-/// The words of a text that carry meaning; of scripts without spaces each pair of characters.
-fn words(text: &str) -> HashSet<String> {
-    let mut out = HashSet::new();
-    for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_')) {
-        if out.len() >= WORDS {
-            break;
-        }
-        if word.chars().any(wide) {
-            let chars: Vec<char> = word.chars().take(WORDS).collect();
-            out.extend(chars.windows(2).map(|pair| pair.iter().collect::<String>()));
-        } else if word.len() > 1 && !EMPTY.contains(&word) {
-            out.insert(stem(word));
-        }
-    }
-    out
-}
-
-/// `renaming`, `renamed` and `renames` are the same word here.
-fn stem(word: &str) -> String {
-    let word = ["ing", "ed", "es", "s", "e"]
-        .iter()
-        .find_map(|end| word.strip_suffix(end).filter(|stem| stem.len() >= 3))
-        .unwrap_or(word);
-    word.to_owned()
-}
-
-fn wide(c: char) -> bool {
-    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}')
-}
-
-/// Words that every sentence has.
-const EMPTY: [&str; 68] = [
-    "the",
-    "an",
-    "to",
-    "of",
-    "in",
-    "on",
-    "at",
-    "and",
-    "or",
-    "for",
-    "that",
-    "this",
-    "it",
-    "its",
-    "is",
-    "be",
-    "are",
-    "was",
-    "were",
-    "with",
-    "as",
-    "by",
-    "from",
-    "all",
-    "should",
-    "would",
-    "could",
-    "can",
-    "will",
-    "please",
-    "also",
-    "so",
-    "then",
-    "them",
-    "they",
-    "me",
-    "my",
-    "we",
-    "our",
-    "you",
-    "your",
-    "us",
-    "assistant",
-    "user",
-    "agent",
-    "if",
-    "but",
-    "not",
-    "do",
-    "does",
-    "have",
-    "has",
-    "de",
-    "la",
-    "le",
-    "les",
-    "der",
-    "die",
-    "das",
-    "und",
-    "zu",
-    "el",
-    "que",
-    "et",
-    "un",
-    "une",
-    "der",
-    "den",
-];

@@ -1,20 +1,22 @@
+//! Writes down files, commands and calls, and the names that belong to each.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use infold_wire::shorten;
 
-use super::{CALLS, COMMANDS, Cover, Draft, FILES, NAMED, tokens};
+use super::{CALLS, COMMANDS, Draft, FILES, NAMED, tokens};
+use crate::extract::names::Name;
 use crate::extract::places::{Done, Kind, Place, PlaceId};
 
-/// Of the room for files, commands and names: what files that were changed get before anything else,
-const CHANGED: usize = 30;
+/// Of the room that is left for files, commands, sentences and names: what files that were changed get first,
+const CHANGED_PERCENT: usize = 20;
 /// and what commands get.
-const RAN: usize = 8;
+const COMMANDS_PERCENT: usize = 8;
 
 impl<'a> Draft<'a> {
-    /// Chooses files, commands and calls, and names under each, and writes them.
+    /// Chooses files that were changed and commands that were run, whatever names they hold.
     pub(super) fn places(&mut self) {
         let whole = self.left;
-        let mut shelf = Shelf::default();
         let from = self.from;
         let mut changed: Vec<_> = from
             .places
@@ -22,7 +24,7 @@ impl<'a> Draft<'a> {
             .filter(|(_, place)| place.done > Done::Read)
             .collect();
         changed.sort_by_key(|(_, place)| std::cmp::Reverse(place.seq));
-        self.shelve(&mut shelf, changed, whole * CHANGED / 100);
+        self.shelve(changed, whole * CHANGED_PERCENT / 100);
         let mut ran: Vec<_> = from.places.of(Kind::Command).collect();
         ran.sort_by_key(|(_, place)| {
             let failed = place
@@ -35,75 +37,59 @@ impl<'a> Draft<'a> {
                 place.seq,
             ))
         });
-        self.shelve(&mut shelf, ran, (whole * RAN / 100).max(self.least()));
-        self.fill(&mut shelf);
-        self.write_shelf(shelf);
+        self.shelve(ran, (whole * COMMANDS_PERCENT / 100).max(self.least()));
     }
 
-    fn shelve(
-        &mut self,
-        shelf: &mut Shelf<'a>,
-        places: Vec<(PlaceId, &'a Place)>,
-        mut share: usize,
-    ) {
+    fn shelve(&mut self, places: Vec<(PlaceId, &'a Place)>, mut share: usize) {
         for (id, place) in places {
             let line = self.place_line(place);
-            let cost = tokens(&line) + 1 + shelf.title(place.kind);
+            let cost = tokens(&line) + 1 + self.shelf.heading_cost(place.kind);
             if cost > share || cost > self.left {
                 continue;
             }
             share -= cost;
             self.left -= cost;
-            shelf.take(id, place, &mut self.cover, &line);
+            self.shelf.take(id, place);
+            self.coverage.see(&line);
         }
     }
 
-    /// Goes down the ranked names; the first of a place pays for the place's line too.
-    fn fill(&mut self, shelf: &mut Shelf<'a>) {
-        for index in 0..self.cover.ranked.len() {
-            if self.cover.covered[index] {
-                continue;
+    /// Writes a name down where it belongs; the first of a place pays for the place's line too.
+    pub(super) fn shelve_name(&mut self, index: usize) {
+        let (text, name) = self.sources.ranked[index];
+        let home = name
+            .home
+            .and_then(|(id, _)| Some((id, self.from.places.get(id)?)));
+        let own = tokens(&format!(", {text}"));
+        if let Some((id, place)) = home {
+            let line = self.place_line(place);
+            let is_new = !self.shelf.names.contains_key(&id);
+            let title = if is_new {
+                tokens(&line) + 1 + self.shelf.heading_cost(place.kind)
+            } else {
+                0
+            };
+            if own + title > self.left {
+                return;
             }
-            let (text, name) = self.cover.ranked[index];
-            let home = name
-                .home
-                .and_then(|(id, _)| Some((id, self.from.places.get(id)?)));
-            let own = tokens(&format!(", {text}"));
-            match home {
-                Some((id, place)) => {
-                    let line = self.place_line(place);
-                    let new = !shelf.names.contains_key(&id);
-                    let title = if new {
-                        tokens(&line) + 1 + shelf.title(place.kind)
-                    } else {
-                        0
-                    };
-                    if own + title > self.left {
-                        continue;
-                    }
-                    self.left -= own + title;
-                    if new {
-                        shelf.take(id, place, &mut self.cover, &line);
-                    }
-                    if !self.cover.covered[index] {
-                        shelf.names.entry(id).or_default().push(text);
-                    }
-                }
-                None => {
-                    let new = !shelf.loose.contains_key(&name.last);
-                    let cost = own + if new { 5 } else { 0 };
-                    if cost > self.left {
-                        continue;
-                    }
-                    self.left -= cost;
-                    shelf.loose.entry(name.last).or_default().push(text);
-                }
+            self.left -= own + title;
+            if is_new {
+                self.shelf.take(id, place);
+                self.coverage.see(&line);
             }
-            self.cover.see(text);
-            if self.left < 4 {
-                break;
+            if !self.coverage.covered[index] {
+                self.shelf.names.entry(id).or_default().push(text);
             }
+        } else {
+            let is_new = !self.shelf.loose.contains_key(&name.last);
+            let cost = own + if is_new { 5 } else { 0 };
+            if cost > self.left {
+                return;
+            }
+            self.left -= cost;
+            self.shelf.loose.entry(name.last).or_default().push(text);
         }
+        self.coverage.see(text);
     }
 
     /// `- src/a.rs (edited 3× [12])`, `- cargo test (failed 2× [14]) → 1 failed, 3 passed`
@@ -140,7 +126,8 @@ impl<'a> Draft<'a> {
         line
     }
 
-    fn write_shelf(&mut self, shelf: Shelf<'a>) {
+    pub(super) fn write_shelf(&mut self) {
+        let shelf = std::mem::take(&mut self.shelf);
         let mut places: Vec<(PlaceId, &Place)> = shelf
             .names
             .keys()
@@ -167,28 +154,36 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// What was chosen so far.
+/// The files, commands, calls and names that were chosen so far.
 #[derive(Default)]
-struct Shelf<'a> {
+pub(super) struct Shelf<'a> {
     names: BTreeMap<PlaceId, Vec<&'a str>>,
     /// Names that belong to no place, by the message they were last in.
     loose: BTreeMap<u64, Vec<&'a str>>,
     kinds: BTreeSet<Kind>,
 }
 
-impl<'a> Shelf<'a> {
-    /// What the heading costs, if it is not there yet.
-    fn title(&self, kind: Kind) -> usize {
-        match self.kinds.contains(&kind) {
-            true => 0,
-            false => tokens(heading(kind)) + 1,
+impl Shelf<'_> {
+    /// Says whether the place a name belongs to is there already.
+    pub fn has_place(&self, name: &Name) -> bool {
+        match name.home {
+            Some((id, _)) => self.names.contains_key(&id),
+            None => self.loose.contains_key(&name.last),
         }
     }
 
-    fn take(&mut self, id: PlaceId, place: &Place, cover: &mut Cover<'a>, line: &str) {
+    /// What the heading costs, if it is not there yet.
+    fn heading_cost(&self, kind: Kind) -> usize {
+        if self.kinds.contains(&kind) {
+            0
+        } else {
+            tokens(heading(kind)) + 1
+        }
+    }
+
+    fn take(&mut self, id: PlaceId, place: &Place) {
         self.kinds.insert(place.kind);
         self.names.entry(id).or_default();
-        cover.see(line);
     }
 }
 

@@ -1,0 +1,39 @@
+//! Sentences of user and assistant in order, taken evenly from all that was folded.
+
+use super::super::Material;
+use super::selection::fill;
+use super::{sentences, size};
+
+/// Sentences and their tokens.
+pub struct Prose(Vec<(String, u64)>);
+
+impl Prose {
+    /// Reads the sentences of these messages.
+    pub fn new(material: &Material, covers: &[usize]) -> Prose {
+        let said = sentences::said(material, covers).into_iter();
+        // The space that parts a sentence from the next one weighs, too.
+        Prose(said.map(|text| (text.to_owned(), size(text) + 1)).collect())
+    }
+
+    /// Writes as many as have so many tokens.
+    pub fn write(&self, budget: u64) -> String {
+        fill(budget, |room| self.compose(room))
+    }
+
+    fn compose(&self, budget: u64) -> String {
+        let total: u64 = self.0.iter().map(|(_, tokens)| tokens).sum();
+        let share = budget as f64 / total.max(1) as f64;
+        let mut out: Vec<&str> = Vec::new();
+        let (mut seen, mut used) = (0, 0);
+        for (sentence, tokens) in &self.0 {
+            seen += tokens;
+            // A sentence is taken when as much is due by now, rounded to whole sentences.
+            let due = seen as f64 * share;
+            if used + tokens <= budget && (used as f64 + *tokens as f64 / 2.0) <= due {
+                used += tokens;
+                out.push(sentence);
+            }
+        }
+        out.join(" ")
+    }
+}

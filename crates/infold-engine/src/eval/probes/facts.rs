@@ -1,0 +1,312 @@
+//! The sentences that are planted and those around them, in each language.
+//!
+//! In a template, what a summary has to say stands in brackets, and `{n}` and the like are filled in.
+//! In front of `||` stands what is said earlier and corrected later.
+
+use std::sync::OnceLock;
+
+use super::super::interval::Random;
+use super::{KINDS, Kind, LANGUAGES, Language};
+
+/// What is said once, or said and later corrected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// What was said before, if it is a correction.
+    pub earlier: Option<String>,
+    /// The sentence.
+    pub text: String,
+    /// What of it a summary has to say.
+    pub keys: Vec<String>,
+}
+
+/// The templates of a language.
+pub struct Phrases {
+    facts: Vec<(Kind, &'static str)>,
+    subjects: Vec<&'static str>,
+    verbs: Vec<&'static str>,
+    tails: Vec<&'static str>,
+    asks: Vec<&'static str>,
+}
+
+const NAMES: [&str; 20] = [
+    "Ingrid",
+    "Tomasz",
+    "Yusuf",
+    "Marisol",
+    "Henrike",
+    "Oluwaseun",
+    "Katrin",
+    "Benedikt",
+    "Aiko",
+    "Farida",
+    "Lorenzo",
+    "Svetlana",
+    "Matthias",
+    "Chiara",
+    "Dagny",
+    "Emeka",
+    "Rosalie",
+    "Viktor",
+    "Noor",
+    "Isabeau",
+];
+const CITIES: [&str; 12] = [
+    "Gdynia", "Trieste", "Aarhus", "Cork", "Bilbao", "Split", "Turku", "Ghent", "Vigo", "Emden",
+    "Bergen", "Riga",
+];
+const FOLDERS: [&str; 10] = [
+    "data", "srv", "share", "plans", "export", "letters", "depot", "forms", "inbox", "print",
+];
+const FILES: [&str; 10] = [
+    "ports.csv",
+    "tides.json",
+    "labels.txt",
+    "seasons.yaml",
+    "berths.xml",
+    "stamps.toml",
+    "ledger.ods",
+    "crew.ini",
+    "rates.tsv",
+    "notices.md",
+];
+
+impl Language {
+    /// Its templates.
+    pub fn phrases(self) -> &'static Phrases {
+        static PHRASES: OnceLock<Vec<Phrases>> = OnceLock::new();
+        let all = PHRASES.get_or_init(|| {
+            LANGUAGES
+                .map(|language| Phrases::read(language.text()))
+                .into()
+        });
+        &all[self as usize]
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Language::English => include_str!("facts/en.txt"),
+            Language::German => include_str!("facts/de.txt"),
+            Language::French => include_str!("facts/fr.txt"),
+            Language::Spanish => include_str!("facts/es.txt"),
+            Language::Portuguese => include_str!("facts/pt.txt"),
+            Language::Italian => include_str!("facts/it.txt"),
+            Language::Russian => include_str!("facts/ru.txt"),
+            Language::Chinese => include_str!("facts/zh.txt"),
+            Language::Japanese => include_str!("facts/ja.txt"),
+            Language::Korean => include_str!("facts/ko.txt"),
+        }
+    }
+
+    /// Whether words are parted by spaces.
+    fn has_spaces(self) -> bool {
+        !matches!(self, Language::Chinese | Language::Japanese)
+    }
+
+    /// Makes a fact of a kind.
+    pub fn fact(self, kind: Kind, random: &mut Random) -> Fact {
+        let facts = self.phrases().facts.iter();
+        let templates: Vec<&str> = facts
+            .filter(|(of, _)| *of == kind)
+            .map(|(_, template)| *template)
+            .collect();
+        let template = templates[random.below(templates.len())];
+        let (earlier, template) = match template.split_once(" || ") {
+            Some((earlier, later)) => (Some(earlier), later),
+            None => (None, template),
+        };
+        loop {
+            let earlier = earlier.map(|earlier| filled(earlier, random));
+            let (text, keys) = unmarked(&filled(template, random));
+            // What replaces a value must differ from it.
+            let is_same = |earlier: &String| keys.iter().any(|key| shares_value(key, earlier));
+            if !earlier.as_ref().is_some_and(is_same) {
+                return Fact {
+                    earlier,
+                    text,
+                    keys,
+                };
+            }
+        }
+    }
+
+    /// A sentence about nothing in particular.
+    pub fn filler(self, random: &mut Random) -> String {
+        let phrases = self.phrases();
+        let [subject, verb, tail] = [&phrases.subjects, &phrases.verbs, &phrases.tails]
+            .map(|list| list[random.below(list.len())]);
+        let space = if self.has_spaces() { " " } else { "" };
+        let end = if self.has_spaces() { "." } else { "。" };
+        filled(&format!("{subject}{space}{verb}{space}{tail}{end}"), random)
+    }
+
+    /// So many such sentences.
+    pub fn fillers(self, count: usize, random: &mut Random) -> String {
+        let sentences: Vec<String> = (0..count).map(|_| self.filler(random)).collect();
+        sentences.join(" ")
+    }
+
+    /// What a user says to go on.
+    pub fn ask(self, random: &mut Random) -> String {
+        let asks = &self.phrases().asks;
+        filled(asks[random.below(asks.len())], random)
+    }
+}
+
+impl Phrases {
+    fn read(text: &'static str) -> Phrases {
+        let mut phrases = Phrases {
+            facts: Vec::new(),
+            subjects: Vec::new(),
+            verbs: Vec::new(),
+            tails: Vec::new(),
+            asks: Vec::new(),
+        };
+        for line in text.lines() {
+            let Some((name, text)) = line.split_once(": ") else {
+                continue;
+            };
+            match name {
+                "subject" => phrases.subjects.push(text),
+                "verb" => phrases.verbs.push(text),
+                "tail" => phrases.tails.push(text),
+                "ask" => phrases.asks.push(text),
+                name => {
+                    let kind = KINDS.into_iter().find(|kind| kind.name() == name);
+                    phrases.facts.extend(kind.map(|kind| (kind, text)));
+                }
+            }
+        }
+        phrases
+    }
+}
+
+/// Says whether a number or a name of a key stands in what was said before.
+fn shares_value(key: &str, earlier: &str) -> bool {
+    let is_value = |word: &&str| {
+        word.starts_with(|c: char| c.is_ascii_digit())
+            || NAMES.contains(word)
+            || CITIES.contains(word)
+    };
+    let words = |text: &str| -> Vec<String> {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+        words.filter(is_value).map(str::to_owned).collect()
+    };
+    let known = words(earlier);
+    words(key).iter().any(|word| known.contains(word))
+}
+
+/// Fills in numbers and names.
+fn filled(template: &str, random: &mut Random) -> String {
+    let mut out = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (slot, after) = after.split_once('}').expect("templates close their braces");
+        out.push_str(before);
+        out.push_str(&value(slot, random));
+        rest = after;
+    }
+    out + rest
+}
+
+fn value(slot: &str, random: &mut Random) -> String {
+    let mut one_of = |list: &[&str]| list[random.below(list.len())].to_owned();
+    match slot {
+        "name" => one_of(&NAMES),
+        "city" => one_of(&CITIES),
+        "path" => {
+            let folders = [one_of(&FOLDERS), one_of(&FOLDERS)];
+            format!(
+                "{}/{}-{}/{}",
+                folders[0],
+                folders[1],
+                random.below(90) + 10,
+                { FILES[random.below(FILES.len())] }
+            )
+        }
+        "h" => (random.below(5) + 5).to_string(),
+        "d" => (random.below(17) + 4).to_string(),
+        "m" => (random.below(79) + 11).to_string(),
+        _ => (random.below(870) + 120).to_string(),
+    }
+}
+
+/// Takes the brackets out, and returns what stood in them.
+fn unmarked(text: &str) -> (String, Vec<String>) {
+    let mut keys = Vec::new();
+    for piece in text.split('[').skip(1) {
+        let (key, _) = piece
+            .split_once(']')
+            .expect("templates close their brackets");
+        keys.push(key.to_owned());
+    }
+    (text.replace(['[', ']'], ""), keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_language_has_templates_of_every_kind() {
+        for language in LANGUAGES {
+            let phrases = language.phrases();
+            for kind in KINDS {
+                let of_kind = phrases.facts.iter().filter(|(of, _)| *of == kind);
+                let templates: Vec<&str> = of_kind.map(|(_, template)| *template).collect();
+                let least = if language == Language::English { 6 } else { 2 };
+                assert!(templates.len() >= least, "{language:?} {kind:?}");
+                for template in templates {
+                    let is_corrected = template.contains(" || ");
+                    assert_eq!(is_corrected, kind == Kind::Corrected, "{template}");
+                    assert_eq!(template.matches('[').count(), 1, "{template}");
+                    assert!(!template.contains('`'), "{template}");
+                }
+            }
+            let lists = [
+                &phrases.subjects,
+                &phrases.verbs,
+                &phrases.tails,
+                &phrases.asks,
+            ];
+            assert!(lists.iter().all(|list| list.len() >= 3), "{language:?}");
+        }
+    }
+
+    #[test]
+    fn a_correction_never_says_the_same_value_again() {
+        let mut random = Random::new(11);
+        for _ in 0..3_000 {
+            for language in [Language::English, Language::Spanish] {
+                let fact = language.fact(Kind::Corrected, &mut random);
+                let earlier = fact.earlier.expect("a correction corrects something");
+                assert!(
+                    !shares_value(&fact.keys[0], &earlier),
+                    "{earlier} {}",
+                    fact.text
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn cue_words_stand_in_a_part_of_the_sentences_only() {
+        let cues = [
+            "must", "always", "never", "do not", "please", "decided", "remember",
+        ];
+        let facts = &Language::English.phrases().facts;
+        let with_cue = facts.iter().filter(|(_, template)| {
+            let lower = template.to_lowercase();
+            cues.iter().any(|cue| lower.contains(cue))
+        });
+        assert!(with_cue.count() * 4 < facts.len());
+    }
+
+    #[test]
+    fn what_stands_in_brackets_is_the_key() {
+        let mut random = Random::new(7);
+        let text = filled("It [weighs {n} kilograms] when wet.", &mut random);
+        let (text, keys) = unmarked(&text);
+        assert!(text.contains(&keys[0]) && !text.contains('['));
+        assert!(keys[0].starts_with("weighs ") && keys[0].ends_with(" kilograms"));
+    }
+}

@@ -1,0 +1,273 @@
+//! Keeps what was collected in a file, so that the next fold of a task reads only what came since.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::{BuildHasher, Hash};
+
+use infold_log::{Seq, Span};
+use infold_wire::acts::{Ending, State, Todo};
+
+use super::Extract;
+
+/// What a version that writes another form starts its files with differs.
+const HEADER: &[u8] = b"infold facts 1\n";
+
+/// What was collected from some messages, and which these are.
+pub struct Facts {
+    /// The messages, as runs in order.
+    pub runs: Vec<Span>,
+    /// What was collected.
+    pub extract: Extract,
+}
+
+impl Facts {
+    /// Writes them down.
+    pub fn to_bytes(runs: &[Span], extract: &Extract) -> Vec<u8> {
+        let mut body = Vec::new();
+        let runs: Vec<(u64, u64)> = runs
+            .iter()
+            .map(|run| (run.from().get(), run.to().get()))
+            .collect();
+        runs.put(&mut body);
+        extract.put(&mut body);
+        let mut out = HEADER.to_vec();
+        checksum(&body).put(&mut out);
+        out.extend(body);
+        out
+    }
+
+    /// Reads them back; nothing if they are damaged or of another version.
+    pub fn read(bytes: &[u8]) -> Option<Facts> {
+        let mut rest = bytes.strip_prefix(HEADER)?;
+        let sum = u64::get(&mut rest)?;
+        if checksum(rest) != sum {
+            return None;
+        }
+        let runs = Vec::<(u64, u64)>::get(&mut rest)?
+            .into_iter()
+            .map(|(from, to)| Span::new(Seq::new(from)?, Seq::new(to)?))
+            .collect::<Option<Vec<Span>>>()?;
+        let extract = Extract::get(&mut rest)?;
+        Some(Facts { runs, extract })
+    }
+
+    /// What of `covered` was not read yet; none if these facts are of other messages.
+    pub fn rest(&self, covered: &[Span]) -> Option<Vec<Span>> {
+        let mut seqs = self.runs.iter().flat_map(|run| run.seqs());
+        let mut rest = Vec::new();
+        for run in covered {
+            let mut from = Some(run.from());
+            for seq in run.seqs() {
+                match seqs.next() {
+                    Some(read) if read == seq => from = Some(seq.next()),
+                    Some(_) => return None,
+                    None => break,
+                }
+            }
+            rest.extend(from.and_then(|from| Span::new(from, run.to())));
+        }
+        seqs.next().is_none().then_some(rest)
+    }
+}
+
+/// Tells damage from what was written; nobody forges a file of derived facts.
+fn checksum(bytes: &[u8]) -> u64 {
+    let mut sum = 0xcbf2_9ce4_8422_2325_u64;
+    for chunk in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        sum = (sum ^ u64::from_le_bytes(word)).wrapping_mul(0x0000_0100_0000_01b3);
+        sum ^= sum >> 29;
+    }
+    sum ^ bytes.len() as u64
+}
+
+/// A value that can be written down and read back.
+pub(super) trait Keep: Sized {
+    fn put(&self, out: &mut Vec<u8>);
+    fn get(from: &mut &[u8]) -> Option<Self>;
+}
+
+/// Writes the fields of a struct one after the other.
+macro_rules! keep {
+    ($name:ident { $($field:ident),* $(,)? }) => {
+        impl $crate::extract::facts::Keep for $name {
+            fn put(&self, out: &mut Vec<u8>) {
+                $($crate::extract::facts::Keep::put(&self.$field, out);)*
+            }
+
+            fn get(from: &mut &[u8]) -> Option<Self> {
+                Some($name { $($field: $crate::extract::facts::Keep::get(from)?),* })
+            }
+        }
+    };
+}
+pub(super) use keep;
+
+/// Writes a choice without values as its number.
+macro_rules! keep_choice {
+    ($name:ident { $($choice:ident),* $(,)? }) => {
+        impl $crate::extract::facts::Keep for $name {
+            fn put(&self, out: &mut Vec<u8>) {
+                out.push(*self as u8);
+            }
+
+            fn get(from: &mut &[u8]) -> Option<Self> {
+                let number = u8::get(from)?;
+                [$($name::$choice),*].into_iter().find(|choice| *choice as u8 == number)
+            }
+        }
+    };
+}
+pub(super) use keep_choice;
+
+macro_rules! keep_number {
+    ($($number:ty),*) => {$(
+        impl Keep for $number {
+            fn put(&self, out: &mut Vec<u8>) {
+                out.extend(self.to_le_bytes());
+            }
+
+            fn get(from: &mut &[u8]) -> Option<$number> {
+                let (head, rest) = from.split_first_chunk()?;
+                *from = rest;
+                Some(<$number>::from_le_bytes(*head))
+            }
+        }
+    )*};
+}
+keep_number!(u8, u16, u32, u64, i64, f32);
+
+impl Keep for usize {
+    fn put(&self, out: &mut Vec<u8>) {
+        (*self as u64).put(out);
+    }
+
+    fn get(from: &mut &[u8]) -> Option<usize> {
+        u64::get(from)?.try_into().ok()
+    }
+}
+
+impl Keep for bool {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(*self));
+    }
+
+    fn get(from: &mut &[u8]) -> Option<bool> {
+        Some(u8::get(from)? != 0)
+    }
+}
+
+impl Keep for String {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u32).put(out);
+        out.extend(self.as_bytes());
+    }
+
+    fn get(from: &mut &[u8]) -> Option<String> {
+        let length = u32::get(from)? as usize;
+        let (head, rest) = from.split_at_checked(length)?;
+        *from = rest;
+        String::from_utf8(head.to_vec()).ok()
+    }
+}
+
+impl Keep for Box<str> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u32).put(out);
+        out.extend(self.as_bytes());
+    }
+
+    fn get(from: &mut &[u8]) -> Option<Box<str>> {
+        String::get(from).map(Into::into)
+    }
+}
+
+impl<T: Keep> Keep for Option<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.is_some().put(out);
+        if let Some(value) = self {
+            value.put(out);
+        }
+    }
+
+    fn get(from: &mut &[u8]) -> Option<Option<T>> {
+        if bool::get(from)? {
+            T::get(from).map(Some)
+        } else {
+            Some(None)
+        }
+    }
+}
+
+impl<A: Keep, B: Keep> Keep for (A, B) {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.0.put(out);
+        self.1.put(out);
+    }
+
+    fn get(from: &mut &[u8]) -> Option<(A, B)> {
+        Some((A::get(from)?, B::get(from)?))
+    }
+}
+
+fn put_all<'a, T: Keep + 'a>(count: usize, all: impl Iterator<Item = &'a T>, out: &mut Vec<u8>) {
+    (count as u32).put(out);
+    all.for_each(|value| value.put(out));
+}
+
+fn get_all<T: Keep, C: FromIterator<T>>(from: &mut &[u8]) -> Option<C> {
+    let count = u32::get(from)?;
+    (0..count).map(|_| T::get(from)).collect()
+}
+
+impl<T: Keep> Keep for Vec<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_all(self.len(), self.iter(), out);
+    }
+
+    fn get(from: &mut &[u8]) -> Option<Vec<T>> {
+        get_all(from)
+    }
+}
+
+impl<T: Keep> Keep for VecDeque<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_all(self.len(), self.iter(), out);
+    }
+
+    fn get(from: &mut &[u8]) -> Option<VecDeque<T>> {
+        get_all(from)
+    }
+}
+
+impl<K: Keep + Ord, V: Keep> Keep for BTreeMap<K, V> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u32).put(out);
+        for (key, value) in self {
+            key.put(out);
+            value.put(out);
+        }
+    }
+
+    fn get(from: &mut &[u8]) -> Option<BTreeMap<K, V>> {
+        get_all(from)
+    }
+}
+
+impl<K: Keep + Eq + Hash, V: Keep, S: BuildHasher + Default> Keep for HashMap<K, V, S> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u32).put(out);
+        for (key, value) in self {
+            key.put(out);
+            value.put(out);
+        }
+    }
+
+    fn get(from: &mut &[u8]) -> Option<HashMap<K, V, S>> {
+        get_all(from)
+    }
+}
+
+keep!(Todo { text, state });
+keep_choice!(State { Open, Doing, Done });
+keep!(Ending { failed, code, key });

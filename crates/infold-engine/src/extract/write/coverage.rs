@@ -1,0 +1,119 @@
+//! What a summary says already: names, words and pairs of words.
+
+use crate::extract::Extract;
+use crate::extract::names::Name;
+use crate::extract::terms::{self, Term, TermSet};
+use crate::refs::{self, Finder};
+
+/// What a summary is written from, ranked once however often it is composed.
+pub struct Sources<'a> {
+    /// Names, the likeliest to be referred to first.
+    pub ranked: Vec<(&'a str, &'a Name)>,
+    finder: Finder,
+    /// Sentences of the pool that a later one says otherwise.
+    pub obsolete: Vec<bool>,
+}
+
+impl<'a> Sources<'a> {
+    /// Ranks what was collected.
+    pub fn of(from: &'a Extract) -> Sources<'a> {
+        let ranked = from.names.ranked(MAX_NAMES);
+        Sources {
+            finder: Finder::new(ranked.iter().map(|(text, _)| *text)),
+            ranked,
+            obsolete: from.pool.obsolete(),
+        }
+    }
+}
+
+/// Which names and words a text already has, and what another sentence would add.
+pub struct Coverage<'a> {
+    from: &'a Extract,
+    finder: &'a Finder,
+    /// Whether each of the ranked names is said.
+    pub covered: Vec<bool>,
+    words: TermSet,
+    pairs: TermSet,
+}
+
+/// More names than any summary has room for.
+const MAX_NAMES: usize = 4_000;
+/// What a name is worth against a word that is as likely to be said again: there are fewer of them.
+pub const NAME_WORTH: f64 = 8.0;
+/// What two words beside each other are worth against one.
+const PAIR_WORTH: f64 = 0.45;
+
+impl<'a> Coverage<'a> {
+    /// Nothing is said yet.
+    pub fn new(from: &'a Extract, sources: &'a Sources<'a>) -> Coverage<'a> {
+        Coverage {
+            from,
+            finder: &sources.finder,
+            covered: vec![false; sources.ranked.len()],
+            words: TermSet::default(),
+            pairs: TermSet::default(),
+        }
+    }
+
+    /// Takes in a text that the summary has.
+    pub fn see(&mut self, text: &str) {
+        self.finder.find(text, |index| self.covered[index] = true);
+        let mut last = None;
+        terms::each(text, |term| {
+            let Some(term) = term else {
+                last = None;
+                return;
+            };
+            self.words.insert(term);
+            if let Some(last) = last {
+                self.pairs.insert(terms::pair(last, term));
+            }
+            last = Some(term);
+        });
+    }
+
+    /// What a text would add: how likely it is that what only it says is said again, in all.
+    pub fn gain(&self, text: &str) -> f64 {
+        let vocabulary = &self.from.words;
+        let mut sum = 0.0;
+        let mut last: Option<(Term, f64)> = None;
+        let mut own = TermSet::default();
+        terms::each(text, |term| {
+            let Some(term) = term else {
+                last = None;
+                return;
+            };
+            let weight = vocabulary.weight(term);
+            if !self.words.contains(&term) && own.insert(term) {
+                sum += weight;
+            }
+            if let Some((before, other)) = last {
+                let pair = terms::pair(before, term);
+                if !self.pairs.contains(&pair) && own.insert(pair) {
+                    sum += PAIR_WORTH * (weight * other).sqrt();
+                }
+            }
+            last = Some((term, weight));
+        });
+        refs::each(text, |name| sum += NAME_WORTH * self.name_gain(name));
+        sum
+    }
+
+    /// How likely a name is to be referred to again; nothing if it is said already.
+    fn name_gain(&self, name: &str) -> f64 {
+        let is_said = self
+            .finder
+            .index(name)
+            .is_none_or(|index| self.covered[index]);
+        if is_said {
+            0.0
+        } else {
+            likely(self.from.names.score(name))
+        }
+    }
+}
+
+/// Turns a score of a name into how likely it is to be referred to, from 0 to 1.
+pub fn likely(score: f64) -> f64 {
+    score / (score + 2.0)
+}

@@ -1,0 +1,29 @@
+//! A file of what a summarizer collected from the messages of a task: derived from the log, so it may go at any time.
+
+use std::fs;
+use std::io::Write as _;
+
+use crate::{Log, file};
+
+const NAME: &str = "facts.bin";
+const NEW_NAME: &str = "facts.new";
+/// A larger file was not written by us.
+const MAX_BYTES: u64 = 64 << 20;
+
+impl Log {
+    /// Returns what was kept last; nothing if there is none, or it cannot be read.
+    pub fn facts(&self) -> Option<Vec<u8>> {
+        let path = self.dir().join(NAME);
+        let size = fs::metadata(&path).ok()?.len();
+        (size <= MAX_BYTES).then(|| fs::read(path).ok())?
+    }
+
+    /// Keeps facts instead of those before. Where they cannot be written, the next fold collects them anew.
+    pub fn keep_facts(&self, bytes: &[u8]) {
+        let (new, path) = (self.dir().join(NEW_NAME), self.dir().join(NAME));
+        let written = file::create(&new).is_ok_and(|mut made| made.write_all(bytes).is_ok());
+        if !written || fs::rename(&new, &path).is_err() {
+            let _ = fs::remove_file(&new);
+        }
+    }
+}

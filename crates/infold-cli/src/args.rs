@@ -229,7 +229,7 @@ pub enum Command {
     Count(count::CountArgs),
     /// Replay sessions under several strategies: what they send, cost and keep
     #[command(
-        after_help = "Exits with 1 if a request did not fit.\n\nExamples:\n  infold eval session.jsonl --window 32k\n  infold eval *.jsonl --model claude-sonnet-4-5 --strategy infold,truncate --svg eval.svg\n  infold eval session.jsonl --window 100k --summary-tokens 4000 --lost"
+        after_help = "Exits with 1 if a request did not fit.\n\nExamples:\n  infold eval session.jsonl --window 32k\n  infold eval *.jsonl --model claude-sonnet-4-5 --strategy infold,truncate --svg eval.svg\n  infold eval session.jsonl --window 100k --summary-tokens 4000 --lost\n  infold eval *.jsonl --sizes 1k,2k,4k,8k --window 100k\n  infold eval ~/.claude/projects/*/*.jsonl --agent\n  infold eval --probes --sizes 2k,4k"
     )]
     Eval(eval::EvalArgs),
     /// What is known of models: windows, tokenizers, prices, defaults

@@ -1,28 +1,25 @@
-mod tables;
+//! `infold eval`: measures what folding costs and keeps.
 
-use std::path::{Path, PathBuf};
+mod probes;
+mod replays;
+mod tables;
+mod trials;
+
+use std::path::PathBuf;
 
 use clap::Args;
-use infold::eval::{
-    self, Compared, DEFAULT_MODEL, Line, Material, Plot, Replay, ReplayError, Session, Unfit,
-};
-use infold::models::Prices;
-use infold::{Aim, Config, STRATEGIES, Strategy};
-use infold_wire::transcript::{Format, Transcript};
+use infold::{Config, Strategy};
+use infold_wire::transcript::Format;
 
-use crate::failure::{Failure, Kind};
-use crate::fold::opened;
-use crate::out::{Out, count, say};
-use crate::pen::Reach;
-use crate::progress::Progress;
-use crate::settings::{Choice, Known, tokens};
-use tables::Tables;
+use crate::failure::Failure;
+use crate::out::Out;
+use crate::settings::tokens;
 
 /// What `infold eval` takes.
 #[derive(Debug, Args)]
 pub struct EvalArgs {
     /// The transcripts
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required_unless_present = "probes")]
     pub files: Vec<PathBuf>,
     /// How many tokens the model takes, such as 8000, 32k or 1m
     #[arg(long, value_name = "TOKENS", value_parser = tokens)]
@@ -36,10 +33,22 @@ pub struct EvalArgs {
     /// How many tokens each summary may have, instead of what the window has room for
     #[arg(long, value_name = "TOKENS", value_parser = tokens)]
     pub summary_tokens: Option<u64>,
+    /// Write every stand-in at these sizes where sessions are folded, and measure it, such as 1k,2k,4k
+    #[arg(long, value_name = "TOKENS", value_delimiter = ',', value_parser = tokens)]
+    pub sizes: Vec<u64>,
+    /// Compare with the summaries that the sessions' own agents wrote, where and as large as they wrote them
+    #[arg(long)]
+    pub agent: bool,
+    /// Plant facts in generated conversations, fold these, and say which facts survive; needs no file
+    #[arg(long, conflicts_with_all = ["files", "agent", "window", "strategy", "model", "svg"])]
+    pub probes: bool,
+    /// Probe with all combinations, not with a sample
+    #[arg(long, requires = "probes", conflicts_with = "files")]
+    pub all: bool,
     /// Draw a picture into this file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Name so many of the references that summaries lost most often
+    /// Name so many of the references that summaries lost most often, or of the facts they lost
     #[arg(long, value_name = "COUNT", default_missing_value = "20", num_args = 0..=1, require_equals = true)]
     pub lost: Option<usize>,
     /// What the transcripts are, if they are not to be recognised
@@ -49,280 +58,11 @@ pub struct EvalArgs {
 
 /// `infold eval`
 pub fn run(config: &Config, args: &EvalArgs, out: &mut Out) -> Result<(), Failure> {
-    let setup = Setup::new(config, args, out.is_json())?;
-    let tables = Tables::new(args, &setup, out.width());
-    let name = match &args.files[..] {
-        [file] => file.file_name().unwrap_or_default().to_string_lossy(),
-        files => format!("all {} files", files.len()).into(),
-    };
-    let mut all = Sums::new(&name, &setup);
-    for file in &args.files {
-        let sums = setup.file(file, args.format, out.is_json())?;
-        tables.print(&sums, out)?;
-        all.add(sums);
+    if args.probes {
+        return probes::run(args, out);
     }
-    if args.files.len() > 1 {
-        tables.print(&all, out)?;
+    if args.agent || !args.sizes.is_empty() {
+        return trials::run(config, args, out);
     }
-    tables.legend(out)?;
-    out.finish()?;
-    if let Some(path) = &args.svg {
-        draw(path, &all, &setup)?;
-        say(out.is_json(), format!("drawn: {}", path.display()));
-    }
-    match all.failed + all.unfit {
-        0 => Ok(()),
-        troubled => {
-            let error = format!("not all requests of {} fit", count(troubled, "session"));
-            Err(Failure::new(Kind::No, error).hint("give a larger --window"))
-        }
-    }
-}
-
-/// What is replayed, and how.
-pub struct Setup {
-    /// What to aim at with each strategy.
-    pub aims: Vec<Aim>,
-    /// Whose prices are taken.
-    pub model: String,
-    /// What they are, if they are known.
-    pub prices: Option<Prices>,
-}
-
-/// What came of the sessions of a file, or of all.
-pub struct Sums {
-    /// Whose.
-    pub name: String,
-    pub sessions: u64,
-    pub messages: u64,
-    /// Sessions in which nothing was folded.
-    pub short: u64,
-    /// Sessions that could not be replayed.
-    pub failed: u64,
-    /// Sessions with requests that did not fit.
-    pub unfit: u64,
-    /// The requests at which sessions begin.
-    pub begins: Vec<usize>,
-    /// For each strategy, what it came to; points are not kept.
-    pub replays: Vec<Replay>,
-    /// The summaries of `infold` against others.
-    pub compared: Vec<Compared>,
-    /// Those that the sessions' own agents wrote against others.
-    pub agent: Vec<Compared>,
-}
-
-impl Setup {
-    fn new(config: &Config, args: &EvalArgs, json: bool) -> Result<Setup, Failure> {
-        if args.window.is_none() && args.model.is_none() {
-            return Err(Failure::new(Kind::Usage, "how large is the window?")
-                .hint("say --window 32k, or --model NAME (`infold models` lists them)"));
-        }
-        let mut strategies: Vec<Strategy> = Vec::new();
-        let asked = match args.strategy.is_empty() {
-            true => &STRATEGIES[..],
-            false => &args.strategy,
-        };
-        for strategy in asked {
-            if !strategies.contains(strategy) {
-                strategies.push(*strategy);
-            }
-        }
-        let mut aims = Vec::new();
-        for strategy in strategies {
-            let choice = Choice {
-                window: args.window,
-                model: args.model.clone(),
-                strategy: Some(strategy),
-                ..Choice::default()
-            };
-            let mut aim = choice
-                .chosen(config, Known::default(), Reach::default(), json)?
-                .setup
-                .aim;
-            aim.summary = args.summary_tokens;
-            aims.push(aim);
-        }
-        let model = args.model.clone().unwrap_or(DEFAULT_MODEL.to_owned());
-        let prices = config.find(&model).and_then(|model| model.prices);
-        Ok(Setup {
-            aims,
-            model,
-            prices,
-        })
-    }
-
-    /// Replays the sessions of a file.
-    fn file(&self, file: &Path, format: Option<Format>, json: bool) -> Result<Sums, Failure> {
-        let mut sums = Sums::new(&file.display().to_string(), self);
-        let about = |failure: Failure| failure.within(&file.display().to_string());
-        let (input, _) = opened(file, json)?;
-        let mut transcript =
-            Transcript::open(input, format).map_err(|error| about(error.into()))?;
-        while let Some(session) =
-            Session::next(&mut transcript).map_err(|error| about(error.into()))?
-        {
-            sums.sessions += 1;
-            self.session(&session, &mut sums, json)?;
-        }
-        if sums.sessions == 0 {
-            let error = format!("there are no messages in {}", file.display());
-            let hint = format!(
-                "it was read as {}; --format says otherwise",
-                transcript.format()
-            );
-            return Err(Failure::new(Kind::No, error).hint(hint));
-        }
-        Ok(sums)
-    }
-
-    /// Replays one session under each strategy.
-    fn session(&self, session: &Session, sums: &mut Sums, json: bool) -> Result<(), Failure> {
-        let which = format!("session {} of {}", sums.sessions, sums.name);
-        let warn = |text: String| Failure::new(Kind::No, format!("{which} {text}")).warn(json);
-        let material = match Material::of(session) {
-            Ok(material) => material,
-            Err(error) => {
-                sums.failed += 1;
-                warn(format!("is left out: {error}"));
-                return Ok(());
-            }
-        };
-        let total = (material.len() * self.aims.len()) as u64;
-        let mut progress = Progress::new(json, "replaying", total);
-        let mut replays = Vec::new();
-        for aim in &self.aims {
-            let mut watch = || progress.advance(1);
-            replays.push(eval::replay(
-                session,
-                &material,
-                aim,
-                self.prices,
-                &mut watch,
-            )?);
-        }
-        drop(progress);
-        if let Some((unfit, first)) = worst(&replays) {
-            let why = format!("before message {}: {}", first.before, first.why);
-            if replays.iter().all(|replay| replay.requests.is_empty()) {
-                sums.failed += 1;
-                warn(format!("is left out, none of its requests fits; {why}"));
-                return Ok(());
-            }
-            sums.unfit += 1;
-            let all = material.requests();
-            warn(format!(
-                "has {unfit} of {all} requests that do not fit; the first {why}"
-            ));
-        }
-        sums.messages += material.len() as u64;
-        for (aim, replay) in self.aims.iter().zip(&replays) {
-            if aim.strategy.name == STRATEGIES[0].name {
-                join(&mut sums.compared, eval::compare(&material, &replay.points));
-            }
-        }
-        if let Some(compared) = eval::compare_agent(session, &material) {
-            join(&mut sums.agent, compared);
-        }
-        let folds = replays.iter().flat_map(|replay| &replay.requests);
-        sums.short += u64::from(folds.map(|request| request.folds).sum::<u64>() == 0);
-        let begin = sums
-            .replays
-            .first()
-            .map_or(0, |replay| replay.requests.len());
-        sums.begins.push(begin);
-        for (sum, replay) in sums.replays.iter_mut().zip(replays) {
-            sum.add(replay);
-        }
-        Ok(())
-    }
-}
-
-/// How many requests did not fit under the strategy with most of them, and the first of those.
-fn worst(replays: &[Replay]) -> Option<(usize, &Unfit)> {
-    let worst = replays.iter().max_by_key(|replay| replay.unfit.len())?;
-    Some((worst.unfit.len(), worst.unfit.first()?))
-}
-
-impl From<ReplayError> for Failure {
-    fn from(error: ReplayError) -> Failure {
-        match error {
-            ReplayError::Scratch(error) => error.into(),
-            ReplayError::Step(error) => error.into(),
-            ReplayError::Log(error) => error.into(),
-        }
-    }
-}
-
-impl Sums {
-    fn new(name: &str, setup: &Setup) -> Sums {
-        Sums {
-            name: name.to_owned(),
-            sessions: 0,
-            messages: 0,
-            short: 0,
-            failed: 0,
-            unfit: 0,
-            begins: Vec::new(),
-            replays: vec![Replay::default(); setup.aims.len()],
-            compared: Vec::new(),
-            agent: Vec::new(),
-        }
-    }
-
-    fn add(&mut self, other: Sums) {
-        let begin = self
-            .replays
-            .first()
-            .map_or(0, |replay| replay.requests.len());
-        self.begins.extend(other.begins.iter().map(|at| at + begin));
-        self.sessions += other.sessions;
-        self.messages += other.messages;
-        self.short += other.short;
-        self.failed += other.failed;
-        self.unfit += other.unfit;
-        for (sum, replay) in self.replays.iter_mut().zip(other.replays) {
-            sum.add(replay);
-        }
-        join(&mut self.compared, other.compared);
-        join(&mut self.agent, other.agent);
-    }
-}
-
-fn join(sums: &mut Vec<Compared>, more: Vec<Compared>) {
-    for compared in more {
-        match sums.iter_mut().find(|sum| sum.design == compared.design) {
-            Some(sum) => sum.add(&compared),
-            None => sums.push(compared),
-        }
-    }
-}
-
-fn draw(path: &Path, sums: &Sums, setup: &Setup) -> Result<(), Failure> {
-    let lines = setup.aims.iter().zip(&sums.replays).map(|(aim, replay)| {
-        let requests = replay.requests.iter();
-        Line {
-            name: aim.strategy.name.to_owned(),
-            requests: requests
-                .map(|request| (request.tokens, request.folds > 0))
-                .collect(),
-            recall: (replay.kept, replay.wanted),
-        }
-    });
-    let budget = setup.aims[0].budget;
-    let plot = Plot {
-        title: format!(
-            "{}: {}, {}",
-            sums.name,
-            count(sums.sessions - sums.failed, "session"),
-            count(sums.messages, "message")
-        ),
-        window: budget.window(),
-        allow: budget.allow(),
-        lines: lines.collect(),
-        breaks: sums.begins.iter().skip(1).copied().collect(),
-    };
-    std::fs::write(path, plot.svg()).map_err(|error| {
-        let text = format!("{} cannot be written: {error}", path.display());
-        Failure::new(Kind::Usage, text).hint("give a file in a directory that is there to --svg")
-    })
+    replays::run(config, args, out)
 }

@@ -6,6 +6,11 @@ use common::{Home, said};
 use insta::assert_snapshot;
 use serde_json::json;
 
+const ANIMALS: [&str; 13] = [
+    "otter", "heron", "badger", "lynx", "marten", "stork", "beaver", "crane", "vole", "newt",
+    "wren", "dormouse", "kestrel",
+];
+
 /// A session in which files are read one after another, and spoken of again later.
 fn session(rounds: usize) -> String {
     let mut out = said("user", "tidy up the parser");
@@ -16,7 +21,10 @@ fn session(rounds: usize) -> String {
         let result = json!({"role": "tool", "tool_call_id": format!("c{round}"), "content": body});
         out += &format!("{call}\n{result}\n");
         let back = round.saturating_sub(9);
-        let text = format!("helper_{round} is like helper_{back} in part_{back}.rs");
+        let [animal, bird] = [round, back].map(|at| ANIMALS[at % ANIMALS.len()]);
+        let text = format!(
+            "helper_{round} holds the {animal} as helper_{back} in part_{back}.rs held the patient {bird}"
+        );
         out += &said("assistant", &text);
         out += &said("user", "go on");
     }
@@ -37,20 +45,30 @@ fn a_table_says_what_each_strategy_came_to() {
     $ infold eval long.jsonl --window 4k --strategy infold,truncate
     long.jsonl: 1 session, 121 messages
     strategy  requests  tokens sent  cached  folds     cost            recall  reachable
-    infold          60       95,965  88.6 %      4  $0.0475  0.795 (31 of 39)  100.0 %
-    truncate        60      102,660  88.1 %      4  $0.0512   0.000 (0 of 32)  100.0 %
+    infold          60       95,528  89.5 %      3  $0.0476  1.000 (40 of 40)  100.0 %
+    truncate        60      105,686  88.1 %      4  $0.0548   0.000 (0 of 32)  100.0 %
+
+    strategy  passes  window used after  prefix breaks  lost references  lost words
+    infold         3             25.6 %              3              0.0  0.0
+    truncate       4             37.7 %              4             53.3  26.7
 
     Summaries of `infold` against others of the same size in their place
-    stand-in    folds  tokens  wanted  kept  recall  per 1,000  extractive
-    extractive      4   1,538      39    31   0.795       20.2
-    truncation      4   1,529      39     7   0.179        4.6  × 4.4
-    prose           4   1,005      39    19   0.487       18.9  × 1.1
-    frequent        4     947      39    39   1.000       41.2  × 0.5
+    stand-in    folds  tokens  wanted  kept  recall  words  pairs  per 1,000  extractive
+    extractive      3   2,172      40    40   1.000  1.000  1.000       18.4
+    truncation      3   2,159      40     9   0.225  0.440  0.000        4.2  × 4.4
+    prose           3   1,116      40    20   0.500  1.000  1.000       17.9  × 1.0
+    bm25            3   1,758      40    40   1.000  1.000  1.000       22.8  × 0.8
+    lexrank         3   1,073      40    20   0.500  1.000  1.000       18.6  × 1.0
+    requests        3     144      40     0   0.000  0.000  0.000        0.0  –
+    frequent        3     684      40    40   1.000  0.000  0.000       58.5  × 0.3
+    names           3     684      40    40   1.000  0.000  0.000       58.5  × 0.3
 
     Cost at the prices of claude-sonnet-5-5: $2 a million tokens, $0.1 cached, $2.5 written to the cache, $10 for output
     ! cached: what repeats the start of the request before, byte for byte
     ! recall: of the references that user and assistant make to what was folded away, those still in view
     ! reachable: those that are found by reading folded messages back
+    ! passes: requests before which something was folded; prefix breaks: those that do not repeat all of the one before
+    ! lost: used again, folded away and in no stand-in, for 100 requests
     ");
 }
 
@@ -62,12 +80,14 @@ fn a_session_that_never_fills_the_window_says_so() {
     short.jsonl: 1 session, 9 messages
     It never fills the window: nothing was folded.
     strategy  requests  tokens sent  cached  folds     cost  recall  reachable
-    roo              4          958  50.9 %      0  $0.0020       –  –
+    roo              4          974  50.9 %      0  $0.0022       –  –
 
     Cost at the prices of claude-sonnet-5-5: $2 a million tokens, $0.1 cached, $2.5 written to the cache, $10 for output
     ! cached: what repeats the start of the request before, byte for byte
     ! recall: of the references that user and assistant make to what was folded away, those still in view
     ! reachable: those that are found by reading folded messages back
+    ! passes: requests before which something was folded; prefix breaks: those that do not repeat all of the one before
+    ! lost: used again, folded away and in no stand-in, for 100 requests
     ");
 }
 
@@ -100,6 +120,254 @@ fn several_files_have_a_total() {
     }
     let ours = rows.iter().find(|row| row["stand_in"] == "extractive");
     assert!(ours.is_some_and(|row| row["kept"].as_u64() > Some(0)));
+}
+
+fn parsed(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+/// The same session as an agent keeps it that wrote a summary in the middle.
+fn condensed(rounds: usize) -> String {
+    let mut out = json!({"type": "session", "version": 3, "id": "s", "cwd": "/code"}).to_string();
+    let mut entries = 1;
+    for (at, line) in session(rounds).lines().enumerate() {
+        let message = parsed(line);
+        let told = match message["role"].as_str() {
+            Some("tool") => {
+                json!({"role": "toolResult", "toolCallId": message["tool_call_id"], "toolName": "read",
+                "content": [{"type": "text", "text": message["content"]}]})
+            }
+            Some("assistant") if message["content"].is_null() => {
+                let call = &message["tool_calls"][0];
+                let arguments = call["function"]["arguments"].as_str().map(parsed);
+                json!({"role": "assistant", "content": [{"type": "toolCall", "id": call["id"], "name": "read", "arguments": arguments}]})
+            }
+            _ => {
+                json!({"role": message["role"], "content": [{"type": "text", "text": message["content"]}]})
+            }
+        };
+        out += &format!("\n{}", json!({"type": "message", "message": told}));
+        entries += 1;
+        if at == 80 {
+            let summary = format!(
+                "We read files. {}helper_9 held the stork.",
+                "All went well, and we went on. ".repeat(9)
+            );
+            out += &format!(
+                "\n{}",
+                json!({"type": "compaction", "summary": summary, "firstKeptEntryIndex": entries - 4})
+            );
+            entries += 1;
+        }
+    }
+    out + "\n"
+}
+
+#[test]
+fn every_stand_in_is_tried_at_every_size() {
+    let home = home();
+    home.file("agent.jsonl", condensed(30));
+    let told = home.tell("eval agent.jsonl long.jsonl --sizes 100,1k --window 4k");
+    // What each keeps is measured elsewhere: this is about what is printed.
+    let starts = told.lines().map(|line| match line.split_once("  ") {
+        Some((start, _)) => start,
+        None => line,
+    });
+    let starts: Vec<&str> = starts.collect();
+    assert_snapshot!(starts.join("\n"), @"
+    $ infold eval agent.jsonl long.jsonl --sizes 100,1k --window 4k
+    4 points in 2 sessions, 1 where an agent condensed, 3 where `infold` folds a window of 4,000
+
+    At 100 tokens
+    stand-in
+    extractive
+    truncation
+    prose
+    bm25
+    lexrank
+    requests
+    frequent
+    names
+
+    At 1,000 tokens
+    stand-in
+    extractive
+    truncation
+    prose
+    bm25
+    lexrank
+    requests
+    frequent
+    names
+
+    At the agent's size
+    stand-in
+    extractive
+    agent
+    truncation
+    prose
+    bm25
+    lexrank
+    requests
+    frequent
+    names
+    ! references, words, pairs: of those that are used again later and are not shown, how many in 100 the stand-in holds
+    ! mean over points; in brackets, between what bounds 95 of 100 resamples of sessions and points lie
+    ");
+}
+
+#[test]
+fn stand_ins_are_compared_with_what_an_agent_wrote() {
+    let home = home();
+    home.file("agent.jsonl", condensed(30));
+    let told = home.tell(
+        "
+        eval long.jsonl agent.jsonl --agent
+        eval long.jsonl --sizes 1k
+        eval long.jsonl --agent
+        eval short.jsonl --sizes 1k --window 100k
+        ",
+    );
+    let others = told.lines().filter(|line| !line.starts_with("extractive"));
+    let others: Vec<&str> = others.collect();
+    assert_snapshot!(others.join("\n"), @"
+    $ infold eval long.jsonl agent.jsonl --agent
+    1 point in 1 session, 1 where an agent condensed
+
+    At the agent's size
+    stand-in    tokens  references  × agent  words           × agent  pairs  × agent
+    agent           93         0.0             9.1                      0.0
+    truncation      90         6.2        –   18.2  2.00 (2.00–2.00)    0.0  –
+    prose           88         6.2        –   36.4  4.00 (4.00–4.00)   27.8  –
+    bm25            86        37.5        –   36.4  4.00 (4.00–4.00)    0.0  –
+    lexrank         90         6.2        –   27.3  3.00 (3.00–3.00)   16.7  –
+    requests        56         0.0        –    0.0  0.00 (0.00–0.00)    0.0  –
+    frequent        92        50.0        –    0.0  0.00 (0.00–0.00)    0.0  –
+    names           92        56.2        –    0.0  0.00 (0.00–0.00)    0.0  –
+    ! references, words, pairs: of those that are used again later and are not shown, how many in 100 the stand-in holds
+    ! mean over points; in brackets, between what bounds 95 of 100 resamples of sessions and points lie
+    $ infold eval long.jsonl --sizes 1k
+    ! error: how large is the window?
+    ! hint: a session that its agent did not condense is folded as --window says; --agent leaves it out
+    [2]
+    $ infold eval long.jsonl --agent
+    ! error: no agent condensed any of these sessions
+    ! hint: leave --agent out and give --sizes and --window
+    [1]
+    $ infold eval short.jsonl --sizes 1k --window 100k
+    ! error: nothing was folded
+    ! hint: give a smaller --window
+    [1]
+    ");
+}
+
+#[test]
+fn trials_are_objects_too() {
+    let home = home();
+    home.file("agent.jsonl", condensed(30));
+    let rows = home.objects("eval agent.jsonl --sizes 200");
+    let of = |table: &str| {
+        let rows = rows.iter().filter(|row| row["table"] == table);
+        rows.collect::<Vec<_>>()
+    };
+    // Eight designs at the size given, and nine with the agent's own at its size.
+    assert_eq!((of("sizes").len(), of("points").len()), (17, 17));
+    for row in of("sizes") {
+        let share = &row["references"]["share"];
+        assert!(share["low"].as_f64() <= share["mean"].as_f64());
+        assert!(share["mean"].as_f64() <= share["high"].as_f64());
+        assert_eq!(
+            row["words"]["times_agent"].is_null(),
+            row["size"] != "agent"
+        );
+        assert!(row["tokens"].as_f64() > Some(0.0));
+    }
+}
+
+#[test]
+fn planted_facts_are_counted_by_everything_in_which_they_differ() {
+    let home = Home::new();
+    let told = home.tell("eval --probes --sizes 2k --lost=1");
+    let starts = told
+        .lines()
+        .map(|line| line.chars().take(29).collect::<String>());
+    let starts: Vec<String> = starts.map(|line| line.trim_end().to_owned()).collect();
+    assert_snapshot!(starts.join("\n"), @"
+    $ infold eval --probes --size
+    210 planted facts in 14 gener
+
+    At 2,000 tokens
+    by                     facts
+    all                      210
+    kind      constraint      14
+              decision        14
+              value           14
+              corrected       14
+              path            14
+              cause           14
+              person          14
+              deadline        14
+              preference      14
+              rejected        14
+              credential      14
+              quantity        14
+              api             14
+              question        14
+              untouchable     14
+    language  en              75
+              de              15
+              fr              15
+              es              15
+              pt              15
+              it              15
+              ru              15
+              zh              15
+              ja              15
+              ko              15
+    noise     coding          30
+              base64          30
+              json            30
+              html            30
+              logs            30
+              chat            30
+              sql             30
+    distance  20,000          70
+              60,000          70
+              150,000         70
+    said by   user           138
+              assistant       48
+              tool            24
+
+    What `extractive` lost at 2,0
+    kind      language  noise   d
+    decision  en        coding
+    ! how many in 100 planted fac
+    ");
+    let told = home.tell("eval --probes --agent\neval --all short.jsonl\neval");
+    assert_snapshot!(told, @"
+    $ infold eval --probes --agent
+    ! error: the argument '--probes' cannot be used with '--agent'
+    !
+    ! Usage: infold eval --probes [FILE]...
+    !
+    ! For more information, try '--help'.
+    [2]
+    $ infold eval --all short.jsonl
+    ! error: the argument '--all' cannot be used with '[FILE]...'
+    !
+    ! Usage: infold eval --probes --all [FILE]...
+    !
+    ! For more information, try '--help'.
+    [2]
+    $ infold eval
+    ! error: the following required arguments were not provided:
+    !   <FILE>...
+    !
+    ! Usage: infold eval <FILE>...
+    !
+    ! For more information, try '--help'.
+    [2]
+    ");
 }
 
 #[test]
@@ -146,6 +414,8 @@ fn what_does_not_fit_is_named_and_the_rest_goes_on() {
     ! cached: what repeats the start of the request before, byte for byte
     ! recall: of the references that user and assistant make to what was folded away, those still in view
     ! reachable: those that are found by reading folded messages back
+    ! passes: requests before which something was folded; prefix breaks: those that do not repeat all of the one before
+    ! lost: used again, folded away and in no stand-in, for 100 requests
     ! error: not all requests of 1 session fit
     ! hint: give a larger --window
     [1]

@@ -1,10 +1,13 @@
+//! Prints what came of replays.
+
 use std::collections::HashMap;
 
 use infold::STRATEGIES;
-use infold::eval::{Compared, Design, Lost, Replay};
+use infold::eval::{Compared, Counts, Design, Lost, MEASURES, Measure, Replay};
 use serde_json::{Value, json};
 
-use super::{EvalArgs, Setup, Sums};
+use super::EvalArgs;
+use super::replays::{Setup, Sums};
 use crate::failure::Failure;
 use crate::out::{DIM, Out, count, number, one_line, paint, say, table};
 
@@ -43,6 +46,7 @@ impl<'a> Tables<'a> {
             ))?,
         }
         self.strategies(sums, out)?;
+        self.passes(sums, out)?;
         let by = STRATEGIES[0].name;
         let heading = format!("Summaries of `{by}` against others of the same size in their place");
         self.compared(&heading, &sums.compared, out)?;
@@ -87,11 +91,50 @@ impl<'a> Tables<'a> {
                     Some(_) => dollars(total.cost),
                     None => "–".to_owned(),
                 },
-                share(replay.kept, replay.wanted),
-                percent(replay.reached, replay.wanted),
+                share(replay.scores[Measure::References]),
+                percent(replay.reached, replay.scores[Measure::References].wanted),
             ]);
         }
         lines(&table(&rows, &[1, 2, 3, 4, 5, 6], self.width), out)
+    }
+
+    /// Says how often each strategy folds, and what is lost by it.
+    fn passes(&self, sums: &Sums, out: &mut Out) -> Result<(), Failure> {
+        let mut rows = vec![
+            [
+                "strategy",
+                "passes",
+                "window used after",
+                "prefix breaks",
+                "lost references",
+                "lost words",
+            ]
+            .map(str::to_owned),
+        ];
+        for (aim, replay) in self.setup.aims.iter().zip(&sums.replays) {
+            let total = Total::of(replay);
+            if total.passes == 0 {
+                continue;
+            }
+            let used = total.used_share(aim.budget.window());
+            let lost = |measure: Measure| {
+                per_100(replay.scores[measure], total.requests)
+                    .map_or("–".to_owned(), |lost| format!("{lost:.1}"))
+            };
+            rows.push([
+                aim.strategy.name.to_owned(),
+                number(total.passes),
+                used.map_or("–".to_owned(), |used| format!("{:.1} %", used * 100.0)),
+                number(total.breaks),
+                lost(Measure::References),
+                lost(Measure::Words),
+            ]);
+        }
+        if rows.len() == 1 {
+            return Ok(());
+        }
+        out.line("")?;
+        lines(&table(&rows, &[1, 2, 3, 4], self.width), out)
     }
 
     fn compared(&self, heading: &str, compared: &[Compared], out: &mut Out) -> Result<(), Failure> {
@@ -108,6 +151,8 @@ impl<'a> Tables<'a> {
                 "wanted",
                 "kept",
                 "recall",
+                "words",
+                "pairs",
                 "per 1,000",
                 "extractive",
             ]
@@ -118,10 +163,11 @@ impl<'a> Tables<'a> {
                 one.design.name().to_owned(),
                 number(one.folds),
                 number(one.tokens),
-                number(one.wanted),
-                number(one.kept),
-                one.recall()
-                    .map_or("–".to_owned(), |recall| format!("{recall:.3}")),
+                number(one.scores[Measure::References].wanted),
+                number(one.scores[Measure::References].kept),
+                recall(one, Measure::References),
+                recall(one, Measure::Words),
+                recall(one, Measure::Pairs),
                 one.density()
                     .map_or("–".to_owned(), |density| format!("{density:.1}")),
                 match ratio(compared, one) {
@@ -131,7 +177,7 @@ impl<'a> Tables<'a> {
                 },
             ]);
         }
-        lines(&table(&rows, &[1, 2, 3, 4, 5, 6], self.width), out)
+        lines(&table(&rows, &[1, 2, 3, 4, 5, 6, 7, 8], self.width), out)
     }
 
     fn lost(&self, compared: &[Compared], most: usize, out: &mut Out) -> Result<(), Failure> {
@@ -172,6 +218,8 @@ impl<'a> Tables<'a> {
             "cached: what repeats the start of the request before, byte for byte",
             "recall: of the references that user and assistant make to what was folded away, those still in view",
             "reachable: those that are found by reading folded messages back",
+            "passes: requests before which something was folded; prefix breaks: those that do not repeat all of the one before",
+            "lost: used again, folded away and in no stand-in, for 100 requests",
         ] {
             say(false, paint(DIM, line));
         }
@@ -181,11 +229,13 @@ impl<'a> Tables<'a> {
     fn objects(&self, sums: &Sums, out: &mut Out) -> Result<(), Failure> {
         for (aim, replay) in self.setup.aims.iter().zip(&sums.replays) {
             let total = Total::of(replay);
-            out.object(&json!({
+            let references = replay.scores[Measure::References];
+            let window = aim.budget.window();
+            let mut object = json!({
                 "table": "strategies",
                 "file": sums.name,
                 "strategy": aim.strategy.name,
-                "window": aim.budget.window(),
+                "window": window,
                 "sessions": sums.sessions - sums.failed,
                 "left_out": sums.failed,
                 "never_full": sums.short,
@@ -200,30 +250,40 @@ impl<'a> Tables<'a> {
                 "folds": total.folds,
                 "model": self.setup.model,
                 "cost": self.setup.prices.map(|_| total.cost),
-                "wanted": replay.wanted,
-                "kept": replay.kept,
-                "recall": part(replay.kept, replay.wanted),
+                "wanted": references.wanted,
+                "kept": references.kept,
+                "recall": references.share(),
                 "reached": replay.reached,
-                "reachable": part(replay.reached, replay.wanted),
-            }))?;
+                "reachable": part(replay.reached, references.wanted),
+                "passes": total.passes,
+                "window_share_after_fold": total.used_share(window),
+                "prefix_breaks": total.breaks,
+                "lost_references_per_100_requests": per_100(references, total.requests),
+                "lost_words_per_100_requests": per_100(replay.scores[Measure::Words], total.requests),
+            });
+            add_scores(&mut object, |measure| replay.scores[measure]);
+            out.object(&object)?;
         }
         for (at, compared) in [("infold", &sums.compared), ("agent", &sums.agent)] {
             for one in compared.iter().filter(|one| one.folds > 0) {
                 let lost = most_lost(std::slice::from_ref(one), self.args.lost.unwrap_or(0));
-                out.object(&json!({
+                let references = one.scores[Measure::References];
+                let mut object = json!({
                     "table": "stand-ins",
                     "file": sums.name,
                     "summaries_of": at,
                     "stand_in": one.design.name(),
                     "folds": one.folds,
                     "tokens": one.tokens,
-                    "wanted": one.wanted,
-                    "kept": one.kept,
-                    "recall": one.recall(),
+                    "wanted": references.wanted,
+                    "kept": references.kept,
+                    "recall": references.share(),
                     "kept_per_1000_tokens": one.density(),
                     "extractive_times": ratio(compared, one),
                     "lost": lost.iter().map(lost_object).collect::<Vec<Value>>(),
-                }))?;
+                });
+                add_scores(&mut object, |measure| one.scores[measure]);
+                out.object(&object)?;
             }
         }
         Ok(())
@@ -244,10 +304,21 @@ struct Total {
     cached_bytes: u64,
     output: u64,
     folds: u64,
+    /// Requests before which something was folded.
+    passes: u64,
+    /// The tokens of those.
+    after_folds: u64,
+    /// Requests that do not repeat all of the one before.
+    breaks: u64,
     cost: f64,
 }
 
 impl Total {
+    /// The mean share of the window that is used after a fold.
+    fn used_share(&self, window: u64) -> Option<f64> {
+        part(self.after_folds, window * self.passes)
+    }
+
     fn of(replay: &Replay) -> Total {
         let mut total = Total::default();
         for request in &replay.requests {
@@ -258,6 +329,11 @@ impl Total {
             total.cached_bytes += request.cached_bytes;
             total.output += request.output;
             total.folds += request.folds;
+            if request.folds > 0 {
+                total.passes += 1;
+                total.after_folds += request.tokens;
+            }
+            total.breaks += u64::from(request.breaks);
             total.cost += request.cost;
         }
         total
@@ -304,17 +380,37 @@ fn part(some: u64, all: u64) -> Option<f64> {
     (all > 0).then(|| some as f64 / all as f64)
 }
 
-fn share(some: u64, all: u64) -> String {
-    part(some, all).map_or("–".to_owned(), |part| {
-        format!("{part:.3} ({some} of {all})")
+fn share(counts: Counts) -> String {
+    let Counts { wanted, kept } = counts;
+    counts.share().map_or("–".to_owned(), |share| {
+        format!("{share:.3} ({kept} of {wanted})")
     })
+}
+
+fn recall(one: &Compared, measure: Measure) -> String {
+    let share = one.scores[measure].share();
+    share.map_or("–".to_owned(), |share| format!("{share:.3}"))
+}
+
+/// How many were lost for 100 requests.
+fn per_100(counts: Counts, requests: u64) -> Option<f64> {
+    part(counts.lost() * 100, requests)
+}
+
+/// Adds what was wanted and kept by each measure to an object.
+fn add_scores(object: &mut Value, counts: impl Fn(Measure) -> Counts) {
+    for measure in MEASURES {
+        let counts = counts(measure);
+        object[measure.name()] =
+            json!({"wanted": counts.wanted, "kept": counts.kept, "share": counts.share()});
+    }
 }
 
 fn percent(some: u64, all: u64) -> String {
     part(some, all).map_or("–".to_owned(), |part| format!("{:.1} %", part * 100.0))
 }
 
-fn lines(rows: &[String], out: &mut Out) -> Result<(), Failure> {
+pub fn lines(rows: &[String], out: &mut Out) -> Result<(), Failure> {
     for (at, row) in rows.iter().enumerate() {
         match at {
             0 => out.line(paint(DIM, row))?,

@@ -1,0 +1,249 @@
+//! A recorded session in the form of Anthropic's API, and what stands where in it.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use infold::eval::Session;
+use infold_log::Role;
+use infold_wire::acts::Words;
+use infold_wire::tokens::{Encoding, count};
+use infold_wire::{Converter, Kind, Message, Wire, plain};
+
+use super::Failure;
+use super::terms::{Term, Terms};
+
+/// A session that can be played through the proxy.
+pub struct Record {
+    /// Its system prompt; empty if it has none.
+    pub system: String,
+    /// Its messages, as a client sends them.
+    pub messages: Vec<Recorded>,
+    /// What user and assistant refer to.
+    pub terms: Terms,
+    /// The first message that holds each term.
+    pub first: Vec<usize>,
+    /// Where a block stands, by the hash of its bytes.
+    blocks: HashMap<u64, Vec<(usize, usize)>>,
+}
+
+/// One message.
+pub struct Recorded {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Who speaks.
+    pub role: Role,
+    /// The terms that it makes: none of those that stand in tool results.
+    pub makes: Vec<Term>,
+    /// The terms that each of its blocks holds.
+    pub blocks: Vec<Vec<Term>>,
+    /// What a person typed, white space normalised, and its tokens.
+    pub typed: Vec<(String, u64)>,
+}
+
+impl Record {
+    /// Reads a session.
+    pub fn of(session: &Session) -> Result<Record, Failure> {
+        let (system, all) = anthropic(session)?;
+        let mut read = Vec::new();
+        for bytes in &all {
+            let message = Message::parse(bytes)?;
+            let texts: Vec<String> = block_bytes(&message)
+                .into_iter()
+                .map(|block| text_of(message.role(), block))
+                .collect();
+            read.push((message.role(), Words::of(&message), texts));
+        }
+        let said = read.iter().filter(|(role, ..)| *role != Role::System);
+        let said = said.flat_map(|(_, words, _)| [&*words.said, &*words.called]);
+        let terms = Terms::of(said);
+        let mut record = Record {
+            system,
+            messages: Vec::new(),
+            first: vec![usize::MAX; terms.len()],
+            terms,
+            blocks: HashMap::new(),
+        };
+        for (bytes, (role, words, texts)) in all.into_iter().zip(read) {
+            record.push(bytes, role, &words, &texts)?;
+        }
+        Ok(record)
+    }
+
+    fn push(
+        &mut self,
+        bytes: Vec<u8>,
+        role: Role,
+        words: &Words,
+        texts: &[String],
+    ) -> Result<(), Failure> {
+        let place = self.messages.len();
+        let message = Message::parse(&bytes)?;
+        for (at, block) in block_bytes(&message).into_iter().enumerate() {
+            let places = self.blocks.entry(hash(block)).or_default();
+            places.push((place, at));
+        }
+        let blocks: Vec<Vec<Term>> = texts.iter().map(|text| self.terms.found(text)).collect();
+        for term in blocks.iter().flatten() {
+            let first = &mut self.first[*term];
+            *first = place.min(*first);
+        }
+        let mut makes = self.terms.made(&words.said);
+        makes.extend(self.terms.made(&words.called));
+        makes.sort_unstable();
+        makes.dedup();
+        let typed = typed(&message);
+        self.messages.push(Recorded {
+            bytes,
+            role,
+            makes,
+            blocks,
+            typed,
+        });
+        Ok(())
+    }
+
+    /// The places of all messages that answer a request: those of the model that follow another's.
+    pub fn replies(&self) -> Vec<usize> {
+        let is_model = |place: usize| self.messages[place].role == Role::Assistant;
+        (1..self.messages.len())
+            .filter(|place| is_model(*place) && !is_model(place - 1))
+            .collect()
+    }
+
+    /// Where a block with these bytes stands.
+    pub fn find_block(&self, bytes: &[u8]) -> &[(usize, usize)] {
+        self.blocks.get(&hash(bytes)).map_or(&[], |places| places)
+    }
+
+    /// The terms that messages from `from` to `to` make and that occur before `from`.
+    ///
+    /// Each counts once: it is in view again with the first of these messages that holds it.
+    pub fn needed(&self, from: usize, to: usize) -> Vec<Term> {
+        let mut is_known = vec![false; self.first.len()];
+        let mut needed = Vec::new();
+        for message in &self.messages[from..to] {
+            let old = message.makes.iter().copied();
+            needed.extend(old.filter(|term| self.first[*term] < from && !is_known[*term]));
+            let held = message.blocks.iter().flatten().chain(&message.makes);
+            held.for_each(|term| is_known[*term] = true);
+        }
+        needed
+    }
+
+    /// The newest typed requests before a message that together have at most so many tokens.
+    pub fn typed_before(&self, place: usize, most_tokens: u64) -> Vec<&str> {
+        let mut left = most_tokens;
+        let all = self.messages[..place].iter().rev();
+        all.flat_map(|message| message.typed.iter().rev())
+            .take_while(|(_, tokens)| {
+                let fits = *tokens <= left;
+                left -= if fits { *tokens } else { 0 };
+                fits
+            })
+            .map(|(text, _)| &**text)
+            .collect()
+    }
+}
+
+/// The system prompt and the messages of a session as Anthropic's API takes them.
+fn anthropic(session: &Session) -> Result<(String, Vec<Vec<u8>>), Failure> {
+    let mut all: Vec<Vec<u8>> = Vec::new();
+    let mut converter = Converter::new(Wire::Anthropic);
+    for bytes in &session.messages {
+        converter.push(bytes, &mut |message| all.push(message.to_vec()))?;
+    }
+    converter.finish(&mut |message| all.push(message.to_vec()));
+    let mut system = String::new();
+    let mut messages = Vec::new();
+    for bytes in all {
+        let message = Message::parse(&bytes)?;
+        if message.role() == Role::System {
+            plain(&message, &mut system);
+            system.push('\n');
+        } else {
+            messages.push(bytes);
+        }
+    }
+    Ok((system, messages))
+}
+
+/// The blocks of a message; a content that is a text is one.
+pub fn block_bytes<'a>(message: &Message<'a>) -> Vec<&'a [u8]> {
+    match message.content() {
+        Some(content) if content.kind() == Kind::Array => content
+            .elements()
+            .map(|block| block.bytes().trim_ascii())
+            .collect(),
+        content => content.iter().map(|content| content.bytes()).collect(),
+    }
+}
+
+/// All that one block says: text, arguments, results.
+pub fn text_of(role: Role, block: &[u8]) -> String {
+    let content = match block.first() {
+        Some(b'{') => [b"[".as_slice(), block, b"]"].concat(),
+        _ => block.to_vec(),
+    };
+    let role = match role {
+        Role::Assistant => "assistant",
+        _ => "user",
+    };
+    let head = format!(r#"{{"role":"{role}","content":"#);
+    let bytes = [head.as_bytes(), &content, b"}"].concat();
+    let Ok(message) = Message::parse(&bytes) else {
+        return String::new();
+    };
+    let words = Words::of(&message);
+    let given = words.given.into_iter().map(|(_, text)| text);
+    let all: Vec<String> = [words.said, words.called]
+        .into_iter()
+        .chain(given)
+        .collect();
+    all.join("\n")
+}
+
+/// What texts of a user begin with that no person typed.
+const NOT_TYPED: [&str; 4] = [
+    "<",
+    "[Request interrupted",
+    "Caveat:",
+    "Base directory for this skill",
+];
+
+/// The texts in a message that a person typed.
+fn typed(message: &Message<'_>) -> Vec<(String, u64)> {
+    if message.role() != Role::User {
+        return Vec::new();
+    }
+    let texts = match message.content() {
+        Some(content) if content.kind() == Kind::Array => content
+            .elements()
+            .filter(|block| block.get("type").is_some_and(|kind| kind.is("text")))
+            .filter_map(|block| block.get("text").and_then(|text| text.text()))
+            .collect(),
+        content => content
+            .and_then(|content| content.text())
+            .into_iter()
+            .collect::<Vec<_>>(),
+    };
+    let texts = texts.iter().map(|text| normal_space(text));
+    texts
+        .filter(|text| !text.is_empty() && !NOT_TYPED.iter().any(|start| text.starts_with(start)))
+        .map(|text| {
+            let tokens = count(Encoding::O200k, &text);
+            (text, tokens)
+        })
+        .collect()
+}
+
+/// A text with one space wherever it has white space.
+pub fn normal_space(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A number that two different texts hardly share.
+pub fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
+}

@@ -271,3 +271,65 @@ impl<K: Keep + Eq + Hash, V: Keep, S: BuildHasher + Default> Keep for HashMap<K,
 keep!(Todo { text, state });
 keep_choice!(State { Open, Doing, Done });
 keep!(Ending { failed, code, key });
+
+#[cfg(test)]
+mod tests {
+    use infold_wire::Message;
+
+    use super::*;
+
+    fn span(from: u64, to: u64) -> Span {
+        let seq = |seq| Seq::new(seq).expect("not zero");
+        Span::new(seq(from), seq(to)).expect("in order")
+    }
+
+    fn read(extract: &mut Extract, from: u64, to: u64) {
+        for seq in from..=to {
+            let text = if seq % 2 == 1 {
+                format!(
+                    r#"{{"role":"user","content":"Never drop ledger_{seq}; berth {seq} costs 30 euros."}}"#
+                )
+            } else {
+                format!(
+                    r#"{{"role":"assistant","content":[{{"type":"text","text":"Decided because of item_{seq}."}},{{"type":"tool_use","id":"t{seq}","name":"Edit","input":{{"file_path":"src/f{seq}.rs"}}}}]}}"#
+                )
+            };
+            let message = Message::parse(text.as_bytes()).expect("a message");
+            extract.message(Seq::new(seq).expect("not zero"), &message);
+        }
+    }
+
+    #[test]
+    fn a_summary_is_the_same_whether_facts_were_kept_in_between_or_not() {
+        let mut whole = Extract::new();
+        read(&mut whole, 1, 40);
+        let mut front = Extract::new();
+        read(&mut front, 1, 21);
+        let bytes = Facts::to_bytes(&[span(1, 21)], &front);
+        let facts = Facts::read(&bytes).expect("what was just written");
+        assert_eq!(facts.rest(&[span(1, 40)]), Some(vec![span(22, 40)]));
+        let mut rest = facts.extract;
+        read(&mut rest, 22, 40);
+        for budget in [200, 600, 2_000] {
+            assert_eq!(rest.write(budget), whole.write(budget));
+        }
+    }
+
+    #[test]
+    fn damaged_facts_and_facts_of_other_messages_are_not_used() {
+        let mut extract = Extract::new();
+        read(&mut extract, 1, 9);
+        let bytes = Facts::to_bytes(&[span(1, 4), span(6, 9)], &extract);
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x40;
+            assert!(Facts::read(&damaged).is_none(), "byte {at}");
+        }
+        assert!(Facts::read(&bytes[..bytes.len() - 1]).is_none());
+        let facts = Facts::read(&bytes).expect("what was just written");
+        assert_eq!(facts.rest(&[span(1, 9)]), None);
+        assert_eq!(facts.rest(&[span(1, 4)]), None);
+        let on = [span(1, 4), span(6, 12)];
+        assert_eq!(facts.rest(&on), Some(vec![span(10, 12)]));
+    }
+}

@@ -33,7 +33,7 @@ use places::{Done, Kind, PlaceId, Places};
 use pool::Pool;
 use requests::Requests;
 use terms::Vocabulary;
-use text::{Line, squeeze};
+use text::{Line, marked, squeeze};
 pub use write::tokens;
 
 /// Collects what a summary should hold.
@@ -74,6 +74,8 @@ struct Waiting {
     place: PlaceId,
     kind: Kind,
     tie: Tie,
+    /// The files that it does something to.
+    files: Vec<PlaceId>,
 }
 
 const WAITING: usize = 256;
@@ -120,6 +122,25 @@ impl Extract {
                 Deed::Said(text) => self.said(seq, message.role(), &text),
                 Deed::Called(call) => self.called(seq, call),
                 Deed::Given(given) => self.given(seq, given),
+            }
+        }
+    }
+
+    /// Takes note of a message that is not folded and stands before the next one that is: what a person
+    /// typed is told by what came before it.
+    pub fn context(&mut self, message: &Message<'_>) {
+        if message.role() == Role::Assistant {
+            self.typist.reply();
+        }
+        for deed in acts::deeds_within(message, self.look) {
+            match deed {
+                Deed::Said(text) if message.role() == Role::User => {
+                    let _ = self.typist.text(&text);
+                }
+                Deed::Given(given) => {
+                    let _ = self.typist.result(&given.text);
+                }
+                _ => {}
             }
         }
     }
@@ -202,6 +223,7 @@ impl Extract {
 
     fn called(&mut self, seq: u64, call: Called) {
         let mut home = None;
+        let mut files = Vec::new();
         for act in &call.acts {
             let (kind, key, done) = match act {
                 Act::Read(path) => (Kind::File, path.clone(), Done::Read),
@@ -239,7 +261,7 @@ impl Extract {
                 Act::Plan(text) => {
                     self.plan = Some(Line {
                         seq,
-                        text: squeeze(text, 2000),
+                        text: squeeze(&marked(text), 2000),
                     });
                     continue;
                 }
@@ -256,6 +278,10 @@ impl Extract {
                 Tie::Inside
             };
             if kind == Kind::File {
+                // A look at a file that was changed tells nothing of it.
+                if self.places.get(place).is_some_and(|file| file.seq == seq) {
+                    files.push(place);
+                }
                 self.at_hand = Some((place, seq));
                 self.meet(&key, seq, Source::Called, Some((place, tie)));
             }
@@ -276,6 +302,7 @@ impl Extract {
                 place,
                 kind,
                 tie: given,
+                files,
             });
             self.meet(&call.text, seq, Source::Called, Some((place, tie)));
         }
@@ -308,6 +335,13 @@ impl Extract {
         let home = call.as_ref().map(|call| (call.place, call.tie));
         if let Some(call) = &call {
             debug_assert!(call.seq <= seq);
+            // What a file says of codes and errors is no failure of the call that shows it.
+            let has_failed = given
+                .failed
+                .unwrap_or(ending.failed == Some(true) && ending.code.is_none());
+            if has_failed {
+                self.places.take_back(&call.files, call.seq);
+            }
             self.places.end(call.place, seq, ending);
         }
         self.words.meet(&given.text, seq, Source::Given);
@@ -365,7 +399,8 @@ keep!(Waiting {
     seq,
     place,
     kind,
-    tie
+    tie,
+    files
 });
 
 impl Keep for Extract {

@@ -1,20 +1,17 @@
 //! What of a text may be referred to again: identifiers, paths and values.
 //!
-//! One definition, for choosing what a summary keeps and for measuring what it kept.
-//!
 //! A **reference** is a word of at least four characters with inner structure: `camelCase`, `snake_case`, `kebab-case`,
 //! `dotted.name`, `a::path`, letters with digits, `CAPITALS`; a path, a file name, a URL, an e-mail address; a number, date or
 //! version of at least three digits; or a plain word in quotes. `this.` and `self.` in front do not count.
 //! Plain words, also of scripts without spaces, are none: they are language, and every text has them.
-
-mod recall;
-pub use recall::{Later, Recall, recall};
 
 use std::collections::HashMap;
 
 /// Longer than this, a word is data rather than a name.
 const LONGEST: usize = 160;
 const LONGEST_PLAIN: usize = 64;
+/// So many letters and digits in disorder are encoded bytes.
+const MIN_DATA_BYTES: usize = 32;
 
 const LOWER: u8 = 1;
 const UPPER: u8 = 2;
@@ -60,6 +57,10 @@ pub fn each<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
         let run = Run::read(bytes, at);
         at = run.end;
         if run.end - run.start < 3 {
+            continue;
+        }
+        if let Some(end) = run.data_end(bytes) {
+            at = end;
             continue;
         }
         if let Some((start, end)) = run.reference(bytes) {
@@ -129,10 +130,38 @@ impl Run {
         run
     }
 
+    /// Where encoded bytes end that it is a piece of; none if it is not.
+    fn data_end(&self, bytes: &[u8]) -> Option<usize> {
+        let is_data = |byte: &u8| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'_' | b'-')
+        };
+        if bytes.get(self.end) != Some(&b'+') && self.end - self.start < MIN_DATA_BYTES {
+            return None;
+        }
+        let rest = &bytes[self.start..];
+        let length = rest
+            .iter()
+            .position(|byte| !is_data(byte))
+            .unwrap_or(rest.len());
+        let data = &rest[..length];
+        let class = |byte: &u8| CLASS[*byte as usize];
+        let flags = data.iter().fold(0, |flags, byte| flags | class(byte));
+        // Capitals, small letters and digits change places all the time.
+        let changes = data
+            .windows(2)
+            .filter(|two| class(&two[0]) != class(&two[1]))
+            .count();
+        let is_mixed = flags & (LOWER | UPPER | DIGIT) == LOWER | UPPER | DIGIT;
+        (length >= MIN_DATA_BYTES && is_mixed && changes * 3 > length)
+            .then_some(self.start + length)
+    }
+
     /// Takes in what makes the front of a path or of a scoped name.
     fn widen(&mut self, bytes: &[u8]) {
         let before = |start: usize, byte: u8| start > 0 && bytes[start - 1] == byte;
-        if before(self.start, b'/') {
+        // A closing tag is no path.
+        let is_tag = self.start >= 2 && bytes[self.start - 2] == b'<';
+        if before(self.start, b'/') && !is_tag {
             self.start -= 1;
             self.flags |= SLASH;
             while before(self.start, b'.') || before(self.start, b'~') {
@@ -149,6 +178,9 @@ impl Run {
         if before == Some(b'\\') && matches!(bytes[start], b'n' | b't' | b'r') {
             // The end of an escape, not the start of a name.
             return Run::read(bytes, start + 1).reference(bytes);
+        }
+        if before == Some(b'\\') && is_unicode_escape(&bytes[start..end]) {
+            return Run::read(bytes, start + 5).reference(bytes);
         }
         if matches!(before, Some(b'[' | b';')) && is_colour(&bytes[start..end]) {
             return None;
@@ -217,6 +249,14 @@ fn is_colour(whole: &[u8]) -> bool {
         .take_while(|byte| byte.is_ascii_digit())
         .count();
     digits > 0 && whole.get(digits) == Some(&b'm')
+}
+
+/// The rest of an escaped character, `u003c`, with whatever follows it.
+fn is_unicode_escape(whole: &[u8]) -> bool {
+    whole.first() == Some(&b'u')
+        && whole
+            .get(1..5)
+            .is_some_and(|code| code.iter().all(u8::is_ascii_hexdigit))
 }
 
 fn url_ends(byte: u8) -> bool {

@@ -75,7 +75,7 @@ fn a_summary_says_what_was_asked_done_and_left() {
     - [5] The problem is that `getUser` is also called by `loadProfile`.
 
     ## Files
-    - src/api.ts (edited [6]): userId
+    - src/api.ts (edited [6]): userId, db.findUser
 
     ## Commands
     - npm test (failed with 1 [8]): src/profile.test.ts
@@ -239,6 +239,190 @@ fn requests_come_before_all_else_and_rules_before_other_requests() {
     assert!(
         !text.contains("First asked"),
         "message 30 is not the first:\n{text}"
+    );
+}
+
+fn refuses(text: &str) -> String {
+    let text = quote(text);
+    format!(
+        r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t","is_error":true,"content":{text}}}]}}"#
+    )
+}
+
+#[test]
+fn what_failed_was_not_done_to_a_file() {
+    let edit = r#"{"file_path":"src/tide.rs","old_string":"a","new_string":"b"}"#;
+    let messages = [
+        user("Change the tide table."),
+        calls("Edit", edit),
+        gives("ok"),
+        calls("Edit", edit),
+        refuses("The string was not found"),
+        calls("Read", r#"{"file_path":"src/tide.rs"}"#),
+        refuses("timed out"),
+        calls("Edit", edit),
+        gives("ok"),
+        calls("Edit", edit),
+        refuses("The user doesn't want to proceed with this tool use."),
+    ];
+    let summary = extract(&messages).write(600);
+    assert!(summary.contains("src/tide.rs (edited 2× [9])"), "{summary}");
+    let messages = [
+        user("Look."),
+        calls("Read", r#"{"file_path":"src/gone.rs"}"#),
+        refuses("File does not exist."),
+    ];
+    let summary = extract(&messages).write(600);
+    assert!(!summary.contains("(read"), "{summary}");
+}
+
+#[test]
+fn what_was_done_before_a_removal_is_not_counted_with_it() {
+    let edit = r#"{"file_path":"a/old.json","old_string":"a","new_string":"b"}"#;
+    let mut messages = vec![user("Clean up.")];
+    for _ in 0..3 {
+        messages.extend([calls("Edit", edit), gives("ok")]);
+    }
+    messages.extend([calls("Bash", r#"{"command":"rm a/old.json"}"#), gives("")]);
+    let summary = extract(&messages).write(600);
+    assert!(summary.contains("a/old.json (deleted [9])"), "{summary}");
+}
+
+#[test]
+fn every_cut_is_marked_also_one_that_was_made_before() {
+    let long: String = (0..400)
+        .map(|n| format!("Row {n} of the tide table goes out. "))
+        .collect();
+    let messages = [
+        user("Start."),
+        user(&long),
+        says("Done."),
+        user("Go on with the harbour lights at the north pier."),
+    ];
+    let summary = extract(&messages).write(900);
+    let line = summary
+        .lines()
+        .find(|line| line.starts_with("- [3] "))
+        .expect("it is quoted");
+    assert!(line.ends_with("[…]\""), "{line}");
+    let plan = quote(&"Raise the mast and set the sail. ".repeat(300));
+    let messages = [
+        user("Plan it."),
+        calls("ExitPlanMode", &format!(r#"{{"plan":{plan}}}"#)),
+        gives("ok"),
+    ];
+    let summary = extract(&messages).write(4000);
+    assert!(summary.contains("[…]"), "{summary}");
+}
+
+#[test]
+fn a_message_without_a_word_is_not_quoted() {
+    let messages = [
+        user("Start with the boats."),
+        says("Yes."),
+        user("/"),
+        says("?"),
+        user("Count the oars."),
+    ];
+    let summary = extract(&messages).write(600);
+    assert!(!summary.contains("\"\""), "{summary}");
+}
+
+#[test]
+fn thanks_are_not_taken_for_the_request_being_worked_on() {
+    let messages = [
+        user("Start with the boats."),
+        says("Yes."),
+        user("Move the winter berths to the south basin, all but number 12."),
+        says("They are moved."),
+        user("ok thanks. noted."),
+    ];
+    let summary = extract(&messages).write(600);
+    let goal = summary
+        .split("## ")
+        .find(|part| part.starts_with("Goal"))
+        .expect("a goal");
+    assert!(
+        goal.contains(
+            "- Asked before [4] \"Move the winter berths to the south basin, all but number 12.\""
+        ),
+        "{summary}"
+    );
+    assert!(
+        goal.contains("- Last asked [6] \"ok thanks. noted.\""),
+        "{summary}"
+    );
+}
+
+#[test]
+fn what_takes_back_a_sentence_stands_beside_it() {
+    let filler = "The crew list for the regatta came in from four clubs, each in another form, and nobody has merged them. ";
+    let messages = [
+        user("Start with the boats."),
+        says("Yes."),
+        user(&format!(
+            "{filler}Cancelled ones stay out, unless they were cancelled in June. Hmm, no, just leave out all of them. {filler}"
+        )),
+        says("Done."),
+        user("Print the list of winners for the notice board."),
+    ];
+    for budget in [120, 160, 200, 300] {
+        let summary = extract(&messages).write(budget);
+        assert_eq!(
+            summary.contains("Cancelled ones"),
+            summary.contains("Hmm, no"),
+            "{summary}"
+        );
+    }
+}
+
+#[test]
+fn a_value_that_was_changed_points_to_the_newer_one() {
+    let messages = [
+        user("Start with the boats."),
+        says("Yes."),
+        user("Sessions end after 20 minutes without a click."),
+        says("Set."),
+        user("Paint the pier."),
+        says("Painted."),
+        user("Sessions end after 35 minutes, not earlier."),
+        says("Set."),
+        user("Now print the notice about the harbour lights."),
+    ];
+    let summary = extract(&messages).write(900);
+    assert!(
+        summary.contains("- [4] \"Sessions end after 20 minutes without a click.\" → [8]"),
+        "{summary}"
+    );
+    assert!(
+        summary.contains("- [8] \"Sessions end after 35 minutes, not earlier.\""),
+        "{summary}"
+    );
+}
+
+#[test]
+fn a_fact_said_once_survives_much_talk_that_repeats_itself() {
+    let mut messages = vec![user("Go through the lots.")];
+    for n in 0..120 {
+        messages.push(says(&format!(
+            "The second list still differs from the sample for lot {n}."
+        )));
+        messages.push(user(&format!(
+            "All right, carry on with item {}. My notes follow page {n} of the handout.",
+            n * 7
+        )));
+        if n == 30 {
+            messages.push(says("A wet pallet weighs 587 kilograms."));
+            messages.push(user(
+                "By the way, only two people may ever see the salaries. Next one, 31.",
+            ));
+        }
+    }
+    let summary = extract(&messages).write(1_000);
+    assert!(summary.contains("587 kilograms"), "{summary}");
+    assert!(
+        summary.contains("only two people may ever see the salaries"),
+        "{summary}"
     );
 }
 

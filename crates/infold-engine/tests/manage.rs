@@ -7,9 +7,9 @@ use std::time::Duration;
 use common::*;
 use infold::summarizer::{Command, Extractive};
 use infold::{
-    Did, GeminiStatus, Hooks, Left, ManageError, Strategy, manage, rehearse, will_manage,
+    Did, GeminiStatus, Hooks, Left, ManageError, Scratch, Strategy, manage, rehearse, will_manage,
 };
-use infold_log::{Budget, Due, Limits, Size};
+use infold_log::{Budget, Due, Limits, Seq, Size};
 use infold_store::{Usage, What};
 
 #[test]
@@ -41,6 +41,68 @@ fn old_turns_are_condensed_and_the_newest_stay() {
         shown[1]
     );
     assert!(shown[shown.len() - 1].contains("reply 199 "));
+}
+
+fn summary(task: &Scratch) -> String {
+    let shown = shown(task);
+    let found = shown.iter().find(|text| text.starts_with("[Summary"));
+    found.expect("a summary").clone()
+}
+
+#[test]
+fn what_stays_in_view_is_not_summarised() {
+    let rule = "Never paint the north pier before May.";
+    let mut task = chat(20, 40);
+    say(&mut task, "user", rule);
+    say(&mut task, "assistant", "noted");
+    for at in 20..200 {
+        say(
+            &mut task,
+            "user",
+            &format!("request {at} {}", words(40, at)),
+        );
+        say(
+            &mut task,
+            "assistant",
+            &format!("reply {at} {}", words(40, at)),
+        );
+    }
+    let pinned = Seq::new(41).expect("not zero");
+    let writer = task.writer().expect("a task");
+    writer.pin(pinned).expect("it is shown");
+    managed(&mut task, &aim(8_000));
+    assert!(!summary(&task).contains(rule), "{}", summary(&task));
+    assert!(shown(&task).iter().any(|text| text.contains(rule)));
+}
+
+#[test]
+fn the_prompt_of_a_command_that_stays_in_view_is_no_request() {
+    let mut task = task();
+    say(
+        &mut task,
+        "user",
+        "<command-message>review</command-message>\\n<command-name>/review</command-name>",
+    );
+    say(
+        &mut task,
+        "user",
+        "You are an expert code reviewer. Follow these steps to the end.",
+    );
+    for at in 0..200 {
+        say(
+            &mut task,
+            "assistant",
+            &format!("reply {at} {}", words(40, at)),
+        );
+        say(
+            &mut task,
+            "user",
+            &format!("request {at} {}", words(40, at)),
+        );
+    }
+    managed(&mut task, &aim(8_000));
+    let summary = summary(&task);
+    assert!(!summary.contains("expert code reviewer"), "{summary}");
 }
 
 #[test]

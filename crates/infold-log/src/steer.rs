@@ -5,7 +5,7 @@ mod cover;
 mod oldest;
 mod locate;
 
-pub use cover::{Cover, cover, folded};
+pub use cover::{Cover, always_shown, cover, folded};
 pub use locate::{Side, Target, locate};
 pub use oldest::oldest;
 pub use refused::Refused;

@@ -255,6 +255,15 @@ fn how_things_ended() {
     );
     assert_eq!(ran("\u{1b}[31merror: red\u{1b}[0m").2, "error: red");
     assert_eq!(ran("a\nb"), (None, None, String::new()));
+    // A runner of tasks says so behind a pipe, too.
+    assert_eq!(
+        ran("5 issues:\n* lll: 5\n[lint] ERROR task failed").0,
+        Some(true)
+    );
+    assert_eq!(ran("npm error command failed").0, Some(true));
+    // A log that was printed speaks of the codes of others.
+    let log = format!("{0}\nexit code 1\n{0}", "cleaning up ".repeat(60));
+    assert_eq!(ran(&log).1, None);
     // A file that speaks of errors is not one.
     assert_eq!(
         ending("// error: is printed\nfn error() {}\n", None, false).failed,

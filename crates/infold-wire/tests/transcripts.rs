@@ -113,6 +113,18 @@ fn what_each_format_says() {
 }
 
 #[test]
+fn what_stands_before_a_compaction_is_read_whatever_it_names() {
+    let whole = include_str!("transcripts/claude-code.jsonl");
+    let unknown = whole.replace(
+        r#""logicalParentUuid":"a-4""#,
+        r#""logicalParentUuid":"gone""#,
+    );
+    assert_ne!(whole, unknown);
+    let read = |text: &str| told(text.as_bytes()).expect("a transcript");
+    assert_eq!(read(&unknown), read(whole));
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_place() {
     let why = |text: &[u8]| match told(text) {
         Ok(told) => format!("read: {told}"),

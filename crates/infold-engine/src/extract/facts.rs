@@ -9,7 +9,7 @@ use infold_wire::acts::{Ending, State, Todo};
 use super::Extract;
 
 /// What a version that writes another form starts its files with differs.
-const HEADER: &[u8] = b"infold facts 1\n";
+const HEADER: &[u8] = b"infold facts 2\n";
 
 /// What was collected from some messages, and which these are.
 pub struct Facts {

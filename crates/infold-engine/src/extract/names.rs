@@ -19,7 +19,8 @@ impl Source {
     fn weight(self) -> f32 {
         match self {
             Source::User => 3.0,
-            Source::Said | Source::Called => 2.0,
+            Source::Said => 1.4,
+            Source::Called => 2.0,
             Source::Given => 0.4,
         }
     }
@@ -65,9 +66,9 @@ pub struct Met {
 }
 
 /// After this many messages a meeting counts half as much.
-const HALF_LIFE_MESSAGES: f64 = 60.0;
+const HALF_LIFE_MESSAGES: f64 = 30.0;
 /// What a meeting that is long past still counts.
-const PAST_WORTH: f64 = 0.2;
+const PAST_WORTH: f64 = 0.1;
 /// What only tools poured out is seldom referred to.
 const UNSPOKEN_WORTH: f64 = 0.2;
 

@@ -59,10 +59,20 @@ pub struct Place {
     pub seq: u64,
     /// The message that last had to do with it.
     pub last: u64,
+    /// What was done, how often and where, before the last thing that was done.
+    before: Change,
     /// How it ended the last time.
     pub ending: Option<Ending>,
     /// The message that told so.
     pub ended: Option<u64>,
+}
+
+/// What was done to a place, how often, and the last message that did it.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    done: Done,
+    times: u32,
+    seq: u64,
 }
 
 /// All places, those of least interest forgotten when there are too many.
@@ -82,8 +92,15 @@ impl Places {
         if let Some(place) = self.all.get_mut(&id) {
             let look = kind == Kind::File && done <= Done::Read;
             if !look || place.done <= done {
-                // Looks are not counted among the changes.
-                if kind == Kind::File && place.done <= Done::Read && !look {
+                place.before = Change {
+                    done: place.done,
+                    times: place.times,
+                    seq: place.seq,
+                };
+                // Looks are not counted among the changes, and what was done before a removal not with it.
+                let is_other = place.done <= Done::Read && !look
+                    || (place.done == Done::Deleted) != (done == Done::Deleted);
+                if kind == Kind::File && is_other {
                     place.times = 0;
                 }
                 place.done = done;
@@ -109,6 +126,21 @@ impl Places {
             Done::Deleted,
             seq,
         );
+    }
+
+    /// Takes back what a message did to files, because it failed or was refused.
+    pub fn take_back(&mut self, ids: &[PlaceId], seq: u64) {
+        for id in ids {
+            let Some(place) = self.all.get_mut(id) else {
+                continue;
+            };
+            if place.seq == seq {
+                let Change { done, times, seq } = place.before;
+                (place.done, place.times, place.seq) = (done, times, seq);
+            } else {
+                place.times = place.times.saturating_sub(1);
+            }
+        }
     }
 
     /// Notes how the last thing done there ended.
@@ -159,6 +191,11 @@ impl Places {
             times: 0,
             seq,
             last: seq,
+            before: Change {
+                done: Done::Mentioned,
+                times: 0,
+                seq,
+            },
             ending: None,
             ended: None,
         };
@@ -200,6 +237,7 @@ keep_choice!(Done {
     Moved,
     Deleted
 });
+keep!(Change { done, times, seq });
 keep!(Place {
     kind,
     key,
@@ -207,6 +245,7 @@ keep!(Place {
     times,
     seq,
     last,
+    before,
     ending,
     ended
 });

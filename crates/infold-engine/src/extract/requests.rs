@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::facts::keep;
 use super::sentence;
-use super::text::{Line, brief};
+use super::text::{Line, brief, marked};
 
 /// The messages that a person typed.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,8 @@ const MAX_BYTES: usize = 1 << 20;
 impl Requests {
     /// Takes what a person typed. Of very many the first and the newest stay.
     pub fn push(&mut self, seq: u64, text: &str) {
-        let text = text.trim();
+        let text = marked(text);
+        let text = text.as_str();
         if text.is_empty() {
             return;
         }
@@ -80,7 +81,11 @@ pub fn turns_down(text: &str) -> bool {
         }
     });
     let small = first.to_lowercase();
-    const STARTS: [&str; 24] = [
+    let small = small.trim_start_matches(|c: char| matches!(c, ' ' | ',' | '.' | '…'));
+    let small = small.strip_prefix("hm").map_or(small, |rest| {
+        rest.trim_start_matches(['m', ',', '.', '…', ' '])
+    });
+    const STARTS: [&str; 28] = [
         "no,",
         "no ",
         "nope",
@@ -92,6 +97,10 @@ pub fn turns_down(text: &str) -> bool {
         "revert",
         "undo",
         "not that",
+        "scratch that",
+        "actually no",
+        "actually, no",
+        "rather not",
         "nein",
         "nicht",
         "non,",

@@ -108,7 +108,8 @@ fn is_abbreviated(before: &str, after: &str) -> bool {
         .unwrap_or_default();
     let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
     let next = after.trim_start().chars().next();
-    is_number && before.trim() == word
+    // The number of an item, or a day: "12. März".
+    is_number && (before.trim() == word || word.len() <= 2 && next.is_some_and(char::is_alphabetic))
         || word.chars().count() == 1 && word.chars().all(char::is_alphabetic)
         || next.is_some_and(char::is_lowercase)
         || SHORT.contains(&&*word.to_lowercase())

@@ -161,15 +161,18 @@ impl Vocabulary {
         })
     }
 
-    /// How much of a text was said seldom: the sum over its terms, each counted once.
+    /// How much of a text was said seldom: the sum over its terms, each counted once. Long paths and data say nothing.
     pub fn rarity(&self, text: &str) -> f64 {
         let mut own = TermSet::default();
         let mut sum = 0.0;
-        each(text, |term| {
-            if let Some(term) = term.filter(|term| own.insert(*term)) {
-                sum += self.terms.get(&term).map_or(1.0, Met::rarity);
-            }
-        });
+        let is_word = |word: &&str| word.len() <= MAX_WORD_CHARS || !word.is_ascii();
+        for word in text.split_whitespace().filter(is_word) {
+            each(word, |term| {
+                if let Some(term) = term.filter(|term| own.insert(*term)) {
+                    sum += self.terms.get(&term).map_or(1.0, Met::rarity);
+                }
+            });
+        }
         sum
     }
 

@@ -71,7 +71,8 @@ pub fn brief(text: &str, most: usize) -> String {
 /// Joins sentences of a text, which are pieces of it in order; a mark stands where something is left out.
 pub fn joined(text: &str, sentences: &[&str]) -> String {
     let at = |piece: &str| piece.as_ptr() as usize - text.as_ptr() as usize;
-    let says = |between: &str| between.chars().any(char::is_alphanumeric);
+    // What was cut before is marked again.
+    let says = |between: &str| between.chars().any(|c| c.is_alphanumeric() || c == '…');
     let mut out = String::new();
     let mut end = 0;
     for sentence in sentences {
@@ -93,6 +94,11 @@ pub fn joined(text: &str, sentences: &[&str]) -> String {
         out.push_str(GAP);
     }
     out
+}
+
+/// Marks where a text that is too long was cut as it was read.
+pub fn marked(text: &str) -> String {
+    text.replace("\n…\n", &format!(" {GAP} ")).trim().to_owned()
 }
 
 /// Cuts the middle out of a text that is longer than `most` bytes.

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use infold_log::plan::{self, FloorSize, Keep};
 use infold_log::steer::Cover;
 use infold_log::{Cause, Item, Past, Role, Seq, Size, Source, Span, View, steer};
@@ -454,6 +456,34 @@ fn collected(log: &Log, covered: &[Span]) -> (Extract, Vec<Span>) {
         )
 }
 
+/// Runs without some of their messages.
+fn without(runs: &[Span], gone: &BTreeSet<Seq>) -> Vec<Span> {
+    let mut out = Vec::new();
+    for run in runs {
+        let mut from = Some(run.from());
+        for seq in gone.range(run.from()..=run.to()) {
+            let to = seq.prev();
+            out.extend(from.zip(to).and_then(|(from, to)| Span::new(from, to)));
+            from = Some(seq.next());
+        }
+        out.extend(from.and_then(|from| Span::new(from, run.to())));
+    }
+    out
+}
+
+/// The last few messages of a path before one of them.
+fn just_before(seq: Seq, path: &[Span]) -> Vec<Span> {
+    const CONTEXT_MESSAGES: u64 = 3;
+    let from = Seq::new(seq.get().saturating_sub(CONTEXT_MESSAGES).max(1));
+    let span = from
+        .zip(seq.prev())
+        .and_then(|(from, to)| Span::new(from, to));
+    let Some(span) = span else {
+        return Vec::new();
+    };
+    path.iter().filter_map(|run| run.meet(span)).collect()
+}
+
 /// What the messages of runs weigh, as they came.
 fn weigh(runs: &[Span], log: &Log) -> Result<Size, LogError> {
     let mut size = Size::default();
@@ -535,13 +565,29 @@ impl Folded {
                 Item::Fold(_) => {}
             }
         }
+        let exempt = steer::always_shown(state, cover.span, log)?;
+        let covered = without(&covered, &exempt);
+        let runs = without(&runs, &exempt);
         let size = weigh(&covered, log)?;
         let (mut extract, rest) = collected(log, &covered);
         extract.expect(size.bytes);
         for summary in &earlier {
             extract.previous(summary);
         }
+        let path = state.shown().path();
+        let mut read_to = None;
         for run in &rest {
+            if read_to != run.from().prev() {
+                for before in just_before(run.from(), &path) {
+                    log.each_message(before, &mut |_, bytes| {
+                        if let Ok(message) = Message::parse(bytes) {
+                            extract.context(&message);
+                        }
+                        Ok(())
+                    })?;
+                }
+            }
+            read_to = Some(run.to());
             log.each_message(*run, &mut |source, bytes| {
                 if let (Some(seq), Ok(message)) = (source.seq(), Message::parse(bytes)) {
                     extract.message(seq, &message);

@@ -140,6 +140,16 @@ fn weigh<P: Past>(
     Ok((messages, tokens))
 }
 
+/// The messages of a span that no fold hides: the system prompt, the first request and what is pinned.
+pub fn always_shown<P: Past>(
+    state: &State,
+    span: Span,
+    past: &P,
+) -> Result<BTreeSet<Seq>, P::Error> {
+    let floor = Floor::of(state.shown(), past)?;
+    exempt(&state.shown().path(), state, span, &floor, past)
+}
+
 /// The messages of a span that a fold over it would not hide.
 pub(super) fn exempt<P: Past>(
     path: &[Span],

@@ -128,7 +128,7 @@ fn acts(name: &str, arguments: &Arguments<'_>, text: &str) -> Vec<Act> {
             todos(arguments)
         }
         "exitplanmode" => first(arguments, &["plan"])
-            .map(|plan| vec![Act::Plan(plan.chars().take(4000).collect())])
+            .map(|plan| vec![Act::Plan(plan)])
             .unwrap_or_default(),
         "grep" | "glob" | "search" | "find" | "ls" | "list" | "searchfiles" | "listfiles"
         | "listdirectory" | "listdir" | "codebasesearch" | "searchfilecontent" | "websearch"

@@ -15,6 +15,8 @@ pub struct Ending {
 
 /// Looked at from each end of an output.
 const LOOK: usize = 6 * 1024;
+/// How a command ended is said before its output or behind it, so near the end; elsewhere it is output.
+const CODE_LOOK: usize = 300;
 const WIDTH: usize = 200;
 /// Whatever a tool says of itself is shorter.
 const SHORT: usize = 2000;
@@ -30,8 +32,10 @@ pub fn ending(text: &str, marked: Option<bool>, ran: bool) -> Ending {
     let back = &text[floor(text, text.len().saturating_sub(LOOK).max(front.len()))..];
     // A file that was read may speak of codes, too.
     let look = ran || text.len() < SHORT;
+    let first = &front[..floor(front, CODE_LOOK.min(front.len()))];
+    let last = &text[floor(text, text.len().saturating_sub(CODE_LOOK))..];
     let code = look
-        .then(|| exit_code(back).or_else(|| exit_code(front)))
+        .then(|| exit_code(last).or_else(|| exit_code(first)))
         .flatten();
     let failed = marked
         .filter(|failed| *failed)
@@ -128,6 +132,12 @@ fn best(front: &str, back: &str) -> Option<String> {
 fn weight(line: &str, trace: bool) -> u8 {
     let line = line.trim_start();
     let head: String = line.chars().take(60).collect::<String>().to_lowercase();
+    // What a runner of tasks puts in front: `[lint] ERROR task failed`.
+    let task = head
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("] "));
+    let task_failed =
+        task.is_some_and(|(_, said)| said.starts_with("error") && said.contains("failed"));
     let exception = || {
         let name = line.split([':', ' ']).next().unwrap_or_default();
         (name.ends_with("Error") || name.ends_with("Exception"))
@@ -148,7 +158,7 @@ fn weight(line: &str, trace: bool) -> u8 {
         || line.contains("AssertionError")
     {
         7
-    } else if head.starts_with("npm err!") || head.starts_with("e   ") {
+    } else if head.starts_with("npm err") || head.starts_with("e   ") || task_failed {
         5
     } else if line.contains("command not found")
         || line.contains("No such file or directory")

@@ -33,7 +33,8 @@ impl ClaudeCode {
                 .map(key)
         };
         if let Some(id) = member("uuid") {
-            let parent = member("parentUuid").or_else(|| member("logicalParentUuid"));
+            let logical = || self.tree.known_or_newest(member("logicalParentUuid")?);
+            let parent = member("parentUuid").or_else(logical);
             let kind = json.get("type").map(Json::name).unwrap_or_default();
             let speaks = matches!(&*kind, b"user" | b"assistant") && !is(&json, "isSidechain");
             self.tree.add(id, parent, speaks);

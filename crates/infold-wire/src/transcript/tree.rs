@@ -8,7 +8,8 @@ use crate::Json;
 /// Of each record a few bytes are kept, whatever it holds.
 #[derive(Default)]
 pub struct Tree {
-    records: Vec<(u64, Option<u64>)>,
+    /// The parent of each record.
+    parents: HashMap<u64, Option<u64>>,
     newest: Option<u64>,
     kept: HashSet<u64>,
 }
@@ -23,16 +24,26 @@ pub fn key(id: Json<'_>) -> u64 {
 impl Tree {
     /// Takes in a record; the newest that may be a leaf is where the way starts.
     pub fn add(&mut self, id: u64, parent: Option<u64>, leaf: bool) {
-        self.records.push((id, parent));
+        self.parents.insert(id, parent);
         if leaf {
             self.newest = Some(id);
         }
     }
 
+    /// The record itself if it was taken in, else the newest that may be a leaf.
+    ///
+    /// What stands for earlier messages may name one that was never written down: it follows the newest then.
+    pub fn known_or_newest(&self, id: u64) -> Option<u64> {
+        if self.parents.contains_key(&id) {
+            Some(id)
+        } else {
+            self.newest
+        }
+    }
+
     /// Finds the way.
     pub fn settle(&mut self) {
-        let records = std::mem::take(&mut self.records);
-        let parents: HashMap<u64, Option<u64>> = records.into_iter().collect();
+        let parents = std::mem::take(&mut self.parents);
         let mut next = self.newest;
         // A record that was met already ends the way, so that a circle does.
         while let Some(id) = next.filter(|id| parents.contains_key(id) && self.kept.insert(*id)) {

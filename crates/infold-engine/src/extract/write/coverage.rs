@@ -10,18 +10,22 @@ pub struct Sources<'a> {
     /// Names, the likeliest to be referred to first.
     pub ranked: Vec<(&'a str, &'a Name)>,
     finder: Finder,
-    /// Sentences of the pool that a later one says otherwise.
+    /// Whether a later sentence says otherwise, for each of the pool.
     pub obsolete: Vec<bool>,
+    /// How much of each sentence of the pool was said seldom.
+    pub rarity: Vec<f64>,
 }
 
 impl<'a> Sources<'a> {
     /// Ranks what was collected.
     pub fn of(from: &'a Extract) -> Sources<'a> {
         let ranked = from.names.ranked(MAX_NAMES);
+        let pool = from.pool.all.iter();
         Sources {
             finder: Finder::new(ranked.iter().map(|(text, _)| *text)),
             ranked,
             obsolete: from.pool.obsolete(),
+            rarity: pool.map(|one| from.words.rarity(&one.text)).collect(),
         }
     }
 }
@@ -39,9 +43,11 @@ pub struct Coverage<'a> {
 /// More names than any summary has room for.
 const MAX_NAMES: usize = 4_000;
 /// What a name is worth against a word that is as likely to be said again: there are fewer of them.
-pub const NAME_WORTH: f64 = 8.0;
+const NAME_WORTH: f64 = 8.0;
 /// What two words beside each other are worth against one.
 const PAIR_WORTH: f64 = 0.45;
+/// A name with this score is as likely as not to be referred to.
+const EVEN_SCORE: f64 = 4.0;
 
 impl<'a> Coverage<'a> {
     /// Nothing is said yet.
@@ -115,5 +121,5 @@ impl<'a> Coverage<'a> {
 
 /// Turns a score of a name into how likely it is to be referred to, from 0 to 1.
 pub fn likely(score: f64) -> f64 {
-    score / (score + 2.0)
+    score / (score + EVEN_SCORE)
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use infold_wire::shorten;
 
-use super::coverage::{NAME_WORTH, likely};
+use super::coverage::likely;
 use super::{Draft, FINDINGS_PERCENT, FOUND, SAID, SEEN, tokens};
 use crate::extract::names::Source;
 use crate::extract::pool::Candidate;
@@ -13,8 +13,19 @@ use crate::extract::pool::Candidate;
 /// So many candidates are compared at most: those that say most by themselves.
 const MAX_COMPARED: usize = 4_000;
 
-/// What a word that was seldom said is worth in a sentence that concludes something.
-const FINDING_WORTH: f64 = 0.25;
+/// What a name in a list is worth: it stands there with the file or call it belongs to.
+const LISTED_NAME_WORTH: f64 = 20.0;
+/// What a word that was seldom said is worth against one that is likely to be said again,
+const RARITY_WORTH: f64 = 0.25;
+/// how many of them a sentence needs to tell something new,
+const ENOUGH_RARITY: f64 = 2.0;
+/// and how many count.
+const MAX_RARITY: f64 = 8.0;
+
+/// No name takes less.
+const MIN_NAME_TOKENS: usize = 4;
+/// No sentence that says something takes less.
+const MIN_SENTENCE_TOKENS: usize = 12;
 
 /// Sentences that were chosen, by the message they stand in, results after what was said.
 type Excerpts = BTreeMap<(bool, u64), Vec<usize>>;
@@ -27,8 +38,8 @@ fn place_of(candidate: &Candidate) -> (bool, u64) {
 struct Ranked {
     density: f64,
     at: usize,
-    /// How much was said when that was found out.
-    round: usize,
+    /// How many sentences were quoted when that was found out.
+    quoted: usize,
 }
 
 impl PartialEq for Ranked {
@@ -56,48 +67,26 @@ impl<'a> Draft<'a> {
     /// Quotes what the assistant concluded, decided and reported.
     pub(super) fn findings(&mut self) {
         let share = self.share(FINDINGS_PERCENT);
-        let is_finding = |candidate: &Candidate| {
-            candidate.source == Source::Said && (candidate.decides || candidate.is_final)
-        };
-        self.excerpts(FOUND, share, is_finding);
+        self.excerpts(FOUND, share, |candidate| candidate.source == Source::Said);
     }
 
     /// Fills what is left with sentences and names, whichever say more for their length.
     pub(super) fn fill(&mut self, with_words: bool) {
-        let mut heap = if with_words {
-            self.ranked(|_| true)
-        } else {
-            BinaryHeap::new()
-        };
+        let mut heap = BinaryHeap::new();
+        if with_words {
+            heap = self.ranked(|_| true);
+            let headings = self.heading_cost(SAID) + self.heading_cost(SEEN);
+            self.left = self.left.saturating_sub(headings);
+        }
         let mut chosen = Excerpts::new();
-        let heading = self.heading_cost(SAID) + self.heading_cost(SEEN);
-        let mut is_headed = false;
         let mut name = 0;
-        let mut round = 0;
-        while self.left >= 4 {
+        while self.left >= MIN_NAME_TOKENS {
             while name < self.sources.ranked.len() && self.coverage.covered[name] {
                 name += 1;
             }
-            let name_density = self.name_density(name);
-            let best = self.next(&mut heap, &chosen, &mut round);
-            match best {
-                Some(ranked) if ranked.density >= name_density => {
-                    let candidate = &self.from.pool.all[ranked.at];
-                    let opens = !chosen.contains_key(&place_of(candidate));
-                    let cost = tokens(&candidate.text) + if opens { 6 } else { 2 };
-                    let cost = cost + if is_headed { 0 } else { heading };
-                    if cost > self.left {
-                        continue;
-                    }
-                    is_headed = true;
-                    self.left -= cost;
-                    self.coverage.see(&candidate.text);
-                    self.quoted.insert(ranked.at);
-                    chosen
-                        .entry(place_of(candidate))
-                        .or_default()
-                        .push(ranked.at);
-                    round += 1;
+            match self.next(&mut heap, &chosen) {
+                Some(ranked) if ranked.density >= self.name_density(name) => {
+                    self.left -= self.quote_sentence(ranked.at, self.left, &mut chosen);
                 }
                 ranked => {
                     heap.extend(ranked);
@@ -115,15 +104,11 @@ impl<'a> Draft<'a> {
 
     /// What the next name would add for its length.
     fn name_density(&self, name: usize) -> f64 {
-        let Some((text, found)) = self.sources.ranked.get(name) else {
+        let Some((text, _)) = self.sources.ranked.get(name) else {
             return 0.0;
         };
-        let title = if self.shelf.has_place(found) {
-            0.0
-        } else {
-            6.0
-        };
-        NAME_WORTH * likely(self.from.names.score(text)) / (text.len() as f64 / 3.0 + 2.0 + title)
+        let cost = text.len() as f64 / 3.0 + 2.0 + self.title_cost(name) as f64;
+        LISTED_NAME_WORTH * likely(self.from.names.score(text)) / cost
     }
 
     /// Chooses sentences of one kind within a share.
@@ -135,35 +120,31 @@ impl<'a> Draft<'a> {
     ) {
         let mut heap = self.ranked(wanted);
         let mut chosen = Excerpts::new();
-        let mut left = share
-            .saturating_sub(self.heading_cost(heading))
-            .min(self.left);
-        let mut spent = 0;
-        let mut round = 0;
-        while left >= 12 {
-            let Some(ranked) = self.next(&mut heap, &chosen, &mut round) else {
-                break;
-            };
-            let candidate = &self.from.pool.all[ranked.at];
-            let opens = !chosen.contains_key(&place_of(candidate));
-            let cost = tokens(&candidate.text) + if opens { 6 } else { 2 };
-            if cost > left {
-                continue;
-            }
-            left -= cost;
-            spent += cost;
-            self.coverage.see(&candidate.text);
-            self.quoted.insert(ranked.at);
-            chosen
-                .entry(place_of(candidate))
-                .or_default()
-                .push(ranked.at);
-            round += 1;
+        let whole = share.saturating_sub(self.heading_cost(heading));
+        let mut left = whole;
+        while left >= MIN_SENTENCE_TOKENS
+            && let Some(ranked) = self.next(&mut heap, &chosen)
+        {
+            left -= self.quote_sentence(ranked.at, left, &mut chosen);
         }
-        if spent > 0 {
-            self.left = self.left.saturating_sub(spent + self.heading_cost(heading));
+        if left < whole {
+            self.left = self.left.saturating_sub(share - left);
         }
         self.write_excerpts(heading, heading, chosen);
+    }
+
+    /// Takes a sentence of the pool in if there is room for it; returns what it costs.
+    fn quote_sentence(&mut self, at: usize, left: usize, chosen: &mut Excerpts) -> usize {
+        let candidate = &self.from.pool.all[at];
+        let is_new = !chosen.contains_key(&place_of(candidate));
+        let cost = tokens(&candidate.text) + if is_new { 6 } else { 2 };
+        if cost > left {
+            return 0;
+        }
+        self.coverage.see(&candidate.text);
+        self.quoted.insert(at);
+        chosen.entry(place_of(candidate)).or_default().push(at);
+        cost
     }
 
     /// All sentences that are wanted and not quoted, by what each would add now.
@@ -173,9 +154,9 @@ impl<'a> Draft<'a> {
             .filter(|at| !self.sources.obsolete[*at] && !self.quoted.contains(at))
             .filter(|at| wanted(&all[*at]))
             .map(|at| Ranked {
-                density: self.density(&all[at], false),
+                density: self.density(at, false),
                 at,
-                round: usize::MAX,
+                quoted: usize::MAX,
             })
             .collect();
         if ranked.len() > MAX_COMPARED {
@@ -185,22 +166,17 @@ impl<'a> Draft<'a> {
         ranked.into()
     }
 
-    /// Takes the sentence that adds most for its length, found out anew since something else was chosen.
-    fn next(
-        &self,
-        heap: &mut BinaryHeap<Ranked>,
-        chosen: &Excerpts,
-        round: &mut usize,
-    ) -> Option<Ranked> {
+    /// Takes the sentence that adds most for its length, found out anew since another was quoted.
+    fn next(&self, heap: &mut BinaryHeap<Ranked>, chosen: &Excerpts) -> Option<Ranked> {
+        let quoted = self.quoted.len();
         while let Some(mut ranked) = heap.pop() {
-            if ranked.round == *round {
+            if ranked.quoted == quoted {
                 return (ranked.density > 0.0).then_some(ranked);
             }
-            let candidate = &self.from.pool.all[ranked.at];
-            let density = self.density(candidate, chosen.contains_key(&place_of(candidate)));
-            ranked.density = density;
-            ranked.round = *round;
-            if density > 0.0 {
+            let place = place_of(&self.from.pool.all[ranked.at]);
+            ranked.density = self.density(ranked.at, chosen.contains_key(&place));
+            ranked.quoted = quoted;
+            if ranked.density > 0.0 {
                 heap.push(ranked);
             }
         }
@@ -208,23 +184,26 @@ impl<'a> Draft<'a> {
     }
 
     /// What a sentence would add for its length.
-    fn density(&self, candidate: &Candidate, beside: bool) -> f64 {
+    fn density(&self, at: usize, beside: bool) -> f64 {
+        let candidate = &self.from.pool.all[at];
         let mut weight = match candidate.source {
             Source::User => 1.4,
             Source::Said => 1.0,
-            Source::Called | Source::Given => 0.8,
+            Source::Called | Source::Given => 0.3,
         };
         if candidate.is_final {
             weight *= 1.25;
         }
         if candidate.decides {
-            weight *= 1.15;
+            weight *= 1.3;
         }
         let overhead = if beside { 2.0 } else { 6.0 };
         let mut gain = self.coverage.gain(&candidate.text);
-        if candidate.decides {
-            // What was concluded once is seldom said again, and nothing else tells it.
-            gain += FINDING_WORTH * self.from.words.rarity(&candidate.text).min(8.0);
+        if candidate.source == Source::Said {
+            // What is said again and again, word by word, tells nothing new; what is said once is told nowhere else.
+            let rarity = self.sources.rarity[at].min(MAX_RARITY);
+            weight *= (rarity / ENOUGH_RARITY).clamp(0.1, 1.0);
+            gain += RARITY_WORTH * rarity;
         }
         weight * gain / (candidate.text.len() as f64 / 3.8 + overhead)
     }

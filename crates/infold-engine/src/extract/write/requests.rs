@@ -6,9 +6,9 @@ use infold_wire::shorten;
 
 use super::{ASKED, Draft, GOAL, tokens};
 use crate::extract::rules::{Rule, rule};
-use crate::extract::sentence;
 use crate::extract::terms::{self, TermSet, Vocabulary};
 use crate::extract::text::{Line, brief, joined};
+use crate::extract::{requests, sentence};
 use crate::refs;
 
 /// Of the room, in percent, what requests may take; of a small room more.
@@ -22,7 +22,11 @@ const OTHERS_PERCENT: usize = 14;
 /// What was typed up to this message is the first request.
 const MAX_FIRST_SEQ: u64 = 3;
 /// A message of at most so many bytes is quoted whole or not at all.
-const WHOLE_BYTES: usize = 200;
+const WHOLE_BYTES: usize = 90;
+/// So many of the newest messages may only say yes.
+const MAX_NODS: usize = 8;
+/// And they are no longer.
+const NOD_BYTES: usize = 40;
 
 impl<'a> Draft<'a> {
     /// Quotes what was asked: the request being worked on and the first one whole, then what rules something,
@@ -37,19 +41,29 @@ impl<'a> Draft<'a> {
         let first = requests.first.as_ref();
         let first = first.filter(|line| line.seq != newest.seq && line.seq <= MAX_FIRST_SEQ);
         if let Some(first) = first {
-            self.quote("First", first, FIRST_PERCENT);
+            self.quote("First asked", first, FIRST_PERCENT);
         }
-        self.quote("Last", newest, NEWEST_PERCENT);
+        // "ok, thanks" is about what was asked before it.
+        let mut earlier = requests.all.iter().rev().take(MAX_NODS);
+        let asked = earlier.find(|line| !is_nod(&line.text));
+        let is_first = |line: &Line| first.is_some_and(|first| first.seq == line.seq);
+        let asked = asked.filter(|line| line.seq != newest.seq && !is_first(line));
+        if let Some(asked) = asked {
+            self.quote("Asked before", asked, NEWEST_PERCENT);
+        }
+        self.quote("Last asked", newest, NEWEST_PERCENT);
         let used = self.whole.saturating_sub(self.left);
         share = share
             .saturating_sub(used)
             .max(self.share(OTHERS_PERCENT))
             .min(self.left);
         let is_other = |line: &&Line| {
-            line.seq != newest.seq && first.is_none_or(|first| first.seq != line.seq)
+            line.seq != newest.seq
+                && !is_first(line)
+                && asked.is_none_or(|asked| asked.seq != line.seq)
         };
         let others: Vec<&Line> = requests.all.iter().filter(is_other).collect();
-        self.others(&others, &mut share);
+        self.others(&others, newest, &mut share);
     }
 
     fn quote(&mut self, word: &str, line: &Line, percent: usize) {
@@ -60,12 +74,12 @@ impl<'a> Draft<'a> {
         } else {
             shorten(&within(&line.text, most), usize::MAX)
         };
-        let line = format!("- {word} asked [{}] \"{text}\"", line.seq);
+        let line = format!("- {word} [{}] \"{text}\"", line.seq);
         let mut share = self.left;
         self.add(GOAL, line, &mut share);
     }
 
-    fn others(&mut self, others: &[&Line], share: &mut usize) {
+    fn others(&mut self, others: &[&Line], newest: &Line, share: &mut usize) {
         let mut units = Vec::new();
         for (at, line) in others.iter().enumerate() {
             let from_end = (others.len() - 1 - at) as f64;
@@ -74,13 +88,14 @@ impl<'a> Draft<'a> {
                 .max(0.5_f64.powf(at as f64 / 4.0));
             units_of(at, line, near, &self.from.words, &mut units);
         }
-        drop_obsolete(&mut units);
+        mark_replaced(&mut units, others, newest);
         units.sort_by(|a, b| {
             b.density
                 .total_cmp(&a.density)
                 .then(b.message.cmp(&a.message))
         });
         let mut chosen: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
+        let mut replaced: BTreeMap<usize, u64> = BTreeMap::new();
         let mut left = share.saturating_sub(self.heading_cost(ASKED));
         for unit in &units {
             let opens = !chosen.contains_key(&unit.message);
@@ -93,6 +108,7 @@ impl<'a> Draft<'a> {
                 .entry(unit.message)
                 .or_default()
                 .extend(&unit.sentences);
+            replaced.extend(unit.replaced_by.map(|seq| (unit.message, seq)));
         }
         let mut lines = Vec::new();
         for (at, sentences) in chosen {
@@ -100,18 +116,30 @@ impl<'a> Draft<'a> {
             let mut sentences: Vec<&str> = sentences.into_iter().collect();
             sentences.sort_by_key(|sentence| sentence.as_ptr() as usize);
             let text = shorten(&joined(&line.text, &sentences), usize::MAX);
-            lines.push((line.seq, format!("- [{}] \"{text}\"", line.seq)));
+            let later = replaced.get(&at);
+            let later = later.map_or(String::new(), |seq| format!(" → [{seq}]"));
+            lines.push((line.seq, format!("- [{}] \"{text}\"{later}", line.seq)));
         }
         self.add_in_order(ASKED, lines);
     }
+}
+
+/// Says whether a message only agrees or thanks: it has few words, and no name or number among them.
+fn is_nod(text: &str) -> bool {
+    let mut words = 0;
+    terms::each(text, |term| words += usize::from(term.is_some()));
+    let mut says = text.bytes().any(|byte| byte.is_ascii_digit());
+    refs::each(text, |_| says = true);
+    text.len() <= NOD_BYTES && words <= 2 && !says && rule(text) == Rule::None
 }
 
 /// Sentences of a message that are quoted together.
 struct Unit<'a> {
     message: usize,
     sentences: Vec<&'a str>,
-    rule: Rule,
     density: f64,
+    /// The message that says otherwise later.
+    replaced_by: Option<u64>,
 }
 
 impl Unit<'_> {
@@ -138,13 +166,21 @@ fn units_of<'a>(
     let groups: Vec<Vec<&'a str>> = if line.text.len() <= WHOLE_BYTES {
         vec![sentences.iter().map(|sentence| sentence.text).collect()]
     } else {
-        sentences
+        let mut groups: Vec<Vec<&'a str>> = Vec::new();
+        for sentence in sentences
             .iter()
             .filter(|sentence| sentence.text.len() <= 1_200)
-            .map(|sentence| vec![sentence.text])
-            .collect()
+        {
+            match groups.last_mut() {
+                // Without it the one before would say the opposite.
+                Some(group) if requests::turns_down(sentence.text) => group.push(sentence.text),
+                _ => groups.push(vec![sentence.text]),
+            }
+        }
+        groups
     };
-    for (at, sentences) in groups.into_iter().enumerate() {
+    let groups = groups.into_iter().filter(|group| !group.is_empty());
+    for (at, sentences) in groups.enumerate() {
         let rule = sentences
             .iter()
             .map(|text| rule(text))
@@ -154,13 +190,13 @@ fn units_of<'a>(
             .iter()
             .map(|text| value(text, words))
             .fold(0.0, |a, b| a + b);
-        let opens = if at == 0 { 0.8 } else { 0.0 };
-        let floor = if rule == Rule::Demand { 0.85 } else { 0.4 };
+        let opens = if at == 0 { 0.2 } else { 0.0 };
+        let floor = if rule == Rule::Demand { 0.85 } else { 0.6 };
         let mut unit = Unit {
             message,
             sentences,
-            rule,
             density: 0.0,
+            replaced_by: None,
         };
         let cost = unit.bytes() as f64 / 4.0 + 8.0;
         unit.density = (value + opens) * (floor + (1.0 - floor) * near) / cost.powf(0.6);
@@ -181,55 +217,83 @@ fn value(text: &str, words: &Vocabulary) -> f64 {
         Rule::Wish => 1.6,
         Rule::None => 0.0,
     };
-    let said = demands
-        + 0.8 * numbers.min(2) as f64
-        + 0.6 * f64::from(names.min(3))
-        + 0.7 * words.rarity(text).min(8.0);
+    let rarity = words.rarity(text).min(8.0);
+    // Numbers and names tell something only among words that do: "item 512" comes again and again.
+    let new = rarity.clamp(0.1, 1.0);
+    let values = 0.8 * numbers.min(2) as f64 + 0.6 * f64::from(names.min(3));
+    let said = new * (demands + values) + 0.7 * rarity;
     if sentence::is_prose(text) {
         said
     } else {
-        said * 0.5
+        said * 0.3
     }
 }
 
-/// What a later sentence about the same thing says otherwise is out of date.
-fn drop_obsolete(units: &mut [Unit<'_>]) {
+/// What is said about something, to compare it with what is said later.
+struct Statement<'a> {
+    seq: u64,
+    /// The unit that says it; none if it is quoted anyway.
+    unit: Option<usize>,
+    words: TermSet,
+    numbers: BTreeSet<&'a str>,
+}
+
+impl<'a> Statement<'a> {
+    fn new(seq: u64, unit: Option<usize>, sentences: &[&'a str]) -> Statement<'a> {
+        let mut words = TermSet::default();
+        let mut numbers = BTreeSet::new();
+        for text in sentences {
+            terms::each(text, |term| words.extend(term));
+            let parts = text.split(|c: char| !(c.is_alphanumeric() || c == '.'));
+            let parts = parts.map(|word| word.trim_matches('.'));
+            numbers.extend(parts.filter(|word| word.starts_with(|c: char| c.is_ascii_digit())));
+        }
+        Statement {
+            seq,
+            unit,
+            words,
+            numbers,
+        }
+    }
+
+    /// Says whether it gives another number for what an older one is about.
+    fn replaces(&self, older: &Statement<'_>) -> bool {
+        let common = self.words.intersection(&older.words).count();
+        let least = self.words.len().min(older.words.len());
+        self.seq > older.seq
+            && !self.numbers.is_empty()
+            && !older.numbers.is_empty()
+            && self.numbers.is_disjoint(&older.numbers)
+            && common >= 2
+            && common * 2 >= least
+    }
+}
+
+/// What a later sentence about the same thing says otherwise is out of date: it is quoted last, and points to the later one.
+fn mark_replaced<'a>(units: &mut [Unit<'a>], others: &[&Line], newest: &'a Line) {
     const MAX_COMPARED: usize = 300;
-    let about: Vec<(usize, TermSet, BTreeSet<&str>)> = units
+    const REPLACED_WORTH: f64 = 0.2;
+    let mut statements = Vec::new();
+    sentence::each(&newest.text, |sentence| {
+        statements.push(Statement::new(newest.seq, None, &[sentence.text]));
+    });
+    statements.truncate(MAX_COMPARED);
+    let valued = units
         .iter()
         .enumerate()
         .rev()
-        .filter(|(_, unit)| {
-            unit.rule > Rule::None
-                || unit
-                    .sentences
-                    .iter()
-                    .any(|text| text.bytes().any(|byte| byte.is_ascii_digit()))
-        })
-        .take(MAX_COMPARED)
-        .map(|(at, unit)| {
-            let mut words = TermSet::default();
-            let mut numbers = BTreeSet::new();
-            for text in &unit.sentences {
-                terms::each(text, |term| words.extend(term));
-                numbers.extend(
-                    text.split(|c: char| !(c.is_alphanumeric() || c == '.'))
-                        .filter(|word| word.starts_with(|c: char| c.is_ascii_digit())),
-                );
-            }
-            (at, words, numbers)
-        })
-        .collect();
-    for (newer, (_, words, numbers)) in about.iter().enumerate() {
-        for (older, others_words, others_numbers) in &about[newer + 1..] {
-            if numbers.is_empty() || others_numbers.is_empty() || numbers == others_numbers {
-                continue;
-            }
-            let common = words.intersection(others_words).count();
-            let least = words.len().min(others_words.len());
-            if common >= 2 && common * 2 >= least {
-                units[*older].density *= 0.2;
-            }
+        .map(|(at, unit)| Statement::new(others[unit.message].seq, Some(at), &unit.sentences));
+    statements.extend(
+        valued
+            .filter(|statement| !statement.numbers.is_empty())
+            .take(MAX_COMPARED),
+    );
+    for older in &statements {
+        let Some(unit) = older.unit else { continue };
+        let mut later = statements.iter().filter(|newer| newer.replaces(older));
+        if let Some(newer) = later.next() {
+            units[unit].density *= REPLACED_WORTH;
+            units[unit].replaced_by = Some(newer.seq);
         }
     }
 }

@@ -5,13 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use infold_wire::shorten;
 
 use super::{CALLS, COMMANDS, Draft, FILES, NAMED, tokens};
-use crate::extract::names::Name;
 use crate::extract::places::{Done, Kind, Place, PlaceId};
 
 /// Of the room that is left for files, commands, sentences and names: what files that were changed get first,
 const CHANGED_PERCENT: usize = 20;
 /// and what commands get.
 const COMMANDS_PERCENT: usize = 8;
+/// What stands in the line of a place beside its path or command takes about so many tokens.
+const TITLE_TOKENS: usize = 6;
+/// A command or call that is longer is not listed for the sake of one name.
+const MAX_TITLE_BYTES: usize = 60;
 
 impl<'a> Draft<'a> {
     /// Chooses files that were changed and commands that were run, whatever names they hold.
@@ -56,40 +59,50 @@ impl<'a> Draft<'a> {
 
     /// Writes a name down where it belongs; the first of a place pays for the place's line too.
     pub(super) fn shelve_name(&mut self, index: usize) {
-        let (text, name) = self.sources.ranked[index];
-        let home = name
-            .home
-            .and_then(|(id, _)| Some((id, self.from.places.get(id)?)));
-        let own = tokens(&format!(", {text}"));
-        if let Some((id, place)) = home {
+        let (text, _) = self.sources.ranked[index];
+        let home = self.home(index);
+        let mut cost = tokens(&format!(", {text}"));
+        let mut title = None;
+        if let Some((id, place)) = home
+            && !self.shelf.names.contains_key(&id)
+        {
             let line = self.place_line(place);
-            let is_new = !self.shelf.names.contains_key(&id);
-            let title = if is_new {
-                tokens(&line) + 1 + self.shelf.heading_cost(place.kind)
-            } else {
-                0
-            };
-            if own + title > self.left {
-                return;
-            }
-            self.left -= own + title;
-            if is_new {
-                self.shelf.take(id, place);
-                self.coverage.see(&line);
-            }
-            if !self.coverage.covered[index] {
-                self.shelf.names.entry(id).or_default().push(text);
-            }
-        } else {
-            let is_new = !self.shelf.loose.contains_key(&name.last);
-            let cost = own + if is_new { 5 } else { 0 };
-            if cost > self.left {
-                return;
-            }
-            self.left -= cost;
-            self.shelf.loose.entry(name.last).or_default().push(text);
+            cost += tokens(&line) + 1 + self.shelf.heading_cost(place.kind);
+            title = Some(line);
+        }
+        if cost > self.left {
+            return;
+        }
+        self.left -= cost;
+        if let (Some((id, place)), Some(line)) = (home, &title) {
+            self.shelf.take(id, place);
+            self.coverage.see(line);
+        }
+        match home {
+            // Its own path or command.
+            Some(_) if self.coverage.covered[index] => {}
+            Some((id, _)) => self.shelf.names.entry(id).or_default().push(text),
+            None => self.shelf.loose.push(text),
         }
         self.coverage.see(text);
+    }
+
+    /// The place that a name is written down with: no long command for the sake of one name.
+    fn home(&self, index: usize) -> Option<(PlaceId, &'a Place)> {
+        let (id, _) = self.sources.ranked[index].1.home?;
+        let place = self.from.places.get(id)?;
+        let is_worth_it = place.kind == Kind::File || place.key.len() <= MAX_TITLE_BYTES;
+        (is_worth_it || self.shelf.names.contains_key(&id)).then_some((id, place))
+    }
+
+    /// About how many tokens the line of a place takes that a name is to be written down with.
+    pub(super) fn title_cost(&self, index: usize) -> usize {
+        match self.home(index) {
+            Some((id, place)) if !self.shelf.names.contains_key(&id) => {
+                TITLE_TOKENS + place.key.len() / 4
+            }
+            _ => 0,
+        }
     }
 
     /// `- src/a.rs (edited 3× [12])`, `- cargo test (failed 2× [14]) → 1 failed, 3 passed`
@@ -109,11 +122,15 @@ impl<'a> Draft<'a> {
         } else {
             String::new()
         };
-        let mut line = format!(
-            "- {} ({state}{times} [{}])",
-            shorten(&place.key, 160),
-            place.seq
-        );
+        let key = shorten(&place.key, 160);
+        // Of a call that went as calls go only the message is told.
+        let is_plain =
+            place.kind == Kind::Call && times.is_empty() && matches!(&*state, "ok" | "ran");
+        let mut line = if is_plain {
+            format!("- {key} [{}]", place.seq)
+        } else {
+            format!("- {key} ({state}{times} [{}])", place.seq)
+        };
         let key = place
             .ending
             .as_ref()
@@ -147,8 +164,8 @@ impl<'a> Draft<'a> {
             }
             self.sections.entry(heading).or_default().push(line);
         }
-        for (seq, names) in shelf.loose {
-            let line = format!("- [{seq}] {}", names.join(", "));
+        if !shelf.loose.is_empty() {
+            let line = format!("- {}", shelf.loose.join(", "));
             self.sections.entry(NAMED).or_default().push(line);
         }
     }
@@ -158,20 +175,12 @@ impl<'a> Draft<'a> {
 #[derive(Default)]
 pub(super) struct Shelf<'a> {
     names: BTreeMap<PlaceId, Vec<&'a str>>,
-    /// Names that belong to no place, by the message they were last in.
-    loose: BTreeMap<u64, Vec<&'a str>>,
+    /// Names that are written down without a place.
+    loose: Vec<&'a str>,
     kinds: BTreeSet<Kind>,
 }
 
 impl Shelf<'_> {
-    /// Says whether the place a name belongs to is there already.
-    pub fn has_place(&self, name: &Name) -> bool {
-        match name.home {
-            Some((id, _)) => self.names.contains_key(&id),
-            None => self.loose.contains_key(&name.last),
-        }
-    }
-
     /// What the heading costs, if it is not there yet.
     fn heading_cost(&self, kind: Kind) -> usize {
         if self.kinds.contains(&kind) {

@@ -238,7 +238,7 @@ mod tests {
         };
         assert_eq!(keep("roo"), Keep::Messages(5));
         assert_eq!(keep("gemini"), Keep::Share(0.3));
-        assert_eq!(keep("infold"), Keep::Share(0.1));
+        assert_eq!(keep("infold"), Keep::Share(0.15));
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub const STRATEGIES: [Strategy; 5] = [
     Strategy {
         name: "infold",
         threshold: 75.0,
-        keeps: Keeps::Window(0.1),
+        keeps: Keeps::Window(0.15),
         ratio: 0.5,
         summary_share: 0.4,
         target_share: 0.65,

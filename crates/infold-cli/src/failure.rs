@@ -147,6 +147,9 @@ impl From<LogError> for Failure {
             LogError::NoParent { .. } => {
                 Some("bring that task's directory back into this contexts directory")
             }
+            LogError::Circular { .. } => Some(
+                "the first line of its events.jsonl is wrong: bring that file back from a copy",
+            ),
             LogError::Io { .. } => {
                 Some("--contexts DIR or INFOLD_CONTEXTS says where the tasks are")
             }

@@ -169,10 +169,12 @@ impl Contexts {
         };
         let mut metadata = Metadata::read(log.dir())?;
         say(&mut metadata);
-        let what = What::Fork {
-            task: parent.to_string(),
-            at,
-        };
+        // What lies before the point where a task was forked is held by the task that it was forked from.
+        let holder = log.holder_of(at);
+        let holder = holder.and_then(|(task, at)| Some((task.parse().ok()?, at)));
+        let (parent, at) = holder.unwrap_or((parent, at));
+        let task = parent.to_string();
+        let what = What::Fork { task, at };
         let first = EventLine {
             id: EventId::new(at.event + 1).expect("one more than a count is not zero"),
             ts: time::now().max(log.last_time()?),

@@ -46,6 +46,12 @@ pub enum LogError {
         /// The task it was forked from.
         parent: String,
     },
+    /// Its first event is wrong: no task continues itself.
+    #[error("this task continues task {parent}, which continues this one")]
+    Circular {
+        /// The task it says it was forked from.
+        parent: String,
+    },
 }
 
 /// Why a step was not made: refused by the rules, or the log failed.

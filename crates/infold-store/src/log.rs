@@ -58,6 +58,16 @@ pub struct Tail {
 impl Log {
     /// Opens the log in `dir`. What is torn at its end is left out and reported.
     pub fn open(dir: &Path, access: Access, find: Find<'_>) -> Result<(Log, Tail), LogError> {
+        Log::open_below(dir, access, find, &mut Vec::new())
+    }
+
+    /// Opens a log that others continue, whose directories are `children`.
+    fn open_below(
+        dir: &Path,
+        access: Access,
+        find: Find<'_>,
+        children: &mut Vec<PathBuf>,
+    ) -> Result<(Log, Tail), LogError> {
         check_present(dir)?;
         let (events, messages) = loop {
             // Events first: one that is seen has its messages before it. And none came in
@@ -74,7 +84,11 @@ impl Log {
                     parent: task.clone(),
                 };
                 let path = find(&task).ok_or_else(no_parent)?;
-                let (log, _) = Log::open(&path, Access::Read, find)?;
+                children.push(dir.to_owned());
+                if children.contains(&path) {
+                    return Err(LogError::Circular { parent: task });
+                }
+                let (log, _) = Log::open_below(&path, Access::Read, find, children)?;
                 let end = log.state.at();
                 if end.seq < at.seq || end.event < at.event {
                     return Err(no_parent());
@@ -132,6 +146,21 @@ impl Log {
             rest = Span::new(end.next(), span.to());
         }
         Ok(true)
+    }
+
+    /// The task that holds all up to a point, of those that this one continues, and the point as it counts there;
+    /// none if this one holds a part of it.
+    pub(crate) fn holder_of(&self, at: Point) -> Option<(&str, Point)> {
+        let (task, parent) = self.parent.as_ref()?;
+        // Its first event only says where it goes on from.
+        if at.seq > self.base.seq || at.event > self.base.event + 1 {
+            return None;
+        }
+        let at = Point {
+            event: at.event.min(self.base.event),
+            ..at
+        };
+        parent.holder_of(at).or(Some((task, at)))
     }
 
     /// The task it was forked from, and where.

@@ -79,7 +79,11 @@ impl Contexts {
         let find = |task: &str| self.place(task.parse().ok()?);
         let (fresh, tail) = match Log::open(&dir, Access::Rederive, &find) {
             Ok(opened) => opened,
-            Err(error @ (LogError::Damaged { .. } | LogError::NoParent { .. })) => {
+            Err(
+                error @ (LogError::Damaged { .. }
+                | LogError::NoParent { .. }
+                | LogError::Circular { .. }),
+            ) => {
                 problems.push(Problem::Damaged(error));
                 return Ok(problems);
             }

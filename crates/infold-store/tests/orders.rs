@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use infold_log::Point;
+use infold_log::steer::Target;
 use infold_store::{
     Contexts, Counters, Durability, EventLine, Filter, Metadata, Outcome, Status, TaskError, What,
 };
@@ -190,6 +191,73 @@ fn an_end_that_only_the_registry_knows_is_none() {
     assert_eq!(world.status(id), Status::Running);
     world.is_well(id);
     world.contexts.write(id).expect("it can be gone on with");
+}
+
+#[test]
+fn a_fork_names_the_task_that_holds_what_it_continues() {
+    let world = World::new();
+    let first = world.task();
+    let mut last = first;
+    for _ in 0..40 {
+        last = world.contexts.fork(last, None).expect("a fork");
+        let log = world.contexts.read(last).expect("it reads");
+        assert_eq!(
+            log.parent().expect("it continues another").0,
+            first.to_string()
+        );
+    }
+    let point = Target::Message(1);
+    let (mut writer, _) = world.contexts.write(last).expect("a writer");
+    writer
+        .append(&[r#"{"role":"user","content":"more"}"#])
+        .expect("a message");
+    drop(writer);
+    let early = world.contexts.fork(last, Some(point)).expect("a fork");
+    let late = world.contexts.fork(last, None).expect("a fork");
+    let parent = |id| {
+        world
+            .contexts
+            .read(id)
+            .expect("it reads")
+            .parent()
+            .expect("a fork")
+            .0
+            .to_owned()
+    };
+    assert_eq!(parent(early), first.to_string());
+    assert_eq!(parent(late), last.to_string());
+    world.is_well(early);
+    world.is_well(late);
+}
+
+#[test]
+fn a_task_that_continues_itself_is_told_so() {
+    let world = World::new();
+    let parent = world.task();
+    let child = world.contexts.fork(parent, None).expect("a fork");
+    let (mut writer, _) = world.contexts.write(child).expect("a writer");
+    writer
+        .append(&[r#"{"role":"user","content":"more"}"#])
+        .expect("a message");
+    drop(writer);
+    let grandchild = world.contexts.fork(child, None).expect("a fork");
+    for continued in [child, grandchild] {
+        let path = world.dir("running", child).join("events.jsonl");
+        let events = fs::read_to_string(&path).expect("events");
+        let (old, new) = (parent.to_string(), continued.to_string());
+        fs::write(&path, events.replace(&old, &new)).expect("events");
+        for task in [child, grandchild] {
+            let error = world.contexts.read(task).expect_err("a circle").to_string();
+            assert!(error.contains("which continues this one"), "{error}");
+            let problems = world
+                .contexts
+                .verify(task, None)
+                .expect("it can be looked at");
+            assert!(!problems.is_empty());
+        }
+        fs::write(&path, events).expect("events");
+        world.is_well(grandchild);
+    }
 }
 
 #[test]

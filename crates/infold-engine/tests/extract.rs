@@ -92,7 +92,7 @@ fn a_summary_says_what_was_asked_done_and_left() {
     - [4] export function getUser(userId: string) { return db.findUser(userId); }
 
     ## Recall
-    [n] is message n. Nothing is lost: `infold recall TASK 2..12` shows any of them in full.
+    [n] is message n. Nothing is lost: `infold recall TASK 2..12` shows any of them in full. After → stands the message that says otherwise.
     "#);
 }
 
@@ -313,6 +313,82 @@ fn every_cut_is_marked_also_one_that_was_made_before() {
     ];
     let summary = extract(&messages).write(4000);
     assert!(summary.contains("[…]"), "{summary}");
+}
+
+#[test]
+fn a_request_beside_a_long_paste_survives_and_the_paste_does_not_fill_the_room() {
+    let log: String = (0..3_000)
+        .map(|n| {
+            format!(
+                "2025-02-25T22:{:02}:12Z INFO node.stock scale={n} took {}ms\n",
+                n % 60,
+                n % 900
+            )
+        })
+        .collect();
+    // More than 64 KB are read at their ends only.
+    let short = &log[..20_000];
+    let request = "Please find out why the Tuesday import skips the last row";
+    for text in [
+        format!("{log}\n{request}"),
+        format!("{request}\n\n{log}"),
+        format!("{short}\n{request}\n\n{short}"),
+    ] {
+        let mut messages = vec![user("Start."), says("Yes."), user(&text)];
+        for _ in 0..20 {
+            messages.extend([calls("Bash", r#"{"command":"make"}"#), gives("ok")]);
+        }
+        let summary = extract(&messages).write(1_500);
+        assert!(summary.contains(request), "{summary}");
+        let goal = summary
+            .split("## ")
+            .find(|part| part.starts_with("Goal"))
+            .expect("a goal");
+        assert!(goal.len() < 1_500, "{goal}");
+        assert!(goal.contains("[…]"), "{goal}");
+    }
+}
+
+#[test]
+fn rules_that_are_alike_do_not_replace_one_another() {
+    let mut messages = vec![user("Start."), says("Yes.")];
+    for zone in 1..9 {
+        messages.push(user(&format!(
+            "Parcels to zone {zone} cost {} euros.",
+            zone * 3 + 100
+        )));
+        messages.push(says("Noted."));
+        messages.push(user(&format!(
+            "The {} service listens on port 71{zone:02}.",
+            [
+                "billing", "search", "login", "print", "mail", "chat", "map", "tide"
+            ][zone - 1]
+        )));
+        messages.push(says("Noted."));
+    }
+    messages.push(user("Print the list for the notice board."));
+    let summary = extract(&messages).write(2_000);
+    assert!(!summary.contains("\" → ["), "{summary}");
+}
+
+#[test]
+fn only_the_last_of_several_runs_is_said_to_have_failed() {
+    let mut messages = vec![user("Make it green.")];
+    for _ in 0..3 {
+        messages.extend([
+            calls("Bash", r#"{"command":"make check"}"#),
+            gives("all good\nexit code: 0"),
+        ]);
+    }
+    messages.extend([
+        calls("Bash", r#"{"command":"make check"}"#),
+        gives("boom\nexit code: 2"),
+    ]);
+    let summary = extract(&messages).write(600);
+    assert!(
+        summary.contains("make check (ran 4×, failed with 2 [9])"),
+        "{summary}"
+    );
 }
 
 #[test]

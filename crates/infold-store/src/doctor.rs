@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use infold_log::{Role, Seq};
+use infold_log::{EventId, Role, Seq};
 use infold_wire::{Wire, render_text, tokens};
 use uuid::Uuid;
 
@@ -13,11 +13,16 @@ use crate::lock::{Lock, Taken};
 use crate::stored::Marks;
 use crate::verify::Problem;
 use crate::{
-    Contexts, Durability, Log, LogError, Metadata, OpenError, Registry, RegistryError, TaskError,
-    Writer, stored, time,
+    Contexts, Durability, EventLine, Log, LogError, Metadata, OpenError, Registry, RegistryError,
+    TaskError, What, Writer, stored, time,
 };
 
 const SIDECARS: [&str; 4] = ["messages.idx", "events.idx", "states.idx", "current.idx"];
+
+/// Of so many lines in a row the bytes may be gone altogether.
+const GONE: u64 = 10_000;
+/// A file that is damaged after it was mended so often is beyond repair.
+const MAX_MENDED: usize = 4;
 
 impl Contexts {
     /// Opens the registry; one that is damaged is kept aside and made anew from the directories.
@@ -62,10 +67,8 @@ impl Contexts {
         let mut done = Vec::new();
         for problem in &problems {
             match problem {
-                Problem::Damaged(LogError::Damaged { path, .. })
-                    if path.ends_with("messages.jsonl") =>
-                {
-                    done.push(self.mend_messages(id, &dir)?);
+                Problem::Damaged(LogError::Damaged { path, .. }) => {
+                    done.extend(self.mend(id, &dir, path)?);
                 }
                 Problem::Exposed { path, mode } => {
                     let closed = fs::Permissions::from_mode(mode & 0o700);
@@ -120,6 +123,43 @@ impl Contexts {
         Ok(done)
     }
 
+    /// Mends a damaged file of a log, and the other one if it is damaged as well.
+    fn mend(&self, id: Uuid, dir: &Path, path: &Path) -> Result<Vec<String>, TaskError> {
+        let mut done = Vec::new();
+        let mut damaged = Some(path.to_owned());
+        while let Some(path) = damaged.take() {
+            let is_messages = path.ends_with("messages.jsonl");
+            if !is_messages && !path.ends_with("events.jsonl") || done.len() >= MAX_MENDED {
+                break;
+            }
+            done.push(match is_messages {
+                true => self.mend_messages(id, dir)?,
+                false => self.mend_events(id, dir)?,
+            });
+            let find = |task: &str| self.place(task.parse().ok()?);
+            if let Err(LogError::Damaged { path, .. }) = Log::open(dir, Access::Rederive, &find) {
+                damaged = Some(path);
+            }
+        }
+        Ok(done)
+    }
+
+    /// Puts an event that changes nothing in the place of every damaged one. The damaged file is kept whole.
+    fn mend_events(&self, id: Uuid, dir: &Path) -> Result<String, TaskError> {
+        let lock = self.locked(id, dir)?;
+        let path = dir.join("events.jsonl");
+        let aside = dir.join(format!("torn-events-{}", time::now()));
+        fs::copy(&path, &aside).map_err(|error| LogError::io(&aside, "written", error))?;
+        let (mended, lost) = mended_events(dir)?;
+        file::replace(&path, &mended)?;
+        file::sync_dir(dir)?;
+        drop(lock);
+        Ok(format!(
+            "{lost} damaged events taken out: what they did is undone, what followed is applied as far as it can be; the damaged file is {}",
+            aside.display()
+        ))
+    }
+
     /// Puts a note in the place of every damaged message. The damaged file is kept whole.
     fn mend_messages(&self, id: Uuid, dir: &Path) -> Result<String, TaskError> {
         let lock = self.locked(id, dir)?;
@@ -150,11 +190,54 @@ fn first_seq(dir: &Path) -> Result<u64, LogError> {
     let mut lines = Lines::new(&events, 0);
     let first = lines
         .next()?
-        .and_then(|line| crate::EventLine::decode(line.bytes).ok());
+        .and_then(|line| EventLine::decode(line.bytes).ok());
     Ok(match first.map(|line| line.what) {
-        Some(crate::What::Fork { at, .. }) => at.seq + 1,
+        Some(What::Fork { at, .. }) => at.seq + 1,
         _ => 1,
     })
+}
+
+/// The good events of a file, with others that change nothing in the place of those missing between them.
+fn mended_events(dir: &Path) -> Result<(Vec<u8>, u64), LogError> {
+    let file = Growing::open(dir.join("events.jsonl"), Access::Read)?;
+    let mut good: Vec<EventLine> = Vec::new();
+    let mut lines = Lines::new(&file, 0);
+    while let Some(line) = lines.next()? {
+        let event = EventLine::decode(line.bytes).ok().filter(|_| line.whole);
+        // One that names an earlier place, or one far off, has damaged digits.
+        let fits = |event: &EventLine| {
+            let last = good.last();
+            let (last_id, last_after) = last.map_or((0, 0), |last| (last.id.get(), last.after));
+            let is_next = event.id.get() > last_id && event.after >= last_after;
+            // A fork goes on counting where its parent was.
+            let begins = last.is_none() && matches!(event.what, What::Fork { .. });
+            is_next && (begins || event.id.get() - last_id <= GONE)
+        };
+        good.extend(event.filter(fits));
+    }
+    let first = match good.first() {
+        Some(event) if matches!(event.what, What::Fork { .. }) => event.id.get(),
+        _ => 1,
+    };
+    let (mut out, mut next, mut lost) = (Vec::new(), first, 0);
+    let (mut time, mut after) = (good.first().map_or(0, |event| event.ts), 0);
+    for event in good {
+        while next < event.id.get() {
+            let filler = EventLine {
+                id: EventId::new(next).expect("counted from one"),
+                ts: time,
+                after: after.max(first_seq(dir)? - 1),
+                pass: None,
+                what: What::Other("damaged".to_owned()),
+            };
+            out.extend(filler.encode());
+            (next, lost) = (next + 1, lost + 1);
+        }
+        (time, after) = (event.ts, event.after);
+        next = event.id.get() + 1;
+        out.extend(event.encode());
+    }
+    Ok((out, lost))
 }
 
 /// The good lines of a file, with notes for the messages that are missing between them.
@@ -216,7 +299,6 @@ struct Good {
 fn in_order(good: Vec<Good>, first: u64) -> Vec<Good> {
     // No line of ours is shorter; and of so many lines the bytes may be gone altogether.
     const SHORTEST: u64 = 80;
-    const GONE: u64 = 10_000;
     let fits = |line: &Good, after: u64, end: u64| {
         line.seq > after && line.seq - after - 1 <= GONE + line.start.saturating_sub(end) / SHORTEST
     };

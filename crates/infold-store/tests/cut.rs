@@ -656,6 +656,71 @@ fn is_mended(task: &Task, damaged: &[u8], what: &str) {
 }
 
 #[test]
+fn damaged_events_are_mended_and_no_message_is_lost() {
+    let clean = task();
+    let whole = &clean.files["events.jsonl"];
+    let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+    let last = lines
+        .iter()
+        .rposition(|line| EventLine::decode(line).is_ok())
+        .expect("an event");
+    assert!(last > 4);
+    for at in 0..last {
+        let line = lines[at];
+        let damages: [(&str, Vec<u8>); 4] = [
+            ("zeros", [vec![0; line.len() - 1], b"\n".to_vec()].concat()),
+            ("half a line", [&line[..line.len() / 2], b"\n"].concat()),
+            ("nothing left", Vec::new()),
+            (
+                "a broken number",
+                [b"{\"id\":7777777777,", &line[8..]].concat(),
+            ),
+        ];
+        for (what, damage) in damages {
+            let task = task();
+            let what = format!("event {}: {what}", at + 1);
+            let damaged = [lines[..at].concat(), damage, lines[at + 1..].concat()].concat();
+            let dir = task.dir();
+            let mut left = task.files.clone();
+            left.retain(|name, _| !name.ends_with(".idx"));
+            left.insert("events.jsonl".into(), damaged.clone());
+            put(&dir, &left);
+            let registry = task.contexts.registry().expect("a registry");
+            let problems = task.contexts.verify(task.id, &registry).expect("a verdict");
+            assert!(!problems.is_empty(), "{what}");
+            let done = task.contexts.repair(task.id, &registry).expect(&what);
+            assert!(
+                done.iter().any(|done| done.contains("damaged events")),
+                "{what}: {done:?}"
+            );
+            assert_eq!(
+                torn(&dir, "events"),
+                damaged,
+                "{what}: the damaged file is kept"
+            );
+            let problems = task.contexts.verify(task.id, &registry).expect("a verdict");
+            assert!(problems.is_empty(), "{what}: {problems:?}");
+            let log = task.contexts.read(task.id).expect("a reader");
+            assert_eq!(log.state().at(), task.state.at(), "{what}");
+            for (number, said) in (1..).zip(&task.said) {
+                assert_eq!(
+                    &log.message(seq(number)).expect("a message"),
+                    said,
+                    "{what}"
+                );
+            }
+            let (mut writer, _) = task
+                .contexts
+                .write(task.id)
+                .expect("it can be gone on with");
+            writer
+                .append(&[r#"{"role":"user","content":"on"}"#])
+                .expect("a message");
+        }
+    }
+}
+
+#[test]
 fn damaged_events_are_told_with_their_place() {
     let task = task();
     let whole = &task.files["events.jsonl"];

@@ -34,7 +34,7 @@ pub struct Pool {
     turn: usize,
 }
 
-const MAX_BYTES: usize = 2 << 20;
+const MAX_BYTES: usize = 3 << 19;
 const MAX_CANDIDATES: usize = 16_000;
 /// Shorter sentences say nothing by themselves, longer ones are no sentences.
 const MIN_SENTENCE_BYTES: usize = 12;

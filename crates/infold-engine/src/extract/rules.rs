@@ -38,6 +38,92 @@ pub fn rule(sentence: &str) -> Rule {
     best
 }
 
+/// Says whether a sentence takes back or changes what was said before.
+pub fn corrects(sentence: &str) -> bool {
+    let small = sentence.to_lowercase().replace('’', "'");
+    if sentence.chars().any(is_wide) {
+        return CORRECTING_SIGNS.iter().any(|sign| small.contains(sign));
+    }
+    let padded = format!(
+        " {} ",
+        small.replace(|c: char| !(c.is_alphanumeric() || c == '\''), " ")
+    );
+    let padded = padded.split_whitespace().collect::<Vec<_>>().join(" ");
+    let padded = format!(" {padded} ");
+    CORRECTIONS.iter().any(|phrase| padded.contains(phrase))
+}
+
+/// Words that take something back, between spaces.
+const CORRECTIONS: [&str; 50] = [
+    " sorry ",
+    " i was wrong ",
+    " scratch ",
+    " forget ",
+    " correction ",
+    " make it ",
+    " make that ",
+    " make the ",
+    " change of plan ",
+    " changed my mind ",
+    " no longer ",
+    " not anymore ",
+    " instead of ",
+    " after all ",
+    " from now on ",
+    " take that back ",
+    " i take back ",
+    " rather than ",
+    " is now ",
+    " are now ",
+    " not earlier ",
+    " not what i said ",
+    " moved to ",
+    " raise it ",
+    " lower it ",
+    " ich habe mich vertan ",
+    " stattdessen ",
+    " nicht mehr ",
+    " doch nicht ",
+    " ab jetzt ",
+    " ab sofort ",
+    " vergiss ",
+    " korrektur ",
+    " je me suis trompé ",
+    " finalement ",
+    " désormais ",
+    " plutôt que ",
+    " me equivoqué ",
+    " en lugar de ",
+    " a partir de ahora ",
+    " ya no ",
+    " enganei ",
+    " afinal ",
+    " em vez de ",
+    " mi sono sbagliato ",
+    " invece ",
+    " d'ora in poi ",
+    " ошибся ",
+    " теперь ",
+    " вместо ",
+];
+/// The same in scripts without spaces.
+const CORRECTING_SIGNS: [&str; 14] = [
+    "改成",
+    "改为",
+    "改到",
+    "不是",
+    "我说错",
+    "说错了",
+    "更正",
+    "換成",
+    "やっぱり",
+    "間違え",
+    "訂正",
+    "변경",
+    "아니라",
+    "정정",
+];
+
 /// Words that rule wherever they stand.
 const DEMANDS: [&str; 62] = [
     // English

@@ -1,5 +1,7 @@
 //! Lines that cite the message they come from, and texts cut to fit.
 
+use std::collections::HashSet;
+
 use super::facts::keep;
 use super::rules::{Rule, rule};
 use super::sentence;
@@ -18,21 +20,50 @@ pub struct Line {
 pub const GAP: &str = "[…]";
 
 /// How much a sentence of a request says: what it demands, the values and names in it, whether it opens the text.
-pub fn worth(text: &str, is_first: bool) -> u32 {
-    let mut names = 0;
-    refs::each(text, |_| names += 1);
-    let numbers = text
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()))
-        .count() as u32;
+/// Data that was pasted says less than any sentence.
+fn worth(text: &str, is_first: bool) -> u32 {
     let demands = match rule(text) {
         Rule::Demand => 6,
         Rule::Wish => 3,
         Rule::None => 0,
     };
+    if !sentence::is_prose(text) {
+        return demands.min(1);
+    }
+    let mut names = 0;
+    refs::each(text, |_| names += 1);
     let opens = if is_first && text.len() >= 16 { 4 } else { 0 };
-    let prose = if sentence::is_prose(text) { 2 } else { 0 };
-    demands + opens + prose + names.min(2) + numbers.min(2)
+    2 + demands + opens + names.min(2) + numbers(text).min(2) as u32
+}
+
+/// How many words of a text start with a digit.
+pub fn numbers(text: &str) -> usize {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    words
+        .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+        .count()
+}
+
+/// Says of each sentence whether it belongs to something that was pasted: many lines in a row that are no sentences.
+fn pasted(sentences: &[&str]) -> Vec<bool> {
+    const MIN_LINES: usize = 4;
+    let is_line = |text: &&str| {
+        !text.ends_with(['.', '!', '?', '。', '！', '？'])
+            && (numbers(text) >= 2 || !sentence::is_prose(text))
+    };
+    let mut out = vec![false; sentences.len()];
+    let mut at = 0;
+    while at < sentences.len() {
+        let length = sentences[at..]
+            .iter()
+            .take_while(|text| is_line(text))
+            .count();
+        if length >= MIN_LINES {
+            out[at..at + length].fill(true);
+        }
+        at += length.max(1);
+    }
+    out
 }
 
 /// The sentences of a text that say most, in at most `most` bytes; `[…]` stands where something is left out.
@@ -40,31 +71,47 @@ pub fn brief(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
-    let mut all: Vec<(u32, &str)> = Vec::new();
+    let mut sentences: Vec<&str> = Vec::new();
+    let mut worths: Vec<u32> = Vec::new();
+    let mut met: HashSet<&str> = HashSet::new();
     sentence::each(text, |sentence| {
-        let mut worth = worth(sentence.text, all.is_empty());
-        if sentence.is_code {
-            worth /= 2;
-        }
-        all.push((worth, sentence.text));
+        let worth = worth(sentence.text, sentences.is_empty());
+        // What is said twice is quoted once.
+        let is_new = met.insert(sentence.text);
+        worths.push(match (is_new, sentence.is_code) {
+            (false, _) => 0,
+            (true, true) => worth / 2,
+            (true, false) => worth,
+        });
+        sentences.push(sentence.text);
     });
-    let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by_key(|at| std::cmp::Reverse(all[*at].0));
-    let mut room = most;
-    let mut chosen: Vec<usize> = Vec::new();
-    for at in order {
-        let cost = all[at].1.len() + GAP.len() + 4;
-        if cost <= room {
-            room -= cost;
-            chosen.push(at);
+    for (worth, is_pasted) in worths.iter_mut().zip(pasted(&sentences)) {
+        if is_pasted {
+            *worth = (*worth).min(1);
         }
     }
-    // Sentences that are too long leave the room to a cut.
-    if room > most / 2 {
+    let mut order: Vec<usize> = (0..sentences.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(worths[*at]));
+    let mut room = most;
+    // Of data that was pasted a little shows what it is.
+    let mut data_room = most / 8;
+    let mut chosen: Vec<usize> = Vec::new();
+    for at in order {
+        let cost = sentences[at].len() + GAP.len() + 4;
+        let is_data = worths[at] <= 1;
+        if cost > room || is_data && cost > data_room {
+            continue;
+        }
+        room -= cost;
+        data_room -= if is_data { cost } else { 0 };
+        chosen.push(at);
+    }
+    // Where there is nothing but data, or sentences are too long, the room is left to a cut.
+    if room > most / 2 && !chosen.iter().any(|at| worths[*at] > 1) {
         return squeeze(text, most);
     }
     chosen.sort_unstable();
-    let chosen: Vec<&str> = chosen.into_iter().map(|at| all[at].1).collect();
+    let chosen: Vec<&str> = chosen.into_iter().map(|at| sentences[at]).collect();
     joined(text, &chosen)
 }
 

@@ -218,8 +218,9 @@ impl<'a> Draft<'a> {
         let Some((first, last)) = self.from.span else {
             return;
         };
-        let line =
-            format!("{RECALL_LINE}`infold recall TASK {first}..{last}` shows any of them in full.");
+        let line = format!(
+            "{RECALL_LINE}`infold recall TASK {first}..{last}` shows any of them in full. After → stands the message that says otherwise."
+        );
         let mut share = self.left;
         self.add(RECALL, line, &mut share);
     }

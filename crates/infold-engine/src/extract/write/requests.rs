@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use infold_wire::shorten;
 
 use super::{ASKED, Draft, GOAL, tokens};
-use crate::extract::rules::{Rule, rule};
+use crate::extract::rules::{Rule, corrects, rule};
 use crate::extract::terms::{self, TermSet, Vocabulary};
-use crate::extract::text::{Line, brief, joined};
+use crate::extract::text::{Line, brief, joined, numbers};
 use crate::extract::{requests, sentence};
 use crate::refs;
 
 /// Of the room, in percent, what requests may take; of a small room more.
-pub(super) const REQUESTS_PERCENT: usize = 36;
+pub(super) const REQUESTS_PERCENT: usize = 40;
 /// The request being worked on is quoted whole up to so much of the room,
-const NEWEST_PERCENT: usize = 40;
+const NEWEST_PERCENT: usize = 65;
 /// and the first one.
 const FIRST_PERCENT: usize = 25;
 /// What the others get at least, if there are any.
@@ -23,6 +23,8 @@ const OTHERS_PERCENT: usize = 14;
 const MAX_FIRST_SEQ: u64 = 3;
 /// A message of at most so many bytes is quoted whole or not at all.
 const WHOLE_BYTES: usize = 90;
+/// A no of at most so many bytes is quoted with the sentence after it.
+const SHORT_BYTES: usize = 60;
 /// So many of the newest messages may only say yes.
 const MAX_NODS: usize = 8;
 /// And they are no longer.
@@ -172,8 +174,15 @@ fn units_of<'a>(
             .filter(|sentence| sentence.text.len() <= 1_200)
         {
             match groups.last_mut() {
-                // Without it the one before would say the opposite.
-                Some(group) if requests::turns_down(sentence.text) => group.push(sentence.text),
+                // Without it the one before would say the opposite, or it would not tell what it turns down.
+                Some(group)
+                    if requests::turns_down(sentence.text)
+                        || group.len() == 1
+                            && group[0].len() <= SHORT_BYTES
+                            && requests::turns_down(group[0]) =>
+                {
+                    group.push(sentence.text)
+                }
                 _ => groups.push(vec![sentence.text]),
             }
         }
@@ -208,11 +217,9 @@ fn units_of<'a>(
 fn value(text: &str, words: &Vocabulary) -> f64 {
     let mut names = 0;
     refs::each(text, |_| names += 1);
-    let numbers = text
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()))
-        .count();
+    let numbers = numbers(text);
     let demands = match rule(text) {
+        _ if corrects(text) => 4.0,
         Rule::Demand => 4.0,
         Rule::Wish => 1.6,
         Rule::None => 0.0,
@@ -236,6 +243,8 @@ struct Statement<'a> {
     unit: Option<usize>,
     words: TermSet,
     numbers: BTreeSet<&'a str>,
+    /// It says that it corrects something.
+    corrects: bool,
 }
 
 impl<'a> Statement<'a> {
@@ -253,19 +262,23 @@ impl<'a> Statement<'a> {
             unit,
             words,
             numbers,
+            corrects: sentences.iter().any(|text| corrects(text)),
         }
     }
 
-    /// Says whether it gives another number for what an older one is about.
+    /// Says whether it gives another number for what an older one is about: in the same words, or in words that correct.
     fn replaces(&self, older: &Statement<'_>) -> bool {
         let common = self.words.intersection(&older.words).count();
         let least = self.words.len().min(older.words.len());
+        let gone = older.numbers.difference(&self.numbers).count();
+        let new = self.numbers.difference(&older.numbers).count();
+        let is_same = common == self.words.len() && common == older.words.len();
+        // With more than one number that differs, one of them may tell what it is about.
+        let is_other_value = gone == 1 && new == 1;
         self.seq > older.seq
-            && !self.numbers.is_empty()
-            && !older.numbers.is_empty()
-            && self.numbers.is_disjoint(&older.numbers)
             && common >= 2
-            && common * 2 >= least
+            && is_other_value
+            && (is_same && older.numbers.len() == 1 || self.corrects && common * 2 >= least)
     }
 }
 

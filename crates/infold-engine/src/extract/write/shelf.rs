@@ -117,19 +117,20 @@ impl<'a> Draft<'a> {
             },
             (_, None) => "no result".to_owned(),
         };
-        let times = if place.times > 1 {
-            format!(" {}×", place.times)
-        } else {
-            String::new()
+        // Of runs only the last is known to have ended so.
+        let state = match (place.kind, place.times) {
+            (_, ..2) => state,
+            (Kind::File, times) => format!("{state} {times}×"),
+            (_, times) if state == "ran" => format!("ran {times}×"),
+            (_, times) => format!("ran {times}×, {state}"),
         };
         let key = shorten(&place.key, 160);
         // Of a call that went as calls go only the message is told.
-        let is_plain =
-            place.kind == Kind::Call && times.is_empty() && matches!(&*state, "ok" | "ran");
+        let is_plain = place.kind == Kind::Call && matches!(&*state, "ok" | "ran");
         let mut line = if is_plain {
             format!("- {key} [{}]", place.seq)
         } else {
-            format!("- {key} ({state}{times} [{}])", place.seq)
+            format!("- {key} ({state} [{}])", place.seq)
         };
         let key = place
             .ending

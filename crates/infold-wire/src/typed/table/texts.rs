@@ -53,6 +53,7 @@ pub const TEXTS: &[(Agent, &str)] = &[
     ),
     (Codex, "<skill>\n<name>"),
     (Gemini, "System: Please continue."),
+    (Gemini, "System: Potential loop detected"),
     (
         Gemini,
         "Here is a summary of changes in the user's editor context, in JSON format.",

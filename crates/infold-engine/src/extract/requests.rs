@@ -81,7 +81,7 @@ pub fn turns_down(text: &str) -> bool {
         }
     });
     let small = first.to_lowercase();
-    let small = small.trim_start_matches(|c: char| matches!(c, ' ' | ',' | '.' | '…'));
+    let small = small.trim_start_matches([' ', ',', '.', '…']);
     let small = small.strip_prefix("hm").map_or(small, |rest| {
         rest.trim_start_matches(['m', ',', '.', '…', ' '])
     });

@@ -57,7 +57,7 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     effective.max_tokens                   -
     effective.threshold                    75                                            strategy infold
     effective.auto                         true                                          default
-    effective.keep                         0.1                                           strategy infold
+    effective.keep                         0.15                                          strategy infold
     effective.ratio                        0.5                                           strategy infold
     effective.condense_model               -
     effective.prompt                       -
@@ -99,7 +99,7 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     effective.max_tokens                   -
     effective.threshold                    70                                   config.yaml:3
     effective.auto                         true                                 default
-    effective.keep                         0.1                                  strategy infold
+    effective.keep                         0.15                                 strategy infold
     effective.ratio                        0.5                                  strategy infold
     effective.condense_model               gpt-5                                default
     effective.prompt                       -
@@ -138,7 +138,7 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     {"key":"effective.max_tokens","origin":"default","value":null}
     {"key":"effective.threshold","origin":"config.yaml:3","value":70}
     {"key":"effective.auto","origin":"default","value":true}
-    {"key":"effective.keep","origin":"strategy infold","value":0.1}
+    {"key":"effective.keep","origin":"strategy infold","value":0.15}
     {"key":"effective.ratio","origin":"strategy infold","value":0.5}
     {"key":"effective.condense_model","origin":"default","value":"gpt-5"}
     {"key":"effective.prompt","origin":"strategy infold","value":null}
@@ -387,7 +387,7 @@ fn models_are_listed_and_explained() {
     window          50,000 tokens        config.yaml:12
     threshold       70 %, 35,000 tokens  config.yaml:3
     auto            true                 default
-    keep            10 %                 strategy infold
+    keep            15 %                 strategy infold
     ratio           0.5                  strategy infold
     condense_model  mystery              default
     strategy        infold               default
@@ -396,7 +396,7 @@ fn models_are_listed_and_explained() {
     ");
     assert_snapshot!(told(&home, &key, "models mystery --json"), @r#"
     $ infold models mystery --json
-    {"auto":true,"condense_model":"mystery","factor":1.5,"keep":0.1,"learned_windows":[],"matched":null,"max_output":null,"max_tokens":null,"model":"mystery","origins":{"auto":"default","condense_model":"default","factor":"default","keep":"strategy infold","max_output":"default","max_tokens":"default","prices":"default","prompt":"strategy infold","ratio":"strategy infold","strategy":"default","threshold":"config.yaml:3","tokenizer":"default","window":"default"},"prices":null,"prompt":null,"provider":null,"ratio":0.5,"strategy":"infold","threshold":70.0,"tokenizer":"other","warnings":["nothing is known of model `mystery`: a window of 128000 tokens is assumed"],"window":128000}
+    {"auto":true,"condense_model":"mystery","factor":1.5,"keep":0.15,"learned_windows":[],"matched":null,"max_output":null,"max_tokens":null,"model":"mystery","origins":{"auto":"default","condense_model":"default","factor":"default","keep":"strategy infold","max_output":"default","max_tokens":"default","prices":"default","prompt":"strategy infold","ratio":"strategy infold","strategy":"default","threshold":"config.yaml:3","tokenizer":"default","window":"default"},"prices":null,"prompt":null,"provider":null,"ratio":0.5,"strategy":"infold","threshold":70.0,"tokenizer":"other","warnings":["nothing is known of model `mystery`: a window of 128000 tokens is assumed"],"window":128000}
     ! {"hint":null,"warning":"nothing is known of model `mystery`: a window of 128000 tokens is assumed"}
     "#);
     assert_snapshot!(told(&home, &key, "models gpt-5 --profile nobody"), @"

@@ -45,23 +45,23 @@ fn a_table_says_what_each_strategy_came_to() {
     $ infold eval long.jsonl --window 4k --strategy infold,truncate
     long.jsonl: 1 session, 121 messages
     strategy  requests  tokens sent  cached  folds     cost            recall  reachable
-    infold          60       95,528  89.5 %      3  $0.0476  1.000 (40 of 40)  100.0 %
+    infold          60      102,875  87.8 %      4  $0.0546  1.000 (40 of 40)  100.0 %
     truncate        60      105,686  88.1 %      4  $0.0548   0.000 (0 of 32)  100.0 %
 
     strategy  passes  window used after  prefix breaks  lost references  lost words
-    infold         3             25.6 %              3              0.0  0.0
+    infold         4             35.6 %              4              0.0  0.0
     truncate       4             37.7 %              4             53.3  26.7
 
     Summaries of `infold` against others of the same size in their place
     stand-in    folds  tokens  wanted  kept  recall  words  pairs  per 1,000  extractive
-    extractive      3   2,172      40    40   1.000  1.000  1.000       18.4
-    truncation      3   2,159      40     9   0.225  0.440  0.000        4.2  × 4.4
-    prose           3   1,116      40    20   0.500  1.000  1.000       17.9  × 1.0
-    bm25            3   1,758      40    40   1.000  1.000  1.000       22.8  × 0.8
-    lexrank         3   1,073      40    20   0.500  1.000  1.000       18.6  × 1.0
-    requests        3     144      40     0   0.000  0.000  0.000        0.0  –
-    frequent        3     684      40    40   1.000  0.000  0.000       58.5  × 0.3
-    names           3     684      40    40   1.000  0.000  0.000       58.5  × 0.3
+    extractive      4   3,482      40    40   1.000  1.000  1.000       11.5
+    truncation      4   3,463      40    12   0.300  0.500  0.000        3.5  × 3.3
+    prose           4   1,528      40    20   0.500  1.000  1.000       13.1  × 0.9
+    bm25            4   2,404      40    40   1.000  1.000  1.000       16.6  × 0.7
+    lexrank         4   1,469      40    20   0.500  1.000  1.000       13.6  × 0.8
+    requests        4     197      40     0   0.000  0.000  0.000        0.0  –
+    frequent        4     942      40    40   1.000  0.000  0.000       42.5  × 0.3
+    names           4     942      40    40   1.000  0.000  0.000       42.5  × 0.3
 
     Cost at the prices of claude-sonnet-5-5: $2 a million tokens, $0.1 cached, $2.5 written to the cache, $10 for output
     ! cached: what repeats the start of the request before, byte for byte
@@ -176,7 +176,7 @@ fn every_stand_in_is_tried_at_every_size() {
     let starts: Vec<&str> = starts.collect();
     assert_snapshot!(starts.join("\n"), @"
     $ infold eval agent.jsonl long.jsonl --sizes 100,1k --window 4k
-    4 points in 2 sessions, 1 where an agent condensed, 3 where `infold` folds a window of 4,000
+    5 points in 2 sessions, 1 where an agent condensed, 4 where `infold` folds a window of 4,000
 
     At 100 tokens
     stand-in
@@ -287,7 +287,7 @@ fn trials_are_objects_too() {
 #[test]
 fn planted_facts_are_counted_by_everything_in_which_they_differ() {
     let home = Home::new();
-    let told = home.tell("eval --probes --sizes 2k --lost=1");
+    let told = home.tell("eval --probes --sizes 300 --lost=1");
     let starts = told
         .lines()
         .map(|line| line.chars().take(29).collect::<String>());
@@ -296,7 +296,7 @@ fn planted_facts_are_counted_by_everything_in_which_they_differ() {
     $ infold eval --probes --size
     210 planted facts in 14 gener
 
-    At 2,000 tokens
+    At 300 tokens
     by                     facts
     all                      210
     kind      constraint      14
@@ -338,9 +338,9 @@ fn planted_facts_are_counted_by_everything_in_which_they_differ() {
               assistant       48
               tool            24
 
-    What `extractive` lost at 2,0
-    kind      language  noise   d
-    decision  en        coding
+    What `extractive` lost at 300
+    kind        language  noise
+    constraint  en        coding
     ! how many in 100 planted fac
     ");
     let told = home.tell("eval --probes --agent\neval --all short.jsonl\neval");

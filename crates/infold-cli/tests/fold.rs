@@ -55,9 +55,9 @@ fn a_transcript_is_folded_to_fit_and_the_story_told() {
     insta::assert_snapshot!(told(&home, "fold session.jsonl --window 8k", b""), @"
     ! read      266 messages as openai, 28,805 tokens
     !           ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒██
-    !           █ kept 750   ▒ condensed 28,055
-    ! condensed 2..257 (256 messages): 28,805 → 2,539 tokens, by extractive
-    ! view      2,539 tokens; a window of 8,000 has room for 5,200
+    !           █ kept 988   ▒ condensed 27,817
+    ! condensed 2..255 (254 messages): 28,805 → 2,626 tokens, by extractive
+    ! view      2,626 tokens; a window of 8,000 has room for 5,200
     ");
     let view = view(&home, "fold session.jsonl --window 8k");
     assert_eq!(view[0]["content"], "fix the build in src/parser.rs");
@@ -242,15 +242,15 @@ fn odd_conversations_are_folded_all_the_same() {
     !           █ kept 20
     ! view      20 tokens; a window of 4,000 has room for 2,600
     ! read      400 messages as openai, 12,800 tokens
-    !           ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒██
-    !           █ kept 384   ▒ condensed 12,416
-    ! condensed 1..388 (388 messages): 12,800 → 1,716 tokens, by extractive
-    ! view      1,716 tokens; a window of 4,000 has room for 2,600
+    !           ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒███
+    !           █ kept 576   ▒ condensed 12,224
+    ! condensed 1..382 (382 messages): 12,800 → 1,691 tokens, by extractive
+    ! view      1,691 tokens; a window of 4,000 has room for 2,600
     ! read      900 messages as openai, 13,500 tokens
-    !           ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒██
-    !           █ kept 390   ▒ condensed 13,110
-    ! condensed 1..874 (874 messages): 13,500 → 452 tokens, by extractive
-    ! view      452 tokens; a window of 4,000 has room for 2,600
+    !           ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒███
+    !           █ kept 600   ▒ condensed 12,900
+    ! condensed 1..860 (860 messages): 13,500 → 671 tokens, by extractive
+    ! view      671 tokens; a window of 4,000 has room for 2,600
     ");
 }
 
@@ -298,36 +298,36 @@ fn a_task_is_managed_step_by_step() {
         );
     insta::assert_snapshot!(told, @r#"
     $ infold manage T1 --dry-run
-    condensed 2..257 (256 messages): 28,805 → 2,539 tokens, by extractive
-    view      28,805 → 2,539 tokens
+    condensed 2..255 (254 messages): 28,805 → 2,626 tokens, by extractive
+    view      28,805 → 2,626 tokens
     $ infold manage T1
     ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒██
-    █ kept 750   ▒ condensed 28,055
-    condensed 2..257 (256 messages): 28,805 → 2,539 tokens, by extractive
-    view      28,805 → 2,539 tokens
+    █ kept 988   ▒ condensed 27,817
+    condensed 2..255 (254 messages): 28,805 → 2,626 tokens, by extractive
+    view      28,805 → 2,626 tokens
     undo: infold undo t1······
     $ infold manage T1
-    nothing folded: there is room; view 2,539 tokens
+    nothing folded: there is room; view 2,626 tokens
     $ infold folds T1 --json
-    {"fold":"e1","from":2,"kind":"summary","original_tokens":28055,"status":"active","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":257,"tokens":1789}
+    {"fold":"e1","from":2,"kind":"summary","original_tokens":27817,"status":"active","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":255,"tokens":1638}
     $ infold undo T1
-    undid e1; view 2,539 → 28,805 tokens (redo: infold redo t1······)
+    undid e1; view 2,626 → 28,805 tokens (redo: infold redo t1······)
     $ infold manage T1 --window 100k
     nothing folded: there is room; view 28,805 tokens
     $ infold manage T1 --window 100k --force
-    ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒██████████████████████
-    █ kept 9,870   ▒ condensed 18,935
-    condensed 2..173 (172 messages): 28,805 → 11,383 tokens, by extractive
-    view      28,805 → 11,383 tokens
+    ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒███████████████████████████
+    █ kept 12,269   ▒ condensed 16,536
+    condensed 2..151 (150 messages): 28,805 → 14,299 tokens, by extractive
+    view      28,805 → 14,299 tokens
     undo: infold undo t1······
     $ infold manage T1 --window 100k --force --json
-    {"due":"forced","fits":true,"outcome":"condensed","steps":[{"did":"condensed","folds":["e6"],"hidden":254,"span":"2..255","summarizer":"extractive","tokens_after":3238,"tokens_before":11383}],"target":7402,"tokens_after":3238,"tokens_before":11383}
+    {"due":"forced","fits":true,"outcome":"condensed","steps":[{"did":"condensed","folds":["e6"],"hidden":236,"span":"2..237","summarizer":"extractive","tokens_after":6043,"tokens_before":14299}],"target":9298,"tokens_after":6043,"tokens_before":14299}
     $ infold manage T1 --window 200
     ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
     █ kept 17   ░ hidden 28,788
-    masked    4 parts of 257..263: 3,238 → 2,502 tokens
-    truncated 2..265 (264 messages): 2,502 → 47 tokens
-    view      3,238 → 47 tokens
+    masked    12 parts of 239..263: 6,043 → 3,835 tokens
+    truncated 2..265 (264 messages): 3,835 → 47 tokens
+    view      6,043 → 47 tokens
     undo: infold undo t1······
     $ infold verify T1
     T1  ok
@@ -342,7 +342,7 @@ fn a_fold_is_looked_at_before_it_is_made() {
     home.tell("task new --model gpt-4o\ntask push T1 session.jsonl");
     let before = home.bytes();
     let preview = home.tell("condense T1 2..9 --preview");
-    insta::assert_snapshot!(preview, @"
+    insta::assert_snapshot!(preview, @r#"
     $ infold condense T1 2..9 --preview
     - leaves   2..9, 8 messages, 272 tokens
       2        model  look at part 0 · calls read_file(src/part_0.rs)
@@ -353,22 +353,25 @@ fn a_fold_is_looked_at_before_it_is_made() {
       7        tool   line 2 of the output mentions value_2 line 2 of the output mentions value_2 line…
       8        model  look at part 3 · calls read_file(src/part_3.rs)
       9        tool   line 3 of the output mentions value_3 line 3 of the output mentions value_3 line…
-    + enters   127 tokens, by extractive
-      ## Files
-      - src/part_3.rs (read [8])
-      - src/part_2.rs (read [6])
-      - src/part_1.rs (read [4])
-      - src/part_0.rs (read [2])
-
-      ## Also said
+    + enters   166 tokens, by extractive
+      ## Decisions and findings
       - [8] look at part 3
 
+      ## Files
+      - src/part_3.rs (read [8]): value_3
+      - src/part_2.rs (read [6]): value_2
+      - src/part_1.rs (read [4]): value_1
+      - src/part_0.rs (read [2])
+
+      ## Open work
+      - Last said [8] "look at part 3"
+
       ## Recall
-      [n] is message n. Nothing is lost: `infold recall TASK 2..9` shows any of them in full.
-      view     852 → 707 tokens
-      cost     $0.0000 for the summary; the next request, uncached: $0.0021 → $0.0018
+      [n] is message n. Nothing is lost: `infold recall TASK 2..9` shows any of them in full. After → stands the message that says otherwise.
+      view     852 → 746 tokens
+      cost     $0.0000 for the summary; the next request, uncached: $0.0021 → $0.0019
     nothing was changed
-    ");
+    "#);
     home.file("mine.md", "what I would say");
     home.tell("condense T1 2..9 --preview --text mine.md\ncondense T1 --preview --json");
     assert_eq!(before, home.bytes(), "a preview changes nothing");

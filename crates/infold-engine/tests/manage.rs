@@ -593,7 +593,7 @@ fn each_strategy_shows_its_stand_in_its_own_way() {
         ));
     }
     insta::assert_snapshot!(seen.join("\n"), @r"
-    infold: user [Summary of  false then user
+    infold: user [Summary of  false then model
     roo: model [Summary of  false then model
     gemini: user [Summary of  true then model
     file: model [Summary of  false then model

@@ -20,6 +20,7 @@ mod hand;
 mod measure;
 mod waits;
 mod mask;
+mod folded;
 mod condense;
 mod truncate;
 mod clip;
@@ -32,7 +33,8 @@ use serde_json::json;
 
 pub use ahead::{Prepared, prepare};
 pub use aim::Aim;
-pub use condense::{CHUNKS, Draft, draft};
+pub use condense::{Draft, draft};
+pub use folded::CHUNKS;
 use hand::Hand;
 use measure::Scale;
 

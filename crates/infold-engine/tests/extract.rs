@@ -350,6 +350,22 @@ fn a_request_beside_a_long_paste_survives_and_the_paste_does_not_fill_the_room()
 }
 
 #[test]
+fn a_rule_that_begins_with_a_path_is_no_data() {
+    let talk: String = (0..300)
+        .map(|n| format!("柜台第{n}个人说打印机比页面还老。"))
+        .collect();
+    let rule = "/k/123 这种旧链接要继续能用。";
+    let messages = [
+        user("开始。"),
+        says("好。"),
+        user(&format!("{talk}\n{rule}\n{talk}")),
+        says("好。"),
+    ];
+    let summary = extract(&messages).write(1_000);
+    assert!(summary.contains(rule), "{summary}");
+}
+
+#[test]
 fn rules_that_are_alike_do_not_replace_one_another() {
     let mut messages = vec![user("Start."), says("Yes.")];
     for zone in 1..9 {

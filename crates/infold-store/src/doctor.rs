@@ -219,6 +219,7 @@ fn mended_events(dir: &Path) -> Result<(Vec<u8>, u64), LogError> {
         Some(event) if matches!(event.what, What::Fork { .. }) => event.id.get(),
         _ => 1,
     };
+    let least_after = first_seq(dir)? - 1;
     let (mut out, mut next, mut lost) = (Vec::new(), first, 0);
     let (mut time, mut after) = (good.first().map_or(0, |event| event.ts), 0);
     for event in good {
@@ -226,7 +227,7 @@ fn mended_events(dir: &Path) -> Result<(Vec<u8>, u64), LogError> {
             let filler = EventLine {
                 id: EventId::new(next).expect("counted from one"),
                 ts: time,
-                after: after.max(first_seq(dir)? - 1),
+                after: after.max(least_after),
                 pass: None,
                 what: What::Other("damaged".to_owned()),
             };

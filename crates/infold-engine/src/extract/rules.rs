@@ -44,17 +44,14 @@ pub fn corrects(sentence: &str) -> bool {
     if sentence.chars().any(is_wide) {
         return CORRECTING_SIGNS.iter().any(|sign| small.contains(sign));
     }
-    let padded = format!(
-        " {} ",
-        small.replace(|c: char| !(c.is_alphanumeric() || c == '\''), " ")
-    );
-    let padded = padded.split_whitespace().collect::<Vec<_>>().join(" ");
-    let padded = format!(" {padded} ");
+    let words = small.split(|c: char| !(c.is_alphanumeric() || c == '\''));
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let padded = format!(" {} ", words.join(" "));
     CORRECTIONS.iter().any(|phrase| padded.contains(phrase))
 }
 
 /// Words that take something back, between spaces.
-const CORRECTIONS: [&str; 50] = [
+const CORRECTIONS: [&str; 49] = [
     " sorry ",
     " i was wrong ",
     " scratch ",
@@ -62,7 +59,6 @@ const CORRECTIONS: [&str; 50] = [
     " correction ",
     " make it ",
     " make that ",
-    " make the ",
     " change of plan ",
     " changed my mind ",
     " no longer ",

@@ -27,7 +27,7 @@ fn worth(text: &str, is_first: bool) -> u32 {
         Rule::Wish => 3,
         Rule::None => 0,
     };
-    if !sentence::is_prose(text) {
+    if !sentence::is_prose(text) && !ends_as_sentence(text) {
         return demands.min(1);
     }
     let mut names = 0;
@@ -44,13 +44,15 @@ pub fn numbers(text: &str) -> usize {
         .count()
 }
 
+fn ends_as_sentence(text: &str) -> bool {
+    text.ends_with(['.', '!', '?', '。', '！', '？'])
+}
+
 /// Says of each sentence whether it belongs to something that was pasted: many lines in a row that are no sentences.
 fn pasted(sentences: &[&str]) -> Vec<bool> {
     const MIN_LINES: usize = 4;
-    let is_line = |text: &&str| {
-        !text.ends_with(['.', '!', '?', '。', '！', '？'])
-            && (numbers(text) >= 2 || !sentence::is_prose(text))
-    };
+    let is_line =
+        |text: &&str| !ends_as_sentence(text) && (numbers(text) >= 2 || !sentence::is_prose(text));
     let mut out = vec![false; sentences.len()];
     let mut at = 0;
     while at < sentences.len() {

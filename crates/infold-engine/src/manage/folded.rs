@@ -1,0 +1,185 @@
+//! What a fold will stand for, read from the log.
+
+use std::collections::BTreeSet;
+
+use infold_log::steer::Cover;
+use infold_log::{Cause, Item, Past, Seq, Size, Span, plan, steer};
+use infold_store::{Log, LogError, What};
+use infold_wire::Message;
+
+use super::Hand;
+use super::condense::leaves;
+use crate::extract::Extract;
+use crate::extract::facts::Facts;
+use crate::strategy::StandIn;
+
+/// How often one pass asks a summarizer at most.
+pub const CHUNKS: usize = 16;
+
+/// So many bytes of messages are rather read again than what was collected from them is kept.
+const MIN_KEPT_BYTES: u64 = 4 << 20;
+
+/// What is to be folded, read once.
+pub struct Folded {
+    pub cover: Cover,
+    /// What is visible of it, as runs of seqs.
+    pub runs: Vec<Span>,
+    /// Earlier summaries in it.
+    pub previous: Option<String>,
+    pub extract: Extract,
+    /// Tokens that leave the view, as counted.
+    pub leaves: u64,
+    /// Tokens of all messages that it stands for, those behind earlier folds included.
+    pub original: u64,
+}
+
+impl Folded {
+    /// Reads all messages that a fold will stand for: those behind earlier folds too, so that nothing
+    /// is summarised from a summary.
+    pub fn read(hand: &Hand<'_>, cover: Cover) -> Result<Folded, LogError> {
+        let (log, state) = (hand.log(), hand.state());
+        let mut runs = Vec::new();
+        let mut covered = Vec::new();
+        let mut earlier = Vec::new();
+        for item in state.shown().items() {
+            match item {
+                Item::Run(run) => {
+                    runs.extend(run.meet(cover.span));
+                    covered.extend(run.meet(cover.span));
+                }
+                Item::Fold(fold) if fold.span().meet(cover.span).is_some() => {
+                    covered.extend(fold.runs.iter().copied());
+                    if fold.cause == Cause::Summary
+                        && let What::Fold(line) = log.event(fold.id)?.what
+                    {
+                        earlier.push(StandIn::summary(&line.stand_in).to_owned());
+                    }
+                }
+                Item::Fold(_) => {}
+            }
+        }
+        let exempt = steer::always_shown(state, cover.span, log)?;
+        let covered = without(&covered, &exempt);
+        let runs = without(&runs, &exempt);
+        let size = weigh(&covered, log)?;
+        let (mut extract, rest) = collected(log, &covered);
+        extract.expect(size.bytes);
+        for summary in &earlier {
+            extract.previous(summary);
+        }
+        let path = state.shown().path();
+        let mut read_to = None;
+        for run in &rest {
+            if read_to != run.from().prev() {
+                for before in just_before(run.from(), &path) {
+                    log.each_message(before, &mut |_, bytes| {
+                        if let Ok(message) = Message::parse(bytes) {
+                            extract.context(&message);
+                        }
+                        Ok(())
+                    })?;
+                }
+            }
+            read_to = Some(run.to());
+            log.each_message(*run, &mut |source, bytes| {
+                if let (Some(seq), Ok(message)) = (source.seq(), Message::parse(bytes)) {
+                    extract.message(seq, &message);
+                }
+                Ok(())
+            })?;
+        }
+        let is_much = weigh(&rest, log)?.bytes >= MIN_KEPT_BYTES;
+        if is_much && matches!(hand, Hand::Writes(_)) {
+            log.keep_facts(&Facts::to_bytes(&covered, &extract));
+        }
+        Ok(Folded {
+            leaves: leaves(hand, &cover)?,
+            original: size.tokens,
+            cover,
+            runs,
+            previous: (!earlier.is_empty()).then(|| earlier.join("\n\n")),
+            extract,
+        })
+    }
+
+    /// Cuts what is to be summarised into pieces that a summarizer takes, at most [`CHUNKS`],
+    /// the newest ones: what is older stands in the code-made lists.
+    pub fn chunks(&self, log: &Log, takes: Option<u64>) -> Result<Vec<Vec<Span>>, LogError> {
+        let Some(takes) = takes else {
+            return Ok(vec![self.runs.clone()]);
+        };
+        let mut chunks: Vec<Vec<Span>> = Vec::new();
+        let mut room = 0;
+        for seq in self.runs.iter().flat_map(|run| run.seqs()) {
+            let before = match seq.prev() {
+                Some(previous) => log.record(previous)?.sums.tokens,
+                None => 0,
+            };
+            let tokens = log.record(seq)?.sums.tokens - before;
+            if tokens > room || chunks.is_empty() {
+                chunks.push(Vec::new());
+                room = takes;
+            }
+            room = room.saturating_sub(tokens);
+            let chunk = chunks.last_mut().expect("one was just pushed");
+            match chunk.last_mut() {
+                Some(run) if run.to().next() == seq => {
+                    *run = Span::new(run.from(), seq).expect("seqs are in order");
+                }
+                _ => chunk.push(Span::one(seq)),
+            }
+        }
+        let surplus = chunks.len().saturating_sub(CHUNKS);
+        Ok(chunks.split_off(surplus))
+    }
+}
+
+/// What was collected for an earlier fold of the same messages, and which of them were not read then.
+fn collected(log: &Log, covered: &[Span]) -> (Extract, Vec<Span>) {
+    let facts = log.facts().and_then(|bytes| Facts::read(&bytes));
+    facts
+        .and_then(|facts| Some((facts.rest(covered)?, facts.extract)))
+        .map_or_else(
+            || (Extract::new(), covered.to_vec()),
+            |(rest, extract)| (extract, rest),
+        )
+}
+
+/// Runs without some of their messages.
+fn without(runs: &[Span], gone: &BTreeSet<Seq>) -> Vec<Span> {
+    let mut out = Vec::new();
+    for run in runs {
+        let mut from = Some(run.from());
+        for seq in gone.range(run.from()..=run.to()) {
+            let to = seq.prev();
+            out.extend(from.zip(to).and_then(|(from, to)| Span::new(from, to)));
+            from = Some(seq.next());
+        }
+        out.extend(from.and_then(|from| Span::new(from, run.to())));
+    }
+    out
+}
+
+/// The last few messages of a path before one of them.
+fn just_before(seq: Seq, path: &[Span]) -> Vec<Span> {
+    const CONTEXT_MESSAGES: u64 = 3;
+    let from = Seq::new(seq.get().saturating_sub(CONTEXT_MESSAGES).max(1));
+    let span = from
+        .zip(seq.prev())
+        .and_then(|(from, to)| Span::new(from, to));
+    let Some(span) = span else {
+        return Vec::new();
+    };
+    path.iter().filter_map(|run| run.meet(span)).collect()
+}
+
+/// What the messages of runs weigh, as they came.
+fn weigh(runs: &[Span], log: &Log) -> Result<Size, LogError> {
+    let mut size = Size::default();
+    for run in runs {
+        let run = plan::weigh(*run, log)?;
+        size.tokens += run.tokens;
+        size.bytes += run.bytes;
+    }
+    Ok(size)
+}

@@ -26,7 +26,7 @@ use infold_wire::{Message, Typist, is_compaction};
 
 use crate::refs;
 use errors::Errors;
-use facts::{Keep, keep};
+use facts::{Keep, Sink, keep};
 use names::{Names, Source, Tie};
 pub use outline::outline;
 use places::{Done, Kind, PlaceId, Places};
@@ -66,6 +66,8 @@ pub struct Extract {
     look: usize,
     /// The file last worked on, and when.
     at_hand: Option<(PlaceId, u64)>,
+    /// What messages say that stay in view beside the summary.
+    in_view: String,
 }
 
 struct Waiting {
@@ -79,6 +81,8 @@ struct Waiting {
 }
 
 const WAITING: usize = 256;
+/// More text than this in view is not compared with the summary.
+const MAX_IN_VIEW_BYTES: usize = 512 << 10;
 const EARLIER: usize = 64 * 1024;
 const MAX_LAST_SAID_BYTES: usize = 1_600;
 /// With so many messages before it, a summary of an agent's own says nothing that is not here.
@@ -145,6 +149,21 @@ impl Extract {
         }
     }
 
+    /// Takes note of a message that stays in view beside the summary: what it says need not be said again.
+    pub fn stays(&mut self, message: &Message<'_>) {
+        for deed in acts::deeds_within(message, self.look) {
+            let text: &str = match &deed {
+                Deed::Said(text) => text,
+                Deed::Called(call) => &call.text,
+                Deed::Given(given) => &given.text,
+            };
+            if self.in_view.len() + text.len() < MAX_IN_VIEW_BYTES {
+                self.in_view.push_str(text);
+                self.in_view.push('\n');
+            }
+        }
+    }
+
     /// Returns about how many bytes it holds; bounded, however much passed through.
     pub fn held(&self) -> usize {
         self.names.held()
@@ -153,6 +172,7 @@ impl Extract {
             + self.requests.held()
             + self.pool.held()
             + self.earlier.len()
+            + self.in_view.len()
     }
 
     fn said(&mut self, seq: u64, role: Role, text: &str) {
@@ -404,7 +424,7 @@ keep!(Waiting {
 });
 
 impl Keep for Extract {
-    fn put(&self, out: &mut Vec<u8>) {
+    fn put(&self, out: &mut Sink<'_>) {
         self.names.put(out);
         self.places.put(out);
         self.words.put(out);
@@ -441,6 +461,8 @@ impl Keep for Extract {
             at_hand: Keep::get(from)?,
             // It may start anywhere in a conversation.
             typist: Typist::default(),
+            // Other messages stay in view each time.
+            in_view: String::new(),
         })
     }
 }

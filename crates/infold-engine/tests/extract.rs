@@ -350,6 +350,27 @@ fn a_request_beside_a_long_paste_survives_and_the_paste_does_not_fill_the_room()
 }
 
 #[test]
+fn names_that_stay_in_view_make_room_for_others() {
+    let list = |prefix: &str| {
+        let names = (0..60).map(|n| format!("{prefix}_module_{n}.run()"));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let (old, new) = (list("harbour"), list("quay"));
+    let messages = [
+        user("Start."),
+        says(&format!("It calls {old}.")),
+        says(&format!("It calls {new}.")),
+    ];
+    let count = |extract: &Extract, prefix: &str| extract.write(400).matches(prefix).count();
+    let mut beside = extract(&messages);
+    let alone = ["harbour_module", "quay_module"].map(|prefix| count(&beside, prefix));
+    let kept = says(&format!("So {new}."));
+    beside.stays(&Message::parse(kept.as_bytes()).unwrap());
+    assert!(count(&beside, "harbour_module") > alone[0]);
+    assert!(count(&beside, "quay_module") < alone[1]);
+}
+
+#[test]
 fn a_rule_that_begins_with_a_path_is_no_data() {
     let talk: String = (0..300)
         .map(|n| format!("柜台第{n}个人说打印机比页面还老。"))

@@ -1,7 +1,7 @@
 //! A file of what a summarizer collected from the messages of a task: derived from the log, so it may go at any time.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, Write};
 
 use crate::{Log, file};
 
@@ -19,9 +19,9 @@ impl Log {
     }
 
     /// Keeps facts instead of those before. Where they cannot be written, the next fold collects them anew.
-    pub fn keep_facts(&self, bytes: &[u8]) {
+    pub fn keep_facts(&self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) {
         let (new, path) = (self.dir().join(NEW_NAME), self.dir().join(NAME));
-        let written = file::create(&new).is_ok_and(|mut made| made.write_all(bytes).is_ok());
+        let written = file::create(&new).is_ok_and(|mut made| write(&mut made).is_ok());
         if !written || fs::rename(&new, &path).is_err() {
             let _ = fs::remove_file(&new);
         }

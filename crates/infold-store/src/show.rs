@@ -10,7 +10,7 @@ use crate::{Log, LogError};
 pub type Visit<'a> = &'a mut dyn FnMut(Source, &[u8]) -> Result<(), LogError>;
 
 /// How much of a file is read at once.
-const PIECE: u64 = 1 << 20;
+const PIECE: u64 = 256 << 10;
 
 /// About how many bytes a token of a stand-in has on the wire.
 const BYTES_A_TOKEN: u64 = 6;

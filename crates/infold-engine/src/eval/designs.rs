@@ -108,7 +108,7 @@ impl<'a> Candidates<'a> {
             Design::Extractive => {
                 let extract = self
                     .extract
-                    .get_or_insert_with(|| read(self.session, covers));
+                    .get_or_insert_with(|| read(self.session, self.point));
                 extract.write(budget as usize)
             }
             Design::Truncation => verbatim::truncation(material, covers, budget),
@@ -134,13 +134,17 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// Shows all of these messages to the built-in summarizer.
-fn read(session: &Session, covers: &[usize]) -> Extract {
+/// Shows the messages of a point to the built-in summarizer: those that it folds, and those that stay.
+fn read(session: &Session, point: &Point) -> Extract {
     let mut extract = Extract::new();
-    for place in covers {
-        let seq = Seq::new(*place as u64 + 1);
-        if let (Some(seq), Ok(message)) = (seq, Message::parse(&session.messages[*place])) {
-            extract.message(seq, &message);
+    for place in 0..point.at {
+        let seq = Seq::new(place as u64 + 1);
+        if let (Some(seq), Ok(message)) = (seq, Message::parse(&session.messages[place])) {
+            if point.covers.binary_search(&place).is_ok() {
+                extract.message(seq, &message);
+            } else {
+                extract.stays(&message);
+            }
         }
     }
     extract

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash};
+use std::io::{self, Write};
 
 use infold_log::{Seq, Span};
 use infold_wire::acts::{Ending, State, Todo};
@@ -9,7 +10,7 @@ use infold_wire::acts::{Ending, State, Todo};
 use super::Extract;
 
 /// What a version that writes another form starts its files with differs.
-const HEADER: &[u8] = b"infold facts 2\n";
+const HEADER: &[u8] = b"infold facts 3\n";
 
 /// What was collected from some messages, and which these are.
 pub struct Facts {
@@ -20,26 +21,26 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Writes them down.
-    pub fn to_bytes(runs: &[Span], extract: &Extract) -> Vec<u8> {
-        let mut body = Vec::new();
+    /// Writes them down, a piece at a time.
+    pub fn write(runs: &[Span], extract: &Extract, to: &mut dyn Write) -> io::Result<()> {
+        to.write_all(HEADER)?;
+        let mut sink = Sink::new(to);
         let runs: Vec<(u64, u64)> = runs
             .iter()
             .map(|run| (run.from().get(), run.to().get()))
             .collect();
-        runs.put(&mut body);
-        extract.put(&mut body);
-        let mut out = HEADER.to_vec();
-        checksum(&body).put(&mut out);
-        out.extend(body);
-        out
+        runs.put(&mut sink);
+        extract.put(&mut sink);
+        sink.finish()
     }
 
     /// Reads them back; nothing if they are damaged or of another version.
     pub fn read(bytes: &[u8]) -> Option<Facts> {
-        let mut rest = bytes.strip_prefix(HEADER)?;
-        let sum = u64::get(&mut rest)?;
-        if checksum(rest) != sum {
+        let body = bytes.strip_prefix(HEADER)?;
+        let (mut rest, sum) = body.split_last_chunk()?;
+        let mut checksum = Checksum::default();
+        checksum.add(rest);
+        if checksum.sum() != u64::from_le_bytes(*sum) {
             return None;
         }
         let runs = Vec::<(u64, u64)>::get(&mut rest)?
@@ -70,20 +71,92 @@ impl Facts {
 }
 
 /// Tells damage from what was written; nobody forges a file of derived facts.
-fn checksum(bytes: &[u8]) -> u64 {
-    let mut sum = 0xcbf2_9ce4_8422_2325_u64;
-    for chunk in bytes.chunks(8) {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        sum = (sum ^ u64::from_le_bytes(word)).wrapping_mul(0x0000_0100_0000_01b3);
-        sum ^= sum >> 29;
+struct Checksum {
+    state: u64,
+    bytes: u64,
+}
+
+impl Default for Checksum {
+    fn default() -> Checksum {
+        Checksum {
+            state: 0xcbf2_9ce4_8422_2325,
+            bytes: 0,
+        }
     }
-    sum ^ bytes.len() as u64
+}
+
+impl Checksum {
+    /// Adds bytes; all additions but the last have a multiple of eight.
+    fn add(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.state ^= u64::from_le_bytes(word);
+            self.state = self.state.wrapping_mul(0x0000_0100_0000_01b3);
+            self.state ^= self.state >> 29;
+        }
+        self.bytes += bytes.len() as u64;
+    }
+
+    fn sum(&self) -> u64 {
+        self.state ^ self.bytes
+    }
+}
+
+/// Writes values to a file through a small buffer, and their checksum behind them.
+pub(super) struct Sink<'a> {
+    to: &'a mut dyn Write,
+    buffer: Vec<u8>,
+    checksum: Checksum,
+    failed: Option<io::Error>,
+}
+
+/// A multiple of eight, as the checksum wants it.
+const SINK_BUFFER_BYTES: usize = 64 << 10;
+
+impl<'a> Sink<'a> {
+    fn new(to: &'a mut dyn Write) -> Sink<'a> {
+        Sink {
+            to,
+            buffer: Vec::with_capacity(SINK_BUFFER_BYTES),
+            checksum: Checksum::default(),
+            failed: None,
+        }
+    }
+
+    /// Writes bytes. An error is told at the end.
+    pub fn put(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let room = SINK_BUFFER_BYTES - self.buffer.len();
+            let (now, rest) = bytes.split_at(room.min(bytes.len()));
+            self.buffer.extend_from_slice(now);
+            bytes = rest;
+            if self.buffer.len() == SINK_BUFFER_BYTES {
+                self.flush();
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        self.checksum.add(&self.buffer);
+        if self.failed.is_none() {
+            self.failed = self.to.write_all(&self.buffer).err();
+        }
+        self.buffer.clear();
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        self.flush();
+        match self.failed {
+            Some(error) => Err(error),
+            None => self.to.write_all(&self.checksum.sum().to_le_bytes()),
+        }
+    }
 }
 
 /// A value that can be written down and read back.
 pub(super) trait Keep: Sized {
-    fn put(&self, out: &mut Vec<u8>);
+    fn put(&self, out: &mut Sink<'_>);
     fn get(from: &mut &[u8]) -> Option<Self>;
 }
 
@@ -91,7 +164,7 @@ pub(super) trait Keep: Sized {
 macro_rules! keep {
     ($name:ident { $($field:ident),* $(,)? }) => {
         impl $crate::extract::facts::Keep for $name {
-            fn put(&self, out: &mut Vec<u8>) {
+            fn put(&self, out: &mut $crate::extract::facts::Sink<'_>) {
                 $($crate::extract::facts::Keep::put(&self.$field, out);)*
             }
 
@@ -107,8 +180,8 @@ pub(super) use keep;
 macro_rules! keep_choice {
     ($name:ident { $($choice:ident),* $(,)? }) => {
         impl $crate::extract::facts::Keep for $name {
-            fn put(&self, out: &mut Vec<u8>) {
-                out.push(*self as u8);
+            fn put(&self, out: &mut $crate::extract::facts::Sink<'_>) {
+                out.put(&[*self as u8]);
             }
 
             fn get(from: &mut &[u8]) -> Option<Self> {
@@ -123,8 +196,8 @@ pub(super) use keep_choice;
 macro_rules! keep_number {
     ($($number:ty),*) => {$(
         impl Keep for $number {
-            fn put(&self, out: &mut Vec<u8>) {
-                out.extend(self.to_le_bytes());
+            fn put(&self, out: &mut Sink<'_>) {
+                out.put(&self.to_le_bytes());
             }
 
             fn get(from: &mut &[u8]) -> Option<$number> {
@@ -138,7 +211,7 @@ macro_rules! keep_number {
 keep_number!(u8, u16, u32, u64, i64, f32);
 
 impl Keep for usize {
-    fn put(&self, out: &mut Vec<u8>) {
+    fn put(&self, out: &mut Sink<'_>) {
         (*self as u64).put(out);
     }
 
@@ -148,8 +221,8 @@ impl Keep for usize {
 }
 
 impl Keep for bool {
-    fn put(&self, out: &mut Vec<u8>) {
-        out.push(u8::from(*self));
+    fn put(&self, out: &mut Sink<'_>) {
+        out.put(&[u8::from(*self)]);
     }
 
     fn get(from: &mut &[u8]) -> Option<bool> {
@@ -158,9 +231,9 @@ impl Keep for bool {
 }
 
 impl Keep for String {
-    fn put(&self, out: &mut Vec<u8>) {
+    fn put(&self, out: &mut Sink<'_>) {
         (self.len() as u32).put(out);
-        out.extend(self.as_bytes());
+        out.put(self.as_bytes());
     }
 
     fn get(from: &mut &[u8]) -> Option<String> {
@@ -172,9 +245,9 @@ impl Keep for String {
 }
 
 impl Keep for Box<str> {
-    fn put(&self, out: &mut Vec<u8>) {
+    fn put(&self, out: &mut Sink<'_>) {
         (self.len() as u32).put(out);
-        out.extend(self.as_bytes());
+        out.put(self.as_bytes());
     }
 
     fn get(from: &mut &[u8]) -> Option<Box<str>> {
@@ -183,7 +256,7 @@ impl Keep for Box<str> {
 }
 
 impl<T: Keep> Keep for Option<T> {
-    fn put(&self, out: &mut Vec<u8>) {
+    fn put(&self, out: &mut Sink<'_>) {
         self.is_some().put(out);
         if let Some(value) = self {
             value.put(out);
@@ -200,7 +273,7 @@ impl<T: Keep> Keep for Option<T> {
 }
 
 impl<A: Keep, B: Keep> Keep for (A, B) {
-    fn put(&self, out: &mut Vec<u8>) {
+    fn put(&self, out: &mut Sink<'_>) {
         self.0.put(out);
         self.1.put(out);
     }
@@ -210,7 +283,7 @@ impl<A: Keep, B: Keep> Keep for (A, B) {
     }
 }
 
-fn put_all<'a, T: Keep + 'a>(count: usize, all: impl Iterator<Item = &'a T>, out: &mut Vec<u8>) {
+fn put_all<'a, T: Keep + 'a>(count: usize, all: impl Iterator<Item = &'a T>, out: &mut Sink<'_>) {
     (count as u32).put(out);
     all.for_each(|value| value.put(out));
 }
@@ -221,7 +294,7 @@ fn get_all<T: Keep, C: FromIterator<T>>(from: &mut &[u8]) -> Option<C> {
 }
 
 impl<T: Keep> Keep for Vec<T> {
-    fn put(&self, out: &mut Vec<u8>) {
+    fn put(&self, out: &mut Sink<'_>) {
         put_all(self.len(), self.iter(), out);
     }
 
@@ -231,7 +304,7 @@ impl<T: Keep> Keep for Vec<T> {
 }
 
 impl<T: Keep> Keep for VecDeque<T> {
-    fn put(&self, out: &mut Vec<u8>) {
+    fn put(&self, out: &mut Sink<'_>) {
         put_all(self.len(), self.iter(), out);
     }
 
@@ -241,7 +314,7 @@ impl<T: Keep> Keep for VecDeque<T> {
 }
 
 impl<K: Keep + Ord, V: Keep> Keep for BTreeMap<K, V> {
-    fn put(&self, out: &mut Vec<u8>) {
+    fn put(&self, out: &mut Sink<'_>) {
         (self.len() as u32).put(out);
         for (key, value) in self {
             key.put(out);
@@ -255,7 +328,7 @@ impl<K: Keep + Ord, V: Keep> Keep for BTreeMap<K, V> {
 }
 
 impl<K: Keep + Eq + Hash, V: Keep, S: BuildHasher + Default> Keep for HashMap<K, V, S> {
-    fn put(&self, out: &mut Vec<u8>) {
+    fn put(&self, out: &mut Sink<'_>) {
         (self.len() as u32).put(out);
         for (key, value) in self {
             key.put(out);
@@ -283,6 +356,12 @@ mod tests {
         Span::new(seq(from), seq(to)).expect("in order")
     }
 
+    fn written(runs: &[Span], extract: &Extract) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        Facts::write(runs, extract, &mut bytes).expect("memory takes it");
+        bytes
+    }
+
     fn read(extract: &mut Extract, from: u64, to: u64) {
         for seq in from..=to {
             let text = if seq % 2 == 1 {
@@ -305,7 +384,7 @@ mod tests {
         read(&mut whole, 1, 40);
         let mut front = Extract::new();
         read(&mut front, 1, 21);
-        let bytes = Facts::to_bytes(&[span(1, 21)], &front);
+        let bytes = written(&[span(1, 21)], &front);
         let facts = Facts::read(&bytes).expect("what was just written");
         assert_eq!(facts.rest(&[span(1, 40)]), Some(vec![span(22, 40)]));
         let mut rest = facts.extract;
@@ -319,7 +398,7 @@ mod tests {
     fn damaged_facts_and_facts_of_other_messages_are_not_used() {
         let mut extract = Extract::new();
         read(&mut extract, 1, 9);
-        let bytes = Facts::to_bytes(&[span(1, 4), span(6, 9)], &extract);
+        let bytes = written(&[span(1, 4), span(6, 9)], &extract);
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x40;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::facts::{keep, keep_choice};
 use super::places::PlaceId;
+use super::terms;
 
 /// Where a name was met. Users and assistants choose their words; tools pour them out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,8 +120,8 @@ pub struct Names {
     now: u64,
 }
 
-/// About 5 MB of them.
-const MAX_NAMES: usize = 40_000;
+/// As many as a map of 2 MB holds; with one more it would double.
+const MAX_NAMES: usize = 28_000;
 
 impl Names {
     /// Counts a reference once for each message and source.
@@ -176,19 +177,19 @@ impl Names {
 
     /// Keeps the better half. It takes as many new ones to fill up again, so the time stays linear.
     fn forget(&mut self) {
-        let mut values: Vec<(f64, &str)> = self
+        let now = self.now;
+        // Of equals the hash decides, so that the same messages lead to the same summary.
+        let rank = |text: &str, name: &Name| (name.score(text, now), terms::hash(text));
+        let order = |a: &(f64, u64), b: &(f64, u64)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+        let mut ranks: Vec<(f64, u64)> = self
             .known
             .iter()
-            .map(|(text, name)| (name.score(text, self.now), &**text))
+            .map(|(text, name)| rank(text, name))
             .collect();
-        values.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-        let gone: Vec<Box<str>> = values[MAX_NAMES / 2..]
-            .iter()
-            .map(|(_, text)| (*text).into())
-            .collect();
-        for text in gone {
-            self.known.remove(&text);
-        }
+        let middle = ranks.len() / 2;
+        let least = *ranks.select_nth_unstable_by(middle, order).1;
+        self.known
+            .retain(|text, name| order(&rank(text, name), &least).is_ge());
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use infold_wire::acts::Ending;
 
-use super::facts::{Keep, keep, keep_choice};
+use super::facts::{Keep, Sink, keep, keep_choice};
 
 /// Number of a place, in the order they were first met.
 pub type PlaceId = u32;
@@ -251,7 +251,7 @@ keep!(Place {
 });
 
 impl Keep for Places {
-    fn put(&self, out: &mut Vec<u8>) {
+    fn put(&self, out: &mut Sink<'_>) {
         self.all.put(out);
         self.next.put(out);
     }

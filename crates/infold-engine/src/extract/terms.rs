@@ -122,6 +122,11 @@ fn mix(hash: u64, c: char) -> u64 {
     }
 }
 
+/// A hash of a text, the same in every run.
+pub fn hash(text: &str) -> u64 {
+    text.chars().fold(FNV_BASIS, mix)
+}
+
 /// One term for two that stand beside each other.
 pub fn pair(first: Term, second: Term) -> Term {
     (first.rotate_left(17) ^ second).wrapping_mul(FNV_PRIME)
@@ -201,9 +206,7 @@ fn stop_words() -> &'static TermSet {
     static WORDS: OnceLock<TermSet> = OnceLock::new();
     WORDS.get_or_init(|| {
         let words = STOP_WORDS.split_whitespace();
-        words
-            .map(|word| word.chars().fold(FNV_BASIS, mix))
-            .collect()
+        words.map(hash).collect()
     })
 }
 

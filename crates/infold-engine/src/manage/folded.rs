@@ -90,7 +90,15 @@ impl Folded {
         }
         let is_much = weigh(&rest, log)?.bytes >= MIN_KEPT_BYTES;
         if is_much && matches!(hand, Hand::Writes(_)) {
-            log.keep_facts(&Facts::to_bytes(&covered, &extract));
+            log.keep_facts(&mut |to| Facts::write(&covered, &extract, to));
+        }
+        for run in staying(hand, &cover, &exempt) {
+            log.each_message(run, &mut |_, bytes| {
+                if let Ok(message) = Message::parse(bytes) {
+                    extract.stays(&message);
+                }
+                Ok(())
+            })?;
         }
         Ok(Folded {
             leaves: leaves(hand, &cover)?,
@@ -132,6 +140,19 @@ impl Folded {
         let surplus = chunks.len().saturating_sub(CHUNKS);
         Ok(chunks.split_off(surplus))
     }
+}
+
+/// The messages that are shown as they came beside a fold: those before and behind it, and those that it spares.
+fn staying(hand: &Hand<'_>, cover: &Cover, spared: &BTreeSet<Seq>) -> Vec<Span> {
+    let mut out: Vec<Span> = spared.iter().copied().map(Span::one).collect();
+    for item in hand.state().shown().items() {
+        let Item::Run(run) = item else { continue };
+        let end = cover.span.from().prev().map(|end| end.min(run.to()));
+        out.extend(end.and_then(|end| Span::new(run.from(), end)));
+        let start = cover.span.to().next().max(run.from());
+        out.extend(Span::new(start, run.to()));
+    }
+    out
 }
 
 /// What was collected for an earlier fold of the same messages, and which of them were not read then.

@@ -14,6 +14,35 @@ pub struct Sources<'a> {
     pub obsolete: Vec<bool>,
     /// How much of each sentence of the pool was said seldom.
     pub rarity: Vec<f64>,
+    /// What is said in view beside the summary.
+    in_view: Said,
+}
+
+/// Names, words and pairs of words that are said.
+#[derive(Clone, Default)]
+struct Said {
+    /// Whether each of the ranked names is.
+    names: Vec<bool>,
+    words: TermSet,
+    pairs: TermSet,
+}
+
+impl Said {
+    fn see(&mut self, text: &str, finder: &Finder) {
+        finder.find(text, |index| self.names[index] = true);
+        let mut last = None;
+        terms::each(text, |term| {
+            let Some(term) = term else {
+                last = None;
+                return;
+            };
+            self.words.insert(term);
+            if let Some(last) = last {
+                self.pairs.insert(terms::pair(last, term));
+            }
+            last = Some(term);
+        });
+    }
 }
 
 impl<'a> Sources<'a> {
@@ -21,8 +50,15 @@ impl<'a> Sources<'a> {
     pub fn of(from: &'a Extract) -> Sources<'a> {
         let ranked = from.names.ranked(MAX_NAMES);
         let pool = from.pool.all.iter();
+        let finder = Finder::new(ranked.iter().map(|(text, _)| *text));
+        let mut in_view = Said {
+            names: vec![false; ranked.len()],
+            ..Said::default()
+        };
+        in_view.see(&from.in_view, &finder);
         Sources {
-            finder: Finder::new(ranked.iter().map(|(text, _)| *text)),
+            finder,
+            in_view,
             ranked,
             obsolete: from.pool.obsolete(),
             rarity: pool.map(|one| from.words.rarity(&one.text)).collect(),
@@ -34,10 +70,7 @@ impl<'a> Sources<'a> {
 pub struct Coverage<'a> {
     from: &'a Extract,
     finder: &'a Finder,
-    /// Whether each of the ranked names is said.
-    pub covered: Vec<bool>,
-    words: TermSet,
-    pairs: TermSet,
+    said: Said,
 }
 
 /// More names than any summary has room for.
@@ -55,27 +88,18 @@ impl<'a> Coverage<'a> {
         Coverage {
             from,
             finder: &sources.finder,
-            covered: vec![false; sources.ranked.len()],
-            words: TermSet::default(),
-            pairs: TermSet::default(),
+            said: sources.in_view.clone(),
         }
     }
 
     /// Takes in a text that the summary has.
     pub fn see(&mut self, text: &str) {
-        self.finder.find(text, |index| self.covered[index] = true);
-        let mut last = None;
-        terms::each(text, |term| {
-            let Some(term) = term else {
-                last = None;
-                return;
-            };
-            self.words.insert(term);
-            if let Some(last) = last {
-                self.pairs.insert(terms::pair(last, term));
-            }
-            last = Some(term);
-        });
+        self.said.see(text, self.finder);
+    }
+
+    /// Says whether one of the ranked names is said.
+    pub fn has_name(&self, index: usize) -> bool {
+        self.said.names[index]
     }
 
     /// What a text would add: how likely it is that what only it says is said again, in all.
@@ -90,12 +114,12 @@ impl<'a> Coverage<'a> {
                 return;
             };
             let weight = vocabulary.weight(term);
-            if !self.words.contains(&term) && own.insert(term) {
+            if !self.said.words.contains(&term) && own.insert(term) {
                 sum += weight;
             }
             if let Some((before, other)) = last {
                 let pair = terms::pair(before, term);
-                if !self.pairs.contains(&pair) && own.insert(pair) {
+                if !self.said.pairs.contains(&pair) && own.insert(pair) {
                     sum += PAIR_WORTH * (weight * other).sqrt();
                 }
             }
@@ -110,7 +134,7 @@ impl<'a> Coverage<'a> {
         let is_said = self
             .finder
             .index(name)
-            .is_none_or(|index| self.covered[index]);
+            .is_none_or(|index| self.has_name(index));
         if is_said {
             0.0
         } else {

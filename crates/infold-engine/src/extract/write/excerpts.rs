@@ -14,7 +14,7 @@ use crate::extract::pool::Candidate;
 const MAX_COMPARED: usize = 4_000;
 
 /// What a name in a list is worth: it stands there with the file or call it belongs to.
-const LISTED_NAME_WORTH: f64 = 20.0;
+const LISTED_NAME_WORTH: f64 = 50.0;
 /// What a word that was seldom said is worth against one that is likely to be said again,
 const RARITY_WORTH: f64 = 0.25;
 /// how many of them a sentence needs to tell something new,
@@ -81,7 +81,7 @@ impl<'a> Draft<'a> {
         let mut chosen = Excerpts::new();
         let mut name = 0;
         while self.left >= MIN_NAME_TOKENS {
-            while name < self.sources.ranked.len() && self.coverage.covered[name] {
+            while name < self.sources.ranked.len() && self.coverage.has_name(name) {
                 name += 1;
             }
             match self.next(&mut heap, &chosen) {

@@ -80,7 +80,7 @@ impl<'a> Draft<'a> {
         }
         match home {
             // Its own path or command.
-            Some(_) if self.coverage.covered[index] => {}
+            Some(_) if self.coverage.has_name(index) => {}
             Some((id, _)) => self.shelf.names.entry(id).or_default().push(text),
             None => self.shelf.loose.push(text),
         }

@@ -52,6 +52,12 @@ impl Current {
         self.stamp.map(|stamp| stamp.at)
     }
 
+    /// Says whether it was not written since the task was made.
+    pub fn is_unwritten(&self) -> bool {
+        let len = fs::metadata(self.path()).map_or(0, |meta| meta.len());
+        self.stamp.is_none() && len == 0
+    }
+
     /// Says whether the file is what its stamp says, as far as can be seen without reading it.
     pub fn is_intact(&self) -> bool {
         let len = fs::metadata(self.path()).map(|meta| meta.len());

@@ -106,8 +106,7 @@ impl Contexts {
 
     /// Derives everything of a task anew from its log.
     fn rewrite(&self, id: Uuid, dir: &Path, registry: &Registry) -> Result<Vec<String>, TaskError> {
-        let find = |task: &str| self.place(task.parse().ok()?);
-        let opened = Writer::open(dir, Durability::Turn, &find);
+        let opened = Writer::open(dir, Durability::Turn, &self.dirs());
         let (writer, repairs) = opened.map_err(|source| match source {
             OpenError::Log(error) => TaskError::Log(error),
             source => TaskError::Open { task: id, source },
@@ -136,8 +135,8 @@ impl Contexts {
                 true => self.mend_messages(id, dir)?,
                 false => self.mend_events(id, dir)?,
             });
-            let find = |task: &str| self.place(task.parse().ok()?);
-            if let Err(LogError::Damaged { path, .. }) = Log::open(dir, Access::Rederive, &find) {
+            let opened = Log::open(dir, Access::Rederive, &self.dirs());
+            if let Err(LogError::Damaged { path, .. }) = opened {
                 damaged = Some(path);
             }
         }
@@ -166,9 +165,7 @@ impl Contexts {
         let path = dir.join("messages.jsonl");
         let aside = dir.join(format!("torn-messages-{}", time::now()));
         fs::copy(&path, &aside).map_err(|error| LogError::io(&aside, "written", error))?;
-        let start = Log::open(dir, Access::Rederive, &|task| {
-            self.place(task.parse().ok()?)
-        });
+        let start = Log::open(dir, Access::Rederive, &self.dirs());
         let base = match start {
             Ok((log, _)) => log.own().seq,
             Err(_) => first_seq(dir)?,

@@ -32,6 +32,7 @@
 mod error;
 mod time;
 mod file;
+mod dirs;
 mod stored;
 mod table;
 mod entry;
@@ -62,6 +63,7 @@ pub use aside::{Aside, Working};
 pub use chains::{Chains, Key, Known};
 pub use contexts::{Contexts, TaskError, end_of};
 pub use derived::{Derived, RecordError};
+pub use dirs::TaskDirs;
 pub use doctor::size;
 pub use draft::{Draft, DraftError};
 pub use error::{LogError, StepError};
@@ -71,7 +73,7 @@ pub use frame::Frame;
 pub use imported::{Imported, Kept};
 pub use incoming::{Incoming, IncomingError};
 pub use lock::Holder;
-pub use log::{Find, Log, Tail};
+pub use log::{Log, Tail};
 pub use loose::Loose;
 pub use metadata::Metadata;
 pub use registry::{

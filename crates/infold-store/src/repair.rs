@@ -99,8 +99,11 @@ pub fn derived(log: &Log, current: &mut Current, crashed: bool) -> Result<Vec<Re
             });
         }
     }
-    let fresh = log.state().at() == log.own_start();
-    if !current.is_intact() && !fresh {
+    if current.is_unwritten() && log.is_untouched() {
+        // It is written when somebody looks for it: when the task is closed.
+        return Ok(repairs);
+    }
+    if !current.is_intact() && !log.is_untouched() {
         repairs.push(Repair::Rebuilt {
             name: "current.jsonl",
         });

@@ -454,6 +454,11 @@ impl Writer {
         Ok(())
     }
 
+    /// Writes what the index knows, so that readers of the log do not have to derive it.
+    pub fn save_index(&mut self) -> Result<(), LogError> {
+        self.log.flush()
+    }
+
     fn sync_frames(&mut self) -> Result<(), LogError> {
         self.frames.as_mut().map_or(Ok(()), Frames::sync)
     }

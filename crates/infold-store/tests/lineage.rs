@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Once;
 
 use infold_log::steer::Target;
-use infold_log::{Floor, Past as _, Seq, View};
+use infold_log::{Floor, Past as _, Seq, Span, View};
 use infold_store::{Contexts, Durability, EventLine, Log, LogError, Metadata, TaskError, What};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::TempDir;
@@ -318,17 +318,73 @@ fn a_chain_that_leads_back_to_itself_is_told_so() {
         fs::read(path).expect("events")
     };
     let before = first_event(chain[2]);
-    world.set_parent(chain[2], &chain[5].to_string(), 4, 1);
+    let last = world.read(chain[2]).parent().expect("a fork").1;
+    world.set_parent(chain[2], &chain[5].to_string(), last.seq, last.event);
     with_little_stack(|| {
-        for task in &chain[2..] {
+        for (depth, task) in chain.iter().enumerate().skip(2) {
+            assert!(world.problems(*task)[0].contains("continues itself"));
+            // Those that continue it know from their sidecars what it continued.
+            if depth > 2 {
+                assert!(world.view(*task).expect("a view") == talk(depth));
+                world.remove_sidecars(&[*task]);
+            }
             let error = world.view(*task).expect_err("a circle");
             let is_circle = matches!(error, TaskError::Log(LogError::Circular { .. }));
             assert!(is_circle, "{error}");
-            assert!(world.problems(*task)[0].contains("continues"));
         }
     });
     assert!(world.view(chain[1]).expect("a view") == talk(1));
     let path = world.dir(chain[2]).join("events.jsonl");
     fs::write(path, before).expect("put back");
     assert!(world.view(chain[6]).expect("a view") == talk(6));
+}
+
+/// A chain as some other program might leave it: logs alone, each with one message of its own.
+fn bare_chain(world: &World, depth: usize) -> Vec<Uuid> {
+    let root = world.contexts.root().join("running");
+    let first = world.contexts.create(Metadata::default()).expect("a task");
+    let metadata = fs::read_to_string(root.join(first.to_string()).join("metadata.json"));
+    let metadata = metadata.expect("metadata");
+    let mut chain: Vec<Uuid> = Vec::new();
+    for number in 0..=depth {
+        let id = Uuid::new_v4();
+        let dir = root.join(id.to_string());
+        fs::create_dir(&dir).expect("a directory");
+        let metadata = metadata.replace(&first.to_string(), &id.to_string());
+        fs::write(dir.join("metadata.json"), metadata).expect("metadata");
+        let fork = chain.last().map_or(String::new(), |parent| {
+            let at = number - 1;
+            format!(
+                "{{\"id\":{number},\"ts\":{number},\"after\":{number},\"type\":\"fork\",\"task\":\"{parent}\",\"seq\":{number},\"event\":{at}}}\n"
+            )
+        });
+        fs::write(dir.join("events.jsonl"), fork).expect("events");
+        let message = format!(
+            "{{\"role\":\"user\",\"content\":\"number {number}\",\"seq\":{},\"timestamp\":\"2026-01-01T00:00:00.000Z\",\"tokens\":9}}\n",
+            number + 1
+        );
+        fs::write(dir.join("messages.jsonl"), message).expect("messages");
+        chain.push(id);
+    }
+    chain
+}
+
+#[test]
+fn ten_thousand_forks_of_one_another_can_be_read() {
+    const DEPTH: usize = 10_000;
+    let world = World::new();
+    with_little_stack(|| {
+        let chain = bare_chain(&world, DEPTH);
+        let log = world.read(chain[DEPTH]);
+        let mut number = 0;
+        let span = Span::new(Seq::FIRST, Seq::new(DEPTH as u64 + 1).expect("a seq"));
+        log.each_message(span.expect("in order"), &mut |_, bytes| {
+            let text = format!(r#"{{"role":"user","content":"number {number}"}}"#);
+            assert_eq!(String::from_utf8_lossy(bytes), text);
+            number += 1;
+            Ok(())
+        })
+        .expect("all can be read");
+        assert_eq!(number, DEPTH + 1);
+    });
 }

@@ -91,12 +91,8 @@ impl Ancestor {
 
     /// Checks that it has all entries up to its end.
     pub fn check_length(&mut self) -> Result<(), LogError> {
-        if self.end.seq > self.base.seq {
-            self.entry(self.end.seq)?;
-        }
-        if self.end.event > self.base.event {
-            self.mark(self.end.event)?;
-        }
+        self.messages()?;
+        self.events()?;
         Ok(())
     }
 
@@ -149,12 +145,7 @@ impl Ancestor {
         if self.entries.is_none() {
             let path = self.dir.join("messages.idx");
             let entries = Table::open(path.clone(), self.base.seq, Access::Read)?;
-            let last = self.end.seq;
-            let fits = last <= self.base.seq
-                || last <= entries.last() && {
-                    line::message_fits(self.messages()?, last, &entries.get(last)?)?
-                };
-            if !fits {
+            if entries.last() < self.end.seq {
                 return Err(behind(path));
             }
             self.entries = Some(entries);
@@ -168,12 +159,7 @@ impl Ancestor {
         if self.marks.is_none() {
             let path = self.dir.join("events.idx");
             let marks = Table::open(path.clone(), self.base.event, Access::Read)?;
-            let last = self.end.event;
-            let fits = last <= self.base.event
-                || last <= marks.last() && {
-                    line::event_fits(self.events()?, last, &marks.get(last)?)?
-                };
-            if !fits {
+            if marks.last() < self.end.event {
                 return Err(behind(path));
             }
             self.marks = Some(marks);
@@ -195,18 +181,34 @@ impl Ancestor {
 
     fn messages(&mut self) -> Result<&Growing, LogError> {
         if self.messages.is_none() {
-            let path = self.dir.join("messages.jsonl");
-            self.messages = Some(Growing::open(path, Access::Read)?);
+            let file = Growing::open(self.dir.join("messages.jsonl"), Access::Read)?;
+            if self.end.seq > self.base.seq {
+                let last = self.entry(self.end.seq)?;
+                check_end(&file, last.offset + u64::from(last.len))?;
+            }
+            self.messages = Some(file);
         }
         Ok(self.messages.as_ref().expect("it was opened above"))
     }
 
     fn events(&mut self) -> Result<&Growing, LogError> {
         if self.events.is_none() {
-            let path = self.dir.join("events.jsonl");
-            self.events = Some(Growing::open(path, Access::Read)?);
+            let file = Growing::open(self.dir.join("events.jsonl"), Access::Read)?;
+            if self.end.event > self.base.event {
+                let last = self.mark(self.end.event)?;
+                check_end(&file, last.offset + u64::from(last.len))?;
+            }
+            self.events = Some(file);
         }
         Ok(self.events.as_ref().expect("it was opened above"))
+    }
+}
+
+/// Checks that a file has all that its sidecar knows; if not, what it has is found out by deriving it.
+fn check_end(file: &Growing, end: u64) -> Result<(), LogError> {
+    match file.len() < end {
+        true => Err(behind(file.path().with_extension("idx"))),
+        false => Ok(()),
     }
 }
 

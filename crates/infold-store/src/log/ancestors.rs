@@ -112,6 +112,7 @@ impl Lineage {
     }
 
     fn derive(&self, index: usize, access: Access) -> Result<(), LogError> {
+        self.check_link(index)?;
         let opened = self.open_ancestor(index)?;
         let (task, end) = (opened.task, opened.end());
         let mut log = Log::with_base(opened.dir(), access, opened.base())?;

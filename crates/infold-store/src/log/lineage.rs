@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use infold_log::Point;
 use uuid::Uuid;
@@ -40,9 +41,13 @@ pub(super) struct Link {
 
 #[derive(Debug)]
 struct Links {
-    /// Newest first; their ends never rise.
-    list: Vec<Link>,
-    known: HashSet<Uuid>,
+    /// Newest first; their ends never rise. Shared with the lineages of ancestors, each of which begins further back.
+    all: Arc<Vec<Link>>,
+    start: usize,
+    /// The task itself.
+    own: Option<Uuid>,
+    /// All tasks of the list, and the task itself, once that is asked.
+    known: Option<HashSet<Uuid>>,
     /// The last one continues no other task.
     is_complete: bool,
     /// Sidecars of ancestors are believed.
@@ -59,7 +64,7 @@ const MAX_KEPT_LINKS: usize = 120;
 impl Lineage {
     /// The lineage of a task that continues none.
     pub fn none() -> Lineage {
-        Lineage::new(TaskDirs::none(), None, Vec::new(), true)
+        Lineage::new(TaskDirs::none(), Links::default())
     }
 
     /// The lineage of the task in `dir`, whose first event says what it continues.
@@ -81,30 +86,22 @@ impl Lineage {
             Access::Read | Access::Write => read_sidecar(dir),
         };
         let kept = kept.filter(|(links, _)| links.first() == Some(&first));
-        let is_saved = kept.is_some();
-        let (links, is_complete) = kept.unwrap_or((vec![first], false));
-        let lineage = Lineage::new(dirs, own, Vec::new(), is_complete);
-        let mut list = lineage.links.borrow_mut();
-        links
-            .into_iter()
-            .try_for_each(|(task, at)| list.push(task, at))?;
-        list.is_saved = is_saved;
-        list.trusts_sidecars = access != Access::Rederive;
-        drop(list);
-        Ok(lineage)
+        let mut links = Links {
+            own,
+            is_saved: kept.is_some(),
+            trusts_sidecars: access != Access::Rederive,
+            ..Links::default()
+        };
+        let (kept, is_complete) = kept.unwrap_or((vec![first], false));
+        links.push_all(kept)?;
+        links.is_complete = is_complete;
+        Ok(Lineage::new(dirs, links))
     }
 
-    fn new(dirs: TaskDirs, own: Option<Uuid>, list: Vec<Link>, is_complete: bool) -> Lineage {
-        let known = own.into_iter().chain(list.iter().map(|link| link.task));
+    fn new(dirs: TaskDirs, links: Links) -> Lineage {
         Lineage {
             dirs,
-            links: RefCell::new(Links {
-                known: known.collect(),
-                list,
-                is_complete,
-                trusts_sidecars: true,
-                is_saved: true,
-            }),
+            links: RefCell::new(links),
             ancestors: RefCell::default(),
         }
     }
@@ -112,15 +109,14 @@ impl Lineage {
     /// The lineage of an ancestor, as this one knows it; it takes over all that is open.
     pub(super) fn of_ancestor(&self, index: usize) -> Lineage {
         let links = self.links.borrow();
-        let (link, older) = (links.list[index], &links.list[index + 1..]);
-        let mut end = link.at;
-        let older = older.iter().map(|link| {
-            end = lower(end, link.at);
-            Link { end, ..*link }
-        });
-        let dirs = self.dirs.clone();
-        let lineage = Lineage::new(dirs, Some(link.task), older.collect(), links.is_complete);
-        lineage.links.borrow_mut().trusts_sidecars = links.trusts_sidecars;
+        let older = Links {
+            all: Arc::clone(&links.all),
+            start: links.start + index + 1,
+            own: links.list().get(index).map(|link| link.task),
+            known: None,
+            ..*links
+        };
+        let lineage = Lineage::new(self.dirs.clone(), older);
         lineage.ancestors.replace(self.ancestors.take());
         lineage
     }
@@ -130,10 +126,10 @@ impl Lineage {
         loop {
             let links = self.links.borrow();
             let held = links
-                .list
+                .list()
                 .partition_point(|link| of(link.end) >= number)
                 .saturating_sub(1);
-            if links.is_complete || held + 1 < links.list.len() {
+            if links.is_complete || held + 1 < links.list().len() {
                 return Ok(held);
             }
             drop(links);
@@ -143,25 +139,30 @@ impl Lineage {
 
     /// An ancestor by its index; none if there are not so many.
     pub(super) fn link(&self, index: usize) -> Result<Option<Link>, LogError> {
-        while self.links.borrow().list.len() <= index && !self.links.borrow().is_complete {
+        while self.links.borrow().list().len() <= index && !self.links.borrow().is_complete {
             self.extend()?;
         }
-        Ok(self.links.borrow().list.get(index).copied())
+        Ok(self.links.borrow().list().get(index).copied())
     }
 
-    /// Opens an ancestor, after a look at whether it continues what the list says.
+    /// Opens an ancestor. That its own entries begin where the list says is seen when its sidecars are opened.
     pub(super) fn open_ancestor(&self, index: usize) -> Result<Ancestor, LogError> {
         let link = self.link(index)?.ok_or_else(|| not_here("of unknown id"))?;
         let dir = self.find(link.task)?;
-        let mut next = self.link(index + 1)?;
-        let continued = continued_by(&dir)?;
-        if continued != next.map(|next| (next.task, next.at)) {
-            // The sidecar is of another time than the log.
-            self.links.borrow_mut().distrust(index);
-            next = self.link(index + 1)?;
-        }
+        let next = self.link(index + 1)?;
         let base = next.map_or(Point::default(), |next| next.at);
         Ok(Ancestor::new(link.task, dir, base, link.end))
+    }
+
+    /// Looks whether an ancestor continues what the list says. If not, the list is of another time than the logs,
+    /// and those behind it are looked up there.
+    pub(super) fn check_link(&self, index: usize) -> Result<(), LogError> {
+        let link = self.link(index)?.ok_or_else(|| not_here("of unknown id"))?;
+        let next = self.link(index + 1)?;
+        if continued_by(&self.find(link.task)?)? != next.map(|next| (next.task, next.at)) {
+            self.links.borrow_mut().distrust(index);
+        }
+        Ok(())
     }
 
     /// The ancestor that holds all up to a point, and the point as it counts there.
@@ -199,8 +200,8 @@ impl Lineage {
         }
         self.link(MAX_KEPT_LINKS)?;
         let mut links = self.links.borrow_mut();
-        let kept = &links.list[..links.list.len().min(MAX_KEPT_LINKS)];
-        let is_complete = links.is_complete && kept.len() == links.list.len();
+        let kept = &links.list()[..links.list().len().min(MAX_KEPT_LINKS)];
+        let is_complete = links.is_complete && kept.len() == links.list().len();
         let mut bytes = Vec::with_capacity(16 + kept.len() * 32 + 8);
         put(&mut bytes, &[MAGIC, u64::from(is_complete)]);
         for link in kept {
@@ -217,7 +218,7 @@ impl Lineage {
     /// Finds out what the last known ancestor continues.
     fn extend(&self) -> Result<(), LogError> {
         let links = self.links.borrow();
-        let Some(last) = links.list.last().copied() else {
+        let Some(last) = links.list().last().copied() else {
             return Ok(());
         };
         let trusts_sidecars = links.trusts_sidecars;
@@ -232,9 +233,7 @@ impl Lineage {
             (Some(_), Some(kept)) => kept,
             (Some(first), None) => (vec![first], false),
         };
-        for (task, at) in more {
-            links.push(task, at)?;
-        }
+        links.push_all(more)?;
         links.is_complete = is_complete;
         Ok(())
     }
@@ -245,22 +244,48 @@ impl Lineage {
     }
 }
 
-impl Links {
-    fn push(&mut self, task: Uuid, at: Point) -> Result<(), LogError> {
-        if !self.known.insert(task) {
-            let parent = task.to_string();
-            return Err(LogError::Circular { parent });
+impl Default for Links {
+    /// The links of a task that continues none.
+    fn default() -> Links {
+        Links {
+            all: Arc::default(),
+            start: 0,
+            own: None,
+            known: None,
+            is_complete: true,
+            trusts_sidecars: true,
+            is_saved: true,
         }
-        let end = self.list.last().map_or(at, |last| lower(last.end, at));
-        self.list.push(Link { task, at, end });
+    }
+}
+
+impl Links {
+    fn list(&self) -> &[Link] {
+        &self.all[self.start..]
+    }
+
+    fn push_all(&mut self, links: Vec<(Uuid, Point)>) -> Result<(), LogError> {
+        let known = self.known.take().unwrap_or_else(|| {
+            let tasks = self.list().iter().map(|link| link.task);
+            tasks.chain(self.own).collect()
+        });
+        let known = self.known.insert(known);
+        let all = Arc::make_mut(&mut self.all);
+        for (task, at) in links {
+            if !known.insert(task) {
+                let parent = task.to_string();
+                return Err(LogError::Circular { parent });
+            }
+            let end = all.last().map_or(at, |last| lower(last.end, at));
+            all.push(Link { task, at, end });
+        }
         Ok(())
     }
 
     /// Forgets all behind an ancestor: they are looked up in the logs themselves.
     fn distrust(&mut self, index: usize) {
-        for link in self.list.drain(index + 1..) {
-            self.known.remove(&link.task);
-        }
+        Arc::make_mut(&mut self.all).truncate(self.start + index + 1);
+        self.known = None;
         (self.is_saved, self.is_complete, self.trusts_sidecars) = (false, false, false);
     }
 }

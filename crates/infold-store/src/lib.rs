@@ -58,6 +58,7 @@ mod imported;
 mod draft;
 mod incoming;
 mod verify;
+mod mend;
 mod doctor;
 pub use aside::{Aside, Working};
 pub use chains::{Chains, Key, Known};

@@ -26,6 +26,7 @@ use crate::table::Table;
 use crate::{LogError, Metadata};
 pub(crate) use grow::message_entry;
 pub(crate) use line::LinePlace;
+pub(crate) use lineage::kept_parent;
 use lineage::{Lineage, first_event};
 use states::States;
 pub(crate) use ties::Ahead;
@@ -77,6 +78,10 @@ impl Log {
         let (events, messages) = open_files(dir, access)?;
         let parent = match first_event(&events)? {
             Some(What::Fork { task, at }) => Some((task, at)),
+            _ if kept_parent(dir).is_some() => {
+                let reason = "its first event, which says what the task continues, is damaged";
+                return Err(LogError::damaged(events.path(), 0, reason));
+            }
             _ => None,
         };
         let base = parent.as_ref().map_or(Point::default(), |(_, at)| *at);

@@ -695,7 +695,7 @@ fn damaged_events_are_mended_and_no_message_is_lost() {
             assert!(!problems.is_empty(), "{what}");
             let done = task.contexts.repair(task.id, &registry).expect(&what);
             assert!(
-                done.iter().any(|done| done.contains("damaged events")),
+                done.iter().any(|done| done.contains("damaged event")),
                 "{what}: {done:?}"
             );
             assert_eq!(

@@ -17,7 +17,7 @@ impl Log {
         let known = self.trusted().and_then(|at| self.resume(at));
         match known.and_then(|()| self.merge(end)) {
             // A broken sidecar is no loss: all of it is derived anew.
-            Err(LogError::Damaged { .. }) => {
+            Err(error) if error.is_of_sidecar() => {
                 self.resume(self.base)?;
                 self.merge(end)
             }

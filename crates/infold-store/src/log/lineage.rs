@@ -344,6 +344,11 @@ pub(super) fn first_event(events: &Growing) -> Result<Option<What>, LogError> {
     Ok(first.map(|line| line.what))
 }
 
+/// What a task continues, as its sidecar says, which is of use where the first event is damaged.
+pub(crate) fn kept_parent(dir: &Path) -> Option<(Uuid, Point)> {
+    read_sidecar(dir)?.0.first().copied()
+}
+
 /// The links that a task's sidecar holds, and whether those are all.
 fn read_sidecar(dir: &Path) -> Option<(Vec<(Uuid, Point)>, bool)> {
     let bytes = fs::read(dir.join(NAME)).ok()?;

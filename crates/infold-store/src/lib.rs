@@ -41,6 +41,7 @@ mod event;
 mod lines;
 mod log;
 mod show;
+mod boot;
 mod current;
 mod derived;
 mod facts;

@@ -513,7 +513,7 @@ impl Writer {
         }
         // From here on all is derived: on a full disk it waits, and the step stands.
         for derived in Derived::ALL {
-            let _ = derived.follow(&self.log, &line);
+            let _ = derived.follow(&self.log, &line, self.current.written(derived));
         }
         if self.durability != Durability::Never {
             self.follow();

@@ -11,6 +11,9 @@ use crate::{Log, LogError};
 /// A state is kept after so many events at least, so that it is found without applying more than these.
 const MIN_EVENTS_BETWEEN_SNAPSHOTS: u64 = 32;
 
+/// So many states that are the same as an earlier one lie on the way to one that is kept.
+const MAX_HOPS: usize = 4;
+
 impl Log {
     /// Drops what the sidecars hold beyond their last good record.
     pub(crate) fn trim(&mut self) -> Result<(), LogError> {
@@ -183,10 +186,10 @@ impl Log {
         Ok(Some(near).filter(|_| is_exact || self.shown(near).is_ok_and(|same| same == *shown)))
     }
 
-    /// The same state by the point that it goes back to itself, if it is found there without going on to yet another one.
+    /// The same state by the point that it goes back to itself, if it is found there in a few hops.
     ///
     /// A state that is the same as one that is the same as another … would be looked for
-    /// all the way back, in steps that add up over thousands of rewinds.
+    /// all the way back, in hops that add up over thousands of rewinds.
     fn near(&self, point: Point) -> Result<Option<Point>, LogError> {
         let mut point = point;
         let own = self.base.event + 1;
@@ -208,14 +211,21 @@ impl Log {
                 (false, false) => return Ok(None),
             };
         }
-        for event in (own..=point.event).rev() {
-            match self.marks.get(event)?.base {
-                Base::Before => {}
-                Base::Same(_) => return Ok(None),
-                Base::Snapshot { .. } => return Ok(Some(point)),
+        let mut target = point;
+        for _ in 0..MAX_HOPS {
+            let mut kept = Base::Before;
+            for event in (own..=target.event).rev() {
+                kept = self.marks.get(event)?.base;
+                if kept != Base::Before {
+                    break;
+                }
+            }
+            match kept {
+                Base::Same(earlier) => target = earlier,
+                Base::Before | Base::Snapshot { .. } => return Ok(Some(point)),
             }
         }
-        Ok(Some(point))
+        Ok(None)
     }
 }
 

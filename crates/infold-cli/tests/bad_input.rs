@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::{Home, Ran, said, talk};
-use infold_store::{Durability, Writer};
+use infold_store::{Durability, TaskDirs, Writer};
 use insta::assert_snapshot;
 
 const CALLS: &str = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"cat","arguments":"{}"}}]}"#;
@@ -438,7 +438,7 @@ fn an_ended_task_takes_nothing_more() {
 #[test]
 fn a_second_writer() {
     let home = with_task();
-    let first = Writer::open(&home.running("T1"), Durability::Never, &|_| None);
+    let first = Writer::open(&home.running("T1"), Durability::Never, &TaskDirs::none());
     let first = first.expect("nobody else writes");
     assert_snapshot!(refused(&home, "
         task push T1 chat.jsonl

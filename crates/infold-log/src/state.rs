@@ -112,8 +112,13 @@ impl State {
     }
 
     fn apply<P: Past>(&mut self, id: EventId, event: &Event, past: &P) -> Result<(), P::Error> {
+        let Point {
+            seq: last,
+            event: at,
+        } = self.at;
         let shown = &mut self.shown;
         match *event {
+            Event::Rewind(to) if to.seq > last || to.event > at => {}
             Event::Rewind(to) => *shown = past.shown(to)?,
             Event::Fold(Fold { hides, tokens }) => match hides {
                 Hides::Rounds(cause, span) => shown.fold(id, cause, span, tokens),
@@ -131,6 +136,7 @@ impl State {
                 shown.unfold(fold, &inner);
             }
             Event::Unfold(mask) => shown.unmask(mask),
+            Event::Pin(Pin::Message(seq)) if seq.get() > last => {}
             Event::Pin(Pin::Message(seq)) => {
                 shown.pins.insert(seq);
             }

@@ -408,7 +408,7 @@ impl Exchange {
             if pace == Pace::Hasty {
                 return Ok(None);
             }
-            let fork = self.desk.fork_at(&self.told, &guard, self.base)?;
+            let fork = self.desk.fork_at(&self.told, &mut guard, self.base)?;
             drop(guard);
             drop(held);
             self.move_to(fork);

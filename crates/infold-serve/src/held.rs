@@ -143,6 +143,15 @@ impl Held {
             .collect())
     }
 
+    /// What is known of the messages up to one, for a fork from there.
+    pub fn places_up_to(&self, seq: Seq) -> Result<Places, LogError> {
+        match self.sight(seq)?.is_piece {
+            // What comes behind it may belong to the same output.
+            true => Ok(Places::default()),
+            false => Ok(self.places.up_to(seq)),
+        }
+    }
+
     /// What the message says, or the pieces of which it is the last.
     pub fn said_at(&self, seq: Seq) -> Result<Option<Digest>, LogError> {
         let log = self.log();
@@ -203,6 +212,18 @@ struct Pieces {
 }
 
 impl Places {
+    /// Those up to a message, which is the last of its output: what a fork from there begins with.
+    pub fn up_to(&self, seq: Seq) -> Places {
+        let count = self.said.partition_point(|(at, _)| *at <= seq);
+        let path = self.path.iter().filter(|run| run.from() <= seq);
+        let path = path.filter_map(|run| Span::new(run.from(), run.to().min(seq)));
+        Places {
+            path: path.collect(),
+            said: self.said[..count].to_vec(),
+            pieces: Pieces::default(),
+        }
+    }
+
     /// Brings them up to date. Only what was appended since is looked at, unless the path
     /// went another way.
     pub fn follow(&mut self, log: &Log) -> Result<&[(Seq, Digest)], LogError> {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use infold_log::steer::{self, Side, Target};
 use infold_log::{Cause, Event, Memory, Past as _, Seq, Span, View};
-use infold_store::{Access, Chains, Contexts, Durability, Key, Log, Metadata, Writer};
+use infold_store::{Access, Chains, Contexts, Durability, Key, Log, Metadata, TaskDirs, Writer};
 use infold_wire::Message;
 use infold_wire::tags::{self, Millis, TagId, Tagged};
 use uuid::Uuid;
@@ -65,7 +65,7 @@ fn message(number: u64) -> String {
 }
 
 fn open(dir: &Path) -> Writer {
-    let opened = Writer::open(dir, Durability::Never, &|_| None);
+    let opened = Writer::open(dir, Durability::Never, &TaskDirs::none());
     opened.expect("the task opens").0
 }
 
@@ -295,7 +295,7 @@ fn opening(dir: &Path, messages: u64) {
 
 fn open_once(dir: &Path) {
     let start = Instant::now();
-    let (log, _) = Log::open(dir, Access::Read, &|_| None).expect("the log opens");
+    let (log, _) = Log::open(dir, Access::Read, &TaskDirs::none()).expect("the log opens");
     let read = start.elapsed();
     drop(log);
     let start = Instant::now();

@@ -17,6 +17,7 @@ use kept::Kept;
 use nearest::nearest;
 use reconcile::outcome;
 
+use crate::dirs::{PLACES, TaskDirs};
 use crate::event::{EventLine, What};
 use crate::file::{self, Access};
 use crate::metadata::Metadata;
@@ -97,7 +98,6 @@ impl TaskError {
     }
 }
 
-const PLACES: [&str; 2] = ["running", "completed"];
 /// Directories on their way in or out; no task has such a name.
 const HIDDEN: &str = ".";
 
@@ -143,10 +143,14 @@ impl Contexts {
 
     /// Makes a task that continues another one's log, from its end or from a point in it.
     pub fn fork(&self, parent: Uuid, at: Option<Target>) -> Result<Uuid, TaskError> {
-        self.fork_as(parent, at, |_| {})
+        let id = self.fork_as(parent, at, |_| {})?;
+        // Its view is there from the start; should this fail, its first writer makes it.
+        let _ = self.write(id);
+        Ok(id)
     }
 
-    /// The same, for who has other things to say of it than its parent has.
+    /// The same, for who has other things to say of it than its parent has. Its view is written when it is
+    /// first closed: a fork costs the same however much it shows.
     pub fn fork_as(
         &self,
         parent: Uuid,
@@ -170,9 +174,7 @@ impl Contexts {
         let mut metadata = Metadata::read(log.dir())?;
         say(&mut metadata);
         // What lies before the point where a task was forked is held by the task that it was forked from.
-        let holder = log.holder_of(at);
-        let holder = holder.and_then(|(task, at)| Some((task.parse().ok()?, at)));
-        let (parent, at) = holder.unwrap_or((parent, at));
+        let (parent, at) = log.holder_of(at)?.unwrap_or((parent, at));
         let task = parent.to_string();
         let what = What::Fork { task, at };
         let first = EventLine {
@@ -182,10 +184,7 @@ impl Contexts {
             pass: None,
             what,
         };
-        let id = self.make(metadata, Some((parent, first)))?;
-        // Its view is there from the start; should this fail, its first writer makes it.
-        let _ = self.write(id);
-        Ok(id)
+        self.make(metadata, Some((parent, first)))
     }
 
     /// Finds a task by its id or by any prefix of it that no other shares.
@@ -228,10 +227,7 @@ impl Contexts {
 
     /// The directory of a task.
     pub fn place(&self, id: Uuid) -> Option<PathBuf> {
-        let dirs = PLACES
-            .iter()
-            .map(|place| self.root.join(place).join(id.to_string()));
-        dirs.into_iter().find(|dir| dir.is_dir())
+        self.dirs().find(id)
     }
 
     /// Opens a task for reading. Takes no lock.
@@ -241,8 +237,7 @@ impl Contexts {
 
     /// As [`Contexts::read`], and says what is torn at the end of its log.
     pub fn read_with_tail(&self, id: Uuid) -> Result<(Log, crate::Tail), TaskError> {
-        let find = |task: &str| self.find(task);
-        self.moving(id, |dir| Ok(Log::open(dir, Access::Read, &find)?))
+        self.moving(id, |dir| Ok(Log::open(dir, Access::Read, &self.dirs())?))
     }
 
     /// Opens a task that may be moved, by whoever completes it, while it is looked up.
@@ -358,8 +353,14 @@ impl Contexts {
                 let _ = fs::remove_dir_all(&next);
                 return Err(self.unknown(parent));
             }
-            // Its view starts as its parent's; opening it writes that down.
-            self.writer(metadata.uuid, &next)?;
+            // What is shown at that point is kept with it, so that opening it opens none of those it continues.
+            let indexed = Log::open(&next, Access::Write, &self.dirs());
+            let indexed = indexed.and_then(|(mut log, _)| log.flush());
+            if let Err(error) = indexed {
+                registry.with(|rows| rows.remove(metadata.uuid))?;
+                let _ = fs::remove_dir_all(&next);
+                return Err(error.into());
+            }
         }
         self.bear(metadata.uuid, &next)?;
         let entered = registry.with(|rows| rows.insert(&metadata.row(Status::Running)));
@@ -431,8 +432,9 @@ impl Contexts {
         self.durability != Durability::Never
     }
 
-    fn find(&self, task: &str) -> Option<PathBuf> {
-        self.place(task.parse().ok()?)
+    /// Where its tasks are.
+    pub(crate) fn dirs(&self) -> TaskDirs {
+        TaskDirs::of(&self.root)
     }
 
     fn known(&self, id: Uuid) -> Result<PathBuf, TaskError> {
@@ -457,8 +459,7 @@ impl Contexts {
         }
         // A registry that cannot be used is told of before anything is written, not after.
         self.opened()?;
-        let find = |task: &str| self.find(task);
-        let opened = Writer::open_at(dir, self.durability, &find, self.address());
+        let opened = Writer::open_at(dir, self.durability, &self.dirs(), self.address());
         opened.map_err(|source| match source {
             OpenError::Log(error) => TaskError::Log(error),
             source => TaskError::Open { task: id, source },

@@ -1,12 +1,15 @@
+//! The view of a task, kept in `current.jsonl`, and what is known of this and other files that follow from the log (`current.idx`).
+
 use std::fs;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use infold_log::{Floor, Past, Place, Point, Seq, View};
 
+use crate::derived::Derived;
 use crate::file::{self, Access, Growing};
 use crate::table::{Numbers, checksum, put, unsealed};
-use crate::{Log, LogError};
+use crate::{Log, LogError, boot};
 
 /// The view of a task, kept in `current.jsonl`.
 ///
@@ -17,6 +20,47 @@ use crate::{Log, LogError};
 pub struct Current {
     dir: PathBuf,
     stamp: Option<Stamp>,
+    /// What the files hold that follow from single events, as far as that is known.
+    derived: [Option<Written>; 2],
+    /// The boot of the machine in which all this was written.
+    boot: u128,
+}
+
+/// How much was written to a file, and the checksum of that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Its length in bytes.
+    pub len: u64,
+    /// The CRC-32 of all its bytes.
+    pub sum: u32,
+}
+
+impl Written {
+    /// After some bytes more.
+    pub fn and(self, bytes: &[u8]) -> Written {
+        let mut sum = crc32fast::Hasher::new_with_initial(self.sum);
+        sum.update(bytes);
+        Written {
+            len: self.len + bytes.len() as u64,
+            sum: sum.finalize(),
+        }
+    }
+
+    /// Says whether a file holds just that.
+    pub fn is_in(self, path: &Path) -> Result<bool, LogError> {
+        let file = Growing::open(path.to_owned(), Access::Read)?;
+        if file.len() != self.len {
+            return Ok(false);
+        }
+        let mut read = Written::default();
+        let mut buffer = vec![0; READ_BYTES.min(self.len as usize)];
+        while read.len < self.len {
+            let part = (self.len - read.len).min(buffer.len() as u64) as usize;
+            file.read(read.len, &mut buffer[..part])?;
+            read = read.and(&buffer[..part]);
+        }
+        Ok(read == self)
+    }
 }
 
 /// What `current.jsonl` holds.
@@ -24,27 +68,53 @@ pub struct Current {
 struct Stamp {
     /// It shows the state at this point.
     at: Point,
-    /// Its length in bytes.
-    len: u64,
-    /// Where its last round starts in it, and with which message; none if more than that may change.
-    tail: Option<(u64, Seq)>,
+    /// All of it.
+    all: Written,
+    /// What of it stands before its last round, and with which message that starts; none if more than that may change.
+    tail: Option<(Written, Seq)>,
 }
 
 /// More than this is not held in memory to be appended: the view is written anew, piece by piece.
 const MAX_GROWTH_BYTES: usize = 1 << 18;
+/// How much of a file is read at once.
+const READ_BYTES: usize = 1 << 18;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"infoldc1");
+const NAME: &str = "current.jsonl";
+const MAGIC: u64 = u64::from_le_bytes(*b"infoldc2");
 
 impl Current {
     /// Reads how far `current.jsonl` goes.
     pub fn open(dir: &Path) -> Current {
-        let stamp = fs::read(dir.join("current.idx"))
-            .ok()
-            .and_then(|bytes| Stamp::decode(&bytes));
-        Current {
+        let kept = fs::read(dir.join("current.idx")).ok();
+        let kept = kept.and_then(|bytes| Current::decode(dir, &bytes));
+        kept.unwrap_or(Current {
             dir: dir.to_owned(),
-            stamp,
+            stamp: None,
+            derived: [None; 2],
+            boot: boot::id(),
+        })
+    }
+
+    /// Says whether the machine was booted since the files were written: then they may not be what was written.
+    pub fn is_of_another_boot(&self) -> bool {
+        self.boot != boot::id()
+    }
+
+    /// Forgets what is known of a file that does not hold what it should; says whether it does not.
+    pub fn check_content(&mut self) -> Result<bool, LogError> {
+        let is_whole = match self.stamp {
+            Some(stamp) => stamp.all.is_in(&self.path())?,
+            None => true,
+        };
+        if !is_whole {
+            self.stamp = None;
         }
+        Ok(is_whole)
+    }
+
+    /// What is known of a file that follows from single events.
+    pub fn written(&mut self, derived: Derived) -> &mut Option<Written> {
+        &mut self.derived[derived as usize]
     }
 
     /// The state that it shows, as far as it says so.
@@ -52,11 +122,17 @@ impl Current {
         self.stamp.map(|stamp| stamp.at)
     }
 
+    /// Says whether it was not written since the task was made.
+    pub fn is_unwritten(&self) -> bool {
+        let len = fs::metadata(self.path()).map_or(0, |meta| meta.len());
+        self.stamp.is_none() && len == 0
+    }
+
     /// Says whether the file is what its stamp says, as far as can be seen without reading it.
     pub fn is_intact(&self) -> bool {
         let len = fs::metadata(self.path()).map(|meta| meta.len());
         self.stamp
-            .is_some_and(|stamp| len.is_ok_and(|len| len == stamp.len))
+            .is_some_and(|stamp| len.is_ok_and(|len| len == stamp.all.len))
     }
 
     /// Brings the file up to the log.
@@ -70,18 +146,23 @@ impl Current {
             self.is_usable() && stamp.at.seq <= at.seq && stamp.at.event <= at.event
         });
         match stamp.and_then(|stamp| Some((stamp.at.event, stamp.tail?))) {
-            Some((event, (offset, from))) if log.last_change()? <= event => {
-                self.grow(log, offset, from)?;
+            Some((event, (before, from))) if log.last_change()? <= event => {
+                self.grow(log, before, from)?;
             }
             _ => self.rewrite(log)?,
         }
-        let stamp = self.stamp.as_ref().map(Stamp::encode).unwrap_or_default();
-        let path = self.dir.join("current.idx");
-        let mut file = Growing::open(path, Access::Write)?;
-        if file.len() > stamp.len() as u64 {
+        self.save()
+    }
+
+    /// Writes down what is known of the files.
+    pub fn save(&mut self) -> Result<(), LogError> {
+        self.boot = boot::id();
+        let bytes = self.encode();
+        let mut file = Growing::open(self.dir.join("current.idx"), Access::Write)?;
+        if file.len() > bytes.len() as u64 {
             file.cut(0)?;
         }
-        file.overwrite(0, &stamp)
+        file.overwrite(0, &bytes)
     }
 
     /// Writes the whole view anew.
@@ -95,7 +176,7 @@ impl Current {
             .truncate(true)
             .open(&next);
         let mut out = BufWriter::with_capacity(1 << 18, opened.map_err(fail)?);
-        let end = each(log, &view, 0, &mut |bytes| {
+        let end = each(log, &view, Written::default(), &mut |bytes| {
             out.write_all(bytes).map_err(fail)
         })?;
         out.flush().map_err(fail)?;
@@ -109,10 +190,11 @@ impl Current {
     ///
     /// A write that fails leaves the file as it was: all is rendered before the file is touched, and what
     /// needs space on the disk is written first.
-    fn grow(&mut self, log: &Log, offset: u64, from: Seq) -> Result<(), LogError> {
+    fn grow(&mut self, log: &Log, before: Written, from: Seq) -> Result<(), LogError> {
         let view = View::since(log.state().shown(), from, log)?;
         let mut bytes = Vec::new();
-        let end = each(log, &view, offset, &mut |line| {
+        let offset = before.len;
+        let end = each(log, &view, before, &mut |line| {
             if bytes.len() <= MAX_GROWTH_BYTES {
                 bytes.extend_from_slice(line);
             }
@@ -126,7 +208,7 @@ impl Current {
         let (again, new) = bytes.split_at(old);
         file.append(new)?;
         file.overwrite(offset, again)?;
-        file.cut(end.len)?;
+        file.cut(end.all.len)?;
         self.stamp = Some(end);
         Ok(())
     }
@@ -134,19 +216,19 @@ impl Current {
     /// The file is at least as long as its stamp says: what follows was not stamped yet.
     fn is_usable(&self) -> bool {
         let len = fs::metadata(self.path()).map_or(0, |meta| meta.len());
-        self.stamp.is_some_and(|stamp| len >= stamp.len)
+        self.stamp.is_some_and(|stamp| len >= stamp.all.len)
     }
 
     fn path(&self) -> PathBuf {
-        self.dir.join("current.jsonl")
+        self.dir.join(NAME)
     }
 }
 
-/// Writes the lines of a view that starts at `offset`; returns what the file then holds.
+/// Writes the lines of a view behind what was written before; returns what the file then holds.
 fn each(
     log: &Log,
     view: &View,
-    offset: u64,
+    before: Written,
     write: &mut dyn FnMut(&[u8]) -> Result<(), LogError>,
 ) -> Result<Stamp, LogError> {
     let shown = log.state().shown();
@@ -157,45 +239,137 @@ fn each(
     // Notes stand behind the first request; until it comes, the view may yet change before its end.
     let settled = shown.notes().next().is_none() || Floor::of(shown, log)?.request().is_some();
     let last = last.filter(|round| settled && shown.place(*round) == Place::Open);
-    let mut len = offset;
+    let mut all = before;
     let mut tail = None;
     log.render(view, &mut |source, bytes| {
         if let (Some(seq), None) = (source.seq(), tail)
             && Some(seq) == last
         {
-            tail = Some((len, seq));
+            tail = Some((all, seq));
         }
         write(bytes)?;
         write(b"\n")?;
-        len += bytes.len() as u64 + 1;
+        all = all.and(bytes).and(b"\n");
         Ok(())
     })?;
     let at = log.state().at();
-    Ok(Stamp { at, len, tail })
+    Ok(Stamp { at, all, tail })
 }
 
-impl Stamp {
+impl Current {
     fn encode(&self) -> Vec<u8> {
-        let (offset, seq) = self
-            .tail
-            .map_or((0, 0), |(offset, seq)| (offset, seq.get()));
         let mut out = Vec::new();
-        put(
-            &mut out,
-            &[MAGIC, self.at.seq, self.at.event, self.len, offset, seq],
-        );
+        let (high, low) = ((self.boot >> 64) as u64, self.boot as u64);
+        put(&mut out, &[MAGIC, high, low]);
+        let mut written = |written: Option<Written>| match written {
+            Some(Written { len, sum }) => put(&mut out, &[1, len, u64::from(sum)]),
+            None => put(&mut out, &[0, 0, 0]),
+        };
+        self.derived.into_iter().for_each(&mut written);
+        written(self.stamp.map(|stamp| stamp.all));
+        let tail = self.stamp.and_then(|stamp| stamp.tail);
+        written(tail.map(|(before, _)| before));
+        let at = self.stamp.map_or(Point::default(), |stamp| stamp.at);
+        let seq = tail.map_or(0, |(_, seq)| seq.get());
+        put(&mut out, &[at.seq, at.event, seq]);
         let sum = checksum(0, &out);
         put(&mut out, &[sum]);
         out
     }
 
-    fn decode(bytes: &[u8]) -> Option<Stamp> {
+    fn decode(dir: &Path, bytes: &[u8]) -> Option<Current> {
         let mut numbers = Numbers(unsealed(0, bytes)?);
         (numbers.u64()? == MAGIC).then_some(())?;
+        let boot = u128::from(numbers.u64()?) << 64 | u128::from(numbers.u64()?);
+        let mut written = || {
+            let (is_there, len, sum) = (numbers.u64()? == 1, numbers.u64()?, numbers.u64()?);
+            let sum = u32::try_from(sum).ok()?;
+            Some(is_there.then_some(Written { len, sum }))
+        };
+        let derived = [written()?, written()?];
+        let (all, before) = (written()?, written()?);
         let (seq, event) = (numbers.u64()?, numbers.u64()?);
-        let (len, offset) = (numbers.u64()?, numbers.u64()?);
-        let tail = Seq::new(numbers.u64()?).map(|seq| (offset, seq));
         let at = Point { seq, event };
-        Some(Stamp { at, len, tail })
+        let tail = before.zip(Seq::new(numbers.u64()?));
+        let stamp = all.map(|all| Stamp { at, all, tail });
+        Some(Current {
+            dir: dir.to_owned(),
+            stamp,
+            derived,
+            boot,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Contexts, Durability, Metadata, Repair};
+
+    /// A task that was closed in good order, in a boot of the machine before this one.
+    fn task_of_an_earlier_boot() -> (tempfile::TempDir, Contexts, uuid::Uuid) {
+        let root = tempfile::tempdir().unwrap();
+        let contexts = Contexts::new(root.path(), Durability::Turn);
+        let id = contexts.create(Metadata::default()).unwrap();
+        let (mut writer, _) = contexts.write(id).unwrap();
+        let said = [
+            r#"{"role":"user","content":"question"}"#,
+            r#"{"role":"assistant","content":"answer"}"#,
+        ];
+        writer.append(&said).unwrap();
+        writer.tool(br#"{"tool":"ls","result":"a b"}"#).unwrap();
+        drop(writer);
+        let mut current = Current::open(&contexts.place(id).unwrap());
+        assert!(!current.is_of_another_boot());
+        current.boot ^= 1;
+        let path = contexts.place(id).unwrap().join("current.idx");
+        fs::write(path, current.encode()).unwrap();
+        (root, contexts, id)
+    }
+
+    fn rebuilt(repairs: &[Repair], name: &str) -> bool {
+        let rebuilt =
+            |repair: &Repair| matches!(repair, Repair::Rebuilt { name: one } if *one == name);
+        repairs.iter().any(rebuilt)
+    }
+
+    #[test]
+    fn bytes_that_a_power_cut_changed_are_found_after_the_next_boot() {
+        for name in ["current.jsonl", "tools.jsonl"] {
+            let (_root, contexts, id) = task_of_an_earlier_boot();
+            let path = contexts.place(id).unwrap().join(name);
+            let whole = fs::read(&path).unwrap();
+            let mut changed = whole.clone();
+            changed[12] = 0;
+            fs::write(&path, changed).unwrap();
+            let (writer, repairs) = contexts.write(id).unwrap();
+            assert!(rebuilt(&repairs, name), "{name}: {repairs:?}");
+            drop(writer);
+            assert_eq!(fs::read(&path).unwrap(), whole, "{name}");
+            // It is looked at once.
+            let (_, repairs) = contexts.write(id).unwrap();
+            assert_eq!(repairs, []);
+            assert!(!Current::open(&contexts.place(id).unwrap()).is_of_another_boot());
+        }
+    }
+
+    #[test]
+    fn what_was_closed_in_this_boot_is_not_read_again() {
+        let (_root, contexts, id) = task_of_an_earlier_boot();
+        drop(contexts.write(id).unwrap());
+        let path = contexts.place(id).unwrap().join(NAME);
+        let mut changed = fs::read(&path).unwrap();
+        changed[12] = 0;
+        fs::write(&path, &changed).unwrap();
+        let (_, repairs) = contexts.write(id).unwrap();
+        assert_eq!(repairs, []);
+    }
+
+    #[test]
+    fn what_is_written_piece_by_piece_has_the_checksum_of_the_whole() {
+        let whole = Written::default().and(b"one two three");
+        let pieces = Written::default().and(b"one").and(b"").and(b" two three");
+        assert_eq!(whole, pieces);
+        assert_eq!(whole.sum, crc32fast::hash(b"one two three"));
     }
 }

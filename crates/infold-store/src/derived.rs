@@ -1,8 +1,9 @@
-use std::path::Path;
+//! Files whose lines follow from single events: `summaries.jsonl` and `tools.jsonl`.
 
 use infold_log::{Cause, EventId};
 use infold_wire::{Json, quote};
 
+use crate::current::Written;
 use crate::event::{EventLine, What};
 use crate::file::{self, Access, Growing};
 use crate::{Log, LogError, time};
@@ -48,7 +49,8 @@ impl Derived {
         }
     }
 
-    fn count(self, log: &Log) -> Result<u64, LogError> {
+    /// How many lines it should have.
+    pub fn count(self, log: &Log) -> Result<u64, LogError> {
         let (summaries, tools) = log.counts()?;
         Ok(match self {
             Derived::Summaries => summaries,
@@ -56,17 +58,31 @@ impl Derived {
         })
     }
 
-    /// Appends what the newest event adds. A file that misses a line is written anew.
-    pub fn follow(self, log: &Log, event: &EventLine) -> Result<(), LogError> {
+    /// Appends what the newest event adds to what was written. A file that misses a line is written anew.
+    pub fn follow(
+        self,
+        log: &Log,
+        event: &EventLine,
+        written: &mut Option<Written>,
+    ) -> Result<(), LogError> {
         let count = self.count(log)?;
         let Some(line) = self.line(count, event) else {
             return Ok(());
         };
         let mut file = Growing::open(log.dir().join(self.name()), Access::Write)?;
+        let known = match file.len() {
+            0 => Some(Written::default()),
+            len => written.filter(|written| written.len == len),
+        };
         if self.last(&file)? != Some(count - 1) {
-            return self.rewrite(log);
+            *written = None;
+            *written = Some(self.rewrite(log)?);
+            return Ok(());
         }
-        file.append(line.as_bytes()).map(|_| ())
+        *written = None;
+        file.append(line.as_bytes())?;
+        *written = known.map(|known| known.and(line.as_bytes()));
+        Ok(())
     }
 
     /// Says whether the file ends with the line it should end with.
@@ -120,22 +136,22 @@ impl Derived {
         Ok(out)
     }
 
-    /// Says whether the file has as many lines as it should.
-    pub fn is_complete(self, dir: &Path, log: &Log) -> Result<bool, LogError> {
-        let wanted = self.count(log)?;
-        let path = dir.join(self.name());
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(LogError::io(&path, "read", error)),
-        };
-        let lines = memchr::memchr_iter(b'\n', &bytes).count() as u64;
-        Ok(lines == wanted && bytes.last().is_none_or(|last| *last == b'\n'))
+    /// What the file should hold.
+    pub fn written(self, log: &Log) -> Result<Written, LogError> {
+        Ok(Written::default().and(&self.lines(log)?))
     }
 
-    /// Writes the file anew.
-    pub fn rewrite(self, log: &Log) -> Result<(), LogError> {
-        file::replace(&log.dir().join(self.name()), &self.lines(log)?)
+    /// Says whether the file holds what was written, byte by byte.
+    pub fn is_whole(self, log: &Log, written: Option<Written>) -> Result<bool, LogError> {
+        let path = log.dir().join(self.name());
+        written.unwrap_or_default().is_in(&path)
+    }
+
+    /// Writes the file anew; returns what it holds then.
+    pub fn rewrite(self, log: &Log) -> Result<Written, LogError> {
+        let lines = self.lines(log)?;
+        file::replace(&log.dir().join(self.name()), &lines)?;
+        Ok(Written::default().and(&lines))
     }
 }
 

@@ -1,3 +1,5 @@
+//! The records of the sidecars `messages.idx` and `events.idx`.
+
 use infold_log::{EventId, Mark, Point, Record, Role, Seq, Sums};
 use infold_wire::Wires;
 
@@ -12,6 +14,8 @@ pub struct MessageEntry {
     pub len: u32,
     /// Bytes of the message before its last brace.
     pub cut: u32,
+    /// The checksum of its line.
+    pub sum: u32,
     /// What planning needs.
     pub record: Record,
     /// The wires on which it can be sent as it is.
@@ -27,8 +31,8 @@ const TIE: u32 = 16;
 const ROLES: [Role; 4] = [Role::System, Role::User, Role::Assistant, Role::Tool];
 
 impl Fixed for MessageEntry {
-    const MAGIC: [u8; 8] = *b"infoldm3";
-    const SIZE: usize = 88;
+    const MAGIC: [u8; 8] = *b"infoldm4";
+    const SIZE: usize = 96;
 
     fn encode(&self, out: &mut Vec<u8>) {
         let record = &self.record;
@@ -72,6 +76,7 @@ impl Fixed for MessageEntry {
                 sums.replies,
                 sums.odd,
                 sums.ties,
+                u64::from(self.sum),
             ],
         );
     }
@@ -106,6 +111,7 @@ impl Fixed for MessageEntry {
             offset,
             len,
             cut,
+            sum: u32::try_from(numbers.u64()?).ok()?,
             record,
             wires: Wires::from_bits((flags >> WIRES) as u8),
         })
@@ -119,6 +125,8 @@ pub struct EventEntry {
     pub offset: u64,
     /// Bytes of its line, line break included.
     pub len: u32,
+    /// The checksum of its line.
+    pub sum: u32,
     /// What the algebra needs.
     pub mark: Mark,
     /// Where to find what was shown after it.
@@ -167,8 +175,8 @@ pub enum Base {
 }
 
 impl Fixed for EventEntry {
-    const MAGIC: [u8; 8] = *b"infolde3";
-    const SIZE: usize = 136;
+    const MAGIC: [u8; 8] = *b"infolde4";
+    const SIZE: usize = 144;
 
     fn encode(&self, out: &mut Vec<u8>) {
         let id = |id: Option<EventId>| id.map_or(0, EventId::get);
@@ -188,7 +196,7 @@ impl Fixed for EventEntry {
         let spent = &self.spent;
         put(out, &[self.summaries, self.tools]);
         put(out, &[spent.calls, spent.tokens, spent.cached, spent.cost]);
-        put(out, &[self.report]);
+        put(out, &[self.report, u64::from(self.sum)]);
     }
 
     fn decode(bytes: &[u8]) -> Option<EventEntry> {
@@ -230,6 +238,7 @@ impl Fixed for EventEntry {
                 cost: numbers.u64()?,
             },
             report: numbers.u64()?,
+            sum: u32::try_from(numbers.u64()?).ok()?,
         })
     }
 }

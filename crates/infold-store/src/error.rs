@@ -41,15 +41,17 @@ pub enum LogError {
         reason: String,
     },
     /// Restore the task that this one was forked from.
-    #[error("this task continues task {parent}, which is not here")]
+    #[error("this task continues task {parent}, which {reason}")]
     NoParent {
-        /// The task it was forked from.
+        /// The task it was forked from, or one further back.
         parent: String,
+        /// What is wrong with that task.
+        reason: &'static str,
     },
-    /// Its first event is wrong: no task continues itself.
-    #[error("this task continues task {parent}, which continues this one")]
+    /// A first event is wrong: no task continues itself.
+    #[error("task {parent} continues itself: what it was forked from leads back to it")]
     Circular {
-        /// The task it says it was forked from.
+        /// The task that comes twice.
         parent: String,
     },
 }
@@ -72,6 +74,14 @@ impl LogError {
                 action,
                 source,
             },
+        }
+    }
+
+    /// Says whether only a sidecar is damaged or behind: it can be derived anew from the log.
+    pub(crate) fn is_of_sidecar(&self) -> bool {
+        match self {
+            LogError::Damaged { path, .. } => path.extension().is_some_and(|name| name == "idx"),
+            _ => false,
         }
     }
 

@@ -25,6 +25,8 @@ pub struct Growing {
     path: PathBuf,
     file: Option<File>,
     writable: bool,
+    /// Its descriptor was given back.
+    is_released: bool,
     len: u64,
 }
 
@@ -61,6 +63,7 @@ impl Growing {
             path,
             file,
             writable,
+            is_released: false,
             len,
         })
     }
@@ -71,9 +74,38 @@ impl Growing {
         Ok(Growing {
             file: Some(made?),
             writable: true,
+            is_released: false,
             path,
             len: 0,
         })
+    }
+
+    /// A file that is not there, and reads as empty.
+    pub fn missing(path: PathBuf) -> Growing {
+        Growing {
+            path,
+            file: None,
+            writable: false,
+            is_released: false,
+            len: 0,
+        }
+    }
+
+    /// Gives the descriptor back; [`Growing::reopen`] takes one again. Only for what is not written to.
+    pub fn release(&mut self) {
+        if !self.writable && self.file.take().is_some() {
+            self.is_released = true;
+        }
+    }
+
+    /// Opens the file again that was released.
+    pub fn reopen(&mut self) -> Result<(), LogError> {
+        if std::mem::take(&mut self.is_released) {
+            let opened = File::open(&self.path);
+            let opened = opened.map_err(|error| LogError::io(&self.path, "opened", error));
+            self.file = Some(opened.inspect_err(|_| self.is_released = true)?);
+        }
+        Ok(())
     }
 
     /// Where it is.

@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     fn open(dir: &Path) -> Writer {
-        let opened = Writer::open(dir, Durability::Turn, &|_| None);
+        let opened = Writer::open(dir, Durability::Turn, &crate::TaskDirs::none());
         opened.expect("the task opens").0
     }
 

@@ -1,3 +1,5 @@
+//! Puts in order what a crash left behind when a task is opened for writing.
+
 use std::fmt;
 use std::path::PathBuf;
 
@@ -85,28 +87,64 @@ pub fn tail(log: &mut Log, tail: &Tail) -> Result<Vec<Repair>, LogError> {
     Ok(repairs)
 }
 
-/// Checks the files that follow from the log, thoroughly after a crash.
+/// Checks the files that follow from the log: byte by byte after a crash, or if the machine was booted since.
 pub fn derived(log: &Log, current: &mut Current, crashed: bool) -> Result<Vec<Repair>, LogError> {
     let mut repairs = Vec::new();
     if let Some(name) = aside::clear(log.dir())? {
         repairs.push(Repair::Unfinished { name });
     }
+    // Whoever closes a task in good order brings them up to its end.
+    let is_behind = current.at().is_some_and(|at| at != log.state().at());
+    let is_doubtful = crashed || is_behind || current.is_of_another_boot();
+    // What cannot be derived because the log is damaged is told by whoever reads it.
+    match follow(log, current, is_doubtful, &mut repairs) {
+        Err(LogError::Damaged { .. }) => {}
+        followed => followed?,
+    }
+    Ok(repairs)
+}
+
+fn follow(
+    log: &Log,
+    current: &mut Current,
+    is_doubtful: bool,
+    repairs: &mut Vec<Repair>,
+) -> Result<(), LogError> {
+    let mut is_known = !current.is_of_another_boot();
     for derived in Derived::ALL {
-        if !derived.is_current(log)? || crashed && !derived.is_complete(log.dir(), log)? {
-            derived.rewrite(log)?;
+        let written = current.written(derived);
+        let unknown = match written {
+            None if derived.count(log)? > 0 => Some(derived.written(log)?),
+            _ => None,
+        };
+        let is_doubtful = is_doubtful || unknown.is_some();
+        *written = unknown.or(*written);
+        is_known &= unknown.is_none();
+        if !derived.is_current(log)? || is_doubtful && !derived.is_whole(log, *written)? {
+            *written = None;
+            *written = Some(derived.rewrite(log)?);
+            is_known = false;
             repairs.push(Repair::Rebuilt {
                 name: derived.name(),
             });
         }
     }
-    let fresh = log.state().at() == log.own_start();
-    if !current.is_intact() && !fresh {
+    if current.is_unwritten() && log.is_untouched() {
+        // It is written when somebody looks for it: when the task is closed.
+        return Ok(());
+    }
+    let is_whole = !is_doubtful || current.check_content()?;
+    let is_right = current.is_intact() && is_whole;
+    if !is_right && !log.is_untouched() {
         repairs.push(Repair::Rebuilt {
             name: "current.jsonl",
         });
     }
     current.follow(log)?;
-    Ok(repairs)
+    match is_known {
+        true => Ok(()),
+        false => current.save(),
+    }
 }
 
 /// Moves the bytes of a file from `at` on aside.

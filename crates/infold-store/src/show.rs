@@ -9,9 +9,6 @@ use crate::{Log, LogError};
 /// Takes the messages of a view one after another.
 pub type Visit<'a> = &'a mut dyn FnMut(Source, &[u8]) -> Result<(), LogError>;
 
-/// How much of a file is read at once.
-const PIECE: u64 = 256 << 10;
-
 /// About how many bytes a token of a stand-in has on the wire.
 const BYTES_A_TOKEN: u64 = 6;
 
@@ -98,42 +95,13 @@ impl Log {
     pub fn each_message(&self, span: Span, visit: Visit<'_>) -> Result<(), LogError> {
         let mut rest = Some(span);
         while let Some(span) = rest {
-            // The first messages may be those of the task that this one was forked from.
-            let (log, last) = self.holder(span.from());
-            let end = span.to().min(last);
-            log.own_messages(span.from(), end, visit)?;
-            rest = Span::new(end.next(), span.to());
-        }
-        Ok(())
-    }
-
-    fn own_messages(&self, from: Seq, to: Seq, visit: Visit<'_>) -> Result<(), LogError> {
-        let mut next = from;
-        while next <= to {
-            let mut group = Vec::new();
-            let mut start = None;
-            while next <= to {
-                let Some(entry) = self.entry(next)? else {
-                    break;
-                };
-                let start = *start.get_or_insert(entry.offset);
-                let end = entry.offset + u64::from(entry.len);
-                if !group.is_empty() && end - start > PIECE {
-                    break;
-                }
-                group.push((next, (entry.offset - start) as usize, entry));
-                next = next.next();
+            // The first messages may be those of tasks that this one continues.
+            let group = self.group(span.from(), span.to())?;
+            for (seq, bytes) in group.messages() {
+                visit(Source::Message(seq), bytes)?;
             }
-            let (Some(start), Some((_, at, last))) = (start, group.last()) else {
-                break;
-            };
-            let mut bytes = self.messages.bytes(start, at + last.len as usize)?;
-            for (seq, at, entry) in group {
-                let end = at + entry.cut as usize;
-                // The bookkeeping starts where the message's last brace was.
-                bytes[end] = b'}';
-                visit(Source::Message(seq), &bytes[at..=end])?;
-            }
+            let last = group.last().unwrap_or(span.to());
+            rest = Span::new(last.next(), span.to());
         }
         Ok(())
     }

@@ -1,4 +1,6 @@
-use std::cell::RefCell;
+//! Sidecars with a record of fixed size for each message or event.
+
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
 use crate::LogError;
@@ -27,23 +29,29 @@ pub struct Table<T> {
     base: u64,
     written: u64,
     tail: Vec<T>,
+    /// None of it is in the file that it stands for.
+    is_derived: bool,
+    /// A record that was read is damaged.
+    is_damaged: Cell<bool>,
     /// The two that were read last, the last one first: the beginning and the end are wanted in turns.
     blocks: RefCell<[Block<T>; 2]>,
 }
 
-/// Records that stand together, and the index of the first.
+/// Records that stand together, and the index of the first. One that is damaged is none.
 #[derive(Debug)]
 struct Block<T> {
     first: u64,
-    records: Vec<T>,
+    records: Vec<Option<T>>,
 }
 
 const HEADER: usize = 16;
 const BLOCK: u64 = 64;
 const TAIL: usize = 256;
+/// What is derived anew is held in memory up to so many records, and goes into a file without a name then.
+const MAX_DERIVED: usize = 1 << 14;
 
 impl<T: Copy> Block<T> {
-    fn get(&self, index: u64) -> Option<T> {
+    fn get(&self, index: u64) -> Option<Option<T>> {
         let at = usize::try_from(index.checked_sub(self.first)?).ok()?;
         self.records.get(at).copied()
     }
@@ -64,7 +72,7 @@ impl<T: Fixed> Table<T> {
     /// Opens a sidecar whose first record has number `base + 1`. One that does not fit is taken as empty.
     pub fn open(path: PathBuf, base: u64, access: Access) -> Result<Table<T>, LogError> {
         let file = match access {
-            Access::Rederive => Growing::scratch(path)?,
+            Access::Rederive => Growing::missing(path),
             _ => Growing::open(path, access)?,
         };
         let mut header = [0; HEADER];
@@ -82,8 +90,21 @@ impl<T: Fixed> Table<T> {
             base,
             written,
             tail: Vec::new(),
+            is_derived: access == Access::Rederive,
+            is_damaged: Cell::new(false),
             blocks: RefCell::default(),
         })
+    }
+
+    /// Gives descriptor and blocks back until [`Table::reopen`]; what is not in the file is kept.
+    pub fn release(&mut self) {
+        self.file.release();
+        self.blocks = RefCell::default();
+    }
+
+    /// Makes it readable again.
+    pub fn reopen(&mut self) -> Result<(), LogError> {
+        self.file.reopen()
     }
 
     /// The number of the last record.
@@ -93,7 +114,9 @@ impl<T: Fixed> Table<T> {
 
     /// Returns a record by its number, which lies above the base.
     pub fn get(&self, number: u64) -> Result<T, LogError> {
-        let index = number - self.base - 1;
+        let Some(index) = number.checked_sub(self.base + 1) else {
+            return Err(self.missing(0));
+        };
         if let Some(at) = index.checked_sub(self.written) {
             return self
                 .tail
@@ -111,12 +134,26 @@ impl<T: Fixed> Table<T> {
             let records = self.load(first, BLOCK.min(self.written - first))?;
             *last = Block { first, records };
         }
-        last.get(index).ok_or_else(|| self.missing(index))
+        let found = last.get(index).flatten();
+        found.ok_or_else(|| self.missing(index))
+    }
+
+    /// Checks that no record of those that were read so far is damaged.
+    pub fn check_read(&self) -> Result<(), LogError> {
+        match self.is_damaged.get() {
+            true => Err(LogError::damaged(self.file.path(), 0, "a damaged record")),
+            false => Ok(()),
+        }
     }
 
     /// Adds a record; it reaches the disk with the next [`Table::flush`], or soon after.
     pub fn push(&mut self, record: T) {
         self.tail.push(record);
+        if self.is_derived && self.tail.len() == MAX_DERIVED && !self.file.is_writable() {
+            // Without one it goes on in memory.
+            let scratch = Growing::scratch(self.file.path().to_owned());
+            scratch.into_iter().for_each(|scratch| self.file = scratch);
+        }
         // Not on every push: if it fails, the tail only grows.
         if self.file.is_writable() && self.tail.len().is_multiple_of(TAIL) {
             // A sidecar that cannot be written (a full disk) costs a scan later, nothing else.
@@ -157,6 +194,7 @@ impl<T: Fixed> Table<T> {
             .truncate(keep.saturating_sub(self.written) as usize);
         if keep < self.written {
             self.written = keep;
+            self.is_damaged.set(false);
             *self.blocks.borrow_mut() = Default::default();
         }
         Ok(())
@@ -184,16 +222,20 @@ impl<T: Fixed> Table<T> {
         HEADER as u64 + index * Table::<T>::STRIDE as u64
     }
 
-    fn load(&self, start: u64, count: u64) -> Result<Vec<T>, LogError> {
+    fn load(&self, start: u64, count: u64) -> Result<Vec<Option<T>>, LogError> {
         let bytes = self
             .file
             .bytes(self.position(start), count as usize * Table::<T>::STRIDE)?;
         let records = bytes.chunks_exact(Table::<T>::STRIDE).zip(start..);
         let decoded = records.map(|(bytes, at)| {
             let bytes = unsealed(self.base + at, bytes).filter(|bytes| bytes.len() == T::SIZE);
-            bytes.and_then(T::decode).ok_or_else(|| self.missing(at))
+            let record = bytes.and_then(T::decode);
+            if record.is_none() {
+                self.is_damaged.set(true);
+            }
+            record
         });
-        decoded.collect()
+        Ok(decoded.collect())
     }
 
     fn missing(&self, index: u64) -> LogError {

@@ -1,3 +1,5 @@
+//! Checks tasks byte by byte, and changes nothing.
+
 use std::fmt;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -76,9 +78,15 @@ impl Contexts {
             return Ok(vec![Problem::Registry { what }]);
         };
         let mut problems = exposed(&dir);
-        let find = |task: &str| self.place(task.parse().ok()?);
-        let (fresh, tail) = match Log::open(&dir, Access::Rederive, &find) {
-            Ok(opened) => opened,
+        let checked = Log::open(&dir, Access::Rederive, &self.dirs()).and_then(|(fresh, tail)| {
+            fresh.check_lineage()?;
+            let floor = Floor::of(fresh.state().shown(), &fresh)?;
+            let view = View::of(fresh.state().shown(), &fresh)?;
+            let faults = fresh.check(&view, &floor)?.faults;
+            Ok((fresh, tail, view, faults))
+        });
+        let (fresh, tail, view, faults) = match checked {
+            Ok(checked) => checked,
             Err(
                 error @ (LogError::Damaged { .. }
                 | LogError::NoParent { .. }
@@ -89,10 +97,9 @@ impl Contexts {
             }
             Err(error) => return Err(error.into()),
         };
-        let floor = Floor::of(fresh.state().shown(), &fresh)?;
-        let view = View::of(fresh.state().shown(), &fresh)?;
-        let faults = fresh.check(&view, &floor)?.faults;
         problems.extend(faults.into_iter().map(Problem::Invalid));
+        let differences = fresh.compare_sidecars()?;
+        problems.extend(differences.damaged.into_iter().map(Problem::Damaged));
         // What a writer has not brought up to date yet is not wrong.
         if !lock::is_held(&dir) {
             let torn = [
@@ -103,7 +110,8 @@ impl Contexts {
                 .into_iter()
                 .filter_map(|(name, at)| at.map(|at| Problem::Torn { name, at }));
             let mut more: Vec<Problem> = torn.collect();
-            more.extend(stale(&dir, &fresh, &view, &find)?);
+            more.extend(differences.stale.iter().map(|name| Problem::Stale { name }));
+            more.extend(stale(&dir, &fresh, &view)?);
             if let Some(registry) = registry.into() {
                 more.extend(self.unregistered(id, &dir, &fresh, registry)?);
             }
@@ -142,25 +150,9 @@ impl Contexts {
     }
 }
 
-/// What [`Log::differs_from`] compares.
-const SIDECARS: [&str; 3] = ["messages.idx", "events.idx", "states.idx"];
-
 /// The files that do not follow from the log.
-fn stale(
-    dir: &Path,
-    fresh: &Log,
-    view: &View,
-    find: crate::Find<'_>,
-) -> Result<Vec<Problem>, LogError> {
+fn stale(dir: &Path, fresh: &Log, view: &View) -> Result<Vec<Problem>, LogError> {
     let mut names = Vec::new();
-    let (log, _) = Log::open(dir, Access::Read, find)?;
-    names.extend(match log.differs_from(fresh) {
-        // A sidecar that is broken in its middle is not read when the log is opened.
-        Err(LogError::Damaged { path, .. }) => {
-            SIDECARS.into_iter().find(|name| path.ends_with(name))
-        }
-        differs => differs?,
-    });
     let read = |name: &str| fs::read(dir.join(name)).unwrap_or_default();
     // A writer that was killed, or that is still at work, leaves it behind: then it shows an earlier state.
     let open = lock::is_held(dir) || lock::is_left(dir);
@@ -170,11 +162,14 @@ fn stale(
         Some(at) => Some(View::of(&fresh.shown(at)?, fresh)?),
         None => None,
     };
-    if !shows(
-        &dir.join("current.jsonl"),
-        fresh,
-        earlier.as_ref().unwrap_or(view),
-    )? {
+    let unwritten = fresh.is_untouched() && Current::open(dir).is_unwritten();
+    if !unwritten
+        && !shows(
+            &dir.join("current.jsonl"),
+            fresh,
+            earlier.as_ref().unwrap_or(view),
+        )?
+    {
         names.push("current.jsonl");
     }
     for derived in Derived::ALL {

@@ -7,11 +7,12 @@ use infold_wire::{Message, MessageError, Part, PartKind, clip_result, part_text,
 
 use crate::current::Current;
 use crate::derived::{Derived, RecordError, check_record};
+use crate::dirs::TaskDirs;
 use crate::event::{EventLine, Failure, FoldLine, MaskLine, Usage, What};
 use crate::file::Access;
 use crate::frame::Frames;
 use crate::lock::{Holder, Lock, Taken};
-use crate::log::{Ahead, Find, message_entry};
+use crate::log::{Ahead, LinePlace, message_entry};
 use crate::loose::Rooted;
 use crate::repair::{self, Repair};
 use crate::stored::{self, Marks};
@@ -144,23 +145,23 @@ impl Writer {
     pub fn open(
         dir: &Path,
         durability: Durability,
-        find: Find<'_>,
+        dirs: &TaskDirs,
     ) -> Result<(Writer, Vec<Repair>), OpenError> {
-        Writer::open_at(dir, durability, find, None)
+        Writer::open_at(dir, durability, dirs, None)
     }
 
     /// As [`Writer::open`], for one who answers requests at an address.
     pub(crate) fn open_at(
         dir: &Path,
         durability: Durability,
-        find: Find<'_>,
+        dirs: &TaskDirs,
         address: Option<&str>,
     ) -> Result<(Writer, Vec<Repair>), OpenError> {
         let (mut lock, left) = match Lock::take(dir, address)? {
             Taken::Ours(lock, left) => (lock, left),
             Taken::Held(holder) => return Err(OpenError::Held { holder }),
         };
-        let (mut log, tail) = Log::open(dir, Access::Write, find)?;
+        let (mut log, tail) = Log::open(dir, Access::Write, dirs)?;
         let mut repairs: Vec<Repair> = left.iter().cloned().map(Repair::StaleLock).collect();
         repairs.extend(repair::tail(&mut log, &tail)?);
         let mut current = Current::open(dir);
@@ -245,13 +246,8 @@ impl Writer {
             let record = Record::following(sums, &facts, heard, time);
             sums = record.sums;
             ends_turn |= facts.role == Role::Assistant && heard.waiting == 0;
-            added.push(message_entry(
-                base + start as u64,
-                bytes.len() - start,
-                cut,
-                record,
-                message.wires(),
-            ));
+            let place = LinePlace::of(base + start as u64, &bytes[start..]);
+            added.push(message_entry(place, cut, record, message.wires()));
             seq = seq.next();
         }
         self.log.messages.append(&bytes)?;
@@ -458,6 +454,11 @@ impl Writer {
         Ok(())
     }
 
+    /// Writes what the index knows, so that readers of the log do not have to derive it.
+    pub fn save_index(&mut self) -> Result<(), LogError> {
+        self.log.flush()
+    }
+
     fn sync_frames(&mut self) -> Result<(), LogError> {
         self.frames.as_mut().map_or(Ok(()), Frames::sync)
     }
@@ -503,7 +504,8 @@ impl Writer {
             Durability::Never => Ok(()),
             Durability::Always | Durability::Turn => self.log.events.sync(),
         };
-        let taken = synced.and_then(|()| self.log.took_event(&line, offset, bytes.len()));
+        let place = LinePlace::of(offset, &bytes);
+        let taken = synced.and_then(|()| self.log.took_event(&line, place));
         if let Err(error) = taken {
             // Else the next event would stand behind it with the same number.
             self.log.events.take_back(offset);
@@ -511,7 +513,7 @@ impl Writer {
         }
         // From here on all is derived: on a full disk it waits, and the step stands.
         for derived in Derived::ALL {
-            let _ = derived.follow(&self.log, &line);
+            let _ = derived.follow(&self.log, &line, self.current.written(derived));
         }
         if self.durability != Durability::Never {
             self.follow();
@@ -568,6 +570,7 @@ impl Drop for Writer {
             // Whoever opens the task next makes up for what could not be written here.
             let _ = self.sync();
         }
+        let _ = self.log.renew_damaged_sidecars();
     }
 }
 

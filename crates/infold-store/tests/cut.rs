@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use infold_log::steer::{Side, Target};
 use infold_log::{Floor, Past as _, Point, Seq, Span, State, View};
 use infold_store::{
-    Access, Contexts, Durability, EventLine, Log, LogError, Metadata, Problem, Repair, Writer,
+    Access, Contexts, Durability, EventLine, Log, LogError, Metadata, Problem, Repair, TaskDirs,
+    Writer,
 };
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -95,6 +96,10 @@ fn task() -> Task {
     say(&mut writer, &[call, result]);
     writer.note("mind this").expect("a note");
     writer.mask(seq(10), 0).expect("masked");
+    let (fold, _) = writer.condense(span(2, 4), "once more").expect("a fold");
+    writer.note("and this").expect("a note");
+    // No earlier state was like the one that comes of it.
+    writer.unfold(fold).expect("opened");
     say(&mut writer, &[r#"{"role":"assistant","content":"so"}"#]);
     writer
         .tool(br#"{"tool":"rm","error":"no"}"#)
@@ -155,16 +160,16 @@ fn lines(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte == b'\n').count()
 }
 
-fn nobody(_: &str) -> Option<PathBuf> {
-    None
+fn nobody() -> TaskDirs {
+    TaskDirs::none()
 }
 
 fn read(dir: &Path) -> Log {
-    Log::open(dir, Access::Read, &nobody).expect("a reader").0
+    Log::open(dir, Access::Read, &nobody()).expect("a reader").0
 }
 
 fn write(dir: &Path) -> (Writer, Vec<Repair>) {
-    Writer::open(dir, Durability::Never, &nobody).expect("a writer")
+    Writer::open(dir, Durability::Never, &nobody()).expect("a writer")
 }
 
 /// The view keeps its rules, and `current.jsonl` is the view.
@@ -609,8 +614,8 @@ fn is_told(task: &Task, start: u64, what: &str) {
         ),
         other => panic!("{what}: {other}"),
     };
-    told(Log::open(&dir, Access::Read, &nobody).expect_err(what));
-    match Writer::open(&dir, Durability::Never, &nobody).expect_err(what) {
+    told(Log::open(&dir, Access::Read, &nobody()).expect_err(what));
+    match Writer::open(&dir, Durability::Never, &nobody()).expect_err(what) {
         infold_store::OpenError::Log(error) => told(error),
         other => panic!("{what}: {other}"),
     }
@@ -690,7 +695,7 @@ fn damaged_events_are_mended_and_no_message_is_lost() {
             assert!(!problems.is_empty(), "{what}");
             let done = task.contexts.repair(task.id, &registry).expect(&what);
             assert!(
-                done.iter().any(|done| done.contains("damaged events")),
+                done.iter().any(|done| done.contains("damaged event")),
                 "{what}: {done:?}"
             );
             assert_eq!(
@@ -735,7 +740,7 @@ fn damaged_events_are_told_with_their_place() {
     for name in ["events.idx", "states.idx"] {
         fs::remove_file(dir.join(name)).expect("removed");
     }
-    let error = Log::open(&dir, Access::Read, &nobody).expect_err("it is damaged");
+    let error = Log::open(&dir, Access::Read, &nobody()).expect_err("it is damaged");
     assert!(
         matches!(&error, LogError::Damaged { path, at, .. } if path.ends_with("events.jsonl") && *at == start as u64),
         "{error}"

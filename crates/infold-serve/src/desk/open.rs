@@ -28,6 +28,8 @@ struct Entry {
     held: Arc<Mutex<Held>>,
     /// Somebody may take its files away.
     dir: PathBuf,
+    /// How many descriptors it may take.
+    descriptors: u64,
     used: Instant,
 }
 
@@ -44,17 +46,20 @@ impl Drop for Opening<'_> {
     }
 }
 
-/// So many are open at once, if there are file descriptors for them.
-const MOST: u64 = 128;
+/// At most so many descriptors are for open tasks: those of 128 that continue no other.
+const MAX_DESCRIPTORS: u64 = 1024;
 
-/// So many descriptors an open task takes.
-const FILES: u64 = 8;
+/// At least so many are, however few there are: those of four tasks.
+const MIN_DESCRIPTORS: u64 = 32;
 
-/// How many tasks may be open: a third of the descriptors there are is for them, the rest for connections.
-fn most() -> usize {
+/// So many descriptors an open task takes beside its log: for its lock, its frames and its view.
+const DESCRIPTORS_BESIDE_LOG: u64 = 3;
+
+/// How many descriptors are for open tasks: a third of those there are, the rest is for connections.
+fn room() -> u64 {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    let room = limit.current.map_or(MOST, |limit| limit / 3 / FILES);
-    room.clamp(4, MOST) as usize
+    let third = limit.current.map_or(MAX_DESCRIPTORS, |limit| limit / 3);
+    third.clamp(MIN_DESCRIPTORS, MAX_DESCRIPTORS)
 }
 
 /// Asks for as many file descriptors as this process may have.
@@ -81,6 +86,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// So long nobody asks for a task before it is closed: another process may want it.
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
+
+/// So many tasks wait to be closed: until then their files are open.
+const MAX_LEAVING: usize = 16;
 
 /// So many summaries of closed tasks are kept.
 const MOST_READY: usize = 256;
@@ -142,7 +150,7 @@ impl Inner {
             let (held, idle) = opened.put(task, Held::new(task, writer));
             drop(opened);
             drop(opening);
-            self.put_away(self.later.away(idle, most() / 4));
+            self.put_away(self.later.away(idle, MAX_LEAVING));
             return Ok(held);
         }
     }
@@ -267,34 +275,48 @@ impl Opened {
         until.is_some_and(|until| Instant::now() < *until)
     }
 
-    /// Takes a task in, and gives those back that were not used for the longest time.
+    /// Takes a task in, and gives those back that were not used for the longest time, if there are not enough
+    /// descriptors for all.
     fn put(&mut self, task: Uuid, mut held: Held) -> (Arc<Mutex<Held>>, Vec<Arc<Mutex<Held>>>) {
-        let mut out = Vec::new();
-        let most = most();
-        if self.tasks.len() >= most {
-            let mut ages: Vec<(Instant, Uuid)> =
-                self.tasks.iter().map(|(id, one)| (one.used, *id)).collect();
-            ages.sort_unstable();
-            for (_, id) in ages.into_iter().take(most / 8 + 1) {
-                if self
-                    .tasks
-                    .get(&id)
-                    .is_some_and(|one| Arc::strong_count(&one.held) == 1)
-                {
-                    out.extend(self.tasks.remove(&id).map(|one| one.held));
-                }
-            }
-        }
+        let descriptors = held.log().max_descriptors() + DESCRIPTORS_BESIDE_LOG;
+        let out = self.make_room(descriptors);
         held.ready = self.ready.remove(&task);
         let dir = held.log().dir().to_owned();
         let held = Arc::new(Mutex::new(held));
         let entry = Entry {
             dir,
+            descriptors,
             held: held.clone(),
             used: Instant::now(),
         };
         self.tasks.insert(task, entry);
         (held, out)
+    }
+
+    /// Takes out those that nobody uses, oldest first, until there is room for so many descriptors more.
+    fn make_room(&mut self, more: u64) -> Vec<Arc<Mutex<Held>>> {
+        let (room, mut out) = (room(), Vec::new());
+        let mut taken: u64 = self.tasks.values().map(|one| one.descriptors).sum();
+        if taken + more <= room {
+            return out;
+        }
+        let mut ages: Vec<(Instant, Uuid)> =
+            self.tasks.iter().map(|(id, one)| (one.used, *id)).collect();
+        ages.sort_unstable();
+        for (_, id) in ages {
+            // Some more than needed: else each that comes would look through all of them.
+            if taken + more <= room - room / 8 {
+                break;
+            }
+            let is_idle = |entry: &Entry| Arc::strong_count(&entry.held) == 1;
+            if self.tasks.get(&id).is_some_and(is_idle)
+                && let Some(entry) = self.tasks.remove(&id)
+            {
+                taken -= entry.descriptors;
+                out.push(entry.held);
+            }
+        }
+        out
     }
 }
 

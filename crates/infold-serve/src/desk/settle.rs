@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::back::{Kept, fold_again, is_unused, kept, last_sent, rewind};
 use super::spot::Spot;
 use super::{DeskError, Inner, TURNS, locked};
-use crate::held::{Follows, Held};
+use crate::held::{Follows, Held, Places};
 use crate::told::Told;
 use crate::{Call, Name};
 
@@ -21,6 +21,14 @@ pub(crate) struct Settled {
     pub task: Uuid,
     /// The last message of the conversation as it was told.
     pub base: Seq,
+}
+
+/// What is known of a task at the point where it is forked.
+struct Known {
+    /// The folds that stay.
+    kept: Vec<Kept>,
+    /// The messages up to there that say something.
+    places: Places,
 }
 
 impl Inner {
@@ -70,7 +78,11 @@ impl Inner {
             Err(TaskError::Ended { .. }) => {
                 let log = self.contexts.read(spot.task)?;
                 let kept = kept(&log, must_show(&log, told, spot)?)?;
-                return self.fork(call, told, spot, kept).map(Some);
+                let known = Known {
+                    kept,
+                    places: Places::default(),
+                };
+                return self.fork(call, told, spot, known).map(Some);
             }
             Err(error) => return Err(error.into()),
         };
@@ -121,8 +133,12 @@ impl Inner {
             _ => {}
         }
         let kept = kept(guard.log(), must_show(guard.log(), told, spot)?)?;
+        let places = guard.places_up_to(spot.seq)?;
+        // Whoever reads the fork need not find out what the index of its parent misses.
+        let _ = guard.writer.save_index();
         drop(guard);
-        self.fork(call, told, spot, kept).map(Some)
+        self.fork(call, told, spot, Known { kept, places })
+            .map(Some)
     }
 
     /// Goes further along what the task holds than the index did. Whoever was stopped between the
@@ -189,9 +205,9 @@ impl Inner {
         call: &Call,
         told: &Told,
         spot: Spot,
-        kept: Vec<Kept>,
+        known: Known,
     ) -> Result<Settled, DeskError> {
-        let task = self.forked(told, spot.task, spot.seq, kept)?;
+        let task = self.forked(told, spot.task, spot.seq, known)?;
         let mut settled = self.or_unmade(task, || {
             if self.is_partial(spot.task)? {
                 self.chains().name(PARTIAL, task)?;
@@ -203,13 +219,7 @@ impl Inner {
     }
 
     /// Forks a task at a message; folds of what comes before it stay.
-    fn forked(
-        &self,
-        told: &Told,
-        parent: Uuid,
-        seq: Seq,
-        kept: Vec<Kept>,
-    ) -> Result<Uuid, DeskError> {
+    fn forked(&self, told: &Told, parent: Uuid, seq: Seq, known: Known) -> Result<Uuid, DeskError> {
         let at = Some(Target::Message(seq.get()));
         let task = self
             .contexts
@@ -219,16 +229,21 @@ impl Inner {
         self.or_unmade(task, || {
             let held = self.open(task)?;
             let mut held = locked(&held);
-            fold_again(&mut held.writer, kept)?;
+            fold_again(&mut held.writer, known.kept)?;
+            held.places = known.places;
             self.wrote(&mut held);
             Ok(task)
         })
     }
 
     /// Forks the task of an exchange at what it asked.
-    pub fn fork_at(&self, told: &Told, parent: &Held, seq: Seq) -> Result<Uuid, DeskError> {
-        let kept = kept(parent.log(), last_sent(parent.log(), seq)?)?;
-        let task = self.forked(told, parent.id, seq, kept)?;
+    pub fn fork_at(&self, told: &Told, parent: &mut Held, seq: Seq) -> Result<Uuid, DeskError> {
+        let _ = parent.writer.save_index();
+        let known = Known {
+            kept: kept(parent.log(), last_sent(parent.log(), seq)?)?,
+            places: parent.places_up_to(seq)?,
+        };
+        let task = self.forked(told, parent.id, seq, known)?;
         let mut chains = self.chains();
         for name in chains.names_of(parent.id)? {
             chains.name(&name, task)?;

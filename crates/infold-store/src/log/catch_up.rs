@@ -1,6 +1,9 @@
+//! A log as its files have it: what the sidecars do not know is read, and derived.
+
 use infold_log::{EventId, Past as _, Point, Record, State};
 use infold_wire::Message;
 
+use super::line::{LinePlace, event_fits, message_fits};
 use crate::entry::Base;
 use crate::event::EventLine;
 use crate::file::{Access, Growing};
@@ -9,14 +12,14 @@ use crate::log::{Ahead, Tail, message_entry};
 use crate::{Log, LogError, stored};
 
 impl Log {
-    /// Brings the sidecars up to the files, reading only what they do not know.
-    pub(super) fn catch_up(&mut self) -> Result<Tail, LogError> {
+    /// Brings the sidecars up to the files, or up to a point of them, reading only what they do not know.
+    pub(super) fn catch_up(&mut self, end: Option<Point>) -> Result<Tail, LogError> {
         let known = self.trusted().and_then(|at| self.resume(at));
-        match known.and_then(|()| self.merge()) {
+        match known.and_then(|()| self.merge(end)) {
             // A broken sidecar is no loss: all of it is derived anew.
-            Err(LogError::Damaged { .. }) => {
+            Err(error) if error.is_of_sidecar() => {
                 self.resume(self.base)?;
-                self.merge()
+                self.merge(end)
             }
             caught_up => caught_up,
         }
@@ -78,7 +81,7 @@ impl Log {
             &event_end,
             self.events.len(),
         )?;
-        if !self.message_fits(seq)? || !self.event_fits(event)? {
+        if !self.fits(Point { seq, event })? {
             return Ok(self.base);
         }
         while event > self.base.event && self.marks.get(event)?.mark.after > seq {
@@ -96,51 +99,40 @@ impl Log {
         {
             seq = seq.min(line.after.max(self.base.seq));
         }
+        // One that is damaged among those that were read by the way is not left for others to find.
+        self.entries.check_read()?;
+        self.marks.check_read()?;
         Ok(Point { seq, event })
     }
 
-    fn message_fits(&self, seq: u64) -> Result<bool, LogError> {
-        if seq <= self.base.seq {
-            return Ok(true);
-        }
-        let entry = self.entries.get(seq)?;
-        let line = self.messages.bytes(entry.offset, entry.len as usize)?;
-        let stored = line.strip_suffix(b"\n").and_then(stored::split);
-        Ok(stored.is_some_and(|stored| {
-            stored.seq.get() == seq
-                && stored.cut == entry.cut as usize
-                && stored.time == entry.record.time
-        }))
-    }
-
-    fn event_fits(&self, event: u64) -> Result<bool, LogError> {
-        if event <= self.base.event {
-            return Ok(true);
-        }
-        let entry = self.marks.get(event)?;
-        let line = self.events.bytes(entry.offset, entry.len as usize)?;
-        Ok(line.ends_with(b"\n")
-            && EventLine::decode(&line).is_ok_and(|line| {
-                line.id.get() == event
-                    && line.ts == entry.mark.time
-                    && line.after == entry.mark.after
-            }))
+    fn fits(&self, at: Point) -> Result<bool, LogError> {
+        let Point { seq, event } = at;
+        let fits =
+            seq <= self.base.seq || message_fits(&self.messages, seq, &self.entries.get(seq)?)?;
+        Ok(fits
+            && (event <= self.base.event
+                || event_fits(&self.events, event, &self.marks.get(event)?)?))
     }
 
     /// Reads messages and events that the sidecars do not know, in the order they happened.
-    fn merge(&mut self) -> Result<Tail, LogError> {
+    fn merge(&mut self, end: Option<Point>) -> Result<Tail, LogError> {
         // The files are lent out while their lines change the rest of the log.
         let path = self.messages.path().to_owned();
         let messages = std::mem::replace(&mut self.messages, Growing::open(path, Access::Read)?);
         let path = self.events.path().to_owned();
         let events = std::mem::replace(&mut self.events, Growing::open(path, Access::Read)?);
-        let merged = self.merge_lines(&messages, &events);
+        let merged = self.merge_lines(&messages, &events, end);
         self.messages = messages;
         self.events = events;
         merged
     }
 
-    fn merge_lines(&mut self, messages: &Growing, events: &Growing) -> Result<Tail, LogError> {
+    fn merge_lines(
+        &mut self,
+        messages: &Growing,
+        events: &Growing,
+        end: Option<Point>,
+    ) -> Result<Tail, LogError> {
         let Point { seq, event } = self.state.at();
         let from = self.entry_end(seq)?.unwrap_or_default();
         let mut message_lines = Lines::new(messages, from);
@@ -154,24 +146,28 @@ impl Log {
         let mut tail = Tail::default();
         let mut next = read_event(&mut event_lines, events, &mut tail)?;
         loop {
-            while let Some((line, offset, len)) =
-                next.take_if(|(line, ..)| line.after <= self.state.at().seq)
+            while let Some((line, place)) =
+                next.take_if(|(line, _)| line.after <= self.state.at().seq)
             {
                 if line.id != self.state.next_event() || line.after != self.state.at().seq {
                     let reason = format!("event {} is out of order", line.id);
-                    return Err(LogError::damaged(events.path(), offset, reason));
+                    return Err(LogError::damaged(events.path(), place.offset, reason));
                 }
-                self.took_event(&line, offset, len)?;
+                self.took_event(&line, place)?;
                 tail.unindexed += 1;
                 next = read_event(&mut event_lines, events, &mut tail)?;
+            }
+            let at = self.state.at();
+            if end.is_some_and(|end| at.seq >= end.seq && at.event >= end.event) {
+                return Ok(tail);
             }
             if !self.read_message(&mut message_lines, messages, &mut tail)? {
                 break;
             }
         }
-        if let Some((_, offset, _)) = next {
+        if let Some((_, place)) = next {
             // Its messages are not there, so it cannot be applied.
-            tail.events = Some(offset);
+            tail.events = Some(place.offset);
         }
         Ok(tail)
     }
@@ -209,7 +205,7 @@ impl Log {
         let mut facts = message.facts();
         facts.tokens = stored.tokens;
         facts.bytes = stored.cut as u64 + 1;
-        let len = line.bytes.len() + 1;
+        let place = LinePlace::of_unbroken(offset, line.bytes);
         let mut rounds = self.take_rounds()?;
         let ahead = Ahead::<&[u8]> {
             log: self,
@@ -219,14 +215,14 @@ impl Log {
         let tied = ahead.tied(&rounds, &facts)?;
         let heard = rounds.hear(seq, &facts, tied);
         let record = Record::following(self.sums()?, &facts, heard, stored.time);
-        let entry = message_entry(offset, len, stored.cut, record, message.wires());
+        let entry = message_entry(place, stored.cut, record, message.wires());
         self.took_messages(&[entry], rounds);
         tail.unindexed += 1;
         Ok(true)
     }
 }
 
-type NextEvent = Option<(EventLine, u64, usize)>;
+type NextEvent = Option<(EventLine, LinePlace)>;
 
 fn read_event(
     lines: &mut Lines<'_>,
@@ -236,9 +232,12 @@ fn read_event(
     let Some(line) = lines.next()? else {
         return Ok(None);
     };
-    let (offset, len) = (line.offset, line.bytes.len() + 1);
+    let offset = line.offset;
     match EventLine::decode(line.bytes) {
-        Ok(event) if line.whole => Ok(Some((event, offset, len))),
+        Ok(event) if line.whole => {
+            let place = LinePlace::of_unbroken(offset, line.bytes);
+            Ok(Some((event, place)))
+        }
         _ => {
             no_more(lines, file, offset, &|line| EventLine::decode(line).is_ok())?;
             tail.events = Some(offset);

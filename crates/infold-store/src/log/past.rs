@@ -1,67 +1,59 @@
+//! What a log showed at an earlier point.
+
 use infold_log::{EventId, Mark, Past, Point, Record, Seq, Shown, State};
 
-use crate::entry::Base;
+use super::lookup::Kept;
 use crate::{Log, LogError};
 
 impl Past for Log {
     type Error = LogError;
 
     fn record(&self, seq: Seq) -> Result<Record, LogError> {
-        if let Some(parent) = self.parent_of(seq.get(), self.base.seq) {
-            return parent.record(seq);
-        }
-        Ok(self.entries.get(seq.get())?.record)
+        Ok(self.entry(seq)?.record)
     }
 
     fn mark(&self, event: EventId) -> Result<Mark, LogError> {
-        if let Some(parent) = self.parent_of(event.get(), self.base.event) {
-            return parent.mark(event);
-        }
-        Ok(self.marks.get(event.get())?.mark)
+        Ok(self.event_entry(event)?.mark)
     }
 
     fn shown(&self, point: Point) -> Result<Shown, LogError> {
-        if let Some(parent) = self.parent_of(point.event, self.base.event) {
-            let mut shown = parent.shown(Point {
-                seq: point.seq.min(self.base.seq),
-                event: point.event,
-            })?;
-            shown.append_up_to(self.base.seq, point.seq);
-            return Ok(shown);
-        }
-        if point.event == 0 {
-            let mut shown = Shown::default();
-            shown.append_up_to(0, point.seq);
-            return Ok(shown);
-        }
-        let mut known = point.event;
-        let mut state = loop {
-            if known == self.base.event {
-                break State::resume(self.base, None, self.shown(self.base)?);
+        // A state that is the same as an earlier one leads there; what came after it is applied on the way back.
+        let mut pending = Vec::new();
+        let mut target = point;
+        let mut shown = loop {
+            let (at, kept) = self.newest_kept(target.event)?;
+            pending.push((at, target));
+            match kept {
+                Kept::Same(earlier) => target = earlier,
+                Kept::Shown(shown) => break shown,
+                Kept::Before => break Shown::default(),
             }
-            let entry = self.marks.get(known)?;
-            let at = Point {
-                seq: entry.mark.after,
-                event: known,
-            };
-            let shown = match entry.base {
-                Base::Before => {
-                    known -= 1;
-                    continue;
-                }
-                Base::Same(point) => self.shown(point)?,
-                Base::Snapshot { offset, len } => self.states.get(known, offset, len)?,
-            };
-            break State::resume(at, None, shown);
         };
-        for number in known + 1..=point.event {
-            let id = EventId::new(number).expect("counted from one");
-            let line = self.event(id)?;
-            state.messages_up_to(line.after);
-            state.event(&line.event(), line.pass, line.ts, self)?;
+        while let Some((at, target)) = pending.pop() {
+            let mut state = State::resume(at, None, shown);
+            for number in at.event + 1..=target.event {
+                let id = EventId::new(number).expect("counted from one");
+                let line = self.event(id)?;
+                state.messages_up_to(line.after);
+                state.event(&line.event(), line.pass, line.ts, self)?;
+            }
+            state.messages_up_to(target.seq);
+            shown = state.shown().clone();
         }
-        state.messages_up_to(point.seq);
-        Ok(state.shown().clone())
+        Ok(shown)
+    }
+}
+
+impl Log {
+    /// The newest event up to one whose state is kept, and that state; nothing is, before the first event.
+    fn newest_kept(&self, event: u64) -> Result<(Point, Kept), LogError> {
+        for event in (1..=event).rev() {
+            let (seq, kept) = self.kept(event)?;
+            if !matches!(kept, Kept::Before) {
+                return Ok((Point { seq, event }, kept));
+            }
+        }
+        Ok((Point::default(), Kept::Before))
     }
 }
 

@@ -1,3 +1,5 @@
+//! The sidecar of states (`states.idx`): what was shown after some events, so that it is found without replaying the log.
+
 use std::path::PathBuf;
 
 use infold_log::Shown;
@@ -20,9 +22,23 @@ impl States {
     /// Opens `states.idx`.
     pub fn open(path: PathBuf, access: Access) -> Result<States, LogError> {
         Ok(States {
-            file: Growing::open(path, access)?,
+            file: match access {
+                // What is derived anew stays in memory: it is small beside what it was derived from.
+                Access::Rederive => Growing::missing(path),
+                _ => Growing::open(path, access)?,
+            },
             tail: Vec::new(),
         })
+    }
+
+    /// Gives the descriptor back until [`States::reopen`].
+    pub fn release(&mut self) {
+        self.file.release();
+    }
+
+    /// Makes it readable again.
+    pub fn reopen(&mut self) -> Result<(), LogError> {
+        self.file.reopen()
     }
 
     /// Keeps what was shown after an event.

@@ -1,0 +1,218 @@
+//! A task that a log continues: its files and sidecars, opened one by one as they are needed.
+
+use std::path::{Path, PathBuf};
+
+use infold_log::{EventId, Point, Seq};
+use uuid::Uuid;
+
+use super::line::{self, Group};
+use super::lookup::Kept;
+use super::states::States;
+use crate::entry::{Base, EventEntry, MessageEntry};
+use crate::event::EventLine;
+use crate::file::{Access, Growing};
+use crate::table::Table;
+use crate::{Log, LogError};
+
+/// A task that a log continues, read up to the point where it was forked. Those that it continues itself are not opened.
+#[derive(Debug)]
+pub(super) struct Ancestor {
+    pub task: Uuid,
+    dir: PathBuf,
+    base: Point,
+    end: Point,
+    /// Its sidecars could not be used: they were derived, and are not derived again.
+    pub is_derived: bool,
+    messages: Option<Growing>,
+    events: Option<Growing>,
+    entries: Option<Table<MessageEntry>>,
+    marks: Option<Table<EventEntry>>,
+    states: Option<States>,
+}
+
+impl Ancestor {
+    /// An ancestor whose own entries lie after `base` and count up to `end`. No file is opened yet.
+    pub fn new(task: Uuid, dir: PathBuf, base: Point, end: Point) -> Ancestor {
+        Ancestor {
+            task,
+            dir,
+            base,
+            end,
+            is_derived: false,
+            messages: None,
+            events: None,
+            entries: None,
+            marks: None,
+            states: None,
+        }
+    }
+
+    /// An ancestor whose sidecars were derived.
+    pub fn derived(task: Uuid, log: Log, end: Point) -> Ancestor {
+        let mut ancestor = Ancestor {
+            entries: Some(log.entries),
+            marks: Some(log.marks),
+            states: Some(log.states),
+            is_derived: true,
+            ..Ancestor::new(task, log.dir, log.base, end)
+        };
+        ancestor.close();
+        ancestor
+    }
+
+    /// Where it is.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The point after which its own entries begin.
+    pub fn base(&self) -> Point {
+        self.base
+    }
+
+    /// The last of its entries that count.
+    pub fn end(&self) -> Point {
+        self.end
+    }
+
+    /// Gives all descriptors back. What was derived is kept.
+    pub fn close(&mut self) {
+        (self.messages, self.events) = (None, None);
+        if let Some(entries) = &mut self.entries {
+            entries.release();
+        }
+        if let Some(marks) = &mut self.marks {
+            marks.release();
+        }
+        if let Some(states) = &mut self.states {
+            states.release();
+        }
+    }
+
+    /// Checks that it has all entries up to its end.
+    pub fn check_length(&mut self) -> Result<(), LogError> {
+        self.messages()?;
+        self.events()?;
+        Ok(())
+    }
+
+    /// What the index knows of a message.
+    pub fn entry(&mut self, seq: u64) -> Result<MessageEntry, LogError> {
+        self.entries()?.get(seq)
+    }
+
+    /// What the index knows of an event.
+    pub fn mark(&mut self, event: u64) -> Result<EventEntry, LogError> {
+        self.marks()?.get(event)
+    }
+
+    /// What is kept of the state after an event.
+    pub fn kept(&mut self, event: u64) -> Result<(u64, Kept), LogError> {
+        let entry = self.mark(event)?;
+        let kept = match entry.base {
+            Base::Before => Kept::Before,
+            Base::Same(point) => Kept::Same(point),
+            Base::Snapshot { offset, len } => Kept::Shown(self.states()?.get(event, offset, len)?),
+        };
+        Ok((entry.mark.after, kept))
+    }
+
+    /// A message as it came.
+    pub fn message(&mut self, seq: Seq) -> Result<Vec<u8>, LogError> {
+        let entry = self.entry(seq.get())?;
+        line::read_message(self.messages()?, seq, &entry)
+    }
+
+    /// An event.
+    pub fn event(&mut self, id: EventId) -> Result<EventLine, LogError> {
+        let entry = self.mark(id.get())?;
+        line::read_event(self.events()?, id, &entry)
+    }
+
+    /// Messages that stand together, from one on up to another at most.
+    pub fn group(&mut self, from: Seq, to: Seq) -> Result<Group, LogError> {
+        self.entries()?;
+        self.messages()?;
+        match (&self.entries, &self.messages) {
+            (Some(entries), Some(messages)) => {
+                Group::read(messages, from, to, |seq| entries.get(seq.get()))
+            }
+            _ => Ok(Group::default()),
+        }
+    }
+
+    fn entries(&mut self) -> Result<&Table<MessageEntry>, LogError> {
+        if self.entries.is_none() {
+            let path = self.dir.join("messages.idx");
+            let entries = Table::open(path.clone(), self.base.seq, Access::Read)?;
+            if entries.last() < self.end.seq {
+                return Err(behind(path));
+            }
+            self.entries = Some(entries);
+        }
+        let entries = self.entries.as_mut().expect("it was opened above");
+        entries.reopen()?;
+        Ok(entries)
+    }
+
+    fn marks(&mut self) -> Result<&Table<EventEntry>, LogError> {
+        if self.marks.is_none() {
+            let path = self.dir.join("events.idx");
+            let marks = Table::open(path.clone(), self.base.event, Access::Read)?;
+            if marks.last() < self.end.event {
+                return Err(behind(path));
+            }
+            self.marks = Some(marks);
+        }
+        let marks = self.marks.as_mut().expect("it was opened above");
+        marks.reopen()?;
+        Ok(marks)
+    }
+
+    fn states(&mut self) -> Result<&States, LogError> {
+        if self.states.is_none() {
+            let path = self.dir.join("states.idx");
+            self.states = Some(States::open(path, Access::Read)?);
+        }
+        let states = self.states.as_mut().expect("it was opened above");
+        states.reopen()?;
+        Ok(states)
+    }
+
+    fn messages(&mut self) -> Result<&Growing, LogError> {
+        if self.messages.is_none() {
+            let file = Growing::open(self.dir.join("messages.jsonl"), Access::Read)?;
+            if self.end.seq > self.base.seq {
+                let last = self.entry(self.end.seq)?;
+                check_end(&file, last.offset + u64::from(last.len))?;
+            }
+            self.messages = Some(file);
+        }
+        Ok(self.messages.as_ref().expect("it was opened above"))
+    }
+
+    fn events(&mut self) -> Result<&Growing, LogError> {
+        if self.events.is_none() {
+            let file = Growing::open(self.dir.join("events.jsonl"), Access::Read)?;
+            if self.end.event > self.base.event {
+                let last = self.mark(self.end.event)?;
+                check_end(&file, last.offset + u64::from(last.len))?;
+            }
+            self.events = Some(file);
+        }
+        Ok(self.events.as_ref().expect("it was opened above"))
+    }
+}
+
+/// Checks that a file has all that its sidecar knows; if not, what it has is found out by deriving it.
+fn check_end(file: &Growing, end: u64) -> Result<(), LogError> {
+    match file.len() < end {
+        true => Err(behind(file.path().with_extension("idx"))),
+        false => Ok(()),
+    }
+}
+
+/// A sidecar that does not know all that it should: it is derived.
+fn behind(path: PathBuf) -> LogError {
+    LogError::damaged(&path, 0, "it is behind the log")
+}

@@ -1,0 +1,156 @@
+//! Messages, events and what the index knows of them, by number: the log's own, and those of tasks that it continues.
+
+use std::fs;
+use std::io;
+
+use infold_log::{EventId, Point, Seq, Shown, Span};
+use infold_wire::Wire;
+
+use super::line::{self, Group};
+use crate::entry::{Base, EventEntry, MessageEntry};
+use crate::event::EventLine;
+use crate::file::Access;
+use crate::{Log, LogError};
+
+/// What is kept of the state after an event.
+pub(super) enum Kept {
+    /// Nothing: the event is applied to the state before it.
+    Before,
+    /// It is the same as at an earlier point.
+    Same(Point),
+    /// What was shown.
+    Shown(Shown),
+}
+
+impl Log {
+    /// Returns a message as it came.
+    pub fn message(&self, seq: Seq) -> Result<Vec<u8>, LogError> {
+        match self.ancestor_of(seq.get(), |point| point.seq)? {
+            Some(held) => self.lineage.with(held, |one| one.message(seq)),
+            None => self.ask_own(
+                || line::read_message(&self.messages, seq, &self.entries.get(seq.get())?),
+                |log| log.message(seq),
+            ),
+        }
+    }
+
+    /// Returns an event.
+    pub fn event(&self, id: EventId) -> Result<EventLine, LogError> {
+        match self.ancestor_of(id.get(), |point| point.event)? {
+            Some(held) => self.lineage.with(held, |one| one.event(id)),
+            None => self.ask_own(
+                || line::read_event(&self.events, id, &self.marks.get(id.get())?),
+                |log| log.event(id),
+            ),
+        }
+    }
+
+    /// Says whether messages can be sent on a wire exactly as they are.
+    ///
+    /// Only the index is read.
+    pub fn is_native(&self, span: Span, wire: Wire) -> Result<bool, LogError> {
+        for seq in span.seqs() {
+            if !self.entry(seq)?.wires.has(wire) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Messages that stand together, from one on up to another at most.
+    pub(crate) fn group(&self, from: Seq, to: Seq) -> Result<Group, LogError> {
+        match self.ancestor_of(from.get(), |point| point.seq)? {
+            Some(held) => {
+                let end = self.lineage.link(held)?.map_or(0, |link| link.end.seq);
+                let to = Seq::new(end).map_or(from, |end| to.min(end));
+                self.lineage.with(held, |one| one.group(from, to))
+            }
+            None => self.ask_own(
+                || Group::read(&self.messages, from, to, |seq| self.entries.get(seq.get())),
+                |log| log.group(from, to),
+            ),
+        }
+    }
+
+    /// What the index knows of a message.
+    pub(super) fn entry(&self, seq: Seq) -> Result<MessageEntry, LogError> {
+        match self.ancestor_of(seq.get(), |point| point.seq)? {
+            Some(held) => self.lineage.with(held, |one| one.entry(seq.get())),
+            None => self.ask_own(|| self.entries.get(seq.get()), |log| log.entry(seq)),
+        }
+    }
+
+    /// What the index knows of an event.
+    pub(super) fn event_entry(&self, id: EventId) -> Result<EventEntry, LogError> {
+        match self.ancestor_of(id.get(), |point| point.event)? {
+            Some(held) => self.lineage.with(held, |one| one.mark(id.get())),
+            None => self.ask_own(|| self.marks.get(id.get()), |log| log.event_entry(id)),
+        }
+    }
+
+    /// The last message before an event, and what is kept of the state after it.
+    pub(super) fn kept(&self, event: u64) -> Result<(u64, Kept), LogError> {
+        match self.ancestor_of(event, |point| point.event)? {
+            Some(held) => self.lineage.with(held, |one| one.kept(event)),
+            None => self.ask_own(|| self.own_kept(event), |log| log.kept(event)),
+        }
+    }
+
+    fn own_kept(&self, event: u64) -> Result<(u64, Kept), LogError> {
+        let entry = self.marks.get(event)?;
+        let kept = match entry.base {
+            Base::Before => Kept::Before,
+            Base::Same(point) => Kept::Same(point),
+            Base::Snapshot { offset, len } => Kept::Shown(self.states.get(event, offset, len)?),
+        };
+        Ok((entry.mark.after, kept))
+    }
+
+    /// The ancestor that holds a message or an event; none if it is the log's own.
+    fn ancestor_of(&self, number: u64, of: fn(Point) -> u64) -> Result<Option<usize>, LogError> {
+        if number > of(self.base) {
+            return Ok(None);
+        }
+        self.lineage.holder(number, of).map(Some)
+    }
+
+    /// Asks the log's own sidecars, and, where a record of theirs is damaged, those that are derived then.
+    fn ask_own<T>(
+        &self,
+        ask: impl Fn() -> Result<T, LogError>,
+        again: impl Fn(&Log) -> Result<T, LogError>,
+    ) -> Result<T, LogError> {
+        match ask() {
+            Err(error) if error.is_of_sidecar() && self.is_caught_up => again(self.rederived()?),
+            asked => asked,
+        }
+    }
+
+    /// The same log as it is without trusting a sidecar. It is read once.
+    fn rederived(&self) -> Result<&Log, LogError> {
+        if self.rederived.get().is_none() {
+            let dirs = self.lineage.dirs.clone();
+            let (log, _) = Log::open(&self.dir, Access::Rederive, &dirs)?;
+            let _ = self.rederived.set(Box::new(log));
+        }
+        Ok(self.rederived.get().expect("it was set above"))
+    }
+
+    /// Writes the sidecars anew if one of them turned out to be damaged in its middle. Only who writes may.
+    pub(crate) fn renew_damaged_sidecars(&self) -> Result<(), LogError> {
+        if self.rederived.get().is_none() {
+            return Ok(());
+        }
+        for name in ["messages.idx", "events.idx", "states.idx"] {
+            let path = self.dir.join(name);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(LogError::io(&path, "removed", error));
+                }
+                _ => {}
+            }
+        }
+        let (mut log, _) = Log::open(&self.dir, Access::Write, &self.lineage.dirs)?;
+        log.flush()
+    }
+}

@@ -18,6 +18,7 @@
 //! What follows the script is answered by a model that repeats what it was told. It checks
 //! requests as a provider does, counts tokens, keeps a prefix cache and may have a window.
 
+mod random;
 mod seen;
 mod answer;
 mod step;

@@ -40,8 +40,12 @@ mod faults;
 mod list;
 mod steps;
 mod conversation;
+mod disk;
 pub use answer::Answer;
 pub use conversation::{Conversation, Exchange};
+pub use disk::{
+    Finding, Fuzz, PowerCuts, Report, Sweep, Wrong, cut_power, fuzz_store, sweep_faults,
+};
 pub use errors::{NamedError, errors};
 pub use faults::{Faults, Tally};
 pub use model::Model;

@@ -1,0 +1,127 @@
+//! A failing disk under the command: what `scripts/sweep-faults`, `power-cuts` and `fuzz-store` try finds out a command
+//! that does not keep its promises.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use infold_testkit::{Fuzz, PowerCuts, Report, Sweep, Wrong, cut_power, fuzz_store, sweep_faults};
+use tempfile::TempDir;
+
+fn infold() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_infold"))
+}
+
+/// Where calls cannot be intercepted there is nothing to try.
+fn tried(report: Result<Report, String>) -> Option<Report> {
+    match report {
+        Err(why) if cfg!(not(target_os = "linux")) => {
+            println!("skipped: {why}");
+            None
+        }
+        report => Some(report.expect("it can be tried")),
+    }
+}
+
+/// A command that breaks promises: a script that runs the real one, and lies.
+struct Liar {
+    dir: TempDir,
+}
+
+impl Liar {
+    fn new(lies: &str) -> Liar {
+        let dir = tempfile::tempdir().expect("a directory");
+        let real = infold().display();
+        let script =
+            format!("#!/bin/sh\n{lies}\nexec {real} \"$@\"\n").replace("REAL", &real.to_string());
+        let liar = Liar { dir };
+        fs::write(liar.path(), script).expect("a file");
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(liar.path(), mode).expect("it may be run");
+        liar
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path().join("infold")
+    }
+}
+
+fn kinds(report: &Report) -> Vec<Wrong> {
+    let mut kinds: Vec<Wrong> = report
+        .findings
+        .iter()
+        .map(|finding| finding.wrong)
+        .collect();
+    kinds.sort();
+    kinds.dedup();
+    kinds
+}
+
+#[test]
+fn a_command_that_lies_when_the_disk_fails_is_found_out() {
+    // While a fault is injected: says that it is done and does nothing, does it and says that nothing was changed,
+    // drops the last message, aborts.
+    let liar = Liar::new(
+        r#"
+        if [ "$SHIM_MODE" = fault ]; then
+            unset LD_PRELOAD
+            echo 'read x' > "$SHIM_LOG"
+            case "$*" in
+            *'task push'*turn.jsonl) echo '{"count":2,"from":18,"to":19}'; exit 0;;
+            *'--note gently'*) REAL "$@" > /dev/null; echo '{"error":"no room","hint":"nothing was changed"}' >&2; exit 3;;
+            *'undo '*) for log in "$INFOLD_CONTEXTS"/running/*/messages.jsonl; do sed -i '$d' "$log"; done;;
+            *'task list'*) kill -ABRT $$;;
+            esac
+        fi"#,
+    );
+    let found = |case: &str| {
+        let sweep = Sweep {
+            runs: 2,
+            only: Some(case.to_owned()),
+            ..Sweep::default()
+        };
+        tried(sweep_faults(&liar.path(), &sweep)).map_or(Vec::new(), |report| kinds(&report))
+    };
+    if cfg!(target_os = "linux") {
+        assert_eq!(found("push"), [Wrong::Lost]);
+        assert_eq!(found("note"), [Wrong::Untrue]);
+        assert!(found("undo").contains(&Wrong::Lost));
+        assert_eq!(found("list"), [Wrong::Crash]);
+    }
+}
+
+#[test]
+fn a_command_that_does_not_force_what_it_acknowledges_onto_the_disk_is_found_out() {
+    let liar = Liar::new(
+        r#"for word; do
+            shift
+            [ "$word" = always ] && word=never
+            set -- "$@" "$word"
+        done"#,
+    );
+    let cuts = PowerCuts {
+        states: 60,
+        only: Some("always".to_owned()),
+        ..PowerCuts::default()
+    };
+    if let Some(report) = tried(cut_power(&liar.path(), &cuts)) {
+        assert!(kinds(&report).contains(&Wrong::Lost), "{report}");
+    }
+}
+
+#[test]
+fn a_repair_that_destroys_what_it_takes_out_is_found_out() {
+    let liar = Liar::new(
+        r#"case "$*" in
+        *doctor*--repair*) REAL "$@"; code=$?; rm -f "$INFOLD_CONTEXTS"/*/*/torn-*; exit $code;;
+        esac"#,
+    );
+    let fuzz = Fuzz {
+        cases: 400,
+        only: Some("messages.jsonl:garbage:imported".to_owned()),
+        ..Fuzz::default()
+    };
+    if let Some(report) = tried(fuzz_store(&liar.path(), &fuzz)) {
+        assert!(kinds(&report).contains(&Wrong::Lost), "{report}");
+    }
+}

@@ -1,14 +1,14 @@
 //! `infold serve` in a sandbox, and a client that talks through it.
 
-use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::fs::{self, File};
+use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::http::{self, Answer};
-use super::sandbox::{Program, Ran, Sandbox, wait};
+use super::sandbox::{Program, Ran, Sandbox, TIME_LIMIT, wait};
 use super::shim::Mode;
 
 /// A server that listens.
@@ -41,21 +41,14 @@ impl Proxy {
             err: format!("not started: {error}"),
             ..Ran::default()
         };
-        let traces = File::create(sandbox.beside("traces")).map_err(failed)?;
+        let file = |name: &str| File::create(sandbox.beside(name)).map_err(failed);
         let spawned = command
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(traces)
+            .stdout(file("ready")?)
+            .stderr(file("traces")?)
             .spawn();
         let mut child = spawned.map_err(failed)?;
-        let mut line = String::new();
-        if let Some(stdout) = child.stdout.take() {
-            // It prints nothing else, and what is printed to a closed pipe is not missed.
-            let _ = BufReader::new(stdout).read_line(&mut line);
-        }
-        let ready: Value = serde_json::from_str(&line).unwrap_or_default();
-        let port = ready["port"].as_u64().and_then(|port| port.try_into().ok());
-        match port {
+        match await_port(&mut child, &sandbox.beside("ready")) {
             Some(port) => Ok(Proxy { child, port }),
             None => Err(ended(&mut child, sandbox)),
         }
@@ -71,6 +64,23 @@ impl Proxy {
     }
 }
 
+/// Waits for the line that says where a server listens, as long as it runs.
+fn await_port(child: &mut Child, ready: &Path) -> Option<u16> {
+    let begin = Instant::now();
+    loop {
+        let is_running = matches!(child.try_wait(), Ok(None));
+        let text = fs::read_to_string(ready).unwrap_or_default();
+        if let Some((line, _)) = text.split_once('\n') {
+            let line: Value = serde_json::from_str(line).unwrap_or_default();
+            return line["port"].as_u64()?.try_into().ok();
+        }
+        if !is_running || begin.elapsed() > TIME_LIMIT {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 impl Drop for Proxy {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -80,8 +90,8 @@ impl Drop for Proxy {
 
 fn ended(child: &mut Child, sandbox: &Sandbox) -> Ran {
     use std::os::unix::process::ExitStatusExt as _;
-    let status = wait(child, Duration::from_secs(60));
-    let err = std::fs::read(sandbox.beside("traces")).unwrap_or_default();
+    let status = wait(child, TIME_LIMIT);
+    let err = fs::read(sandbox.beside("traces")).unwrap_or_default();
     let mut ran = Ran {
         err: String::from_utf8_lossy(&err).into_owned(),
         ..Ran::default()

@@ -16,17 +16,20 @@ pub enum Wrong {
     Untrue,
     /// Doing it again did not lead where one success leads.
     Retry,
+    /// `current.jsonl` is not what the model would be shown.
+    Stale,
     /// `doctor --repair` did not put it right.
     Unrepaired,
 }
 
 impl Wrong {
-    pub(crate) const ALL: [(Wrong, &'static str); 6] = [
+    pub(crate) const ALL: [(Wrong, &'static str); 7] = [
         (Wrong::Crash, "crashes"),
         (Wrong::Lost, "lost"),
         (Wrong::HalfDone, "half done"),
         (Wrong::Untrue, "untrue"),
         (Wrong::Retry, "bad retry"),
+        (Wrong::Stale, "stale"),
         (Wrong::Unrepaired, "unrepaired"),
     ];
 }

@@ -39,7 +39,7 @@ pub(crate) struct Ran {
 }
 
 /// A command that takes longer hangs. Nothing here takes a second, on a machine that has nothing else to do.
-const TIME_LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 impl Sandbox {
     /// An empty one, in memory if that can be.

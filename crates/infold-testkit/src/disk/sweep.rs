@@ -5,12 +5,13 @@ mod claims;
 mod judge;
 mod serve;
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use super::fixture::Fixture;
 use super::holdings::{Holdings, Task};
 use super::report::{Finding, Report, Wrong};
-use super::sandbox::Sandbox;
+use super::sandbox::{Ran, Sandbox};
 use super::shim::{Call, Fault, Mode, read_calls};
 use super::workers;
 use cases::{Case, Nature};
@@ -31,13 +32,32 @@ pub struct Sweep {
 /// A command whose calls are known.
 struct Subject {
     case: Case,
-    contexts: std::path::PathBuf,
+    contexts: PathBuf,
     calls: Vec<Call>,
     before: Holdings,
     /// What one success leads to, without what differs from run to run.
     after: Vec<(String, Task)>,
     /// The same, to see which tasks are gone.
     left: Holdings,
+    /// What a command that only reads prints and writes elsewhere.
+    told: Told,
+}
+
+/// What a command told: its standard output, and the file it was to write, without the paths of its sandbox.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Told {
+    out: String,
+    file: Option<Vec<u8>>,
+}
+
+impl Told {
+    fn read(ran: &Ran, sandbox: &Sandbox) -> Told {
+        let out = String::from_utf8_lossy(&ran.out);
+        Told {
+            out: out.replace(&sandbox.disk().display().to_string(), ""),
+            file: fs::read(sandbox.disk().join(cases::OUTPUT)).ok(),
+        }
+    }
 }
 
 /// One run: a command, the call that is harmed, and how.
@@ -77,15 +97,19 @@ impl Subject {
         let contexts = case.contexts(fixture);
         let sandbox = Sandbox::copy_of(&contexts).map_err(|error| failed(error.to_string()))?;
         let before = Holdings::read(&contexts);
-        match case.nature {
-            Nature::Serves => serve::rehearse(fixture, &sandbox).map_err(failed)?,
+        let told = match case.nature {
+            Nature::Serves => {
+                serve::rehearse(fixture, &sandbox).map_err(failed)?;
+                Told::default()
+            }
             _ => {
                 let ran = case.run(fixture, &sandbox, Some(Mode::List));
                 if !ran.is_ok() {
                     return Err(failed(ran.ending()));
                 }
+                Told::read(&ran, &sandbox)
             }
-        }
+        };
         let left = Holdings::read(&sandbox.contexts());
         Ok(Subject {
             case: case.clone(),
@@ -94,6 +118,7 @@ impl Subject {
             after: left.canonical(&before),
             before,
             left,
+            told,
         })
     }
 

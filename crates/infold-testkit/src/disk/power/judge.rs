@@ -47,9 +47,11 @@ pub(super) fn judge(fixture: &Fixture, session: &Session, state: &State) -> Outc
         outcome.wrong.push((Wrong::Lost, lost));
     }
     // By now every task had a writer, which brings it up to date, or has ended, which did.
-    if let Some(stale) = stale(fixture, &sandbox, &held) {
-        outcome.wrong.push((Wrong::Untrue, stale));
-    }
+    let stale = held
+        .tasks
+        .keys()
+        .find_map(|id| stale(fixture, &sandbox, &held, id));
+    outcome.wrong.extend(stale);
     outcome
 }
 
@@ -95,6 +97,8 @@ impl Outcome {
             }
             // A task that ended meanwhile is not gone on with.
             if matches!(first.code, Some(0 | 2)) || is_excused(&first) {
+                let written = stale(fixture, sandbox, &held, id).filter(|_| first.is_ok());
+                self.wrong.extend(written);
                 continue;
             }
             self.is_unreadable = true;
@@ -115,23 +119,28 @@ impl Outcome {
     }
 }
 
-/// A task whose `current.jsonl` is not what the model would be shown.
-fn stale(fixture: &Fixture, sandbox: &Sandbox, held: &Holdings) -> Option<String> {
-    let contexts = sandbox.contexts();
-    held.tasks.keys().find_map(|id| {
-        let view = sandbox.run(&fixture.program, &["view", id, "--raw"]);
-        if is_excused(&view) {
-            return None;
-        }
-        if !view.is_ok() {
-            return Some(format!("task {id} cannot be shown: {}", view.ending()));
-        }
-        let current = fs::read(held.dir(&contexts, id).join("current.jsonl")).unwrap_or_default();
-        (current != view.out).then(|| {
-            let (have, want) = (current.len(), view.out.len());
-            format!(
-                "current.jsonl of task {id} has {have} bytes and is not the view, which has {want}"
-            )
-        })
+/// How `current.jsonl` of a task differs from what the model would be shown.
+fn stale(
+    fixture: &Fixture,
+    sandbox: &Sandbox,
+    held: &Holdings,
+    id: &str,
+) -> Option<(Wrong, String)> {
+    let view = sandbox.run(&fixture.program, &["view", id, "--raw"]);
+    if is_excused(&view) {
+        return None;
+    }
+    if !view.is_ok() {
+        let what = format!("task {id} cannot be shown: {}", view.ending());
+        return Some((Wrong::Unrepaired, what));
+    }
+    let current = held.dir(&sandbox.contexts(), id).join("current.jsonl");
+    let current = fs::read(current).unwrap_or_default();
+    let (have, want) = (current.len(), view.out.len());
+    (current != view.out).then(|| {
+        let what = format!(
+            "current.jsonl of task {id} has {have} bytes and is not the view, which has {want}"
+        );
+        (Wrong::Stale, what)
     })
 }

@@ -40,6 +40,9 @@ pub(crate) enum Nature {
     Serves,
 }
 
+/// Where a command writes that is told to write to a file, below the disk.
+pub(super) const OUTPUT: &str = "tmp/export.jsonl";
+
 /// The events that change what is shown.
 const STEPS: [&str; 7] = ["fold", "unfold", "rewind", "undo", "redo", "pin", "unpin"];
 
@@ -161,6 +164,12 @@ pub(crate) fn all(fixture: &Fixture) -> Vec<Case> {
         Case::new("clean", Removes, "", "task clean --older-than 0s"),
         Case::new("import", Atomic, "", "import =transcript.json"),
         Case::new("export", Reads, "main", "export @main"),
+        Case::new(
+            "export-out",
+            Reads,
+            "fork",
+            "export @fork --out disk/tmp/export.jsonl",
+        ),
         Case::new("export-imported", Reads, "imported", "export @imported"),
         Case::new(
             "condense",

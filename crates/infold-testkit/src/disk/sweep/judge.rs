@@ -4,7 +4,7 @@ use std::io;
 
 use super::cases::Nature;
 use super::claims::Claim;
-use super::{Run, Wrong};
+use super::{Run, Told, Wrong};
 use crate::disk::check::{crash, repaired};
 use crate::disk::fixture::Fixture;
 use crate::disk::holdings::{Holdings, Task};
@@ -38,6 +38,7 @@ pub(super) fn judge(run: &Run<'_>, fixture: &Fixture) -> Judged {
     trial.check_end(&ran);
     let effect = trial.effect();
     trial.check_claim(&ran, effect, is_harmed);
+    trial.check_told(&ran);
     // A person does one or the other first.
     if (run.at + run.fault as usize).is_multiple_of(2) {
         trial.repair();
@@ -163,6 +164,28 @@ impl Trial<'_> {
             self.say(
                 Wrong::Lost,
                 format!("printed its result, and it is not there; {}", ran.ending()),
+            );
+        }
+    }
+
+    /// A command that only reads prints what it prints when nothing fails, or fails.
+    fn check_told(&mut self, ran: &Ran) {
+        if self.nature() != Nature::Reads {
+            return;
+        }
+        let (told, whole) = (Told::read(ran, &self.sandbox), &self.run.subject.told);
+        if ran.is_ok() && told.out != whole.out {
+            let (have, want) = (told.out.len(), whole.out.len());
+            self.say(
+                Wrong::Untrue,
+                format!("exit 0, and prints {have} bytes that are not the {want} it should"),
+            );
+        }
+        let is_wanted = ran.is_ok() || told.file.is_some();
+        if is_wanted && told.file != whole.file {
+            self.say(
+                Wrong::HalfDone,
+                format!("the file it writes is not whole; {}", ran.ending()),
             );
         }
     }

@@ -6,6 +6,9 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+#[cfg(test)]
+mod tests;
+
 const SOURCE: &str = include_str!("../../shim/shim.c");
 
 /// The library, compiled. It is gone when this is dropped.

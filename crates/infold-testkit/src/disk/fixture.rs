@@ -55,7 +55,7 @@ const STORE: [&str; 23] = [
 ];
 
 /// How long a message is that makes a push larger than what is written at once.
-const LONG_MESSAGE_BYTES: usize = 900 << 10;
+const LONG_MESSAGE_BYTES: usize = 700 << 10;
 
 impl Fixture {
     /// Makes one with this binary.
@@ -154,7 +154,7 @@ impl Fixture {
             ("short.jsonl", lines(&chat()[..8])),
             ("turn.jsonl", lines(&turn())),
             ("question.jsonl", lines(&turn()[..1])),
-            ("long.jsonl", lines(&vec![long; 5])),
+            ("long.jsonl", lines(&vec![long; 7])),
             ("large.jsonl", lines(&large())),
             ("blocks.jsonl", lines(&blocks())),
             ("transcript.json", transcript().to_string()),
@@ -251,7 +251,7 @@ fn turn() -> Vec<Value> {
 /// Answers of several megabytes, one after the other.
 fn large() -> Vec<Value> {
     let mut messages = vec![json!({"role": "user", "content": "read all of it"})];
-    for turn in 0..6 {
+    for turn in 0..8 {
         messages.push(json!({"role": "assistant", "content": long_text()}));
         messages.push(json!({"role": "user", "content": format!("go on with {turn}")}));
     }

@@ -3,6 +3,7 @@
 
 mod harm;
 mod store;
+mod kept;
 mod judge;
 
 use std::path::Path;

@@ -1,25 +1,23 @@
 //! What must hold once a file is damaged.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
-use std::path::Path;
 
 use serde_json::Value;
 
 use super::Case;
-use super::harm::Harm;
-use super::store::{ASIDE, Store};
+use super::kept::{Lines, missing};
+use super::store::Store;
 use crate::disk::check::{crash, recorded, repaired};
 use crate::disk::fixture::Fixture;
-use crate::disk::holdings::Holdings;
 use crate::disk::proxy::{Proxy, Talk};
 use crate::disk::report::Wrong;
-use crate::disk::sandbox::Sandbox;
+use crate::disk::sandbox::{Ran, Sandbox};
 use crate::random::Random;
 
 /// What people look at.
-const READS: [&str; 10] = [
+const READS: [&str; 11] = [
+    "view @",
     "view @ --raw",
     "log @",
     "folds @",
@@ -71,10 +69,9 @@ fn look_and_repair(fixture: &Fixture, case: &Case<'_>, wrong: &mut Wrongs) -> io
         let ran = run(fixture, &sandbox, case, line);
         if let Some(what) = crash(&ran) {
             wrong.push((Wrong::Crash, format!("{line}: {what}")));
-        } else if ran.is_ok()
-            && let Some(what) = changed(case, &ran.objects())
-        {
-            wrong.push((Wrong::Untrue, format!("{line}: {what}")));
+        } else if ran.is_ok() {
+            let found = changed(case, &ran).map(|what| (Wrong::Untrue, format!("{line}: {what}")));
+            wrong.extend(found);
         }
     }
     let repaired = repaired(fixture, &sandbox);
@@ -128,12 +125,7 @@ fn go_on(fixture: &Fixture, case: &Case<'_>, wrong: &mut Wrongs) -> io::Result<(
     Ok(())
 }
 
-fn run(
-    fixture: &Fixture,
-    sandbox: &Sandbox,
-    case: &Case<'_>,
-    line: &str,
-) -> crate::disk::sandbox::Ran {
+fn run(fixture: &Fixture, sandbox: &Sandbox, case: &Case<'_>, line: &str) -> Ran {
     let words = fixture.names().words(line).into_iter();
     let words: Vec<String> = words
         .map(|word| match word.is_empty() {
@@ -176,17 +168,20 @@ fn serve(fixture: &Fixture, sandbox: &Sandbox) -> Result<(), (Wrong, String)> {
     }
 }
 
-/// A message or event that a command shows, and that was never said so.
-fn changed(case: &Case<'_>, objects: &[Value]) -> Option<String> {
+/// Something that a command shows, and that was never said so.
+fn changed(case: &Case<'_>, ran: &Ran) -> Option<String> {
+    if ran.out.contains(&0) {
+        return Some("exit 0 and zeros in what is shown".to_owned());
+    }
     let original = original_messages(case.store, &case.victim.id);
-    objects.iter().find_map(|object| {
-        let seq = object["seq"].as_u64()?;
+    ran.objects().iter().find_map(|object| {
+        let said = original.get(&object["seq"].as_u64()?)?;
         let shown = object
             .get("message")
             .filter(|message| message.is_object())?;
-        // Stand-ins have no seq; a masked or clipped message is shown otherwise.
+        // A message that is masked or clipped is noted as such, and shown otherwise.
         let is_whole = object["note"].as_str().unwrap_or_default().is_empty();
-        let said = original.get(&seq)?;
+        let seq = &object["seq"];
         (is_whole && shown != said)
             .then(|| format!("exit 0 and message {seq} is not what was said: {shown}"))
     })
@@ -215,98 +210,4 @@ fn original_messages(store: &Store, id: &str) -> BTreeMap<u64, Value> {
         next = parent.and_then(|event| event["task"].as_str().map(str::to_owned));
     }
     messages
-}
-
-/// The lines of the logs of a task, as they are on the disk.
-struct Lines {
-    messages: Vec<Vec<u8>>,
-    events: Vec<Vec<u8>>,
-}
-
-impl Lines {
-    fn read(contexts: &Path, case: &Case<'_>) -> Lines {
-        let dir = ["running", "completed"].map(|place| contexts.join(place).join(&case.victim.id));
-        let read = |name: &str| {
-            let found = dir.iter().find_map(|dir| fs::read(dir.join(name)).ok());
-            let bytes = found.unwrap_or_default();
-            bytes
-                .split(|byte| *byte == b'\n')
-                .map(<[u8]>::to_vec)
-                .collect()
-        };
-        Lines {
-            messages: read("messages.jsonl"),
-            events: read("events.jsonl"),
-        }
-    }
-}
-
-/// What was intact or set aside, and is not there any more.
-fn missing(case: &Case<'_>, before: &Lines, sandbox: &Sandbox) -> Option<(Wrong, String)> {
-    let contexts = sandbox.contexts();
-    let now = Holdings::read(&contexts);
-    let id = &case.victim.id;
-    let mut others = case.store.holdings.clone();
-    others.tasks.remove(id);
-    if let Some(lost) = others.lost_in(&now) {
-        return Some((Wrong::Lost, lost));
-    }
-    let task = case.store.holdings.tasks.get(id)?;
-    let after = Lines::read(&contexts, case);
-    let aside = set_aside(&contexts).concat();
-    let is_aside = |line: &[u8]| {
-        aside
-            .windows(line.len().max(1))
-            .any(|window| window == line)
-    };
-    // Lines in their place stay there; those that were moved are at least set aside.
-    let is_moved = matches!(case.harm, Harm::Swap | Harm::Duplicate);
-    let logs = [
-        (
-            "message",
-            &task.messages,
-            &before.messages,
-            &after.messages,
-            is_moved,
-        ),
-        ("event", &task.events, &before.events, &after.events, true),
-    ];
-    for (name, original, before, after, may_be_aside) in logs {
-        for line in original {
-            let line = line.as_bytes();
-            let was_there = before.iter().any(|other| other == line);
-            let is_there = after.iter().any(|other| other == line);
-            if was_there && !is_there && !(may_be_aside && is_aside(line)) {
-                let what = String::from_utf8_lossy(line);
-                return Some((Wrong::Lost, format!("an intact {name} is gone: {what}")));
-            }
-        }
-        // What is neither is kept for a person to look at.
-        for line in before.iter().filter(|line| !line.is_empty()) {
-            if !after.contains(line) && !is_aside(line) {
-                let what = String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned();
-                return Some((
-                    Wrong::Lost,
-                    format!("a damaged {name} was not set aside: {what}"),
-                ));
-            }
-        }
-    }
-    let kept = set_aside(&contexts).iter().any(|bytes| bytes == ASIDE.1);
-    (!kept).then(|| (Wrong::Lost, format!("{} is gone", ASIDE.0)))
-}
-
-/// Everything that repairs have set aside.
-fn set_aside(dir: &Path) -> Vec<Vec<u8>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let path = entry.path();
-        if path.is_dir() {
-            found.extend(set_aside(&path));
-        } else if name.contains("torn-") || name.contains("damaged-") {
-            found.extend(fs::read(&path));
-        }
-    }
-    found
 }

@@ -44,7 +44,7 @@ mod disk;
 pub use answer::Answer;
 pub use conversation::{Conversation, Exchange};
 pub use disk::{
-    Finding, Fuzz, PowerCuts, Report, Sweep, Wrong, cut_power, fuzz_store, sweep_faults,
+    Finding, Fuzz, Only, PowerCuts, Report, Sweep, Wrong, cut_power, fuzz_store, sweep_faults,
 };
 pub use errors::{NamedError, errors};
 pub use faults::{Faults, Tally};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use infold_testkit::{Fuzz, PowerCuts, Report, Sweep, cut_power, fuzz_store, sweep_faults};
+use infold_testkit::{Fuzz, Only, PowerCuts, Report, Sweep, cut_power, fuzz_store, sweep_faults};
 
 /// What all of them take.
 #[derive(clap::Args)]
@@ -15,9 +15,14 @@ pub struct Trial {
         overrides_with = "infold"
     )]
     infold: PathBuf,
-    /// Only runs whose name begins so, as findings name them
-    #[arg(long, value_name = "RUN")]
-    only: Option<String>,
+    /// Only runs whose name begins so, as findings name them; several with commas between them
+    #[arg(
+        long,
+        value_name = "RUN",
+        default_value = "",
+        hide_default_value = true
+    )]
+    only: Only,
     /// Where the choice of runs begins
     #[arg(long, default_value_t = 0)]
     seed: u64,

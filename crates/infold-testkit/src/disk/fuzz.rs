@@ -9,6 +9,7 @@ mod judge;
 use std::path::Path;
 
 use super::fixture::Fixture;
+use super::only::Only;
 use super::report::{Finding, Report};
 use super::workers;
 use crate::random::Random;
@@ -22,8 +23,8 @@ pub struct Fuzz {
     pub cases: usize,
     /// What is drawn at random.
     pub seed: u64,
-    /// Only cases whose name begins so: `events.jsonl`, `events.jsonl:zero`, `events.jsonl:zero:main:3`.
-    pub only: Option<String>,
+    /// Which cases: `events.jsonl`, `events.jsonl:zero`, `events.jsonl:zero:main:3`.
+    pub only: Only,
     /// Prints findings as they come.
     pub is_loud: bool,
 }
@@ -74,7 +75,6 @@ fn select<'a>(stores: &'a [Store], fuzz: &Fuzz) -> Vec<Case<'a>> {
         .flat_map(|(store, victim)| Harm::all().map(move |harm| (store, victim, harm)))
         .filter(|(_, victim, harm)| harm.applies(victim))
         .collect();
-    let only = fuzz.only.as_deref().unwrap_or_default();
     let mut cases = Vec::new();
     // All pairs are met before one is met again, in an order that brings all kinds early.
     let mut order: Vec<usize> = (0..pairs.len()).collect();
@@ -97,8 +97,6 @@ fn select<'a>(stores: &'a [Store], fuzz: &Fuzz) -> Vec<Case<'a>> {
             name,
         });
     }
-    cases.retain(|case| {
-        only.is_empty() || case.name == only || case.name.starts_with(&format!("{only}:"))
-    });
+    cases.retain(|case| fuzz.only.takes(&case.name));
     cases
 }

@@ -10,6 +10,7 @@ mod judge;
 use std::path::Path;
 
 use super::fixture::Fixture;
+use super::only::Only;
 use super::report::{Finding, Report, Wrong};
 use super::workers;
 use session::{Kind, Session};
@@ -22,8 +23,8 @@ pub struct PowerCuts {
     pub states: usize,
     /// Where the even spread begins, and what is drawn at random.
     pub seed: u64,
-    /// Only states whose name begins so: `always`, `always:120`, `always:120:none`.
-    pub only: Option<String>,
+    /// Which states: `always`, `always:120`, `always:120:none`.
+    pub only: Only,
     /// Prints findings as they come.
     pub is_loud: bool,
 }
@@ -33,19 +34,15 @@ const COLUMNS: [&str; 3] = ["states", "unreadable", "repaired"];
 /// Records sessions of `binary`, cuts the power at every moment, and says what was wrong.
 pub fn cut_power(binary: &Path, cuts: &PowerCuts) -> Result<Report, String> {
     let fixture = Fixture::empty(binary)?;
-    let only = cuts.only.as_deref().unwrap_or_default();
-    let kinds = session::KINDS.into_iter();
-    let kinds: Vec<Kind> = kinds
-        .filter(|kind| only.is_empty() || only.split(':').next() == Some(kind.name()))
-        .collect();
+    let mut kinds: Vec<Kind> = session::KINDS.to_vec();
+    kinds.retain(|kind| cuts.only.may_take(kind.name()));
     let sessions = workers::map(&kinds, |_, kind| Session::record(&fixture, *kind));
     let sessions: Vec<Session> = sessions.into_iter().collect::<Result<_, _>>()?;
     let mut report = Report::new(&COLUMNS);
     for (at, session) in sessions.iter().enumerate() {
         let share = cuts.states.div_ceil(sessions.len());
         let states = states::sample(session, share, cuts.seed.wrapping_add(at as u64), |name| {
-            let name = format!("{}:{name}", session.kind.name());
-            only.is_empty() || name == only || name.starts_with(&format!("{only}:"))
+            cuts.only.takes(&format!("{}:{name}", session.kind.name()))
         });
         let outcomes = workers::map(&states, |_, state| {
             let outcome = judge::judge(&fixture, session, state);

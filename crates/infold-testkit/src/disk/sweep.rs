@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::fixture::Fixture;
 use super::holdings::{Holdings, Task};
+use super::only::Only;
 use super::report::{Finding, Report, Wrong};
 use super::sandbox::{Ran, Sandbox};
 use super::shim::{Call, Fault, Mode, read_calls};
@@ -23,8 +24,8 @@ pub struct Sweep {
     pub runs: usize,
     /// Where the even spread begins.
     pub seed: u64,
-    /// Only runs whose name begins so: `push`, `push:12`, `push:12:eio`.
-    pub only: Option<String>,
+    /// Which runs: `push`, `push:12`, `push:12:eio`.
+    pub only: Only,
     /// Prints findings as they come.
     pub is_loud: bool,
 }
@@ -72,7 +73,8 @@ const COLUMNS: [&str; 2] = ["runs", "faults"];
 /// Runs commands of `binary` with faults and says what was wrong.
 pub fn sweep_faults(binary: &Path, sweep: &Sweep) -> Result<Report, String> {
     let fixture = Fixture::new(binary)?;
-    let cases = cases::all(&fixture);
+    let mut cases = cases::all(&fixture);
+    cases.retain(|case| sweep.only.may_take(case.name));
     let subjects = workers::map(&cases, |_, case| Subject::of(&fixture, case));
     let subjects: Vec<Subject> = subjects.into_iter().collect::<Result<_, _>>()?;
     let runs = select(&subjects, sweep);
@@ -184,11 +186,7 @@ impl Run<'_> {
 /// Takes as many runs as are asked for, the same share of each command's.
 fn select<'a>(subjects: &'a [Subject], sweep: &Sweep) -> Vec<Run<'a>> {
     let all: Vec<Vec<Run<'a>>> = subjects.iter().map(Subject::runs).collect();
-    let is_asked = |run: &Run<'_>| {
-        let only = sweep.only.as_deref().unwrap_or_default();
-        let name = run.name();
-        only.is_empty() || name == only || name.starts_with(&format!("{only}:"))
-    };
+    let is_asked = |run: &Run<'_>| sweep.only.takes(&run.name());
     let all: Vec<Vec<Run<'a>>> = all
         .into_iter()
         .map(|runs| runs.into_iter().filter(is_asked).collect())

@@ -1,5 +1,5 @@
-//! A failing disk under the command: what `scripts/sweep-faults`, `power-cuts` and `fuzz-store` try finds out a command
-//! that does not keep its promises.
+//! A failing disk under the command: samples of what `scripts/sweep-faults`, `power-cuts` and `fuzz-store` try, and
+//! proof that they find out a command that does not keep its promises.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -22,6 +22,47 @@ fn tried(report: Result<Report, String>) -> Option<Report> {
             None
         }
         report => Some(report.expect("it can be tried")),
+    }
+}
+
+fn is_fine(report: &Report) {
+    let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+    assert!(findings.is_empty(), "{}\n{report}", findings.join("\n"));
+}
+
+#[test]
+fn a_sample_of_faults_breaks_no_promise() {
+    let sweep = Sweep {
+        runs: 240,
+        ..Sweep::default()
+    };
+    if let Some(report) = tried(sweep_faults(infold(), &sweep)) {
+        assert!(report.total("faults") >= 240, "{report}");
+        is_fine(&report);
+    }
+}
+
+#[test]
+fn a_sample_of_power_cuts_loses_nothing() {
+    let cuts = PowerCuts {
+        states: 60,
+        ..PowerCuts::default()
+    };
+    if let Some(report) = tried(cut_power(infold(), &cuts)) {
+        assert_eq!(report.total("states"), 60, "{report}");
+        is_fine(&report);
+    }
+}
+
+#[test]
+fn a_sample_of_damage_is_answered_and_repaired() {
+    let fuzz = Fuzz {
+        cases: 30,
+        ..Fuzz::default()
+    };
+    if let Some(report) = tried(fuzz_store(infold(), &fuzz)) {
+        assert_eq!(report.total("cases"), 30, "{report}");
+        is_fine(&report);
     }
 }
 

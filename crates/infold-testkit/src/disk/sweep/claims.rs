@@ -7,7 +7,9 @@ pub(crate) enum Claim {
     Nothing,
     /// That what was asked for, or a part of it, is done.
     Done,
-    /// Neither.
+    /// That it may be.
+    Unsure,
+    /// None of these.
     Silent,
 }
 
@@ -22,7 +24,7 @@ const NOTHING: [&str; 6] = [
 ];
 
 /// Words that say that it is done all the same.
-const DONE: [&str; 15] = [
+const DONE: [&str; 20] = [
     "took effect",
     "all the same",
     "is kept",
@@ -38,18 +40,51 @@ const DONE: [&str; 15] = [
     "is done",
     "has ended",
     "in the log",
+    "was removed",
+    "were removed",
+    "was folded",
+    "were folded",
+    "stands",
 ];
+
+/// Words that say that nobody knows.
+const UNSURE: [&str; 2] = ["may have taken effect", "may be kept"];
 
 impl Claim {
     /// Reads an error and its hint.
     pub(crate) fn of(error: &str, hint: &str) -> Claim {
         let text = format!("{error}; {hint}").to_lowercase();
         let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
-        match (says(&NOTHING), says(&DONE)) {
-            // "nothing of it was kept" has the words of both.
-            (true, _) => Claim::Nothing,
-            (false, true) => Claim::Done,
-            (false, false) => Claim::Silent,
+        // "nothing of it was kept" has the words of both.
+        if says(&NOTHING) {
+            Claim::Nothing
+        } else if says(&UNSURE) {
+            Claim::Unsure
+        } else if says(&DONE) {
+            Claim::Done
+        } else {
+            Claim::Silent
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Claim;
+
+    #[test]
+    fn hints_are_read_as_people_read_them() {
+        let claim = |hint: &str| Claim::of("no space left for messages.jsonl", hint);
+        assert_eq!(claim("nothing of it was kept"), Claim::Nothing);
+        assert_eq!(
+            claim("what was said is kept; `infold ask T` asks again"),
+            Claim::Done
+        );
+        assert_eq!(
+            claim("it may have taken effect: `infold log T` tells"),
+            Claim::Unsure
+        );
+        let free = "free some space and do it again; nothing that was acknowledged is lost";
+        assert_eq!(claim(free), Claim::Silent);
     }
 }

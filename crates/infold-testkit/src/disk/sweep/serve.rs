@@ -129,7 +129,7 @@ impl Visit {
             (200..300, ..) => (Wrong::Lost, "an append was acknowledged, and is not there"),
             (_, 0, Claim::Done) => (Wrong::Untrue, "an append is said to be done, and is not"),
             (_, 0, _) => return None,
-            (_, 2, Claim::Done) => return None,
+            (_, 2, Claim::Done | Claim::Unsure) => return None,
             (_, 2, _) => (
                 Wrong::Untrue,
                 "an append failed, and does not say that it took effect",

@@ -8,12 +8,11 @@ mod chat;
 mod gemini;
 mod ollama;
 mod responses;
-mod random;
 
 use infold_wire::{Reply, Stop, Wire};
 use serde_json::Value;
 
-use random::Random;
+use crate::random::Random;
 
 /// A conversation of one client with one model.
 #[derive(Debug)]

@@ -18,6 +18,7 @@
 //! What follows the script is answered by a model that repeats what it was told. It checks
 //! requests as a provider does, counts tokens, keeps a prefix cache and may have a window.
 
+mod random;
 mod seen;
 mod answer;
 mod step;
@@ -39,8 +40,12 @@ mod faults;
 mod list;
 mod steps;
 mod conversation;
+mod disk;
 pub use answer::Answer;
 pub use conversation::{Conversation, Exchange};
+pub use disk::{
+    Finding, Fuzz, Only, PowerCuts, Report, Sweep, Wrong, cut_power, fuzz_store, sweep_faults,
+};
 pub use errors::{NamedError, errors};
 pub use faults::{Faults, Tally};
 pub use model::Model;

@@ -1,6 +1,7 @@
-//! `infold-testkit serve`: a model server to try things with, without a key.
+//! `infold-testkit`: a model server to try things with, without a key, and trials of a store.
 
 mod load;
+mod trials;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -29,6 +30,12 @@ enum Command {
     Load(load::Load),
     /// Serves one answer as fast as it can, for `load`
     LoadUpstream(load::Upstream),
+    /// Fails or kills every command at its file calls, one at a time, and checks what is left
+    SweepFaults(trials::SweepFaults),
+    /// Cuts the power at every moment of recorded sessions and checks what a disk may have kept
+    PowerCuts(trials::CutPower),
+    /// Damages every file of a store in every way and checks what commands make of it
+    FuzzStore(trials::FuzzStore),
 }
 
 const EXAMPLES: &str = "Examples:
@@ -91,6 +98,9 @@ fn main() -> ExitCode {
         Command::Errors => list(),
         Command::Load(load) => load::run(load).and_then(|line| say(&line)),
         Command::LoadUpstream(upstream) => upstream.run(say),
+        Command::SweepFaults(sweep) => sweep.run().and_then(|table| say(&table)),
+        Command::PowerCuts(cuts) => cuts.run().and_then(|table| say(&table)),
+        Command::FuzzStore(fuzz) => fuzz.run().and_then(|table| say(&table)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,8 @@
+//! Numbers that look random, for runs that can be repeated.
+
 /// Numbers that look random and are the same for the same seed.
 #[derive(Clone, Debug)]
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 const WORDS: [&str; 24] = [
     "harbour",
@@ -30,7 +32,7 @@ const WORDS: [&str; 24] = [
 ];
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Random {
+    pub(crate) fn new(seed: u64) -> Random {
         Random(seed)
     }
 
@@ -43,16 +45,16 @@ impl Random {
     }
 
     /// A number below `bound`, zero if that is zero.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
     /// Whether something happens that happens so often in a hundred times.
-    pub(super) fn chance(&mut self, percent: u64) -> bool {
+    pub(crate) fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    pub(super) fn word(&mut self) -> &'static str {
+    pub(crate) fn word(&mut self) -> &'static str {
         WORDS[self.below(WORDS.len() as u64) as usize]
     }
 }

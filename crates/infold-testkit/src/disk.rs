@@ -1,0 +1,24 @@
+//! What becomes of a store when the disk under it fails: injected faults, simulated power cuts, damaged files.
+//!
+//! Everything here works on a given `infold` binary from outside: it runs commands and reads the documented
+//! files, and knows nothing of how they are written.
+
+mod shim;
+mod sandbox;
+mod holdings;
+mod http;
+mod proxy;
+mod names;
+mod fixture;
+mod check;
+mod workers;
+mod report;
+mod only;
+mod sweep;
+mod power;
+mod fuzz;
+pub use fuzz::{Fuzz, fuzz_store};
+pub use only::Only;
+pub use power::{PowerCuts, cut_power};
+pub use report::{Finding, Report, Wrong};
+pub use sweep::{Sweep, sweep_faults};

@@ -1,0 +1,78 @@
+//! What must hold of every command and of every store.
+
+use super::fixture::Fixture;
+use super::proxy::{Talk, content};
+use super::report::Wrong;
+use super::sandbox::{Ran, Sandbox};
+
+/// The exit codes that the documents name.
+const EXIT_CODES: [i32; 6] = [0, 1, 2, 3, 4, 130];
+
+/// How a command ended that must never end so.
+pub(crate) fn crash(ran: &Ran) -> Option<String> {
+    let is_panic = ran.err.contains("panicked at") || ran.code == Some(101);
+    let is_known = ran.code.is_some_and(|code| EXIT_CODES.contains(&code));
+    (is_panic || !is_known).then(|| ran.ending())
+}
+
+/// What only a person can bring back: the task that a fork continues.
+const PARENT_GONE: &str = "which is not here";
+
+/// Says whether a failure is one that the documents leave to a person.
+pub(crate) fn is_excused(ran: &Ran) -> bool {
+    ran.failure()
+        .is_some_and(|(error, _)| error.contains(PARENT_GONE))
+}
+
+/// Checks a store, and has it put right if it is not well; says whether that was so.
+pub(crate) fn repaired(fixture: &Fixture, sandbox: &Sandbox) -> Result<bool, (Wrong, String)> {
+    let checked = |args: &[&str]| {
+        let ran = sandbox.run(&fixture.program, args);
+        match crash(&ran) {
+            Some(crash) => Err((Wrong::Crash, format!("{}: {crash}", args.join(" ")))),
+            None => Ok(ran),
+        }
+    };
+    if checked(&["verify"])?.is_ok() {
+        return Ok(false);
+    }
+    let doctor = checked(&["doctor", "--repair"])?;
+    let left = problems(&doctor);
+    if !doctor.is_ok() && (left.is_empty() || !left.iter().all(|left| left.contains(PARENT_GONE))) {
+        let what = format!("doctor --repair: {} {left:?}", doctor.ending());
+        return Err((Wrong::Unrepaired, what));
+    }
+    let left = problems(&checked(&["verify"])?);
+    match left.iter().find(|left| !left.contains(PARENT_GONE)) {
+        Some(left) => Err((Wrong::Unrepaired, format!("after doctor --repair: {left}"))),
+        None => Ok(true),
+    }
+}
+
+/// What `verify` or `doctor` say is not well.
+fn problems(ran: &Ran) -> Vec<String> {
+    let objects = ran.objects();
+    let lists = objects
+        .iter()
+        .filter_map(|object| object["problems"].as_array());
+    let texts = lists.flatten().filter_map(|problem| problem.as_str());
+    texts.map(str::to_owned).collect()
+}
+
+/// What the task of a conversation shows, without the instructions.
+pub(crate) fn recorded(
+    fixture: &Fixture,
+    sandbox: &Sandbox,
+    talk: &Talk,
+) -> Result<Vec<String>, String> {
+    let task = talk.task.as_deref().ok_or("no task")?;
+    let ran = sandbox.run(&fixture.program, &["view", task, "--raw"]);
+    if !ran.is_ok() {
+        return Err(ran.ending());
+    }
+    let messages = ran.objects();
+    let said = messages
+        .iter()
+        .filter(|message| message["role"] != "system");
+    Ok(said.map(content).collect())
+}

@@ -1,0 +1,102 @@
+//! Damaged files: whatever happens to any of them, commands answer, a repair leaves what verifies, and a server
+//! goes on recording.
+
+mod harm;
+mod store;
+mod kept;
+mod judge;
+
+use std::path::Path;
+
+use super::fixture::Fixture;
+use super::only::Only;
+use super::report::{Finding, Report};
+use super::workers;
+use crate::random::Random;
+use harm::Harm;
+use store::{Store, Victim};
+
+/// What to damage.
+#[derive(Clone, Debug, Default)]
+pub struct Fuzz {
+    /// How many cases.
+    pub cases: usize,
+    /// What is drawn at random.
+    pub seed: u64,
+    /// Which cases: `events.jsonl`, `events.jsonl:zero`, `events.jsonl:zero:main:3`.
+    pub only: Only,
+    /// Prints findings as they come.
+    pub is_loud: bool,
+}
+
+/// One case: a file, and what happens to it.
+struct Case<'a> {
+    store: &'a Store,
+    victim: &'a Victim,
+    harm: Harm,
+    /// Draws where it happens.
+    seed: u64,
+    name: String,
+}
+
+const COLUMNS: [&str; 2] = ["cases", "repaired"];
+
+/// Damages stores of `binary` and says what was wrong.
+pub fn fuzz_store(binary: &Path, fuzz: &Fuzz) -> Result<Report, String> {
+    let fixture = Fixture::new(binary)?;
+    let stores = [Store::new(&fixture)?, Store::large(&fixture)?];
+    let cases = select(&stores, fuzz);
+    let outcomes = workers::map(&cases, |_, case| {
+        let (is_repaired, wrong) = judge::judge(&fixture, case);
+        let named = |(wrong, what)| Finding {
+            wrong,
+            run: case.name.clone(),
+            what,
+        };
+        let found: Vec<Finding> = wrong.into_iter().map(named).collect();
+        if fuzz.is_loud {
+            found.iter().for_each(|finding| println!("{finding}"));
+        }
+        (is_repaired, found)
+    });
+    let mut report = Report::new(&COLUMNS);
+    for (case, (is_repaired, found)) in cases.iter().zip(outcomes) {
+        report.add(&case.victim.file, &[1, is_repaired.into()], found);
+    }
+    Ok(report)
+}
+
+/// Every file with every harm, again and again until there are enough.
+fn select<'a>(stores: &'a [Store], fuzz: &Fuzz) -> Vec<Case<'a>> {
+    let victims = stores
+        .iter()
+        .flat_map(|store| store.victims.iter().map(move |victim| (store, victim)));
+    let pairs: Vec<(&Store, &Victim, Harm)> = victims
+        .flat_map(|(store, victim)| Harm::all().map(move |harm| (store, victim, harm)))
+        .filter(|(_, victim, harm)| harm.applies(victim))
+        .collect();
+    let mut cases = Vec::new();
+    // All pairs are met before one is met again, in an order that brings all kinds early.
+    let mut order: Vec<usize> = (0..pairs.len()).collect();
+    let mut random = Random::new(fuzz.seed);
+    for at in (1..order.len()).rev() {
+        order.swap(at, random.below(at as u64 + 1) as usize);
+    }
+    for number in 0..fuzz.cases.max(1) {
+        let (store, victim, harm) = pairs[order[number % order.len()]];
+        let round = number / order.len();
+        let name = format!("{}:{}:{}:{round}", victim.file, harm.name(), victim.task);
+        cases.push(Case {
+            store,
+            victim,
+            harm,
+            seed: fuzz
+                .seed
+                .wrapping_mul(1_000_003)
+                .wrapping_add(number as u64),
+            name,
+        });
+    }
+    cases.retain(|case| fuzz.only.takes(&case.name));
+    cases
+}

@@ -1,0 +1,128 @@
+//! What can happen to a file.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use super::store::Victim;
+use crate::random::Random;
+
+/// A kind of damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Harm {
+    /// A range of it is zeros.
+    Zero,
+    /// Some bits are others.
+    Flip,
+    /// Its end is missing.
+    Truncate,
+    /// Two lines stand in each other's place.
+    Swap,
+    /// A line is there twice.
+    Duplicate,
+    /// There are bytes in it that belong nowhere.
+    Garbage,
+    /// It is empty.
+    Empty,
+    /// It is gone.
+    Missing,
+    /// It is a directory.
+    Directory,
+    /// It may not be read.
+    Denied,
+}
+
+impl Harm {
+    const ALL: [(Harm, &'static str); 10] = [
+        (Harm::Zero, "zero"),
+        (Harm::Flip, "flip"),
+        (Harm::Truncate, "truncate"),
+        (Harm::Swap, "swap"),
+        (Harm::Duplicate, "duplicate"),
+        (Harm::Garbage, "garbage"),
+        (Harm::Empty, "empty"),
+        (Harm::Missing, "missing"),
+        (Harm::Directory, "directory"),
+        (Harm::Denied, "denied"),
+    ];
+
+    /// All that mean something here: nothing is denied to root.
+    pub(super) fn all() -> impl Iterator<Item = Harm> {
+        let is_root = rustix::process::geteuid().is_root();
+        let all = Harm::ALL.iter().map(|(harm, _)| *harm);
+        all.filter(move |harm| *harm != Harm::Denied || !is_root)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        let mut all = Harm::ALL.iter();
+        all.find(|(harm, _)| *harm == self)
+            .map_or("", |(_, name)| name)
+    }
+
+    /// Says whether it can happen to a file.
+    pub(super) fn applies(self, victim: &Victim) -> bool {
+        let lines = victim.bytes.iter().filter(|byte| **byte == b'\n').count();
+        match self {
+            Harm::Zero | Harm::Flip | Harm::Truncate | Harm::Empty => !victim.bytes.is_empty(),
+            Harm::Swap => victim.file.ends_with(".jsonl") && lines > 1,
+            Harm::Duplicate => victim.file.ends_with(".jsonl") && lines > 0,
+            Harm::Garbage | Harm::Missing | Harm::Directory | Harm::Denied => true,
+        }
+    }
+
+    /// Does it to the file at `path`.
+    pub(super) fn inflict(self, path: &Path, random: &mut Random) -> io::Result<()> {
+        let bytes = fs::read(path)?;
+        match self {
+            Harm::Missing => fs::remove_file(path),
+            Harm::Directory => fs::remove_file(path)
+                .and_then(|()| fs::create_dir(path))
+                .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o700))),
+            Harm::Denied => fs::set_permissions(path, fs::Permissions::from_mode(0o0)),
+            _ => fs::write(path, self.harmed(bytes, random)),
+        }
+    }
+
+    fn harmed(self, mut bytes: Vec<u8>, random: &mut Random) -> Vec<u8> {
+        let len = bytes.len();
+        let mut place = |below: usize| random.below(below as u64) as usize;
+        match self {
+            Harm::Zero => {
+                let start = place(len);
+                let count = [1, 16, 100, 512, 4096][place(5)];
+                bytes[start..len.min(start + count)].fill(0);
+            }
+            Harm::Flip => {
+                for _ in 0..=place(8) {
+                    bytes[place(len)] ^= 1 << place(8);
+                }
+            }
+            Harm::Truncate => bytes.truncate(place(len)),
+            Harm::Garbage => {
+                let start = place(len + 1);
+                let garbage: Vec<u8> = (0..=place(200)).map(|_| place(256) as u8).collect();
+                bytes.splice(start..start, garbage);
+            }
+            Harm::Empty => bytes.clear(),
+            Harm::Swap | Harm::Duplicate => return self.shuffled(&bytes, random),
+            Harm::Missing | Harm::Directory | Harm::Denied => {}
+        }
+        bytes
+    }
+
+    fn shuffled(self, bytes: &[u8], random: &mut Random) -> Vec<u8> {
+        let mut lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+        let at = random.below(lines.len() as u64) as usize;
+        let count = lines.len();
+        let other = match random.below(count as u64) as usize {
+            same if same == at => (at + 1) % count,
+            other => other,
+        };
+        match self {
+            Harm::Swap => lines.swap(at, other),
+            _ => lines.insert(other, lines[at]),
+        }
+        lines.concat()
+    }
+}

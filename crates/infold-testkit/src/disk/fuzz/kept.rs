@@ -1,0 +1,109 @@
+//! What damage and repairs may not take away: what was intact, and what was set aside.
+
+use std::fs;
+use std::path::Path;
+
+use super::Case;
+use super::harm::Harm;
+use super::store::ASIDE;
+use crate::disk::holdings::Holdings;
+use crate::disk::report::Wrong;
+use crate::disk::sandbox::Sandbox;
+
+/// The lines of the logs of a task, as they are on the disk.
+pub(super) struct Lines {
+    messages: Vec<Vec<u8>>,
+    events: Vec<Vec<u8>>,
+}
+
+impl Lines {
+    pub(super) fn read(contexts: &Path, case: &Case<'_>) -> Lines {
+        let dir = ["running", "completed"].map(|place| contexts.join(place).join(&case.victim.id));
+        let read = |name: &str| {
+            let found = dir.iter().find_map(|dir| fs::read(dir.join(name)).ok());
+            let bytes = found.unwrap_or_default();
+            bytes
+                .split(|byte| *byte == b'\n')
+                .map(<[u8]>::to_vec)
+                .collect()
+        };
+        Lines {
+            messages: read("messages.jsonl"),
+            events: read("events.jsonl"),
+        }
+    }
+}
+
+/// What was intact or set aside, and is not there any more.
+pub(super) fn missing(
+    case: &Case<'_>,
+    before: &Lines,
+    sandbox: &Sandbox,
+) -> Option<(Wrong, String)> {
+    let contexts = sandbox.contexts();
+    let now = Holdings::read(&contexts);
+    let id = &case.victim.id;
+    let mut others = case.store.holdings.clone();
+    others.tasks.remove(id);
+    if let Some(lost) = others.lost_in(&now) {
+        return Some((Wrong::Lost, lost));
+    }
+    let task = case.store.holdings.tasks.get(id)?;
+    let after = Lines::read(&contexts, case);
+    let aside = set_aside(&contexts).concat();
+    let is_aside = |line: &[u8]| {
+        aside
+            .windows(line.len().max(1))
+            .any(|window| window == line)
+    };
+    // Lines in their place stay there; those that were moved are at least set aside.
+    let is_moved = matches!(case.harm, Harm::Swap | Harm::Duplicate);
+    let logs = [
+        (
+            "message",
+            &task.messages,
+            &before.messages,
+            &after.messages,
+            is_moved,
+        ),
+        ("event", &task.events, &before.events, &after.events, true),
+    ];
+    for (name, original, before, after, may_be_aside) in logs {
+        for line in original {
+            let line = line.as_bytes();
+            let was_there = before.iter().any(|other| other == line);
+            let is_there = after.iter().any(|other| other == line);
+            if was_there && !is_there && !(may_be_aside && is_aside(line)) {
+                let what = String::from_utf8_lossy(line);
+                return Some((Wrong::Lost, format!("an intact {name} is gone: {what}")));
+            }
+        }
+        // What is neither is kept for a person to look at.
+        for line in before.iter().filter(|line| !line.is_empty()) {
+            if !after.contains(line) && !is_aside(line) {
+                let what = String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned();
+                return Some((
+                    Wrong::Lost,
+                    format!("a damaged {name} was not set aside: {what}"),
+                ));
+            }
+        }
+    }
+    let kept = set_aside(&contexts).iter().any(|bytes| bytes == ASIDE.1);
+    (!kept).then(|| (Wrong::Lost, format!("{} is gone", ASIDE.0)))
+}
+
+/// Everything that repairs have set aside.
+fn set_aside(dir: &Path) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(set_aside(&path));
+        } else if name.contains("torn-") || name.contains("damaged-") {
+            found.extend(fs::read(&path));
+        }
+    }
+    found
+}

@@ -1,0 +1,69 @@
+//! As little of HTTP as the client of a proxy needs.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    /// The value of a header.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines();
+        lines.find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+}
+
+/// Sends a request and reads the answer to its end.
+pub(crate) fn call(port: u16, method: &str, path: &str, body: &[u8]) -> io::Result<Answer> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    stream.set_nodelay(true)?;
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(&[head.as_bytes(), body].concat())?;
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes)?;
+    parse(&bytes).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+}
+
+fn parse(bytes: &[u8]) -> Option<Answer> {
+    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    let mut answer = Answer {
+        status,
+        head,
+        body: bytes[end + 4..].to_vec(),
+    };
+    if answer.header("transfer-encoding") == Some("chunked") {
+        answer.body = join_chunks(&answer.body)?;
+    }
+    Some(answer)
+}
+
+fn join_chunks(mut bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let end = bytes.windows(2).position(|window| window == b"\r\n")?;
+        let size = std::str::from_utf8(&bytes[..end]).ok()?;
+        let size = usize::from_str_radix(size.trim(), 16).ok()?;
+        bytes = &bytes[end + 2..];
+        if size == 0 {
+            return Some(body);
+        }
+        body.extend_from_slice(bytes.get(..size)?);
+        bytes = bytes.get(size + 2..)?;
+    }
+}

@@ -1,0 +1,62 @@
+//! Which runs are wanted, by their names.
+
+use std::convert::Infallible;
+use std::str::FromStr;
+
+/// All runs, or those whose names begin with one of some: `push`, `push:12`, `push:12:eio`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Only(Vec<String>);
+
+/// Names with commas between them; nothing for all.
+impl FromStr for Only {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Only, Infallible> {
+        let names = text.split(',').filter(|name| !name.is_empty());
+        Ok(Only(names.map(str::to_owned).collect()))
+    }
+}
+
+impl Only {
+    /// Says whether a run is wanted.
+    pub(crate) fn takes(&self, run: &str) -> bool {
+        let is_begun = |name: &String| is_beginning(name, run);
+        self.0.is_empty() || self.0.iter().any(is_begun)
+    }
+
+    /// Says whether any run may be wanted whose name begins so.
+    pub(crate) fn may_take(&self, beginning: &str) -> bool {
+        let is_begun =
+            |name: &String| is_beginning(name, beginning) || is_beginning(beginning, name);
+        self.0.is_empty() || self.0.iter().any(is_begun)
+    }
+}
+
+/// Names begin with whole parts: `push` is no beginning of `push-long:3`.
+fn is_beginning(name: &str, of: &str) -> bool {
+    of.strip_prefix(name)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Only;
+
+    #[test]
+    fn runs_are_taken_by_whole_parts_of_their_names() {
+        let only: Only = "push:12,view".parse().unwrap();
+        for run in ["push:12", "push:12:eio", "view:3:kill"] {
+            assert!(only.takes(run), "{run}");
+        }
+        for run in [
+            "push:1:eio",
+            "push:123:eio",
+            "push-long:12:eio",
+            "view-at:1:eio",
+        ] {
+            assert!(!only.takes(run), "{run}");
+        }
+        assert!(only.may_take("push") && only.may_take("view") && !only.may_take("fork"));
+        assert!(Only::default().takes("fork:1:eio") && Only::default().may_take("fork"));
+    }
+}

@@ -1,0 +1,137 @@
+//! What many runs came to: a table, and each thing that was wrong.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What is wrong, as a person would sort it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wrong {
+    /// A panic, a signal that nobody sent, or no end.
+    Crash,
+    /// Something that was acknowledged is gone.
+    Lost,
+    /// A command that does all or nothing did a part.
+    HalfDone,
+    /// What a command said of what it did is not so, or it said nothing of it.
+    Untrue,
+    /// Doing it again did not lead where one success leads.
+    Retry,
+    /// `current.jsonl` is not what the model would be shown.
+    Stale,
+    /// `doctor --repair` did not put it right.
+    Unrepaired,
+}
+
+impl Wrong {
+    pub(crate) const ALL: [(Wrong, &'static str); 7] = [
+        (Wrong::Crash, "crashes"),
+        (Wrong::Lost, "lost"),
+        (Wrong::HalfDone, "half done"),
+        (Wrong::Untrue, "untrue"),
+        (Wrong::Retry, "bad retry"),
+        (Wrong::Stale, "stale"),
+        (Wrong::Unrepaired, "unrepaired"),
+    ];
+}
+
+/// One thing that was wrong, with the words that lead there again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Of which sort.
+    pub wrong: Wrong,
+    /// The run, as `--only` takes it.
+    pub run: String,
+    /// What happened.
+    pub what: String,
+}
+
+/// What a row counts beside findings.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Row {
+    pub(crate) counts: Vec<u64>,
+    wrong: BTreeMap<Wrong, u64>,
+}
+
+/// What all runs came to.
+#[derive(Clone, Debug)]
+pub struct Report {
+    columns: &'static [&'static str],
+    rows: BTreeMap<String, Row>,
+    /// Everything that was wrong.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    pub(crate) fn new(columns: &'static [&'static str]) -> Report {
+        Report {
+            columns,
+            rows: BTreeMap::new(),
+            findings: Vec::new(),
+        }
+    }
+
+    /// Adds a run to a row.
+    pub(crate) fn add(&mut self, row: &str, counts: &[u64], findings: Vec<Finding>) {
+        let row = self.rows.entry(row.to_owned()).or_default();
+        row.counts.resize(self.columns.len(), 0);
+        for (sum, count) in row.counts.iter_mut().zip(counts) {
+            *sum += count;
+        }
+        for finding in &findings {
+            *row.wrong.entry(finding.wrong).or_default() += 1;
+        }
+        self.findings.extend(findings);
+    }
+
+    /// How often something was counted, in all rows.
+    pub fn total(&self, column: &str) -> u64 {
+        let at = self.columns.iter().position(|name| *name == column);
+        let rows = self.rows.values();
+        at.map_or(0, |at| rows.filter_map(|row| row.counts.get(at)).sum())
+    }
+}
+
+/// The table, with a row for all.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<22}", "")?;
+        let wrong = Wrong::ALL.iter().map(|(_, name)| *name);
+        for name in self.columns.iter().copied().chain(wrong) {
+            write!(f, "{name:>11}")?;
+        }
+        writeln!(f)?;
+        let mut all = Row::default();
+        all.counts.resize(self.columns.len(), 0);
+        for (name, row) in &self.rows {
+            write_row(f, name, row)?;
+            for (sum, count) in all.counts.iter_mut().zip(&row.counts) {
+                *sum += count;
+            }
+            for (wrong, count) in &row.wrong {
+                *all.wrong.entry(*wrong).or_default() += count;
+            }
+        }
+        write_row(f, "all", &all)
+    }
+}
+
+fn write_row(f: &mut fmt::Formatter<'_>, name: &str, row: &Row) -> fmt::Result {
+    write!(f, "{name:<22}")?;
+    let wrong = Wrong::ALL
+        .iter()
+        .map(|(wrong, _)| row.wrong.get(wrong).copied().unwrap_or(0));
+    for count in row.counts.iter().copied().chain(wrong) {
+        write!(f, "{count:>11}")?;
+    }
+    writeln!(f)
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut all = Wrong::ALL.iter();
+        let name = all
+            .find(|(wrong, _)| *wrong == self.wrong)
+            .map_or("", |(_, name)| name);
+        write!(f, "{name}: {}: {}", self.run, self.what)
+    }
+}

@@ -1,0 +1,212 @@
+//! Faults at every call of every command that reads or writes a store, and what must hold after each.
+
+mod cases;
+mod claims;
+mod judge;
+mod serve;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::fixture::Fixture;
+use super::holdings::{Holdings, Task};
+use super::only::Only;
+use super::report::{Finding, Report, Wrong};
+use super::sandbox::{Ran, Sandbox};
+use super::shim::{Call, Fault, Mode, read_calls};
+use super::workers;
+use cases::{Case, Nature};
+
+/// What to sweep.
+#[derive(Clone, Debug, Default)]
+pub struct Sweep {
+    /// How many runs, spread evenly over all calls and faults; all there are if zero.
+    pub runs: usize,
+    /// Where the even spread begins.
+    pub seed: u64,
+    /// Which runs: `push`, `push:12`, `push:12:eio`.
+    pub only: Only,
+    /// Prints findings as they come.
+    pub is_loud: bool,
+}
+
+/// A command whose calls are known.
+struct Subject {
+    case: Case,
+    contexts: PathBuf,
+    calls: Vec<Call>,
+    before: Holdings,
+    /// What one success leads to, without what differs from run to run.
+    after: Vec<(String, Task)>,
+    /// The same, to see which tasks are gone.
+    left: Holdings,
+    /// What a command that only reads prints and writes elsewhere.
+    told: Told,
+}
+
+/// What a command told: its standard output, and the file it was to write, without the paths of its sandbox.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Told {
+    out: String,
+    file: Option<Vec<u8>>,
+}
+
+impl Told {
+    fn read(ran: &Ran, sandbox: &Sandbox) -> Told {
+        let out = String::from_utf8_lossy(&ran.out);
+        Told {
+            out: out.replace(&sandbox.disk().display().to_string(), ""),
+            file: fs::read(sandbox.disk().join(cases::OUTPUT)).ok(),
+        }
+    }
+}
+
+/// One run: a command, the call that is harmed, and how.
+struct Run<'a> {
+    subject: &'a Subject,
+    at: usize,
+    fault: Fault,
+}
+
+const COLUMNS: [&str; 2] = ["runs", "faults"];
+
+/// Runs commands of `binary` with faults and says what was wrong.
+pub fn sweep_faults(binary: &Path, sweep: &Sweep) -> Result<Report, String> {
+    let fixture = Fixture::new(binary)?;
+    let mut cases = cases::all(&fixture);
+    cases.retain(|case| sweep.only.may_take(case.name));
+    let subjects = workers::map(&cases, |_, case| Subject::of(&fixture, case));
+    let subjects: Vec<Subject> = subjects.into_iter().collect::<Result<_, _>>()?;
+    let runs = select(&subjects, sweep);
+    let mut report = Report::new(&COLUMNS);
+    let outcomes = workers::map(&runs, |_, run| {
+        let (is_harmed, findings) = run.judged(&fixture);
+        if sweep.is_loud {
+            findings.iter().for_each(|finding| println!("{finding}"));
+        }
+        (is_harmed, findings)
+    });
+    for (run, (is_harmed, findings)) in runs.iter().zip(outcomes) {
+        report.add(run.subject.case.name, &[1, is_harmed.into()], findings);
+    }
+    Ok(report)
+}
+
+impl Subject {
+    /// Runs a command once, undisturbed, and notes its calls.
+    fn of(fixture: &Fixture, case: &Case) -> Result<Subject, String> {
+        let failed = |what: String| format!("{}: {what}", case.name);
+        let contexts = case.contexts(fixture);
+        let sandbox = Sandbox::copy_of(&contexts).map_err(|error| failed(error.to_string()))?;
+        let before = Holdings::read(&contexts);
+        let told = match case.nature {
+            Nature::Serves => {
+                serve::rehearse(fixture, &sandbox).map_err(failed)?;
+                Told::default()
+            }
+            _ => {
+                let ran = case.run(fixture, &sandbox, Some(Mode::List));
+                if !ran.is_ok() {
+                    return Err(failed(ran.ending()));
+                }
+                Told::read(&ran, &sandbox)
+            }
+        };
+        let left = Holdings::read(&sandbox.contexts());
+        Ok(Subject {
+            case: case.clone(),
+            contexts,
+            calls: read_calls(&sandbox.calls()),
+            after: left.canonical(&before),
+            before,
+            left,
+            told,
+        })
+    }
+
+    /// All that can be done to it.
+    fn runs(&self) -> Vec<Run<'_>> {
+        let harms = self.calls.iter().enumerate().flat_map(|(index, call)| {
+            let faults = call.op.faults().iter().copied();
+            faults.map(move |fault| (index + 1, fault))
+        });
+        // All other calls are followed by one that a kill may come before.
+        let last = (self.calls.len(), Fault::KillAfter);
+        let all = harms.chain([last]);
+        all.map(|(at, fault)| Run {
+            subject: self,
+            at,
+            fault,
+        })
+        .collect()
+    }
+}
+
+impl Run<'_> {
+    fn name(&self) -> String {
+        format!(
+            "{}:{}:{}",
+            self.subject.case.name,
+            self.at,
+            self.fault.name()
+        )
+    }
+
+    /// Does it; says whether the fault happened, and what was wrong.
+    fn judged(&self, fixture: &Fixture) -> (bool, Vec<Finding>) {
+        let judged = match self.subject.case.nature {
+            Nature::Serves => serve::judge(self, fixture),
+            _ => judge::judge(self, fixture),
+        };
+        let named = |(wrong, what)| Finding {
+            wrong,
+            run: self.name(),
+            what: format!("{what} [{}]", self.place()),
+        };
+        match judged {
+            Ok((is_harmed, wrongs)) => (is_harmed, wrongs.into_iter().map(named).collect()),
+            Err(error) => (
+                false,
+                vec![named((Wrong::Crash, format!("no run: {error}")))],
+            ),
+        }
+    }
+
+    /// The call that is harmed, for people.
+    fn place(&self) -> String {
+        let Some(call) = self.subject.calls.get(self.at - 1) else {
+            return String::new();
+        };
+        let path = call.path.display().to_string();
+        let at = path.find("/disk/").map_or(0, |at| at + "/disk/".len());
+        format!("{} {}", call.op.name(), &path[at..])
+    }
+}
+
+/// Takes as many runs as are asked for, the same share of each command's.
+fn select<'a>(subjects: &'a [Subject], sweep: &Sweep) -> Vec<Run<'a>> {
+    let all: Vec<Vec<Run<'a>>> = subjects.iter().map(Subject::runs).collect();
+    let is_asked = |run: &Run<'_>| sweep.only.takes(&run.name());
+    let all: Vec<Vec<Run<'a>>> = all
+        .into_iter()
+        .map(|runs| runs.into_iter().filter(is_asked).collect())
+        .collect();
+    let total: usize = all.iter().map(Vec::len).sum();
+    if sweep.runs == 0 || sweep.runs >= total {
+        return all.into_iter().flatten().collect();
+    }
+    let spread = |runs: Vec<Run<'a>>| {
+        let count = (runs.len() * sweep.runs).div_ceil(total).min(runs.len());
+        let (len, offset) = (runs.len(), sweep.seed as usize);
+        let mut chosen = vec![false; len];
+        for at in 0..count {
+            chosen[(at * len / count + offset) % len] = true;
+        }
+        let kept = runs
+            .into_iter()
+            .zip(chosen)
+            .filter(|(_, is_chosen)| *is_chosen);
+        kept.map(|(run, _)| run).collect::<Vec<_>>()
+    };
+    all.into_iter().flat_map(spread).collect()
+}

@@ -1,0 +1,90 @@
+//! What a failed command claims about what it changed.
+
+/// What it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// That nothing was changed.
+    Nothing,
+    /// That what was asked for, or a part of it, is done.
+    Done,
+    /// That it may be.
+    Unsure,
+    /// None of these.
+    Silent,
+}
+
+/// Words that say that nothing was changed.
+const NOTHING: [&str; 6] = [
+    "nothing was changed",
+    "nothing was kept",
+    "nothing of it was kept",
+    "nothing was pinned",
+    "nothing was made",
+    "none of it was kept",
+];
+
+/// Words that say that it is done all the same.
+const DONE: [&str; 20] = [
+    "took effect",
+    "all the same",
+    "is kept",
+    "are kept",
+    "was kept",
+    "were kept",
+    "is marked",
+    "is recorded",
+    "was recorded",
+    "was appended",
+    "were appended",
+    "was made",
+    "is done",
+    "has ended",
+    "in the log",
+    "was removed",
+    "were removed",
+    "was folded",
+    "were folded",
+    "stands",
+];
+
+/// Words that say that nobody knows.
+const UNSURE: [&str; 2] = ["may have taken effect", "may be kept"];
+
+impl Claim {
+    /// Reads an error and its hint.
+    pub(crate) fn of(error: &str, hint: &str) -> Claim {
+        let text = format!("{error}; {hint}").to_lowercase();
+        let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        // "nothing of it was kept" has the words of both.
+        if says(&NOTHING) {
+            Claim::Nothing
+        } else if says(&UNSURE) {
+            Claim::Unsure
+        } else if says(&DONE) {
+            Claim::Done
+        } else {
+            Claim::Silent
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Claim;
+
+    #[test]
+    fn hints_are_read_as_people_read_them() {
+        let claim = |hint: &str| Claim::of("no space left for messages.jsonl", hint);
+        assert_eq!(claim("nothing of it was kept"), Claim::Nothing);
+        assert_eq!(
+            claim("what was said is kept; `infold ask T` asks again"),
+            Claim::Done
+        );
+        assert_eq!(
+            claim("it may have taken effect: `infold log T` tells"),
+            Claim::Unsure
+        );
+        let free = "free some space and do it again; nothing that was acknowledged is lost";
+        assert_eq!(claim(free), Claim::Silent);
+    }
+}

@@ -1,0 +1,296 @@
+//! What must hold after a command met a fault.
+
+use std::io;
+
+use super::cases::Nature;
+use super::claims::Claim;
+use super::{Run, Told, Wrong};
+use crate::disk::check::{crash, repaired};
+use crate::disk::fixture::Fixture;
+use crate::disk::holdings::{Holdings, Task};
+use crate::disk::sandbox::{Ran, Sandbox};
+use crate::disk::shim::{Mode, read_calls};
+
+/// What of a command took effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    None,
+    Part,
+    All,
+}
+
+const SIGKILL: i32 = 9;
+
+pub(super) type Judged = io::Result<(bool, Vec<(Wrong, String)>)>;
+
+/// One run, its checks, a retry and a repair.
+pub(super) fn judge(run: &Run<'_>, fixture: &Fixture) -> Judged {
+    let sandbox = Sandbox::copy_of(&run.subject.contexts)?;
+    let case = &run.subject.case;
+    let ran = case.run(fixture, &sandbox, Some(Mode::Harm(run.at, run.fault)));
+    let is_harmed = !read_calls(&sandbox.calls()).is_empty();
+    let mut trial = Trial {
+        run,
+        fixture,
+        sandbox,
+        wrong: Vec::new(),
+    };
+    trial.check_end(&ran);
+    let effect = trial.effect();
+    trial.check_claim(&ran, effect, is_harmed);
+    trial.check_told(&ran);
+    // A person does one or the other first.
+    if (run.at + run.fault as usize).is_multiple_of(2) {
+        trial.repair();
+        trial.retry(effect);
+    } else {
+        trial.retry(effect);
+        trial.repair();
+    }
+    trial.check_kept();
+    Ok((is_harmed, trial.wrong))
+}
+
+/// A run whose fault is behind it.
+struct Trial<'a> {
+    run: &'a Run<'a>,
+    fixture: &'a Fixture,
+    sandbox: Sandbox,
+    wrong: Vec<(Wrong, String)>,
+}
+
+impl Trial<'_> {
+    fn say(&mut self, wrong: Wrong, what: impl Into<String>) {
+        self.wrong.push((wrong, what.into()));
+    }
+
+    fn nature(&self) -> Nature {
+        self.run.subject.case.nature
+    }
+
+    fn holdings(&self) -> Holdings {
+        Holdings::read(&self.sandbox.contexts())
+    }
+
+    /// No panic, no hang, and no end but the one that was meant.
+    fn check_end(&mut self, ran: &Ran) {
+        let is_killed = self.run.fault.is_kill() && ran.signal == Some(SIGKILL);
+        if let Some(what) = crash(ran).filter(|_| !is_killed) {
+            self.say(Wrong::Crash, what);
+        }
+    }
+
+    /// What of the command can be seen now, by the documented files and, where they say more than was acknowledged
+    /// before, by the command that reads them.
+    fn effect(&mut self) -> Effect {
+        let subject = self.run.subject;
+        let nature = self.nature();
+        let facts = |tasks: &[(String, Task)]| nature.visible(tasks);
+        let before = facts(&subject.before.canonical(&subject.before));
+        let after = facts(&subject.after);
+        let now = self.holdings();
+        let mut seen = facts(&now.canonical(&subject.before));
+        if seen != before {
+            seen = facts(&self.seen(now).canonical(&subject.before));
+        }
+        if seen == after {
+            Effect::All
+        } else if seen == before {
+            Effect::None
+        } else {
+            Effect::Part
+        }
+    }
+
+    /// Cuts off what readers are not shown: lines of something that is still to be taken back.
+    fn seen(&mut self, mut now: Holdings) -> Holdings {
+        let Some(name) = self.run.subject.case.task else {
+            return now;
+        };
+        let id = self.fixture.task(name);
+        let log = self.sandbox.run(&self.fixture.program, &["log", id]);
+        if !log.is_ok() {
+            // Whether that can be put right is seen later.
+            return now;
+        }
+        let objects = log.objects();
+        let last_seq = objects
+            .iter()
+            .filter_map(|object| object["seq"].as_u64())
+            .max();
+        let ids = objects
+            .iter()
+            .filter_map(|object| object["event"].as_str()?.strip_prefix('e')?.parse().ok());
+        let last_event: Option<u64> = ids.max();
+        if let Some(task) = now.tasks.get_mut(id) {
+            task.messages.retain(|line| number(line, "seq") <= last_seq);
+            task.events.retain(|line| number(line, "id") <= last_event);
+        }
+        now
+    }
+
+    /// What the command said is so.
+    fn check_claim(&mut self, ran: &Ran, effect: Effect, is_harmed: bool) {
+        let nature = self.nature();
+        if effect == Effect::Part
+            && matches!(nature, Nature::Atomic | Nature::Repeatable | Nature::Reads)
+        {
+            self.say(
+                Wrong::HalfDone,
+                format!("a part of it is there; {}", ran.ending()),
+            );
+        }
+        let is_done = effect == Effect::All || matches!(nature, Nature::Removes | Nature::Repairs);
+        match ran.code {
+            Some(0) if !is_done && nature != Nature::Steps => {
+                self.say(Wrong::Lost, "says that it is done, and it is not");
+            }
+            Some(0) | None => {}
+            Some(code) if !is_harmed || self.run.fault.is_harmless() => {
+                let what = format!("fails ({code}) where nothing failed: {}", ran.ending());
+                self.say(Wrong::Untrue, what);
+            }
+            Some(2) => {
+                let what = format!("calls the command wrong: {}", ran.ending());
+                self.say(Wrong::Untrue, what);
+            }
+            Some(_) => self.check_words(ran, effect),
+        }
+        // What was printed was acknowledged, however it ended.
+        if matches!(nature, Nature::Atomic | Nature::Repeatable)
+            && !ran.objects().is_empty()
+            && effect != Effect::All
+        {
+            self.say(
+                Wrong::Lost,
+                format!("printed its result, and it is not there; {}", ran.ending()),
+            );
+        }
+    }
+
+    /// A command that only reads prints what it prints when nothing fails, or fails.
+    fn check_told(&mut self, ran: &Ran) {
+        if self.nature() != Nature::Reads {
+            return;
+        }
+        let (told, whole) = (Told::read(ran, &self.sandbox), &self.run.subject.told);
+        if ran.is_ok() && told.out != whole.out {
+            let (have, want) = (told.out.len(), whole.out.len());
+            self.say(
+                Wrong::Untrue,
+                format!("exit 0, and prints {have} bytes that are not the {want} it should"),
+            );
+        }
+        let is_wanted = ran.is_ok() || told.file.is_some();
+        if is_wanted && told.file != whole.file {
+            self.say(
+                Wrong::HalfDone,
+                format!("the file it writes is not whole; {}", ran.ending()),
+            );
+        }
+    }
+
+    fn check_words(&mut self, ran: &Ran, effect: Effect) {
+        let Some((error, hint)) = ran.failure() else {
+            self.say(Wrong::Untrue, format!("says no reason: {}", ran.ending()));
+            return;
+        };
+        // A repair lists what it did.
+        if matches!(self.nature(), Nature::Reads | Nature::Repairs) {
+            return;
+        }
+        let what = match (Claim::of(&error, &hint), effect) {
+            (Claim::Nothing, Effect::Part | Effect::All) => {
+                "says that nothing was changed, and it was"
+            }
+            (Claim::Silent, Effect::Part | Effect::All) => {
+                "fails, and does not say that it took effect"
+            }
+            (Claim::Done, Effect::None) => "says that it is done, and it is not",
+            _ => return,
+        };
+        self.say(Wrong::Untrue, format!("{what}: {}", ran.ending()));
+    }
+
+    /// Doing it again leads to what one success leads to.
+    fn retry(&mut self, effect: Effect) {
+        let case = &self.run.subject.case;
+        let ran = match (case.nature, effect) {
+            (Nature::Atomic | Nature::Repeatable, Effect::Part) => return,
+            (Nature::Atomic, Effect::All) => return,
+            (Nature::Steps, Effect::Part | Effect::All) if case.task.is_none() => return,
+            (Nature::Steps, Effect::All) => return,
+            (Nature::Steps, Effect::Part) => case.resume(self.fixture, &self.sandbox),
+            _ => case.run(self.fixture, &self.sandbox, None),
+        };
+        let is_known = case.nature == Nature::Repeatable && effect == Effect::All;
+        // That it has been done already is a fair answer.
+        let is_fair = ran.is_ok() || is_known && matches!(ran.code, Some(1 | 2));
+        if let Some(what) = crash(&ran) {
+            self.say(Wrong::Crash, format!("done again: {what}"));
+        } else if !is_fair {
+            self.say(Wrong::Retry, format!("done again: {}", ran.ending()));
+        } else if let Some(what) = self.differs() {
+            self.say(Wrong::Retry, what);
+        }
+    }
+
+    /// How the store differs from what one success leads to.
+    fn differs(&self) -> Option<String> {
+        let subject = self.run.subject;
+        let now = self.holdings().canonical(&subject.before);
+        if subject.case.nature.comparable(&now) == subject.case.nature.comparable(&subject.after) {
+            return None;
+        }
+        let told = |tasks: &[(String, Task)]| {
+            let told = tasks.iter().map(|(id, task)| {
+                let (messages, events) = (task.messages.len(), task.events.len());
+                format!(
+                    "{} {} {messages}+{events}",
+                    &id[..id.len().min(8)],
+                    task.place
+                )
+            });
+            told.collect::<Vec<_>>()
+        };
+        let (now, after) = (told(&now), told(&subject.after));
+        let differing = |one: &[String], other: &[String]| {
+            let lines = one.iter().filter(|line| !other.contains(line)).cloned();
+            lines.collect::<Vec<_>>().join(", ")
+        };
+        Some(format!(
+            "done again: [{}] instead of [{}]",
+            differing(&now, &after),
+            differing(&after, &now)
+        ))
+    }
+
+    /// All is well, or is put right.
+    fn repair(&mut self) {
+        if let Err((wrong, what)) = repaired(self.fixture, &self.sandbox) {
+            self.say(wrong, what);
+        }
+    }
+
+    /// Nothing that was there before is gone.
+    fn check_kept(&mut self) {
+        let subject = self.run.subject;
+        if subject.case.nature == Nature::Repairs {
+            return;
+        }
+        let mut before = subject.before.clone();
+        // Those that the command takes away.
+        before
+            .tasks
+            .retain(|id, _| subject.left.tasks.contains_key(id));
+        if let Some(lost) = before.lost_in(&self.holdings()) {
+            self.say(Wrong::Lost, lost);
+        }
+    }
+}
+
+/// A number that a line has.
+fn number(line: &str, name: &str) -> Option<u64> {
+    let line: serde_json::Value = serde_json::from_str(line).ok()?;
+    line[name].as_u64()
+}

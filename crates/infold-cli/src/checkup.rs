@@ -90,13 +90,10 @@ fn examine(contexts: &Contexts, repair: bool) -> Result<Findings, Failure> {
         let gone = rows.filter(|id| contexts.place(*id).is_none());
         found.extend(gone.map(|id| format!("{id}: in the registry, but its directory is gone")));
     }
+    if let Some(registry) = registry.as_ref().filter(|_| repair) {
+        found.extend(repair_all(contexts, &ids, registry, &mut repaired));
+    }
     for id in &ids {
-        if let Some(registry) = registry.as_ref().filter(|_| repair) {
-            match released(|| contexts.repair(*id, registry)) {
-                Ok(done) => repaired.extend(done.into_iter().map(|what| format!("{id}: {what}"))),
-                Err(error) => found.push(format!("{id}: not repaired: {}", chain(&error))),
-            }
-        }
         let problems = problems(contexts, *id, registry.as_ref());
         found.extend(problems.iter().map(|problem| format!("{id}: {problem}")));
     }
@@ -110,6 +107,35 @@ fn examine(contexts: &Contexts, repair: bool) -> Result<Findings, Failure> {
         problems: found,
         repaired,
     })
+}
+
+/// Repairs all tasks; returns what could not be repaired. What a task continues may have to be repaired before it.
+fn repair_all(
+    contexts: &Contexts,
+    ids: &[Uuid],
+    registry: &Registry,
+    repaired: &mut Vec<String>,
+) -> Vec<String> {
+    const MAX_PASSES: usize = 4;
+    let mut failed = Vec::new();
+    for _ in 0..MAX_PASSES {
+        let before = repaired.len();
+        failed.clear();
+        for id in ids {
+            match released(|| contexts.repair(*id, registry)) {
+                Ok(done) => {
+                    let done = done.into_iter().map(|what| format!("{id}: {what}"));
+                    let new: Vec<String> = done.filter(|what| !repaired.contains(what)).collect();
+                    repaired.extend(new);
+                }
+                Err(error) => failed.push(format!("{id}: not repaired: {}", chain(&error))),
+            }
+        }
+        if repaired.len() == before {
+            break;
+        }
+    }
+    failed
 }
 
 /// `infold doctor`

@@ -89,6 +89,14 @@ pub enum TaskError {
 }
 
 impl TaskError {
+    /// Why a task could not be opened for writing.
+    pub(crate) fn opening(task: Uuid, source: OpenError) -> TaskError {
+        match source {
+            OpenError::Log(error) => TaskError::Log(error),
+            source => TaskError::Open { task, source },
+        }
+    }
+
     /// Where the process answers requests that writes to the task, if that is what was in the way.
     pub fn held_at(&self) -> Option<&str> {
         match self {
@@ -460,10 +468,7 @@ impl Contexts {
         // A registry that cannot be used is told of before anything is written, not after.
         self.opened()?;
         let opened = Writer::open_at(dir, self.durability, &self.dirs(), self.address());
-        opened.map_err(|source| match source {
-            OpenError::Log(error) => TaskError::Log(error),
-            source => TaskError::Open { task: id, source },
-        })
+        opened.map_err(|source| TaskError::opening(id, source))
     }
 
     fn tasks_in(&self, place: &str) -> Result<Vec<Uuid>, LogError> {

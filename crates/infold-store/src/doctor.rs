@@ -2,15 +2,19 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::derived::Derived;
+use crate::dirs::PLACES;
 use crate::lock::{Lock, Taken};
+use crate::log::continued_by;
 use crate::verify::Problem;
 use crate::{
-    Contexts, Durability, LogError, OpenError, Registry, RegistryError, TaskError, Writer, time,
+    Contexts, Durability, LogError, OpenError, Registry, RegistryError, Status, TaskError, What,
+    Writer, end_of, time,
 };
 
 const SIDECARS: [&str; 4] = ["messages.idx", "events.idx", "states.idx", "current.idx"];
@@ -50,12 +54,27 @@ impl Contexts {
     }
 
     /// Puts a task right and says what was done. Damaged bytes are kept aside.
+    ///
+    /// What is wrong with a task that it continues is put right there first: then it is to be tried again.
     pub fn repair(&self, id: Uuid, registry: &Registry) -> Result<Vec<String>, TaskError> {
-        let problems = self.verify(id, registry)?;
+        let mut done = Vec::new();
+        let mut problems = self.verify(id, registry)?;
         let Some(dir) = self.place(id).filter(|_| !problems.is_empty()) else {
-            return Ok(Vec::new());
+            return Ok(done);
         };
-        let mut done = self.mend(id, &dir, &problems)?;
+        for problem in &problems {
+            if let Problem::Misplaced { path } = problem {
+                let aside = move_aside(path)?.display().to_string();
+                done.push(format!(
+                    "{} was not a file: moved to {aside}",
+                    path.display()
+                ));
+            }
+        }
+        if !done.is_empty() {
+            problems = self.verify(id, registry)?;
+        }
+        done.extend(self.mend(id, &dir, &problems)?);
         for problem in &problems {
             if let Problem::Exposed { path, mode } = problem {
                 let closed = fs::Permissions::from_mode(mode & 0o700);
@@ -63,6 +82,12 @@ impl Contexts {
                     .map_err(|error| LogError::io(path, "closed", error))?;
                 done.push(format!("{} closed to others", path.display()));
             }
+        }
+        if is_cut_short(&problems)
+            && let Some((parent, at)) = continued_by(&dir)?
+            && let Some(said) = self.lengthen(parent, at)?
+        {
+            done.push(format!("task {parent}: {said}"));
         }
         if problems
             .iter()
@@ -92,20 +117,73 @@ impl Contexts {
     /// Derives everything of a task anew from its log.
     fn rewrite(&self, id: Uuid, dir: &Path, registry: &Registry) -> Result<Vec<String>, TaskError> {
         let opened = Writer::open(dir, Durability::Turn, &self.dirs());
-        let (writer, repairs) = opened.map_err(|source| match source {
-            OpenError::Log(error) => TaskError::Log(error),
-            source => TaskError::Open { task: id, source },
-        })?;
+        let (mut writer, repairs) = opened.map_err(|source| TaskError::opening(id, source))?;
         for derived in Derived::ALL {
             if !derived.lines(writer.log())?.is_empty() || dir.join(derived.name()).exists() {
                 derived.rewrite(writer.log())?;
             }
         }
-        registry.set_counters(id, self.recount(writer.log())?)?;
         let mut done: Vec<String> = repairs.iter().map(|repair| repair.to_string()).collect();
+        if let Err(LogError::Damaged { path, .. }) = writer.log().check_imported() {
+            let aside = move_aside(&path)?.display().to_string();
+            done.push(format!(
+                "{} does not fit the log: moved to {aside}; `export` writes what the log holds",
+                path.display()
+            ));
+        }
+        done.extend(self.end_again(id, dir, &mut writer, registry)?);
         done.push("everything derived was derived anew".to_owned());
+        let is_running = end_of(writer.log())?.is_none();
+        drop(writer);
+        self.enter(id, registry)?;
+        match registry.get(id)?.is_some_and(|row| row.status.is_end()) {
+            true if is_running => {
+                drop(registry.set_status(id, Status::Running, Timestamp::now())?)
+            }
+            // One that ended is where those are that ended.
+            true => self.carry_end_through(id)?,
+            false => {}
+        }
         Ok(done)
     }
+
+    /// Says in its log that a task ended which is among those that ended, should that be lost.
+    fn end_again(
+        &self,
+        id: Uuid,
+        dir: &Path,
+        writer: &mut Writer,
+        registry: &Registry,
+    ) -> Result<Option<String>, TaskError> {
+        let is_moved = dir.parent().is_some_and(|place| place.ends_with(PLACES[1]));
+        if !is_moved || end_of(writer.log())?.is_some() {
+            return Ok(None);
+        }
+        let row = registry.get(id)?.filter(|row| row.status.is_end());
+        let (status, error) = match row {
+            Some(row) => (row.status, row.error_message),
+            None => (Status::Completed, None),
+        };
+        writer.step(What::Status { status, error })?;
+        Ok(Some(format!("that it ended was lost: {status} again")))
+    }
+}
+
+/// Says whether a task is continued that ends before the point from which it is.
+fn is_cut_short(problems: &[Problem]) -> bool {
+    problems
+        .iter()
+        .any(|problem| matches!(problem, Problem::Damaged(LogError::NoParent { .. })))
+}
+
+/// Renames what is in the way; returns its new name.
+fn move_aside(path: &Path) -> Result<PathBuf, LogError> {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let free = (0..).map(|more| path.with_file_name(format!("torn-{stem}-{}", time::now() + more)));
+    let aside = free.into_iter().find(|aside| !aside.exists());
+    let aside = aside.expect("some name is free");
+    fs::rename(path, &aside).map_err(|error| LogError::io(path, "moved", error))?;
+    Ok(aside)
 }
 
 /// How many bytes a task takes on disk.

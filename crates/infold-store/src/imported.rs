@@ -7,6 +7,7 @@ use std::io::{
 use std::path::{Path, PathBuf};
 
 use infold_log::{Point, Seq};
+use infold_wire::transcript::{Format, Layout};
 use infold_wire::{Json, quote};
 use memchr::memmem;
 
@@ -68,6 +69,35 @@ impl Log {
         imported.format = format;
         imported.layout = layout;
         Ok(Some(imported))
+    }
+}
+
+impl Log {
+    /// Checks that the transcript which the task was made from, if it was, can be given back.
+    pub(crate) fn check_imported(&self) -> Result<(), LogError> {
+        let Some(mut imported) = self.imported()? else {
+            return Ok(());
+        };
+        let path = self.dir().join(NAME);
+        let damaged = |reason: &str| Err(LogError::damaged(&path, 0, reason));
+        if imported.format.parse::<Format>().is_err() || imported.layout.parse::<Layout>().is_err()
+        {
+            return damaged("its format or its layout is none that is known");
+        }
+        let last = self.state().at();
+        imported.end()?;
+        while let Some(kept) = imported.next_piece()? {
+            match kept {
+                Kept::Message(seq) if seq.get() > last.seq => {
+                    return damaged("it names messages that are not there");
+                }
+                Kept::End(at) if at.seq > last.seq => {
+                    return damaged("it ends with messages that are not there");
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 

@@ -60,6 +60,7 @@ mod draft;
 mod incoming;
 mod verify;
 mod mend;
+mod lengthen;
 mod doctor;
 pub use aside::{Aside, Working};
 pub use chains::{Chains, Key, Known};

@@ -26,8 +26,8 @@ use crate::table::Table;
 use crate::{LogError, Metadata};
 pub(crate) use grow::message_entry;
 pub(crate) use line::LinePlace;
-pub(crate) use lineage::kept_parent;
 use lineage::{Lineage, first_event};
+pub(crate) use lineage::{continued_by, kept_parent};
 use states::States;
 pub(crate) use ties::Ahead;
 

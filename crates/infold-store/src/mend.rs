@@ -18,7 +18,7 @@ use crate::verify::Problem;
 use crate::{Contexts, EventLine, Log, LogError, Metadata, TaskError, What, stored, time};
 
 /// Of so many lines in a row the bytes may be gone altogether.
-const MAX_GONE_LINES: u64 = 10_000;
+pub(crate) const MAX_GONE_LINES: u64 = 10_000;
 /// A file that is damaged after it was mended so often is beyond repair.
 const MAX_ROUNDS: usize = 4;
 
@@ -73,7 +73,10 @@ impl Contexts {
         let stem = name.trim_end_matches(".jsonl");
         let aside = dir.join(format!("torn-{stem}-{}", time::now()));
         let fail = |error| LogError::io(&aside, "written", error);
-        fs::copy(&path, &aside).map_err(fail)?;
+        let is_missing = !path.exists();
+        if !is_missing {
+            fs::copy(&path, &aside).map_err(fail)?;
+        }
         let (mended, said) = match name {
             MESSAGES => {
                 let mended = mended_messages(dir, &aside)?;
@@ -91,6 +94,9 @@ impl Contexts {
         }
         file::sync_dir(dir)?;
         drop(lock);
+        if is_missing {
+            return Ok(format!("{name} was missing: what it held is lost"));
+        }
         let aside = aside.display();
         Ok(format!("{said}; the damaged file is {aside}"))
     }

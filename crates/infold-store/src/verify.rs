@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{self, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -33,6 +33,11 @@ pub enum Problem {
         /// The file.
         name: &'static str,
     },
+    /// What has the name of a file of a task is none.
+    Misplaced {
+        /// The name.
+        path: PathBuf,
+    },
     /// The registry does not say what the log says.
     Registry {
         /// What is wrong.
@@ -54,6 +59,7 @@ impl fmt::Display for Problem {
             Problem::Torn { name, at } => write!(f, "{name} has torn bytes from byte {at} on"),
             Problem::Invalid(fault) => write!(f, "the view is not valid: {fault}"),
             Problem::Stale { name } => write!(f, "{name} does not follow from the log"),
+            Problem::Misplaced { path } => write!(f, "{} is not a file", path.display()),
             Problem::Registry { what } => write!(f, "registry: {what}"),
             Problem::Exposed { path, mode } => {
                 write!(
@@ -78,6 +84,11 @@ impl Contexts {
             return Ok(vec![Problem::Registry { what }]);
         };
         let mut problems = exposed(&dir);
+        problems.extend(misplaced(&dir));
+        if let Some(Problem::Misplaced { .. }) = problems.last() {
+            // What should be there cannot be told before it is out of the way.
+            return Ok(problems);
+        }
         let checked = Log::open(&dir, Access::Rederive, &self.dirs()).and_then(|(fresh, tail)| {
             fresh.check_lineage()?;
             let floor = Floor::of(fresh.state().shown(), &fresh)?;
@@ -112,6 +123,10 @@ impl Contexts {
             let mut more: Vec<Problem> = torn.collect();
             more.extend(differences.stale.iter().map(|name| Problem::Stale { name }));
             more.extend(stale(&dir, &fresh, &view)?);
+            match fresh.check_imported() {
+                Err(error @ LogError::Damaged { .. }) => more.push(Problem::Damaged(error)),
+                checked => checked?,
+            }
             if let Some(registry) = registry.into() {
                 more.extend(self.unregistered(id, &dir, &fresh, registry)?);
             }
@@ -185,19 +200,38 @@ fn stale(dir: &Path, fresh: &Log, view: &View) -> Result<Vec<Problem>, LogError>
 
 /// Says whether a file holds a view, and nothing else. Neither is held in memory.
 fn shows(path: &Path, log: &Log, view: &View) -> Result<bool, LogError> {
-    let Ok(file) = fs::File::open(path) else {
-        return Ok(view.pieces().is_empty());
+    let fail = |error| LogError::io(path, "read", error);
+    let file = match fs::File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(view.pieces().is_empty());
+        }
+        opened => opened.map_err(fail)?,
     };
     let mut file = BufReader::new(file);
     let mut same = true;
     let mut found = Vec::new();
     log.render(view, &mut |_, bytes| {
         found.resize(bytes.len() + 1, 0);
-        same &= file.read_exact(&mut found).is_ok();
+        match file.read_exact(&mut found) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => same = false,
+            read => read.map_err(fail)?,
+        }
         same &= found.split_last() == Some((&b'\n', bytes));
         Ok(())
     })?;
-    Ok(same && file.fill_buf().is_ok_and(<[u8]>::is_empty))
+    let more = file.bytes().next().transpose().map_err(fail)?;
+    Ok(same && more.is_none())
+}
+
+/// What is in the way of a task's files: directories and the like that have their names.
+pub(crate) fn misplaced(dir: &Path) -> Vec<Problem> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let names = entries.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"torn-"));
+    let paths = names.map(|entry| entry.path());
+    paths
+        .filter(|path| fs::metadata(path).is_ok_and(|meta| !meta.is_file()))
+        .map(|path| Problem::Misplaced { path })
+        .collect()
 }
 
 /// The files of a task, and its directory, that others than their owner may read.

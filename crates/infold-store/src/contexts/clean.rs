@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{HIDDEN, PLACES};
-use crate::{Contexts, LogError, Registry, TaskError, TaskRow, chains};
+use crate::{Contexts, LogError, Registry, TaskError, TaskRow, chains, file};
 
 /// Making a task takes milliseconds; what is this old will not be finished.
 const UNBORN: Duration = Duration::from_secs(3600);
@@ -36,6 +36,10 @@ impl Contexts {
             }
         }
         if really {
+            if self.is_lasting() && !removed.is_empty() {
+                // Else a power cut could bring back the names of tasks whose files are gone.
+                file::sync_dir(&self.root.join(PLACES[1]))?;
+            }
             self.empty_trash()?;
             self.remove_unborn(&registry)?;
         }

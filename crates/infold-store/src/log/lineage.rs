@@ -319,7 +319,7 @@ impl Log {
 }
 
 /// Which task the one in `dir` continues, by its first event, and from where.
-pub(super) fn continued_by(dir: &Path) -> Result<Option<(Uuid, Point)>, LogError> {
+pub(crate) fn continued_by(dir: &Path) -> Result<Option<(Uuid, Point)>, LogError> {
     let events = Growing::open(dir.join("events.jsonl"), Access::Read)?;
     match first_event(&events)? {
         Some(What::Fork { task, at }) => match task.parse() {

@@ -1,4 +1,4 @@
-use infold_store::{Contexts, Filter, Registry, Status, TaskRow};
+use infold_store::{Chains, Contexts, Filter, Registry, Status, TaskRow};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -18,7 +18,17 @@ pub fn verify(contexts: &Contexts, task: Option<&str>, out: &mut Out) -> Result<
         return Ok(());
     }
     let registry = contexts.registry_if_writable()?;
-    let mut found = 0;
+    let damaged = match task {
+        Some(_) => Vec::new(),
+        None => damaged_databases(contexts, registry.as_ref())?,
+    };
+    let mut found = damaged.len() as u64;
+    for text in &damaged {
+        match out.is_json() {
+            true => out.object(&json!({"uuid": null, "ok": false, "problems": [text]}))?,
+            false => out.line(format!("{}  {text}", paint(BAD, "not ok")))?,
+        }
+    }
     let mut progress = Progress::new(out.is_json(), "checking tasks", ids.len() as u64);
     for id in &ids {
         let texts = problems(contexts, *id, registry.as_ref());
@@ -56,6 +66,33 @@ pub fn verify(contexts: &Contexts, task: Option<&str>, out: &mut Out) -> Result<
     }
 }
 
+/// What is wrong with the databases beside the tasks.
+fn damaged_databases(
+    contexts: &Contexts,
+    registry: Option<&Registry>,
+) -> Result<Vec<String>, Failure> {
+    let mut found = Vec::new();
+    if let Some(reason) = registry.map(Registry::check).transpose()?.flatten() {
+        found.push(format!("tasks.db is damaged: {reason}"));
+    }
+    if let Some(reason) = Chains::check(contexts.root())? {
+        found.push(format!("chains.db is damaged: {reason}"));
+    }
+    Ok(found)
+}
+
+/// Sets a damaged index of conversations aside; says so.
+fn repair_chains(contexts: &Contexts) -> Result<Option<String>, Failure> {
+    let root = contexts.root();
+    if Chains::check(root)?.is_none() {
+        return Ok(None);
+    }
+    Ok(Chains::set_aside(root)?.map(|aside| {
+        let aside = aside.display();
+        format!("damaged chains.db moved to {aside}; `infold serve` fills a new one when it starts")
+    }))
+}
+
 /// What is wrong with a task. That it cannot be checked is a problem of that task, not
 /// the end of the checking: the others come after it.
 fn problems(contexts: &Contexts, id: Uuid, registry: Option<&Registry>) -> Vec<String> {
@@ -83,8 +120,14 @@ fn examine(contexts: &Contexts, repair: bool) -> Result<Findings, Failure> {
         false if !contexts.root().exists() => (None, Vec::new()),
         false => (contexts.registry_if_writable()?, Vec::new()),
     };
+    if repair {
+        repaired.extend(repair_chains(contexts)?);
+    }
     let ids = contexts.tasks()?;
-    let mut found = Vec::new();
+    let mut found = match contexts.root().exists() {
+        true => damaged_databases(contexts, registry.as_ref())?,
+        false => Vec::new(),
+    };
     if let Some(registry) = &registry {
         let rows = registry.uuids()?.into_iter();
         let gone = rows.filter(|id| contexts.place(*id).is_none());

@@ -178,12 +178,19 @@ impl From<RegistryError> for Failure {
             RegistryError::Damaged { .. } => Some(
                 "`infold doctor --repair` keeps it aside and makes a new one from the task directories",
             ),
+            RegistryError::PathTooLong { .. } => Some(
+                "name a directory with a shorter path: --contexts DIR or INFOLD_CONTEXTS; nothing was made",
+            ),
             RegistryError::Open { .. } => {
                 Some("--contexts DIR or INFOLD_CONTEXTS says where the tasks are")
             }
             RegistryError::Sql { .. } => Some("look at the disk: it may be full, or failing"),
         };
-        let failure = Failure::new(Kind::Store, chain(&error));
+        let kind = match &error {
+            RegistryError::PathTooLong { .. } => Kind::Usage,
+            _ => Kind::Store,
+        };
+        let failure = Failure::new(kind, chain(&error));
         match hint {
             Some(hint) => failure.hint(hint),
             None => failure,

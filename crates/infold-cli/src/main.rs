@@ -89,7 +89,11 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
         _ => config::load(cli.config.as_deref(), cli.contexts, cli.json)?,
     };
     let base = config.context_storage.base_dir.value.clone();
-    let contexts = &Contexts::new(base, cli.durability.into());
+    let teller: fn(&str) = match cli.json {
+        true => |text| Failure::new(Kind::Store, text).warn(true),
+        false => |text| Failure::new(Kind::Store, text).warn(false),
+    };
+    let contexts = &Contexts::new(base, cli.durability.into()).telling(teller);
     match cli.command {
         Command::Count(args) => count::run(config, &args, out),
         Command::Models(args) => models::run(contexts, config, &args, out),

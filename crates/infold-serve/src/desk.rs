@@ -12,7 +12,6 @@ mod frames;
 mod rules;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use infold::{Config, ManageError, Switchboard};
@@ -56,7 +55,6 @@ pub(crate) struct Inner {
     pub news: News,
     pub later: Later,
     chains: Mutex<Chains>,
-    mended: AtomicU64,
     opened: Mutex<Opened>,
     /// Where those wait who want a task that somebody is opening.
     door: Condvar,
@@ -159,7 +157,6 @@ impl Desk {
             news: News::default(),
             later,
             chains: Mutex::new(chains),
-            mended: AtomicU64::new(0),
             opened: Mutex::default(),
             door: Condvar::new(),
             rules: Mutex::default(),
@@ -265,14 +262,7 @@ impl Desk {
     }
 
     fn settle(&self, call: &Call, mut told: Told) -> Result<Exchange, DeskError> {
-        let mended = self.inner.mended();
-        let settled = match self.inner.settle(call, &mut told) {
-            Err(DeskError::Chains(RegistryError::Damaged { .. })) => {
-                self.inner.mend(mended)?;
-                self.inner.settle(call, &mut told)?
-            }
-            settled => settled?,
-        };
+        let settled = self.inner.settle(call, &mut told)?;
         Ok(Exchange::new(self.inner.clone(), told, settled))
     }
 }

@@ -1,12 +1,15 @@
-use std::fs;
+//! Which conversations are known, by the digests of their beginnings (`chains.db`).
+
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use infold_log::Seq;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use uuid::Uuid;
 
-use crate::registry::{Patience, beside, connect, guard, make_private};
-use crate::{RegistryError, time};
+use crate::RegistryError;
+use crate::database::{self, Identity, connect, guard, make_private};
+use crate::registry::Patience;
 
 /// The digest of a conversation up to one of its messages.
 pub type Key = [u8; 16];
@@ -37,9 +40,22 @@ pub type Known = (usize, Vec<(Uuid, Seq)>);
 pub struct Chains {
     /// Nothing, if it was closed to be made anew and that failed.
     connection: Option<Connection>,
+    root: PathBuf,
     path: PathBuf,
+    /// The file that was opened.
+    identity: Option<Identity>,
     is_new: bool,
     torn: Option<PathBuf>,
+    filler: Option<Filler>,
+}
+
+/// Adds all tasks to an index that was made anew.
+struct Filler(Box<dyn Fn(&mut Chains) + Send>);
+
+impl fmt::Debug for Filler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Filler")
+    }
 }
 
 /// A key may lead to every task there is, as a greeting does; so many are looked at.
@@ -82,39 +98,66 @@ impl Chains {
         }
     }
 
-    /// Sets the index aside, as one does that turns out to be damaged, and starts an empty one.
-    pub fn renew(&mut self, root: &Path) -> Result<(), RegistryError> {
+    /// Says who adds all tasks to it when it turns out to be damaged: it is then set aside, started anew and filled, and what was asked
+    /// is asked again.
+    pub fn fill_with(&mut self, filler: impl Fn(&mut Chains) + Send + 'static) {
+        self.filler = Some(Filler(Box::new(filler)));
+    }
+
+    /// Sets the index aside and starts an empty one, which is filled.
+    fn renew(&mut self) -> Result<(), RegistryError> {
         // Closed first: whoever closes a database last removes the journal that stands beside it,
         // and that must not be the new one's.
         self.connection = None;
-        *self = Chains::anew(root)?;
+        let torn = database::set_aside(&self.root, NAME, self.identity)?;
+        let filler = self.filler.take();
+        let opened = Chains::open_as_is(&self.root);
+        match opened {
+            Ok(opened) => *self = Chains { torn, ..opened },
+            Err(error) => {
+                self.filler = filler;
+                return Err(error);
+            }
+        }
+        if let Some(Filler(fill)) = &filler
+            && self.is_new
+        {
+            fill(self);
+        }
+        self.filler = filler;
         Ok(())
     }
 
     fn anew(root: &Path) -> Result<Chains, RegistryError> {
-        let path = root.join(NAME);
-        let torn = root.join(format!("torn-chains-{}.db", time::now()));
-        // The journal goes first: a new database must not find the old one's.
-        for suffix in ["-wal", "-shm", ""] {
-            let from = beside(&path, suffix);
-            match fs::rename(&from, beside(&torn, suffix)) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(RegistryError::io(&from, error));
-                }
-                _ => {}
-            }
+        let torn = database::set_aside(root, NAME, None)?;
+        let chains = Chains::open_as_is(root)?;
+        Ok(Chains { torn, ..chains })
+    }
+
+    /// Sets a damaged index aside; says where it is. A server that uses it starts a new one, else the next one does.
+    pub fn set_aside(root: &Path) -> Result<Option<PathBuf>, RegistryError> {
+        database::set_aside(root, NAME, None)
+    }
+
+    /// Says what is wrong with the index of a contexts directory, as SQLite finds it; nothing if it is sound, or not there.
+    pub fn check(root: &Path) -> Result<Option<String>, RegistryError> {
+        if !root.join(NAME).exists() {
+            return Ok(None);
         }
-        let mut chains = Chains::open_as_is(root)?;
-        chains.torn = torn.exists().then_some(torn);
-        Ok(chains)
+        let checked = Chains::open_as_is(root).and_then(|mut chains| chains.run(database::check));
+        match checked {
+            Err(RegistryError::Damaged { reason, .. }) => Ok(Some(reason)),
+            checked => checked,
+        }
     }
 
     fn open_as_is(root: &Path) -> Result<Chains, RegistryError> {
+        database::check_path(root)?;
         let path = root.join(NAME);
         make_private(root, &path).map_err(|error| RegistryError::io(&path, error))?;
         let patience = Patience::default();
         let opened = connect(&path, patience).and_then(|connection| {
-            let found = patience.wait_for(|| settle(&connection))?;
+            let found = patience.wait_for(|| settle(&connection, &path))?;
             Ok((connection, found))
         });
         let (connection, found) = opened.map_err(|error| RegistryError::sql(&path, error))?;
@@ -129,9 +172,12 @@ impl Chains {
         }
         Ok(Chains {
             connection: Some(connection),
+            root: root.to_owned(),
+            identity: Identity::of(&path),
             path,
             is_new: found == 0,
             torn: None,
+            filler: None,
         })
     }
 
@@ -157,7 +203,7 @@ impl Chains {
     /// Returns the place of the last key that is known and what it leads to, newest task first;
     /// of very many, the newest. What is looked for is mostly near the end, so that is where the
     /// search begins; how many tasks there are does not matter.
-    pub fn find(&self, keys: &[Key]) -> Result<Option<Known>, RegistryError> {
+    pub fn find(&mut self, keys: &[Key]) -> Result<Option<Known>, RegistryError> {
         self.run(|db| {
             // One transaction: else each look-up takes and gives back the locks.
             let whole = db.unchecked_transaction()?;
@@ -236,7 +282,7 @@ impl Chains {
     }
 
     /// The names of a task, in the order in which it got them.
-    pub fn names_of(&self, task: Uuid) -> Result<Vec<String>, RegistryError> {
+    pub fn names_of(&mut self, task: Uuid) -> Result<Vec<String>, RegistryError> {
         self.run(|db| {
             db.prepare_cached("SELECT name FROM names WHERE task = ?1 ORDER BY number")?
                 .query_map([task.as_bytes()], |row| row.get(0))?
@@ -270,9 +316,23 @@ impl Chains {
         })
     }
 
+    /// Runs `work`; if the index turns out to be damaged, on a new one.
     fn run<T>(
-        &self,
+        &mut self,
         mut work: impl FnMut(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, RegistryError> {
+        match self.run_once(&mut work) {
+            Err(RegistryError::Damaged { .. }) if self.filler.is_some() => {
+                self.renew()?;
+                self.run_once(&mut work)
+            }
+            done => done,
+        }
+    }
+
+    fn run_once<T>(
+        &self,
+        work: &mut impl FnMut(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, RegistryError> {
         let Some(db) = &self.connection else {
             return Err(RegistryError::Damaged {
@@ -309,12 +369,12 @@ pub(crate) fn if_there(root: &Path) -> Option<Chains> {
 }
 
 /// Sets how a connection writes, and makes the tables; returns the version that was found.
-fn settle(db: &Connection) -> rusqlite::Result<i64> {
+fn settle(db: &Connection, path: &Path) -> rusqlite::Result<i64> {
     let found: i64 = db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if found > VERSION {
         return Ok(found);
     }
-    db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    database::set_journal(db, path)?;
     db.execute_batch(
         "PRAGMA synchronous = OFF; PRAGMA cache_size = -8192; PRAGMA wal_autocheckpoint = 4096;",
     )?;

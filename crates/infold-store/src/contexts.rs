@@ -35,6 +35,7 @@ pub struct Contexts {
     pub(crate) durability: Durability,
     kept: Option<Kept>,
     address: Option<Arc<str>>,
+    teller: Option<fn(&str)>,
 }
 
 /// Why a task could not be had, sorted by what can be done about it.
@@ -117,6 +118,19 @@ impl Contexts {
             durability,
             kept: None,
             address: None,
+            teller: None,
+        }
+    }
+
+    /// Says whom to tell what was put right on the way, such as a damaged registry that was made anew.
+    pub fn telling(self, teller: fn(&str)) -> Contexts {
+        let teller = Some(teller);
+        Contexts { teller, ..self }
+    }
+
+    fn tell(&self, what: &str) {
+        if let Some(teller) = self.teller {
+            teller(what);
         }
     }
 

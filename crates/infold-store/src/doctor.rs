@@ -13,28 +13,24 @@ use crate::lock::{Lock, Taken};
 use crate::log::continued_by;
 use crate::verify::Problem;
 use crate::{
-    Contexts, Durability, LogError, OpenError, Registry, RegistryError, Status, TaskError, What,
-    Writer, end_of, time,
+    Contexts, Durability, LogError, OpenError, Registry, Status, TaskError, What, Writer, end_of,
+    time,
 };
 
 const SIDECARS: [&str; 4] = ["messages.idx", "events.idx", "states.idx", "current.idx"];
 
 impl Contexts {
-    /// Opens the registry; one that is damaged is kept aside and made anew from the directories.
+    /// Opens the registry; one that is damaged anywhere is kept aside and made anew from the directories.
     pub fn repaired_registry(&self) -> Result<(Registry, Vec<String>), TaskError> {
         let mut done = Vec::new();
-        let registry = match self.registry() {
-            Err(TaskError::Registry(RegistryError::Damaged { path, .. })) => {
-                let aside = path.with_extension(format!("damaged-{}", time::now()));
-                fs::rename(&path, &aside).map_err(|error| LogError::io(&path, "moved", error))?;
-                done.push(format!(
-                    "damaged registry moved to {} and made anew",
-                    aside.display()
-                ));
-                self.registry()?
-            }
-            opened => opened?,
-        };
+        let mut registry = self.registry()?;
+        if let Some(reason) = registry.check()? {
+            let opened = registry.identity();
+            // Closed first: whoever closes a database last removes the journal that stands beside it.
+            drop(registry);
+            registry = self.renew_registry(opened, &reason)?;
+            done.push(format!("damaged registry made anew: {reason}"));
+        }
         for id in self.tasks()? {
             if registry.get(id)?.is_none() {
                 match self.enter(id, &registry) {

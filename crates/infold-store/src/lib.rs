@@ -52,6 +52,7 @@ mod loose;
 mod writer;
 mod frame;
 mod metadata;
+mod database;
 mod registry;
 mod chains;
 mod contexts;

@@ -1,13 +1,13 @@
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+//! The list of all tasks, and what was learned of models (`tasks.db`).
+
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use uuid::Uuid;
+
+use crate::database::{self, Identity, beside, connect, guard, make_private};
 
 mod status;
 mod row;
@@ -18,6 +18,7 @@ mod expiry;
 mod factor;
 mod window;
 mod quirk;
+mod learned;
 
 pub use error::RegistryError;
 pub use factor::Report;
@@ -56,10 +57,18 @@ use row::{Text, amount, instant, key};
 pub struct Registry {
     connection: Connection,
     path: PathBuf,
+    /// The file that was opened.
+    identity: Option<Identity>,
     patience: Patience,
 }
 
+/// Marks a registry that knows all tasks.
+const FILLED: i64 = 0x0f01_d001;
+
 impl Registry {
+    /// The file's name.
+    pub(crate) const NAME: &str = "tasks.db";
+
     /// Opens the registry of `contexts_dir`, and makes directory, file and tables where missing.
     ///
     /// A registry of an older version is brought up to date; one of a newer
@@ -69,13 +78,15 @@ impl Registry {
     }
 
     fn open_with(contexts_dir: &Path, patience: Patience) -> Result<Registry, RegistryError> {
-        let path = contexts_dir.join("tasks.db");
+        database::check_path(contexts_dir)?;
+        let path = contexts_dir.join(Registry::NAME);
         make_private(contexts_dir, &path).map_err(|error| RegistryError::io(&path, error))?;
         let had_wal = beside(&path, "-wal").exists();
         let connection =
             connect(&path, patience).map_err(|error| RegistryError::sql(&path, error))?;
         let registry = Registry {
             connection,
+            identity: Identity::of(&path),
             path,
             patience,
         };
@@ -83,7 +94,7 @@ impl Registry {
         if !(0..=schema::VERSION).contains(&found) {
             return Err(registry.refuse(found, had_wal));
         }
-        registry.run(schema::settle)?;
+        registry.run(|db| schema::settle(db, &registry.path))?;
         // Asked first, so that opening does not wait for writers.
         if registry.run(schema::is_due)? {
             registry.write(schema::migrate)?;
@@ -231,6 +242,30 @@ impl Registry {
         })
     }
 
+    /// Says what is wrong with the file, as SQLite finds it; nothing if it is sound.
+    pub fn check(&self) -> Result<Option<String>, RegistryError> {
+        match self.run(database::check) {
+            Err(RegistryError::Damaged { reason, .. }) => Ok(Some(reason)),
+            checked => checked,
+        }
+    }
+
+    /// Says whether all tasks were entered that there are, those that ended included.
+    pub(crate) fn is_filled(&self) -> Result<bool, RegistryError> {
+        let id: i64 = self.run(|db| db.query_row("PRAGMA application_id", [], |row| row.get(0)))?;
+        Ok(id == FILLED)
+    }
+
+    /// Notes that all tasks were entered. Who is stopped before that enters them again.
+    pub(crate) fn set_filled(&self) -> Result<(), RegistryError> {
+        self.run(|db| db.execute_batch(&format!("PRAGMA application_id = {FILLED}")))
+    }
+
+    /// The file that was opened.
+    pub(crate) fn identity(&self) -> Option<Identity> {
+        self.identity
+    }
+
     /// Runs `work`, again if the database is busy.
     fn run<T>(
         &self,
@@ -274,59 +309,10 @@ impl Registry {
     }
 }
 
-pub(crate) fn connect(path: &Path, patience: Patience) -> rusqlite::Result<Connection> {
-    // Without CREATE: SQLite would make the file readable to all.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(patience.timeout)?;
-    Ok(connection)
-}
-
 fn keys(db: &Connection, sql: &str, values: impl rusqlite::Params) -> rusqlite::Result<Vec<Uuid>> {
     db.prepare(sql)?
         .query_map(values, |row| Ok(row.get::<_, Text<Uuid>>(0)?.0))?
         .collect()
-}
-
-/// Makes directory and file where missing, for their owner only.
-///
-/// SQLite gives its `-wal` and `-shm` files the mode of the database.
-pub(crate) fn make_private(dir: &Path, path: &Path) -> io::Result<()> {
-    // Closing a file drops every lock this process has on it, SQLite's too. So a
-    // file that exists is never opened here, and nobody connects while one is made.
-    static MAKING: Mutex<()> = Mutex::new(());
-    let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    match OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-    {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        made => made.map(drop),
-    }
-}
-
-/// Closes the files to others, should an older database be open to them.
-pub(crate) fn guard(path: &Path) {
-    for file in [path.to_owned(), beside(path, "-wal"), beside(path, "-shm")] {
-        let Ok(meta) = fs::metadata(&file) else {
-            continue;
-        };
-        let mode = meta.permissions().mode();
-        if mode & 0o077 != 0 {
-            // A file that belongs to someone else is theirs to guard.
-            let _ = fs::set_permissions(&file, Permissions::from_mode(mode & 0o700));
-        }
-    }
-}
-
-/// The file SQLite keeps beside a database, such as `tasks.db-wal`.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 #[cfg(test)]

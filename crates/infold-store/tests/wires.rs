@@ -236,5 +236,5 @@ fn a_sidecar_of_an_older_version_is_made_anew() {
             .expect("an index")
     );
     task.verified(writer);
-    assert!(fs::read(&path).expect("a sidecar").starts_with(b"infoldm3"));
+    assert!(fs::read(&path).expect("a sidecar").starts_with(b"infoldm4"));
 }

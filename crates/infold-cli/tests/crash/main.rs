@@ -3,6 +3,7 @@
 mod kill;
 mod two;
 mod full;
+mod blocks;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,49 +1,36 @@
 //! The index of conversations, filled again from the tasks' own files when it is lost.
 
-use std::sync::atomic::Ordering::SeqCst;
-
 use infold_log::{Past as _, Role, Seq};
 use infold_store::{Chains, Contexts, Key, Metadata, RegistryError};
 use infold_wire::normal;
 use uuid::Uuid;
 
-use super::{DeskError, Inner};
+use super::DeskError;
 use crate::Name;
 use crate::held::Places;
 
-/// Opens the index of a contexts directory.
+/// Opens the index of a contexts directory. One that turns out to be damaged, now or later, is filled again.
 pub(super) fn open(contexts: &Contexts) -> Result<Chains, RegistryError> {
     let mut chains = Chains::open(contexts.root())?;
     if chains.is_new() {
         fill(&mut chains, contexts);
     }
+    let contexts = contexts.clone();
+    chains.fill_with(move |chains| fill(chains, &contexts));
     Ok(chains)
 }
 
 /// Adds the tasks that are there. If that fails half way, what is there is of use, and the next
 /// one who opens the index begins again.
 fn fill(chains: &mut Chains, contexts: &Contexts) {
+    if let Some(aside) = chains.torn() {
+        tracing::warn!(
+            ?aside,
+            "the index of conversations was damaged, and made anew"
+        );
+    }
     if let Err(error) = add_all(chains, contexts) {
         tracing::warn!(%error, "not all conversations will be recognised");
-    }
-}
-
-impl Inner {
-    /// How often the index was started anew.
-    pub fn mended(&self) -> u64 {
-        self.mended.load(SeqCst)
-    }
-
-    /// Starts an index anew that turned out to be damaged, unless somebody did since.
-    pub fn mend(&self, mended: u64) -> Result<(), DeskError> {
-        let mut chains = self.chains();
-        if self.mended() == mended {
-            chains.renew(self.contexts.root())?;
-            fill(&mut chains, &self.contexts);
-            self.mended.fetch_add(1, SeqCst);
-            tracing::warn!(aside = ?chains.torn(), "the index of conversations was damaged, and made anew");
-        }
-        Ok(())
     }
 }
 

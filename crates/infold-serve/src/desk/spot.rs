@@ -83,7 +83,7 @@ impl Inner {
             }));
         }
         let keys: Vec<Key> = told.said.iter().map(|said| said.key).collect();
-        let chains = self.index_of(&keys)?;
+        let mut chains = self.index_of(&keys)?;
         let Some((at, places)) = chains.find(&keys)? else {
             return Ok(None);
         };
@@ -136,7 +136,7 @@ impl Inner {
                 break;
             }
             let key = [told.said[known - 1].key];
-            let chains = self.index_of(&key)?;
+            let mut chains = self.index_of(&key)?;
             let Some((0, places)) = chains.find(&key)? else {
                 continue;
             };

@@ -53,7 +53,7 @@ impl Inner {
         }
         let keys: Vec<Key> = told.said.iter().map(|said| said.key).collect();
         let recent = self.recent.find_any(&keys);
-        let chains = self.chains();
+        let mut chains = self.chains();
         // An index that cannot be read knows nothing.
         let Some((at, places)) = chains.find(&keys).unwrap_or_default() else {
             return Ok(recent.map(|(_, task)| task));

@@ -85,6 +85,15 @@ impl Office {
         self._stop = stop;
     }
 
+    /// The same, and something is done to its files in between, which nobody has open then.
+    pub fn restart_after(&mut self, change: impl FnOnce(&Path)) {
+        self.desk.close();
+        let elsewhere = tempfile::tempdir().expect("a directory can be made");
+        (self.desk, self._stop) = desk(&self.runtime, elsewhere.path(), &self.summarizer);
+        change(self.dir.path());
+        (self.desk, self._stop) = desk(&self.runtime, self.dir.path(), &self.summarizer);
+    }
+
     /// The same, and its index of conversations is lost in between.
     pub fn restart_without_index(&mut self) {
         for suffix in ["", "-wal", "-shm"] {

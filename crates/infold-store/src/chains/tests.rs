@@ -1,6 +1,8 @@
+use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
+use crate::database::beside;
 
 fn key(number: u64) -> Key {
     u128::from(number)
@@ -23,7 +25,7 @@ fn keys(numbers: impl IntoIterator<Item = u64>) -> Vec<Key> {
 }
 
 /// The tasks that have a name, the one that got it last first.
-fn named(chains: &Chains, name: &str) -> Vec<Uuid> {
+fn named(chains: &mut Chains, name: &str) -> Vec<Uuid> {
     let sql = "SELECT task FROM names WHERE name = ?1 ORDER BY number DESC";
     let found = chains.run(|db| {
         db.prepare(sql)?
@@ -68,7 +70,7 @@ fn what_came_last_stands_first() {
         chains.name("session", task).unwrap();
     }
     chains.name("other", old).unwrap();
-    assert_eq!(named(&chains, "session"), [old, young]);
+    assert_eq!(named(&mut chains, "session"), [old, young]);
     assert_eq!(chains.names_of(old).unwrap(), ["session", "other"]);
 }
 
@@ -108,7 +110,7 @@ fn what_is_forgotten_leads_nowhere_and_the_rest_stays() {
     }
     let mut other = if_there(dir.path()).expect("it is there");
     other.forget(gone).unwrap();
-    assert_eq!(named(&chains, "session"), [stays]);
+    assert_eq!(named(&mut chains, "session"), [stays]);
     let left = chains.find(&keys([1])).unwrap();
     assert_eq!(left, Some((0, vec![(stays, seq(1))])));
 }
@@ -127,7 +129,7 @@ fn an_index_is_there_again_and_is_its_owners_alone() {
         assert_eq!(mode & 0o777, 0o600, "{}", file.display());
     }
     drop(chains);
-    let chains = Chains::open(dir.path()).unwrap();
+    let mut chains = Chains::open(dir.path()).unwrap();
     assert!(!chains.is_new() && chains.torn().is_none());
     assert_eq!(
         chains.find(&keys([1])).unwrap(),
@@ -147,12 +149,12 @@ fn a_damaged_index_is_set_aside_and_made_anew() {
     chains.add(Uuid::new_v4(), &rows([1])).unwrap();
     chains.filled().unwrap();
     // The old journal must not come into the new index, nor go with the old one.
-    chains.renew(dir.path()).unwrap();
+    chains.renew().unwrap();
     assert!(chains.is_new());
     assert_eq!(chains.find(&keys([1])).unwrap(), None);
     chains.add(Uuid::new_v4(), &rows([2])).unwrap();
     assert!(beside(&path, "-wal").exists());
-    let other = Chains::open(dir.path()).unwrap();
+    let mut other = Chains::open(dir.path()).unwrap();
     assert!(other.find(&keys([2])).unwrap().is_some());
 }
 
@@ -194,10 +196,39 @@ fn who_only_forgets_leaves_a_damaged_index_to_who_fills_it() {
 #[test]
 fn an_index_of_a_newer_version_stays_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
-    let chains = Chains::open(dir.path()).unwrap();
+    let mut chains = Chains::open(dir.path()).unwrap();
     let newer = "PRAGMA user_version = 9";
     chains.run(|db| db.execute_batch(newer)).unwrap();
     drop(chains);
     let refused = Chains::open(dir.path()).unwrap_err();
     assert!(matches!(refused, RegistryError::TooNew { found: 9, .. }));
+}
+
+/// A file with zeros in all pages but the first, as far as it has some.
+fn zero_pages(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    assert!(bytes.len() > 3 * 4096);
+    bytes[4096..].fill(0);
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn an_index_that_turns_out_to_be_damaged_is_filled_again_and_asked_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let task = Uuid::new_v4();
+    let mut chains = Chains::open(dir.path()).unwrap();
+    chains.add(task, &rows(1..=500)).unwrap();
+    chains.filled().unwrap();
+    drop(chains);
+    zero_pages(&dir.path().join(NAME));
+    assert!(Chains::check(dir.path()).unwrap().is_some());
+    let mut chains = Chains::open(dir.path()).unwrap();
+    chains.fill_with(move |chains| {
+        chains.add(task, &rows(1..=500)).unwrap();
+        chains.filled().unwrap();
+    });
+    let found = chains.find(&keys(1..=40)).unwrap();
+    assert_eq!(found, Some((39, vec![(task, seq(40))])));
+    assert!(chains.torn().is_some());
+    assert_eq!(Chains::check(dir.path()).unwrap(), None);
 }

@@ -15,11 +15,19 @@ const UNBORN: Duration = Duration::from_secs(3600);
 impl Contexts {
     /// Removes tasks that ended before a time and that no other task continues.
     pub fn clean(&self, before: Timestamp, really: bool) -> Result<Vec<TaskRow>, TaskError> {
-        let registry = self.registry()?;
+        self.with_registry(|registry| self.clean_with(registry, before, really))
+    }
+
+    fn clean_with(
+        &self,
+        registry: &Registry,
+        before: Timestamp,
+        really: bool,
+    ) -> Result<Vec<TaskRow>, TaskError> {
         for id in self.tasks_in(PLACES[1])? {
             // A crash may have come between the removal of a row and of its directory.
             if registry.get(id)?.is_none() {
-                self.enter(id, &registry)?;
+                self.enter(id, registry)?;
             }
         }
         let mut removed = Vec::new();
@@ -41,7 +49,7 @@ impl Contexts {
                 file::sync_dir(&self.root.join(PLACES[1]))?;
             }
             self.empty_trash()?;
-            self.remove_unborn(&registry)?;
+            self.remove_unborn(registry)?;
         }
         Ok(removed)
     }

@@ -1,35 +1,112 @@
+//! The registry that a contexts directory works with: opened for a call or kept, put right, and made anew if it is damaged.
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::PLACES;
+use super::reconcile::passable;
+use crate::database::{self, Identity};
 use crate::{Contexts, LogError, Registry, RegistryError, TaskError, file};
 
 /// A registry that is open, for this call or for as long as the contexts are held.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept(Arc<Mutex<Registry>>);
+pub(crate) struct Kept {
+    /// Nothing, if it was closed to be made anew and that failed.
+    registry: Arc<Mutex<Option<Registry>>>,
+    /// Where it is made anew from. These keep none.
+    contexts: Arc<Contexts>,
+}
 
 impl Kept {
-    fn new(registry: Registry) -> Kept {
-        Kept(Arc::new(Mutex::new(registry)))
+    fn new(registry: Registry, contexts: &Contexts) -> Kept {
+        let contexts = Contexts {
+            kept: None,
+            ..contexts.clone()
+        };
+        Kept {
+            registry: Arc::new(Mutex::new(Some(registry))),
+            contexts: Arc::new(contexts),
+        }
     }
 
-    /// Asks it, or tells it something; nobody else does meanwhile.
+    /// Asks it, or tells it something; nobody else does meanwhile. If it turns out to be damaged it is made anew, and
+    /// asked again.
     pub(crate) fn with<T, E: Into<TaskError>>(
         &self,
-        work: impl FnOnce(&Registry) -> Result<T, E>,
+        work: impl Fn(&Registry) -> Result<T, E>,
     ) -> Result<T, TaskError> {
-        let registry = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        work(&registry).map_err(Into::into)
+        let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = match registry.take() {
+            Some(opened) => opened,
+            None => self.contexts.registry()?,
+        };
+        let opened = registry.insert(opened);
+        match work(opened).map_err(Into::into) {
+            Err(TaskError::Registry(RegistryError::Damaged { reason, .. })) => {
+                let identity = opened.identity();
+                // Closed first: whoever closes a database last removes the journal that stands beside it.
+                *registry = None;
+                let renewed = self.contexts.renew_registry(identity, &reason)?;
+                work(registry.insert(renewed)).map_err(Into::into)
+            }
+            done => done,
+        }
     }
 }
 
 impl Contexts {
-    /// Opens the registry and puts it right where a crash left it behind the directories.
+    /// Opens the registry and puts it right where a crash left it behind the directories. One that is damaged is set
+    /// aside and made anew.
     pub fn registry(&self) -> Result<Registry, TaskError> {
+        database::check_path(&self.root)?;
         for place in PLACES {
             file::make_dir(&self.root.join(place))?;
         }
+        match self.open_and_reconcile() {
+            Err(TaskError::Registry(RegistryError::Damaged { reason, .. })) => {
+                self.renew_registry(None, &reason)
+            }
+            opened => opened,
+        }
+    }
+
+    fn open_and_reconcile(&self) -> Result<Registry, TaskError> {
         let registry = Registry::open(&self.root)?;
         self.reconcile(&registry)?;
+        if !registry.is_filled()? {
+            self.fill(&registry)?;
+        }
+        Ok(registry)
+    }
+
+    /// Enters all tasks that a registry does not know, those that ended included.
+    fn fill(&self, registry: &Registry) -> Result<(), TaskError> {
+        for id in self.tasks()? {
+            if registry.get(id)?.is_none() {
+                passable(self.enter(id, registry))?;
+            }
+        }
+        Ok(registry.set_filled()?)
+    }
+
+    /// Sets a registry aside that turned out to be damaged, and makes a new one from the directories and from what can
+    /// still be read of it.
+    pub(crate) fn renew_registry(
+        &self,
+        opened: Option<Identity>,
+        reason: &str,
+    ) -> Result<Registry, TaskError> {
+        let aside = database::set_aside(&self.root, Registry::NAME, opened)?;
+        let registry = Registry::open(&self.root)?;
+        let carried = aside.as_ref().map_or(0, |aside| registry.carry_over(aside));
+        self.reconcile(&registry)?;
+        self.fill(&registry)?;
+        if let Some(aside) = aside {
+            self.tell(&format!(
+                "{} was damaged ({reason}) and made anew from the tasks, with {carried} of the things learned of models; the damaged one is {}",
+                self.root.join(Registry::NAME).display(),
+                aside.display()
+            ));
+        }
         Ok(registry)
     }
 
@@ -37,9 +114,9 @@ impl Contexts {
     ///
     /// From then on neither opening nor making a task takes longer the more tasks there are.
     pub fn keeping(self) -> Result<Contexts, TaskError> {
-        let registry = self.registry()?;
+        let kept = Kept::new(self.registry()?, &self);
         Ok(Contexts {
-            kept: Some(Kept::new(registry)),
+            kept: Some(kept),
             ..self
         })
     }
@@ -50,7 +127,7 @@ impl Contexts {
     /// `work` must not ask for it again.
     pub fn with_registry<T, E: Into<TaskError>>(
         &self,
-        work: impl FnOnce(&Registry) -> Result<T, E>,
+        work: impl Fn(&Registry) -> Result<T, E>,
     ) -> Result<T, TaskError> {
         self.reconciled()?.with(work)
     }
@@ -60,7 +137,7 @@ impl Contexts {
     /// All that the registry says of tasks can be read from the directories too, only more slowly.
     pub fn with_registry_if_writable<T, E: Into<TaskError>>(
         &self,
-        work: impl FnOnce(&Registry) -> Result<T, E>,
+        work: impl Fn(&Registry) -> Result<T, E>,
     ) -> Result<Option<T>, TaskError> {
         match self.reconciled() {
             Err(error) if is_read_only(&error) => Ok(None),
@@ -80,7 +157,7 @@ impl Contexts {
     pub(super) fn reconciled(&self) -> Result<Kept, TaskError> {
         match &self.kept {
             Some(kept) => Ok(kept.clone()),
-            None => self.registry().map(Kept::new),
+            None => Ok(Kept::new(self.registry()?, self)),
         }
     }
 
@@ -88,7 +165,12 @@ impl Contexts {
     pub(crate) fn opened(&self) -> Result<Kept, TaskError> {
         match &self.kept {
             Some(kept) => Ok(kept.clone()),
-            None => Ok(Kept::new(Registry::open(&self.root)?)),
+            None => match Registry::open(&self.root) {
+                Err(RegistryError::Damaged { reason, .. }) => {
+                    Ok(Kept::new(self.renew_registry(None, &reason)?, self))
+                }
+                opened => Ok(Kept::new(opened?, self)),
+            },
         }
     }
 }

@@ -124,7 +124,7 @@ impl Contexts {
 }
 
 /// Passes over a task that cannot be read.
-fn passable(done: Result<(), TaskError>) -> Result<(), TaskError> {
+pub(super) fn passable(done: Result<(), TaskError>) -> Result<(), TaskError> {
     match done {
         Err(TaskError::Log(_) | TaskError::Unknown { .. }) => Ok(()),
         done => done,

@@ -42,6 +42,14 @@ pub enum RegistryError {
         /// What is wrong with it.
         reason: String,
     },
+    /// Keep the tasks elsewhere: SQLite takes no such path. Nothing was made.
+    #[error("{} is too long a path: at most {max} bytes are taken", root.display())]
+    PathTooLong {
+        /// The contexts directory.
+        root: PathBuf,
+        /// How long it may be.
+        max: usize,
+    },
     /// Look at the disk.
     #[error("cannot open {}", path.display())]
     Open {
@@ -121,16 +129,31 @@ fn is_full(error: &rusqlite::Error) -> bool {
 
 /// Whether the file holds what we never wrote.
 fn is_damage(error: &rusqlite::Error) -> bool {
+    let is_cut_off = |error: &ffi::Error| error.extended_code == ffi::SQLITE_IOERR_SHORT_READ;
     matches!(
         error.sqlite_error_code(),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-    ) || matches!(
-        error,
-        rusqlite::Error::FromSqlConversionFailure(..)
-            | rusqlite::Error::IntegralValueOutOfRange(..)
-            | rusqlite::Error::InvalidColumnType(..)
-            | rusqlite::Error::Utf8Error(..)
-    )
+    ) || error.sqlite_error().is_some_and(is_cut_off)
+        || lacks_what_it_had(error)
+        || matches!(
+            error,
+            rusqlite::Error::FromSqlConversionFailure(..)
+                | rusqlite::Error::IntegralValueOutOfRange(..)
+                | rusqlite::Error::InvalidColumnType(..)
+                | rusqlite::Error::Utf8Error(..)
+        )
+}
+
+/// Whether a table or column is missing that was there when the file was opened: its definition is damaged.
+fn lacks_what_it_had(error: &rusqlite::Error) -> bool {
+    let text = match error {
+        rusqlite::Error::SqliteFailure(_, Some(text)) => text,
+        rusqlite::Error::SqlInputError { msg, .. } => msg,
+        _ => return false,
+    };
+    text.starts_with("no such table")
+        || text.starts_with("no such column")
+        || text.contains("has no column named")
 }
 
 #[cfg(test)]

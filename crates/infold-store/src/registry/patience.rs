@@ -7,7 +7,7 @@ use super::error::is_busy;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     /// How long SQLite itself waits for a lock, each time.
-    pub(super) timeout: Duration,
+    pub(crate) timeout: Duration,
     /// The pauses between one attempt and the next.
     pub(super) pauses: [Duration; 3],
 }

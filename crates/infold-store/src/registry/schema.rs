@@ -1,6 +1,11 @@
+//! The tables of the registry, and how each version leads to the next.
+
 use std::collections::HashSet;
+use std::path::Path;
 
 use rusqlite::Connection;
+
+use crate::database;
 
 /// What leads from each version to the next.
 ///
@@ -76,9 +81,8 @@ pub(super) fn version(db: &Connection) -> rusqlite::Result<i64> {
 }
 
 /// Sets how a connection writes: readers never wait, and a crash of the process loses nothing.
-pub(super) fn settle(db: &Connection) -> rusqlite::Result<()> {
-    // Answers with the mode it took. Where WAL cannot be had, any other will do.
-    db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+pub(super) fn settle(db: &Connection, path: &Path) -> rusqlite::Result<()> {
+    database::set_journal(db, path)?;
     db.execute_batch("PRAGMA synchronous = NORMAL")
 }
 

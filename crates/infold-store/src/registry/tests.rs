@@ -1,3 +1,6 @@
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+
 use std::thread;
 use std::time::Duration;
 

@@ -155,6 +155,7 @@ impl Chains {
         database::check_path(root)?;
         let path = root.join(NAME);
         make_private(root, &path).map_err(|error| RegistryError::io(&path, error))?;
+        database::check_files(&path)?;
         let patience = Patience::default();
         let opened = connect(&path, patience).and_then(|connection| {
             let found = patience.wait_for(|| settle(&connection, &path))?;

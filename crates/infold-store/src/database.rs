@@ -13,6 +13,9 @@ use crate::{RegistryError, time};
 
 /// SQLite takes no longer paths, those of its journals included.
 const MAX_PATH_BYTES: usize = 512;
+/// What SQLite adds to a path for the files beside it, and the database itself, which is set aside last: a new one must
+/// not find the journal of the old one.
+const SUFFIXES: [&str; 4] = ["-wal", "-shm", "-journal", ""];
 /// The longest of what SQLite adds to a path.
 const LONGEST_SUFFIX: &str = "-journal";
 /// SQLite makes sure that there is space for each piece of this size of the memory that its users share.
@@ -71,6 +74,19 @@ pub fn check_path(root: &Path) -> Result<(), RegistryError> {
     Ok(())
 }
 
+/// Checks that a database and what stands beside it are files: SQLite says of a directory that it may not be written.
+pub fn check_files(path: &Path) -> Result<(), RegistryError> {
+    for suffix in SUFFIXES {
+        let file = beside(path, suffix);
+        if file.is_dir() {
+            let reason = format!("{} is a directory", file.display());
+            let path = path.to_owned();
+            return Err(RegistryError::Damaged { path, reason });
+        }
+    }
+    Ok(())
+}
+
 /// Sets the journal of a database: readers never wait for writers where that is safe.
 ///
 /// With a write-ahead log the users of a database share memory that is mapped from a file. On a full disk whose blocks are
@@ -112,8 +128,7 @@ pub fn set_aside(
     let free = (0..).map(|more| root.join(format!("torn-{stem}-{}.db", time::now() + more)));
     let aside = free.into_iter().find(|aside| !aside.exists());
     let aside = aside.expect("some name is free");
-    // The journal goes first: a new database must not find the old one's.
-    for suffix in ["-wal", "-shm", "-journal", ""] {
+    for suffix in SUFFIXES {
         match fs::rename(beside(&path, suffix), beside(&aside, suffix)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fail(error)),
             _ => {}

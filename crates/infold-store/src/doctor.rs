@@ -134,7 +134,7 @@ impl Contexts {
         self.enter(id, registry)?;
         match registry.get(id)?.is_some_and(|row| row.status.is_end()) {
             true if is_running => {
-                drop(registry.set_status(id, Status::Running, Timestamp::now())?)
+                registry.set_status(id, Status::Running, Timestamp::now())?;
             }
             // One that ended is where those are that ended.
             true => self.carry_end_through(id)?,

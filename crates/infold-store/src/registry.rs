@@ -81,6 +81,7 @@ impl Registry {
         database::check_path(contexts_dir)?;
         let path = contexts_dir.join(Registry::NAME);
         make_private(contexts_dir, &path).map_err(|error| RegistryError::io(&path, error))?;
+        database::check_files(&path)?;
         let had_wal = beside(&path, "-wal").exists();
         let connection =
             connect(&path, patience).map_err(|error| RegistryError::sql(&path, error))?;

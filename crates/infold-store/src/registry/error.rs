@@ -80,7 +80,7 @@ impl RegistryError {
                 reason: source.to_string(),
             };
         }
-        if is_full(&source) {
+        if is_full(&source, &path) {
             return RegistryError::Full { path };
         }
         match source.sqlite_error_code() {
@@ -121,10 +121,19 @@ pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 /// Whether there was no space, be it for the database or for the memory its users share.
-fn is_full(error: &rusqlite::Error) -> bool {
+///
+/// Of that memory SQLite says only that it could not be made as large as it must be.
+fn is_full(error: &rusqlite::Error, path: &Path) -> bool {
     error.sqlite_error().is_some_and(|error| {
-        error.code == ErrorCode::DiskFull || error.extended_code == ffi::SQLITE_IOERR_SHMSIZE
+        error.code == ErrorCode::DiskFull
+            || error.extended_code == ffi::SQLITE_IOERR_SHMSIZE && has_no_space(path)
     })
+}
+
+fn has_no_space(path: &Path) -> bool {
+    const SHARED_BYTES: u64 = 32 << 10;
+    let stat = path.parent().map(rustix::fs::statvfs);
+    stat.is_none_or(|stat| stat.map_or(true, |stat| stat.f_bavail * stat.f_frsize < SHARED_BYTES))
 }
 
 /// Whether the file holds what we never wrote.

@@ -12,7 +12,7 @@ use crate::{ask, condense, config, count, eval, fold, manage, models, provider, 
 #[derive(Debug, Parser)]
 #[command(name = "infold", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Cli {
-    /// Where the tasks are [default: what the configuration says, else ./contexts]
+    /// Where the tasks are [default: what the configuration says, else ./contexts if tasks are there, else ~/.local/share/infold/contexts]
     #[arg(long, global = true, value_name = "DIR", env = "INFOLD_CONTEXTS")]
     pub contexts: Option<PathBuf>,
     /// The configuration [default: ~/.config/infold/config.yaml, and ./config.yaml over it]
@@ -261,6 +261,27 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// Says whether it is about tasks that are there already.
+    pub fn looks_at_tasks(&self) -> bool {
+        !matches!(
+            self,
+            Command::Fold(_)
+                | Command::Ask(_)
+                | Command::Serve(_)
+                | Command::Wrap(_)
+                | Command::Provider(_)
+                | Command::Task(TaskCommand::New { .. })
+                | Command::Import(_)
+                | Command::Count(_)
+                | Command::Eval(_)
+                | Command::Models(_)
+                | Command::Config(_)
+                | Command::Completions { .. }
+        )
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub enum TaskCommand {
     /// Make a task and print its id
@@ -323,6 +344,20 @@ pub enum TaskCommand {
         /// Why
         #[arg(long, value_name = "TEXT")]
         error: String,
+    },
+    /// Remove a task for good, running or not: nothing of it can be brought back
+    #[command(
+        after_help = "Asks first. A task that others continue goes only together with them.\n\nExamples:\n  infold task delete 3f9a\n  infold task delete 3f9a --with-forks --yes"
+    )]
+    Delete {
+        /// The task
+        task: String,
+        /// Remove the tasks that continue it as well
+        #[arg(long)]
+        with_forks: bool,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
     },
     /// Remove tasks that ended long ago, rows and directories
     #[command(

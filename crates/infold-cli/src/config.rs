@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use infold::Config;
 use infold::config::{ConfigError, Entry, Layer, RestrictedKey};
-use infold::profile::Set;
+use infold::profile::{Origin, Set};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Kind};
@@ -131,10 +131,23 @@ fn first(errors: Vec<ConfigError>) -> Failure {
 /// The contexts directory that a flag names comes before the configured one.
 fn placed(mut config: Config, contexts: Option<PathBuf>) -> Config {
     let base = &mut config.context_storage.base_dir;
-    if let Some(dir) = contexts.filter(|dir| *dir != base.value) {
-        *base = Set::call(dir);
+    match contexts.filter(|dir| *dir != base.value) {
+        Some(dir) => *base = Set::call(dir),
+        None if base.origin == Origin::Default => base.value = usual_contexts(),
+        None => {}
     }
     config
+}
+
+/// Where tasks are if nobody says it: in the user's data directory, so that all are together and none is left in somebody's
+/// repository; or here, where some are already.
+fn usual_contexts() -> PathBuf {
+    let here = PathBuf::from("./contexts");
+    if here.join("tasks.db").is_file() {
+        return here;
+    }
+    let data = source::user_directory("XDG_DATA_HOME", ".local/share");
+    data.map_or(here, |data| data.join("contexts"))
 }
 
 fn show(sources: &Sources, contexts: Option<PathBuf>, out: &mut Out) -> Result<(), Failure> {

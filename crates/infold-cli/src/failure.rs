@@ -218,6 +218,8 @@ impl From<TaskError> for Failure {
             TaskError::Ended { task, .. } => Failure::new(Kind::Usage, text).hint(format!(
                 "`infold fork {task}` goes on from there in a new task"
             )),
+            TaskError::Continued { .. } => Failure::new(Kind::No, text)
+                .hint("--with-forks removes those as well; nothing was removed"),
             TaskError::Open {
                 source: OpenError::Held { holder },
                 ..

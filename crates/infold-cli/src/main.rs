@@ -84,11 +84,17 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
     if let Command::Config(args) = &cli.command {
         return config::run(args, cli.config.as_deref(), cli.contexts, out);
     }
+    let is_named = cli.contexts.is_some();
     let config = &match cli.command {
         Command::Completions { .. } => Config::default(),
         _ => config::load(cli.config.as_deref(), cli.contexts, cli.json)?,
     };
     let base = config.context_storage.base_dir.value.clone();
+    if is_named && cli.command.looks_at_tasks() && !base.is_dir() {
+        let text = format!("there are no tasks in {}: there is no such directory", base.display());
+        return Err(Failure::new(Kind::Usage, text)
+            .hint("--contexts DIR or INFOLD_CONTEXTS says where the tasks are"));
+    }
     let teller: fn(&str) = match cli.json {
         true => |text| Failure::new(Kind::Store, text).warn(true),
         false => |text| Failure::new(Kind::Store, text).warn(false),

@@ -1,3 +1,5 @@
+mod delete;
+
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal as _, Read, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
@@ -40,6 +42,11 @@ pub fn run(
         TaskCommand::Tool { task } => tool(contexts, &task, out),
         TaskCommand::Complete { task } => end(contexts, &task, &Outcome::Completed, out),
         TaskCommand::Fail { task, error } => end(contexts, &task, &Outcome::Failed { error }, out),
+        TaskCommand::Delete {
+            task,
+            with_forks,
+            yes,
+        } => delete::run(contexts, &task, with_forks, yes, out),
         TaskCommand::Clean {
             older_than,
             dry_run,

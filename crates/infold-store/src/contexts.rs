@@ -1,6 +1,7 @@
 mod nearest;
 mod reconcile;
 mod clean;
+mod delete;
 mod rows;
 mod kept;
 
@@ -65,6 +66,14 @@ pub enum TaskError {
         /// How it ended.
         status: Status,
     },
+    /// Remove those that continue it, too.
+    #[error("task {task} is continued by {}", listed(by))]
+    Continued {
+        /// The task.
+        task: Uuid,
+        /// The tasks that continue it.
+        by: Vec<Uuid>,
+    },
     /// Wait for the other process.
     #[error("task {task}: {source}")]
     Open {
@@ -105,6 +114,11 @@ impl TaskError {
             _ => None,
         }
     }
+}
+
+fn listed(tasks: &[Uuid]) -> String {
+    let names: Vec<String> = tasks.iter().map(Uuid::to_string).collect();
+    names.join(", ")
 }
 
 /// Directories on their way in or out; no task has such a name.

@@ -47,6 +47,8 @@ pub fn connect(path: &Path, patience: Patience) -> rusqlite::Result<Connection> 
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(patience.timeout)?;
+    // What is removed is to be gone: nothing of it stays in the file.
+    connection.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
     if has_small_blocks(path) {
         // One that has a write-ahead log, from elsewhere or from before, is read without shared memory, by one alone.
         connection.query_row("PRAGMA locking_mode = EXCLUSIVE", [], |_| Ok(()))?;

@@ -243,6 +243,14 @@ impl Registry {
         })
     }
 
+    /// Leaves nothing in the file, or beside it, of what was removed from it.
+    pub fn purge(&self) -> Result<(), RegistryError> {
+        self.run(|db| {
+            db.execute_batch("VACUUM")?;
+            db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        })
+    }
+
     /// Says what is wrong with the file, as SQLite finds it; nothing if it is sound.
     pub fn check(&self) -> Result<Option<String>, RegistryError> {
         match self.run(database::check) {

@@ -1,5 +1,5 @@
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -39,30 +39,32 @@ impl Contexts {
                 if let Some(chains) = &mut chains {
                     let _ = chains.forget(row.uuid);
                 }
-                self.remove_dir(row.uuid)?;
+                let dir = self.root.join(PLACES[1]).join(row.uuid.to_string());
+                if dir.is_dir() {
+                    self.hide(&dir, row.uuid)?;
+                }
                 removed.push(row);
             }
         }
         if really {
-            if self.is_lasting() && !removed.is_empty() {
-                // Else a power cut could bring back the names of tasks whose files are gone.
-                file::sync_dir(&self.root.join(PLACES[1]))?;
-            }
             self.empty_trash()?;
             self.remove_unborn(registry)?;
         }
         Ok(removed)
     }
 
-    fn remove_dir(&self, id: Uuid) -> Result<(), LogError> {
+    /// Takes its name from the directory of a task: it is gone in one step for whoever looks, and stays so.
+    ///
+    /// A crash leaves trash, not half a task; a power cut does not bring back the name of what has lost its files.
+    pub(super) fn hide(&self, dir: &Path, id: Uuid) -> Result<PathBuf, LogError> {
         let completed = self.root.join(PLACES[1]);
-        let from = completed.join(id.to_string());
-        if !from.is_dir() {
-            return Ok(());
-        }
-        // Gone in one step for whoever looks; a crash leaves trash, not half a task.
         let trash = completed.join(format!("{HIDDEN}{id}"));
-        fs::rename(&from, &trash).map_err(|error| LogError::io(&from, "removed", error))
+        fs::rename(dir, &trash).map_err(|error| LogError::io(dir, "removed", error))?;
+        if self.is_lasting() {
+            file::sync_dir(&completed)?;
+            dir.parent().map_or(Ok(()), file::sync_dir)?;
+        }
+        Ok(trash)
     }
 
     fn empty_trash(&self) -> Result<(), LogError> {

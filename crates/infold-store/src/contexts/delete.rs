@@ -1,0 +1,52 @@
+//! Removes a task for good, because somebody wants it gone.
+
+use std::fs;
+
+use uuid::Uuid;
+
+use crate::{Contexts, LogError, TaskError, chains};
+
+impl Contexts {
+    /// The tasks that continue a task, or one that does, those first that nobody continues.
+    pub fn continued_by(&self, id: Uuid) -> Result<Vec<Uuid>, TaskError> {
+        self.with_registry(|registry| {
+            let (mut found, mut next) = (Vec::new(), 0);
+            let mut of = id;
+            loop {
+                for fork in registry.forks_of(of)? {
+                    if self.place(fork).is_some() && !found.contains(&fork) {
+                        found.push(fork);
+                    }
+                }
+                match found.get(next) {
+                    Some(fork) => (of, next) = (*fork, next + 1),
+                    None => break,
+                }
+            }
+            found.reverse();
+            Ok::<_, TaskError>(found)
+        })
+    }
+
+    /// Removes a task, whatever its status, from the disk, the registry and the index. A task that others continue stays,
+    /// and they are named.
+    ///
+    /// A crash leaves the task, or what `clean` removes.
+    pub fn delete(&self, id: Uuid) -> Result<(), TaskError> {
+        let dir = self.known(id)?;
+        let lock = self.locked(id, &dir)?;
+        let by = self.continued_by(id)?;
+        if !by.is_empty() {
+            return Err(TaskError::Continued { task: id, by });
+        }
+        self.with_registry(|registry| registry.remove(id))?;
+        if let Some(mut chains) = chains::if_there(&self.root) {
+            chains.forget(id)?;
+        }
+        let trash = self.hide(&dir, id)?;
+        drop(lock);
+        fs::remove_dir_all(&trash).map_err(|error| LogError::io(&trash, "removed", error))?;
+        // What it was about stood in the registry.
+        self.with_registry(|registry| registry.purge())
+    }
+}

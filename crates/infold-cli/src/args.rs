@@ -46,7 +46,7 @@ Examples:
   infold condense 3f9a 3..40 --text notes.md   fold 3..40 behind a summary
   infold undo 3f9a                             take that back
 
-A task is named by its id or any prefix of it that no other task shares.
+A task is named by its id or any prefix of it that no other task shares; @ is the one with the newest activity, @2 the one before.
 Exit codes: 0 done, 1 the answer is no, 2 wrong command, 3 the store failed, 4 no answer from a provider, 130 interrupted.";
 
 /// When to use colour.
@@ -190,6 +190,7 @@ pub enum Command {
     )]
     Undo {
         /// The task
+        #[arg(default_value = "@")]
         task: String,
     },
     /// Take back the newest undo
@@ -198,6 +199,7 @@ pub enum Command {
     )]
     Redo {
         /// The task
+        #[arg(default_value = "@")]
         task: String,
     },
     /// Start a task that continues another one's conversation
@@ -295,7 +297,7 @@ pub enum TaskCommand {
         #[arg(long)]
         wire: Option<infold_wire::Wire>,
     },
-    /// List tasks, newest first
+    /// List tasks, newest activity first
     #[command(after_help = "Example:\n  infold task list --status running --user ada")]
     List {
         /// Only those with this status
@@ -309,6 +311,7 @@ pub enum TaskCommand {
     #[command(after_help = "Example:\n  infold task show 3f9a --json")]
     Show {
         /// The task
+        #[arg(default_value = "@")]
         task: String,
     },
     /// Append messages, all of them or none
@@ -407,6 +410,7 @@ pub struct NewArgs {
 #[derive(Debug, Args)]
 pub struct Look {
     /// The task
+    #[arg(default_value = "@")]
     pub task: String,
     /// As it was right after a message, or an event such as e3
     #[arg(long, value_name = "SEQ|EVENT")]

@@ -119,6 +119,10 @@ fn standard_input() -> Result<String, Failure> {
     Ok(text.trim_end_matches('\n').to_owned())
 }
 
+fn current_directory() -> Option<String> {
+    Some(std::env::current_dir().ok()?.to_str()?.to_owned())
+}
+
 /// Makes a task for a conversation with this model.
 fn made(contexts: &Contexts, ready: &Ready, call: &CallArgs, json: bool) -> Result<Open, Failure> {
     let endpoint = &ready.connection.endpoint;
@@ -126,6 +130,8 @@ fn made(contexts: &Contexts, ready: &Ready, call: &CallArgs, json: bool) -> Resu
         llm_provider: Some(endpoint.name.clone()),
         model: Some(ready.connection.model.clone()),
         context_length: call.choice.window,
+        agent: Some("infold".to_owned()),
+        cwd: current_directory(),
         wire: Some(endpoint.wire.name().to_owned()),
         ..Metadata::default()
     })?;

@@ -196,7 +196,7 @@ fn show(sources: &Sources, contexts: Option<PathBuf>, out: &mut Out) -> Result<(
 }
 
 /// A path with a short name for the home directory, so that the line after it is in view.
-fn with_tilde(path: String) -> String {
+pub fn with_tilde(path: String) -> String {
     let home = std::env::var("HOME").unwrap_or_default();
     let rest = path.strip_prefix(&home).filter(|_| !home.is_empty());
     match rest.filter(|rest| rest.starts_with('/')) {

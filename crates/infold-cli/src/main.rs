@@ -91,7 +91,10 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
     };
     let base = config.context_storage.base_dir.value.clone();
     if is_named && cli.command.looks_at_tasks() && !base.is_dir() {
-        let text = format!("there are no tasks in {}: there is no such directory", base.display());
+        let text = format!(
+            "there are no tasks in {}: there is no such directory",
+            base.display()
+        );
         return Err(Failure::new(Kind::Usage, text)
             .hint("--contexts DIR or INFOLD_CONTEXTS says where the tasks are"));
     }

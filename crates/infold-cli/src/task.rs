@@ -15,6 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use crate::args::{NewArgs, TaskCommand};
+use crate::config::with_tilde;
 use crate::failure::{Failure, Kind};
 use crate::holder::released;
 use crate::out::{DIM, Out, bytes, count, number, one_line, paint, repaired, say, table, warn};
@@ -101,27 +102,47 @@ fn list(contexts: &Contexts, filter: &Filter, out: &mut Out) -> Result<(), Failu
         say(false, paint(DIM, "no tasks"));
         return Ok(());
     }
-    let head = ["task", "status", "made", "calls", "tokens", "folds", "what"];
+    let head = [
+        "task",
+        "status",
+        "active",
+        "tokens",
+        "folds",
+        "agent",
+        "directory",
+        "about",
+    ];
     let mut lines = vec![head.map(str::to_owned)];
     lines.extend(rows.iter().map(|row| {
-        let counters = &row.counters;
+        let active = row.active_at.unwrap_or(row.created_at);
+        let place = row.cwd.clone().map(with_tilde);
         [
             row.uuid.to_string()[..8].to_owned(),
             row.status.to_string(),
-            row.created_at.strftime("%Y-%m-%d %H:%M").to_string(),
-            number(counters.llm_calls),
-            number(counters.tokens),
-            number(counters.compressions),
-            what(row),
+            active.strftime("%Y-%m-%d %H:%M").to_string(),
+            number(row.counters.tokens),
+            number(row.counters.compressions),
+            one_line(row.agent.as_deref().unwrap_or("–")),
+            one_line(place.as_deref().unwrap_or("–")),
+            about(row),
         ]
     }));
-    let mut lines = table(&lines, &[3, 4, 5], out.width()).into_iter();
+    let mut lines = table(&lines, &[3, 4], out.width()).into_iter();
     let head = lines.next().unwrap_or_default();
     out.line(paint(DIM, head))?;
     lines.try_for_each(|line| out.line(line))
 }
 
-/// What a task is about, as far as its row says.
+/// What a task is about: the first thing that was asked for, or else what it was made for.
+fn about(row: &TaskRow) -> String {
+    let parts = [row.title.clone(), row.error_message.clone()];
+    match &row.title {
+        Some(_) => one_line(&parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")),
+        None => what(row),
+    }
+}
+
+/// What a task was made for, as far as its row says.
 fn what(row: &TaskRow) -> String {
     let place = [
         &row.task_source,
@@ -177,14 +198,18 @@ fn shown(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> 
         ("task", Some(id.to_string())),
         ("status", Some(row.status.to_string())),
         ("error", row.error_message.as_deref().map(one_line)),
+        ("about", row.title.as_deref().map(one_line)),
+        ("agent", row.agent.as_deref().map(one_line)),
+        ("directory", row.cwd.as_deref().map(one_line)),
         (
-            "about",
+            "for",
             Some(what(&TaskRow {
                 error_message: None,
                 ..row.clone()
             })),
         ),
         ("made", time(Some(row.created_at))),
+        ("active", time(row.active_at)),
         ("ended", time(row.completed_at)),
         (
             "by",

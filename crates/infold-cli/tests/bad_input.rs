@@ -557,8 +557,8 @@ fn a_directory_that_is_write_protected() {
     ! hint: the contexts directory must be writable by you; nothing was changed
     [3]
     $ infold task list
-    task      status   made              calls  tokens  folds  what
-    t1······  running  YYYY-MM-DD hh:mm      3      30      1
+    task      status   active            tokens  folds  agent  directory  about
+    t1······  running  YYYY-MM-DD hh:mm      30      1  –      –          one
     $ infold doctor
     infold     0.1.0
     contexts   DIR/contexts
@@ -598,35 +598,35 @@ fn a_registry_of_a_newer_version() {
         task complete T1
     "), @"
     $ infold task new
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 4
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
     ! hint: a newer infold reads it; nothing was changed
     [3]
     $ infold task list
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 4
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
     ! hint: a newer infold reads it; nothing was changed
     [3]
     $ infold task show T1
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 4
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
     ! hint: a newer infold reads it; nothing was changed
     [3]
     $ infold task clean --older-than 0s
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 4
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
     ! hint: a newer infold reads it; nothing was changed
     [3]
     $ infold fork T1
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 4
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
     ! hint: a newer infold reads it; nothing was changed
     [3]
     $ infold doctor
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 4
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
     ! hint: a newer infold reads it; nothing was changed
     [3]
     $ infold pin T1 2
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 4
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
     ! hint: a newer infold reads it; nothing was changed
     [3]
     $ infold task complete T1
-    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 4
+    ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
     ! hint: a newer infold reads it; nothing was changed
     [3]
     ");

@@ -63,8 +63,10 @@ fn a_task_is_made_filled_and_shown() {
     $ infold task show T1
     task       T1
     status     running
-    about      github/acme/app/issue/42 · gpt-5 · ada
+    about      Fix the login
+    for        github/acme/app/issue/42 · gpt-5 · ada
     made       YYYY-MM-DD hh:mm:ss UTC
+    active     YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
     window     128,000 tokens
     log        10 messages, 0 events, 138 tokens
@@ -72,8 +74,8 @@ fn a_task_is_made_filled_and_shown() {
     counted    4 model calls, 0 tool calls, 0 summary folds
     on disk    SIZE in ./contexts/running/T1
     $ infold task list
-    task      status   made              calls  tokens  folds  what
-    t1······  running  YYYY-MM-DD hh:mm      4     138      0  github/acme/app/issue/42 · gpt-5 · ada
+    task      status   active            tokens  folds  agent  directory  about
+    t1······  running  YYYY-MM-DD hh:mm     138      0  –      –          Fix the login
     ");
 }
 
@@ -91,20 +93,20 @@ fn tasks_are_listed_newest_first_by_status_and_user() {
         task list --user eve
     "), @r"
     $ infold task list
-    task      status     made              calls  tokens  folds  what
-    t3······  running    YYYY-MM-DD hh:mm      0       0      0  ada
-    t2······  failed     YYYY-MM-DD hh:mm      0       0      0  gpt-5 · bob · out of money
-    t1······  completed  YYYY-MM-DD hh:mm      0       0      0  ada
+    task      status     active            tokens  folds  agent  directory  about
+    t3······  running    YYYY-MM-DD hh:mm       0      0  –      –          ada
+    t2······  failed     YYYY-MM-DD hh:mm       0      0  –      –          gpt-5 · bob · out of money
+    t1······  completed  YYYY-MM-DD hh:mm       0      0  –      –          ada
     $ infold task list --status running
-    task      status   made              calls  tokens  folds  what
-    t3······  running  YYYY-MM-DD hh:mm      0       0      0  ada
+    task      status   active            tokens  folds  agent  directory  about
+    t3······  running  YYYY-MM-DD hh:mm       0      0  –      –          ada
     $ infold task list --user ada
-    task      status     made              calls  tokens  folds  what
-    t3······  running    YYYY-MM-DD hh:mm      0       0      0  ada
-    t1······  completed  YYYY-MM-DD hh:mm      0       0      0  ada
+    task      status     active            tokens  folds  agent  directory  about
+    t3······  running    YYYY-MM-DD hh:mm       0      0  –      –          ada
+    t1······  completed  YYYY-MM-DD hh:mm       0      0  –      –          ada
     $ infold task list --user ada --status completed
-    task      status     made              calls  tokens  folds  what
-    t1······  completed  YYYY-MM-DD hh:mm      0       0      0  ada
+    task      status     active            tokens  folds  agent  directory  about
+    t1······  completed  YYYY-MM-DD hh:mm       0      0  –      –          ada
     $ infold task list --user eve
     ! no tasks
     ");
@@ -124,10 +126,10 @@ fn a_row_in_json_has_the_fields_of_the_registry() {
     $ infold task new --source gitlab --owner o --repo r --type mr --id 7 --user u --provider anthropic --model m --context-length 9 --json
     {"uuid":"T2"}
     $ infold task show T2 --json
-    {"bytes":N,"cached_tokens":0,"completed_at":null,"compression_count":0,"context_length":9,"cost":0.0,"created_at":"YYYY-MM-DDThh:mm:ss.mmmZ","directory":"./contexts/running/T2","error_message":null,"events":0,"hostname":"HOST","llm_call_count":0,"llm_provider":"anthropic","messages":0,"model":"m","owner":"o","parent":null,"process_id":N,"repo":"r","started_at":"YYYY-MM-DDThh:mm:ss.mmmZ","status":"running","task_id":"7","task_source":"gitlab","task_type":"mr","tool_call_count":0,"total_tokens":0,"user":"u","uuid":"T2","view_tokens":0}
+    {"active_at":"YYYY-MM-DDThh:mm:ss.mmmZ","agent":null,"bytes":N,"cached_tokens":0,"completed_at":null,"compression_count":0,"context_length":9,"cost":0.0,"created_at":"YYYY-MM-DDThh:mm:ss.mmmZ","cwd":null,"directory":"./contexts/running/T2","error_message":null,"events":0,"hostname":"HOST","llm_call_count":0,"llm_provider":"anthropic","messages":0,"model":"m","owner":"o","parent":null,"process_id":N,"repo":"r","started_at":"YYYY-MM-DDThh:mm:ss.mmmZ","status":"running","task_id":"7","task_source":"gitlab","task_type":"mr","title":null,"tool_call_count":0,"total_tokens":0,"user":"u","uuid":"T2","view_tokens":0}
     $ infold task list --status running --json
-    {"cached_tokens":0,"completed_at":null,"compression_count":0,"context_length":9,"cost":0.0,"created_at":"YYYY-MM-DDThh:mm:ss.mmmZ","error_message":null,"hostname":"HOST","llm_call_count":0,"llm_provider":"anthropic","model":"m","owner":"o","process_id":N,"repo":"r","started_at":"YYYY-MM-DDThh:mm:ss.mmmZ","status":"running","task_id":"7","task_source":"gitlab","task_type":"mr","tool_call_count":0,"total_tokens":0,"user":"u","uuid":"T2"}
-    {"cached_tokens":0,"completed_at":null,"compression_count":0,"context_length":null,"cost":0.0,"created_at":"YYYY-MM-DDThh:mm:ss.mmmZ","error_message":null,"hostname":"HOST","llm_call_count":4,"llm_provider":null,"model":null,"owner":null,"process_id":N,"repo":null,"started_at":"YYYY-MM-DDThh:mm:ss.mmmZ","status":"running","task_id":null,"task_source":null,"task_type":null,"tool_call_count":0,"total_tokens":138,"user":null,"uuid":"T1"}
+    {"active_at":"YYYY-MM-DDThh:mm:ss.mmmZ","agent":null,"cached_tokens":0,"completed_at":null,"compression_count":0,"context_length":9,"cost":0.0,"created_at":"YYYY-MM-DDThh:mm:ss.mmmZ","cwd":null,"error_message":null,"hostname":"HOST","llm_call_count":0,"llm_provider":"anthropic","model":"m","owner":"o","process_id":N,"repo":"r","started_at":"YYYY-MM-DDThh:mm:ss.mmmZ","status":"running","task_id":"7","task_source":"gitlab","task_type":"mr","title":null,"tool_call_count":0,"total_tokens":0,"user":"u","uuid":"T2"}
+    {"active_at":"YYYY-MM-DDThh:mm:ss.mmmZ","agent":null,"cached_tokens":0,"completed_at":null,"compression_count":0,"context_length":null,"cost":0.0,"created_at":"YYYY-MM-DDThh:mm:ss.mmmZ","cwd":null,"error_message":null,"hostname":"HOST","llm_call_count":4,"llm_provider":null,"model":null,"owner":null,"process_id":N,"repo":null,"started_at":"YYYY-MM-DDThh:mm:ss.mmmZ","status":"running","task_id":null,"task_source":null,"task_type":null,"title":"Fix the login","tool_call_count":0,"total_tokens":138,"user":null,"uuid":"T1"}
     "#);
 }
 
@@ -200,7 +202,9 @@ fn a_tool_record_is_kept_and_counted() {
     $ infold task show T1
     task       T1
     status     running
+    about      Fix the login
     made       YYYY-MM-DD hh:mm:ss UTC
+    active     YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
     log        10 messages, 2 events, 138 tokens
     view       138 tokens
@@ -251,9 +255,9 @@ fn an_ended_task_stays_readable_and_is_cleaned_when_it_is_old() {
     T2  failed     no key
     ! 2 tasks would be removed
     $ infold task list
-    task      status     made              calls  tokens  folds  what
-    t2······  failed     YYYY-MM-DD hh:mm      0       0      0  no key
-    t1······  completed  YYYY-MM-DD hh:mm      4     138      0
+    task      status     active            tokens  folds  agent  directory  about
+    t2······  failed     YYYY-MM-DD hh:mm       0      0  –      –          no key
+    t1······  completed  YYYY-MM-DD hh:mm     138      0  –      –          Fix the login
     $ infold task clean --older-than 0s --json
     {"removed":true,"status":"completed","uuid":"T1"}
     {"removed":true,"status":"failed","uuid":"T2"}
@@ -453,7 +457,9 @@ fn truncating_hides_the_oldest_rounds() {
     $ infold task show T1
     task       T1
     status     running
+    about      Fix the login
     made       YYYY-MM-DD hh:mm:ss UTC
+    active     YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
     log        10 messages, 2 events, 138 tokens
     view       50 tokens
@@ -761,7 +767,9 @@ fn a_fork_goes_on_from_where_it_was_made() {
     $ infold task show T3
     task       T3
     status     running
+    about      Fix the login
     made       YYYY-MM-DD hh:mm:ss UTC
+    active     YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
     continues  T2 from message 9, event 1
     log        10 messages, 2 events, 116 tokens

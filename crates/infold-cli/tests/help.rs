@@ -56,7 +56,8 @@ fn the_first_page_names_every_command() {
 
     Options:
           --contexts <DIR>
-              Where the tasks are [default: what the configuration says, else ./contexts]
+              Where the tasks are [default: what the configuration says, else ./contexts if tasks are
+              there, else ~/.local/share/infold/contexts]
 
               [env: INFOLD_CONTEXTS=]
 
@@ -103,7 +104,8 @@ fn the_first_page_names_every_command() {
       infold condense 3f9a 3..40 --text notes.md   fold 3..40 behind a summary
       infold undo 3f9a                             take that back
 
-    A task is named by its id or any prefix of it that no other task shares.
+    A task is named by its id or any prefix of it that no other task shares; @ is the one with the
+    newest activity, @2 the one before.
     Exit codes: 0 done, 1 the answer is no, 2 wrong command, 3 the store failed, 4 no answer from a
     provider, 130 interrupted.
     ");

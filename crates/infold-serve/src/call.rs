@@ -16,6 +16,8 @@ pub struct Call {
     pub stream: Option<bool>,
     /// Its headers ask for a window of a million tokens.
     pub long_context: bool,
+    /// The program that makes it, if it says so.
+    pub agent: Option<String>,
     /// What the client or its address calls the conversation.
     pub name: Option<Name>,
     /// Where it goes.

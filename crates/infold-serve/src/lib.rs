@@ -24,6 +24,7 @@ mod unrecorded;
 mod proxy;
 mod translate;
 mod relayed;
+mod agent;
 mod aside;
 mod kept;
 mod tee;

@@ -25,7 +25,7 @@ use crate::server::Front;
 use crate::tee::{Opening, Tee};
 use crate::translate::Lost;
 use crate::upstream::Upstream;
-use crate::{Body, Call, DeskError, Outgoing, Piece, headers, translate};
+use crate::{Body, Call, DeskError, Outgoing, Piece, agent, headers, translate};
 
 /// The most of an error body that is read: more than is looked at.
 const MOST_ERROR: usize = 128 << 10;
@@ -315,6 +315,7 @@ impl Way<'_> {
             model: translate::model(self.upstream, *wire).or_else(|| model.clone()),
             stream: *stream,
             long_context: asks_for_long_context(&self.parts.headers),
+            agent: agent::name(&self.parts.headers),
             name: self.route.name.clone(),
             provider: Arc::clone(&self.upstream.provider),
             body,

@@ -297,6 +297,7 @@ mod tests {
             model: Some("m".to_owned()),
             stream: None,
             long_context: false,
+            agent: None,
             name: None,
             provider: Arc::new(infold::config::Provider {
                 name: "scripted".to_owned(),

@@ -2,6 +2,7 @@ mod nearest;
 mod reconcile;
 mod clean;
 mod delete;
+mod activity;
 mod rows;
 mod kept;
 
@@ -223,8 +224,11 @@ impl Contexts {
         self.make(metadata, Some((parent, first)))
     }
 
-    /// Finds a task by its id or by any prefix of it that no other shares.
+    /// Finds a task by its id, by any prefix of it that no other shares, or, as `@`, by its activity being the newest.
     pub fn resolve(&self, name: &str) -> Result<Uuid, TaskError> {
+        if let Some(id) = self.recent(name)? {
+            return Ok(id);
+        }
         let wanted = name.to_lowercase();
         if let Ok(id) = wanted.parse::<Uuid>()
             && self.place(id).is_some()
@@ -318,7 +322,7 @@ impl Contexts {
             if rows.get(id)?.is_some_and(|row| row.counters != counted) {
                 rows.set_counters(id, counted)?;
             }
-            Ok::<(), RegistryError>(())
+            self.note_activity(id, writer.log(), rows)
         })
     }
 

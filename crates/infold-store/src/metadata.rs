@@ -35,6 +35,10 @@ pub struct Metadata {
     pub context_length: Option<u64>,
     /// For whom.
     pub user: Option<String>,
+    /// The agent that works on it.
+    pub agent: Option<String>,
+    /// The directory in which that agent works.
+    pub cwd: Option<String>,
     /// The wire form of its messages: a [`Wire`]'s name, or `openai` for chat.
     pub wire: Option<String>,
 }
@@ -77,6 +81,8 @@ impl Metadata {
             model: self.model.clone(),
             context_length: self.context_length,
             user: self.user.clone(),
+            agent: self.agent.clone(),
+            cwd: self.cwd.clone(),
             ..TaskRow::new(self.uuid, status, created)
         }
     }
@@ -91,7 +97,7 @@ impl Metadata {
             "{{\"uuid\":\"{}\",\"task_key\":{{\"task_source\":{},\"owner\":{},\"repo\":{},\"task_type\":{},\"task_id\":{}}},\
              \"created_at\":\"{}\",\"process_id\":{},\"hostname\":{},\
              \"config\":{{\"llm_provider\":{},\"model\":{},\"context_length\":{window},\"compression_threshold\":null}},\
-             \"user\":{},\"wire\":{}}}\n",
+             \"user\":{},\"agent\":{},\"cwd\":{},\"wire\":{}}}\n",
             self.uuid,
             text(&self.task_source),
             text(&self.owner),
@@ -104,6 +110,8 @@ impl Metadata {
             text(&self.llm_provider),
             text(&self.model),
             text(&self.user),
+            text(&self.agent),
+            text(&self.cwd),
             text(&self.wire),
         )
     }
@@ -135,6 +143,8 @@ impl Metadata {
             model: text(config, "model"),
             context_length: whole(config, "context_length"),
             user: text(json, "user"),
+            agent: text(json, "agent"),
+            cwd: text(json, "cwd"),
             wire: text(json, "wire"),
         })
     }

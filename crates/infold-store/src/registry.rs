@@ -197,6 +197,19 @@ impl Registry {
         self.run(|db| Ok(db.prepare_cached(sql)?.execute(values)? > 0))
     }
 
+    /// Notes when something last came to a task, and what it is about unless that is known; returns whether there is such
+    /// a task.
+    pub fn set_activity(
+        &self,
+        uuid: Uuid,
+        at: Timestamp,
+        title: Option<&str>,
+    ) -> Result<bool, RegistryError> {
+        let sql = "UPDATE tasks SET active_at = ?2, title = coalesce(title, ?3) WHERE uuid = ?1";
+        let values = params![key(uuid), row::instant(at), title];
+        self.run(|db| Ok(db.prepare_cached(sql)?.execute(values)? > 0))
+    }
+
     /// Records that `child`'s log begins with a reference to `parent`; returns whether `parent` is here.
     ///
     /// Recorded before the child is made, it keeps the parent from being

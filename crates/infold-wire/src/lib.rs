@@ -34,6 +34,7 @@ pub mod trouble;
 mod listed;
 pub mod acts;
 mod typed;
+mod title;
 pub mod js;
 pub mod tokens;
 pub mod tags;
@@ -50,6 +51,7 @@ pub use render::{
     render_stub, render_text, splice, splice_apart, without_thinking,
 };
 pub use reply::{Delivery, Delta, Reader, Reply, ReplyError, Reported, Stop};
+pub use title::title_of;
 pub use trouble::Trouble;
 pub use typed::{Typist, is_compaction};
 pub use wire::{UnknownWire, Wire, Wires};

@@ -20,7 +20,11 @@ pub fn run(
     let id = contexts.resolve(task)?;
     let forks = contexts.continued_by(id)?;
     if !with_forks && !forks.is_empty() {
-        return Err(TaskError::Continued { task: id, by: forks }.into());
+        return Err(TaskError::Continued {
+            task: id,
+            by: forks,
+        }
+        .into());
     }
     let all: Vec<Uuid> = forks.into_iter().chain([id]).collect();
     if !yes && !is_confirmed(&all)? {
@@ -45,7 +49,10 @@ fn is_confirmed(tasks: &[Uuid]) -> Result<bool, Failure> {
     for task in tasks {
         eprintln!("  {task}");
     }
-    eprint!("remove {} for good? [y/N] ", count(tasks.len() as u64, "task"));
+    eprint!(
+        "remove {} for good? [y/N] ",
+        count(tasks.len() as u64, "task")
+    );
     let _ = io::stderr().flush();
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;

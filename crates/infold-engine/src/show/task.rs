@@ -18,6 +18,7 @@ pub fn row(row: &TaskRow) -> Value {
         "total_tokens": row.counters.tokens, "compression_count": row.counters.compressions,
         "cached_tokens": row.counters.cached, "cost": row.counters.cost as f64 / 1e6,
         "error_message": row.error_message,
+        "title": row.title, "agent": row.agent, "cwd": row.cwd, "active_at": time(row.active_at.or(Some(row.created_at))),
     })
 }
 

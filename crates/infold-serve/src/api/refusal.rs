@@ -140,8 +140,9 @@ impl From<TaskError> for Refusal {
             }
             TaskError::Ended { .. } => Refusal::new(StatusCode::CONFLICT, "ended", text)
                 .hint("fork it to go on from there in a new task"),
-            TaskError::Continued { .. } => Refusal::new(StatusCode::CONFLICT, "continued", text)
-                .hint("remove those first"),
+            TaskError::Continued { .. } => {
+                Refusal::new(StatusCode::CONFLICT, "continued", text).hint("remove those first")
+            }
             TaskError::Open {
                 source: OpenError::Held { holder },
                 ..

@@ -13,7 +13,7 @@ use super::spot::Spot;
 use super::{DeskError, Inner, TURNS, locked};
 use crate::held::{Follows, Held, Places};
 use crate::told::Told;
-use crate::{Call, Name};
+use crate::{Call, Name, agent};
 
 /// Where a conversation was found.
 pub(crate) struct Settled {
@@ -167,6 +167,8 @@ impl Inner {
             task_source: Some("proxy".to_owned()),
             task_id: told.name.as_ref().map(|name| name.text().to_owned()),
             task_type: told.name.as_ref().map(|name| name.kind().to_owned()),
+            agent: call.agent.clone(),
+            cwd: agent::directory(&call.body),
             ..Metadata::default()
         };
         made_by(told, &mut metadata);

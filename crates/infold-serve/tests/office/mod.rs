@@ -111,6 +111,7 @@ impl Office {
             model: (wire == Wire::Gemini).then(|| "m".to_owned()),
             stream: None,
             long_context: false,
+            agent: None,
             name,
             provider: Arc::new(provider),
             body: Body::Held(Bytes::from(body.to_string())),

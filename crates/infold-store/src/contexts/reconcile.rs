@@ -116,6 +116,7 @@ impl Contexts {
         }
         registry.insert(&Metadata::read(log.dir())?.row(Status::Running))?;
         registry.set_counters(id, self.recount(&log)?)?;
+        self.note_activity(id, &log, registry)?;
         if let Some((status, error)) = end_of(&log)? {
             registry.finish(id, &outcome(status, error), ended_at(&log)?)?;
         }

@@ -2,11 +2,12 @@ use std::cmp::Reverse;
 
 use uuid::Uuid;
 
+use super::activity::title;
 use super::reconcile::ended_at;
 use crate::{Contexts, Filter, Metadata, RegistryError, Status, TaskError, TaskRow, end_of};
 
 impl Contexts {
-    /// What is known of all tasks that a filter lets through, newest first.
+    /// What is known of all tasks that a filter lets through, newest activity first.
     ///
     /// Rows of tasks whose directory was removed by hand are removed too, and those that forks refer to
     /// are left out.
@@ -51,7 +52,13 @@ impl Contexts {
                 rows.push(row);
             }
         }
-        rows.sort_by_key(|row| Reverse((row.created_at, row.uuid)));
+        rows.sort_by_key(|row| {
+            Reverse((
+                row.active_at.unwrap_or(row.created_at),
+                row.created_at,
+                row.uuid,
+            ))
+        });
         let limit = filter.limit.and_then(|limit| usize::try_from(limit).ok());
         rows.truncate(limit.unwrap_or(rows.len()));
         Ok(rows)
@@ -61,6 +68,10 @@ impl Contexts {
         let log = self.read(id)?;
         let mut row = Metadata::read(log.dir())?.row(Status::Running);
         row.counters = self.recount(&log)?;
+        row.title = title(&log);
+        if log.last_time()? > 0 {
+            row.active_at = Some(ended_at(&log)?);
+        }
         if let Some((status, error)) = end_of(&log)? {
             row.status = status;
             row.completed_at = Some(ended_at(&log)?);

@@ -49,6 +49,14 @@ pub struct TaskRow {
     pub error_message: Option<String>,
     /// Whose task it is.
     pub user: Option<String>,
+    /// What it is about: the first request, shortened.
+    pub title: Option<String>,
+    /// The agent that works on it.
+    pub agent: Option<String>,
+    /// The directory in which that agent works.
+    pub cwd: Option<String>,
+    /// When something last came to it.
+    pub active_at: Option<Timestamp>,
 }
 
 /// What is counted of a task, in all or since the last count.
@@ -103,6 +111,10 @@ impl TaskRow {
             counters: Counters::default(),
             error_message: None,
             user: None,
+            title: None,
+            agent: None,
+            cwd: None,
+            active_at: None,
         }
     }
 }
@@ -114,9 +126,9 @@ pub(super) fn insert(db: &Connection, row: &TaskRow) -> rusqlite::Result<bool> {
                    created_at, started_at, completed_at, process_id, hostname,
                    llm_provider, model, context_length, llm_call_count,
                    tool_call_count, total_tokens, compression_count, error_message, user,
-                   cached_tokens, cost)
+                   cached_tokens, cost, title, agent, cwd, active_at)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
-                   ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)
+                   ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)
                ON CONFLICT (uuid) DO NOTHING";
     let values = params![
         key(row.uuid),
@@ -142,6 +154,10 @@ pub(super) fn insert(db: &Connection, row: &TaskRow) -> rusqlite::Result<bool> {
         row.user,
         amount(row.counters.cached),
         row.counters.cost as f64 / 1e6,
+        row.title,
+        row.agent,
+        row.cwd,
+        row.active_at.map(instant),
     ];
     Ok(db.prepare_cached(sql)?.execute(values)? > 0)
 }
@@ -155,7 +171,7 @@ pub(super) fn get(db: &Connection, uuid: Uuid) -> rusqlite::Result<Option<TaskRo
 pub(super) fn list(db: &Connection, filter: &Filter) -> rusqlite::Result<Vec<TaskRow>> {
     let sql = "SELECT * FROM tasks
                WHERE (?1 IS NULL OR status = ?1) AND (?2 IS NULL OR user = ?2)
-               ORDER BY created_at DESC, rowid DESC LIMIT coalesce(?3, -1)";
+               ORDER BY coalesce(active_at, created_at) DESC, created_at DESC, rowid DESC LIMIT coalesce(?3, -1)";
     let values = params![
         filter.status.map(Status::name),
         filter.user,
@@ -194,6 +210,10 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
         },
         error_message: row.get("error_message")?,
         user: row.get("user")?,
+        title: row.get("title")?,
+        agent: row.get("agent")?,
+        cwd: row.get("cwd")?,
+        active_at: time(row, "active_at")?,
     })
 }
 

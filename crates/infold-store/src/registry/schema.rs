@@ -10,7 +10,7 @@ use crate::database;
 /// What leads from each version to the next.
 ///
 /// Released steps never change; a new version is one more entry.
-const STEPS: [&str; 4] = [
+const STEPS: [&str; 5] = [
     "
     CREATE TABLE IF NOT EXISTS tasks (
         uuid TEXT PRIMARY KEY NOT NULL,
@@ -70,6 +70,17 @@ const STEPS: [&str; 4] = [
         updated_at TEXT NOT NULL,
         PRIMARY KEY (provider, model)
      );",
+    "ALTER TABLE tasks ADD COLUMN title TEXT;
+     ALTER TABLE tasks ADD COLUMN agent TEXT;
+     ALTER TABLE tasks ADD COLUMN cwd TEXT;
+     ALTER TABLE tasks ADD COLUMN active_at TEXT;
+     CREATE INDEX IF NOT EXISTS idx_tasks_active_at ON tasks (active_at);
+     DROP INDEX IF EXISTS tasks_status;
+     DROP INDEX IF EXISTS tasks_created_at;
+     DROP INDEX IF EXISTS tasks_user;
+     CREATE INDEX IF NOT EXISTS idx_tasks_status ON tasks (status);
+     CREATE INDEX IF NOT EXISTS idx_tasks_created_at ON tasks (created_at);
+     CREATE INDEX IF NOT EXISTS idx_tasks_user ON tasks (user);",
 ];
 
 /// The version that all steps lead to.
@@ -137,11 +148,12 @@ fn objects(db: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
 mod tests {
     use super::*;
 
-    const LATER: [&str; 5] = [
+    const LATER: [&str; 6] = [
         STEPS[0],
         STEPS[1],
         STEPS[2],
         STEPS[3],
+        STEPS[4],
         "ALTER TABLE tasks ADD COLUMN colour TEXT DEFAULT 'red';
          CREATE INDEX tasks_colour ON tasks (colour)",
     ];
@@ -158,7 +170,7 @@ mod tests {
         let row = "INSERT INTO tasks (uuid, status, created_at) VALUES ('u', 'queued', 't')";
         db.execute_batch(row).unwrap();
         take(&db, &LATER).unwrap();
-        assert_eq!(version(&db).unwrap(), 5);
+        assert_eq!(version(&db).unwrap(), 6);
         assert_eq!(colours(&db), 1);
         take(&db, &LATER).unwrap();
         assert_eq!(colours(&db), 1);

@@ -1,0 +1,72 @@
+//! What a task is about, and when something last came to it: what people tell tasks by.
+
+use infold_log::{Seq, Span};
+use infold_wire::{Message, Typist, title_of};
+use uuid::Uuid;
+
+use super::reconcile::ended_at;
+use crate::Contexts;
+use crate::{Filter, Log, Registry, TaskError};
+
+/// A person has typed something among so many messages, or nobody has.
+const MAX_MESSAGES: u64 = 32;
+
+impl Contexts {
+    /// Tells the registry when something last came to a task, and what it is about if that is not known yet.
+    pub(super) fn note_activity(
+        &self,
+        id: Uuid,
+        log: &Log,
+        registry: &Registry,
+    ) -> Result<(), TaskError> {
+        if log.last_time()? == 0 {
+            return Ok(());
+        }
+        let at = ended_at(log)?;
+        let Some(row) = registry.get(id)? else {
+            return Ok(());
+        };
+        let is_new = row.active_at.is_none() || log.state().at().seq <= MAX_MESSAGES;
+        let title = match row.title.is_none() && is_new {
+            true => title(log),
+            false => None,
+        };
+        if row.active_at != Some(at) || title.is_some() {
+            registry.set_activity(id, at, title.as_deref())?;
+        }
+        Ok(())
+    }
+
+    /// The task that `@` stands for, the one with the newest activity, or `@2` and so on for those before it; none if the
+    /// name is no such name, or there are not so many.
+    pub(super) fn recent(&self, name: &str) -> Result<Option<Uuid>, TaskError> {
+        let Some(rest) = name.strip_prefix('@') else {
+            return Ok(None);
+        };
+        let number = match rest {
+            "" => Some(1),
+            digits => digits.parse::<usize>().ok().filter(|number| *number > 0),
+        };
+        let Some(number) = number.filter(|_| self.root.exists()) else {
+            return Ok(None);
+        };
+        let rows = self.rows(&Filter::default())?;
+        Ok(rows.get(number - 1).map(|row| row.uuid))
+    }
+}
+
+/// What a conversation is about; nothing if it cannot be read.
+pub(super) fn title(log: &Log) -> Option<String> {
+    let last = log.state().last_seq()?.min(Seq::new(MAX_MESSAGES)?);
+    let mut typist = Typist::default();
+    let mut found = None;
+    let read = log.each_message(Span::new(Seq::FIRST, last)?, &mut |_, bytes| {
+        if found.is_none()
+            && let Ok(message) = Message::read(bytes)
+        {
+            found = title_of(&mut typist, &message);
+        }
+        Ok(())
+    });
+    found.filter(|_| read.is_ok())
+}

@@ -1,3 +1,5 @@
+mod watch;
+
 use std::ffi::{OsStr, OsString};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -6,18 +8,23 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use infold::config::Secret;
-use infold::{Config, Switchboard};
+use infold::profile::Set;
+use infold::summarizer::Who;
+use infold::{Config, Strategy, Switchboard};
 use infold_provider::{Client, Patience, escaped};
 use infold_serve::{Desk, Limits, Options, ServeError, Server, UpstreamError, Upstreams};
 use infold_store::{Contexts, Durability};
+use infold_wire::Wire;
 use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::watch as watch_channel;
 use tracing_subscriber::filter::LevelFilter;
 
+use crate::config::with_tilde;
 use crate::failure::{Failure, Kind};
 use crate::out::{DIM, Out, aside, paint, say};
+use crate::settings::tokens;
 
 /// The port that `infold serve` has when nothing else is said.
 pub const PORT: u16 = 7333;
@@ -50,6 +57,15 @@ struct Common {
     /// The provider of the configuration that requests of its API go to
     #[arg(long, value_name = "NAME", env = "INFOLD_PROVIDER")]
     provider: Option<String>,
+    /// How many tokens models take, such as 8000, 32k or 1m, whatever they are
+    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    window: Option<u64>,
+    /// What to keep and how the summary looks: infold, roo, gemini, file or truncate
+    #[arg(long, value_name = "NAME")]
+    strategy: Option<Strategy>,
+    /// Who writes summaries: extractive, model, model:NAME, or command:… with the transcript on its standard input
+    #[arg(long, value_name = "WHO")]
+    summarizer: Option<String>,
     /// Tell of every request, on stderr
     #[arg(long, value_name = "FORM", num_args = 0..=1, default_missing_value = "text")]
     trace: Option<Trace>,
@@ -121,6 +137,12 @@ pub fn serve(
         out.finish()?;
     } else {
         aside(format!("listening on {base}"));
+        let root = std::path::absolute(contexts.root()).unwrap_or(contexts.root().to_owned());
+        let root = with_tilde(root.display().to_string());
+        say(false, paint(DIM, format!("recording in {root}")));
+        for line in house.sends_to() {
+            say(false, paint(DIM, line));
+        }
         for line in exports(&base) {
             say(false, paint(DIM, line));
         }
@@ -129,7 +151,13 @@ pub fn serve(
         runtime,
         server,
         stop,
+        ..
     } = house;
+    if !out.is_json()
+        && let Some(listener) = server.news().listen()
+    {
+        runtime.spawn(watch::tell_folds(listener));
+    }
     let stopped = async move {
         let (Ok(mut interrupt), Ok(mut terminate)) = signals else {
             return std::future::pending().await;
@@ -174,11 +202,19 @@ pub fn wrap(contexts: &Contexts, config: &Config, args: &WrapArgs) -> Result<u8,
     for (name, value) in variables(&base) {
         command.env(name, value);
     }
+    for name in ["NO_PROXY", "no_proxy"] {
+        command.env(name, without_proxy(std::env::var(name).ok()));
+    }
     let House {
         runtime,
         server,
         stop,
+        ..
     } = house;
+    let tasks = watch::Tasks::default();
+    if let Some(listener) = server.news().listen() {
+        runtime.spawn(tasks.clone().watch(listener));
+    }
     let (ended, end) = tokio::sync::oneshot::channel::<()>();
     let served = runtime.spawn(server.run(async move {
         let _ = end.await;
@@ -198,7 +234,19 @@ pub fn wrap(contexts: &Contexts, config: &Config, args: &WrapArgs) -> Result<u8,
     });
     let _ = (ended.send(()), stop.send(true));
     let _ = runtime.block_on(served);
+    tasks.tell();
     code
+}
+
+/// Hosts that are reached without a proxy: those that were, and this machine, or else the agent's requests would go to the
+/// proxy of its network.
+fn without_proxy(set: Option<String>) -> String {
+    let set = set.filter(|hosts| !hosts.is_empty());
+    let own = "127.0.0.1,localhost";
+    match set {
+        Some(hosts) => format!("{hosts},{own}"),
+        None => own.to_owned(),
+    }
 }
 
 /// Waits for the agent. What a terminal sends reaches it as it reaches us; the rest we pass on.
@@ -244,7 +292,8 @@ const THREADS: usize = 1024;
 struct House {
     runtime: Runtime,
     server: Server,
-    stop: watch::Sender<bool>,
+    upstreams: Upstreams,
+    stop: watch_channel::Sender<bool>,
 }
 
 impl House {
@@ -254,13 +303,14 @@ impl House {
         args: &Common,
         place: Place,
     ) -> Result<House, Failure> {
+        let config = &configured(config, args)?;
         let upstreams = Upstreams::new(config, &args.upstream, args.provider.as_deref())?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .max_blocking_threads(THREADS)
             .build()
             .map_err(|error| Failure::new(Kind::Provider, format!("no threads: {error}")))?;
-        let (stop, stopped) = watch::channel(false);
+        let (stop, stopped) = watch_channel::channel(false);
         let client = {
             let _inside = runtime.enter();
             Client::new(Patience::default())?
@@ -276,16 +326,48 @@ impl House {
             address: place.address,
             token: place.token,
             names: place.names,
-            upstreams,
+            upstreams: upstreams.clone(),
             limits: limits(config),
         };
         let server = runtime.block_on(Server::bind(options, desk))?;
         Ok(House {
             runtime,
             server,
+            upstreams,
             stop,
         })
     }
+
+    /// Where requests go, a line for each address.
+    fn sends_to(&self) -> Vec<String> {
+        let mut all: Vec<(String, Vec<&str>)> = Vec::new();
+        for wire in Wire::ALL {
+            let base = self.upstreams.of(wire).endpoint.base();
+            match all.iter_mut().find(|(known, _)| *known == base) {
+                Some((_, wires)) => wires.push(wire.name()),
+                None => all.push((base, vec![wire.name()])),
+            }
+        }
+        let line =
+            |(base, wires): (String, Vec<&str>)| format!("sending {} to {base}", wires.join(", "));
+        all.into_iter().map(line).collect()
+    }
+}
+
+/// The configuration, with what this call says instead.
+fn configured(config: &Config, args: &Common) -> Result<Config, Failure> {
+    let mut config = config.clone();
+    if let Some(window) = args.window {
+        config.environment.window = Some(Set::call(window));
+    }
+    if let Some(strategy) = &args.strategy {
+        config.environment.strategy = Some(Set::call(strategy.name.to_owned()));
+    }
+    if let Some(who) = &args.summarizer {
+        Who::read(who)?;
+        config.summarizer.name = Set::call(who.clone());
+    }
+    Ok(config)
 }
 
 /// What the server bears, as far as the configuration says it.

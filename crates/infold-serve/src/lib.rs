@@ -40,7 +40,7 @@ pub use desk::{Desk, DeskError, Taken};
 pub use exchange::Exchange;
 pub use holder::ask_to_let_go;
 pub use metrics::{InFlight, Metrics};
-pub use news::{Change, News};
+pub use news::{Change, Heard, Listener, News};
 pub use outgoing::{Outgoing, Piece};
 pub use server::{Limits, Options, ServeError, Server};
 pub use upstream::{Upstream, UpstreamError, Upstreams};

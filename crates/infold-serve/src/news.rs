@@ -43,7 +43,7 @@ impl News {
     }
 
     /// Listens from now on; none if too many do.
-    pub(crate) fn listen(&self) -> Option<Listener> {
+    pub fn listen(&self) -> Option<Listener> {
         let room = self.sender.receiver_count() < READERS;
         room.then(|| Listener(self.sender.subscribe()))
     }
@@ -58,11 +58,11 @@ impl Default for News {
 
 /// Somebody who listens.
 #[derive(Debug)]
-pub(crate) struct Listener(broadcast::Receiver<Option<Arc<Change>>>);
+pub struct Listener(broadcast::Receiver<Option<Arc<Change>>>);
 
 /// What a listener hears.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub enum Heard {
     /// A change.
     Change(Arc<Change>),
     /// So many changes were missed.

@@ -23,7 +23,7 @@ use crate::metrics::Metrics;
 use crate::route::{Route, To};
 use crate::seat::Seats;
 use crate::unrecorded::UnrecordedPaths;
-use crate::{Api, Desk, Upstreams, proxy};
+use crate::{Api, Desk, News, Upstreams, proxy};
 
 /// How the server listens, and where it sends.
 #[derive(Clone, Debug)]
@@ -172,6 +172,11 @@ impl Server {
     /// Where clients on this machine find it.
     pub fn url(&self) -> String {
         base(self.address)
+    }
+
+    /// Where it tells of what happens.
+    pub fn news(&self) -> News {
+        self.front.desk.news()
     }
 
     /// Answers until `stop`; then lets replies under way end, for a while.

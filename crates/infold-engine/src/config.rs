@@ -176,6 +176,8 @@ pub struct Serve {
     pub names: Vec<Set<String>>,
     /// So many seconds a provider may be silent; 0 is for ever.
     pub upstream_idle: Option<Set<u64>>,
+    /// So many hours after its last request a conversation has ended; 0 is never, and nothing is a day.
+    pub end_after: Option<Set<u64>>,
     /// Where the requests of an API go: an API, and the name of a provider or an address.
     pub upstreams: Vec<(&'static str, Set<String>)>,
 }

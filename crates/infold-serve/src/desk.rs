@@ -35,7 +35,7 @@ use open::Opened;
 use recent::{Recent, Waiting};
 use rules::Rules;
 pub(crate) use rules::{Rule, long_context_name};
-pub(crate) use settle::{Settled, is_unfolded, response_key};
+pub(crate) use settle::{SOURCE, Settled, is_unfolded, response_key};
 
 /// Where conversations are recognised, kept and folded.
 ///

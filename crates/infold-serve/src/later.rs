@@ -11,9 +11,10 @@ use infold_log::{Past as _, Role, Seq, Span};
 use infold_store::{Log, LogError, Loose, TaskError, Usage};
 use infold_wire::uses::{self, Came, Made};
 use infold_wire::{Message, quote};
+use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use crate::desk::{DeskError, IDLE, Inner, locked, tried};
+use crate::desk::{DeskError, IDLE, Inner, SOURCE, locked, tried};
 use crate::held::Held;
 
 /// Takes work to be done soon. Nobody ever waits for room: who puts something here has a task
@@ -78,6 +79,15 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// So long after it was written something comes to rest on the disk.
 const REST: Duration = Duration::from_secs(1);
+
+/// How often conversations are ended to which nothing came for long.
+const END_IDLE_EVERY: Duration = Duration::from_secs(60);
+
+/// So many of them are ended at a time.
+const MAX_ENDED: u64 = 64;
+
+/// So many hours after its last request a conversation has ended, unless the configuration says it.
+const END_AFTER_HOURS: u64 = 24;
 
 /// So long after it could not come to rest it is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -169,6 +179,7 @@ impl Jobs {
         let mut looked = Instant::now();
         // When it may be tried to bring something onto the disk.
         let mut forced = looked;
+        let mut ended = None;
         loop {
             let job = self.queue.recv_timeout(LOOK);
             let Some(desk) = desk.upgrade() else { return };
@@ -194,6 +205,12 @@ impl Jobs {
             }
             self.put_to_rest(&desk);
             desk.close_idle(IDLE);
+            if ended.is_none_or(|ended: Instant| ended.elapsed() >= END_IDLE_EVERY) {
+                ended = Some(looked);
+                if let Err(error) = desk.end_idle() {
+                    desk.failed(&error);
+                }
+            }
             if forced <= looked {
                 forced = looked + REST;
                 if let Err(error) = desk.force() {
@@ -265,6 +282,25 @@ impl Inner {
     pub fn failed(&self, error: &DeskError) {
         self.metrics.failed("record");
         tracing::warn!(%error, "something could not be recorded");
+    }
+
+    /// Ends conversations to which nothing came for long. Those that come back go on.
+    fn end_idle(&self) -> Result<(), DeskError> {
+        let hours = self.config.serve.end_after.as_ref();
+        let hours = hours.map_or(END_AFTER_HOURS, |set| set.value);
+        let age = SignedDuration::from_hours(i64::try_from(hours).unwrap_or(i64::MAX));
+        let Some(before) = Timestamp::now().checked_sub(age).ok().filter(|_| hours > 0) else {
+            return Ok(());
+        };
+        let idle = self
+            .contexts
+            .with_registry(|rows| rows.idle(SOURCE, before, MAX_ENDED))?;
+        for task in idle {
+            if self.is_idle(task) && self.opened(task).is_none() && self.contexts.end_idle(task)? {
+                self.metrics.tasks("ended");
+            }
+        }
+        Ok(())
     }
 
     /// Brings what is derived of a task up to date, and notes what is to come onto the disk.

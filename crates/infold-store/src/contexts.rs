@@ -3,6 +3,7 @@ mod reconcile;
 mod clean;
 mod delete;
 mod activity;
+mod idle;
 mod rows;
 mod kept;
 
@@ -298,7 +299,13 @@ impl Contexts {
 
     /// Opens a task for writing.
     pub fn write(&self, id: Uuid) -> Result<(Writer, Vec<Repair>), TaskError> {
-        let (writer, repairs) = self.moving(id, |dir| self.writer(id, dir))?;
+        let opened = self.moving(id, |dir| self.writer(id, dir));
+        let (writer, repairs) = match opened {
+            Err(TaskError::Ended { .. }) if self.reopen_idle(id)? => {
+                self.moving(id, |dir| self.writer(id, dir))?
+            }
+            opened => opened?,
+        };
         if let Some((status, error)) = end_of(writer.log())? {
             // A crash came between the end of the task and its moving.
             self.settle_end(id, writer, &outcome(status, error))?;
@@ -344,7 +351,11 @@ impl Contexts {
             Outcome::Completed => None,
         };
         let status = end.status();
-        writer.step(What::Status { status, error })?;
+        writer.step(What::Status {
+            status,
+            error,
+            is_idle: false,
+        })?;
         self.settle_end(id, writer, end)?;
         Ok(repairs)
     }
@@ -536,7 +547,7 @@ pub fn end_of(log: &Log) -> Result<Option<(Status, Option<String>)>, LogError> {
             .transpose()?
             .map(|line| line.what)
         {
-            Some(What::Status { status, error }) if status.is_end() => Some((status, error)),
+            Some(What::Status { status, error, .. }) if status.is_end() => Some((status, error)),
             _ => None,
         },
     )

@@ -160,7 +160,11 @@ impl Contexts {
             Some(row) => (row.status, row.error_message),
             None => (Status::Completed, None),
         };
-        writer.step(What::Status { status, error })?;
+        writer.step(What::Status {
+            status,
+            error,
+            is_idle: false,
+        })?;
         Ok(Some(format!("that it ended was lost: {status} again")))
     }
 }

@@ -53,12 +53,14 @@ pub enum What {
         /// How much of it.
         at: Point,
     },
-    /// The task came to an end.
+    /// The task came to an end, or goes on after one.
     Status {
         /// How.
         status: Status,
         /// Why, if it failed.
         error: Option<String>,
+        /// It ended because nothing came to it any more, and goes on when something does.
+        is_idle: bool,
     },
     /// A tool was run; its record as it came.
     Tool(String),
@@ -317,11 +319,16 @@ impl What {
                     at.event
                 ),
             ),
-            What::Status { status, error } => {
+            What::Status {
+                status,
+                error,
+                is_idle,
+            } => {
                 let error = error.as_ref().map_or(String::new(), |error| {
                     format!(r#","error":{}"#, quote(error))
                 });
-                ("status", format!(r#","status":"{status}"{error}"#))
+                let idle = if *is_idle { r#","idle":true"# } else { "" };
+                ("status", format!(r#","status":"{status}"{error}{idle}"#))
             }
             What::Tool(record) => ("tool", format!(r#","record":{record}"#)),
             What::Usage(usage) => ("usage", usage.encode()),
@@ -451,6 +458,7 @@ fn decode_what(kind: &str, json: Json<'_>) -> Option<What> {
         "status" => What::Status {
             status: text("status")?.parse().ok()?,
             error: text("error"),
+            is_idle: json.get("idle").is_some_and(|idle| idle.bytes() == b"true"),
         },
         "tool" => What::Tool(raw(json.get("record")?)?),
         "usage" => What::Usage(Usage::decode(json)?),
@@ -521,6 +529,12 @@ mod tests {
             What::Status {
                 status: Status::Failed,
                 error: Some("no".into()),
+                is_idle: false,
+            },
+            What::Status {
+                status: Status::Completed,
+                error: None,
+                is_idle: true,
             },
             What::Tool(r#"{"tool":"ls","args":{"a":1e999}}"#.into()),
             What::Usage(Usage {

@@ -139,6 +139,20 @@ impl Registry {
         self.run(|db| keys(db, sql, []))
     }
 
+    /// Returns running tasks of a source to which nothing came since `before`, not more than so many.
+    pub fn idle(
+        &self,
+        source: &str,
+        before: Timestamp,
+        limit: u64,
+    ) -> Result<Vec<Uuid>, RegistryError> {
+        let sql = "SELECT uuid FROM tasks
+                   WHERE status = 'running' AND task_source = ?1 AND coalesce(active_at, created_at) < ?2
+                   ORDER BY coalesce(active_at, created_at) LIMIT ?3";
+        let values = params![source, row::instant(before), amount(limit)];
+        self.run(|db| keys(db, sql, values))
+    }
+
     /// Moves a task to `status`, as of `at`; returns whether there is such a task.
     ///
     /// The first move to `running` sets `started_at`. A move to `completed` or `failed` sets

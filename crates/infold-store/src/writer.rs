@@ -482,6 +482,12 @@ impl Writer {
 
     /// Appends an event and brings what follows from it up to date.
     pub(crate) fn step(&mut self, what: What) -> Result<EventId, LogError> {
+        let ts = self.now();
+        self.step_at(what, ts)
+    }
+
+    /// The same, as of a time that is not before that of the last entry.
+    pub(crate) fn step_at(&mut self, what: What, ts: u64) -> Result<EventId, LogError> {
         if self.durability != Durability::Never {
             // Messages are on the disk before an event that follows them, and what stood around
             // them with them.
@@ -490,7 +496,6 @@ impl Writer {
         }
         let state = self.log.state();
         let (id, after) = (state.next_event(), state.at().seq);
-        let ts = self.now();
         let line = EventLine {
             id,
             ts,

@@ -56,6 +56,7 @@ impl World {
             what: What::Status {
                 status: Status::Failed,
                 error: Some("no".to_owned()),
+                is_idle: false,
             },
         };
         let mut events = fs::read(dir.join("events.jsonl")).expect("events");

@@ -144,6 +144,7 @@ impl List {
             self.set("serve.names", name);
         }
         self.some("serve.upstream_idle", &serve.upstream_idle);
+        self.some("serve.end_after", &serve.end_after);
         for (api, set) in &serve.upstreams {
             let key = format!("serve.upstreams.{api}");
             self.push(&key, json!(public(&set.value)), &set.origin);

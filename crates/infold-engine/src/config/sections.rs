@@ -382,6 +382,7 @@ fn serve(config: &mut Config, reader: &mut Reader<'_>, node: &Node) {
         "token",
         "names",
         "upstream_idle",
+        "end_after",
         "upstreams",
     ];
     let fields = reader.section("serve", node, &valid);
@@ -407,6 +408,10 @@ fn serve(config: &mut Config, reader: &mut Reader<'_>, node: &Node) {
     let seconds = |scalar: &Scalar| scalar.whole().filter(|seconds| *seconds < 1 << 25);
     let expected = "a number of seconds, or 0 to wait for ever";
     config.serve.upstream_idle = reader.value(&fields, "upstream_idle", expected, seconds);
+    let expected =
+        "a number of hours without a request after which a conversation has ended, or 0 for never";
+    let hours = |scalar: &Scalar| scalar.whole().filter(|hours| *hours < 1 << 20);
+    config.serve.end_after = reader.value(&fields, "end_after", expected, hours);
     if let Some(member) = fields.get("upstreams") {
         let fields = reader.section("serve.upstreams", &member.value, &SERVED);
         let described = config.llm.providers.iter().map(|one| one.name.clone());

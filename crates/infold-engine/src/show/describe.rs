@@ -1,4 +1,4 @@
-use infold_store::{Purpose, What};
+use infold_store::{Purpose, Status, What};
 
 use crate::words::{count, number};
 
@@ -29,7 +29,12 @@ pub fn describe(what: &What) -> String {
         What::Unpin(infold_log::Pinned::Message(seq)) => format!("unpin {seq}"),
         What::Unpin(infold_log::Pinned::Note(note)) => format!("unpin note {note}"),
         What::Fork { task, at } => format!("continues task {task} from {at}"),
-        What::Status { status, error } => match error {
+        What::Status { is_idle: true, .. } => "ended: nothing came to it any more".to_owned(),
+        What::Status {
+            status: Status::Running,
+            ..
+        } => "goes on".to_owned(),
+        What::Status { status, error, .. } => match error {
             Some(error) => format!("{status}: {error}"),
             None => status.to_string(),
         },

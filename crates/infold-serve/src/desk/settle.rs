@@ -164,7 +164,7 @@ impl Inner {
     /// Makes a task for a conversation that nobody knows.
     fn begin(&self, call: &Call, told: &Told) -> Result<Settled, DeskError> {
         let mut metadata = Metadata {
-            task_source: Some("proxy".to_owned()),
+            task_source: Some(SOURCE.to_owned()),
             task_id: told.name.as_ref().map(|name| name.text().to_owned()),
             task_type: told.name.as_ref().map(|name| name.kind().to_owned()),
             agent: call.agent.clone(),
@@ -335,6 +335,9 @@ fn made_by(told: &Told, metadata: &mut Metadata) {
     metadata.model = Some(told.model.clone()).filter(|model| !model.is_empty());
     metadata.wire = Some(told.wire.name().to_owned());
 }
+
+/// Where tasks come from that this server makes.
+pub(crate) const SOURCE: &str = "proxy";
 
 /// Names that somebody gave.
 pub(super) const GIVEN: &str = "given ";

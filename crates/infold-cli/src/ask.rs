@@ -3,7 +3,7 @@ use std::io::Read as _;
 use clap::Args;
 use infold::turn::{is_waiting, told, unread};
 use infold::{Config, Connection, ManageError, Talk, TurnError, Turned, Unanswered};
-use infold_log::{Past as _, Role, Seq, Span};
+use infold_log::{EventId, Past as _, Role, Seq, Span};
 use infold_store::{Contexts, Log, Metadata, Writer};
 use infold_wire::{Message, Stop, render_text, spoken};
 use serde_json::json;
@@ -87,7 +87,9 @@ pub fn ask(
         out.is_json(),
     )?;
     let open = made(contexts, &ready, &args.call, out.is_json())?;
+    let task = open.id.to_string();
     answer(contexts, open, ready, Some(said), out)
+        .map_err(|failure| failure.after(&format!("task {task} was made")))
 }
 
 /// `infold send`
@@ -137,7 +139,8 @@ fn made(contexts: &Contexts, ready: &Ready, call: &CallArgs, json: bool) -> Resu
     })?;
     let id = id.to_string();
     say(json, paint(DIM, format!("task {id}")));
-    open(contexts, &id, json).map_err(|failure| failure.of(&id))
+    open(contexts, &id, json)
+        .map_err(|failure| failure.after(&format!("task {id} was made")).of(&id))
 }
 
 /// Says what there is to say, and lets the model answer. With nothing said, the view goes as it is.
@@ -181,9 +184,29 @@ fn answer(
     out: &mut Out,
 ) -> Result<(), Failure> {
     let id = open.id.to_string();
+    let before = progress(&open);
+    let is_asked = said.is_some();
     let answered = turn(contexts, &mut open, &mut ready, said, out);
-    answered.map_err(|failure| failure.about(&open.name).of(&id))
+    answered.map_err(|failure| {
+        let failure = match progress(&open) == before {
+            true => failure,
+            false if is_asked => failure.after(KEPT),
+            false => {
+                failure.after("what came of it until then is kept; `infold log TASK` shows it")
+            }
+        };
+        failure.about(&open.name).of(&id)
+    })
 }
+
+/// How far a conversation has come: its last message, and the last step that changed what is shown.
+fn progress(open: &Open) -> (Option<Seq>, Option<EventId>) {
+    let state = open.writer.log().state();
+    (state.last_seq(), state.step())
+}
+
+/// What there is to say when no answer came.
+const KEPT: &str = "what was said is kept; `infold ask TASK` lets the model answer it";
 
 fn turn(
     contexts: &Contexts,
@@ -295,7 +318,7 @@ fn keep(writer: &mut Writer, said: Said) -> Result<(), Failure> {
 }
 
 fn unanswered(error: TurnError) -> Failure {
-    let kept = "what was said is kept; `infold ask TASK` lets the model answer it";
+    let kept = KEPT;
     match error {
         TurnError::Open => Failure::new(Kind::Usage, error)
             .hint("push the tool results with `infold task push TASK`, then `infold ask TASK`"),

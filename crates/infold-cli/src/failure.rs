@@ -60,6 +60,19 @@ impl Failure {
         self
     }
 
+    /// Says what was done before the store failed.
+    pub fn after(self, done: &str) -> Failure {
+        if self.kind != Kind::Store {
+            return self;
+        }
+        let hint = match &self.hint {
+            Some(hint) if hint.contains(done) => hint.clone(),
+            Some(hint) => format!("{done}; {hint}"),
+            None => done.to_owned(),
+        };
+        self.hint(hint)
+    }
+
     /// Puts the task's name where the hint says `TASK`, so that it can be typed as it stands.
     pub fn about(mut self, task: &str) -> Failure {
         self.hint = self.hint.map(|hint| hint.replace("TASK", task));
@@ -138,8 +151,9 @@ impl From<LogError> for Failure {
             LogError::Full { .. } => {
                 Some("free some space and do it again; nothing that was acknowledged is lost")
             }
-            LogError::Denied { .. } => {
-                Some("the contexts directory must be writable by you; nothing was changed")
+            LogError::Denied { .. } => Some("the contexts directory must be writable by you"),
+            LogError::Unsure { .. } => {
+                Some("look at the disk; `infold log TASK` shows whether it did")
             }
             LogError::Damaged { .. } => Some(
                 "`infold verify` says how much is damaged, `infold doctor --repair` sets it aside",
@@ -170,7 +184,7 @@ impl From<RegistryError> for Failure {
                 Some("another process is using it; do it again in a moment")
             }
             RegistryError::ReadOnly { .. } => {
-                Some("the contexts directory must be writable by you; nothing was changed")
+                Some("the contexts directory must be writable by you")
             }
             RegistryError::Full { .. } => {
                 Some("free some space and do it again; nothing that was acknowledged is lost")
@@ -235,6 +249,11 @@ impl From<TaskError> for Failure {
                     None => failure.hint("wait for it"),
                 }
             }
+            TaskError::Made { task, .. } => Failure::new(Kind::Store, text)
+                .of(&task.to_string())
+                .hint(format!(
+                    "look at the disk; `infold verify {task}` says whether it is whole"
+                )),
             TaskError::Open {
                 source: OpenError::Log(error),
                 ..

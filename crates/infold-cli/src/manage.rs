@@ -78,6 +78,7 @@ fn managed(
         chosen.setup.aim.trigger = Trigger::Manual;
     }
     let writer = &mut open.writer;
+    let before = writer.log().state().step();
     let outcome = manage(
         writer,
         &chosen.setup.aim,
@@ -86,9 +87,16 @@ fn managed(
     );
     // What was recorded counts, whatever came of it.
     warn(json, contexts.settle(open.id, &open.writer));
-    let outcome = outcome.map_err(|error| cannot_fold(error, "--window").about(&open.name))?;
     let log = open.writer.log();
-    let picture = Picture::of(log.state(), log)?;
+    let is_changed = log.state().step() != before;
+    let explain = |failure: Failure| match is_changed {
+        true => failure
+            .after("what was folded until then stands; `infold undo TASK` takes it back")
+            .about(&open.name),
+        false => failure.about(&open.name),
+    };
+    let outcome = outcome.map_err(|error| explain(cannot_fold(error, "--window")))?;
+    let picture = Picture::of(log.state(), log).map_err(|error| explain(error.into()))?;
     tell(&outcome, Some(&picture), "", out)?;
     if !json && !outcome.steps.is_empty() {
         out.line(paint(

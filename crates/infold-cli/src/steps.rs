@@ -86,17 +86,21 @@ pub fn fork(contexts: &Contexts, task: &str, at: Option<At>, out: &mut Out) -> R
     let parent = contexts.resolve(task)?;
     let forked = contexts.fork(parent, at.map(Target::from));
     let id = forked.map_err(|error| Failure::from(error).about(&short(task)))?;
-    let Point { seq, event } = contexts
-        .read(id)?
-        .parent()
-        .map(|(_, at)| at)
-        .unwrap_or_default();
+    // It is made, whether or not it can be read just now.
+    let read = contexts.read(id).map(|log| log.parent().map(|(_, at)| at));
+    let at = read.as_ref().ok().copied().flatten();
+    warn(out.is_json(), read.map(drop));
     if out.is_json() {
+        let (seq, event) = (at.map(|at| at.seq), at.map(|at| at.event));
         return out.object(&json!({"uuid": id.to_string(), "parent": parent.to_string(), "seq": seq, "event": event}));
     }
     out.line(id.to_string())?;
     out.finish()?;
-    say(false, format!("continues {parent} from message {seq}"));
+    let from = at.map(|Point { seq, .. }| format!(" from message {seq}"));
+    say(
+        false,
+        format!("continues {parent}{}", from.unwrap_or_default()),
+    );
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use infold_store::{
 use infold_wire::Wire;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::args::{NewArgs, TaskCommand};
 use crate::config::with_tilde;
@@ -20,6 +21,7 @@ use crate::failure::{Failure, Kind};
 use crate::holder::released;
 use crate::out::{DIM, Out, bytes, count, number, one_line, paint, repaired, say, table, warn};
 use crate::progress::Progress;
+use crate::steps::short;
 
 /// `infold task …`
 pub fn run(
@@ -416,7 +418,9 @@ fn tool(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
     }
     let (mut writer, repairs) = released(|| contexts.write(id))?;
     repaired(out.is_json(), &repairs);
-    let number = writer.tool(&record)?;
+    let number = writer
+        .tool(&record)
+        .map_err(|error| Failure::from(error).about(&short(task)))?;
     warn(out.is_json(), contexts.settle(id, &writer));
     if out.is_json() {
         return out.object(&json!({"seq": number}));
@@ -426,13 +430,29 @@ fn tool(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
 
 fn end(contexts: &Contexts, task: &str, outcome: &Outcome, out: &mut Out) -> Result<(), Failure> {
     let id = contexts.resolve(task)?;
-    let repairs = released(|| contexts.finish(id, outcome))?;
+    let repairs = released(|| contexts.finish(id, outcome));
+    let repairs = repairs.map_err(|error| Failure::from(error).about(&short(task)))?;
     repaired(out.is_json(), &repairs);
     let status = outcome.status();
     if out.is_json() {
         return out.object(&json!({"uuid": id.to_string(), "status": status.to_string()}));
     }
     out.line(format!("task {id} {status}; it stays readable"))
+}
+
+/// Says which tasks are gone of those that were there when a removal fails.
+fn removed_of(contexts: &Contexts, there: &[Uuid], failure: Failure) -> Failure {
+    let Ok(left) = contexts.tasks() else {
+        return failure.after(
+            "it may have taken effect for some tasks: `infold task list` shows which are left",
+        );
+    };
+    let gone = there.iter().filter(|id| !left.contains(id));
+    let gone: Vec<String> = gone.map(Uuid::to_string).collect();
+    match gone.is_empty() {
+        true => failure,
+        false => failure.after(&format!("these were removed: {}", gone.join(", "))),
+    }
 }
 
 fn clean(
@@ -445,7 +465,12 @@ fn clean(
         .checked_sub(age)
         .map_err(|error| Failure::new(Kind::Usage, error).hint("an age such as 30d will do"))?;
     let removed = match contexts.root().exists() {
-        true => contexts.clean(before, !dry_run)?,
+        true => {
+            let there = contexts.tasks()?;
+            contexts
+                .clean(before, !dry_run)
+                .map_err(|error| removed_of(contexts, &there, error.into()))?
+        }
         false => Vec::new(),
     };
     for row in &removed {

@@ -10,6 +10,7 @@ use infold_wire::transcript::{
     Entry, Format, Layout, Piece, Slot, Transcript, Write, slots, tag_fold,
 };
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::args::NewArgs;
 use crate::failure::{Failure, Kind};
@@ -71,7 +72,17 @@ pub fn import(contexts: &Contexts, args: &ImportArgs, out: &mut Out) -> Result<(
     let mut ids = Vec::new();
     // All of them are whole before the first is there.
     for (draft, told) in drafts {
-        ids.push((draft.publish()?, told.messages));
+        let published = draft.publish().map_err(|error| {
+            let failure = Failure::from(error);
+            match ids.is_empty() {
+                true => failure,
+                false => failure.after(&format!(
+                    "of several conversations these were made: {}",
+                    listed(&ids)
+                )),
+            }
+        });
+        ids.push((published?, told.messages));
         total.messages += told.messages;
         total.calls += told.calls;
         total.folds += told.folds;
@@ -107,6 +118,12 @@ pub fn import(contexts: &Contexts, args: &ImportArgs, out: &mut Out) -> Result<(
     }
     say(out.is_json(), paint(DIM, story));
     Ok(())
+}
+
+/// The tasks that were made, for a person to copy.
+fn listed(ids: &[(Uuid, usize)]) -> String {
+    let ids: Vec<String> = ids.iter().map(|(id, _)| id.to_string()).collect();
+    ids.join(", ")
 }
 
 type Drafts<'a> = Vec<(Draft<'a>, Told)>;

@@ -538,23 +538,23 @@ fn a_directory_that_is_write_protected() {
     two
     $ infold task push T1 chat.jsonl
     ! error: ./contexts/tasks.db cannot be written
-    ! hint: the contexts directory must be writable by you; nothing was changed
+    ! hint: the contexts directory must be writable by you
     [3]
     $ infold undo T1
     ! error: ./contexts/tasks.db cannot be written
-    ! hint: the contexts directory must be writable by you; nothing was changed
+    ! hint: the contexts directory must be writable by you
     [3]
     $ infold task complete T1
     ! error: ./contexts/tasks.db cannot be written
-    ! hint: the contexts directory must be writable by you; nothing was changed
+    ! hint: the contexts directory must be writable by you
     [3]
     $ infold task new
     ! error: ./contexts/tasks.db cannot be written
-    ! hint: the contexts directory must be writable by you; nothing was changed
+    ! hint: the contexts directory must be writable by you
     [3]
     $ infold fork T1
     ! error: ./contexts/tasks.db cannot be written
-    ! hint: the contexts directory must be writable by you; nothing was changed
+    ! hint: the contexts directory must be writable by you
     [3]
     $ infold task list
     task      status   active            tokens  folds  agent  directory  about

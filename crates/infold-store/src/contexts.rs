@@ -76,6 +76,14 @@ pub enum TaskError {
         /// The tasks that continue it.
         by: Vec<Uuid>,
     },
+    /// Go on with the task, which was made: making it again would make another one.
+    #[error("task {task} was made, then this happened: {source}")]
+    Made {
+        /// The task.
+        task: Uuid,
+        /// What happened.
+        source: Box<TaskError>,
+    },
     /// Wait for the other process.
     #[error("task {task}: {source}")]
     Open {
@@ -144,7 +152,7 @@ impl Contexts {
         Contexts { teller, ..self }
     }
 
-    fn tell(&self, what: &str) {
+    pub(crate) fn tell(&self, what: &str) {
         if let Some(teller) = self.teller {
             teller(what);
         }
@@ -308,7 +316,7 @@ impl Contexts {
         };
         if let Some((status, error)) = end_of(writer.log())? {
             // A crash came between the end of the task and its moving.
-            self.settle_end(id, writer, &outcome(status, error))?;
+            self.settle_end(id, writer, &outcome(status, error));
             return Err(TaskError::Ended { task: id, status });
         }
         if !repairs.is_empty() {
@@ -335,7 +343,7 @@ impl Contexts {
 
     /// Ends a task: the log says so first, then the registry, then its directory moves.
     ///
-    /// A crash in between leaves a task that the log calls ended; opening it, or the
+    /// A crash or an error in between leaves a task that the log calls ended; opening it, or the
     /// registry, carries on from there.
     pub fn finish(&self, id: Uuid, end: &Outcome) -> Result<Vec<Repair>, TaskError> {
         let running = self.root.join(PLACES[0]).join(id.to_string()).is_dir();
@@ -356,7 +364,7 @@ impl Contexts {
             error,
             is_idle: false,
         })?;
-        self.settle_end(id, writer, end)?;
+        self.settle_end(id, writer, end);
         Ok(repairs)
     }
 
@@ -413,13 +421,23 @@ impl Contexts {
                 return Err(error.into());
             }
         }
-        self.bear(metadata.uuid, &next)?;
-        let entered = registry.with(|rows| rows.insert(&metadata.row(Status::Running)));
-        if let Err(error) = entered {
-            let _ = self.unmake(metadata.uuid);
-            return Err(error);
+        let id = metadata.uuid;
+        let entered = self
+            .bear(id, &next)
+            .map_err(TaskError::from)
+            .and_then(|()| registry.with(|rows| rows.insert(&metadata.row(Status::Running))));
+        match entered {
+            Ok(_) => Ok(id),
+            Err(error) => {
+                let _ = fs::remove_dir_all(&next);
+                let _ = self.unmake(id);
+                let source = Box::new(error);
+                match self.root.join(PLACES[0]).join(id.to_string()).exists() {
+                    true => Err(TaskError::Made { task: id, source }),
+                    false => Err(*source),
+                }
+            }
         }
-        Ok(metadata.uuid)
     }
 
     /// Makes sure that there is a place for tasks, and a registry that can be used.

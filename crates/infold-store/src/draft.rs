@@ -137,10 +137,30 @@ impl Draft<'_> {
     /// Makes it a task like any other.
     pub fn publish(mut self) -> Result<Uuid, DraftError> {
         self.finish()?;
-        self.contexts.bear(self.id, &self.dir)?;
-        self.published = true;
-        let registry = self.contexts.opened()?;
-        registry.with(|rows| self.contexts.enter(self.id, rows))?;
+        let born = self.contexts.bear(self.id, &self.dir);
+        self.published = born.is_ok() || !self.dir.exists();
+        let contexts = self.contexts;
+        if let Err(error) = born {
+            let (task, source) = (self.id, TaskError::from(error));
+            return Err(match self.published {
+                true => TaskError::Made {
+                    task,
+                    source: Box::new(source),
+                },
+                false => source,
+            }
+            .into());
+        }
+        // Whoever opens the registry next enters what is missing.
+        let entered = contexts
+            .opened()
+            .and_then(|rows| rows.with(|rows| contexts.enter(self.id, rows)));
+        if let Err(error) = entered {
+            contexts.tell(&format!(
+                "task {} was made; the registry follows by itself as soon as that can be done ({error})",
+                self.id
+            ));
+        }
         Ok(self.id)
     }
 

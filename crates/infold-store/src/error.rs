@@ -40,6 +40,12 @@ pub enum LogError {
         /// What is wrong.
         reason: String,
     },
+    /// Look at the log: what failed may be there all the same.
+    #[error("{source}; it could not be taken back, so it may have taken effect")]
+    Unsure {
+        /// What happened.
+        source: Box<LogError>,
+    },
     /// Restore the task that this one was forked from.
     #[error("this task continues task {parent}, which {reason}")]
     NoParent {
@@ -73,6 +79,16 @@ impl LogError {
                 path,
                 action,
                 source,
+            },
+        }
+    }
+
+    /// The same, if what was written before it happened could not be taken back.
+    pub(crate) fn after(self, is_taken_back: bool) -> LogError {
+        match is_taken_back {
+            true => self,
+            false => LogError::Unsure {
+                source: Box::new(self),
             },
         }
     }

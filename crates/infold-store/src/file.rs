@@ -175,11 +175,13 @@ impl Growing {
         Ok(())
     }
 
-    /// Takes back what was appended from `len` on.
-    pub fn take_back(&mut self, len: u64) {
+    /// Takes back what was appended from `len` on; says whether that could be done.
+    #[must_use]
+    pub fn take_back(&mut self, len: u64) -> bool {
         // If it cannot be cut, the next append goes over it.
-        let _ = self.cut(len);
+        let cut = self.cut(len);
         self.forget(len);
+        cut.is_ok()
     }
 
     /// Takes `len` for the end, without touching the file: what lies beyond is overwritten.

@@ -78,6 +78,8 @@ pub struct Writer {
     /// It would be found again after a power cut.
     pub(crate) rooted: Rooted,
     closed: bool,
+    /// Something that failed could not be taken back, and may be in the log.
+    is_unsure: bool,
     lock: Lock,
 }
 
@@ -180,6 +182,7 @@ impl Writer {
             current,
             durability,
             closed: false,
+            is_unsure: false,
             lock,
         };
         Ok((writer, repairs))
@@ -257,8 +260,8 @@ impl Writer {
             Durability::Turn | Durability::Never => Ok(()),
         };
         if let Err(error) = synced {
-            self.log.messages.take_back(base);
-            return Err(error.into());
+            self.is_unsure |= !self.log.messages.take_back(base);
+            return Err(error.after(!self.is_unsure).into());
         }
         let last = seq.prev().and_then(|last| Span::new(first, last));
         self.log.took_messages(&added, rounds);
@@ -491,8 +494,8 @@ impl Writer {
         if self.durability != Durability::Never {
             // Messages are on the disk before an event that follows them, and what stood around
             // them with them.
-            self.log.messages.sync()?;
-            self.sync_frames()?;
+            let synced = self.log.messages.sync().and_then(|()| self.sync_frames());
+            synced.map_err(|error| error.after(!self.is_unsure))?;
         }
         let state = self.log.state();
         let (id, after) = (state.next_event(), state.at().seq);
@@ -513,8 +516,8 @@ impl Writer {
         let taken = synced.and_then(|()| self.log.took_event(&line, place));
         if let Err(error) = taken {
             // Else the next event would stand behind it with the same number.
-            self.log.events.take_back(offset);
-            return Err(error);
+            self.is_unsure |= !self.log.events.take_back(offset);
+            return Err(error.after(!self.is_unsure));
         }
         // From here on all is derived: on a full disk it waits, and the step stands.
         for derived in Derived::ALL {

@@ -154,6 +154,24 @@ fn ending_again_what_was_not_carried_through_is_no_error() {
 }
 
 #[test]
+fn an_end_that_cannot_be_carried_through_now_is_one_all_the_same() {
+    let world = World::new();
+    let id = world.task();
+    // Something stands where its directory should go.
+    let obstacle = world.dir("completed", id).join("something");
+    fs::create_dir_all(&obstacle).expect("an obstacle");
+    for _ in 0..2 {
+        let ended = world.contexts.finish(id, &failed());
+        ended.expect("its log says so, and saying it again is harmless");
+        let log = world.contexts.read(id).expect("a reader");
+        assert_eq!(log.state().at().event, 1);
+    }
+    assert_eq!(world.status(id), Status::Failed);
+    fs::remove_dir_all(world.dir("completed", id)).expect("removed");
+    world.has_failed(id);
+}
+
+#[test]
 fn an_end_that_log_and_registry_know_moves_the_directory() {
     let world = World::new();
     let id = world.task();

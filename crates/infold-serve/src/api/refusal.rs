@@ -150,6 +150,10 @@ impl From<TaskError> for Refusal {
                 Some(holder) => format!("wait for it, or stop process {}", holder.pid),
                 None => "wait for it".to_owned(),
             }),
+            TaskError::Made { .. } => {
+                Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "store", text)
+                    .hint("look at the disk; the task is there")
+            }
             TaskError::Open {
                 source: OpenError::Log(error),
                 ..
@@ -176,6 +180,10 @@ impl From<LogError> for Refusal {
         match error {
             LogError::Full { .. } => Refusal::new(StatusCode::INSUFFICIENT_STORAGE, "full", text)
                 .hint("free some space and do it again; nothing that was acknowledged is lost"),
+            LogError::Unsure { .. } => {
+                Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "unsure", text)
+                    .hint("look at the disk, then at the task's log, before it is done again")
+            }
             LogError::Damaged { .. } => {
                 Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", text)
                     .hint("`infold doctor --repair` keeps what is readable")

@@ -29,7 +29,7 @@ impl Contexts {
             };
             writer.step_at(end, at)?;
         }
-        self.settle_end(id, writer, &Outcome::Completed)?;
+        self.settle_end(id, writer, &Outcome::Completed);
         Ok(true)
     }
 

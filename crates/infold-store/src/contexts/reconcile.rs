@@ -10,13 +10,20 @@ use crate::{
 };
 
 impl Contexts {
+    /// Carries through that a task ended, which its log says: from then on that is so. What cannot be done now, whoever opens the
+    /// registry or the task next does.
+    pub(super) fn settle_end(&self, id: Uuid, writer: Writer, end: &Outcome) {
+        if let Err(error) = self.carry_end(id, writer, end) {
+            let status = end.status();
+            self.tell(&format!(
+                "task {id} is marked {status} in its log; the registry and its directory follow by themselves as soon as that can be done ({})",
+                chain(&error)
+            ));
+        }
+    }
+
     /// The registry's row and the directory of a task whose log says that it ended.
-    pub(super) fn settle_end(
-        &self,
-        id: Uuid,
-        mut writer: Writer,
-        end: &Outcome,
-    ) -> Result<(), TaskError> {
+    fn carry_end(&self, id: Uuid, mut writer: Writer, end: &Outcome) -> Result<(), TaskError> {
         if let Err(error) = self.register_end(id, &writer, end) {
             writer.abandon();
             return Err(error);
@@ -138,6 +145,14 @@ pub(super) fn ended_at(log: &Log) -> Result<Timestamp, LogError> {
     Ok(ms
         .and_then(|ms| Timestamp::from_millisecond(ms).ok())
         .unwrap_or_else(Timestamp::now))
+}
+
+/// An error and what is behind it, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {}", chain(source)),
+        None => error.to_string(),
+    }
 }
 
 pub(super) fn outcome(status: Status, error: Option<String>) -> Outcome {

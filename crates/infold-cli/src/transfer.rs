@@ -273,9 +273,18 @@ fn beside(path: &Path) -> Result<(PathBuf, io::BufWriter<tempfile::NamedTempFile
     let made = tempfile::NamedTempFile::new_in(dir.unwrap_or(Path::new(".")));
     let made = made.map_err(|error| {
         // What the error itself names is the temporary file.
-        let error = io::Error::from(error.kind());
+        let kind = error.kind();
+        let error = error.to_string();
+        let error = error.split(" at path").next().unwrap_or_default();
         let text = format!("{} could not be written: {error}", path.display());
-        Failure::new(Kind::Usage, text).hint("--out names a file in a directory that is there")
+        match kind {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                Failure::new(Kind::Usage, text)
+                    .hint("--out names a file in a directory that is there")
+            }
+            _ => Failure::new(Kind::Store, text)
+                .hint("nothing was written; look at the disk, or name another file"),
+        }
     })?;
     Ok((path.to_owned(), io::BufWriter::new(made)))
 }

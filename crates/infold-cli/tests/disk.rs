@@ -162,7 +162,7 @@ fn a_repair_that_destroys_what_it_takes_out_is_found_out() {
         esac"#,
     );
     let fuzz = Fuzz {
-        cases: 400,
+        cases: 2000,
         only: only("messages.jsonl:garbage:imported"),
         ..Fuzz::default()
     };

@@ -231,7 +231,7 @@ fn an_untrusted_file_runs_nothing_sends_nothing_and_writes_nowhere() {
         assert_eq!(warnings(&said), 1, "{said}");
     }
     harmless("serve and wrap");
-    assert!(project.path("contexts").exists());
+    assert!(!project.path("contexts").exists());
     let asked = project.good.requests();
     assert!(!asked.is_empty());
     assert!(asked.iter().all(|seen| !seen.text().contains(SECRET)));

@@ -96,9 +96,15 @@ fn what_to_copy_is_said_to_people() {
         .to_owned();
     let exports: Vec<String> = lines
         .by_ref()
-        .take(6)
+        .take(10)
         .map(|line| line.expect("text"))
         .collect();
+    for said in [
+        "recording in ~/.local/share/infold/contexts",
+        "sending chat, responses, anthropic to http://127.0.0.1:9/v1",
+    ] {
+        assert!(exports.iter().any(|line| line == said), "{exports:?}");
+    }
     for (name, value) in [
         ("ANTHROPIC_BASE_URL", base.clone()),
         ("OPENAI_BASE_URL", format!("{base}/v1")),

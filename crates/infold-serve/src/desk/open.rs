@@ -87,8 +87,11 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// So long nobody asks for a task before it is closed: another process may want it.
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
 
-/// So many tasks wait to be closed: until then their files are open.
-const MAX_LEAVING: usize = 16;
+/// How many tasks may wait to be closed: until then their files are open, beyond those of the open ones.
+fn max_leaving() -> usize {
+    const DESCRIPTORS_FOR_EACH: u64 = 32;
+    (room() / DESCRIPTORS_FOR_EACH) as usize
+}
 
 /// So many summaries of closed tasks are kept.
 const MOST_READY: usize = 256;
@@ -150,7 +153,7 @@ impl Inner {
             let (held, idle) = opened.put(task, Held::new(task, writer));
             drop(opened);
             drop(opening);
-            self.put_away(self.later.away(idle, MAX_LEAVING));
+            self.put_away(self.later.away(idle, max_leaving()));
             return Ok(held);
         }
     }

@@ -56,11 +56,12 @@ fn names(registry: &Registry, kind: &str) -> Vec<String> {
     names.collect::<rusqlite::Result<_>>().unwrap()
 }
 
-const INDEXES: [&str; 4] = [
+const INDEXES: [&str; 5] = [
     "forks_parent",
-    "tasks_created_at",
-    "tasks_status",
-    "tasks_user",
+    "idx_tasks_active_at",
+    "idx_tasks_created_at",
+    "idx_tasks_status",
+    "idx_tasks_user",
 ];
 
 #[test]
@@ -185,6 +186,10 @@ fn a_row_comes_back_as_it_went_in() {
         },
         error_message: text("no\nluck"),
         user: text("ada"),
+        title: text("Fix it"),
+        agent: text("claude-cli"),
+        cwd: text("/code"),
+        active_at: Some(at("2026-11-15T20:51:59Z")),
     };
     assert!(registry.insert(&row).unwrap());
     assert_eq!(registry.get(row.uuid).unwrap(), Some(row));

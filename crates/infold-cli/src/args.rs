@@ -324,6 +324,9 @@ pub enum TaskCommand {
         /// The messages; - or nothing for standard input
         #[arg(value_name = "FILE", default_value = "-")]
         file: PathBuf,
+        /// A name for this push: repeated with the same key and messages, it appends nothing and answers as before
+        #[arg(long, value_name = "KEY")]
+        key: Option<String>,
     },
     /// Record that a tool was run; its record comes on standard input
     #[command(

@@ -3,8 +3,8 @@ use std::process::ExitCode;
 
 use infold_log::steer::Refused;
 use infold_store::{
-    AppendError, DraftError, IncomingError, LogError, OpenError, RegistryError, StepError,
-    TaskError, ToolError,
+    AppendError, DraftError, IncomingError, LogError, OpenError, PushError, RegistryError,
+    StepError, TaskError, ToolError,
 };
 
 use infold_wire::transcript::{DetectError, TranscriptError};
@@ -375,6 +375,30 @@ impl From<AppendError> for Failure {
         match error {
             AppendError::Log(error) => error.into(),
             other => Failure::new(Kind::Usage, chain(&other)).hint("nothing of it was kept"),
+        }
+    }
+}
+
+impl From<PushError> for Failure {
+    fn from(error: PushError) -> Failure {
+        let is_unsure = matches!(
+            &error,
+            PushError::Log(LogError::Unsure { .. })
+                | PushError::Append(AppendError::Log(LogError::Unsure { .. }))
+        );
+        let failure: Failure = match error {
+            PushError::Incoming(error) => error.into(),
+            PushError::Append(error) => error.into(),
+            PushError::Log(error) => error.into(),
+            error @ PushError::OtherContent { .. } => {
+                return Failure::new(Kind::Usage, error)
+                    .hint("give each push a key of its own; nothing of it was kept");
+            }
+        };
+        // A push that could not be taken back says so itself.
+        match is_unsure {
+            true => failure,
+            false => failure.after("nothing of it was kept"),
         }
     }
 }

@@ -1,14 +1,15 @@
 mod delete;
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal as _, Read, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufReader, IsTerminal as _, Read, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 use infold::Config;
 use infold::show;
 use infold_log::{Seq, Span};
 use infold_store::{
-    Contexts, Counters, Filter, Incoming, MAX_MESSAGE, Metadata, Outcome, TaskRow, Writer,
+    ContentDigest, Contexts, Counters, Filter, Incoming, MAX_MESSAGE, Metadata, Outcome, PushKey,
+    TaskRow,
 };
 use infold_wire::Wire;
 use jiff::{SignedDuration, Timestamp};
@@ -41,7 +42,7 @@ pub fn run(
             list(contexts, &filter, out)
         }
         TaskCommand::Show { task } => shown(contexts, &task, out),
-        TaskCommand::Push { task, file } => push(contexts, &task, &file, out),
+        TaskCommand::Push { task, file, key } => push(contexts, &task, &file, key.as_deref(), out),
         TaskCommand::Tool { task } => tool(contexts, &task, out),
         TaskCommand::Complete { task } => end(contexts, &task, &Outcome::Completed, out),
         TaskCommand::Fail { task, error } => end(contexts, &task, &Outcome::Failed { error }, out),
@@ -264,25 +265,38 @@ fn shown(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Appended at once; a larger input goes in pieces of about this size.
-const BATCH: usize = 4 << 20;
+/// Input up to this size is kept in memory while it is checked.
+const MAX_SPOOLED_BYTES: usize = 4 << 20;
 
-fn push(contexts: &Contexts, task: &str, file: &Path, out: &mut Out) -> Result<(), Failure> {
+fn push(
+    contexts: &Contexts,
+    task: &str,
+    file: &Path,
+    key: Option<&str>,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let id = contexts.resolve(task)?;
     // All of it is checked before any of it is kept.
-    let mut input = checked(file, out.is_json())?;
+    let (mut input, digest) = checked(file, out.is_json())?;
+    let key = key.map(|key| {
+        PushKey::new(key, digest).ok_or_else(|| {
+            Failure::new(Kind::Usage, "the key is blank, too long or not printable")
+                .hint("a key has at most 255 bytes; nothing of it was kept")
+        })
+    });
+    let key = key.transpose()?;
     let size = input.seek(SeekFrom::End(0)).map_err(unreadable(file))?;
     input.seek(SeekFrom::Start(0)).map_err(unreadable(file))?;
     let (mut writer, repairs) = released(|| contexts.write(id))?;
     repaired(out.is_json(), &repairs);
     let mut progress = Progress::new(out.is_json(), "appending", size);
-    let pushed = append(&mut writer, BufReader::new(progress.watch(&mut input)));
+    let mut incoming = Incoming::new(BufReader::new(progress.watch(&mut input)));
+    let pushed = writer.push(key.as_ref(), &mut || incoming.next_message());
+    drop(incoming);
     drop(progress);
-    let synced = writer.sync();
+    let pushed = pushed.map_err(|error| Failure::from(error).about(&short(task)))?;
     // The messages are kept; the registry catches up with the next ones.
     warn(out.is_json(), contexts.settle(id, &writer));
-    let pushed = pushed?;
-    synced?;
     if out.is_json() {
         let seq = |side: fn(Span) -> Seq| pushed.map(|span| side(span).get());
         let count = pushed.map_or(0, Span::count);
@@ -299,7 +313,7 @@ fn push(contexts: &Contexts, task: &str, file: &Path, out: &mut Out) -> Result<(
 
 /// The input, known to be messages, as something that can be read again: a file, or
 /// standard input put into one.
-fn checked(file: &Path, json: bool) -> Result<Box<dyn Staged>, Failure> {
+fn checked(file: &Path, json: bool) -> Result<Checked, Failure> {
     if file.as_os_str() != "-" {
         let mut opened = File::open(file).map_err(unreadable(file))?;
         let kind = opened.metadata().map_err(unreadable(file))?;
@@ -309,8 +323,8 @@ fn checked(file: &Path, json: bool) -> Result<Box<dyn Staged>, Failure> {
         }
         if kind.is_file() {
             let mut progress = Progress::new(json, "checking", kind.len());
-            check(progress.watch(&mut opened))?;
-            return Ok(Box::new(opened));
+            let digest = check(progress.watch(&mut opened))?;
+            return Ok((Box::new(opened), digest));
         }
         return spooled(opened, json);
     }
@@ -327,21 +341,27 @@ fn checked(file: &Path, json: bool) -> Result<Box<dyn Staged>, Failure> {
 trait Staged: Read + io::Seek {}
 impl<T: Read + io::Seek> Staged for T {}
 
-fn check(input: impl Read) -> Result<(), Failure> {
+/// What is pushed, and what tells it from something else.
+type Checked = (Box<dyn Staged>, ContentDigest);
+
+fn check(input: impl Read) -> Result<ContentDigest, Failure> {
     let mut checked = Incoming::new(BufReader::new(input));
-    while checked.next_message()?.is_some() {}
-    Ok(())
+    let mut digest = ContentDigest::default();
+    while let Some(message) = checked.next_message()? {
+        digest.add(&message);
+    }
+    Ok(digest)
 }
 
 /// Checked as it comes: what is refused is not read to its end.
-fn spooled(input: impl Read, json: bool) -> Result<Box<dyn Staged>, Failure> {
+fn spooled(input: impl Read, json: bool) -> Result<Checked, Failure> {
     let mut copied = Copied {
         from: input,
-        to: tempfile::SpooledTempFile::new(BATCH),
+        to: tempfile::SpooledTempFile::new(MAX_SPOOLED_BYTES),
     };
     let mut progress = Progress::new(json, "reading", 0);
-    check(progress.watch(&mut copied))?;
-    Ok(Box::new(copied.to))
+    let digest = check(progress.watch(&mut copied))?;
+    Ok((Box::new(copied.to), digest))
 }
 
 /// Keeps a copy of what is read.
@@ -365,38 +385,6 @@ fn unreadable(path: &Path) -> impl Fn(io::Error) -> Failure {
             format!("{} could not be read: {error}", path.display()),
         )
         .hint("say which file holds the messages, or - for standard input")
-    }
-}
-
-fn append(writer: &mut Writer, input: impl BufRead) -> Result<Option<Span>, Failure> {
-    let mut incoming = Incoming::new(input);
-    let mut whole: Option<Span> = None;
-    loop {
-        let mut batch = Vec::new();
-        let mut size = 0;
-        while size < BATCH {
-            let Some(message) = incoming.next_message()? else {
-                break;
-            };
-            size += message.len();
-            batch.push(message);
-        }
-        let appended = writer.append(&batch).map_err(|error| {
-            let failure = Failure::from(error);
-            match whole {
-                // Doing all of it again would append these twice.
-                Some(kept) => failure.hint(format!(
-                    "the first {} of the input are in the log as {kept}; push only the rest",
-                    count(kept.count(), "message")
-                )),
-                None => failure,
-            }
-        });
-        let Some(span) = appended? else {
-            return Ok(whole);
-        };
-        let from = whole.map_or(span.from(), |whole| whole.from());
-        whole = Span::new(from, span.to());
     }
 }
 

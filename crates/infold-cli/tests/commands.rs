@@ -1310,3 +1310,24 @@ fn colour_comes_when_asked_for() {
     let raw = home.run("view T1 --raw --color always", b"").stdout;
     assert_eq!(String::from_utf8_lossy(&raw), CHAT);
 }
+
+#[test]
+fn a_push_with_a_key_is_repeated_without_being_done_twice() {
+    let home = Home::new();
+    home.file("chat.jsonl", talk(&["hi", "hello"]));
+    home.tell("task new");
+    let first = home.run("task push T1 chat.jsonl --key today", b"");
+    let again = home.run("task push T1 chat.jsonl --key today", b"");
+    assert_eq!((first.code, again.code), (0, 0));
+    assert_eq!(first.stdout, again.stdout);
+    let other = home.run("task push T1 --key today", said("user", "else").as_bytes());
+    assert_eq!(other.code, 2);
+    let told = String::from_utf8_lossy(&other.stderr).into_owned();
+    assert!(told.contains("was used for other messages"), "{told}");
+    assert!(told.contains("nothing of it was kept"), "{told}");
+    let blank = home.run("task push T1 chat.jsonl --key=", b"");
+    assert_eq!(blank.code, 2);
+    let log = home.objects("log T1");
+    let messages = log.iter().filter(|entry| entry["seq"].is_u64());
+    assert_eq!(messages.count(), 2);
+}

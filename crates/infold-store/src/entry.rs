@@ -143,6 +143,8 @@ pub struct EventEntry {
     pub spent: Spent,
     /// The newest event up to it that reports what a reply took; zero if there is none.
     pub report: u64,
+    /// The newest event up to it that says that messages were pushed with a key; zero if there is none.
+    pub keyed: u64,
 }
 
 /// What calls of models came to, as reported.
@@ -175,8 +177,8 @@ pub enum Base {
 }
 
 impl Fixed for EventEntry {
-    const MAGIC: [u8; 8] = *b"infolde4";
-    const SIZE: usize = 144;
+    const MAGIC: [u8; 8] = *b"infolde5";
+    const SIZE: usize = 152;
 
     fn encode(&self, out: &mut Vec<u8>) {
         let id = |id: Option<EventId>| id.map_or(0, EventId::get);
@@ -196,7 +198,7 @@ impl Fixed for EventEntry {
         let spent = &self.spent;
         put(out, &[self.summaries, self.tools]);
         put(out, &[spent.calls, spent.tokens, spent.cached, spent.cost]);
-        put(out, &[self.report, u64::from(self.sum)]);
+        put(out, &[self.report, self.keyed, u64::from(self.sum)]);
     }
 
     fn decode(bytes: &[u8]) -> Option<EventEntry> {
@@ -238,6 +240,7 @@ impl Fixed for EventEntry {
                 cost: numbers.u64()?,
             },
             report: numbers.u64()?,
+            keyed: numbers.u64()?,
             sum: u32::try_from(numbers.u64()?).ok()?,
         })
     }

@@ -85,11 +85,20 @@ impl LogError {
 
     /// The same, if what was written before it happened could not be taken back.
     pub(crate) fn after(self, is_taken_back: bool) -> LogError {
-        match is_taken_back {
-            true => self,
-            false => LogError::Unsure {
-                source: Box::new(self),
+        match self {
+            error if is_taken_back => error,
+            error @ LogError::Unsure { .. } => error,
+            error => LogError::Unsure {
+                source: Box::new(error),
             },
+        }
+    }
+
+    /// The same, once what was written before it happened is gone after all.
+    pub(crate) fn without_doubt(self) -> LogError {
+        match self {
+            LogError::Unsure { source } => *source,
+            error => error,
         }
     }
 

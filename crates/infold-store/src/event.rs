@@ -70,6 +70,8 @@ pub enum What {
     Failure(Failure),
     /// A pass of `manage` ended; its record, a JSON object.
     Manage(String),
+    /// Messages were pushed with a key.
+    Append(AppendLine),
     /// Something this version does not know; it does not change what is shown.
     Other(String),
 }
@@ -112,6 +114,44 @@ pub struct Usage {
     pub cost: u64,
     /// What for.
     pub purpose: Purpose,
+}
+
+/// A push with a key, which is done once however often it is repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppendLine {
+    /// The key.
+    pub key: String,
+    /// The digest of the messages as they came.
+    pub digest: String,
+    /// Their seqs.
+    pub span: Span,
+    /// The last such event before.
+    pub previous: Option<EventId>,
+}
+
+impl AppendLine {
+    fn encode(&self) -> String {
+        let previous = self.previous.map_or(String::new(), |previous| {
+            format!(r#","previous":{}"#, previous.get())
+        });
+        format!(
+            r#","key":{},"digest":{},"from":{},"to":{}{previous}"#,
+            quote(&self.key),
+            quote(&self.digest),
+            self.span.from(),
+            self.span.to()
+        )
+    }
+
+    fn decode(json: Json<'_>) -> Option<AppendLine> {
+        let seq = |key| number(json, key).and_then(Seq::new);
+        Some(AppendLine {
+            key: json.get("key")?.text()?.into_owned(),
+            digest: json.get("digest")?.text()?.into_owned(),
+            span: Span::new(seq("from")?, seq("to")?)?,
+            previous: number(json, "previous").and_then(EventId::new),
+        })
+    }
 }
 
 /// What a model was called for.
@@ -256,6 +296,7 @@ impl EventLine {
             | What::Usage(_)
             | What::Failure(_)
             | What::Manage(_)
+            | What::Append(_)
             | What::Other(_) => Event::Fact,
         }
     }
@@ -334,6 +375,7 @@ impl What {
             What::Usage(usage) => ("usage", usage.encode()),
             What::Failure(failure) => ("failure", failure.encode()),
             What::Manage(record) => ("manage", format!(r#","record":{record}"#)),
+            What::Append(append) => ("append", append.encode()),
             What::Other(kind) => (kind, String::new()),
         }
     }
@@ -464,6 +506,7 @@ fn decode_what(kind: &str, json: Json<'_>) -> Option<What> {
         "usage" => What::Usage(Usage::decode(json)?),
         "failure" => What::Failure(Failure::decode(json)?),
         "manage" => What::Manage(raw(json.get("record")?)?),
+        "append" => What::Append(AppendLine::decode(json)?),
         other => What::Other(other.to_owned()),
     })
 }
@@ -554,6 +597,12 @@ mod tests {
                 requests: 3,
             }),
             What::Manage(r#"{"outcome":"condensed"}"#.into()),
+            What::Append(AppendLine {
+                key: "of \"today\"".into(),
+                digest: "0af3".into(),
+                span: Span::new(seq(3), seq(5)).unwrap(),
+                previous: Some(id(2)),
+            }),
         ];
         for what in whats {
             for pass in [None, Some(id(1))] {

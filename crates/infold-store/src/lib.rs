@@ -50,6 +50,8 @@ mod lock;
 mod repair;
 mod loose;
 mod writer;
+mod pending;
+mod push;
 mod frame;
 mod metadata;
 mod database;
@@ -71,7 +73,7 @@ pub use dirs::TaskDirs;
 pub use doctor::size;
 pub use draft::{Draft, DraftError};
 pub use error::{LogError, StepError};
-pub use event::{EventLine, Failure, FoldLine, MaskLine, Purpose, Usage, What};
+pub use event::{AppendLine, EventLine, Failure, FoldLine, MaskLine, Purpose, Usage, What};
 pub use file::Access;
 pub use frame::Frame;
 pub use imported::{Imported, Kept};
@@ -80,6 +82,7 @@ pub use lock::Holder;
 pub use log::{Log, Tail};
 pub use loose::Loose;
 pub use metadata::Metadata;
+pub use push::{ContentDigest, NextMessage, PushError, PushKey};
 pub use registry::{
     Counters, Filter, LearnedWindow, Outcome, Quirks, Registry, RegistryError, Report, Status,
     StatusError, TaskRow,

@@ -22,6 +22,7 @@ use crate::dirs::TaskDirs;
 use crate::entry::{EventEntry, MessageEntry, Spent};
 use crate::event::{Usage, What};
 use crate::file::{Access, Growing};
+use crate::pending::Ends;
 use crate::table::Table;
 use crate::{LogError, Metadata};
 pub(crate) use grow::message_entry;
@@ -227,6 +228,12 @@ impl Log {
             .map_or(Spent::default(), |entry| entry.spent))
     }
 
+    /// The newest event of this task itself that says that messages were pushed with a key.
+    pub(crate) fn last_keyed_push(&self) -> Result<Option<EventId>, LogError> {
+        let last = self.last_own_event()?;
+        Ok(last.and_then(|last| EventId::new(last.keyed)))
+    }
+
     /// The first seq and the first event that stand in this task's own files.
     pub fn own(&self) -> Point {
         Point {
@@ -280,12 +287,21 @@ fn check_present(dir: &Path) -> Result<(), LogError> {
 /// Opens the two files of a log.
 fn open_files(dir: &Path, access: Access) -> Result<(Growing, Growing), LogError> {
     loop {
+        let pending = Ends::read(dir)?;
         // Events first: one that is seen has its messages before it. And none came in
         // between: messages without the event before them make a state that never was.
-        let events = Growing::open(dir.join("events.jsonl"), access)?;
-        let messages = Growing::open(dir.join("messages.jsonl"), access)?;
-        if !events.has_grown()? {
-            return Ok((events, messages));
+        let mut events = Growing::open(dir.join("events.jsonl"), access)?;
+        let mut messages = Growing::open(dir.join("messages.jsonl"), access)?;
+        if events.has_grown()? || Ends::read(dir)? != pending {
+            continue;
         }
+        if let Some(ends) = pending.filter(|_| access != Access::Write)
+            && ends.fit(&messages, &events)?
+        {
+            // A push is under way, or was cut short: nothing of it is shown.
+            events.forget(ends.events);
+            messages.forget(ends.messages);
+        }
+        return Ok((events, messages));
     }
 }

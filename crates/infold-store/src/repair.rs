@@ -24,6 +24,11 @@ pub enum Repair {
         /// Where they are now.
         moved: PathBuf,
     },
+    /// A push was cut short; nothing of it is kept.
+    Withdrawn {
+        /// How many bytes of it were there.
+        bytes: u64,
+    },
     /// The sidecars did not know all entries.
     Index {
         /// How many they missed.
@@ -52,6 +57,12 @@ impl fmt::Display for Repair {
                     f,
                     "{bytes} torn bytes of {name} moved to {}",
                     moved.display()
+                )
+            }
+            Repair::Withdrawn { bytes } => {
+                write!(
+                    f,
+                    "a push had been cut short; its {bytes} bytes were taken back"
                 )
             }
             Repair::Index { entries } => {

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use infold_log::steer::{self, Cover, Refused, Side, Target};
-use infold_log::{Cause, Event, EventId, Pin, Pinned, Record, Role, Seq, Span};
+use infold_log::{Cause, Event, EventId, Pin, Pinned, Point, Record, Role, Seq, Span};
 use infold_wire::tokens::{self, Encoding};
 use infold_wire::{Message, MessageError, Part, PartKind, clip_result, part_text, render_stub};
 
@@ -14,6 +14,7 @@ use crate::frame::Frames;
 use crate::lock::{Holder, Lock, Taken};
 use crate::log::{Ahead, LinePlace, message_entry};
 use crate::loose::Rooted;
+use crate::pending::{self, Ends, Pending};
 use crate::repair::{self, Repair};
 use crate::stored::{self, Marks};
 use crate::{Log, LogError, StepError, time};
@@ -78,6 +79,10 @@ pub struct Writer {
     /// It would be found again after a power cut.
     pub(crate) rooted: Rooted,
     closed: bool,
+    /// A push is under way: what follows from the log waits for its end.
+    is_pushing: bool,
+    /// A push that failed and could not be taken back yet.
+    abandoned: Option<(Ends, Option<Pending>)>,
     /// Something that failed could not be taken back, and may be in the log.
     is_unsure: bool,
     lock: Lock,
@@ -163,8 +168,11 @@ impl Writer {
             Taken::Ours(lock, left) => (lock, left),
             Taken::Held(holder) => return Err(OpenError::Held { holder }),
         };
-        let (mut log, tail) = Log::open(dir, Access::Write, dirs)?;
         let mut repairs: Vec<Repair> = left.iter().cloned().map(Repair::StaleLock).collect();
+        if let Some(bytes) = pending::withdraw(dir)? {
+            repairs.push(Repair::Withdrawn { bytes });
+        }
+        let (mut log, tail) = Log::open(dir, Access::Write, dirs)?;
         repairs.extend(repair::tail(&mut log, &tail)?);
         let mut current = Current::open(dir);
         repairs.extend(repair::derived(&log, &mut current, left.is_some())?);
@@ -182,6 +190,8 @@ impl Writer {
             current,
             durability,
             closed: false,
+            is_pushing: false,
+            abandoned: None,
             is_unsure: false,
             lock,
         };
@@ -203,6 +213,7 @@ impl Writer {
     ///
     /// Each costs one parse and two small writes, however long the log is.
     pub fn append<M: AsRef<[u8]>>(&mut self, messages: &[M]) -> Result<Option<Span>, AppendError> {
+        self.retry_roll_back()?;
         let time = self.now();
         let mut rounds = self.log.take_rounds()?;
         let mut sums = self.log.sums()?;
@@ -269,7 +280,7 @@ impl Writer {
         bytes.truncate(0);
         bytes.shrink_to(BUFFER);
         self.buffer = bytes;
-        if ends_turn && self.durability != Durability::Never {
+        if ends_turn && self.durability != Durability::Never && !self.is_pushing {
             // Derived: what cannot be written now is caught up with later.
             let _ = self.current.follow(&self.log);
         }
@@ -443,18 +454,85 @@ impl Writer {
         if self.durability != Durability::Never {
             return self.force();
         }
+        self.retry_roll_back()?;
         self.follow();
         Ok(())
     }
 
     /// As [`Writer::sync`], whatever the durability.
     pub fn force(&mut self) -> Result<(), LogError> {
+        self.retry_roll_back()?;
+        self.force_log()?;
+        self.follow();
+        Ok(())
+    }
+
+    /// Brings the log onto the disk.
+    fn force_log(&mut self) -> Result<(), LogError> {
         self.log.messages.sync()?;
         self.log.events.sync()?;
         self.sync_frames()?;
-        self.rooted.force(self.log.dir())?;
-        self.follow();
+        self.rooted.force(self.log.dir())
+    }
+
+    /// Brings the log onto the disk if that is what the durability asks for.
+    pub(crate) fn sync_log(&mut self) -> Result<(), LogError> {
+        match self.durability {
+            Durability::Never => Ok(()),
+            Durability::Always | Durability::Turn => self.force_log(),
+        }
+    }
+
+    /// Prepares a push; says where the log ends before it.
+    pub(crate) fn prepare_push(&mut self) -> Result<Ends, LogError> {
+        self.retry_roll_back()?;
+        // What is rolled back to is read from the sidecars.
+        self.log.flush()?;
+        Ok(self.log.ends())
+    }
+
+    /// Lets what follows from the log wait.
+    pub(crate) fn begin_push(&mut self) {
+        self.is_pushing = true;
+    }
+
+    /// Lets what follows from the log follow it again.
+    pub(crate) fn end_push(&mut self) {
+        self.is_pushing = false;
+    }
+
+    /// Takes back a push that failed; says whether that could be done. What could not is tried again before anything else is written.
+    pub(crate) fn roll_back(&mut self, ends: Ends, pending: Option<Pending>) -> bool {
+        let done = self.try_roll_back(ends, pending.as_ref()).is_ok();
+        if !done {
+            self.lock.in_order(false);
+            self.abandoned = Some((ends, pending));
+        }
+        done
+    }
+
+    fn try_roll_back(&mut self, ends: Ends, pending: Option<&Pending>) -> Result<(), LogError> {
+        self.log.events.cut(ends.events)?;
+        self.log.messages.cut(ends.messages)?;
+        self.log.roll_back(Point {
+            seq: ends.next_seq - 1,
+            event: ends.next_event - 1,
+        })?;
+        pending.map_or(Ok(()), Pending::end)?;
+        self.is_unsure = false;
         Ok(())
+    }
+
+    fn retry_roll_back(&mut self) -> Result<(), LogError> {
+        let Some((ends, pending)) = self.abandoned.take() else {
+            return Ok(());
+        };
+        let done = self.try_roll_back(ends, pending.as_ref());
+        match &done {
+            Ok(()) => self.lock.in_order(true),
+            Err(_) => self.abandoned = Some((ends, pending)),
+        }
+        done
     }
 
     /// Writes what the index knows, so that readers of the log do not have to derive it.
@@ -467,7 +545,7 @@ impl Writer {
     }
 
     /// Brings what is derived from all of the log up to date, as far as that can be done now.
-    fn follow(&mut self) {
+    pub(crate) fn follow(&mut self) {
         let _ = self.log.flush();
         let _ = self.current.follow(&self.log);
     }
@@ -491,6 +569,7 @@ impl Writer {
 
     /// The same, as of a time that is not before that of the last entry.
     pub(crate) fn step_at(&mut self, what: What, ts: u64) -> Result<EventId, LogError> {
+        self.retry_roll_back()?;
         if self.durability != Durability::Never {
             // Messages are on the disk before an event that follows them, and what stood around
             // them with them.
@@ -523,7 +602,7 @@ impl Writer {
         for derived in Derived::ALL {
             let _ = derived.follow(&self.log, &line, self.current.written(derived));
         }
-        if self.durability != Durability::Never {
+        if self.durability != Durability::Never && !self.is_pushing {
             self.follow();
         }
         Ok(id)
@@ -574,7 +653,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if !self.closed {
+        if !self.closed && self.retry_roll_back().is_ok() {
             // Whoever opens the task next makes up for what could not be written here.
             let _ = self.sync();
         }

@@ -56,6 +56,11 @@ pub fn describe(what: &What) -> String {
             infold_wire::shorten(&failure.error, 200)
         ),
         What::Manage(record) => format!("manage {}", infold_wire::shorten(record, 200)),
+        What::Append(append) => format!(
+            "messages {} were pushed with the key {}",
+            append.span,
+            infold_wire::shorten(&append.key, 200)
+        ),
         What::Other(kind) => kind.clone(),
     }
 }

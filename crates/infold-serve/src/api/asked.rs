@@ -17,6 +17,8 @@ pub struct Asked {
     query: Vec<(String, String)>,
     /// Lists come one object a line, not as an array.
     pub lines: bool,
+    /// The name of what is asked for, which is done once however often it is asked.
+    pub idempotency_key: Option<String>,
     /// The body.
     pub body: Bytes,
 }
@@ -48,12 +50,17 @@ impl Asked {
             }
             query.push((name, value));
         }
+        let key = head.headers.get("idempotency-key").map(|key| {
+            let text = key.to_str().map(str::to_owned);
+            text.map_err(|_| Refusal::bad("the header Idempotency-Key is not printable ASCII"))
+        });
         let accept = head.headers.get_all(ACCEPT).iter();
         let mut accept = accept.filter_map(|value| value.to_str().ok());
         Ok(Asked {
             places,
             query,
             lines: accept.any(|value| value.contains("application/x-ndjson")),
+            idempotency_key: key.transpose()?,
             body: Bytes::new(),
         })
     }

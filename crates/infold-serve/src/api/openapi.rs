@@ -55,7 +55,14 @@ fn operation(route: &Route) -> Value {
             "name": name, "in": "path", "required": true, "description": about, "schema": {"type": "string"},
         }))
     });
-    let parameters: Vec<Value> = places.chain(route.query.iter().map(parameter)).collect();
+    let mut parameters: Vec<Value> = places.chain(route.query.iter().map(parameter)).collect();
+    if route.takes == Takes::Messages {
+        parameters.push(json!({
+            "name": "Idempotency-Key", "in": "header",
+            "description": "A name for this push, of at most 255 bytes: with the same messages it is done once, with others it is refused",
+            "schema": {"type": "string", "maxLength": 255},
+        }));
+    }
     let mut operation = json!({
         "operationId": route.name,
         "summary": route.about,

@@ -3,7 +3,7 @@ use std::error::Error;
 use http::{Method, Response, StatusCode};
 use infold::{ManageError, SetupError};
 use infold_store::{
-    AppendError, IncomingError, LogError, OpenError, RegistryError, StepError, TaskError,
+    AppendError, IncomingError, LogError, OpenError, PushError, RegistryError, StepError, TaskError,
 };
 use serde_json::json;
 
@@ -227,6 +227,28 @@ impl From<AppendError> for Refusal {
         match error {
             AppendError::Log(error) => error.into(),
             other => Refusal::bad(chain(&other)),
+        }
+    }
+}
+
+impl From<PushError> for Refusal {
+    fn from(error: PushError) -> Refusal {
+        let refusal: Refusal = match error {
+            PushError::Incoming(error) => error.into(),
+            PushError::Append(error) => error.into(),
+            PushError::Log(error) => error.into(),
+            error @ PushError::OtherContent { .. } => {
+                return Refusal::refused(error.to_string())
+                    .hint("give each push a key of its own; nothing of it was kept");
+            }
+        };
+        match (&refusal.hint, refusal.kind) {
+            // One that could not be taken back says so itself.
+            (_, "unsure" | "bad_request" | "too_large") | (None, _) => refusal,
+            (Some(hint), _) => {
+                let hint = format!("nothing of it was kept; {hint}");
+                refusal.hint(hint)
+            }
         }
     }
 }

@@ -137,7 +137,7 @@ pub static ROUTES: &[Route] = &[
         about: "Messages in full, hidden ones too",
         query: &[], takes: Takes::Nothing, gives: Gives::List("Recalled") },
     Route { method: Method::POST, path: "/infold/api/tasks/{task}/messages", name: "push", status: OK, run: tasks::push,
-        about: "Appends messages, all or none",
+        about: "Appends messages, all or none; repeated with the same Idempotency-Key it appends nothing and answers as before",
         query: &[], takes: Takes::Messages, gives: Gives::Object("Pushed") },
     Route { method: Method::GET, path: "/infold/api/tasks/{task}/view", name: "view", status: OK, run: looks::view,
         about: "What the model sees",

@@ -3,7 +3,10 @@ use std::io::BufReader;
 
 use infold::show;
 use infold_log::{Seq, Span};
-use infold_store::{Counters, Filter, Incoming, Metadata, OpenError, Outcome, TaskError, TaskRow};
+use infold_store::{
+    ContentDigest, Counters, Filter, Incoming, Metadata, OpenError, Outcome, PushKey, TaskError,
+    TaskRow,
+};
 use infold_wire::Wire;
 use serde_json::{Value, json};
 
@@ -99,20 +102,28 @@ pub fn push(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
     // All of it is checked before any of it is kept.
     let mut incoming = Incoming::new(BufReader::new(&asked.body[..]));
     let mut messages = Vec::new();
+    let mut digest = ContentDigest::default();
     while let Some(message) = incoming.next_message()? {
+        digest.add(&message);
         messages.push(message);
     }
-    let pushed = api.desk.with(id, |writer| -> Result<_, Refusal> {
-        let pushed = writer.append(&messages)?;
-        writer.sync()?;
+    let key = asked.idempotency_key.as_ref().map(|key| {
+        PushKey::new(key, digest)
+            .ok_or_else(|| Refusal::bad("the header Idempotency-Key is blank or too long"))
+    });
+    let key = key.transpose()?;
+    let (pushed, is_new) = api.desk.with(id, |writer| -> Result<_, Refusal> {
+        let before = writer.log().state().last_seq();
+        let mut messages = messages.into_iter();
+        let pushed = writer.push(key.as_ref(), &mut || Ok(messages.next()))?;
         // The messages are kept; the registry catches up with the next ones.
         let _ = contexts.settle(id, writer);
-        Ok(pushed)
+        Ok((pushed, writer.log().state().last_seq() != before))
     })??;
     let seq = |side: fn(Span) -> Seq| pushed.map(|span| side(span).get());
     let count = pushed.map_or(0, Span::count);
     let told = json!({"from": seq(Span::from), "to": seq(Span::to), "count": count});
-    if pushed.is_some() {
+    if is_new {
         api.tell(id, "message", &told);
     }
     Ok(Reply::Json(told))

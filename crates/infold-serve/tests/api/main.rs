@@ -20,6 +20,28 @@ fn seqs(list: &[Value]) -> Vec<u64> {
 }
 
 #[test]
+fn messages_with_an_idempotency_key_are_appended_once() {
+    let server = Server::start();
+    let made = server.post("/infold/api/tasks", &json!({}));
+    let id = made.json()["uuid"].as_str().unwrap().to_owned();
+    let path = format!("/infold/api/tasks/{id}/messages");
+    let lines = br#"[{"role":"user","content":"one"},{"role":"assistant","content":"two"}]"#;
+    let key = "idempotency-key: of today\r\n";
+    for _ in 0..3 {
+        let pushed = server.ask("POST", &path, key, lines);
+        assert_eq!(pushed.json(), json!({"from": 1, "to": 2, "count": 2}));
+    }
+    let other = server.ask("POST", &path, key, br#"[{"role":"user","content":"else"}]"#);
+    assert_eq!(other.status, 422, "{}", other.text());
+    let hint = other.json()["error"]["hint"].as_str().unwrap().to_owned();
+    assert!(hint.contains("nothing of it was kept"), "{hint}");
+    let blank = server.ask("POST", &path, "idempotency-key: \r\n", lines);
+    assert_eq!(blank.status, 400, "{}", blank.text());
+    let fresh = server.ask("POST", &path, "idempotency-key: tomorrow\r\n", lines);
+    assert_eq!(fresh.json(), json!({"from": 3, "to": 4, "count": 2}));
+}
+
+#[test]
 fn a_task_is_made_filled_steered_and_ended() {
     let server = Server::start();
     assert!(server.list("/infold/api/tasks").is_empty());

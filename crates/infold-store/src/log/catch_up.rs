@@ -25,6 +25,12 @@ impl Log {
         }
     }
 
+    /// Forgets what was appended after a point, which the sidecars on disk know, and cut off again.
+    pub(crate) fn roll_back(&mut self, at: Point) -> Result<(), LogError> {
+        self.resume(at)?;
+        self.trim()
+    }
+
     /// Takes up the log at a point that the sidecars know, and forgets what they hold beyond.
     fn resume(&mut self, at: Point) -> Result<(), LogError> {
         self.entries.cut(at.seq)?;

@@ -75,6 +75,10 @@ impl Log {
                 What::Usage(usage) if usage.purpose == Purpose::Reply => line.id.get(),
                 _ => last.map_or(0, |last| last.report),
             },
+            keyed: match &line.what {
+                What::Append(_) => line.id.get(),
+                _ => last.map_or(0, |last| last.keyed),
+            },
         });
         if !fact {
             self.rounds = None;

@@ -1,0 +1,212 @@
+//! A push: messages of any number are appended, all or none, and once for each key.
+
+use infold_log::{EventId, Seq, Span};
+
+use crate::event::{AppendLine, What};
+use crate::pending::{Ends, Pending};
+use crate::{AppendError, Durability, IncomingError, Log, LogError, Writer};
+
+/// Appended at once; a larger push goes in pieces of about this size.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// So many pushes with a key are looked through for one that has the same.
+const MAX_KEYS_SEARCHED: usize = 1000;
+
+/// The longest key that is taken.
+const MAX_KEY_BYTES: usize = 255;
+
+/// The name that somebody gives to a push, so that it can be repeated without being done twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PushKey {
+    name: String,
+    digest: String,
+}
+
+impl PushKey {
+    /// Takes a key for messages with this digest; none if it is empty, too long, or not printable.
+    pub fn new(name: &str, digest: ContentDigest) -> Option<PushKey> {
+        let is_key = !name.trim().is_empty()
+            && name.len() <= MAX_KEY_BYTES
+            && !name.chars().any(char::is_control);
+        is_key.then(|| PushKey {
+            name: name.to_owned(),
+            digest: digest.hex(),
+        })
+    }
+}
+
+/// Tells the messages of one push from those of another.
+#[derive(Clone, Debug, Default)]
+pub struct ContentDigest(blake3::Hasher);
+
+impl ContentDigest {
+    /// Adds the next message.
+    pub fn add(&mut self, message: &[u8]) {
+        self.0.update(&(message.len() as u64).to_le_bytes());
+        self.0.update(message);
+    }
+
+    fn hex(&self) -> String {
+        self.0.finalize().to_hex()[..32].to_owned()
+    }
+}
+
+/// Why a push was not done. Nothing of it was kept, unless the log says that it may have been.
+#[derive(Debug, thiserror::Error)]
+pub enum PushError {
+    /// What came in are not messages.
+    #[error(transparent)]
+    Incoming(#[from] IncomingError),
+    /// The log does not take them.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    /// The key was given to other messages before.
+    #[error("the key `{key}` was used for other messages, which are {span}")]
+    OtherContent {
+        /// The key.
+        key: String,
+        /// What was appended with it.
+        span: Span,
+    },
+    /// The log failed.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+/// Where messages come from, one at a time.
+pub type NextMessage<'a> = &'a mut dyn FnMut() -> Result<Option<Vec<u8>>, IncomingError>;
+
+impl Writer {
+    /// Appends all messages that come, or none, and returns their seqs. They are as durable as the task's setting says.
+    ///
+    /// If a push with the same key was done before, nothing is appended, and the seqs are those of that one.
+    pub fn push(
+        &mut self,
+        key: Option<&PushKey>,
+        next: NextMessage<'_>,
+    ) -> Result<Option<Span>, PushError> {
+        if let Some(done) = key.map(|key| self.log().pushed(key)).transpose()?.flatten() {
+            return Ok(Some(done));
+        }
+        let first = batch(next)?;
+        if first.is_empty() {
+            return Ok(None);
+        }
+        let ends = self.prepare_push()?;
+        // One line is there or not, by itself.
+        let pending = match first.len() > 1 || key.is_some() {
+            true => Some(Pending::begin(self.log().dir(), ends, self.is_lasting())?),
+            false => None,
+        };
+        self.begin_push();
+        let pushed = self.append_all(first, key, next);
+        let pushed = pushed.and_then(|span| {
+            self.sync_log()?;
+            pending.as_ref().map_or(Ok(()), Pending::end)?;
+            Ok(span)
+        });
+        self.end_push();
+        match pushed {
+            Ok(span) => {
+                // All that is left is derived, and waits if it must.
+                self.follow();
+                Ok(Some(span))
+            }
+            Err(error) => Err(self.give_up(ends, pending, error)),
+        }
+    }
+
+    fn append_all(
+        &mut self,
+        first: Vec<Vec<u8>>,
+        key: Option<&PushKey>,
+        next: NextMessage<'_>,
+    ) -> Result<Span, PushError> {
+        let from = self.log().state().next_seq();
+        let (mut messages, mut to) = (first, from);
+        while !messages.is_empty() {
+            if let Some(span) = self.append(&messages)? {
+                to = span.to();
+            }
+            messages = batch(next)?;
+        }
+        let span = Span::new(from, to).unwrap_or(Span::one(from));
+        if let Some(key) = key {
+            let previous = self.log().last_keyed_push()?;
+            self.step(What::Append(AppendLine {
+                key: key.name.clone(),
+                digest: key.digest.clone(),
+                span,
+                previous,
+            }))?;
+        }
+        Ok(span)
+    }
+
+    /// Takes back what was appended. If that fails, the journal keeps it from being shown.
+    fn give_up(&mut self, ends: Ends, pending: Option<Pending>, error: PushError) -> PushError {
+        let is_hidden = pending.as_ref().is_some_and(Pending::is_hiding);
+        let is_gone = self.roll_back(ends, pending) || is_hidden;
+        match error {
+            PushError::Log(error) | PushError::Append(AppendError::Log(error)) => match is_gone {
+                true => error.without_doubt().into(),
+                false => error.after(false).into(),
+            },
+            error => error,
+        }
+    }
+
+    fn is_lasting(&self) -> bool {
+        self.durability != Durability::Never
+    }
+}
+
+/// Reads the next messages, until there are enough; none at the end.
+fn batch(next: NextMessage<'_>) -> Result<Vec<Vec<u8>>, PushError> {
+    let (mut messages, mut size) = (Vec::new(), 0);
+    while size < BATCH_BYTES {
+        let Some(message) = next()? else {
+            break;
+        };
+        size += message.len();
+        messages.push(message);
+    }
+    Ok(messages)
+}
+
+impl Log {
+    /// What was appended by an earlier push with the same key, if it is among the last ones.
+    fn pushed(&self, key: &PushKey) -> Result<Option<Span>, PushError> {
+        let mut at = self.last_keyed_push()?;
+        for _ in 0..MAX_KEYS_SEARCHED {
+            let Some(id) = at else { break };
+            let What::Append(line) = self.event(id)?.what else {
+                break;
+            };
+            if line.key == key.name {
+                let span = line.span;
+                return match line.digest == key.digest {
+                    true => Ok(Some(span)),
+                    false => Err(PushError::OtherContent {
+                        key: line.key,
+                        span,
+                    }),
+                };
+            }
+            // Each is older than the one before, whatever a line says.
+            at = line.previous.filter(|previous| *previous < id);
+        }
+        Ok(None)
+    }
+
+    /// Where this log ends.
+    pub(crate) fn ends(&self) -> Ends {
+        let state = self.state();
+        Ends {
+            messages: self.messages.len(),
+            events: self.events.len(),
+            next_seq: Seq::get(state.next_seq()),
+            next_event: EventId::get(state.next_event()),
+        }
+    }
+}

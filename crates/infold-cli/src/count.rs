@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::failure::{Failure, Kind};
 use crate::fold::opened;
-use crate::input::unreadable;
+use crate::input::{unreadable, warn_of_torn_line};
 use crate::out::{DIM, Out, count, fit, number, of_role, paint, say};
 use crate::settings::no_profile;
 
@@ -99,12 +99,12 @@ fn factor(config: &Config, name: &str, out: &Out) -> Result<f64, Failure> {
 fn messages<R: BufRead + Seek>(
     args: &CountArgs,
     factor: f64,
-    transcript: Transcript<R>,
+    mut transcript: Transcript<R>,
     out: &mut Out,
 ) -> Result<(), Failure> {
     let (mut seq, mut total) = (0, 0);
     let format = transcript.format();
-    for entry in transcript {
+    for entry in &mut transcript {
         let Entry::Message { text, .. } = entry? else {
             continue;
         };
@@ -125,6 +125,7 @@ fn messages<R: BufRead + Seek>(
             }
         }
     }
+    warn_of_torn_line(transcript.seen(), out.is_json());
     let noun = format!("{} as {format}", count(seq, "message"));
     let object = json!({"messages": seq, "format": format.name()});
     sum(args, object, &noun, total, out)

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use infold::{Config, Did, ManageError, Outcome, Picture, Scratch, ScratchError, Step, manage};
 use infold_log::View;
-use infold_wire::transcript::{Entry, Format, Layout, Transcript, Write};
+use infold_wire::transcript::{Entry, Format, Layout, Session, Transcript, Write};
 use serde_json::json;
 
 use crate::failure::{Failure, Kind};
@@ -15,6 +15,7 @@ use crate::pen::Reach;
 use crate::picture::draw;
 use crate::progress::Progress;
 use crate::settings::{Choice, Chosen, Known};
+use crate::transfer::said_at;
 
 /// What `infold fold` takes.
 #[derive(Debug, Args)]
@@ -75,8 +76,8 @@ pub fn run(config: &Config, args: &FoldArgs, out: &mut Out) -> Result<(), Failur
         progress.advance(piece.raw.len() as u64);
         for entry in piece.entries {
             match entry {
-                Entry::Message { text, .. } => {
-                    task.push(text)?;
+                Entry::Message { text, time } => {
+                    task.push_said_at(text, time)?;
                     messages += 1;
                 }
                 Entry::Next if messages > 0 => {
@@ -90,6 +91,7 @@ pub fn run(config: &Config, args: &FoldArgs, out: &mut Out) -> Result<(), Failur
         }
     }
     drop(progress);
+    input::warn_of_torn_line(transcript.seen(), json);
     if messages == 0 && told.conversations == 0 {
         return Err(
             Failure::new(Kind::No, "there are no messages in it").hint(format!(
@@ -115,6 +117,7 @@ struct Told<'a> {
     args: &'a FoldArgs,
     format: Format,
     layout: Layout,
+    session: Session,
     write: Option<OutFormat>,
     json: bool,
     conversations: u64,
@@ -126,6 +129,7 @@ impl<'a> Told<'a> {
             args,
             format: read.format(),
             layout: read.layout(),
+            session: read.session().clone(),
             write: args.out_format,
             json,
             conversations: 0,
@@ -172,12 +176,15 @@ impl<'a> Told<'a> {
         let mut failed = None;
         let mut write = match format {
             None => None,
-            Some((format, layout)) => Some(Write::new(format, layout).map_err(|error| {
-                Failure::new(Kind::Usage, error).hint("give another --out-format")
-            })?),
+            Some((format, layout)) => {
+                let write = Write::new(format, layout).map_err(|error| {
+                    Failure::new(Kind::Usage, error).hint("give another --out-format")
+                })?;
+                Some(write.session(self.session.clone()))
+            }
         };
         let mut bytes = Vec::new();
-        log.render(&view, &mut |_, message| {
+        log.render(&view, &mut |source, message| {
             bytes.clear();
             match &mut write {
                 None => {
@@ -185,7 +192,7 @@ impl<'a> Told<'a> {
                     bytes.push(b'\n');
                 }
                 Some(write) => {
-                    if let Err(error) = write.message(message, None, &mut bytes) {
+                    if let Err(error) = write.message(message, said_at(log, source)?, &mut bytes) {
                         failed = failed.take().or(Some(Failure::new(Kind::No, error)));
                     }
                 }

@@ -2,6 +2,8 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use infold_wire::transcript::Seen;
+
 use crate::failure::{Failure, Kind};
 use crate::out::{DIM, paint, say};
 use crate::progress::Progress;
@@ -42,6 +44,16 @@ fn spooled(from: impl Read, file: &Path, json: bool) -> Result<Box<dyn Staged>, 
     io::copy(&mut progress.watch(from), &mut to).map_err(unreadable(file))?;
     to.seek(SeekFrom::Start(0)).map_err(unreadable(file))?;
     Ok(Box::new(to))
+}
+
+/// Tells that the end of a transcript was not read, if it was not.
+pub fn warn_of_torn_line(seen: &Seen, json: bool) {
+    if let Some(line) = seen.torn {
+        let text = format!(
+            "line {line}, the last one, is no whole record and was left out: the session is still being written, or the file was cut off"
+        );
+        Failure::new(Kind::Usage, text).warn(json);
+    }
 }
 
 /// Says that an input could not be read.

@@ -5,6 +5,7 @@ mod failure;
 mod out;
 mod progress;
 mod input;
+mod interrupt;
 mod task;
 mod look;
 mod steps;

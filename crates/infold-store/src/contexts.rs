@@ -97,7 +97,7 @@ impl TaskError {
     }
 }
 
-const PLACES: [&str; 2] = ["running", "completed"];
+pub(crate) const PLACES: [&str; 2] = ["running", "completed"];
 /// Directories on their way in or out; no task has such a name.
 const HIDDEN: &str = ".";
 

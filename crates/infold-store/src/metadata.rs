@@ -1,5 +1,6 @@
 use std::path::Path;
 
+use infold_wire::transcript::Session;
 use infold_wire::{Json, Wire, quote};
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -37,6 +38,8 @@ pub struct Metadata {
     pub user: Option<String>,
     /// The wire form of its messages: a [`Wire`]'s name, or `openai` for chat.
     pub wire: Option<String>,
+    /// The session of an agent that it was made from.
+    pub session: Option<Session>,
 }
 
 impl Metadata {
@@ -87,11 +90,20 @@ impl Metadata {
         let window = self
             .context_length
             .map_or("null".to_owned(), |tokens| tokens.to_string());
+        let session = self.session.as_ref().map_or(String::new(), |session| {
+            format!(
+                ",\"session\":{{\"id\":{},\"cwd\":{},\"branch\":{},\"version\":{}}}",
+                text(&session.id),
+                text(&session.cwd),
+                text(&session.branch),
+                text(&session.version),
+            )
+        });
         format!(
             "{{\"uuid\":\"{}\",\"task_key\":{{\"task_source\":{},\"owner\":{},\"repo\":{},\"task_type\":{},\"task_id\":{}}},\
              \"created_at\":\"{}\",\"process_id\":{},\"hostname\":{},\
              \"config\":{{\"llm_provider\":{},\"model\":{},\"context_length\":{window},\"compression_threshold\":null}},\
-             \"user\":{},\"wire\":{}}}\n",
+             \"user\":{},\"wire\":{}{session}}}\n",
             self.uuid,
             text(&self.task_source),
             text(&self.owner),
@@ -136,6 +148,15 @@ impl Metadata {
             context_length: whole(config, "context_length"),
             user: text(json, "user"),
             wire: text(json, "wire"),
+            session: json.and_then(|json| json.get("session")).map(|session| {
+                let member = |key| text(Some(session), key);
+                Session {
+                    id: member("id"),
+                    cwd: member("cwd"),
+                    branch: member("branch"),
+                    version: member("version"),
+                }
+            }),
         })
     }
 }

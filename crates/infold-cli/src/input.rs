@@ -1,12 +1,44 @@
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use infold_wire::transcript::Seen;
 
 use crate::failure::{Failure, Kind};
 use crate::out::{DIM, paint, say};
 use crate::progress::Progress;
+use crate::sessions::Agent;
+
+/// The transcripts that a command reads.
+#[derive(Clone, Debug, Args)]
+pub struct Inputs {
+    /// The transcripts; - for standard input, which is read if none is named
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The newest session of an agent on this machine
+    #[arg(long, value_name = "AGENT", value_enum, conflicts_with = "files")]
+    last: Option<Agent>,
+}
+
+impl Inputs {
+    /// The files to read, in order.
+    pub fn paths(&self, json: bool) -> Result<Vec<PathBuf>, Failure> {
+        if let Some(agent) = self.last {
+            let newest = agent.newest_session()?;
+            say(json, paint(DIM, newest.display().to_string()));
+            return Ok(vec![newest]);
+        }
+        if self.files.is_empty() && io::stdin().is_terminal() {
+            return Err(Failure::new(Kind::Usage, "there is nothing to read")
+                .hint("name a file, - for standard input, or --last claude"));
+        }
+        Ok(match self.files.is_empty() {
+            true => vec![PathBuf::from("-")],
+            false => self.files.clone(),
+        })
+    }
+}
 
 /// A source of bytes that can be read again.
 pub trait Staged: Read + Seek {}

@@ -29,6 +29,7 @@ mod called;
 mod ready;
 mod provider;
 mod serve;
+mod sessions;
 
 use std::process::ExitCode;
 

@@ -9,6 +9,7 @@ use infold_store::{
     Contexts, Counters, Filter, Incoming, MAX_MESSAGE, Metadata, Outcome, TaskRow, Writer,
 };
 use infold_wire::Wire;
+use infold_wire::transcript::{Format, detect};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -236,7 +237,19 @@ const BATCH: usize = 4 << 20;
 fn push(contexts: &Contexts, task: &str, file: &Path, out: &mut Out) -> Result<(), Failure> {
     let id = contexts.resolve(task)?;
     // All of it is checked before any of it is kept.
-    let mut input = checked(file, out.is_json())?;
+    let mut input = checked(file, out.is_json()).map_err(|failure| {
+        let format = agent_format(file);
+        let import = |format| {
+            format!(
+                "this is a transcript of {format}: `infold import {}` makes a task of it; nothing was kept",
+                file.display()
+            )
+        };
+        match format {
+            Some(format) => failure.hint(import(format)),
+            None => failure,
+        }
+    })?;
     let size = input.seek(SeekFrom::End(0)).map_err(unreadable(file))?;
     input.seek(SeekFrom::Start(0)).map_err(unreadable(file))?;
     let (mut writer, repairs) = released(|| contexts.write(id))?;
@@ -287,6 +300,16 @@ fn checked(file: &Path, json: bool) -> Result<Box<dyn Staged>, Failure> {
         );
     }
     spooled(io::stdin().lock(), json)
+}
+
+/// The format of a file that is an agent's transcript.
+fn agent_format(file: &Path) -> Option<Format> {
+    let mut start = Vec::new();
+    let opened = File::open(file).ok()?;
+    opened.take(1 << 16).read_to_end(&mut start).ok()?;
+    let format = detect(&start).ok()?;
+    let is_plain = matches!(format, Format::OpenAi | Format::Anthropic | Format::Gemini);
+    (!is_plain).then_some(format)
 }
 
 /// A source of bytes that can be read again.

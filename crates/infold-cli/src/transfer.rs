@@ -13,18 +13,18 @@ use serde_json::json;
 
 use crate::args::NewArgs;
 use crate::failure::{Failure, Kind};
-use crate::input::{Staged, staged, warn_of_torn_line};
+use crate::input::{Inputs, Staged, staged, warn_of_torn_line};
 use crate::interrupt::Interrupt;
 use crate::out::{DIM, Out, count, paint, say};
 
 /// What `infold import` takes.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The format is recognised by what is in the file. What the format holds beside messages is kept, too:\n`infold export` gives back the same bytes.\n\nExamples:\n  infold import ~/.claude/projects/app/3f9a.jsonl\n  infold import session.json --format gemini --model gemini-2.5-pro"
+    after_help = "The format is recognised by what is in the file. What the format holds beside messages is kept, too:\n`infold export` gives back the same bytes.\n\nExamples:\n  infold import ~/.claude/projects/app/3f9a.jsonl\n  infold import ~/.claude/projects/app/*.jsonl\n  infold import --last codex\n  infold import session.json --format gemini --model gemini-2.5-pro"
 )]
 pub struct ImportArgs {
-    /// The transcript; - for standard input
-    pub file: PathBuf,
+    #[command(flatten)]
+    inputs: Inputs,
     /// Read it as this, whatever it looks like
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
@@ -63,15 +63,38 @@ struct Told {
 
 /// `infold import`
 pub fn import(contexts: &Contexts, args: &ImportArgs, out: &mut Out) -> Result<(), Failure> {
-    let mut input = staged(&args.file, out.is_json())?;
-    let buffered = BufReader::with_capacity(64 << 10, &mut input);
-    let transcript = Transcript::open(buffered, args.format)?;
-    let format = transcript.format();
+    let json = out.is_json();
+    let paths = args.inputs.paths(json)?;
     let interrupt = Interrupt::listen();
-    let (drafts, seen) = read(contexts, transcript, &args.new, &interrupt)?;
+    let mut all = Vec::new();
+    for path in &paths {
+        let about = |failure: Failure| match paths.len() {
+            1 => failure,
+            _ => failure.within(&path.display().to_string()),
+        };
+        let mut input = staged(path, json)?;
+        let buffered = BufReader::with_capacity(64 << 10, &mut input);
+        let transcript = Transcript::open(buffered, args.format);
+        let transcript = transcript.map_err(|error| about(error.into()))?;
+        let format = transcript.format();
+        let found = read(contexts, transcript, &args.new, &interrupt).map_err(about)?;
+        all.push((path, format, found));
+    }
+    // All of them are whole before the first is there.
+    for (path, format, (drafts, seen)) in all {
+        if paths.len() > 1 {
+            out.finish()?;
+            say(json, path.display().to_string());
+        }
+        publish(drafts, format, &seen, out)?;
+    }
+    Ok(())
+}
+
+/// Makes tasks of what was read from one file, and tells of it.
+fn publish(drafts: Drafts<'_>, format: Format, seen: &Seen, out: &mut Out) -> Result<(), Failure> {
     let mut total = Told::default();
     let mut ids = Vec::new();
-    // All of them are whole before the first is there.
     for (draft, told) in drafts {
         ids.push((draft.publish()?, told.messages));
         total.messages += told.messages;
@@ -112,7 +135,7 @@ pub fn import(contexts: &Contexts, args: &ImportArgs, out: &mut Out) -> Result<(
         story += &format!("; no messages, but kept: {}", skipped.join(", "));
     }
     say(out.is_json(), paint(DIM, story));
-    warn_of_torn_line(&seen, out.is_json());
+    warn_of_torn_line(seen, out.is_json());
     Ok(())
 }
 

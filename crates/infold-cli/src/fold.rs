@@ -248,7 +248,7 @@ impl<'a> Told<'a> {
         (read, fold): (Duration, Duration),
     ) -> Result<(), Failure> {
         let log = task.log();
-        let picture = Picture::of(log.state(), log)?;
+        let picture = Picture::of(log.state(), log)?.scaled(chosen.setup.aim.factor);
         let messages = log.state().at().seq;
         if self.json {
             let mut object = outcome.json();

@@ -88,7 +88,7 @@ fn managed(
     warn(json, contexts.settle(open.id, &open.writer));
     let outcome = outcome.map_err(|error| cannot_fold(error, "--window").about(&open.name))?;
     let log = open.writer.log();
-    let picture = Picture::of(log.state(), log)?;
+    let picture = Picture::of(log.state(), log)?.scaled(chosen.setup.aim.factor);
     tell(&outcome, Some(&picture), "", out)?;
     if !json && !outcome.steps.is_empty() {
         out.line(paint(

@@ -151,12 +151,7 @@ fn characters_that_turn_text_round_are_escaped() {
     );
     home.fed("task push T1", said("user", text) + &blocks);
     home.file("talk.jsonl", said("user", text));
-    for line in [
-        "log T1",
-        "view T1",
-        "recall T1 1..2",
-        "count talk.jsonl",
-    ] {
+    for line in ["log T1", "view T1", "recall T1 1..2", "count talk.jsonl"] {
         let shown = stdout(&home.run(line, b""));
         assert!(shown.contains("\\u202e"), "{line}: {shown}");
         for control in ['\u{202e}', '\u{2066}', '\u{200f}'] {
@@ -251,4 +246,50 @@ fn a_second_writer_waits_for_one_that_is_soon_done() {
     std::thread::sleep(Duration::from_millis(150));
     lock.unlock().expect("let go");
     assert!(waiting.wait().expect("it ends").success());
+}
+
+/// The numbers behind these words in what a command said.
+fn figures(text: &str, word: &str) -> Vec<u64> {
+    let after = text.split(word).skip(1);
+    let number = |rest: &str| {
+        let digits = rest.trim_start().split([' ', '\n']).next()?;
+        digits.replace(',', "").parse().ok()
+    };
+    after.filter_map(number).collect()
+}
+
+#[test]
+fn the_bar_and_what_was_read_are_in_the_same_tokens() {
+    let home = Home::new();
+    let mut talk = String::new();
+    for at in 0..300 {
+        talk += &said("user", &format!("question {at} {}", "word ".repeat(50)));
+        talk += &said("assistant", &format!("answer {at} {}", "thing ".repeat(50)));
+    }
+    home.file("talk.jsonl", &talk);
+    for model in ["claude-sonnet-4-5", "gpt-4o"] {
+        let line = format!("fold talk.jsonl --model {model} --window 30k");
+        let story = stderr(&ran(&home, &line, &[], ""));
+        let read = figures(&story, "as openai, ")[0];
+        let parts = figures(&story, "kept ")[0] + figures(&story, "condensed ")[0];
+        assert_eq!(read, parts, "{story}");
+    }
+}
+
+#[test]
+fn what_is_pinned_is_not_drawn_as_condensed() {
+    let home = Home::new();
+    let mut talk = String::new();
+    for at in 0..300 {
+        talk += &said("user", &format!("question {at} {}", "word ".repeat(50)));
+        talk += &said("assistant", &format!("answer {at} {}", "thing ".repeat(50)));
+    }
+    home.tell("task new");
+    home.fed("task push T1", &talk);
+    home.tell("pin T1 51\npin T1 90");
+    let managed = stdout(&home.run("manage T1 --window 30k", b""));
+    let folds = stdout(&home.run("folds T1 --json", b""));
+    let fold: serde_json::Value = serde_json::from_str(folds.trim()).expect("one fold");
+    let condensed = figures(&managed, "▒ condensed ")[0];
+    assert_eq!(fold["original_tokens"], condensed, "{managed}{folds}");
 }

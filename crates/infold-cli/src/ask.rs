@@ -4,7 +4,7 @@ use clap::Args;
 use infold::turn::{is_waiting, told, unread};
 use infold::{Config, Connection, ManageError, Talk, TurnError, Turned, Unanswered};
 use infold_log::{Past as _, Role, Seq, Span};
-use infold_store::{Contexts, Log, Metadata, Writer};
+use infold_store::{Contexts, InEffect, Log, Metadata, Writer};
 use infold_wire::{Message, Stop, render_text, spoken};
 use serde_json::json;
 
@@ -147,6 +147,11 @@ fn made(contexts: &Contexts, ready: &Ready, call: &CallArgs, json: bool) -> Resu
         llm_provider: Some(endpoint.name.clone()),
         model: Some(ready.connection.model.clone()),
         context_length: call.choice.window,
+        in_effect: InEffect {
+            model: None,
+            context_length: Some(ready.chosen.setup.profile.window),
+            compression_threshold: Some(ready.chosen.setup.profile.threshold.share()),
+        },
         wire: Some(endpoint.wire.name().to_owned()),
         ..Metadata::default()
     })?;

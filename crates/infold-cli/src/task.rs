@@ -3,6 +3,7 @@ use std::io::{self, BufRead, BufReader, IsTerminal as _, Read, Seek as _, SeekFr
 use std::path::Path;
 
 use infold::Config;
+use infold::setup::in_effect;
 use infold::show;
 use infold_log::{Seq, Span};
 use infold_store::{
@@ -27,7 +28,7 @@ pub fn run(
     out: &mut Out,
 ) -> Result<(), Failure> {
     match command {
-        TaskCommand::New { args, wire } => new(contexts, args, wire, out),
+        TaskCommand::New { args, wire } => new(contexts, config, args, wire, out),
         TaskCommand::List { status, user } => {
             let filter = Filter {
                 status,
@@ -54,6 +55,7 @@ pub fn run(
 
 fn new(
     contexts: &Contexts,
+    config: &Config,
     args: NewArgs,
     wire: Option<Wire>,
     out: &mut Out,
@@ -63,6 +65,7 @@ fn new(
         (None, Some("anthropic")) => "anthropic",
         (None, _) => "openai",
     };
+    let in_effect = in_effect(config, args.model.as_deref(), args.context_length);
     let id = contexts.create(Metadata {
         task_source: args.source,
         owner: args.owner,
@@ -74,6 +77,7 @@ fn new(
         model: args.model,
         context_length: args.context_length,
         wire: Some(wire.to_owned()),
+        in_effect,
         ..Metadata::default()
     })?;
     if out.is_json() {

@@ -2,6 +2,8 @@ use std::io::{self, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use infold::Config;
+use infold::setup::in_effect;
 use infold_log::steer::{Refused, unfold};
 use infold_log::{Cause, EventId, Past as _, Seq, Source, Span, View};
 use infold_store::{Contexts, Draft, Imported, Kept, Log, LogError, Metadata, What};
@@ -62,7 +64,12 @@ struct Told {
 }
 
 /// `infold import`
-pub fn import(contexts: &Contexts, args: &ImportArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn import(
+    contexts: &Contexts,
+    config: &Config,
+    args: &ImportArgs,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let json = out.is_json();
     let paths = args.inputs.paths(json)?;
     let interrupt = Interrupt::listen();
@@ -77,7 +84,7 @@ pub fn import(contexts: &Contexts, args: &ImportArgs, out: &mut Out) -> Result<(
         let transcript = Transcript::open(buffered, args.format);
         let transcript = transcript.map_err(|error| about(error.into()))?;
         let format = transcript.format();
-        let found = read(contexts, transcript, &args.new, &interrupt).map_err(about)?;
+        let found = read(contexts, config, transcript, &args.new, &interrupt).map_err(about)?;
         all.push((path, format, found));
     }
     // All of them are whole before the first is there.
@@ -144,6 +151,7 @@ type Drafts<'a> = Vec<(Draft<'a>, Told)>;
 /// Reads all conversations of a transcript into drafts.
 fn read<'a>(
     contexts: &'a Contexts,
+    config: &Config,
     mut transcript: Transcript<BufReader<&mut Box<dyn Staged>>>,
     new: &NewArgs,
     interrupt: &Interrupt,
@@ -152,6 +160,7 @@ fn read<'a>(
     let session = transcript.session().clone();
     let start = || {
         let mut metadata = metadata(new, format);
+        metadata.in_effect = in_effect(config, new.model.as_deref(), new.context_length);
         metadata.session = (session != Session::default()).then(|| session.clone());
         contexts.draft(metadata, format.name(), &layout.to_string())
     };

@@ -127,7 +127,7 @@ fn a_row_in_json_has_the_fields_of_the_registry() {
     {"bytes":N,"cached_tokens":0,"completed_at":null,"compression_count":0,"context_length":9,"cost":0.0,"created_at":"YYYY-MM-DDThh:mm:ss.mmmZ","directory":"./contexts/running/T2","error_message":null,"events":0,"hostname":"HOST","llm_call_count":0,"llm_provider":"anthropic","messages":0,"model":"m","owner":"o","parent":null,"process_id":N,"repo":"r","started_at":"YYYY-MM-DDThh:mm:ss.mmmZ","status":"running","task_id":"7","task_source":"gitlab","task_type":"mr","tool_call_count":0,"total_tokens":0,"user":"u","uuid":"T2","view_tokens":0}
     $ infold task list --status running --json
     {"cached_tokens":0,"completed_at":null,"compression_count":0,"context_length":9,"cost":0.0,"created_at":"YYYY-MM-DDThh:mm:ss.mmmZ","error_message":null,"hostname":"HOST","llm_call_count":0,"llm_provider":"anthropic","model":"m","owner":"o","process_id":N,"repo":"r","started_at":"YYYY-MM-DDThh:mm:ss.mmmZ","status":"running","task_id":"7","task_source":"gitlab","task_type":"mr","tool_call_count":0,"total_tokens":0,"user":"u","uuid":"T2"}
-    {"cached_tokens":0,"completed_at":null,"compression_count":0,"context_length":null,"cost":0.0,"created_at":"YYYY-MM-DDThh:mm:ss.mmmZ","error_message":null,"hostname":"HOST","llm_call_count":4,"llm_provider":null,"model":null,"owner":null,"process_id":N,"repo":null,"started_at":"YYYY-MM-DDThh:mm:ss.mmmZ","status":"running","task_id":null,"task_source":null,"task_type":null,"tool_call_count":0,"total_tokens":138,"user":null,"uuid":"T1"}
+    {"cached_tokens":0,"completed_at":null,"compression_count":0,"context_length":128000,"cost":0.0,"created_at":"YYYY-MM-DDThh:mm:ss.mmmZ","error_message":null,"hostname":"HOST","llm_call_count":4,"llm_provider":null,"model":null,"owner":null,"process_id":N,"repo":null,"started_at":"YYYY-MM-DDThh:mm:ss.mmmZ","status":"running","task_id":null,"task_source":null,"task_type":null,"tool_call_count":0,"total_tokens":138,"user":null,"uuid":"T1"}
     "#);
 }
 
@@ -202,6 +202,7 @@ fn a_tool_record_is_kept_and_counted() {
     status     running
     made       YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
+    window     128,000 tokens
     log        10 messages, 2 events, 138 tokens
     view       138 tokens
     counted    4 model calls, 2 tool calls, 0 summary folds
@@ -236,6 +237,7 @@ fn an_ended_task_stays_readable_and_is_cleaned_when_it_is_old() {
     made       YYYY-MM-DD hh:mm:ss UTC
     ended      YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
+    window     128,000 tokens
     log        0 messages, 1 event, 0 tokens
     view       0 tokens
     counted    0 model calls, 0 tool calls, 0 summary folds
@@ -455,6 +457,7 @@ fn truncating_hides_the_oldest_rounds() {
     status     running
     made       YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
+    window     128,000 tokens
     log        10 messages, 2 events, 138 tokens
     view       50 tokens
     counted    4 model calls, 0 tool calls, 0 summary folds
@@ -763,6 +766,7 @@ fn a_fork_goes_on_from_where_it_was_made() {
     status     running
     made       YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
+    window     128,000 tokens
     continues  T2 from message 9, event 1
     log        10 messages, 2 events, 116 tokens
     view       116 tokens

@@ -73,7 +73,7 @@ pub use incoming::{Incoming, IncomingError};
 pub use lock::Holder;
 pub use log::{Find, Log, Tail};
 pub use loose::Loose;
-pub use metadata::Metadata;
+pub use metadata::{InEffect, Metadata};
 pub use registry::{
     Counters, Filter, LearnedWindow, Outcome, Quirks, Registry, RegistryError, Report, Status,
     StatusError, TaskRow,

@@ -85,12 +85,12 @@ impl From<Fsync> for Durability {
 pub enum Command {
     /// Fold any transcript to fit a window; the view to stdout, the story to stderr
     #[command(
-        after_help = "Examples:\n  infold fold session.jsonl --window 32k > view.jsonl\n  infold fold session.jsonl --model claude-sonnet-4-5 --report\n  infold fold chat.json --window 8k --out-format anthropic\n  infold fold - --window 8k --summarizer command:'ollama run llama3' < session.jsonl"
+        after_help = "Examples:\n  infold fold session.jsonl --window 32k > view.jsonl\n  infold fold session.jsonl --model claude-sonnet-4-5 --report\n  infold fold chat.json --window 8k --out-format anthropic\n  infold fold --last claude --window 100k\n  infold fold --window 8k --summarizer command:'ollama run llama3' < session.jsonl"
     )]
     Fold(fold::FoldArgs),
     /// Say something to a model and keep what it answers; folds first if it must
     #[command(
-        after_help = "The answer goes to stdout, to a terminal as it comes, all else to stderr. Exits with 4 if there is none;\nwhat was said is kept, and `infold ask TASK` asks again.\n\nExamples:\n  infold ask new 'why is the sky blue?' --provider ollama --model llama3.2\n  infold ask 3f9a 'and at night?'\n  git diff | infold ask 3f9a -"
+        after_help = "The answer goes to stdout, to a terminal as it comes, all else to stderr. Exits with 4 if there is none;\nwhat was said is kept, and `infold ask TASK` asks again.\n\nA question alone starts a task; its id is told.\n\nExamples:\n  infold ask 'why is the sky blue?' --provider ollama --model llama3.2\n  infold ask 3f9a 'and at night?'\n  git diff | infold ask 3f9a -\n  infold ask < question.txt"
     )]
     Ask(ask::AskArgs),
     /// Send the view as it is, and keep what the model answers
@@ -109,7 +109,10 @@ pub enum Command {
     )]
     Wrap(serve::WrapArgs),
     /// The providers of models: list them, reach them
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  infold provider list\n  infold provider check ollama"
+    )]
     Provider(provider::ProviderCommand),
     /// Make, fill, list and end tasks
     #[command(

@@ -1,10 +1,10 @@
-use std::io::Read as _;
+use std::io::{IsTerminal as _, Read as _};
 
 use clap::Args;
 use infold::turn::{is_waiting, told, unread};
 use infold::{Config, Connection, ManageError, Talk, TurnError, Turned, Unanswered};
 use infold_log::{EventId, Past as _, Role, Seq, Span};
-use infold_store::{Contexts, Log, Metadata, Writer};
+use infold_store::{Contexts, InEffect, Log, Metadata, Writer};
 use infold_wire::{Message, Stop, render_text, spoken};
 use serde_json::json;
 
@@ -20,8 +20,8 @@ use crate::steps::{Open, open};
 /// What `infold ask` takes.
 #[derive(Debug, Args)]
 pub struct AskArgs {
-    /// The task; `new` makes one
-    pub task: String,
+    /// The task; `new` makes one, and so does a question in its place
+    pub task: Option<String>,
     /// What to say; - for standard input; nothing to let the model answer what is there
     pub text: Option<String>,
     /// Instructions for the model, in a task that has no messages yet
@@ -47,7 +47,8 @@ pub fn ask(
     args: &AskArgs,
     out: &mut Out,
 ) -> Result<(), Failure> {
-    let text = match args.text.as_deref() {
+    let (task, text) = addressed(args.task.as_deref(), args.text.as_deref())?;
+    let text = match text {
         Some("-") => Some(standard_input()?),
         text => text.map(str::to_owned),
     };
@@ -63,11 +64,10 @@ pub fn ask(
         return Err(Failure::new(Kind::Usage, "the instructions are blank")
             .hint("`--system 'be brief'`; nothing was kept"));
     }
-    if text.is_none() && (args.task == "new" || args.system.is_some()) {
+    if text.is_none() && (task == "new" || args.system.is_some()) {
         return Err(
             Failure::new(Kind::Usage, "there is nothing to answer").hint(format!(
-                "`infold ask {} 'what to say'`; nothing was kept",
-                args.task
+                "`infold ask {task} 'what to say'`; nothing was kept"
             )),
         );
     }
@@ -75,8 +75,8 @@ pub fn ask(
         text,
         system: args.system.clone(),
     };
-    if args.task != "new" {
-        return talk(contexts, config, &args.task, Some(said), &args.call, out);
+    if task != "new" {
+        return talk(contexts, config, task, Some(said), &args.call, out);
     }
     // A task is made once nothing is left that could stand in its way.
     let ready = Ready::new(
@@ -90,6 +90,30 @@ pub fn ask(
     let task = open.id.to_string();
     answer(contexts, open, ready, Some(said), out)
         .map_err(|failure| failure.after(&format!("task {task} was made")))
+}
+
+/// Tells the task from what to say: what cannot be the id of a task is a question, and standard
+/// input is read if there is nothing else.
+fn addressed<'a>(
+    task: Option<&'a str>,
+    text: Option<&'a str>,
+) -> Result<(&'a str, Option<&'a str>), Failure> {
+    let is_id = |text: &str| {
+        let is_of_id = |c: char| c.is_ascii_hexdigit() || c == '-';
+        text.starts_with('@') || text.chars().all(is_of_id)
+    };
+    match (task, text) {
+        (Some("-"), None) => Ok(("new", Some("-"))),
+        (Some(question), None) if question != "new" && !is_id(question) => {
+            Ok(("new", Some(question)))
+        }
+        (Some(task), text) => Ok((task, text)),
+        (None, _) if std::io::stdin().is_terminal() => {
+            Err(Failure::new(Kind::Usage, "there is nothing to say")
+                .hint("`infold ask 'how are you?'`; nothing was kept"))
+        }
+        (None, _) => Ok(("new", Some("-"))),
+    }
 }
 
 /// `infold send`
@@ -134,6 +158,11 @@ fn made(contexts: &Contexts, ready: &Ready, call: &CallArgs, json: bool) -> Resu
         context_length: call.choice.window,
         agent: Some("infold".to_owned()),
         cwd: current_directory(),
+        in_effect: InEffect {
+            model: None,
+            context_length: Some(ready.chosen.setup.profile.window),
+            compression_threshold: Some(ready.chosen.setup.profile.threshold.share()),
+        },
         wire: Some(endpoint.wire.name().to_owned()),
         ..Metadata::default()
     })?;

@@ -1,5 +1,5 @@
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::PathBuf;
+use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use infold::Config;
@@ -11,15 +11,18 @@ use serde_json::json;
 
 use crate::failure::{Failure, Kind};
 use crate::fold::opened;
-use crate::input::unreadable;
+use crate::input::{Inputs, unreadable, warn_of_torn_line};
 use crate::out::{DIM, Out, count, fit, number, of_role, paint, say};
 use crate::settings::no_profile;
 
 /// What `infold count` takes.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "What is no transcript is counted as text.\n\nExamples:\n  infold count session.jsonl\n  infold count --last claude --model claude-sonnet-4-5\n  git diff | infold count"
+)]
 pub struct CountArgs {
-    /// A transcript, or any text; - for standard input
-    file: PathBuf,
+    #[command(flatten)]
+    inputs: Inputs,
     /// How to count
     #[arg(long, value_enum, default_value = "bpe")]
     by: By,
@@ -66,10 +69,28 @@ pub fn run(config: &Config, args: &CountArgs, out: &mut Out) -> Result<(), Failu
         Some(name) => factor(config, name, out)?,
         None => 1.0,
     };
-    let (mut input, _) = opened(&args.file, out.is_json())?;
+    let paths = args.inputs.paths(out.is_json())?;
+    for path in &paths {
+        if paths.len() > 1 {
+            match out.is_json() {
+                true => out.object(&json!({"file": path.display().to_string()}))?,
+                false => out.line(path.display().to_string())?,
+            }
+        }
+        let about = |failure: Failure| match paths.len() {
+            1 => failure,
+            _ => failure.within(&path.display().to_string()),
+        };
+        count_file(path, args, factor, out).map_err(about)?;
+    }
+    Ok(())
+}
+
+fn count_file(path: &Path, args: &CountArgs, factor: f64, out: &mut Out) -> Result<(), Failure> {
+    let (mut input, _) = opened(path, out.is_json())?;
     let mut start = Vec::new();
     let rewind = |input: &mut BufReader<_>| input.seek(SeekFrom::Start(0)).map(|_| ());
-    let failed = unreadable(&args.file);
+    let failed = unreadable(path);
     rewind(&mut input).map_err(&failed)?;
     let head = (&mut input).take(1 << 16).read_to_end(&mut start);
     head.and_then(|_| rewind(&mut input)).map_err(&failed)?;
@@ -78,7 +99,7 @@ pub fn run(config: &Config, args: &CountArgs, out: &mut Out) -> Result<(), Failu
         Err(error) => {
             let told = format!("no transcript ({error}): counted as text");
             say(out.is_json(), told);
-            text(args, factor, input, out)
+            text(path, args, factor, input, out)
         }
     }
 }
@@ -99,12 +120,12 @@ fn factor(config: &Config, name: &str, out: &Out) -> Result<f64, Failure> {
 fn messages<R: BufRead + Seek>(
     args: &CountArgs,
     factor: f64,
-    transcript: Transcript<R>,
+    mut transcript: Transcript<R>,
     out: &mut Out,
 ) -> Result<(), Failure> {
     let (mut seq, mut total) = (0, 0);
     let format = transcript.format();
-    for entry in transcript {
+    for entry in &mut transcript {
         let Entry::Message { text, .. } = entry? else {
             continue;
         };
@@ -125,6 +146,7 @@ fn messages<R: BufRead + Seek>(
             }
         }
     }
+    warn_of_torn_line(transcript.seen(), out.is_json());
     let noun = format!("{} as {format}", count(seq, "message"));
     let object = json!({"messages": seq, "format": format.name()});
     sum(args, object, &noun, total, out)
@@ -134,14 +156,20 @@ fn scaled(tokens: u64, factor: f64) -> u64 {
     (tokens as f64 * factor).ceil() as u64
 }
 
-fn text(args: &CountArgs, factor: f64, input: impl Read, out: &mut Out) -> Result<(), Failure> {
+fn text(
+    path: &Path,
+    args: &CountArgs,
+    factor: f64,
+    input: impl Read,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let mut counter = Counter::new(args.estimator());
     let (mut buffer, mut length, mut read) = (vec![0; 1 << 16], 0, 0);
     let mut input = input;
     loop {
         let more = input
             .read(&mut buffer[length..])
-            .map_err(unreadable(&args.file))?;
+            .map_err(unreadable(path))?;
         read += more as u64;
         length += more;
         let bytes = &buffer[..length];

@@ -1,27 +1,27 @@
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use infold::{Config, Did, ManageError, Outcome, Picture, Scratch, ScratchError, Step, manage};
 use infold_log::View;
-use infold_wire::transcript::{Entry, Format, Layout, Transcript, Write};
+use infold_wire::transcript::{Entry, Format, Layout, Session, Transcript, Write};
 use serde_json::json;
 
 use crate::failure::{Failure, Kind};
-use crate::input::{self, Staged};
+use crate::input::{self, Inputs, Staged};
 use crate::out::{DIM, MADE, Out, aside, count, number, paint, say};
 use crate::pen::Reach;
 use crate::picture::draw;
 use crate::progress::Progress;
 use crate::settings::{Choice, Chosen, Known};
+use crate::transfer::said_at;
 
 /// What `infold fold` takes.
 #[derive(Debug, Args)]
 pub struct FoldArgs {
-    /// The transcript; - for standard input
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    #[command(flatten)]
+    inputs: Inputs,
     #[command(flatten)]
     pub choice: Choice,
     /// What the transcript is, if it is not to be recognised
@@ -55,18 +55,46 @@ fn out_format(text: &str) -> Result<OutFormat, String> {
 /// `infold fold`
 pub fn run(config: &Config, args: &FoldArgs, out: &mut Out) -> Result<(), Failure> {
     let json = out.is_json();
-    if args.choice.window.is_none() && args.choice.model.is_none() {
+    let is_told = args.choice.tells_window(config, &Known::default())?;
+    if !is_told && args.choice.model.is_none() && config.model.is_none() {
         return Err(Failure::new(Kind::Usage, "how large is the window?")
             .hint("say --window 32k, or --model NAME (`infold models` lists them)"));
     }
     let mut chosen = args
         .choice
         .chosen(config, Known::default(), Reach::default(), json)?;
-    let started = Instant::now();
-    let (input, size) = opened(&args.file, json)?;
+    let paths = args.inputs.paths(json)?;
+    let mut conversations = 0;
+    for path in &paths {
+        if paths.len() > 1 {
+            out.finish()?;
+            say(json, format!("{:<10}{}", "file", path.display()));
+        }
+        let about = |failure: Failure| match paths.len() {
+            1 => failure,
+            _ => failure.within(&path.display().to_string()),
+        };
+        let folded = fold_file(path, args, &mut chosen, conversations, out);
+        conversations = folded.map_err(about)?;
+    }
+    Ok(())
+}
+
+/// Folds all conversations of a file; returns how many there were so far.
+fn fold_file(
+    path: &Path,
+    args: &FoldArgs,
+    chosen: &mut Chosen,
+    conversations: u64,
+    out: &mut Out,
+) -> Result<u64, Failure> {
+    let json = out.is_json();
+    let mut started = Instant::now();
+    let (input, size) = opened(path, json)?;
     let mut progress = Progress::new(json, "reading", size);
     let mut transcript = Transcript::open(input, args.format)?;
     let mut told = Told::new(args, &transcript, json);
+    told.conversations = conversations;
     let mut task = Scratch::new()?;
     let mut messages = 0;
     loop {
@@ -75,12 +103,13 @@ pub fn run(config: &Config, args: &FoldArgs, out: &mut Out) -> Result<(), Failur
         progress.advance(piece.raw.len() as u64);
         for entry in piece.entries {
             match entry {
-                Entry::Message { text, .. } => {
-                    task.push(text)?;
+                Entry::Message { text, time } => {
+                    task.push_said_at(text, time)?;
                     messages += 1;
                 }
                 Entry::Next if messages > 0 => {
-                    told.one(&mut task, &mut chosen, started.elapsed(), out)?;
+                    told.one(&mut task, chosen, started.elapsed(), out)?;
+                    started = Instant::now();
                     task = Scratch::new()?;
                     messages = 0;
                 }
@@ -90,7 +119,8 @@ pub fn run(config: &Config, args: &FoldArgs, out: &mut Out) -> Result<(), Failur
         }
     }
     drop(progress);
-    if messages == 0 && told.conversations == 0 {
+    input::warn_of_torn_line(transcript.seen(), json);
+    if messages == 0 && told.conversations == conversations {
         return Err(
             Failure::new(Kind::No, "there are no messages in it").hint(format!(
                 "it was read as {}; --format says otherwise",
@@ -98,7 +128,8 @@ pub fn run(config: &Config, args: &FoldArgs, out: &mut Out) -> Result<(), Failur
             )),
         );
     }
-    told.one(&mut task, &mut chosen, started.elapsed(), out)
+    told.one(&mut task, chosen, started.elapsed(), out)?;
+    Ok(told.conversations)
 }
 
 /// Opens a transcript for reading, and says how large it is.
@@ -115,6 +146,7 @@ struct Told<'a> {
     args: &'a FoldArgs,
     format: Format,
     layout: Layout,
+    session: Session,
     write: Option<OutFormat>,
     json: bool,
     conversations: u64,
@@ -126,6 +158,7 @@ impl<'a> Told<'a> {
             args,
             format: read.format(),
             layout: read.layout(),
+            session: read.session().clone(),
             write: args.out_format,
             json,
             conversations: 0,
@@ -172,12 +205,15 @@ impl<'a> Told<'a> {
         let mut failed = None;
         let mut write = match format {
             None => None,
-            Some((format, layout)) => Some(Write::new(format, layout).map_err(|error| {
-                Failure::new(Kind::Usage, error).hint("give another --out-format")
-            })?),
+            Some((format, layout)) => {
+                let write = Write::new(format, layout).map_err(|error| {
+                    Failure::new(Kind::Usage, error).hint("give another --out-format")
+                })?;
+                Some(write.session(self.session.clone()))
+            }
         };
         let mut bytes = Vec::new();
-        log.render(&view, &mut |_, message| {
+        log.render(&view, &mut |source, message| {
             bytes.clear();
             match &mut write {
                 None => {
@@ -185,7 +221,7 @@ impl<'a> Told<'a> {
                     bytes.push(b'\n');
                 }
                 Some(write) => {
-                    if let Err(error) = write.message(message, None, &mut bytes) {
+                    if let Err(error) = write.message(message, said_at(log, source)?, &mut bytes) {
                         failed = failed.take().or(Some(Failure::new(Kind::No, error)));
                     }
                 }
@@ -212,7 +248,7 @@ impl<'a> Told<'a> {
         (read, fold): (Duration, Duration),
     ) -> Result<(), Failure> {
         let log = task.log();
-        let picture = Picture::of(log.state(), log)?;
+        let picture = Picture::of(log.state(), log)?.scaled(chosen.setup.aim.factor);
         let messages = log.state().at().seq;
         if self.json {
             let mut object = outcome.json();

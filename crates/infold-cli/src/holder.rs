@@ -9,15 +9,19 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// How long to keep asking for a task that a server lets go of and takes up again.
 const FREE: Duration = Duration::from_secs(10);
 
+/// How long to wait for another process that writes: most are done at once.
+const BRIEF: Duration = Duration::from_secs(1);
+
 /// How often to look.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Opens a task; if a server holds it, asks it to let go first.
+/// Opens a task; if a server holds it, asks it to let go first; any other process is waited for a second.
 ///
 /// The server takes the task up again with the next request.
 pub fn released<T>(mut open: impl FnMut() -> Result<T, TaskError>) -> Result<T, TaskError> {
     let token = std::env::var("INFOLD_TOKEN").ok();
-    let until = Instant::now() + FREE;
+    let started = Instant::now();
+    let until = started + FREE;
     let mut is_let_go = false;
     loop {
         let opened = open();
@@ -36,7 +40,12 @@ pub fn released<T>(mut open: impl FnMut() -> Result<T, TaskError>) -> Result<T, 
             // it: then it is asked once more.
             Some(address) => is_let_go = ask_to_let_go(address, *task, token.as_deref(), ANSWER),
             // The name of the holder is missing while the task changes hands.
-            None => std::thread::sleep(LOOK),
+            None => {
+                std::thread::sleep(LOOK);
+                if started.elapsed() < BRIEF {
+                    continue;
+                }
+            }
         }
         if !is_let_go {
             return opened;

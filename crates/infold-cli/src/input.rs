@@ -1,10 +1,44 @@
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use infold_wire::transcript::Seen;
 
 use crate::failure::{Failure, Kind};
 use crate::out::{DIM, paint, say};
 use crate::progress::Progress;
+use crate::sessions::Agent;
+
+/// The transcripts that a command reads.
+#[derive(Clone, Debug, Args)]
+pub struct Inputs {
+    /// The transcripts; - for standard input, which is read if none is named
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The newest session of an agent on this machine
+    #[arg(long, value_name = "AGENT", value_enum, conflicts_with = "files")]
+    last: Option<Agent>,
+}
+
+impl Inputs {
+    /// The files to read, in order.
+    pub fn paths(&self, json: bool) -> Result<Vec<PathBuf>, Failure> {
+        if let Some(agent) = self.last {
+            let newest = agent.newest_session()?;
+            say(json, paint(DIM, newest.display().to_string()));
+            return Ok(vec![newest]);
+        }
+        if self.files.is_empty() && io::stdin().is_terminal() {
+            return Err(Failure::new(Kind::Usage, "there is nothing to read")
+                .hint("name a file, - for standard input, or --last claude"));
+        }
+        Ok(match self.files.is_empty() {
+            true => vec![PathBuf::from("-")],
+            false => self.files.clone(),
+        })
+    }
+}
 
 /// A source of bytes that can be read again.
 pub trait Staged: Read + Seek {}
@@ -42,6 +76,16 @@ fn spooled(from: impl Read, file: &Path, json: bool) -> Result<Box<dyn Staged>, 
     io::copy(&mut progress.watch(from), &mut to).map_err(unreadable(file))?;
     to.seek(SeekFrom::Start(0)).map_err(unreadable(file))?;
     Ok(Box::new(to))
+}
+
+/// Tells that the end of a transcript was not read, if it was not.
+pub fn warn_of_torn_line(seen: &Seen, json: bool) {
+    if let Some(line) = seen.torn {
+        let text = format!(
+            "line {line}, the last one, is no whole record and was left out: the session is still being written, or the file was cut off"
+        );
+        Failure::new(Kind::Usage, text).warn(json);
+    }
 }
 
 /// Says that an input could not be read.

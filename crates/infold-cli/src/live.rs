@@ -7,7 +7,7 @@ use infold_provider::Heard;
 use infold_wire::Delta;
 
 use crate::fold::told;
-use crate::out::{DIM, bytes, count, paint, say};
+use crate::out::{DIM, bytes, count, paint, printable, say};
 
 /// Shows a reply as it comes: its text on standard output, all else beside.
 ///
@@ -191,6 +191,15 @@ impl Live {
             return;
         }
         let mut out = io::stdout().lock();
+        let safe;
+        let text = match self.shown {
+            // A terminal obeys what a file would only hold.
+            true => {
+                safe = printable(text);
+                &safe
+            }
+            false => text,
+        };
         self.broken = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         self.at_start = false;
         self.open = !text.ends_with('\n');

@@ -6,7 +6,9 @@ use infold_wire::{Message, gist};
 
 use crate::args::{Look, ViewArgs};
 use crate::failure::Failure;
-use crate::out::{DIM, MADE, Out, cells, count, fit, number, of_role, one_line, paint, say, table};
+use crate::out::{
+    DIM, MADE, Out, cells, count, fit, number, of_role, one_line, paint, printable, say, table,
+};
 use crate::steps::short;
 
 fn seen(contexts: &Contexts, look: &Look) -> Result<Seen, Failure> {
@@ -264,22 +266,11 @@ fn in_full(recalled: &Recalled<'_>, out: &mut Out) -> Result<(), Failure> {
     let text = message.and_then(|message| message.content()?.text());
     let more = message.is_none_or(|message| !message.calls().is_empty());
     if let Some(text) = &text {
-        let safe: String = text
-            .chars()
-            .map(|c| {
-                if c.is_control() && c != '\n' && c != '\t' {
-                    '\u{fffd}'
-                } else {
-                    c
-                }
-            })
-            .collect();
-        out.line(safe)?;
+        out.line(printable(text))?;
     }
     // What no text says: blocks and calls, as they came.
     if text.is_none() || more {
-        out.raw(bytes)?;
-        out.raw(b"\n")?;
+        out.line(String::from_utf8_lossy(bytes))?;
     }
     Ok(())
 }

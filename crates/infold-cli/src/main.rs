@@ -5,6 +5,7 @@ mod failure;
 mod out;
 mod progress;
 mod input;
+mod interrupt;
 mod task;
 mod look;
 mod steps;
@@ -28,6 +29,7 @@ mod called;
 mod ready;
 mod provider;
 mod serve;
+mod sessions;
 
 use std::process::ExitCode;
 
@@ -107,7 +109,7 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
         Command::Count(args) => count::run(config, &args, out),
         Command::Models(args) => models::run(contexts, config, &args, out),
         Command::Config(_) => Ok(()),
-        Command::Import(args) => transfer::import(contexts, &args, out),
+        Command::Import(args) => transfer::import(contexts, config, &args, out),
         Command::Export(args) => transfer::export(contexts, &args, out),
         Command::Fold(args) => fold::run(config, &args, out),
         Command::Manage(args) => manage::run(contexts, config, &args, out),

@@ -97,6 +97,7 @@ fn managed(
     };
     let outcome = outcome.map_err(|error| explain(cannot_fold(error, "--window")))?;
     let picture = Picture::of(log.state(), log).map_err(|error| explain(error.into()))?;
+    let picture = picture.scaled(chosen.setup.aim.factor);
     tell(&outcome, Some(&picture), "", out)?;
     if !json && !outcome.steps.is_empty() {
         out.line(paint(

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::io::{BufWriter, Stdout, Write, stdout};
 
 use anstyle::{AnsiColor, Style};
@@ -66,9 +67,9 @@ impl Out {
 
     /// Prints a line for people.
     pub fn line(&mut self, text: impl AsRef<str>) -> Result<(), Failure> {
-        let text = text.as_ref().trim_end();
+        let text = visible(text.as_ref().trim_end());
         match self.plain {
-            true => writeln!(self.to, "{}", anstream::adapter::strip_str(text))?,
+            true => writeln!(self.to, "{}", anstream::adapter::strip_str(&text))?,
             false => writeln!(self.to, "{text}")?,
         }
         Ok(())
@@ -123,7 +124,33 @@ pub fn repaired(json: bool, repairs: &[Repair]) {
 
 /// Prints to standard error. When nobody listens there, that is no failure.
 pub fn aside(text: impl AsRef<str>) {
-    let _ = writeln!(anstream::stderr(), "{}", text.as_ref());
+    let _ = writeln!(anstream::stderr(), "{}", visible(text.as_ref()));
+}
+
+/// Escapes the characters that turn the direction of text: with them a line could look like another.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_bidi_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match is_bidi_control(c) {
+            // As JSON writes it: what is shown of a message may be JSON.
+            true => out += &format!("\\u{:04x}", u32::from(c)),
+            false => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// A text of several lines that other people gave, safe on a terminal.
+pub fn printable(text: &str) -> String {
+    let is_command = |c: char| c.is_control() && c != '\n' && c != '\t';
+    visible(text).replace(is_command, "\u{fffd}")
+}
+
+fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Says what went wrong after the command had done what it was asked to.

@@ -189,20 +189,8 @@ impl From<NoRoom> for Failure {
 
 /// Reads a number of tokens or bytes: 8000, 32k, 1.5m.
 pub fn tokens(text: &str) -> Result<u64, String> {
-    let lower = text.trim().to_lowercase().replace('_', "");
-    let (digits, unit) = match lower.char_indices().next_back() {
-        Some((at, 'k')) => (&lower[..at], 1e3),
-        Some((at, 'm')) => (&lower[..at], 1e6),
-        _ => (&lower[..], 1.0),
-    };
-    let number: f64 = digits
-        .parse()
-        .map_err(|_| "give a number such as 8000, 32k or 1m".to_owned())?;
-    let number = number * unit;
-    match (1.0..=1e15).contains(&number) {
-        true => Ok(number as u64),
-        false => Err("give a number such as 8000, 32k or 1m".to_owned()),
-    }
+    infold::config::tokens::parse(text)
+        .ok_or_else(|| "give a number such as 8000, 32k or 1m".to_owned())
 }
 
 fn threshold(text: &str) -> Result<f64, String> {

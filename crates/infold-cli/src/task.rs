@@ -5,6 +5,7 @@ use std::io::{self, BufReader, IsTerminal as _, Read, Seek as _, SeekFrom, Write
 use std::path::Path;
 
 use infold::Config;
+use infold::setup::in_effect;
 use infold::show;
 use infold_log::{Seq, Span};
 use infold_store::{
@@ -12,6 +13,7 @@ use infold_store::{
     TaskRow,
 };
 use infold_wire::Wire;
+use infold_wire::transcript::{Format, detect};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use uuid::Uuid;
@@ -32,7 +34,7 @@ pub fn run(
     out: &mut Out,
 ) -> Result<(), Failure> {
     match command {
-        TaskCommand::New { args, wire } => new(contexts, args, wire, out),
+        TaskCommand::New { args, wire } => new(contexts, config, args, wire, out),
         TaskCommand::List { status, user } => {
             let filter = Filter {
                 status,
@@ -64,6 +66,7 @@ pub fn run(
 
 fn new(
     contexts: &Contexts,
+    config: &Config,
     args: NewArgs,
     wire: Option<Wire>,
     out: &mut Out,
@@ -73,6 +76,7 @@ fn new(
         (None, Some("anthropic")) => "anthropic",
         (None, _) => "openai",
     };
+    let in_effect = in_effect(config, args.model.as_deref(), args.context_length);
     let id = contexts.create(Metadata {
         task_source: args.source,
         owner: args.owner,
@@ -84,6 +88,7 @@ fn new(
         model: args.model,
         context_length: args.context_length,
         wire: Some(wire.to_owned()),
+        in_effect,
         ..Metadata::default()
     })?;
     if out.is_json() {
@@ -277,7 +282,19 @@ fn push(
 ) -> Result<(), Failure> {
     let id = contexts.resolve(task)?;
     // All of it is checked before any of it is kept.
-    let (mut input, digest) = checked(file, out.is_json())?;
+    let (mut input, digest) = checked(file, out.is_json()).map_err(|failure| {
+        let format = agent_format(file);
+        let import = |format| {
+            format!(
+                "this is a transcript of {format}: `infold import {}` makes a task of it; nothing was kept",
+                file.display()
+            )
+        };
+        match format {
+            Some(format) => failure.hint(import(format)),
+            None => failure,
+        }
+    })?;
     let key = key.map(|key| {
         PushKey::new(key, digest).ok_or_else(|| {
             Failure::new(Kind::Usage, "the key is blank, too long or not printable")
@@ -335,6 +352,16 @@ fn checked(file: &Path, json: bool) -> Result<Checked, Failure> {
         );
     }
     spooled(io::stdin().lock(), json)
+}
+
+/// The format of a file that is an agent's transcript.
+fn agent_format(file: &Path) -> Option<Format> {
+    let mut start = Vec::new();
+    let opened = File::open(file).ok()?;
+    opened.take(1 << 16).read_to_end(&mut start).ok()?;
+    let format = detect(&start).ok()?;
+    let is_plain = matches!(format, Format::OpenAi | Format::Anthropic | Format::Gemini);
+    (!is_plain).then_some(format)
 }
 
 /// A source of bytes that can be read again.

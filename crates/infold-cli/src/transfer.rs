@@ -2,29 +2,32 @@ use std::io::{self, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use infold::Config;
+use infold::setup::in_effect;
 use infold_log::steer::{Refused, unfold};
 use infold_log::{Cause, EventId, Past as _, Seq, Source, Span, View};
 use infold_store::{Contexts, Draft, Imported, Kept, Log, LogError, Metadata, What};
 use infold_wire::Message;
 use infold_wire::transcript::{
-    Entry, Format, Layout, Piece, Slot, Transcript, Write, slots, tag_fold,
+    Entry, Format, Layout, Piece, Seen, Session, Slot, Transcript, Write, slots, tag_fold,
 };
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::args::NewArgs;
 use crate::failure::{Failure, Kind};
-use crate::input::{Staged, staged};
+use crate::input::{Inputs, Staged, staged, warn_of_torn_line};
+use crate::interrupt::Interrupt;
 use crate::out::{DIM, Out, count, paint, say};
 
 /// What `infold import` takes.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The format is recognised by what is in the file. What the format holds beside messages is kept, too:\n`infold export` gives back the same bytes.\n\nExamples:\n  infold import ~/.claude/projects/app/3f9a.jsonl\n  infold import session.json --format gemini --model gemini-2.5-pro"
+    after_help = "The format is recognised by what is in the file. What the format holds beside messages is kept, too:\n`infold export` gives back the same bytes.\n\nExamples:\n  infold import ~/.claude/projects/app/3f9a.jsonl\n  infold import ~/.claude/projects/app/*.jsonl\n  infold import --last codex\n  infold import session.json --format gemini --model gemini-2.5-pro"
 )]
 pub struct ImportArgs {
-    /// The transcript; - for standard input
-    pub file: PathBuf,
+    #[command(flatten)]
+    inputs: Inputs,
     /// Read it as this, whatever it looks like
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
@@ -62,15 +65,44 @@ struct Told {
 }
 
 /// `infold import`
-pub fn import(contexts: &Contexts, args: &ImportArgs, out: &mut Out) -> Result<(), Failure> {
-    let mut input = staged(&args.file, out.is_json())?;
-    let buffered = BufReader::with_capacity(64 << 10, &mut input);
-    let transcript = Transcript::open(buffered, args.format)?;
-    let format = transcript.format();
-    let (drafts, skipped) = read(contexts, transcript, &args.new)?;
+pub fn import(
+    contexts: &Contexts,
+    config: &Config,
+    args: &ImportArgs,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let json = out.is_json();
+    let paths = args.inputs.paths(json)?;
+    let interrupt = Interrupt::listen();
+    let mut all = Vec::new();
+    for path in &paths {
+        let about = |failure: Failure| match paths.len() {
+            1 => failure,
+            _ => failure.within(&path.display().to_string()),
+        };
+        let mut input = staged(path, json)?;
+        let buffered = BufReader::with_capacity(64 << 10, &mut input);
+        let transcript = Transcript::open(buffered, args.format);
+        let transcript = transcript.map_err(|error| about(error.into()))?;
+        let format = transcript.format();
+        let found = read(contexts, config, transcript, &args.new, &interrupt).map_err(about)?;
+        all.push((path, format, found));
+    }
+    // All of them are whole before the first is there.
+    for (path, format, (drafts, seen)) in all {
+        if paths.len() > 1 {
+            out.finish()?;
+            say(json, path.display().to_string());
+        }
+        publish(drafts, format, &seen, out)?;
+    }
+    Ok(())
+}
+
+/// Makes tasks of what was read from one file, and tells of it.
+fn publish(drafts: Drafts<'_>, format: Format, seen: &Seen, out: &mut Out) -> Result<(), Failure> {
     let mut total = Told::default();
     let mut ids = Vec::new();
-    // All of them are whole before the first is there.
     for (draft, told) in drafts {
         let published = draft.publish().map_err(|error| {
             let failure = Failure::from(error);
@@ -113,10 +145,15 @@ pub fn import(contexts: &Contexts, args: &ImportArgs, out: &mut Out) -> Result<(
             count(total.refused, "compaction")
         );
     }
+    let skipped = seen.skipped.iter();
+    let skipped: Vec<String> = skipped
+        .map(|(what, times)| format!("{times} {what}"))
+        .collect();
     if !skipped.is_empty() {
         story += &format!("; no messages, but kept: {}", skipped.join(", "));
     }
     say(out.is_json(), paint(DIM, story));
+    warn_of_torn_line(seen, out.is_json());
     Ok(())
 }
 
@@ -131,17 +168,23 @@ type Drafts<'a> = Vec<(Draft<'a>, Told)>;
 /// Reads all conversations of a transcript into drafts.
 fn read<'a>(
     contexts: &'a Contexts,
+    config: &Config,
     mut transcript: Transcript<BufReader<&mut Box<dyn Staged>>>,
     new: &NewArgs,
-) -> Result<(Drafts<'a>, Vec<String>), Failure> {
+    interrupt: &Interrupt,
+) -> Result<(Drafts<'a>, Seen), Failure> {
     let (format, layout) = (transcript.format(), transcript.layout());
+    let session = transcript.session().clone();
     let start = || {
-        let metadata = metadata(new, format);
+        let mut metadata = metadata(new, format);
+        metadata.in_effect = in_effect(config, new.model.as_deref(), new.context_length);
+        metadata.session = (session != Session::default()).then(|| session.clone());
         contexts.draft(metadata, format.name(), &layout.to_string())
     };
     let mut drafts = Vec::new();
     let (mut draft, mut told) = (start()?, Told::default());
     while let Some(piece) = transcript.next_piece()? {
+        interrupt.check()?;
         if piece.entries.contains(&Entry::Next) {
             draft.finish()?;
             drafts.push((draft, told));
@@ -151,9 +194,7 @@ fn read<'a>(
     }
     draft.finish()?;
     drafts.push((draft, told));
-    let skipped = transcript.seen().skipped.iter();
-    let skipped = skipped.map(|(what, times)| format!("{times} {what}"));
-    Ok((drafts, skipped.collect()))
+    Ok((drafts, transcript.seen().clone()))
 }
 
 fn take(draft: &mut Draft<'_>, piece: Piece, told: &mut Told) -> Result<(), Failure> {
@@ -161,9 +202,9 @@ fn take(draft: &mut Draft<'_>, piece: Piece, told: &mut Told) -> Result<(), Fail
     let mut folds = Vec::new();
     for entry in piece.entries {
         match entry {
-            Entry::Message { text, .. } => {
+            Entry::Message { text, time } => {
                 told.calls += Message::parse(&text).map_or(0, |message| message.calls().len());
-                messages.push(text);
+                messages.push((text, time));
             }
             Entry::Compaction { summary, kept } => {
                 let covers = Seq::new(kept as u64).and_then(|to| Span::new(Seq::FIRST, to));
@@ -294,8 +335,9 @@ fn one(log: &Log, args: &ExportArgs, to: &mut Export<'_>) -> Result<(), Failure>
     let own = imported
         .as_ref()
         .and_then(|imported| imported.format.parse::<Format>().ok());
-    let wire = Metadata::read(log.dir())?.wire;
-    let usual = match wire.as_deref() {
+    let metadata = Metadata::read(log.dir())?;
+    let session = metadata.session.unwrap_or_default();
+    let usual = match metadata.wire.as_deref() {
         Some("anthropic") => Format::Anthropic,
         Some("gemini") => Format::Gemini,
         Some("responses") => Format::Codex,
@@ -306,12 +348,13 @@ fn one(log: &Log, args: &ExportArgs, to: &mut Export<'_>) -> Result<(), Failure>
         let end = imported.end()?;
         // Tags are folds: what was folded since then must show in them.
         if format != Format::Roo || end.event == log.state().at().event {
-            return give_back(log, imported, format, end.seq, to);
+            return give_back(log, imported, (format, session), end.seq, to);
         }
     }
-    let mut write = Write::new(format, None).map_err(|error| {
+    let write = Write::new(format, None).map_err(|error| {
         Failure::new(Kind::Usage, error).hint("--format names one that is written, such as openai")
     })?;
+    let mut write = write.session(session);
     if format == Format::Roo && !args.view {
         return as_tags(log, write, to);
     }
@@ -343,7 +386,7 @@ fn one(log: &Log, args: &ExportArgs, to: &mut Export<'_>) -> Result<(), Failure>
 }
 
 /// When a message was recorded.
-fn said_at(log: &Log, source: Source) -> Result<Option<u64>, LogError> {
+pub fn said_at(log: &Log, source: Source) -> Result<Option<u64>, LogError> {
     let record = source.seq().map(|seq| log.record(seq)).transpose()?;
     Ok(record.map(|record| record.time))
 }
@@ -352,7 +395,7 @@ fn said_at(log: &Log, source: Source) -> Result<Option<u64>, LogError> {
 fn give_back(
     log: &Log,
     mut imported: Imported,
-    format: Format,
+    (format, session): (Format, Session),
     last: u64,
     to: &mut Export<'_>,
 ) -> Result<(), Failure> {
@@ -366,24 +409,32 @@ fn give_back(
         .last_seq()
         .and_then(|last| Span::new(next, last));
     let mut write = rest
-        .map(|_| Write::behind(format, layout))
+        .map(|_| Write::behind(format, layout).map(|write| write.session(session)))
         .transpose()
         .map_err(|error| {
             Failure::new(Kind::Usage, error)
                 .hint("something was said since; --format writes it as another, such as openai")
         })?;
     let mut broken = true;
+    // Messages that follow must not stand behind a torn line: what may be one waits.
+    let mut line = Line::default();
+    let waits = write.is_some() && layout == Layout::Lines;
     while let Some(kept) = imported.next_piece()? {
         match kept {
             Kept::Bytes(bytes) => {
+                let bytes = match waits {
+                    true => line.take(bytes),
+                    false => bytes,
+                };
                 if let Some(write) = &mut write {
                     write.follow(&bytes);
                 }
-                broken = bytes.ends_with(b"\n");
+                broken = bytes.ends_with(b"\n") || bytes.is_empty() && broken;
                 to.bytes(&bytes)?;
             }
             Kept::Message(seq) => {
                 broken = false;
+                to.bytes(&line.begin())?;
                 to.bytes(&log.message(seq)?)?;
             }
             Kept::ListEnd(filled) => {
@@ -394,6 +445,10 @@ fn give_back(
             }
             Kept::End(_) if layout == Layout::Lines => {
                 if let (Some(span), Some(write)) = (rest, &mut write) {
+                    let last = line.end();
+                    write.follow(&last);
+                    broken = broken && last.is_empty();
+                    to.bytes(&last)?;
                     if !broken {
                         to.bytes(b"\n")?;
                     }
@@ -404,6 +459,41 @@ fn give_back(
         }
     }
     Ok(())
+}
+
+/// A line of a transcript of which more may come.
+#[derive(Default)]
+struct Line {
+    bytes: Vec<u8>,
+    /// A message stands in it.
+    speaks: bool,
+}
+
+impl Line {
+    /// Takes bytes in, and gives back all whole lines.
+    fn take(&mut self, bytes: Vec<u8>) -> Vec<u8> {
+        self.bytes.extend(bytes);
+        let end = self.bytes.iter().rposition(|byte| *byte == b'\n');
+        let end = end.map_or(0, |at| at + 1);
+        self.speaks = self.speaks && end == 0;
+        let rest = self.bytes.split_off(end);
+        std::mem::replace(&mut self.bytes, rest)
+    }
+
+    /// Gives back what stands before a message.
+    fn begin(&mut self) -> Vec<u8> {
+        self.speaks = true;
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// Gives back the last line, unless it is torn.
+    fn end(&mut self) -> Vec<u8> {
+        let whole = self.speaks || infold_wire::Json::parse(&self.bytes).is_ok();
+        match whole {
+            true => std::mem::take(&mut self.bytes),
+            false => Vec::new(),
+        }
+    }
 }
 
 fn behind(log: &Log, span: Span, write: &mut Write, to: &mut Export<'_>) -> Result<(), Failure> {

@@ -206,6 +206,7 @@ fn a_tool_record_is_kept_and_counted() {
     made       YYYY-MM-DD hh:mm:ss UTC
     active     YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
+    window     128,000 tokens
     log        10 messages, 2 events, 138 tokens
     view       138 tokens
     counted    4 model calls, 2 tool calls, 0 summary folds
@@ -240,6 +241,7 @@ fn an_ended_task_stays_readable_and_is_cleaned_when_it_is_old() {
     made       YYYY-MM-DD hh:mm:ss UTC
     ended      YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
+    window     128,000 tokens
     log        0 messages, 1 event, 0 tokens
     view       0 tokens
     counted    0 model calls, 0 tool calls, 0 summary folds
@@ -461,6 +463,7 @@ fn truncating_hides_the_oldest_rounds() {
     made       YYYY-MM-DD hh:mm:ss UTC
     active     YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
+    window     128,000 tokens
     log        10 messages, 2 events, 138 tokens
     view       50 tokens
     counted    4 model calls, 0 tool calls, 0 summary folds
@@ -771,6 +774,7 @@ fn a_fork_goes_on_from_where_it_was_made() {
     made       YYYY-MM-DD hh:mm:ss UTC
     active     YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
+    window     128,000 tokens
     continues  T2 from message 9, event 1
     log        10 messages, 2 events, 116 tokens
     view       116 tokens

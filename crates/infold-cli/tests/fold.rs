@@ -141,7 +141,7 @@ fn what_cannot_be_folded_says_why() {
     home.file("space.jsonl", "\n\n");
     home.file(
         "torn.jsonl",
-        "{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"assi",
+        "{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"assi\n",
     );
     home.file("role.jsonl", said("robot", "hi"));
     home.file(

@@ -114,6 +114,25 @@ fn the_first_page_names_every_command() {
 #[test]
 fn every_command_gives_an_example_of_itself() {
     for command in [
+        "fold",
+        "ask",
+        "send",
+        "serve",
+        "wrap",
+        "provider",
+        "provider list",
+        "provider check",
+        "import",
+        "export",
+        "manage",
+        "count",
+        "eval",
+        "models",
+        "config show",
+        "config check",
+        "config trust",
+        "config untrust",
+        "task",
         "task new",
         "task list",
         "task show",
@@ -150,5 +169,4 @@ fn every_command_gives_an_example_of_itself() {
             "{command}:\n{text}"
         );
     }
-    assert!(help("task").contains("Example"));
 }

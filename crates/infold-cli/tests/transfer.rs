@@ -207,3 +207,225 @@ fn what_cannot_be_read_leaves_nothing_behind() {
     let left = fs::read_dir(home.contexts().join("running")).expect("a directory");
     assert_eq!(left.count(), 1);
 }
+
+#[test]
+fn a_session_that_is_still_being_written_is_imported_up_to_its_torn_line() {
+    let home = Home::new();
+    let is_log = |name: &&String| name.ends_with(".jsonl") && *name != "openai-several.jsonl";
+    for name in names().iter().filter(is_log) {
+        let bytes = fixture(name);
+        let torn = &bytes[..bytes.trim_ascii_end().len() - 9];
+        home.file("torn.jsonl", torn);
+        let ran = home.run("import torn.jsonl", b"");
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.code, 0, "{name}: {said}");
+        let line = bytes.trim_ascii_end().split(|byte| *byte == b'\n').count();
+        let warning = format!("warning: line {line}, the last one, is no whole record");
+        assert!(said.contains(&warning), "{name}: {said}");
+        let tasks = String::from_utf8(ran.stdout)
+            .expect("ids")
+            .replace('\n', " ");
+        let back = exported(&home, &tasks);
+        assert_eq!(
+            String::from_utf8_lossy(&back),
+            String::from_utf8_lossy(torn)
+        );
+        for command in ["fold torn.jsonl --window 100k", "count torn.jsonl"] {
+            let ran = home.run(command, b"");
+            let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+            assert!(
+                ran.code == 0 && said.contains(&warning),
+                "{command}: {said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_said_after_a_torn_line_stands_on_a_line_of_its_own() {
+    let home = Home::new();
+    let bytes = fixture("claude-code.jsonl");
+    let torn = &bytes[..bytes.len() - 9];
+    let task = import(&home, "torn.jsonl", torn);
+    home.run(
+        &format!("task push {task} -"),
+        br#"{"role":"user","content":"One more bed"}"#,
+    );
+    let back = exported(&home, &task);
+    let kept = torn
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .expect("a line")
+        + 1;
+    assert_eq!(back[..kept], torn[..kept]);
+    let added: serde_json::Value = serde_json::from_slice(&back[kept..]).expect("one record");
+    assert_eq!(added["message"]["content"], "One more bed");
+    let parent = added["parentUuid"].as_str().expect("a parent");
+    let lines = String::from_utf8_lossy(&torn[..kept]).into_owned();
+    assert!(lines.contains(&format!("\"uuid\":\"{parent}\"")), "{added}");
+}
+
+#[test]
+fn times_session_directory_and_branch_survive() {
+    let home = Home::new();
+    let line = |uuid: &str, parent: &str, role: &str, time: &str| {
+        format!(
+            r#"{{"parentUuid":{parent},"isSidechain":false,"cwd":"/garden","sessionId":"3f9a","version":"2.0.1","gitBranch":"beds","type":"{role}","message":{{"role":"{role}","content":"{uuid}"}},"uuid":"{uuid}","timestamp":"{time}"}}"#
+        )
+    };
+    let times = ["2026-01-02T03:04:05.678Z", "2026-01-02T03:09:00.000Z"];
+    let session = [
+        line("u-1", "null", "user", times[0]),
+        line("a-1", "\"u-1\"", "assistant", times[1]),
+    ]
+    .join("\n");
+    let task = import(&home, "session.jsonl", session.as_bytes());
+    let log = home.contexts().join("running").join(&task);
+    let stored = fs::read_to_string(log.join("messages.jsonl")).expect("messages");
+    for (line, time) in stored.lines().zip(times) {
+        assert!(
+            line.contains(&format!("\"timestamp\":\"{time}\"")),
+            "{line}"
+        );
+    }
+    let metadata = fs::read(log.join("metadata.json")).expect("metadata");
+    let metadata: serde_json::Value = serde_json::from_slice(&metadata).expect("JSON");
+    assert_eq!(metadata["session"]["id"], "3f9a");
+    assert_eq!(metadata["session"]["cwd"], "/garden");
+    assert_eq!(metadata["session"]["branch"], "beds");
+
+    let folded = home.run("fold session.jsonl --window 100k --out-format same", b"");
+    let viewed = exported(&home, &format!("{task} --view"));
+    for written in [folded.stdout, viewed] {
+        let records: Vec<serde_json::Value> = String::from_utf8_lossy(&written)
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a record"))
+            .collect();
+        assert_eq!(records.len(), 2);
+        for (record, time) in records.iter().zip(times) {
+            assert_eq!(record["timestamp"], time);
+            assert_eq!(record["sessionId"], "3f9a");
+            assert_eq!(record["cwd"], "/garden");
+            assert_eq!(record["gitBranch"], "beds");
+            assert_eq!(record["version"], "2.0.1");
+        }
+    }
+    let codex = exported(&home, &format!("{task} --format codex"));
+    let codex = String::from_utf8_lossy(&codex).into_owned();
+    let head: serde_json::Value =
+        serde_json::from_str(codex.lines().next().expect("a header")).expect("JSON");
+    assert_eq!(head["timestamp"], times[0]);
+    assert_eq!(head["payload"]["id"], "3f9a");
+    assert_eq!(head["payload"]["cwd"], "/garden");
+    assert_eq!(head["payload"]["git"]["branch"], "beds");
+    home.file("codex.jsonl", &codex);
+    let again = home.run("fold codex.jsonl --window 100k --out-format same", b"");
+    assert_eq!(String::from_utf8_lossy(&again.stdout), codex);
+}
+
+#[test]
+fn a_compaction_made_while_a_call_was_under_way_is_taken_over() {
+    let home = Home::new();
+    let record = |uuid: &str, parent: &str, role: &str, more: &str, content: &str| {
+        format!(
+            r#"{{"parentUuid":{parent},"isSidechain":false,"sessionId":"s","type":"{role}"{more},"message":{{"role":"{role}","content":{content}}},"uuid":"{uuid}","timestamp":"2026-01-02T03:04:05.000Z"}}"#
+        )
+    };
+    let call = r#"[{"type":"tool_use","id":"t1","name":"Read","input":{}}]"#;
+    let boundary = r#"{"parentUuid":null,"logicalParentUuid":"gone","isSidechain":false,"sessionId":"s","type":"system","subtype":"compact_boundary","content":"Conversation compacted","uuid":"b-1","timestamp":"2026-01-02T03:04:05.000Z"}"#;
+    let session = [
+        record("u-1", "null", "user", "", "\"Count the beds\""),
+        record("a-1", "\"u-1\"", "assistant", "", "\"There are six\""),
+        record("u-2", "\"a-1\"", "user", "", "\"And the paths?\""),
+        record("a-2", "\"u-2\"", "assistant", "", call),
+        boundary.to_owned(),
+        record(
+            "u-3",
+            "\"b-1\"",
+            "user",
+            ",\"isCompactSummary\":true",
+            "\"Six beds; paths are being counted\"",
+        ),
+        record("a-3", "\"u-3\"", "assistant", "", "\"There are two\""),
+    ]
+    .join("\n");
+    home.file("session.jsonl", &session);
+    let ran = home.run("import session.jsonl", b"");
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(
+        said.contains("5 messages") && said.contains("1 fold taken over"),
+        "{said}"
+    );
+    let folds = home.run(
+        &format!("folds {}", String::from_utf8_lossy(&ran.stdout).trim()),
+        b"",
+    );
+    let folds = String::from_utf8_lossy(&folds.stdout).into_owned();
+    assert!(folds.contains("2..3"), "{folds}");
+}
+
+#[test]
+fn an_import_that_was_killed_leaves_nothing_once_another_is_done() {
+    let home = Home::new();
+    let task = import(&home, "a.jsonl", &fixture("claude-code.jsonl"));
+    let running = home.contexts().join("running");
+    // A draft as a process that is gone left it.
+    let left = running.join(".7d3e4f7a-0000-4000-8000-000000000001");
+    fs::create_dir(&left).expect("a directory");
+    let whole = running.join(&task);
+    for name in ["metadata.json", "imported.jsonl", "messages.jsonl"] {
+        fs::copy(whole.join(name), left.join(name)).expect("a copy");
+    }
+    import(&home, "b.jsonl", &fixture("pi.jsonl"));
+    assert!(!left.exists());
+    // One of a process that is at work stays.
+    fs::create_dir(&left).expect("a directory");
+    let metadata = fs::read_to_string(whole.join("metadata.json")).expect("metadata");
+    let (before, after) = metadata.split_once("\"process_id\":").expect("a process");
+    let after = after.trim_start_matches(|c: char| c.is_ascii_digit());
+    let own = std::process::id();
+    fs::write(
+        left.join("metadata.json"),
+        format!("{before}\"process_id\":{own}{after}"),
+    )
+    .expect("metadata");
+    fs::copy(whole.join("imported.jsonl"), left.join("imported.jsonl")).expect("a copy");
+    import(&home, "c.jsonl", &fixture("codex.jsonl"));
+    assert!(left.exists());
+}
+
+#[test]
+fn an_interrupted_import_leaves_nothing() {
+    let home = Home::new();
+    let mut session = Vec::new();
+    for number in 0..200_000 {
+        let line = format!("{{\"role\":\"user\",\"content\":\"bed {number}\"}}\n");
+        session.extend(line.into_bytes());
+    }
+    home.file("session.jsonl", &session);
+    let running = home.contexts().join("running");
+    let mut child = home
+        .command("import session.jsonl --durability never")
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let drafts = || fs::read_dir(&running).map_or(0, |dir| dir.count());
+    let written = || {
+        let dirs = fs::read_dir(&running).into_iter().flatten().flatten();
+        let size = |dir: fs::DirEntry| fs::metadata(dir.path().join("messages.jsonl"));
+        dirs.flat_map(size).any(|file| file.len() > 0)
+    };
+    let is_over = |child: &mut std::process::Child| child.try_wait().expect("a child").is_some();
+    while !written() && !is_over(&mut child) {
+        std::thread::yield_now();
+    }
+    let pid = i32::try_from(child.id()).expect("a pid");
+    let _ = std::process::Command::new("kill")
+        .arg("-INT")
+        .arg(pid.to_string())
+        .status();
+    let ended = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(130), "{said}");
+    assert_eq!(drafts(), 0, "{said}");
+}

@@ -6,6 +6,7 @@ mod yaml;
 mod layers;
 mod restricted;
 mod entries;
+pub mod tokens;
 
 use std::net::IpAddr;
 use std::path::PathBuf;

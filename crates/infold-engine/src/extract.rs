@@ -34,7 +34,7 @@ use pool::Pool;
 use requests::Requests;
 use terms::Vocabulary;
 use text::{Line, marked, squeeze};
-pub use write::tokens;
+pub use write::{Form, tokens};
 
 /// Collects what a summary should hold.
 #[derive(Default)]

@@ -315,7 +315,9 @@ impl<'a> Pass<'a> {
         if !self.outcome.fits && self.aim.clips && self.aim.strategy.condenses {
             self.clip(hand)?;
         }
-        if !self.outcome.fits {
+        // Without a summary, hiding rounds is what a pass does.
+        let hides = !self.aim.strategy.condenses && !self.is_done();
+        if hides || !self.outcome.fits {
             self.truncate(hand)?;
         }
         if !self.outcome.fits && self.aim.clips {

@@ -399,6 +399,9 @@ mod tests {
         assert_eq!(of("gemini-1.5-pro"), (2_097_152, Some(50.0), None, None));
         assert_eq!(of("gemini-2.5-pro").0, 1_048_576);
         assert_eq!(of("gpt-5").1, None);
+        let unlisted = (128_000, Some(70.0), keep(3), None);
+        assert_eq!(of("gpt-9"), unlisted);
+        assert_eq!(of("chatgpt-9"), unlisted);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-use infold_log::{Cause, Floor, Item, Past, Span, State};
+use infold_log::{Cause, Item, Past, Span, State, steer};
 use infold_store::{Log, LogError};
 
 /// What became of a stretch of a conversation.
@@ -29,7 +29,7 @@ impl Fate {
     }
 }
 
-/// What became of a conversation, stretch by stretch, in tokens as counted.
+/// What became of a conversation, stretch by stretch, in tokens as counted or as a model counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Picture {
     /// The stretches in order.
@@ -40,7 +40,6 @@ impl Picture {
     /// Draws what is shown. Takes time in folds and masks, not in messages.
     pub fn of(state: &State, log: &Log) -> Result<Picture, LogError> {
         let mut picture = Picture::default();
-        let floor = Floor::of(state.shown(), log)?;
         for item in state.shown().items() {
             match item {
                 Item::Run(run) => picture.run(*run, state, log)?,
@@ -49,9 +48,11 @@ impl Picture {
                         Cause::Summary => Fate::Condensed,
                         Cause::Window => Fate::Hidden,
                     };
+                    // What a fold does not hide: the first request, and what is pinned.
+                    let kept = steer::always_shown(state, fold.span(), log)?;
                     for run in &fold.runs {
                         let mut rest = Some(*run);
-                        for seq in floor.seqs().iter().filter(|seq| run.holds(**seq)) {
+                        for seq in kept.iter().filter(|seq| run.holds(**seq)) {
                             let before = seq.prev().and_then(|to| Span::new(rest?.from(), to));
                             picture.add(fate, before, log)?;
                             picture.add(Fate::Kept, Some(Span::one(*seq)), log)?;
@@ -63,6 +64,20 @@ impl Picture {
             }
         }
         Ok(picture)
+    }
+
+    /// The same in tokens of a model that counts so many for each of ours.
+    pub fn scaled(&self, factor: f64) -> Picture {
+        let (mut counted, mut before) = (0, 0);
+        let mut scaled = Picture::default();
+        for (fate, tokens) in &self.stretches {
+            // Ends are rounded, not stretches: together they are what all of it comes to.
+            counted += tokens;
+            let end = (counted as f64 * factor).ceil() as u64;
+            scaled.push(*fate, end - before);
+            before = end;
+        }
+        scaled
     }
 
     /// Tokens of one fate in all.
@@ -146,6 +161,16 @@ fn weight(span: Span, log: &Log) -> Result<u64, LogError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_scaled_comes_to_the_whole() {
+        let picture = Picture {
+            stretches: vec![(Fate::Kept, 7), (Fate::Condensed, 8), (Fate::Kept, 3)],
+        };
+        let scaled = picture.scaled(1.45);
+        assert_eq!(scaled.total(Fate::Kept) + scaled.total(Fate::Condensed), 27);
+        assert_eq!(picture.scaled(1.0), picture);
+    }
 
     #[test]
     fn cells_show_what_most_of_them_became() {

@@ -13,6 +13,8 @@ use tempfile::TempDir;
 pub struct Scratch {
     writer: Writer,
     waiting: Vec<Vec<u8>>,
+    /// When each of them was said.
+    times: Vec<Option<u64>>,
     bytes: usize,
     /// Locked as long as somebody works here.
     _held: File,
@@ -86,6 +88,7 @@ impl Scratch {
         Ok(Scratch {
             writer,
             waiting: Vec::new(),
+            times: Vec::new(),
             bytes: 0,
             _held: held,
             _dir: dir,
@@ -94,8 +97,18 @@ impl Scratch {
 
     /// Appends a message; it is in the log once [`Scratch::writer`] is asked for.
     pub fn push(&mut self, message: Vec<u8>) -> Result<(), ScratchError> {
+        self.push_said_at(message, None)
+    }
+
+    /// As [`Scratch::push`], with the time at which it was said, in milliseconds since 1970.
+    pub fn push_said_at(
+        &mut self,
+        message: Vec<u8>,
+        time: Option<u64>,
+    ) -> Result<(), ScratchError> {
         self.bytes += message.len();
         self.waiting.push(message);
+        self.times.push(time);
         if self.bytes >= BATCH {
             self.flush()?;
         }
@@ -114,8 +127,9 @@ impl Scratch {
     }
 
     fn flush(&mut self) -> Result<(), ScratchError> {
-        self.writer.append(&self.waiting)?;
+        self.writer.append_said_at(&self.waiting, &self.times)?;
         self.waiting.clear();
+        self.times.clear();
         self.bytes = 0;
         Ok(())
     }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use infold_log::NoRoom;
-use infold_store::{Contexts, TaskError};
+use infold_store::{Contexts, InEffect, TaskError};
 use infold_wire::Wire;
 
 use crate::config::{Asked, NoProfile, Provider};
@@ -117,6 +117,27 @@ impl Setup {
 pub fn is_told(resolved: &Resolved) -> bool {
     let window = resolved.origins.iter().find(|(name, _)| *name == "window");
     window.is_some_and(|(_, origin)| !matches!(origin, Origin::Table(_) | Origin::Default))
+}
+
+/// What holds for a new task with this model and window, if they were chosen.
+pub fn in_effect(config: &Config, model: Option<&str>, window: Option<u64>) -> InEffect {
+    let asked = Asked {
+        model: model.map(str::to_owned),
+        settings: Settings {
+            window: window.map(Set::call),
+            ..Settings::default()
+        },
+        ..Asked::default()
+    };
+    // A profile that is not there is told of by whoever folds.
+    let Ok(Resolved { profile, .. }) = config.resolve(&asked) else {
+        return InEffect::default();
+    };
+    InEffect {
+        model: Some(profile.model.clone()).filter(|model| !model.is_empty()),
+        context_length: Some(profile.window),
+        compression_threshold: Some(profile.threshold.share()),
+    }
 }
 
 /// How to fold for a model of a provider, with `window` if somebody chose one.

@@ -3,6 +3,7 @@ use std::str::FromStr;
 
 use infold_log::Role;
 
+use crate::extract::Form;
 use crate::{Keep, Preset, Threshold};
 
 /// What to keep, when to fold, and how the stand-in looks: data, not code paths.
@@ -28,8 +29,10 @@ pub struct Strategy {
     pub masks: bool,
     /// Old turns are condensed; else they are only hidden.
     pub condenses: bool,
-    /// How a summary is shown.
+    /// How a summary is shown,
     pub stand_in: StandIn,
+    /// and how it is laid out.
+    pub form: Form,
 }
 
 impl Strategy {
@@ -74,6 +77,7 @@ pub const STRATEGIES: [Strategy; 5] = [
         masks: true,
         condenses: true,
         stand_in: StandIn::User,
+        form: Form::Sections,
     },
     Strategy {
         name: "roo",
@@ -86,6 +90,7 @@ pub const STRATEGIES: [Strategy; 5] = [
         masks: false,
         condenses: true,
         stand_in: StandIn::Assistant,
+        form: Form::SixParts,
     },
     Strategy {
         name: "gemini",
@@ -98,6 +103,7 @@ pub const STRATEGIES: [Strategy; 5] = [
         masks: false,
         condenses: true,
         stand_in: StandIn::Snapshot,
+        form: Form::Snapshot,
     },
     Strategy {
         name: "file",
@@ -110,6 +116,7 @@ pub const STRATEGIES: [Strategy; 5] = [
         masks: false,
         condenses: true,
         stand_in: StandIn::Assistant,
+        form: Form::Report,
     },
     Strategy {
         name: "truncate",
@@ -122,6 +129,7 @@ pub const STRATEGIES: [Strategy; 5] = [
         masks: false,
         condenses: false,
         stand_in: StandIn::User,
+        form: Form::Sections,
     },
 ];
 
@@ -194,18 +202,28 @@ impl fmt::Display for Strategy {
 }
 
 /// What the model says to a snapshot, so that roles alternate.
-const ACKNOWLEDGED: &str = "Understood. I go on from this state.";
+const ACKNOWLEDGED: &str = "Got it. Thanks for the additional context!";
+
+/// Stands beside the heading of a summary that code wrote in the form of an agent.
+const LEGEND: &str = "[[n] is message n. After → stands the message that says otherwise.]";
+
+const OPEN: &str = "<state_snapshot>";
+const CLOSE: &str = "</state_snapshot>";
 
 impl StandIn {
-    /// Puts a summary under its heading and into the messages that are shown.
-    pub fn compose(self, heading: &str, summary: &str) -> Vec<(Role, String)> {
-        let text = format!("{heading}\n\n{summary}");
+    /// Puts a summary under its heading and into the messages that are shown; what does not belong
+    /// to the summary stands below it.
+    pub fn compose(self, heading: &str, summary: &str, below: &str) -> Vec<(Role, String)> {
+        let below = match below.trim() {
+            "" => String::new(),
+            below => format!("\n\n{below}"),
+        };
+        let text = format!("{heading}\n\n{summary}{below}");
         match self {
             StandIn::User => vec![(Role::User, text)],
             StandIn::Assistant => vec![(Role::Assistant, text)],
             StandIn::Snapshot => {
-                let snapshot =
-                    format!("{heading}\n\n<state_snapshot>\n{summary}\n</state_snapshot>");
+                let snapshot = format!("{heading}\n\n{OPEN}\n{summary}\n{CLOSE}{below}");
                 vec![
                     (Role::User, snapshot),
                     (Role::Assistant, ACKNOWLEDGED.to_owned()),
@@ -225,10 +243,20 @@ impl StandIn {
             _ => text,
         };
         let text = text.trim();
-        let inner = text
-            .strip_prefix("<state_snapshot>")
-            .and_then(|text| text.strip_suffix("</state_snapshot>"));
+        let inner = text.strip_prefix(OPEN);
+        let inner = inner.and_then(|text| Some(&text[..text.rfind(CLOSE)?]));
         inner.unwrap_or(text).trim()
+    }
+
+    /// The heading of a summary that code wrote in the form of an agent.
+    pub(crate) fn heading_by_code(heading: &str) -> String {
+        format!("{heading}\n{LEGEND}")
+    }
+
+    /// Says whether code wrote the summary in the form of an agent.
+    pub(crate) fn is_by_code(stand_in: &[(Role, String)]) -> bool {
+        let text = stand_in.first().map_or("", |(_, text)| text);
+        text.lines().nth(1) == Some(LEGEND)
     }
 }
 
@@ -239,9 +267,11 @@ mod tests {
     #[test]
     fn a_summary_comes_out_as_it_went_in() {
         for form in [StandIn::User, StandIn::Assistant, StandIn::Snapshot] {
-            let stand_in = form.compose("[Summary of messages 2..9]", "first\n\nsecond");
+            let stand_in = form.compose("[Summary of messages 2..9]", "first\n\nsecond", "");
             assert_eq!(StandIn::summary(&stand_in), "first\n\nsecond");
         }
+        let below = StandIn::Snapshot.compose("[Summary of messages 2..9]", "first", "asked");
+        assert_eq!(StandIn::summary(&below), "first");
         assert_eq!(StandIn::summary(&[(Role::User, "plain".into())]), "plain");
         assert_eq!(StandIn::summary(&[]), "");
     }

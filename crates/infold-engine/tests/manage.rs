@@ -597,7 +597,7 @@ fn each_strategy_shows_its_stand_in_its_own_way() {
     roo: model [Summary of  false then model
     gemini: user [Summary of  true then model
     file: model [Summary of  false then model
-    truncate: user [298 earlier false then model
+    truncate: user [348 earlier false then model
     ");
 }
 

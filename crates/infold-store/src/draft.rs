@@ -2,9 +2,13 @@ use std::fs;
 use std::path::PathBuf;
 
 use infold_log::{Cause, Role, Seq, Span, steer};
+use rustix::io::Errno;
+use rustix::process::Pid;
 use uuid::Uuid;
 
-use crate::imported::Keeper;
+use crate::dirs::PLACES;
+use crate::imported::{self, Keeper};
+use crate::lock;
 use crate::{
     AppendError, Contexts, Durability, LogError, Metadata, StepError, TaskError, Trigger, Writer,
 };
@@ -21,6 +25,8 @@ pub struct Draft<'a> {
     /// Both until it is finished.
     open: Option<(Writer, Keeper)>,
     batch: Vec<Vec<u8>>,
+    /// When each message of the batch was said.
+    times: Vec<Option<u64>>,
     size: usize,
     published: bool,
 }
@@ -54,6 +60,7 @@ impl Contexts {
         layout: &str,
     ) -> Result<Draft<'_>, DraftError> {
         self.prepare()?;
+        self.remove_left_drafts();
         let dir = self.unborn(&mut metadata, &[])?;
         let mut draft = Draft {
             contexts: self,
@@ -62,13 +69,35 @@ impl Contexts {
             sync: self.durability != Durability::Never,
             open: None,
             batch: Vec::new(),
+            times: Vec::new(),
             size: 0,
             published: false,
         };
-        let (writer, _) = self.writer(draft.id, &draft.dir)?;
+        let (mut writer, _) = self.writer(draft.id, &draft.dir)?;
+        writer.replays = true;
         let keeper = Keeper::new(&draft.dir, format, layout)?;
         draft.open = Some((writer, keeper));
         Ok(draft)
+    }
+}
+
+impl Contexts {
+    /// Removes drafts of processes on this machine that ended before they were done.
+    fn remove_left_drafts(&self) {
+        let host = lock::host();
+        for dir in self.hidden(PLACES[0]).unwrap_or_default() {
+            let is_draft = dir.join(imported::NAME).exists();
+            let made = Metadata::read(&dir).ok().filter(|_| is_draft);
+            let is_left = made.is_some_and(|made| {
+                let pid = i32::try_from(made.process_id).ok().and_then(Pid::from_raw);
+                let gone = pid.map(rustix::process::test_kill_process) == Some(Err(Errno::SRCH));
+                made.hostname == host && gone
+            });
+            if is_left {
+                // Whoever imports next tries again.
+                let _ = fs::remove_dir_all(&dir);
+            }
+        }
     }
 }
 
@@ -78,8 +107,14 @@ impl Draft<'_> {
         self.id
     }
 
-    /// Takes in a stretch of the transcript, and the messages that came out of it.
-    pub fn piece(&mut self, raw: &[u8], messages: Vec<Vec<u8>>) -> Result<(), DraftError> {
+    /// Takes in a stretch of the transcript, and the messages that came out of it with the time at
+    /// which each was said.
+    pub fn piece(
+        &mut self,
+        raw: &[u8],
+        messages: Vec<(Vec<u8>, Option<u64>)>,
+    ) -> Result<(), DraftError> {
+        let (messages, times): (Vec<Vec<u8>>, Vec<Option<u64>>) = messages.into_iter().unzip();
         let Some((writer, keeper)) = &mut self.open else {
             return Ok(());
         };
@@ -88,6 +123,7 @@ impl Draft<'_> {
         keeper.keep(raw, &messages, first)?;
         self.size += messages.iter().map(Vec::len).sum::<usize>();
         self.batch.extend(messages);
+        self.times.extend(times);
         match self.size < BATCH && self.batch.len() < 4096 {
             true => Ok(()),
             false => self.flush(),
@@ -114,7 +150,15 @@ impl Draft<'_> {
         let Some((writer, _)) = &mut self.open else {
             return Ok(None);
         };
-        let cover = match steer::cover(writer.log().state(), covers, writer.log()) {
+        let log = writer.log();
+        let mut cover = steer::cover(log.state(), covers, log);
+        if let Err(StepError::Waiting { round, .. }) = cover
+            && let Some(covers) = round.prev().and_then(|to| Span::new(covers.from(), to))
+        {
+            // Its agent folded while a call was under way: all but that round.
+            cover = steer::cover(log.state(), covers, log);
+        }
+        let cover = match cover {
             Ok(cover) => cover,
             Err(StepError::Past(error)) => return Err(error.into()),
             Err(_) => return Ok(None),
@@ -167,8 +211,9 @@ impl Draft<'_> {
     fn flush(&mut self) -> Result<(), DraftError> {
         if let Some((writer, _)) = &mut self.open {
             let batch = std::mem::take(&mut self.batch);
+            let times = std::mem::take(&mut self.times);
             self.size = 0;
-            writer.append(&batch)?;
+            writer.append_said_at(&batch, &times)?;
         }
         Ok(())
     }

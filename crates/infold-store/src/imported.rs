@@ -13,7 +13,7 @@ use memchr::memmem;
 
 use crate::{Log, LogError, file};
 
-const NAME: &str = "imported.jsonl";
+pub(crate) const NAME: &str = "imported.jsonl";
 /// The last line is shorter than this.
 const TAIL: u64 = 256;
 

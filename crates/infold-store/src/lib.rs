@@ -81,7 +81,7 @@ pub use incoming::{Incoming, IncomingError};
 pub use lock::Holder;
 pub use log::{Log, Tail};
 pub use loose::Loose;
-pub use metadata::Metadata;
+pub use metadata::{InEffect, Metadata};
 pub use push::{ContentDigest, NextMessage, PushError, PushKey};
 pub use registry::{
     Counters, Filter, LearnedWindow, Outcome, Quirks, Registry, RegistryError, Report, Status,

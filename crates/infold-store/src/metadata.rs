@@ -1,5 +1,6 @@
 use std::path::Path;
 
+use infold_wire::transcript::Session;
 use infold_wire::{Json, Wire, quote};
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -7,7 +8,7 @@ use uuid::Uuid;
 use crate::{LogError, Status, TaskRow, time};
 
 /// What a task is, written once when it is made (`metadata.json`).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     /// Its id.
     pub uuid: Uuid,
@@ -41,6 +42,21 @@ pub struct Metadata {
     pub cwd: Option<String>,
     /// The wire form of its messages: a [`Wire`]'s name, or `openai` for chat.
     pub wire: Option<String>,
+    /// What held when it was made, whoever set it.
+    pub in_effect: InEffect,
+    /// The session of an agent that it was made from.
+    pub session: Option<Session>,
+}
+
+/// How a task was to be folded when it was made: a fact for whoever looks, not a choice of the task.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InEffect {
+    /// The model.
+    pub model: Option<String>,
+    /// Its window, in tokens.
+    pub context_length: Option<u64>,
+    /// From what share of the window on to fold.
+    pub compression_threshold: Option<f64>,
 }
 
 impl Metadata {
@@ -78,12 +94,38 @@ impl Metadata {
             process_id: Some(self.process_id),
             hostname: Some(self.hostname.clone()),
             llm_provider: self.llm_provider.clone(),
-            model: self.model.clone(),
-            context_length: self.context_length,
+            model: self.model_in_effect().cloned(),
+            context_length: self.window_in_effect(),
             user: self.user.clone(),
             agent: self.agent.clone(),
-            cwd: self.cwd.clone(),
+            cwd: self
+                .cwd
+                .clone()
+                .or_else(|| self.session.as_ref()?.cwd.clone()),
             ..TaskRow::new(self.uuid, status, created)
+        }
+    }
+
+    fn model_in_effect(&self) -> Option<&String> {
+        self.model.as_ref().or(self.in_effect.model.as_ref())
+    }
+
+    fn window_in_effect(&self) -> Option<u64> {
+        self.context_length.or(self.in_effect.context_length)
+    }
+
+    /// The names of what nobody chose for this task, as JSON.
+    fn assumed(&self) -> String {
+        let model = self.model.is_none() && self.in_effect.model.is_some();
+        let window = self.context_length.is_none() && self.in_effect.context_length.is_some();
+        let names = [(model, "\"model\""), (window, "\"context_length\"")];
+        let names: Vec<&str> = names
+            .iter()
+            .filter_map(|(assumed, name)| assumed.then_some(*name))
+            .collect();
+        match names.is_empty() {
+            true => String::new(),
+            false => format!(",\"assumed\":[{}]", names.join(",")),
         }
     }
 
@@ -91,13 +133,27 @@ impl Metadata {
     pub(crate) fn encode(&self) -> String {
         let text = |value: &Option<String>| value.as_deref().map_or("null".to_owned(), quote);
         let window = self
-            .context_length
+            .window_in_effect()
             .map_or("null".to_owned(), |tokens| tokens.to_string());
+        let threshold = self
+            .in_effect
+            .compression_threshold
+            .map_or("null".to_owned(), |share| share.to_string());
+        let (model, assumed) = (self.model_in_effect().cloned(), self.assumed());
+        let session = self.session.as_ref().map_or(String::new(), |session| {
+            format!(
+                ",\"session\":{{\"id\":{},\"cwd\":{},\"branch\":{},\"version\":{}}}",
+                text(&session.id),
+                text(&session.cwd),
+                text(&session.branch),
+                text(&session.version),
+            )
+        });
         format!(
             "{{\"uuid\":\"{}\",\"task_key\":{{\"task_source\":{},\"owner\":{},\"repo\":{},\"task_type\":{},\"task_id\":{}}},\
              \"created_at\":\"{}\",\"process_id\":{},\"hostname\":{},\
-             \"config\":{{\"llm_provider\":{},\"model\":{},\"context_length\":{window},\"compression_threshold\":null}},\
-             \"user\":{},\"agent\":{},\"cwd\":{},\"wire\":{}}}\n",
+             \"config\":{{\"llm_provider\":{},\"model\":{},\"context_length\":{window},\"compression_threshold\":{threshold}{assumed}}},\
+             \"user\":{},\"agent\":{},\"cwd\":{},\"wire\":{}{session}}}\n",
             self.uuid,
             text(&self.task_source),
             text(&self.owner),
@@ -108,7 +164,7 @@ impl Metadata {
             self.process_id,
             quote(&self.hostname),
             text(&self.llm_provider),
-            text(&self.model),
+            text(&model),
             text(&self.user),
             text(&self.agent),
             text(&self.cwd),
@@ -127,6 +183,18 @@ impl Metadata {
         };
         let (key, config) = (json.get("task_key"), json.get("config"));
         let json = Some(json);
+        let assumed = config.and_then(|config| config.get("assumed"));
+        let chosen = |name: &str| {
+            let mut names = assumed.into_iter().flat_map(Json::elements);
+            !names.any(|assumed| assumed.is(name))
+        };
+        let in_effect = InEffect {
+            model: text(config, "model"),
+            context_length: whole(config, "context_length"),
+            compression_threshold: config
+                .and_then(|config| config.get("compression_threshold"))
+                .and_then(Json::number),
+        };
         Some(Metadata {
             uuid: text(json, "uuid")?.parse().ok()?,
             task_source: text(key, "task_source"),
@@ -140,12 +208,24 @@ impl Metadata {
                 .unwrap_or(0),
             hostname: text(json, "hostname").unwrap_or_default(),
             llm_provider: text(config, "llm_provider"),
-            model: text(config, "model"),
-            context_length: whole(config, "context_length"),
+            model: in_effect.model.clone().filter(|_| chosen("model")),
+            context_length: in_effect
+                .context_length
+                .filter(|_| chosen("context_length")),
+            in_effect,
             user: text(json, "user"),
             agent: text(json, "agent"),
             cwd: text(json, "cwd"),
             wire: text(json, "wire"),
+            session: json.and_then(|json| json.get("session")).map(|session| {
+                let member = |key| text(Some(session), key);
+                Session {
+                    id: member("id"),
+                    cwd: member("cwd"),
+                    branch: member("branch"),
+                    version: member("version"),
+                }
+            }),
         })
     }
 }

@@ -68,6 +68,8 @@ pub struct Writer {
     current: Current,
     pub(crate) durability: Durability,
     clock: u64,
+    /// The clock moves with the times of messages alone: a transcript is replayed.
+    pub(crate) replays: bool,
     /// The clock as text.
     stamp: String,
     /// Lines on their way to the log.
@@ -180,6 +182,7 @@ impl Writer {
         lock.in_order(true);
         let writer = Writer {
             clock,
+            replays: false,
             stamp: String::new(),
             buffer: Vec::new(),
             pass: None,
@@ -213,8 +216,28 @@ impl Writer {
     ///
     /// Each costs one parse and two small writes, however long the log is.
     pub fn append<M: AsRef<[u8]>>(&mut self, messages: &[M]) -> Result<Option<Span>, AppendError> {
+        self.append_said_at(messages, &[])
+    }
+
+    /// As [`Writer::append`], with the time at which each was said, as far as that is known; one
+    /// without is as old as the one before it.
+    ///
+    /// Times in a log never go back: one that lies before the last counts as the last, one in the
+    /// future as now.
+    pub fn append_said_at<M: AsRef<[u8]>>(
+        &mut self,
+        messages: &[M],
+        times: &[Option<u64>],
+    ) -> Result<Option<Span>, AppendError> {
         self.retry_roll_back()?;
-        let time = self.now();
+        let now = time::now();
+        match times.iter().flatten().next() {
+            None => {
+                self.now();
+            }
+            Some(first) if self.clock == 0 => self.advance(now.min(*first)),
+            Some(_) => {}
+        }
         let mut rounds = self.log.take_rounds()?;
         let mut sums = self.log.sums()?;
         let mut seq = self.log.state().next_seq();
@@ -231,6 +254,9 @@ impl Writer {
             }
             let message =
                 Message::read(text).map_err(|reason| AppendError::NotAMessage { index, reason })?;
+            if let Some(Some(said)) = times.get(index) {
+                self.advance(now.min(*said));
+            }
             let mut facts = message.facts();
             let start = bytes.len();
             let size = stored::size(message.bytes());
@@ -254,10 +280,10 @@ impl Writer {
             {
                 // Ends, because there is one fold less each time.
                 self.step(What::Unfold(fold))?;
-                return self.append(messages);
+                return self.append_said_at(messages, times);
             }
             let heard = rounds.hear(seq, &facts, tied);
-            let record = Record::following(sums, &facts, heard, time);
+            let record = Record::following(sums, &facts, heard, self.clock);
             sums = record.sums;
             ends_turn |= facts.role == Role::Assistant && heard.waiting == 0;
             let place = LinePlace::of(base + start as u64, &bytes[start..]);
@@ -642,12 +668,18 @@ impl Writer {
 
     /// The time, which never runs backwards in a log.
     pub(crate) fn now(&mut self) -> u64 {
-        let now = time::now();
-        if now > self.clock || self.stamp.is_empty() {
-            self.clock = self.clock.max(now);
-            self.stamp = time::iso(self.clock);
+        if !self.replays || self.clock == 0 {
+            self.advance(time::now());
         }
         self.clock
+    }
+
+    /// Moves the clock forward to a time.
+    fn advance(&mut self, time: u64) {
+        if time > self.clock || self.stamp.is_empty() {
+            self.clock = self.clock.max(time);
+            self.stamp = time::iso(self.clock);
+        }
     }
 }
 

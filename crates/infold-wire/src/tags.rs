@@ -54,7 +54,9 @@ pub use convert::{FromTags, TagFold, from_tags, to_tags};
 pub use count::{count, padded, unpadded};
 pub use id::TagId;
 pub use keep::{Kept, keep_with_tool_blocks};
-pub use manage::{Done, Limits, ManageError, Managed, Threshold, manage, will_manage};
+pub use manage::{
+    Done, Limits, ManageError, Managed, Threshold, manage, manage_despite_failure, will_manage,
+};
 pub use present::{effective, untag_orphans};
 pub use request::{Chunk, Images, Model, Prompt, Reply, Request};
 pub use rewind::{Orphans, RewindError, Rewound, Target, Task, rewind_to_index, rewind_to_ts};

@@ -41,6 +41,7 @@ mod gemini_cli;
 mod pi;
 mod swe_agent;
 mod aider;
+mod session;
 mod reader;
 mod write;
 
@@ -54,6 +55,7 @@ use infold_log::{Cause, Role, Span};
 pub use detect::{DetectError, detect};
 pub use records::{Layout, MAX_RECORD};
 pub use roo::{Slot, fold as tag_fold, slots};
+pub use session::Session;
 pub use write::{NotWritten, Write};
 
 use reader::{Found, Reader};
@@ -144,6 +146,11 @@ impl FromStr for Format {
         let known = Format::ALL.into_iter().find(|format| format.name() == text);
         known.ok_or_else(|| format!("`{text}` is no format (known: {})", names()))
     }
+}
+
+/// Says whether the last bytes of a file of lines are the beginning of a record.
+fn is_torn(layout: Layout, raw: &[u8]) -> bool {
+    layout == Layout::Lines && !raw.ends_with(b"\n") && crate::Json::parse(raw).is_err()
 }
 
 fn differs(record: &[u8], expected: Format) -> String {
@@ -253,6 +260,7 @@ pub struct Transcript<R> {
     late: BTreeMap<u64, (String, Vec<u8>)>,
     /// Conversations begun.
     begun: u64,
+    session: Session,
     seen: Seen,
     over: bool,
 }
@@ -262,6 +270,8 @@ pub struct Transcript<R> {
 pub struct Seen {
     /// Records that hold no message, by what they are.
     pub skipped: BTreeMap<String, u64>,
+    /// The line at the end of the file that is no whole record: it is still being written, or was cut off.
+    pub torn: Option<u64>,
 }
 
 impl Seen {
@@ -293,11 +303,18 @@ impl<R: BufRead + Seek> Transcript<R> {
             entries: VecDeque::new(),
             late: BTreeMap::new(),
             begun: 0,
+            session: Session::default(),
             seen: Seen::default(),
             over: false,
         };
+        transcript.session = session::find(format, &mut transcript.records, &prefix)?;
         transcript.plan()?;
         Ok(transcript)
+    }
+
+    /// Which session of an agent it is, as far as its first records say so.
+    pub fn session(&self) -> &Session {
+        &self.session
     }
 
     /// Its format.
@@ -406,6 +423,13 @@ impl<R: BufRead + Seek> Transcript<R> {
         let Found {
             earlier, entries, ..
         } = found;
+        let read = match read {
+            Err(_) if self.records.count() > 1 && is_torn(self.records.layout(), &raw) => {
+                self.seen.torn = Some(line);
+                Ok(())
+            }
+            read => read,
+        };
         read.map_err(|reason| TranscriptError::Record {
             line,
             noun: match self.format {

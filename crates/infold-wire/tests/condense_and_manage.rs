@@ -8,7 +8,7 @@ use history::{Agent, Deed, any_next, stored, tagged, text, texts};
 use infold_wire::tags::{
     CondenseError, Conversation, Done, Fold, Images, Limits, ManageError, Millis, Model, Prompt,
     Reply, Stamps, TagId, Tagged, Threshold, Tools, condense, count, effective, manage,
-    will_manage,
+    manage_despite_failure, will_manage,
 };
 use proptest::prelude::*;
 
@@ -234,4 +234,47 @@ fn a_failing_model_is_not_made_up_for_by_truncation() {
     let model = Mood::Fails.model(&mut asked);
     let outcome = manage(conversation(&history, Tools::Text), &limits, model, stamps);
     assert_eq!(outcome.unwrap_err(), ManageError::Model("no route"));
+}
+
+#[test]
+fn on_request_a_failing_model_is_made_up_for_by_truncation() {
+    let said = r#"{"role":"user","content":"go on"}"#;
+    let list = format!("[{}]", [said; 20].join(","));
+    let messages = Tagged::parse_list(list.as_bytes()).expect("messages");
+    let limits = |used| Limits {
+        used,
+        window: 10_000.0,
+        reply: Some(500.0),
+        condense_at: Some(Threshold {
+            everywhere: 75.0,
+            profile: None,
+        }),
+    };
+    let managed = |used| {
+        let mut asked = false;
+        let stamps = Stamps {
+            now: Millis(9.0),
+            ids: &mut || TagId::new("t1"),
+        };
+        manage_despite_failure(
+            conversation(&messages, Tools::Blocks),
+            &limits(used),
+            Mood::Fails.model(&mut asked),
+            stamps,
+        )
+        .expect("there are messages")
+    };
+    let (truncated, error) = managed(9_000.0);
+    assert_eq!(error, Some("no route"));
+    match truncated.done {
+        Done::Truncated { id, truncated, .. } => {
+            assert_eq!(id, TagId::new("t1"));
+            assert!(effective(&truncated.messages).len() < messages.len());
+        }
+        done => panic!("{done:?}"),
+    }
+    // What still fits is left as it is.
+    let (kept, error) = managed(8_000.0);
+    assert_eq!(error, Some("no route"));
+    assert!(matches!(kept.done, Done::Nothing));
 }

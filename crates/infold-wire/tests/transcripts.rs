@@ -131,7 +131,7 @@ fn what_is_wrong_is_told_with_its_place() {
         Err(error) => error.to_string(),
     };
     let pi = fixtures()[9].2;
-    let pi = &pi[..pi.len() - 40];
+    let pi = &[&pi[..pi.len() - 40], b"\n"].concat()[..];
     let codex: &[u8] = b"{\"timestamp\":\"t\",\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"ghost\",\"content\":[]}}";
     let cases: [(&str, &[u8]); 16] = [
         ("empty", b""),

@@ -1,7 +1,7 @@
 use super::problem::ConfigError;
 use super::reader::{Reader, value};
 use super::sections::{DAYS, SUMMARIZER, TOKENS, summarizing};
-use super::{Config, Secret};
+use super::{Config, Secret, tokens};
 use crate::profile::{Origin, Set, Threshold};
 use crate::strategy::NAMES;
 
@@ -49,8 +49,7 @@ pub(super) fn apply(config: &mut Config, reader: &mut Reader<'_>) {
     let some = |text: &str| Some(text.to_owned());
     config.model = get(reader, "INFOLD_MODEL", "a model", some);
     config.profile = get(reader, "INFOLD_PROFILE", "a profile", some);
-    let tokens = |text: &str| text.parse().ok().filter(|&tokens: &u64| tokens > 0);
-    config.environment.window = get(reader, "INFOLD_WINDOW", TOKENS, tokens);
+    config.environment.window = get(reader, "INFOLD_WINDOW", TOKENS, tokens::parse);
     let expected = format!("one of {}", NAMES.join(", "));
     let strategy = |text: &str| NAMES.contains(&text).then(|| text.to_owned());
     config.environment.strategy = get(reader, "INFOLD_STRATEGY", &expected, strategy);

@@ -2,6 +2,7 @@
 
 mod coverage;
 mod excerpts;
+mod forms;
 mod requests;
 mod shelf;
 
@@ -14,6 +15,7 @@ use infold_wire::tokens::{Encoding, count};
 use super::Extract;
 use super::text::{Line, brief, squeeze};
 use coverage::{Coverage, Sources};
+pub use forms::Form;
 
 /// Shares of the room, in percent; what one section leaves the next ones may use.
 const SYSTEM_PERCENT: usize = 6;
@@ -48,8 +50,13 @@ pub fn tokens(text: &str) -> usize {
 impl Extract {
     /// Writes the summary in at most `budget` tokens.
     pub fn write(&self, budget: usize) -> String {
+        self.write_as(Form::Sections, budget)
+    }
+
+    /// Writes the summary in a form, in at most `budget` tokens.
+    pub fn write_as(&self, form: Form, budget: usize) -> String {
         let sources = Sources::of(self);
-        fitted(budget, |room| self.compose(&sources, room))
+        fitted(budget, |room| self.compose(&sources, form, room))
     }
 
     /// Writes what code knows for certain (files, commands, things to do, names), to stand below a summary that
@@ -77,9 +84,11 @@ impl Extract {
         })
     }
 
-    fn compose(&self, sources: &Sources<'_>, room: usize) -> String {
+    fn compose(&self, sources: &Sources<'_>, form: Form, room: usize) -> String {
         let mut draft = Draft::new(self, sources, room);
-        draft.recall();
+        if form == Form::Sections {
+            draft.recall();
+        }
         draft.requests(requests::REQUESTS_PERCENT);
         draft.system();
         draft.open_work(true);
@@ -88,10 +97,7 @@ impl Extract {
         draft.earlier();
         draft.places();
         draft.fill(true);
-        draft.text(&[
-            GOAL, ASKED, SYSTEM, BEFORE, FOUND, FILES, COMMANDS, CALLS, FAILED, OPEN, SAID, SEEN,
-            NAMED, RECALL,
-        ])
+        form.join(&draft.sections)
     }
 }
 
@@ -163,22 +169,7 @@ impl<'a> Draft<'a> {
 
     /// Joins the sections in this order.
     fn text(self, order: &[&'static str]) -> String {
-        let mut out = String::new();
-        for heading in order {
-            let Some(lines) = self.sections.get(heading).filter(|lines| !lines.is_empty()) else {
-                continue;
-            };
-            if !out.is_empty() {
-                out.push('\n');
-            }
-            out.push_str(heading);
-            out.push('\n');
-            for line in lines {
-                out.push_str(line);
-                out.push('\n');
-            }
-        }
-        out
+        forms::join(order, &self.sections)
     }
 
     /// What the heading costs, if it is not there yet.

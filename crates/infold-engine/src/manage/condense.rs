@@ -6,6 +6,7 @@ use infold_wire::{Message, Typist, spoken};
 
 use super::folded::Folded;
 use super::{Aim, Begun, Hand, ManageError, Pass};
+use crate::extract::Form;
 use crate::quotes::{Checked, Claims, user_words};
 use crate::strategy::{Keeps, StandIn};
 use crate::summarizer::{Brief, Extractive, Summarizer, SummarizerError};
@@ -156,10 +157,16 @@ impl Pass<'_> {
                 .push(format!("the summarizer {name} failed: {error}"));
         }
         // A shorter one may still be smaller than what it replaces.
+        let form = self.aim.strategy.form;
+        let heading = match form {
+            Form::Sections => heading(folded.cover.span, folded.cover.messages),
+            _ => StandIn::heading_by_code(&heading(folded.cover.span, folded.cover.messages)),
+        };
         for budget in [budget, budget / 2, budget / 4] {
-            let text = folded.extract.write(budget.max(SHORTEST) as usize);
+            let budget = budget.max(SHORTEST) as usize;
+            let text = folded.extract.write_as(form, budget);
             // It quotes what was said as it was said: there is nothing to check.
-            if let Ok(stand_in) = self.shown(hand, folded, &text) {
+            if let Ok(stand_in) = self.shown(hand, folded, &heading, (&text, "")) {
                 return Ok(Some((Extractive.name(), stand_in)));
             }
         }
@@ -206,7 +213,11 @@ impl Pass<'_> {
             previous = Some(text.trim().to_owned());
         }
         let text = previous.ok_or(SummarizerError::Empty)?;
-        let lists = folded.extract.lists(&text, (budget / 4) as usize);
+        // An agent's form has no place for lists of ours.
+        let lists = match self.aim.strategy.form {
+            Form::Sections => folded.extract.lists(&text, (budget / 4) as usize),
+            _ => String::new(),
+        };
         let text = match lists.is_empty() {
             true => text,
             false => format!("{text}\n\n{lists}"),
@@ -222,16 +233,21 @@ impl Pass<'_> {
         text: &str,
         budget: u64,
     ) -> Result<StandInText, SummarizerError> {
-        let checked = said(text, hand, folded)?;
+        let mut checked = said(text, hand, folded)?;
+        if !checked.dropped.is_empty() {
+            let text = self.aim.strategy.form.with_titles_apart(text);
+            checked = said(&text, hand, folded)?;
+        }
         let requests = match checked.dropped.is_empty() {
             true => String::new(),
             false => folded.extract.requests((budget / 8).max(SHORTEST) as usize),
         };
         // What is left must be worth something without them.
-        let mut stand_in = self.shown(hand, folded, &checked.text)?;
+        let heading = heading(folded.cover.span, folded.cover.messages);
+        let mut stand_in = self.shown(hand, folded, &heading, (&checked.text, ""))?;
         if !requests.is_empty() {
-            let text = format!("{}\n\n{requests}", checked.text.trim_end());
-            stand_in = self.shown(hand, folded, &text).unwrap_or(stand_in);
+            let text = (&checked.text[..], &requests[..]);
+            stand_in = self.shown(hand, folded, &heading, text).unwrap_or(stand_in);
         }
         self.outcome
             .dropped
@@ -244,14 +260,14 @@ impl Pass<'_> {
         &self,
         hand: &Hand<'_>,
         folded: &Folded,
-        text: &str,
+        heading: &str,
+        (text, below): (&str, &str),
     ) -> Result<StandInText, SummarizerError> {
         if text.trim().is_empty() {
             return Err(SummarizerError::Empty);
         }
-        let (span, messages) = (folded.cover.span, folded.cover.messages);
-        let heading = heading(span, messages);
-        let stand_in = self.aim.strategy.stand_in.compose(&heading, text.trim());
+        let form = self.aim.strategy.stand_in;
+        let stand_in = form.compose(heading, text.trim(), below);
         let summary = stand_in_tokens(&stand_in);
         // One that saves next to nothing would be made again and again.
         if summary > folded.leaves - folded.leaves / 4 {
@@ -337,7 +353,7 @@ impl Draft {
     /// The same fold with another text.
     pub fn with_summary(mut self, text: &str, strategy: &Strategy) -> Draft {
         let heading = heading(self.cover.span, self.cover.messages);
-        self.stand_in = strategy.stand_in.compose(&heading, text.trim());
+        self.stand_in = strategy.stand_in.compose(&heading, text.trim(), "");
         self.enters = stand_in_tokens(&self.stand_in);
         self
     }

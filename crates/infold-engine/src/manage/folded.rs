@@ -52,7 +52,8 @@ impl Folded {
                     if fold.cause == Cause::Summary
                         && let What::Fold(line) = log.event(fold.id)?.what
                     {
-                        earlier.push(StandIn::summary(&line.stand_in).to_owned());
+                        let summary = StandIn::summary(&line.stand_in).to_owned();
+                        earlier.push((summary, StandIn::is_by_code(&line.stand_in)));
                     }
                 }
                 Item::Fold(_) => {}
@@ -64,9 +65,13 @@ impl Folded {
         let size = weigh(&covered, log)?;
         let (mut extract, rest) = collected(log, &covered);
         extract.expect(size.bytes);
-        for summary in &earlier {
-            extract.previous(summary);
+        for (summary, is_by_code) in &earlier {
+            // What code wrote says nothing that the messages do not say.
+            if !is_by_code {
+                extract.previous(summary);
+            }
         }
+        let earlier: Vec<String> = earlier.into_iter().map(|(summary, _)| summary).collect();
         let path = state.shown().path();
         let mut read_to = None;
         for run in &rest {

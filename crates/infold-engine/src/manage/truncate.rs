@@ -5,10 +5,15 @@ use super::{Hand, MARKER, ManageError, Pass};
 use crate::{Did, Step};
 
 impl Pass<'_> {
-    /// Hides the oldest rounds until the view fits.
+    /// Hides the oldest rounds until the view fits; where nothing is condensed, until it is as small as it is to be.
     pub(super) fn truncate(&mut self, hand: &mut Hand<'_>) -> Result<(), ManageError> {
         let (aim, scale, log) = (self.aim, self.scale, hand.log());
-        let fits = |view: &View| Ok(aim.budget.fits(scale.view(log, view, aim)?));
+        let target = self.outcome.target;
+        let fits = |view: &View| {
+            let size = scale.view(log, view, aim)?;
+            let is_small = aim.strategy.condenses || size.within(target);
+            Ok(is_small && aim.budget.fits(size))
+        };
         let covers = plan::to_hide(hand.state(), MARKER, fits, log)?;
         let mut folds = Vec::new();
         let mut hidden = 0;

@@ -37,6 +37,11 @@ impl Threshold {
         self.0
     }
 
+    /// It as a fraction of the window, to the hundredth of a percent.
+    pub fn share(self) -> f64 {
+        (self.0 * 100.0).round() / 10_000.0
+    }
+
     /// How many tokens of a window it is, rounded up.
     pub fn of(self, window: u64) -> u64 {
         (window as f64 * self.0 / 100.0).ceil() as u64

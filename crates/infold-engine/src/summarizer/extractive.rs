@@ -14,6 +14,7 @@ impl Summarizer for Extractive {
     }
 
     fn summarize(&mut self, brief: &Brief<'_>) -> Result<String, SummarizerError> {
-        Ok(brief.extract.write(brief.budget as usize))
+        let form = brief.strategy.form;
+        Ok(brief.extract.write_as(form, brief.budget as usize))
     }
 }

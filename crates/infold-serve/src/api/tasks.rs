@@ -68,6 +68,7 @@ pub fn make(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
         (None, Some("anthropic")) => "anthropic",
         (None, _) => "openai",
     };
+    let (model, window) = (members.text("model")?, members.number("context_length")?);
     let id = api.desk.contexts().create(Metadata {
         task_source: members.text("task_source")?,
         owner: members.text("owner")?,
@@ -76,8 +77,9 @@ pub fn make(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
         task_id: members.text("task_id")?,
         user: members.text("user")?,
         llm_provider: provider,
-        model: members.text("model")?,
-        context_length: members.number("context_length")?,
+        model: model.clone(),
+        context_length: window,
+        in_effect: infold::setup::in_effect(&api.desk.config(), model.as_deref(), window),
         wire: Some(wire.to_owned()),
         ..Metadata::default()
     })?;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Mutex;
 
+use infold::setup::in_effect;
 use infold_log::steer::Target;
 use infold_log::{Item, Past as _, Role, Seq, Span};
 use infold_store::{Key, Log, Metadata, TaskError};
@@ -172,6 +173,8 @@ impl Inner {
             ..Metadata::default()
         };
         made_by(told, &mut metadata);
+        let model = metadata.model.as_deref();
+        metadata.in_effect = in_effect(&self.config, model, metadata.context_length);
         let task = self.contexts.create(metadata)?;
         self.metrics.tasks("made");
         self.tell(task, "task", r#"{"how":"new"}"#.to_owned());

@@ -92,7 +92,7 @@ impl Contexts {
     }
 
     /// The directories in a place that are no tasks.
-    fn hidden(&self, place: &str) -> Result<Vec<PathBuf>, LogError> {
+    pub(crate) fn hidden(&self, place: &str) -> Result<Vec<PathBuf>, LogError> {
         let dir = self.root.join(place);
         let entries = fs::read_dir(&dir).map_err(|error| LogError::io(&dir, "read", error))?;
         let hidden = entries.flatten().filter(|entry| {

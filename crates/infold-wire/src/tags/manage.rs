@@ -76,18 +76,33 @@ pub fn will_manage(limits: &Limits, last: f64) -> bool {
 
 /// Condenses a conversation that has reached its threshold or has no room for an answer.
 ///
-/// If it cannot be condensed and has no room, half of it is truncated.
+/// If it cannot be condensed and has no room, half of it is truncated. A model that fails ends it,
+/// as it does with the peer; see [`manage_despite_failure`].
 pub fn manage<E>(
     conversation: Conversation<'_>,
     limits: &Limits,
     model: Option<Model<'_, E>>,
     stamps: Stamps<'_>,
 ) -> Result<Managed, ManageError<E>> {
+    match manage_despite_failure(conversation, limits, model, stamps)? {
+        (managed, None) => Ok(managed),
+        (_, Some(error)) => Err(ManageError::Model(error)),
+    }
+}
+
+/// As [`manage`], and where the model fails the conversation is truncated if it has no room: returns
+/// what was done, with the id of the new fold, and the model's error.
+pub fn manage_despite_failure<E>(
+    conversation: Conversation<'_>,
+    limits: &Limits,
+    model: Option<Model<'_, E>>,
+    stamps: Stamps<'_>,
+) -> Result<(Managed, Option<E>), ManageError<E>> {
     let messages = conversation.messages;
     let last = messages.last().ok_or(ManageError::NoMessages)?;
     let before = limits.used + tokens(last);
     let Stamps { now, ids } = stamps;
-    let mut refused = None;
+    let (mut refused, mut failed) = (None, None);
     let done = |refused, done| Managed {
         before,
         refused,
@@ -95,26 +110,24 @@ pub fn manage<E>(
     };
     if limits.asks_for_summary(before) {
         match condense(conversation, before, model, Stamps { now, ids }) {
-            Ok(condensed) => return Ok(done(None, Done::Condensed(condensed))),
+            Ok(condensed) => return Ok((done(None, Done::Condensed(condensed)), None)),
             Err(CondenseError::Refused(why)) => refused = Some(why),
-            Err(CondenseError::Model(error)) => return Err(ManageError::Model(error)),
+            Err(CondenseError::Model(error)) => failed = Some(error),
         }
     }
     if !limits.are_exceeded(before) {
-        return Ok(done(refused, Done::Nothing));
+        return Ok((done(refused, Done::Nothing), failed));
     }
     let id = ids();
     let truncated = truncate(messages, HIDDEN, &id, now);
     let visible = truncated.messages.iter().filter(|m| is_visible(m));
     let tokens = system(conversation.system) + visible.map(tokens).sum::<f64>();
-    Ok(done(
-        refused,
-        Done::Truncated {
-            truncated,
-            id,
-            tokens,
-        },
-    ))
+    let truncated = Done::Truncated {
+        truncated,
+        id,
+        tokens,
+    };
+    Ok((done(refused, truncated), failed))
 }
 
 /// The share of the window that is never filled.

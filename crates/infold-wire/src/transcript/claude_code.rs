@@ -211,13 +211,23 @@ pub fn write(message: &Message<'_>, said: &said::Said<'_>, to: &mut Sheet) {
     to.made = number;
     let parent = to.parent.replace(quote(&id(number)));
     let parent = parent.unwrap_or_else(|| "null".to_owned());
-    let (own, session, when) = (id(number), id(0), time::iso(to.time));
+    let (own, session, when) = (id(number), to.session_id(), time::iso(to.time));
     let text = match kind {
         // Records of one message share its id; each of ours is a message.
         "assistant" => format!(r#"{{"id":"msg_{number}","type":"message",{}"#, &text[1..]),
         _ => text,
     };
+    let mut place = String::new();
+    for (name, value) in [
+        ("cwd", &to.session.cwd),
+        ("version", &to.session.version),
+        ("gitBranch", &to.session.branch),
+    ] {
+        if let Some(value) = value {
+            place += &format!(r#","{name}":{}"#, quote(value));
+        }
+    }
     to.records.push(format!(
-        r#"{{"parentUuid":{parent},"isSidechain":false,"userType":"external","sessionId":"{session}","type":"{kind}","message":{text},"uuid":"{own}","timestamp":"{when}"}}"#
+        r#"{{"parentUuid":{parent},"isSidechain":false,"userType":"external"{place},"sessionId":{session},"type":"{kind}","message":{text},"uuid":"{own}","timestamp":"{when}"}}"#
     ));
 }

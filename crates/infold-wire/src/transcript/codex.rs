@@ -2,7 +2,7 @@
 
 use infold_log::Role;
 
-use super::said::{Block, Fields, Said, id, message, plain, raw, responses, texts};
+use super::said::{Block, Fields, Said, message, plain, raw, responses, texts};
 use super::write::Sheet;
 use super::{Entry, Found, time};
 use crate::{Json, Kind, quote};
@@ -138,9 +138,14 @@ pub fn header(system: &[String], to: &mut Sheet) {
         true => String::new(),
         false => format!(r#","instructions":{}"#, quote(&texts.join("\n\n"))),
     };
-    let (session, when) = (id(0), time::iso(to.time));
+    let (session, cwd, when) = (to.session_id(), to.cwd(), time::iso(to.time));
+    let version = quote(to.session.version.as_deref().unwrap_or("0.0.0"));
+    let branch = to.session.branch.as_deref().map(quote);
+    let git = branch.map_or(String::new(), |branch| {
+        format!(r#","git":{{"branch":{branch}}}"#)
+    });
     to.records.push(format!(
-        r#"{{"timestamp":"{when}","type":"session_meta","payload":{{"id":"{session}","timestamp":"{when}","cwd":".","originator":"infold","cli_version":"0.0.0"{system}}}}}"#
+        r#"{{"timestamp":"{when}","type":"session_meta","payload":{{"id":{session},"timestamp":"{when}","cwd":{cwd},"originator":"infold","cli_version":{version}{git}{system}}}}}"#
     ));
 }
 

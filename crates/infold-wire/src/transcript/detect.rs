@@ -115,6 +115,13 @@ pub fn kind_of(record: &[u8]) -> Option<Format> {
     found.filter(|(_, sure)| *sure).map(|(format, _)| format)
 }
 
+/// A member of the object that a transcript begins with, if it is a text.
+pub fn member(prefix: &[u8], name: &str) -> Option<String> {
+    let text = prefix.strip_prefix(b"\xef\xbb\xbf").unwrap_or(prefix);
+    let text = Members::at(text, space(text, 0)).0.text(name);
+    (!text.is_empty()).then_some(text)
+}
+
 /// What the records at the start of a transcript are; plain messages are OpenAI's.
 fn of_records<'a>(records: impl Iterator<Item = Members<'a>>, array: bool) -> Option<Format> {
     let mut plain = None;

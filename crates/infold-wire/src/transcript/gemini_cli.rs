@@ -277,16 +277,16 @@ pub fn flush(waiting: &mut Option<Waiting>, to: &mut Sheet) {
 
 /// What stands in front of the messages.
 pub fn header(to: &Sheet) -> String {
-    let (session, when) = (id(0), time::iso(to.time));
+    let (session, when) = (to.session_id(), time::iso(to.time));
     format!(
-        r#"{{"sessionId":"{session}","projectHash":"","startTime":"{when}","lastUpdated":"{when}","messages":["#
+        r#"{{"sessionId":{session},"projectHash":"","startTime":"{when}","lastUpdated":"{when}","messages":["#
     )
 }
 
 /// The header of a log.
 pub fn header_line(to: &mut Sheet) {
-    let (session, when) = (id(0), time::iso(to.time));
+    let (session, when) = (to.session_id(), time::iso(to.time));
     to.records.push(format!(
-        r#"{{"sessionId":"{session}","projectHash":"","startTime":"{when}","lastUpdated":"{when}","kind":"main"}}"#
+        r#"{{"sessionId":{session},"projectHash":"","startTime":"{when}","lastUpdated":"{when}","kind":"main"}}"#
     ));
 }

@@ -131,9 +131,9 @@ fn part(whole: Json<'_>) -> Block<'_> {
 /// Writes the entry that comes first.
 pub fn header(to: &mut Sheet) {
     let when = time::iso(to.time);
-    let id = id(0);
+    let (id, cwd) = (to.session_id(), to.cwd());
     to.records.push(format!(
-        r#"{{"type":"session","id":"{id}","timestamp":"{when}","cwd":"."}}"#
+        r#"{{"type":"session","id":{id},"timestamp":"{when}","cwd":{cwd}}}"#
     ));
 }
 

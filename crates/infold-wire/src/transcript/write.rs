@@ -2,10 +2,10 @@ use std::collections::BTreeMap;
 
 use infold_log::Role;
 
-use super::said::{Block, Round, Said, block};
-use super::{Format, Layout, chat, claude_code, codex, gemini, gemini_cli, pi, roo};
+use super::said::{Block, Round, Said, block, id};
+use super::{Format, Layout, Session, chat, claude_code, codex, gemini, gemini_cli, pi, roo};
 use crate::tags::{Fold, TagId};
-use crate::{Form, Json, Message, MessageError};
+use crate::{Form, Json, Message, MessageError, quote};
 
 /// Why a format is not written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,11 +46,23 @@ pub struct Sheet {
     pub parent: Option<String>,
     /// When the last message was said.
     pub time: u64,
+    /// The session that the records belong to.
+    pub session: Session,
     /// What could not be written, and how often.
     pub lost: BTreeMap<&'static str, u64>,
 }
 
 impl Sheet {
+    /// The id of the session as a JSON string; one made up if none is known.
+    pub fn session_id(&self) -> String {
+        quote(self.session.id.as_deref().unwrap_or(&id(0)))
+    }
+
+    /// The directory of the session as a JSON string.
+    pub fn cwd(&self) -> String {
+        quote(self.session.cwd.as_deref().unwrap_or("."))
+    }
+
     /// Counts something that the format has no room for.
     pub fn lose(&mut self, what: &'static str) {
         *self.lost.entry(what).or_default() += 1;
@@ -98,6 +110,12 @@ impl Write {
         write.begun = true;
         write.to.count = 1;
         Ok(write)
+    }
+
+    /// Says whose session it is, for formats that tell.
+    pub fn session(mut self, session: Session) -> Write {
+        self.to.session = session;
+        self
     }
 
     /// Says whether there is a record in the list so far.

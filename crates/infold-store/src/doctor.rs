@@ -2,19 +2,19 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::derived::Derived;
 use crate::dirs::PLACES;
+use crate::file::move_aside;
 use crate::lock::{Lock, Taken};
 use crate::log::continued_by;
 use crate::verify::Problem;
 use crate::{
     Contexts, Durability, LogError, OpenError, Registry, Status, TaskError, What, Writer, end_of,
-    time,
 };
 
 const SIDECARS: [&str; 4] = ["messages.idx", "events.idx", "states.idx", "current.idx"];
@@ -70,6 +70,8 @@ impl Contexts {
         if !done.is_empty() {
             problems = self.verify(id, registry)?;
         }
+        // Messages are mended in the form that the metadata names.
+        done.extend(self.restore_metadata(id, &dir, registry)?);
         done.extend(self.mend(id, &dir, &problems)?);
         for problem in &problems {
             if let Problem::Exposed { path, mode } = problem {
@@ -174,16 +176,6 @@ fn is_cut_short(problems: &[Problem]) -> bool {
     problems
         .iter()
         .any(|problem| matches!(problem, Problem::Damaged(LogError::NoParent { .. })))
-}
-
-/// Renames what is in the way; returns its new name.
-fn move_aside(path: &Path) -> Result<PathBuf, LogError> {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let free = (0..).map(|more| path.with_file_name(format!("torn-{stem}-{}", time::now() + more)));
-    let aside = free.into_iter().find(|aside| !aside.exists());
-    let aside = aside.expect("some name is free");
-    fs::rename(path, &aside).map_err(|error| LogError::io(path, "moved", error))?;
-    Ok(aside)
 }
 
 /// How many bytes a task takes on disk.

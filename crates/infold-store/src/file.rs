@@ -3,7 +3,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::LogError;
+use crate::{LogError, time};
 
 /// How a task's files are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -262,4 +262,14 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), LogError> {
 pub fn sync_dir(path: &Path) -> Result<(), LogError> {
     let synced = File::open(path).and_then(|dir| dir.sync_all());
     synced.map_err(|error| LogError::io(path, "synced", error))
+}
+
+/// Renames what is in the way; returns its new name.
+pub fn move_aside(path: &Path) -> Result<PathBuf, LogError> {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let free = (0..).map(|more| path.with_file_name(format!("torn-{stem}-{}", time::now() + more)));
+    let aside = free.into_iter().find(|aside| !aside.exists());
+    let aside = aside.expect("some name is free");
+    fs::rename(path, &aside).map_err(|error| LogError::io(path, "moved", error))?;
+    Ok(aside)
 }

@@ -1,3 +1,5 @@
+mod restore;
+
 use std::path::Path;
 
 use infold_wire::transcript::Session;

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::current::Current;
 use crate::derived::Derived;
 use crate::file::Access;
-use crate::{Contexts, Log, LogError, Registry, Status, TaskError, end_of, lock};
+use crate::{Contexts, Log, LogError, Metadata, Registry, Status, TaskError, end_of, lock};
 
 /// Something about a task that is not as it should be.
 #[derive(Debug)]
@@ -88,6 +88,10 @@ impl Contexts {
         if let Some(Problem::Misplaced { .. }) = problems.last() {
             // What should be there cannot be told before it is out of the way.
             return Ok(problems);
+        }
+        match Metadata::check(&dir, id) {
+            Err(error @ LogError::Damaged { .. }) => problems.push(Problem::Damaged(error)),
+            checked => checked?,
         }
         let checked = Log::open(&dir, Access::Rederive, &self.dirs()).and_then(|(fresh, tail)| {
             fresh.check_lineage()?;

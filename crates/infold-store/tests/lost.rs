@@ -112,6 +112,71 @@ fn a_log_whose_file_is_missing_is_gone_on_with() {
 }
 
 #[test]
+fn metadata_that_cannot_be_used_is_made_again() {
+    let other = r#"{"uuid":"5ac1a4d4-3a5c-4d6c-8d0c-7f1f6b1c2d3e","created_at":"2026-01-01T00:00:00.000Z"}"#;
+    let damages: [Option<&[u8]>; 4] = [None, Some(b""), Some(&[0; 200]), Some(other.as_bytes())];
+    for (damage, has_registry) in damages
+        .iter()
+        .flat_map(|damage| [(damage, true), (damage, false)])
+    {
+        let world = World::new();
+        let before = Metadata::read(world.path("").as_path()).expect("metadata");
+        let path = world.path("metadata.json");
+        match damage {
+            Some(bytes) => fs::write(&path, bytes).expect("written"),
+            None => fs::remove_file(&path).expect("removed"),
+        }
+        if !has_registry {
+            fs::remove_file(world.contexts.root().join("tasks.db")).expect("removed");
+        }
+        let names_it = |problem: &Problem| matches!(problem, Problem::Damaged(LogError::Damaged { path: told, .. }) if *told == path);
+        let problems = world.contexts.verify(world.id, None).expect("a verdict");
+        assert!(problems.iter().any(names_it), "{damage:?}: {problems:?}");
+        world.repair(world.id);
+        assert!(world.problems(world.id).is_empty(), "{damage:?}");
+        let after = Metadata::read(world.path("").as_path()).expect("metadata");
+        assert_eq!((after.uuid, after.form()), (before.uuid, before.form()));
+        if has_registry {
+            assert_eq!(after.created_at, before.created_at);
+            assert_eq!(after.hostname, before.hostname);
+        }
+        assert!(after.created_at >= before.created_at);
+        let is_kept = world
+            .set_aside()
+            .iter()
+            .any(|name| name.starts_with("torn-metadata"));
+        assert_eq!(is_kept, damage.is_some(), "{damage:?}");
+    }
+}
+
+#[test]
+fn the_form_of_messages_is_known_though_the_metadata_is_lost() {
+    let root = tempfile::tempdir().expect("a directory");
+    let contexts = Contexts::new(root.path(), Durability::Never);
+    let made = Metadata {
+        wire: Some("anthropic".to_owned()),
+        ..Metadata::default()
+    };
+    let id = contexts.create(made).expect("a task");
+    let (mut writer, _) = contexts.write(id).expect("a writer");
+    let turn = [
+        r#"{"role":"user","content":"look"}"#,
+        r#"{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"ls","input":{}}]}"#,
+        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a b"}]}"#,
+    ];
+    writer.append(&turn).expect("a turn");
+    drop(writer);
+    let dir = contexts.place(id).expect("a directory");
+    fs::remove_file(dir.join("metadata.json")).expect("removed");
+    let registry = contexts.registry().expect("a registry");
+    contexts.repair(id, &registry).expect("repaired");
+    assert_eq!(
+        Metadata::read(&dir).expect("metadata").wire.as_deref(),
+        Some("anthropic")
+    );
+}
+
+#[test]
 fn a_task_that_had_ended_ends_again_if_that_is_lost() {
     let world = World::new();
     let error = "no way".to_owned();

@@ -158,6 +158,9 @@ impl From<LogError> for Failure {
             LogError::Damaged { .. } => Some(
                 "`infold verify` says how much is damaged, `infold doctor --repair` sets it aside",
             ),
+            LogError::LockLost { .. } => Some(
+                "do it again: nothing was written; leave `lock` files alone, they are taken over by themselves",
+            ),
             LogError::NoParent { .. } => {
                 Some("bring that task's directory back into this contexts directory")
             }

@@ -225,7 +225,7 @@ impl Contexts {
         let what = What::Fork { task, at };
         let first = EventLine {
             id: EventId::new(at.event + 1).expect("one more than a count is not zero"),
-            ts: time::now().max(log.last_time()?),
+            ts: time::following(log.last_time()?),
             after: at.seq,
             pass: None,
             what,

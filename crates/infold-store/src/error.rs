@@ -46,6 +46,12 @@ pub enum LogError {
         /// What happened.
         source: Box<LogError>,
     },
+    /// Open the task again: nothing was written.
+    #[error("{} was removed or replaced while it was held: another process may write to this task", path.display())]
+    LockLost {
+        /// The lock.
+        path: PathBuf,
+    },
     /// Restore the task that this one was forked from.
     #[error("this task continues task {parent}, which {reason}")]
     NoParent {

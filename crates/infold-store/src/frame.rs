@@ -54,6 +54,7 @@ impl Writer {
     ///
     /// `members` are names and raw JSON, without credentials. Only what changed is written.
     pub fn frame(&mut self, wire: Wire, members: &[(&str, &[u8])]) -> Result<u64, LogError> {
+        self.prepare()?;
         let mut frames = match self.frames.take() {
             Some(frames) => frames,
             None => {

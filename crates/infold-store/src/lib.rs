@@ -78,7 +78,7 @@ pub use file::Access;
 pub use frame::Frame;
 pub use imported::{Imported, Kept};
 pub use incoming::{Incoming, IncomingError};
-pub use lock::Holder;
+pub use lock::{Claim, Holder};
 pub use log::{Log, Tail};
 pub use loose::Loose;
 pub use metadata::{InEffect, Metadata};

@@ -13,7 +13,25 @@ use crate::{LogError, file, time};
 #[derive(Debug)]
 pub struct Lock {
     file: File,
+    claim: Claim,
     in_order: bool,
+}
+
+/// Tells whether a lock is still the one that others meet.
+///
+/// A person may remove the file while it is held; whoever comes next makes another one, and both would write.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    path: PathBuf,
+    /// Device and inode.
+    identity: (u64, u64),
+}
+
+impl Claim {
+    /// Says whether the file is still there, and no other has its name.
+    pub fn holds(&self) -> bool {
+        identity(std::fs::metadata(&self.path)) == Some(self.identity)
+    }
 }
 
 /// Who holds, or held, a lock.
@@ -67,10 +85,17 @@ impl Lock {
                 }
             }
             // The task may have been moved between opening and locking.
-            if same(&file, &path) {
+            if let Some(identity) = identity(file.metadata())
+                && let claim = (Claim {
+                    path: path.clone(),
+                    identity,
+                })
+                && claim.holds()
+            {
                 let left = read(&file);
                 let lock = Lock {
                     file,
+                    claim,
                     in_order: left.is_none(),
                 };
                 lock.sign(&path, address)?;
@@ -84,6 +109,21 @@ impl Lock {
     /// At first it is unless the last holder died: opening the task may yet fail.
     pub fn in_order(&mut self, yes: bool) {
         self.in_order = yes;
+    }
+
+    /// What tells whether it still keeps others out.
+    pub fn claim(&self) -> &Claim {
+        &self.claim
+    }
+
+    /// Fails once the file was removed or replaced: another process may write by now.
+    pub fn check(&self) -> Result<(), LogError> {
+        match self.claim.holds() {
+            true => Ok(()),
+            false => Err(LogError::LockLost {
+                path: self.claim.path.clone(),
+            }),
+        }
     }
 
     fn sign(&self, path: &Path, address: Option<&str>) -> Result<(), LogError> {
@@ -163,10 +203,8 @@ fn read(file: &File) -> Option<Holder> {
     })
 }
 
-fn same(file: &File, path: &PathBuf) -> bool {
-    let ours = file.metadata().map(|meta| (meta.dev(), meta.ino()));
-    let there = std::fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
-    matches!((ours, there), (Ok(ours), Ok(there)) if ours == there)
+fn identity(meta: std::io::Result<std::fs::Metadata>) -> Option<(u64, u64)> {
+    meta.ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
 #[cfg(test)]

@@ -165,11 +165,13 @@ impl Log {
             .last_event()
             .map(|id| self.mark(id))
             .transpose()?;
-        let times = [
-            message.map(|record| record.time),
-            event.map(|mark| mark.time),
-        ];
-        Ok(times.into_iter().flatten().max().unwrap_or(0))
+        let last_seq = own.map_or(0, |seq| seq.get());
+        let time = match (message, event) {
+            (_, Some(mark)) if mark.after >= last_seq => mark.time,
+            (Some(record), _) => record.time,
+            (None, event) => event.map_or(0, |mark| mark.time),
+        };
+        Ok(time)
     }
 
     /// The newest event that changed what is shown; zero if there is none.

@@ -10,6 +10,21 @@ pub fn now() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Clocks that are set right by less than this, in milliseconds, do not make the times of a log go back.
+const MAX_CORRECTION: u64 = 60_000;
+
+/// The time of an entry that follows one of `last`.
+///
+/// Times do not go back, unless the last one lies in the future: then the clock was wrong for a while, and what follows
+/// would have that one wrong time for years.
+pub fn following(last: u64) -> u64 {
+    let now = now();
+    match last > now.saturating_add(MAX_CORRECTION) {
+        true => now,
+        false => now.max(last),
+    }
+}
+
 /// A time as ISO 8601 in UTC, to the millisecond.
 ///
 /// Written out by hand: it is made for every message, and a general formatter costs

@@ -11,7 +11,7 @@ use crate::dirs::TaskDirs;
 use crate::event::{EventLine, Failure, FoldLine, MaskLine, Usage, What};
 use crate::file::Access;
 use crate::frame::Frames;
-use crate::lock::{Holder, Lock, Taken};
+use crate::lock::{Claim, Holder, Lock, Taken};
 use crate::log::{Ahead, LinePlace, message_entry};
 use crate::loose::Rooted;
 use crate::pending::{self, Ends, Pending};
@@ -222,14 +222,13 @@ impl Writer {
     /// As [`Writer::append`], with the time at which each was said, as far as that is known; one
     /// without is as old as the one before it.
     ///
-    /// Times in a log never go back: one that lies before the last counts as the last, one in the
-    /// future as now.
+    /// One that lies before the last counts as the last, one in the future as now.
     pub fn append_said_at<M: AsRef<[u8]>>(
         &mut self,
         messages: &[M],
         times: &[Option<u64>],
     ) -> Result<Option<Span>, AppendError> {
-        self.retry_roll_back()?;
+        self.prepare()?;
         let now = time::now();
         match times.iter().flatten().next() {
             None => {
@@ -480,14 +479,14 @@ impl Writer {
         if self.durability != Durability::Never {
             return self.force();
         }
-        self.retry_roll_back()?;
+        self.prepare()?;
         self.follow();
         Ok(())
     }
 
     /// As [`Writer::sync`], whatever the durability.
     pub fn force(&mut self) -> Result<(), LogError> {
-        self.retry_roll_back()?;
+        self.prepare()?;
         self.force_log()?;
         self.follow();
         Ok(())
@@ -511,7 +510,7 @@ impl Writer {
 
     /// Prepares a push; says where the log ends before it.
     pub(crate) fn prepare_push(&mut self) -> Result<Ends, LogError> {
-        self.retry_roll_back()?;
+        self.prepare()?;
         // What is rolled back to is read from the sidecars.
         self.log.flush()?;
         Ok(self.log.ends())
@@ -547,6 +546,17 @@ impl Writer {
         pending.map_or(Ok(()), Pending::end)?;
         self.is_unsure = false;
         Ok(())
+    }
+
+    /// Makes sure that writing is still ours alone, and that nothing half done is left in the log.
+    pub(crate) fn prepare(&mut self) -> Result<(), LogError> {
+        self.lock.check()?;
+        self.retry_roll_back()
+    }
+
+    /// What tells whether this writer is still the only one.
+    pub fn claim(&self) -> &Claim {
+        self.lock.claim()
     }
 
     fn retry_roll_back(&mut self) -> Result<(), LogError> {
@@ -595,7 +605,7 @@ impl Writer {
 
     /// The same, as of a time that is not before that of the last entry.
     pub(crate) fn step_at(&mut self, what: What, ts: u64) -> Result<EventId, LogError> {
-        self.retry_roll_back()?;
+        self.prepare()?;
         if self.durability != Durability::Never {
             // Messages are on the disk before an event that follows them, and what stood around
             // them with them.
@@ -666,30 +676,36 @@ impl Writer {
         ended.transpose().map(|_| ())
     }
 
-    /// The time, which never runs backwards in a log.
+    /// The time of the next entry.
     pub(crate) fn now(&mut self) -> u64 {
         if !self.replays || self.clock == 0 {
-            self.advance(time::now());
+            self.set_clock(time::following(self.clock));
         }
         self.clock
     }
 
     /// Moves the clock forward to a time.
     fn advance(&mut self, time: u64) {
-        if time > self.clock || self.stamp.is_empty() {
-            self.clock = self.clock.max(time);
-            self.stamp = time::iso(self.clock);
+        self.set_clock(self.clock.max(time));
+    }
+
+    fn set_clock(&mut self, time: u64) {
+        if time != self.clock || self.stamp.is_empty() {
+            self.clock = time;
+            self.stamp = time::iso(time);
         }
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if !self.closed && self.retry_roll_back().is_ok() {
+        if !self.closed {
             // Whoever opens the task next makes up for what could not be written here.
             let _ = self.sync();
         }
-        let _ = self.log.renew_damaged_sidecars();
+        if self.lock.check().is_ok() {
+            let _ = self.log.renew_damaged_sidecars();
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 use super::Refused;
-use crate::{EventId, Mark, Past, Point, Record, Seq, State};
+use crate::{EventId, Mark, Past, Point, Seq, State};
 
 /// A place in the log as a person names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,14 +54,44 @@ pub fn locate<P: Past>(
                 Side::To => at <= time,
                 Side::Before => at < time,
             };
-            let seq = messages_while(state, past, |record| within(record.time))?;
-            let event = events_while(state, past, |mark| within(mark.time))?;
-            if seq == 0 && event == 0 {
-                return Err(Refused::TooEarly);
-            }
-            Ok(Point { seq, event })
+            point_at_time(state, past, within)?.ok_or(Refused::TooEarly)
         }
     }
+}
+
+/// The last point whose entry was made within a time.
+///
+/// Looked for from the end: where a clock was wrong for a while, times go back, and entries with a time in the future stand
+/// before those that hold. So it takes as long as there are entries after the point.
+fn point_at_time<P: Past>(
+    state: &State,
+    past: &P,
+    within: impl Fn(u64) -> bool,
+) -> Result<Option<Point>, P::Error> {
+    let last = state.at();
+    let mut seq = last.seq;
+    while let Some(at) = Seq::new(seq)
+        && !within(past.record(at)?.time)
+    {
+        seq -= 1;
+    }
+    let mut event = last.event;
+    while let Some(id) = EventId::new(event) {
+        let mark = past.mark(id)?;
+        if within(mark.time) {
+            // Messages that it follows were there, whatever their times say.
+            seq = seq.max(mark.after);
+            break;
+        }
+        event -= 1;
+    }
+    // Events that the last message follows were there as well.
+    let before = events_while(state, past, |mark| mark.after < seq)?;
+    let point = Point {
+        seq,
+        event: event.max(before),
+    };
+    Ok((point != Point::default()).then_some(point))
 }
 
 fn events_while<P: Past>(
@@ -72,17 +102,6 @@ fn events_while<P: Past>(
     count_while(state.at().event, |number| {
         let id = EventId::new(number).expect("counted from one");
         Ok(holds(&past.mark(id)?))
-    })
-}
-
-fn messages_while<P: Past>(
-    state: &State,
-    past: &P,
-    holds: impl Fn(&Record) -> bool,
-) -> Result<u64, P::Error> {
-    count_while(state.at().seq, |number| {
-        let seq = Seq::new(number).expect("counted from one");
-        Ok(holds(&past.record(seq)?))
     })
 }
 

@@ -1,11 +1,10 @@
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use infold::manage::Prepared;
-use infold_store::{OpenError, TaskError};
+use infold_store::{Claim, OpenError, TaskError};
 use uuid::Uuid;
 
 use super::{Inner, locked, tried};
@@ -26,8 +25,8 @@ pub(super) struct Opened {
 
 struct Entry {
     held: Arc<Mutex<Held>>,
-    /// Somebody may take its files away.
-    dir: PathBuf,
+    /// Its files, or only its lock, may be removed by a person.
+    claim: Claim,
     /// How many descriptors it may take.
     descriptors: u64,
     used: Instant,
@@ -249,8 +248,8 @@ impl Opened {
         let entry = self.tasks.get_mut(&task)?;
         // A request asks several times within a moment.
         let just_now = entry.used.elapsed() < Duration::from_millis(1);
-        if !just_now && !entry.dir.is_dir() {
-            // What is written there would be in no file that has a name.
+        if !just_now && !entry.claim.holds() {
+            // What is written there would be in no file that has a name, or beside another writer.
             self.tasks.remove(&task);
             return None;
         }
@@ -284,10 +283,10 @@ impl Opened {
         let descriptors = held.log().max_descriptors() + DESCRIPTORS_BESIDE_LOG;
         let out = self.make_room(descriptors);
         held.ready = self.ready.remove(&task);
-        let dir = held.log().dir().to_owned();
+        let claim = held.writer.claim().clone();
         let held = Arc::new(Mutex::new(held));
         let entry = Entry {
-            dir,
+            claim,
             descriptors,
             held: held.clone(),
             used: Instant::now(),

@@ -5,7 +5,8 @@ use infold::turn::{is_waiting, told, unread};
 use infold::{Config, Connection, ManageError, Talk, TurnError, Turned, Unanswered};
 use infold_log::{EventId, Past as _, Role, Seq, Span};
 use infold_store::{Contexts, InEffect, Log, Metadata, Writer};
-use infold_wire::{Message, Stop, render_text, spoken};
+use infold_wire::trouble::Refused;
+use infold_wire::{Message, Stop, Trouble, render_text, spoken};
 use serde_json::json;
 
 use crate::called::{Called, calls, wait_for};
@@ -370,6 +371,12 @@ fn unanswered(error: TurnError) -> Failure {
             .hint("give the window it really has: --window TOKENS, or `context_length` in config.yaml; or unpin what need not stay"),
         TurnError::Unanswered(Unanswered::Cancelled) => {
             Failure::new(Kind::Interrupted, error).hint(kept)
+        }
+        // The request could not be read again: the disk failed, not the provider.
+        TurnError::Unanswered(Unanswered::Call(error))
+            if error.requests == 0 && matches!(error.trouble, Trouble::Refused(Refused::Request)) =>
+        {
+            Failure::new(Kind::Store, error).hint(kept)
         }
         TurnError::Unanswered(Unanswered::Call(error)) => Failure::from(*error),
         TurnError::Reply(error) => Failure::from(error),

@@ -191,11 +191,10 @@ pub fn doctor(contexts: &Contexts, repair: bool, out: &mut Out) -> Result<(), Fa
         problems: found,
         repaired: done,
     } = examine(contexts, repair)?;
-    let size: u64 = ids
-        .iter()
-        .filter_map(|id| contexts.place(*id))
-        .map(|dir| infold_store::size(&dir))
-        .sum();
+    let mut size = 0;
+    for dir in ids.iter().filter_map(|id| contexts.place(*id)) {
+        size += infold_store::size(&dir)?;
+    }
     let with = |status: Status| rows.iter().filter(|row| row.status == status).count() as u64;
     let statuses: Vec<(Status, u64)> = Status::ALL
         .iter()

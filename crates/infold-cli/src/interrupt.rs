@@ -1,4 +1,4 @@
-//! Ctrl-C and requests to end, for commands that clean up before they end.
+//! Signals: Ctrl-C and requests to end, for commands that clean up before they end, and the limit of file sizes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,6 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::{Failure, Kind};
+
+/// Lets a write beyond the limit of file sizes (`ulimit -f`) fail like one on a full disk, instead of ending the process.
+///
+/// Any handler does that. Unlike an ignored signal it does not pass on to the commands that are started.
+pub fn outlive_file_size_limit() {
+    let signal = rustix::process::Signal::XFSZ.as_raw();
+    // Without it the process ends in the middle of a write, which loses nothing that was acknowledged.
+    let _ = signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)));
+}
 
 /// Remembers that somebody asked the command to end.
 pub struct Interrupt(Arc<AtomicBool>);

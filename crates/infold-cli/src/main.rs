@@ -42,6 +42,7 @@ use infold_store::Contexts;
 use out::Out;
 
 fn main() -> ExitCode {
+    interrupt::outlive_file_size_limit();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),

@@ -1,7 +1,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use infold::step::{Step, Taken};
+use infold::step::{Step, Taken, fork_at};
 use infold_log::steer::{Side, Target};
 use infold_log::{EventId, Pinned, Point, Seq};
 use infold_store::{Contexts, Writer};
@@ -84,7 +84,7 @@ pub fn rewind(contexts: &Contexts, args: &RewindArgs, out: &mut Out) -> Result<(
 /// `infold fork`
 pub fn fork(contexts: &Contexts, task: &str, at: Option<At>, out: &mut Out) -> Result<(), Failure> {
     let parent = contexts.resolve(task)?;
-    let forked = contexts.fork(parent, at.map(Target::from));
+    let forked = fork_at(contexts, parent, at.map(Target::from));
     let id = forked.map_err(|error| Failure::from(error).about(&short(task)))?;
     // It is made, whether or not it can be read just now.
     let read = contexts.read(id).map(|log| log.parent().map(|(_, at)| at));

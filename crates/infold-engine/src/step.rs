@@ -5,10 +5,11 @@ mod read;
 
 pub use place::target;
 
-use infold_log::steer::{Cover, Refused, Side, Target};
+use infold_log::steer::{self, Cover, Refused, Side, Target};
 use infold_log::{Budget, Cause, EventId, Limits, Past as _, Pinned, Seq, Span, View};
-use infold_store::{LogError, StepError, Trigger, Writer};
+use infold_store::{Contexts, LogError, StepError, TaskError, Trigger, Writer};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::summarizer::Extractive;
 use crate::words::{count, number};
@@ -257,15 +258,30 @@ fn adjusted(cover: &Cover) -> Option<String> {
 
 fn rewound(writer: &mut Writer, side: Side, target: Target) -> Result<Made, StepError> {
     let before = writer.log().state().shown().path();
+    let (asked, log) = (target, writer.log());
+    let target = steer::whole_output(log.state(), side, asked, log)?;
     writer.rewind(side, target)?;
     let after = writer.log().state().shown().path();
     let gone = messages(&before) - shared(&before, &after);
-    let text = format!(
+    let mut text = format!(
         "rewound {}: {} hidden, none lost",
         place::name(side, target),
         count(gone, "message")
     );
+    if target != asked {
+        text += "; the items of one output stay together";
+    }
     Ok((text, json!({"hidden": gone, "shown": messages(&after)})))
+}
+
+/// Makes a task that continues another from a place that a person names, or from its end.
+pub fn fork_at(contexts: &Contexts, parent: Uuid, at: Option<Target>) -> Result<Uuid, TaskError> {
+    let Some(target) = at else {
+        return contexts.fork(parent, None);
+    };
+    let log = contexts.read(parent)?;
+    let whole = steer::whole_output(log.state(), Side::To, target, &log)?;
+    contexts.fork(parent, Some(whole))
 }
 
 fn messages(runs: &[Span]) -> u64 {

@@ -12,6 +12,40 @@ fn read(json: &str) -> Step {
     Step::read(json.as_bytes()).expect(json)
 }
 
+/// Reasoning is refused by its provider without the item that it was for.
+#[test]
+fn reasoning_is_not_parted_from_what_it_was_for() {
+    let items = [
+        r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"look"}]}"#,
+        r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"abc"}"#,
+        r#"{"type":"function_call","call_id":"c1","name":"ls","arguments":"{}"}"#,
+        r#"{"type":"function_call_output","call_id":"c1","output":"a b"}"#,
+        r#"{"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":"def"}"#,
+        r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}"#,
+        r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"thanks"}]}"#,
+    ];
+    for (step, last, is_moved) in [
+        (r#"{"step":"rewind","to":5}"#, 6, true),
+        (r#"{"step":"rewind","before":6}"#, 4, true),
+        (r#"{"step":"rewind","to":2}"#, 3, true),
+        (r#"{"step":"rewind","to":4}"#, 4, false),
+        (r#"{"step":"rewind","to":6}"#, 6, false),
+    ] {
+        let mut task = task();
+        let writer = task.writer().unwrap();
+        writer.append(&items).unwrap();
+        let taken = read(step).take(writer).unwrap();
+        let shown = writer.log().state().shown();
+        assert_eq!(shown.last(), Seq::new(last), "{step}");
+        assert_eq!(
+            taken.text.contains("stay together"),
+            is_moved,
+            "{}",
+            taken.text
+        );
+    }
+}
+
 /// Each step says what it did and what takes it back.
 #[test]
 fn steps_are_taken_and_taken_back() {

@@ -1,3 +1,5 @@
+use std::collections::VecDeque;
+
 use crate::{Call, Facts, Link, LinkKind, Role, Seq};
 
 /// Sorts messages into rounds as they come, pairing tool results with calls.
@@ -16,7 +18,8 @@ use crate::{Call, Facts, Link, LinkKind, Role, Seq};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rounds {
     round: Option<Seq>,
-    waiting: Vec<Call>,
+    /// Results mostly come in the order of their calls, so calls are taken from the front.
+    waiting: VecDeque<Call>,
     /// The last message is an item, and so the next one may go on with its output.
     output: bool,
     /// Ids of uses in this round that have not ended.
@@ -60,18 +63,15 @@ impl Rounds {
 
     /// As [`Rounds::hear`], and says for each result whether it answers a waiting call.
     pub fn pair(&mut self, seq: Seq, facts: &Facts, tied: Option<Seq>) -> (Heard, Vec<bool>) {
-        let results = !facts.answers.is_empty() && facts.role != Role::Assistant;
-        let open = self.round.filter(|_| !self.waiting.is_empty());
+        let results = is_results(facts);
         let output = self.round.filter(|_| self.output && facts.item);
         // What one of the provider's tools gave back is part of the output that used it.
         let hosted = results && facts.answers.iter().all(|answer| self.is_use(answer));
-        let exchange = output
-            .or(open.filter(|_| results))
-            .or(self.round.filter(|_| hosted));
+        let exchange = self.exchange_of(facts);
         let unended = self
             .round
             .filter(|_| !self.uses.is_empty() && !facts.is_request());
-        let cuts = open.is_some() && exchange.is_none();
+        let cuts = self.is_cut_by(facts);
         if exchange.is_none() {
             self.waiting.clear();
         }
@@ -108,6 +108,21 @@ impl Rounds {
         (heard, paired)
     }
 
+    /// Says whether a message closes the open exchange although calls of it still wait.
+    pub fn is_cut_by(&self, facts: &Facts) -> bool {
+        self.round.is_some() && !self.waiting.is_empty() && self.exchange_of(facts).is_none()
+    }
+
+    /// The open exchange, if a message belongs to it.
+    fn exchange_of(&self, facts: &Facts) -> Option<Seq> {
+        let goes_on = self.output && facts.item;
+        let is_awaited = !self.waiting.is_empty();
+        // What one of the provider's tools gave back is part of the output that used it.
+        let is_hosted = || facts.answers.iter().all(|answer| self.is_use(answer));
+        let answers = is_results(facts) && (is_awaited || is_hosted());
+        self.round.filter(|_| goes_on || answers)
+    }
+
     /// The ids by which a message may belong to an earlier round that is closed already. Whoever
     /// holds the log looks for them there.
     pub fn unresolved<'f>(&self, facts: &'f Facts) -> Vec<&'f str> {
@@ -132,8 +147,8 @@ impl Rounds {
     }
 
     /// The calls that wait for a result now.
-    pub fn waiting(&self) -> &[Call] {
-        &self.waiting
+    pub fn waiting(&self) -> impl ExactSizeIterator<Item = &Call> {
+        self.waiting.iter()
     }
 
     fn follow(&mut self, link: &Link, role: Role) {
@@ -172,6 +187,10 @@ impl Rounds {
             });
         found.map(|at| self.waiting.remove(at)).is_some()
     }
+}
+
+fn is_results(facts: &Facts) -> bool {
+    !facts.answers.is_empty() && facts.role != Role::Assistant
 }
 
 #[cfg(test)]

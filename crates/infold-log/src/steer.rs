@@ -6,7 +6,7 @@ mod oldest;
 mod locate;
 
 pub use cover::{Cover, always_shown, cover, folded};
-pub use locate::{Side, Target, locate};
+pub use locate::{Side, Target, locate, whole_output};
 pub use oldest::oldest;
 pub use refused::Refused;
 

@@ -155,17 +155,19 @@ impl Reading {
     /// Pairs results with calls, and says whether a round starts here.
     fn pair(&mut self, facts: &Facts) -> bool {
         let line = self.line;
-        let waiting = self.rounds.waiting().to_vec();
+        let unanswered = |call: &Call| Fault::Unanswered {
+            line,
+            call: call.clone(),
+        };
         if std::mem::take(&mut self.behind) {
-            self.rounds = Rounds::default();
+            let left = std::mem::take(&mut self.rounds);
+            self.faults.extend(left.waiting().map(unanswered));
         }
-        let open = !self.rounds.waiting().is_empty();
         let number = Seq::new(line as u64).expect("lines are counted from one");
-        let (heard, paired) = self.rounds.pair(number, facts, None);
-        if heard.cuts || !open {
-            let unanswered = |call| Fault::Unanswered { line, call };
-            self.faults.extend(waiting.into_iter().map(unanswered));
+        if self.rounds.is_cut_by(facts) {
+            self.faults.extend(self.rounds.waiting().map(unanswered));
         }
+        let (heard, paired) = self.rounds.pair(number, facts, None);
         let answers = facts.answers.iter().zip(paired);
         let orphans = answers.filter(|(_, paired)| !paired).map(|(call, _)| call);
         self.faults
@@ -202,7 +204,7 @@ impl Reading {
         faults.extend(hidden.map(|seq| Fault::FloorHidden { seq }));
         Verdict {
             faults,
-            open: !self.rounds.waiting().is_empty(),
+            open: self.rounds.waiting().len() > 0,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Puts right what is wrong with tasks and their registry.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -178,11 +179,17 @@ fn is_cut_short(problems: &[Problem]) -> bool {
         .any(|problem| matches!(problem, Problem::Damaged(LogError::NoParent { .. })))
 }
 
-/// How many bytes a task takes on disk.
-pub fn size(dir: &Path) -> u64 {
-    let files = fs::read_dir(dir).into_iter().flatten().flatten();
-    files
-        .filter_map(|entry| entry.metadata().ok())
-        .map(|meta| meta.len())
-        .sum()
+/// How many bytes a task takes on disk; none if it is gone.
+pub fn size(dir: &Path) -> Result<u64, LogError> {
+    let fail = |error| LogError::io(dir, "listed", error);
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+        entries => entries.map_err(fail)?,
+    };
+    let mut bytes = 0;
+    for entry in entries {
+        // A file that is removed meanwhile takes nothing.
+        bytes += entry.map_err(fail)?.metadata().map_or(0, |meta| meta.len());
+    }
+    Ok(bytes)
 }

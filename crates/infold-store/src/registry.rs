@@ -156,7 +156,7 @@ impl Registry {
     /// Moves a task to `status`, as of `at`; returns whether there is such a task.
     ///
     /// The first move to `running` sets `started_at`. A move to `completed` or `failed` sets
-    /// `completed_at`, any other clears it; all clear the error, which [`Registry::finish`] gives.
+    /// `completed_at` and `active_at`, any other clears the former; all clear the error, which [`Registry::finish`] gives.
     pub fn set_status(
         &self,
         uuid: Uuid,
@@ -187,6 +187,7 @@ impl Registry {
                        status = ?2,
                        started_at = CASE WHEN ?3 THEN coalesce(started_at, ?5) ELSE started_at END,
                        completed_at = CASE WHEN ?4 THEN ?5 END,
+                       active_at = CASE WHEN ?4 THEN ?5 ELSE active_at END,
                        error_message = ?6
                    WHERE uuid = ?1";
         let (starts, ends) = (status == Status::Running, status.is_end());

@@ -99,14 +99,15 @@ fn render_exchange(
             });
         }
     }
-    if closed && !rounds.waiting().is_empty() {
+    let waiting: Vec<Call> = rounds.waiting().cloned().collect();
+    if closed && !waiting.is_empty() {
         match dialect {
-            Dialect::Items => interrupt_items(rounds.waiting(), items, &mut shown),
+            Dialect::Items => interrupt_items(&waiting, items, &mut shown),
             Dialect::Blocks | Dialect::Contents => {
-                interrupt_blocks(rounds.waiting(), dialect, &mut shown)?;
+                interrupt_blocks(&waiting, dialect, &mut shown)?;
             }
             Dialect::Chat | Dialect::Function => {
-                let waiting = rounds.waiting().iter();
+                let waiting = waiting.iter();
                 shown.extend(waiting.map(|call| repair(interrupted_message(call, dialect))));
             }
         }

@@ -4,6 +4,7 @@ mod kill;
 mod two;
 mod full;
 mod blocks;
+mod limit;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -43,7 +43,7 @@ impl Whole {
             return Ok(None);
         };
         let view_tokens = View::of(log.state().shown(), &log)?.tokens();
-        let bytes = infold_store::size(log.dir());
+        let bytes = infold_store::size(log.dir())?;
         Ok(Some(Whole {
             row,
             log,

@@ -1,5 +1,5 @@
 use super::Refused;
-use crate::{EventId, Mark, Past, Point, Seq, State};
+use crate::{EventId, Mark, Past, Point, Role, Seq, State};
 
 /// A place in the log as a person names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,40 @@ pub fn locate<P: Past>(
             };
             point_at_time(state, past, within)?.ok_or(Refused::TooEarly)
         }
+    }
+}
+
+/// Moves a target that lies between the items of one output to the end of that output, or, before it, to its start.
+///
+/// Providers refuse reasoning without the item that it was for. Only for what a person asks: a client that goes back may
+/// go on with another item of the same output.
+pub fn whole_output<P: Past>(
+    state: &State,
+    side: Side,
+    target: Target,
+    past: &P,
+) -> Result<Target, P::Error> {
+    let Target::Message(mut number) = target else {
+        return Ok(target);
+    };
+    let last = state.at().seq;
+    // Ends, because an output does.
+    loop {
+        let (one, next) = match side {
+            Side::To => (number, number.saturating_add(1)),
+            Side::Before => (number.saturating_sub(1), number),
+        };
+        let Some((one, next)) = Seq::new(one).zip(Seq::new(next)).filter(|_| next <= last) else {
+            return Ok(Target::Message(number));
+        };
+        let (one, next) = (past.record(one)?, past.record(next)?);
+        if !(one.item && next.item && next.role == Role::Assistant && one.round == next.round) {
+            return Ok(Target::Message(number));
+        }
+        number = match side {
+            Side::To => number + 1,
+            Side::Before => number - 1,
+        };
     }
 }
 

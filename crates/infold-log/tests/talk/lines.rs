@@ -34,7 +34,7 @@ fn round(talk: &Talk, members: &[Seq], closed: bool) -> Vec<Line> {
     let (mut shown, mut late) = (Vec::new(), Vec::new());
     for seq in members {
         let mut line = verbatim(talk, *seq);
-        let waiting = rounds.waiting().to_vec();
+        let waiting = rounds.waiting().cloned().collect::<Vec<_>>();
         let (heard, paired) = rounds.pair(*seq, &line.facts, None);
         if heard.starts {
             interrupt(waiting, &mut shown);
@@ -51,7 +51,7 @@ fn round(talk: &Talk, members: &[Seq], closed: bool) -> Vec<Line> {
         }
     }
     if closed {
-        interrupt(rounds.waiting().to_vec(), &mut shown);
+        interrupt(rounds.waiting().cloned().collect::<Vec<_>>(), &mut shown);
     }
     shown.append(&mut late);
     shown

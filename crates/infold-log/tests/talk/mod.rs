@@ -226,7 +226,7 @@ impl Talk {
         for seq in self.path() {
             rounds.hear(seq, self.facts_at(seq), None);
         }
-        rounds.waiting().to_vec()
+        rounds.waiting().cloned().collect::<Vec<_>>()
     }
 
     pub fn facts_at(&self, seq: Seq) -> &Facts {

@@ -1,4 +1,4 @@
-use infold::step::{Step, Taken, target};
+use infold::step::{Step, Taken, fork_at, target};
 use infold_log::Point;
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ pub fn fork(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
     let at = at
         .transpose()
         .map_err(|error| Refusal::bad(format!("\"at\": {error}")))?;
-    let id = contexts.fork(parent, at)?;
+    let id = fork_at(contexts, parent, at)?;
     let log = contexts.read(id)?;
     let Point { seq, event } = log.parent().map(|(_, at)| at).unwrap_or_default();
     api.metrics.tasks("forked");

@@ -134,6 +134,33 @@ fn conversations_stay_apart() {
     );
 }
 
+/// tau-bench writes one array of all conversations, the messages in `traj`.
+#[test]
+fn conversations_in_an_array_stay_apart_too() {
+    let home = Home::new();
+    let talk = |list: &str, text: &str| {
+        let messages = said("user", text);
+        format!(
+            "  {{\n    \"task_id\": 1,\n    \"{list}\": [\n{messages}\n    ],\n    \"reward\": 1.0\n  }}"
+        )
+    };
+    for list in ["traj", "messages"] {
+        let file = format!("[\n{},\n{}\n]\n", talk(list, "one"), talk(list, "two"));
+        home.file("two.json", &file);
+        let ran = home.run("fold two.json --window 8k", b"");
+        let text = String::from_utf8(ran.stdout).expect("JSON is UTF-8");
+        let both = format!("{}\n\n{}\n", said("user", "one"), said("user", "two"));
+        assert_eq!(
+            text,
+            both,
+            "{list}: {}",
+            String::from_utf8_lossy(&ran.stderr)
+        );
+        let ran = home.run("count two.json --json", b"");
+        assert!(!ran.stdout.is_empty(), "{list}");
+    }
+}
+
 #[test]
 fn what_cannot_be_folded_says_why() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-use super::records::Layout;
+use super::records::{LISTS, Layout};
 use super::walk::Walk;
 use super::{Format, names};
 use crate::scan::{space, string_end};
@@ -37,6 +37,7 @@ pub fn survey(prefix: &[u8], given: Option<Format>) -> Result<(Format, Layout), 
     match (text.first(), given) {
         (None, None) => Err(DetectError::Empty),
         (_, Some(Format::Aider)) => Ok((Format::Aider, Layout::Text)),
+        (Some(b'['), _) if holds_documents(&text[1..]) => objects(&text[1..], given),
         (Some(b'['), _) => {
             let format = given.or_else(|| of_records(elements(text), true));
             let empty = text.get(space(text, 1)) == Some(&b']');
@@ -59,6 +60,12 @@ pub fn survey(prefix: &[u8], given: Option<Format>) -> Result<(Format, Layout), 
     }
 }
 
+/// Says whether the first element of an array is a whole conversation.
+fn holds_documents(text: &[u8]) -> bool {
+    let first = Members::at(text, space(text, 0)).0;
+    LISTS.iter().any(|key| first.starts(key, b'['))
+}
+
 fn unknown(what: &str, first: Option<Members<'_>>) -> DetectError {
     let names = first.map(|first| first.names()).unwrap_or_default();
     let saw = match names.is_empty() {
@@ -69,13 +76,12 @@ fn unknown(what: &str, first: Option<Members<'_>>) -> DetectError {
 }
 
 fn objects(text: &[u8], given: Option<Format>) -> Result<(Format, Layout), DetectError> {
-    let (first, _) = Members::at(text, 0);
+    let (first, _) = Members::at(text, space(text, 0));
     let list = |key: &'static str| first.starts(key, b'[').then_some(key);
     let key = match given {
-        None => ["messages", "contents", "history"]
-            .into_iter()
-            .find_map(list),
-        Some(Format::OpenAi | Format::Anthropic | Format::GeminiCli) => list("messages"),
+        None => LISTS.into_iter().find_map(list),
+        Some(Format::OpenAi) => list("messages").or_else(|| list("traj")),
+        Some(Format::Anthropic | Format::GeminiCli) => list("messages"),
         Some(Format::Gemini) => list("contents"),
         Some(Format::SweAgent) => Some("history"),
         Some(_) => None,
@@ -100,7 +106,7 @@ fn objects(text: &[u8], given: Option<Format>) -> Result<(Format, Layout), Detec
                 Some(Format::GeminiCli)
             }
             Some("messages") if first.has("system") => Some(Format::Anthropic),
-            Some("messages") => inner().or(Some(Format::OpenAi)),
+            Some("messages" | "traj") => inner().or(Some(Format::OpenAi)),
             _ => Some(Format::SweAgent),
         }
     };

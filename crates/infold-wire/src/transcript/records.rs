@@ -16,7 +16,7 @@ pub enum Layout {
     Lines,
     /// One JSON array of records.
     Array,
-    /// One or more JSON objects, each with its records in this member.
+    /// One or more JSON objects, in an array or one after the other, each with its records in this member.
     Objects(&'static str),
     /// Text, not JSON.
     Text,
@@ -103,6 +103,8 @@ pub struct Records<R> {
     state: State,
     walk: Walk,
     line: u64,
+    /// Its objects are the elements of an array.
+    is_wrapped: bool,
     /// Records so far.
     count: u64,
 }
@@ -120,6 +122,7 @@ impl<R: BufRead + Seek> Records<R> {
             state: State::Start,
             walk: Walk::default(),
             line: 1,
+            is_wrapped: false,
             count: 0,
         }
     }
@@ -129,6 +132,7 @@ impl<R: BufRead + Seek> Records<R> {
         self.input.seek(SeekFrom::Start(0))?;
         self.state = State::Start;
         self.line = 1;
+        self.is_wrapped = false;
         self.count = 0;
         Ok(())
     }
@@ -221,6 +225,11 @@ impl<R: BufRead + Seek> Records<R> {
                     self.state = State::Object(false);
                     return Ok((What::Begin, line));
                 }
+                (State::Outside, Some(b'[')) if !self.is_wrapped => {
+                    self.take(raw);
+                    self.is_wrapped = true;
+                }
+                (State::Outside, Some(b',' | b']')) if self.is_wrapped => self.take(raw),
                 (State::Outside, Some(_)) => {
                     return wrong("something else stands where the records should begin");
                 }
@@ -402,10 +411,10 @@ impl<R: BufRead + Seek> Records<R> {
     }
 }
 
+/// The members that hold the records of a document; `traj` is tau-bench's.
+pub(super) const LISTS: [&str; 4] = ["messages", "contents", "history", "traj"];
+
 /// A member's name, if it is one that holds records in some format.
 fn list_of(name: &str) -> &'static str {
-    ["messages", "contents", "history"]
-        .into_iter()
-        .find(|known| *known == name)
-        .unwrap_or("")
+    LISTS.into_iter().find(|known| *known == name).unwrap_or("")
 }

@@ -99,7 +99,8 @@ fn the_table_has_the_columns_of_the_public_format() {
         columns,
         "uuid task_source owner repo task_type task_id status created_at started_at completed_at \
          process_id hostname llm_provider model context_length llm_call_count tool_call_count \
-         total_tokens compression_count error_message user cached_tokens cost"
+         total_tokens compression_count error_message user cached_tokens cost \
+         title agent cwd active_at"
     );
 }
 
@@ -420,8 +421,12 @@ fn an_old_database_is_brought_up_to_date_and_keeps_its_rows() {
     drop(made);
     by_hand(
         &dir,
-        "DROP TABLE forks; DROP INDEX tasks_user; ALTER TABLE tasks DROP COLUMN cached_tokens; \
-         ALTER TABLE tasks DROP COLUMN cost; PRAGMA user_version = 0",
+        "DROP TABLE forks; DROP INDEX idx_tasks_active_at; DROP INDEX idx_tasks_user; \
+         CREATE INDEX tasks_status ON tasks (status); \
+         ALTER TABLE tasks DROP COLUMN cached_tokens; ALTER TABLE tasks DROP COLUMN cost; \
+         ALTER TABLE tasks DROP COLUMN title; ALTER TABLE tasks DROP COLUMN agent; \
+         ALTER TABLE tasks DROP COLUMN cwd; ALTER TABLE tasks DROP COLUMN active_at; \
+         PRAGMA user_version = 0",
     );
     let registry = Registry::open(dir.path()).unwrap();
     assert_eq!(
@@ -494,6 +499,9 @@ fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
+/// A version that this infold does not know.
+const NEWER: i64 = schema::VERSION + 1;
+
 fn assert_too_new(dir: &Path) {
     let before = files(dir);
     let error = Registry::open(dir).unwrap_err();
@@ -501,18 +509,16 @@ fn assert_too_new(dir: &Path) {
         matches!(
             error,
             RegistryError::TooNew {
-                found: 5,
-                supported: 4,
+                found: NEWER,
+                supported: schema::VERSION,
                 ..
             }
         ),
         "{error:?}"
     );
-    assert!(
-        error
-            .to_string()
-            .ends_with("tasks.db is of version 5, and this infold knows up to 4")
-    );
+    let known = schema::VERSION;
+    let said = format!("tasks.db is of version {NEWER}, and this infold knows up to {known}");
+    assert!(error.to_string().ends_with(&said), "{error}");
     assert_eq!(files(dir), before);
 }
 
@@ -521,7 +527,7 @@ fn a_newer_database_is_refused_and_stays_as_it_is() {
     let dir = home();
     drop(by_hand(
         &dir,
-        "CREATE TABLE later (x); PRAGMA user_version = 5",
+        &format!("CREATE TABLE later (x); PRAGMA user_version = {NEWER}"),
     ));
     assert_too_new(dir.path());
 }
@@ -531,7 +537,9 @@ fn a_newer_database_in_wal_mode_is_refused_too() {
     let dir = home();
     drop(by_hand(
         &dir,
-        "PRAGMA journal_mode = WAL; CREATE TABLE later (x); PRAGMA user_version = 5",
+        &format!(
+            "PRAGMA journal_mode = WAL; CREATE TABLE later (x); PRAGMA user_version = {NEWER}"
+        ),
     ));
     assert_too_new(dir.path());
 }
@@ -542,7 +550,9 @@ fn a_newer_database_keeps_its_journal() {
     let dir = home();
     let open = by_hand(
         &dir,
-        "PRAGMA journal_mode = WAL; CREATE TABLE later (x); PRAGMA user_version = 5",
+        &format!(
+            "PRAGMA journal_mode = WAL; CREATE TABLE later (x); PRAGMA user_version = {NEWER}"
+        ),
     );
     let left = home();
     for file in ["tasks.db", "tasks.db-wal"] {

@@ -3,7 +3,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
-use infold::{Config, Draft, Profile, draft, step};
+use infold::step::{self, Permission};
+use infold::{Config, Draft, Hooks, Profile, draft};
 use infold_log::{Span, View};
 use infold_store::{Contexts, Writer};
 use serde_json::json;
@@ -57,6 +58,13 @@ pub fn run(
     };
     let known = known(contexts, open.writer.log())?;
     let mut chosen = args.choice.chosen(config, known, reach, json)?;
+    let hooks = match args.preview {
+        true => Hooks::default(),
+        false => chosen.setup.hooks.clone(),
+    };
+    // Asked before somebody is paid for a summary.
+    let permission = Permission::ask(&hooks, open.writer.log(), "condense");
+    let permission = permission.map_err(|error| Failure::from(error).about(&open.name))?;
     let made = drafted(&mut open.writer, args, given.as_deref(), &mut chosen);
     let mut made = made.map_err(|failure| failure.about(&open.name))?;
     if args.preview {
@@ -69,7 +77,7 @@ pub fn run(
     for error in &made.errors {
         Failure::new(Kind::No, error).warn(json);
     }
-    let taken = step::fold(&mut open.writer, made)?;
+    let taken = step::fold(&mut open.writer, made, &permission)?;
     tell(contexts, &open, taken, out)
 }
 

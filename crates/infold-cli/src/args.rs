@@ -258,7 +258,7 @@ pub enum Command {
     },
     /// Print a completion script
     #[command(
-        after_help = "Example:\n  infold completions bash > ~/.local/share/bash-completion/completions/infold"
+        after_help = "It completes commands and options, and in bash, zsh and fish the ids of tasks.\n\nExamples:\n  infold completions bash > ~/.local/share/bash-completion/completions/infold\n  infold completions zsh > ~/.zfunc/_infold\n  infold completions fish > ~/.config/fish/completions/infold.fish"
     )]
     Completions {
         /// For which shell
@@ -301,7 +301,9 @@ pub enum TaskCommand {
         wire: Option<infold_wire::Wire>,
     },
     /// List tasks, newest activity first
-    #[command(after_help = "Example:\n  infold task list --status running --user ada")]
+    #[command(
+        after_help = "Examples:\n  infold task list --status running --user ada\n  infold task list --ids | fzf | cut -f1"
+    )]
     List {
         /// Only those with this status
         #[arg(long)]
@@ -309,6 +311,9 @@ pub enum TaskCommand {
         /// Only this user's
         #[arg(long)]
         user: Option<String>,
+        /// Only the start of each id and what it is about, with a tab between
+        #[arg(long)]
+        ids: bool,
     },
     /// Show what is known of a task
     #[command(after_help = "Example:\n  infold task show 3f9a --json")]

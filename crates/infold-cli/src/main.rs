@@ -30,11 +30,12 @@ mod ready;
 mod provider;
 mod serve;
 mod sessions;
+mod completions;
 
 use std::process::ExitCode;
 
 use args::{Cli, Color, Command};
-use clap::{CommandFactory as _, Parser as _};
+use clap::Parser as _;
 use failure::{Failure, Kind};
 use infold::step::Step;
 use infold::{Config, Hooks};
@@ -147,10 +148,6 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
         Command::Unpin { task, pinned } => steps::unpin(contexts, &task, pinned, out),
         Command::Verify { task } => checkup::verify(contexts, task.as_deref(), out),
         Command::Doctor { repair } => checkup::doctor(contexts, repair, out),
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "infold", &mut script);
-            out.raw(&script)
-        }
+        Command::Completions { shell } => out.raw(completions::script(shell).as_bytes()),
     }
 }

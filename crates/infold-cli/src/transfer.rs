@@ -255,6 +255,9 @@ fn metadata(new: &NewArgs, format: Format) -> Metadata {
         model: new.model.clone(),
         context_length: new.context_length,
         wire: Some(wire.to_owned()),
+        // The other formats are those of providers.
+        agent: (!matches!(format, Format::OpenAi | Format::Anthropic | Format::Gemini))
+            .then(|| format.name().to_owned()),
         ..Metadata::default()
     }
 }
@@ -335,7 +338,11 @@ fn one(log: &Log, args: &ExportArgs, to: &mut Export<'_>) -> Result<(), Failure>
     let own = imported
         .as_ref()
         .and_then(|imported| imported.format.parse::<Format>().ok());
-    let metadata = Metadata::read(log.dir())?;
+    // What it says is a help; the messages are there without it.
+    let metadata = Metadata::read(log.dir()).unwrap_or_else(|error| {
+        Failure::from(error).warn(to.out.is_json());
+        Metadata::default()
+    });
     let session = metadata.session.unwrap_or_default();
     let usual = match metadata.wire.as_deref() {
         Some("anthropic") => Format::Anthropic,

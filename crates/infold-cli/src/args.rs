@@ -158,6 +158,7 @@ pub enum Command {
     #[command(after_help = "Example:\n  infold truncate 3f9a --fraction 0.25")]
     Truncate {
         /// The task
+        #[arg(default_value = "@")]
         task: String,
         /// How much of what is visible to hide, more than 0 and at most 1
         #[arg(long, default_value = "0.5", value_parser = fraction)]
@@ -209,6 +210,7 @@ pub enum Command {
     #[command(after_help = "Example:\n  infold fork 3f9a --at 32")]
     Fork {
         /// The task
+        #[arg(default_value = "@")]
         task: String,
         /// From here instead of from its end: a seq, or an event such as e3
         #[arg(long, value_name = "SEQ|EVENT")]
@@ -440,6 +442,7 @@ pub struct ViewArgs {
 #[derive(Debug, Args)]
 pub struct RewindArgs {
     /// The task
+    #[arg(default_value = "@")]
     pub task: String,
     #[command(flatten)]
     pub point: RewindPoint,

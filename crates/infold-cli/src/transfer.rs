@@ -44,7 +44,7 @@ pub struct ImportArgs {
 )]
 pub struct ExportArgs {
     /// The task; of several, one after the other
-    #[arg(required = true, value_name = "TASK")]
+    #[arg(default_value = "@", value_name = "TASK")]
     tasks: Vec<String>,
     /// Write it as this instead of as it came
     #[arg(long, value_name = "FORMAT")]

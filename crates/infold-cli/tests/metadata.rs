@@ -88,7 +88,7 @@ const TOOLS: &str = r#"{"role":"user","content":"look"}
 fn tools(home: &Home, name: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(home.running(name).join("tools.jsonl"));
     let lines = text.unwrap_or_default();
-    let lines = lines.lines().map(|line| serde_json::from_str(line));
+    let lines = lines.lines().map(serde_json::from_str);
     let mut records: Vec<Value> = lines.collect::<Result<_, _>>().expect("JSON");
     for record in &mut records {
         let members = record.as_object_mut().expect("an object");

@@ -324,7 +324,7 @@ fn ids_of_tasks_are_completed_in_the_shell() {
     let (one, two) = (id("T1"), id("T2"));
     for line in [&["view"][..], &["task", "show"], &["export"], &["condense"]] {
         let words = [line, &[&one[..6]]].concat();
-        assert_eq!(completed(&home, &words), [one.clone()], "{line:?}");
+        assert_eq!(completed(&home, &words), [one.as_str()], "{line:?}");
         let offered = completed(&home, &[line, &[""]].concat());
         assert!(
             offered.contains(&one) && offered.contains(&two),

@@ -158,6 +158,7 @@ pub enum Command {
     #[command(after_help = "Example:\n  infold truncate 3f9a --fraction 0.25")]
     Truncate {
         /// The task
+        #[arg(default_value = "@")]
         task: String,
         /// How much of what is visible to hide, more than 0 and at most 1
         #[arg(long, default_value = "0.5", value_parser = fraction)]
@@ -209,6 +210,7 @@ pub enum Command {
     #[command(after_help = "Example:\n  infold fork 3f9a --at 32")]
     Fork {
         /// The task
+        #[arg(default_value = "@")]
         task: String,
         /// From here instead of from its end: a seq, or an event such as e3
         #[arg(long, value_name = "SEQ|EVENT")]
@@ -258,7 +260,7 @@ pub enum Command {
     },
     /// Print a completion script
     #[command(
-        after_help = "Example:\n  infold completions bash > ~/.local/share/bash-completion/completions/infold"
+        after_help = "It completes commands and options, and in bash, zsh and fish the ids of tasks.\n\nExamples:\n  infold completions bash > ~/.local/share/bash-completion/completions/infold\n  infold completions zsh > ~/.zfunc/_infold\n  infold completions fish > ~/.config/fish/completions/infold.fish"
     )]
     Completions {
         /// For which shell
@@ -301,7 +303,9 @@ pub enum TaskCommand {
         wire: Option<infold_wire::Wire>,
     },
     /// List tasks, newest activity first
-    #[command(after_help = "Example:\n  infold task list --status running --user ada")]
+    #[command(
+        after_help = "Examples:\n  infold task list --status running --user ada\n  infold task list --ids | fzf | cut -f1"
+    )]
     List {
         /// Only those with this status
         #[arg(long)]
@@ -309,6 +313,9 @@ pub enum TaskCommand {
         /// Only this user's
         #[arg(long)]
         user: Option<String>,
+        /// Only the start of each id and what it is about, with a tab between
+        #[arg(long)]
+        ids: bool,
     },
     /// Show what is known of a task
     #[command(after_help = "Example:\n  infold task show 3f9a --json")]
@@ -435,6 +442,7 @@ pub struct ViewArgs {
 #[derive(Debug, Args)]
 pub struct RewindArgs {
     /// The task
+    #[arg(default_value = "@")]
     pub task: String,
     #[command(flatten)]
     pub point: RewindPoint,

@@ -36,6 +36,7 @@ pub struct AskArgs {
 #[derive(Debug, Args)]
 pub struct SendArgs {
     /// The task
+    #[arg(default_value = "@")]
     pub task: String,
     #[command(flatten)]
     pub call: CallArgs,

@@ -3,7 +3,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
-use infold::{Config, Draft, Profile, draft, step};
+use infold::step::{self, Permission};
+use infold::{Config, Draft, Hooks, Profile, draft};
 use infold_log::{Span, View};
 use infold_store::{Contexts, Writer};
 use serde_json::json;
@@ -20,6 +21,7 @@ use crate::steps::{open, read_text, tell};
 #[derive(Debug, Args)]
 pub struct CondenseArgs {
     /// The task
+    #[arg(default_value = "@")]
     pub task: String,
     /// The messages, such as 3..40, widened to whole rounds; without them, what `manage` would choose
     #[arg(value_name = "A..B")]
@@ -45,11 +47,16 @@ pub fn run(
     out: &mut Out,
 ) -> Result<(), Failure> {
     let json = out.is_json();
+    // A range alone is one of the newest task: no id looks like one.
+    let (task, range) = match (args.range, args.task.parse::<Span>()) {
+        (None, Ok(range)) if args.task.contains("..") => ("@", Some(range)),
+        (range, _) => (args.task.as_str(), range),
+    };
     let given = args.text.as_deref().map(read_text).transpose()?;
     if given.as_ref().is_some_and(|text| text.trim().is_empty()) {
         return Err(empty());
     }
-    let mut open = open(contexts, &args.task, json)?;
+    let mut open = open(contexts, task, json)?;
     let reach = Reach {
         contexts: Some(contexts),
         usual: given.is_none(),
@@ -57,7 +64,14 @@ pub fn run(
     };
     let known = known(contexts, open.writer.log())?;
     let mut chosen = args.choice.chosen(config, known, reach, json)?;
-    let made = drafted(&mut open.writer, args, given.as_deref(), &mut chosen);
+    let hooks = match args.preview {
+        true => Hooks::default(),
+        false => chosen.setup.hooks.clone(),
+    };
+    // Asked before somebody is paid for a summary.
+    let permission = Permission::ask(&hooks, open.writer.log(), "condense");
+    let permission = permission.map_err(|error| Failure::from(error).about(&open.name))?;
+    let made = drafted(&mut open.writer, range, given.as_deref(), &mut chosen);
     let mut made = made.map_err(|failure| failure.about(&open.name))?;
     if args.preview {
         return preview(&made, &open.writer, &chosen.setup.profile, out);
@@ -69,7 +83,7 @@ pub fn run(
     for error in &made.errors {
         Failure::new(Kind::No, error).warn(json);
     }
-    let taken = step::fold(&mut open.writer, made)?;
+    let taken = step::fold(&mut open.writer, made, &permission)?;
     tell(contexts, &open, taken, out)
 }
 
@@ -81,19 +95,19 @@ fn empty() -> Failure {
 /// The fold that is asked for: with the text that was given, or with one that is written now.
 fn drafted(
     writer: &mut Writer,
-    args: &CondenseArgs,
+    range: Option<Span>,
     given: Option<&str>,
     chosen: &mut Chosen,
 ) -> Result<Draft, Failure> {
     if let Some(text) = given {
-        let made = Draft::given(writer.log(), &chosen.setup.aim, args.range, text);
+        let made = Draft::given(writer.log(), &chosen.setup.aim, range, text);
         let made = made.map_err(|error| cannot_fold(error, "--window"))?;
         return made.ok_or_else(nothing);
     }
     let made = draft(
         writer,
         &chosen.setup.aim,
-        args.range,
+        range,
         &mut *chosen.setup.summarizer,
     );
     made.map_err(|error| cannot_fold(error, "--window"))?

@@ -279,6 +279,11 @@ impl From<StepError> for Failure {
                 "only an undo with nothing after it can be redone".to_owned(),
             ),
             Refused::Already => (Kind::No, "nothing was changed".to_owned()),
+            Refused::Vetoed { .. } => (
+                Kind::No,
+                "`hooks.before_fold` of the configuration decides; `infold config show` names it"
+                    .to_owned(),
+            ),
             Refused::Nothing { .. } => (
                 Kind::No,
                 "`infold view TASK` shows what is visible".to_owned(),

@@ -30,14 +30,15 @@ mod ready;
 mod provider;
 mod serve;
 mod sessions;
+mod completions;
 
 use std::process::ExitCode;
 
 use args::{Cli, Color, Command};
-use clap::{CommandFactory as _, Parser as _};
+use clap::Parser as _;
 use failure::{Failure, Kind};
-use infold::Config;
 use infold::step::Step;
+use infold::{Config, Hooks};
 use infold_store::Contexts;
 use out::Out;
 
@@ -105,6 +106,7 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
         true => |text| Failure::new(Kind::Store, text).warn(true),
         false => |text| Failure::new(Kind::Store, text).warn(false),
     };
+    let hooks = &Hooks::of(config);
     let contexts = &Contexts::new(base, cli.durability.into()).telling(teller);
     match cli.command {
         Command::Count(args) => count::run(config, &args, out),
@@ -129,28 +131,24 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
         Command::Folds(look) => look::folds(contexts, &look, out),
         Command::Recall { task, range } => look::recall(contexts, &task, range, out),
         Command::Truncate { task, fraction } => {
-            steps::take(contexts, &task, &Step::Truncate { fraction }, out)
+            steps::take(contexts, hooks, &task, &Step::Truncate { fraction }, out)
         }
         Command::Condense(args) => condense::run(contexts, config, &args, out),
         Command::Mask { task, seq, part } => {
             let seq = seq.0;
-            steps::take(contexts, &task, &Step::Mask { seq, part }, out)
+            steps::take(contexts, hooks, &task, &Step::Mask { seq, part }, out)
         }
         Command::Unfold { task, fold } => {
-            steps::take(contexts, &task, &Step::Unfold { fold: fold.0 }, out)
+            steps::take(contexts, hooks, &task, &Step::Unfold { fold: fold.0 }, out)
         }
         Command::Rewind(args) => steps::rewind(contexts, &args, out),
-        Command::Undo { task } => steps::take(contexts, &task, &Step::Undo, out),
-        Command::Redo { task } => steps::take(contexts, &task, &Step::Redo, out),
+        Command::Undo { task } => steps::take(contexts, hooks, &task, &Step::Undo, out),
+        Command::Redo { task } => steps::take(contexts, hooks, &task, &Step::Redo, out),
         Command::Fork { task, at } => steps::fork(contexts, &task, at, out),
         Command::Pin(args) => steps::pin(contexts, &args, out),
         Command::Unpin { task, pinned } => steps::unpin(contexts, &task, pinned, out),
         Command::Verify { task } => checkup::verify(contexts, task.as_deref(), out),
         Command::Doctor { repair } => checkup::doctor(contexts, repair, out),
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "infold", &mut script);
-            out.raw(&script)
-        }
+        Command::Completions { shell } => out.raw(completions::script(shell).as_bytes()),
     }
 }

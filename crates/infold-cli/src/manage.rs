@@ -15,6 +15,7 @@ use crate::steps::{open, short};
 #[derive(Debug, Args)]
 pub struct ManageArgs {
     /// The task
+    #[arg(default_value = "@")]
     pub task: String,
     #[command(flatten)]
     pub choice: Choice,

@@ -25,7 +25,11 @@ impl Reach<'_> {
     /// The model of the talk, or of the configuration if it can be asked.
     pub fn if_any(&self, pen: &Pen<'_>, of_task: Option<&str>) -> Option<Made> {
         let configured = || pen.config.provider().is_some_and(connect::is_ready);
-        let ready = self.talk.is_some() || configured();
+        let elsewhere = || {
+            let other = pen.other_provider(None);
+            other.is_some_and(|(other, _)| connect::is_ready(&other))
+        };
+        let ready = self.talk.is_some() || configured() || elsewhere();
         ready.then(|| self.model(pen, of_task, None).ok()).flatten()
     }
 
@@ -39,7 +43,10 @@ impl Reach<'_> {
         if let Some((calls, provider)) = self.talk {
             return Ok((pen.model(calls.board(), provider, named)?, None));
         }
-        let provider = connect::provider(pen.config, None, of_task, pen.main())?;
+        let provider = match pen.other_provider(named) {
+            Some((other, _)) => other,
+            None => connect::provider(pen.config, None, of_task, pen.main())?,
+        };
         let calls = Calls::new(Patience {
             deadline: pen.timeout,
             attempts: 3,

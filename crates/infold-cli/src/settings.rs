@@ -81,7 +81,7 @@ impl Choice {
                 timeout: self.timeout(config),
                 ..pen
             };
-            let (summarizer, calls) = self.summarizer(&pen, reach, of_task.as_deref())?;
+            let (summarizer, calls) = self.summarizer(&pen, reach, of_task.as_deref(), json)?;
             own = calls;
             Ok::<_, Failure>(summarizer)
         })?;
@@ -121,6 +121,7 @@ impl Choice {
         pen: &Pen<'_>,
         reach: Reach<'_>,
         of_task: Option<&str>,
+        json: bool,
     ) -> Result<Made, Failure> {
         let set = &pen.config.summarizer.name;
         let built_in = || (pen.built_in(), None);
@@ -128,6 +129,11 @@ impl Choice {
             Some(who) => who,
             None if set.origin == Origin::Default => {
                 let any = reach.usual.then(|| reach.if_any(pen, of_task)).flatten();
+                let other = pen.other_provider(None).filter(|_| reach.usual);
+                if let (None, Some((other, model))) = (&any, other) {
+                    let (name, text) = (other.name, "cannot be asked for summaries");
+                    Failure::new(Kind::Provider, format!("{model} of {name} {text}")).warn(json);
+                }
                 return Ok(any.unwrap_or_else(built_in));
             }
             // Files are folded without a model, unless this call asks for one.

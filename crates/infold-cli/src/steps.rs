@@ -1,6 +1,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use infold::Hooks;
 use infold::step::{Step, Taken, fork_at};
 use infold_log::steer::{Side, Target};
 use infold_log::{EventId, Pinned, Point, Seq};
@@ -41,9 +42,15 @@ pub fn short(task: &str) -> String {
 }
 
 /// Takes a step and says what it did to the view.
-pub fn take(contexts: &Contexts, task: &str, step: &Step, out: &mut Out) -> Result<(), Failure> {
+pub fn take(
+    contexts: &Contexts,
+    hooks: &Hooks,
+    task: &str,
+    step: &Step,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let mut open = open(contexts, task, out.is_json())?;
-    let taken = step.take(&mut open.writer);
+    let taken = step.take(&mut open.writer, hooks);
     let taken = taken.map_err(|error| Failure::from(error).about(&open.name))?;
     tell(contexts, &open, taken, out)
 }
@@ -53,6 +60,9 @@ pub fn tell(contexts: &Contexts, open: &Open, taken: Taken, out: &mut Out) -> Re
     let json = out.is_json();
     // The step is made; the registry catches up with the next one.
     warn(json, contexts.settle(open.id, &open.writer));
+    if let Some(error) = taken.unheard {
+        Failure::new(Kind::No, error).warn(json);
+    }
     if let Some(note) = taken.note {
         say(json, paint(DIM, note));
     }
@@ -78,7 +88,8 @@ pub fn rewind(contexts: &Contexts, args: &RewindArgs, out: &mut Out) -> Result<(
             .hint("`infold log TASK --json` shows when things happened")
             .about(&short(&args.task)));
     }
-    take(contexts, &args.task, &Step::Rewind { side, target }, out)
+    let step = Step::Rewind { side, target };
+    take(contexts, &Hooks::default(), &args.task, &step, out)
 }
 
 /// `infold fork`
@@ -112,7 +123,7 @@ pub fn pin(contexts: &Contexts, args: &PinArgs, out: &mut Out) -> Result<(), Fai
             text: note.clone().unwrap_or_default(),
         },
     };
-    take(contexts, &args.task, &step, out)
+    take(contexts, &Hooks::default(), &args.task, &step, out)
 }
 
 /// `infold unpin`
@@ -126,7 +137,8 @@ pub fn unpin(contexts: &Contexts, task: &str, pinned: At, out: &mut Out) -> Resu
         At::Seq(seq) => Pinned::Message(Seq::new(seq).ok_or_else(bad)?),
         At::Event(id) => Pinned::Note(EventId::new(id).ok_or_else(bad)?),
     };
-    take(contexts, task, &Step::Unpin { what }, out)
+    let step = Step::Unpin { what };
+    take(contexts, &Hooks::default(), task, &step, out)
 }
 
 pub fn read_text(path: &Path) -> Result<String, Failure> {

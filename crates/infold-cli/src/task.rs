@@ -35,13 +35,13 @@ pub fn run(
 ) -> Result<(), Failure> {
     match command {
         TaskCommand::New { args, wire } => new(contexts, config, args, wire, out),
-        TaskCommand::List { status, user } => {
+        TaskCommand::List { status, user, ids } => {
             let filter = Filter {
                 status,
                 user,
                 limit: None,
             };
-            list(contexts, &filter, out)
+            list(contexts, &filter, ids, out)
         }
         TaskCommand::Show { task } => shown(contexts, &task, out),
         TaskCommand::Push { task, file, key } => push(contexts, &task, &file, key.as_deref(), out),
@@ -97,7 +97,7 @@ fn new(
     out.line(id.to_string())
 }
 
-fn list(contexts: &Contexts, filter: &Filter, out: &mut Out) -> Result<(), Failure> {
+fn list(contexts: &Contexts, filter: &Filter, ids: bool, out: &mut Out) -> Result<(), Failure> {
     // Looking does not make a directory.
     let rows = match contexts.root().exists() {
         true => contexts.rows(filter)?,
@@ -109,6 +109,11 @@ fn list(contexts: &Contexts, filter: &Filter, out: &mut Out) -> Result<(), Failu
     if rows.is_empty() {
         say(false, paint(DIM, "no tasks"));
         return Ok(());
+    }
+    if ids {
+        return rows
+            .iter()
+            .try_for_each(|row| out.line(format!("{}\t{}", short_id(row), about(row))));
     }
     let head = [
         "task",
@@ -125,13 +130,13 @@ fn list(contexts: &Contexts, filter: &Filter, out: &mut Out) -> Result<(), Failu
         let active = row.active_at.unwrap_or(row.created_at);
         let place = row.cwd.clone().map(with_tilde);
         [
-            row.uuid.to_string()[..8].to_owned(),
+            short_id(row),
             row.status.to_string(),
             active.strftime("%Y-%m-%d %H:%M").to_string(),
             number(row.counters.tokens),
             number(row.counters.compressions),
             one_line(row.agent.as_deref().unwrap_or("–")),
-            one_line(place.as_deref().unwrap_or("–")),
+            one_line(&place.map_or("–".to_owned(), |place| last_of(&place))),
             about(row),
         ]
     }));
@@ -139,6 +144,28 @@ fn list(contexts: &Contexts, filter: &Filter, out: &mut Out) -> Result<(), Failu
     let head = lines.next().unwrap_or_default();
     out.line(paint(DIM, head))?;
     lines.try_for_each(|line| out.line(line))
+}
+
+/// As much of an id as a person types.
+fn short_id(row: &TaskRow) -> String {
+    row.uuid.to_string()[..8].to_owned()
+}
+
+/// The end of a path, which tells more than its beginning.
+fn last_of(path: &str) -> String {
+    const MAX_CHARS: usize = 28;
+    let length = path.chars().count();
+    match length <= MAX_CHARS {
+        true => path.to_owned(),
+        false => {
+            let end: String = path.chars().skip(length - MAX_CHARS + 1).collect();
+            // A whole directory reads better than the end of one.
+            match end.find('/') {
+                Some(at) => format!("…{}", &end[at..]),
+                None => format!("…{end}"),
+            }
+        }
+    }
 }
 
 /// What a task is about: the first thing that was asked for, or else what it was made for.

@@ -1,3 +1,5 @@
+mod ui;
+
 use std::io::{self, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -6,7 +8,7 @@ use infold::Config;
 use infold::setup::in_effect;
 use infold_log::steer::{Refused, unfold};
 use infold_log::{Cause, EventId, Past as _, Seq, Source, Span, View};
-use infold_store::{Contexts, Draft, Imported, Kept, Log, LogError, Metadata, What};
+use infold_store::{Contexts, Draft, FoldLine, Imported, Kept, Log, LogError, Metadata, What};
 use infold_wire::Message;
 use infold_wire::transcript::{
     Entry, Format, Layout, Piece, Seen, Session, Slot, Transcript, Write, slots, tag_fold,
@@ -38,11 +40,11 @@ pub struct ImportArgs {
 /// What `infold export` takes.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Formats: openai, anthropic, gemini, roo, claude-code, codex, gemini-cli, pi.\n\nExamples:\n  infold export 3f9a > session.jsonl          as it was imported, and what was said since\n  infold export 3f9a --format anthropic --view > request.json"
+    after_help = "Formats: openai, anthropic, gemini, roo, claude-code, codex, gemini-cli, pi.\n\nExamples:\n  infold export 3f9a > session.jsonl          as it was imported, and what was said since\n  infold export 3f9a --format anthropic --view > request.json\n  infold export 3f9a --format roo --out api_conversation_history.json --ui ui_messages.json"
 )]
 pub struct ExportArgs {
     /// The task; of several, one after the other
-    #[arg(required = true, value_name = "TASK")]
+    #[arg(default_value = "@", value_name = "TASK")]
     tasks: Vec<String>,
     /// Write it as this instead of as it came
     #[arg(long, value_name = "FORMAT")]
@@ -53,6 +55,9 @@ pub struct ExportArgs {
     /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// With --format roo: also write the list that Roo Code shows, with its entries for folds
+    #[arg(long, value_name = "FILE")]
+    ui: Option<PathBuf>,
 }
 
 /// What was read of one conversation.
@@ -255,6 +260,9 @@ fn metadata(new: &NewArgs, format: Format) -> Metadata {
         model: new.model.clone(),
         context_length: new.context_length,
         wire: Some(wire.to_owned()),
+        // The other formats are those of providers.
+        agent: (!matches!(format, Format::OpenAi | Format::Anthropic | Format::Gemini))
+            .then(|| format.name().to_owned()),
         ..Metadata::default()
     }
 }
@@ -285,6 +293,11 @@ impl Export<'_> {
 pub fn export(contexts: &Contexts, args: &ExportArgs, out: &mut Out) -> Result<(), Failure> {
     let json = out.is_json();
     let file = args.out.as_deref().map(beside).transpose()?;
+    let shown = args
+        .ui
+        .as_deref()
+        .map(|path| listed_for_roo(contexts, args, path));
+    let shown = shown.transpose()?;
     let mut to = Export {
         out,
         file,
@@ -295,7 +308,7 @@ pub fn export(contexts: &Contexts, args: &ExportArgs, out: &mut Out) -> Result<(
         one(&log, args, &mut to)?;
     }
     to.out.finish()?;
-    if let Some((path, file)) = to.file.take() {
+    for (path, file) in [to.file.take(), shown].into_iter().flatten() {
         // The file is there when it is whole, and not before.
         let file = file.into_inner().map_err(|error| error.into_error())?;
         file.persist(&path).map_err(|error| error.error)?;
@@ -307,6 +320,24 @@ pub fn export(contexts: &Contexts, args: &ExportArgs, out: &mut Out) -> Result<(
         );
     }
     Ok(())
+}
+
+/// The list that Roo Code shows, ready to be put in its place.
+fn listed_for_roo(
+    contexts: &Contexts,
+    args: &ExportArgs,
+    path: &Path,
+) -> Result<(PathBuf, io::BufWriter<tempfile::NamedTempFile>), Failure> {
+    let ([task], Some(Format::Roo), false) = (args.tasks.as_slice(), args.format, args.view) else {
+        return Err(
+            Failure::new(Kind::Usage, "--ui is for one task as Roo Code keeps it")
+                .hint("`infold export TASK --format roo --ui FILE`"),
+        );
+    };
+    let log = contexts.read(contexts.resolve(task)?)?;
+    let (path, mut file) = beside(path)?;
+    file.write_all(&ui::list(&log)?)?;
+    Ok((path, file))
 }
 
 fn beside(path: &Path) -> Result<(PathBuf, io::BufWriter<tempfile::NamedTempFile>), Failure> {
@@ -335,7 +366,11 @@ fn one(log: &Log, args: &ExportArgs, to: &mut Export<'_>) -> Result<(), Failure>
     let own = imported
         .as_ref()
         .and_then(|imported| imported.format.parse::<Format>().ok());
-    let metadata = Metadata::read(log.dir())?;
+    // What it says is a help; the messages are there without it.
+    let metadata = Metadata::read(log.dir()).unwrap_or_else(|error| {
+        Failure::from(error).warn(to.out.is_json());
+        Metadata::default()
+    });
     let session = metadata.session.unwrap_or_default();
     let usual = match metadata.wire.as_deref() {
         Some("anthropic") => Format::Anthropic,
@@ -346,8 +381,9 @@ fn one(log: &Log, args: &ExportArgs, to: &mut Export<'_>) -> Result<(), Failure>
     let format = args.format.or(own).unwrap_or(usual);
     if let Some(imported) = imported.filter(|_| own == Some(format) && !args.view) {
         let end = imported.end()?;
-        // Tags are folds: what was folded since then must show in them.
-        if format != Format::Roo || end.event == log.state().at().event {
+        // Tags are folds: what was folded since then must show in them, and the list for people names them as we do.
+        let is_as_it_was = end.event == log.state().at().event && args.ui.is_none();
+        if format != Format::Roo || is_as_it_was {
             return give_back(log, imported, (format, session), end.seq, to);
         }
     }
@@ -516,6 +552,23 @@ fn behind(log: &Log, span: Span, write: &mut Write, to: &mut Export<'_>) -> Resu
     to.bytes(&text)
 }
 
+/// The folds that hide something, and when each was made.
+fn active_folds(log: &Log) -> Result<Vec<(EventId, u64, FoldLine)>, Failure> {
+    let mut folds = Vec::new();
+    for id in (1..=log.state().at().event).filter_map(EventId::new) {
+        let line = log.event(id)?;
+        let What::Fold(fold) = line.what else {
+            continue;
+        };
+        match unfold(log.state(), id, log) {
+            Ok(_) | Err(Refused::Inner { .. }) => folds.push((id, line.ts, fold)),
+            Err(Refused::Past(error)) => return Err(error.into()),
+            Err(_) => {}
+        }
+    }
+    Ok(folds)
+}
+
 /// Writes all messages, and the folds over them as tags.
 fn as_tags(log: &Log, mut write: Write, to: &mut Export<'_>) -> Result<(), Failure> {
     let path = log.state().shown().path();
@@ -526,21 +579,12 @@ fn as_tags(log: &Log, mut write: Write, to: &mut Export<'_>) -> Result<(), Failu
         at.and_then(|span| Seq::new(before + seq.get() - span.from().get() + 1))
     };
     let mut folds = Vec::new();
-    for id in (1..=log.state().at().event).filter_map(EventId::new) {
-        let line = log.event(id)?;
-        let What::Fold(fold) = &line.what else {
-            continue;
-        };
-        match unfold(log.state(), id, log) {
-            Ok(_) | Err(Refused::Inner { .. }) => {}
-            Err(Refused::Past(error)) => return Err(error.into()),
-            Err(_) => continue,
-        }
+    for (id, ts, fold) in active_folds(log)? {
         let ends = place(fold.span.from()).zip(place(fold.span.to()));
         let covers = ends.and_then(|(from, to)| Span::new(from, to));
         let id = id.to_string();
         folds.extend(
-            covers.and_then(|covers| tag_fold(&id, fold.cause, covers, &fold.stand_in, line.ts)),
+            covers.and_then(|covers| tag_fold(&id, fold.cause, covers, &fold.stand_in, ts)),
         );
     }
     let total: u64 = path.iter().map(|span| span.count()).sum();

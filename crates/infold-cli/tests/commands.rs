@@ -69,9 +69,9 @@ fn a_task_is_made_filled_and_shown() {
     active     YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
     window     128,000 tokens
-    log        10 messages, 0 events, 138 tokens
+    log        10 messages, 3 events, 138 tokens
     view       138 tokens
-    counted    4 model calls, 0 tool calls, 0 summary folds
+    counted    4 model calls, 3 tool calls, 0 summary folds
     on disk    SIZE in ./contexts/running/T1
     $ infold task list
     task      status   active            tokens  folds  agent  directory  about
@@ -129,7 +129,7 @@ fn a_row_in_json_has_the_fields_of_the_registry() {
     {"active_at":"YYYY-MM-DDThh:mm:ss.mmmZ","agent":null,"bytes":N,"cached_tokens":0,"completed_at":null,"compression_count":0,"context_length":9,"cost":0.0,"created_at":"YYYY-MM-DDThh:mm:ss.mmmZ","cwd":null,"directory":"./contexts/running/T2","error_message":null,"events":0,"hostname":"HOST","llm_call_count":0,"llm_provider":"anthropic","messages":0,"model":"m","owner":"o","parent":null,"process_id":N,"repo":"r","started_at":"YYYY-MM-DDThh:mm:ss.mmmZ","status":"running","task_id":"7","task_source":"gitlab","task_type":"mr","title":null,"tool_call_count":0,"total_tokens":0,"user":"u","uuid":"T2","view_tokens":0}
     $ infold task list --status running --json
     {"active_at":"YYYY-MM-DDThh:mm:ss.mmmZ","agent":null,"cached_tokens":0,"completed_at":null,"compression_count":0,"context_length":9,"cost":0.0,"created_at":"YYYY-MM-DDThh:mm:ss.mmmZ","cwd":null,"error_message":null,"hostname":"HOST","llm_call_count":0,"llm_provider":"anthropic","model":"m","owner":"o","process_id":N,"repo":"r","started_at":"YYYY-MM-DDThh:mm:ss.mmmZ","status":"running","task_id":"7","task_source":"gitlab","task_type":"mr","title":null,"tool_call_count":0,"total_tokens":0,"user":"u","uuid":"T2"}
-    {"active_at":"YYYY-MM-DDThh:mm:ss.mmmZ","agent":null,"cached_tokens":0,"completed_at":null,"compression_count":0,"context_length":128000,"cost":0.0,"created_at":"YYYY-MM-DDThh:mm:ss.mmmZ","cwd":null,"error_message":null,"hostname":"HOST","llm_call_count":4,"llm_provider":null,"model":null,"owner":null,"process_id":N,"repo":null,"started_at":"YYYY-MM-DDThh:mm:ss.mmmZ","status":"running","task_id":null,"task_source":null,"task_type":null,"title":"Fix the login","tool_call_count":0,"total_tokens":138,"user":null,"uuid":"T1"}
+    {"active_at":"YYYY-MM-DDThh:mm:ss.mmmZ","agent":null,"cached_tokens":0,"completed_at":null,"compression_count":0,"context_length":128000,"cost":0.0,"created_at":"YYYY-MM-DDThh:mm:ss.mmmZ","cwd":null,"error_message":null,"hostname":"HOST","llm_call_count":4,"llm_provider":null,"model":null,"owner":null,"process_id":N,"repo":null,"started_at":"YYYY-MM-DDThh:mm:ss.mmmZ","status":"running","task_id":null,"task_source":null,"task_type":null,"title":"Fix the login","tool_call_count":3,"total_tokens":138,"user":null,"uuid":"T1"}
     "#);
 }
 
@@ -178,15 +178,15 @@ fn a_tool_record_is_kept_and_counted() {
     assert_snapshot!([
         home.fed("task tool T1", record),
         home.fed("task tool T1 --json", error),
-        home.tell("log T1 --at e2"),
+        home.tell("log T1 --at e5"),
         home.tell("task show T1"),
     ]
     .concat(), @r#"
     $ infold task tool T1
-    1
+    4
     $ infold task tool T1 --json
-    {"seq":2}
-    $ infold log T1 --at e2
+    {"seq":5}
+    $ infold log T1 --at e5
     1        system You are careful.                                                            8 tokens
     2        user   Fix the login                                                               7 tokens
     3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    33 tokens
@@ -197,8 +197,11 @@ fn a_tool_record_is_kept_and_counted() {
     8        model  calls write(7.sql)                                                         17 tokens
     9        tool   ファイルを書きました。                                                     16 tokens
     10       model  done                                                                        5 tokens
-    e1       tool {"tool":"ls","args":{"path":"."},"result":"a b","duration_ms":3}
-    e2       tool {"tool":"rm","args":{},"error":"denied","status":"error","duration_ms":1}
+    e1       tool {"tool":"read","args":{"path":"login.rs"},"result":"fn login() { todo!() }","status":…
+    e2       tool {"tool":"bash","args":{"command":"cargo test"},"result":"test result: FAILED","status…
+    e3       tool {"tool":"write","args":{"path":"7.sql"},"result":"ファイルを書きました。","status":"s…
+    e4       tool {"tool":"ls","args":{"path":"."},"result":"a b","duration_ms":3}
+    e5       tool {"tool":"rm","args":{},"error":"denied","status":"error","duration_ms":1}
     $ infold task show T1
     task       T1
     status     running
@@ -207,9 +210,9 @@ fn a_tool_record_is_kept_and_counted() {
     active     YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
     window     128,000 tokens
-    log        10 messages, 2 events, 138 tokens
+    log        10 messages, 5 events, 138 tokens
     view       138 tokens
-    counted    4 model calls, 2 tool calls, 0 summary folds
+    counted    4 model calls, 5 tool calls, 0 summary folds
     on disk    SIZE in ./contexts/running/T1
     "#);
 }
@@ -310,11 +313,11 @@ fn the_view_shows_a_fold_as_one_line() {
         folds T1
     "), @r#"
     $ infold condense T1 3..6 --text summary.md
-    e1: folded 3..6, 4 messages; view 138 → 103 tokens (undo: infold undo t1······)
+    e4: folded 3..6, 4 messages; view 138 → 103 tokens (undo: infold undo t1······)
     $ infold view T1
     1        system You are careful.                                                            8 tokens
     2        user   Fix the login                                                               7 tokens
-    3-6      e1 (summary of 4 messages, 78 tokens)                                             43 tokens
+    3-6      e4 (summary of 4 messages, 78 tokens)                                             43 tokens
     7        user   then the migration                                                          7 tokens
     8        model  calls write(7.sql)                                                         17 tokens
     9        tool   ファイルを書きました。                                                     16 tokens
@@ -323,7 +326,7 @@ fn the_view_shows_a_fold_as_one_line() {
     $ infold view T1 --json
     {"note":"","role":"system","seq":1,"tokens":8,"message":{"role":"system","content":"You are careful."}}
     {"note":"","role":"user","seq":2,"tokens":7,"message":{"role":"user","content":"Fix the login"}}
-    {"fold":"e1","from":3,"kind":"summary","messages":4,"original_tokens":78,"stand_in":[{"role":"user","text":"[Summary of messages 3..6 (4 folded away; nothing is lost, and recall 3..6 shows them in full)]\n\nlogin() was a stub; it is written now."}],"to":6,"tokens":43}
+    {"fold":"e4","from":3,"kind":"summary","messages":4,"original_tokens":78,"stand_in":[{"role":"user","text":"[Summary of messages 3..6 (4 folded away; nothing is lost, and recall 3..6 shows them in full)]\n\nlogin() was a stub; it is written now."}],"to":6,"tokens":43}
     {"note":"","role":"user","seq":7,"tokens":7,"message":{"role":"user","content":"then the migration"}}
     {"note":"","role":"assistant","seq":8,"tokens":17,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}}
     {"note":"","role":"tool","seq":9,"tokens":16,"message":{"role":"tool","tool_call_id":"c3","content":"ファイルを書きました。"}}
@@ -340,17 +343,20 @@ fn the_view_shows_a_fold_as_one_line() {
     $ infold log T1
     1        system You are careful.                                                            8 tokens
     2        user   Fix the login                                                               7 tokens
-    3        model  I look. · calls read(login.rs) · calls bash(cargo test)       [in e1]      33 tokens
-    4        tool   fn login() { todo!() }                                        [in e1]      18 tokens
-    5        tool   test result: FAILED                                           [in e1]      14 tokens
-    6        model  It is a stub; I write it.                                     [in e1]      13 tokens
+    3        model  I look. · calls read(login.rs) · calls bash(cargo test)       [in e4]      33 tokens
+    4        tool   fn login() { todo!() }                                        [in e4]      18 tokens
+    5        tool   test result: FAILED                                           [in e4]      14 tokens
+    6        model  It is a stub; I write it.                                     [in e4]      13 tokens
     7        user   then the migration                                                          7 tokens
     8        model  calls write(7.sql)                                                         17 tokens
     9        tool   ファイルを書きました。                                                     16 tokens
     10       model  done                                                                        5 tokens
-    e1       fold summary 3..6: 4 messages, 78 → 43 tokens
+    e1       tool {"tool":"read","args":{"path":"login.rs"},"result":"fn login() { todo!() }","status":…
+    e2       tool {"tool":"bash","args":{"command":"cargo test"},"result":"test result: FAILED","status…
+    e3       tool {"tool":"write","args":{"path":"7.sql"},"result":"ファイルを書きました。","status":"s…
+    e4       fold summary 3..6: 4 messages, 78 → 43 tokens
     $ infold folds T1
-    e1  summary  3..6  active  78 → 43 tokens  YYYY-MM-DD hh:mm:ss
+    e4  summary  3..6  active  78 → 43 tokens  YYYY-MM-DD hh:mm:ss
     "#);
 }
 
@@ -367,22 +373,22 @@ fn a_fold_that_would_cut_a_round_is_widened_and_says_so() {
         condense T1 4 --text summary.md --json
     "), @r#"
     $ infold condense T1 4..6 --text summary.md
-    e1: folded 3..6, 4 messages; view 138 → 103 tokens (undo: infold undo t1······)
+    e4: folded 3..6, 4 messages; view 138 → 103 tokens (undo: infold undo t1······)
     ! 4..6 was widened to 3..6: a call and its results are hidden together, and a fold as a whole
     $ infold undo T1
-    undid e1; view 103 → 138 tokens (redo: infold redo t1······)
+    undid e4; view 103 → 138 tokens (redo: infold redo t1······)
     $ infold condense T1 1..3 --text summary.md
-    e3: folded 3..5, 3 messages; view 138 → 116 tokens (undo: infold undo t1······)
+    e6: folded 3..5, 3 messages; view 138 → 116 tokens (undo: infold undo t1······)
     ! 1..3 was moved to 3..5: a call and its results are hidden together, the system prompt and the first request never
     $ infold undo T1
-    undid e3; view 116 → 138 tokens (redo: infold redo t1······)
+    undid e6; view 116 → 138 tokens (redo: infold redo t1······)
     $ infold condense T1 1..6 --text summary.md
-    e5: folded 3..6, 4 messages; view 138 → 103 tokens (undo: infold undo t1······)
+    e8: folded 3..6, 4 messages; view 138 → 103 tokens (undo: infold undo t1······)
     ! 1..6 was narrowed to 3..6: the system prompt, the first request and what a rewind hid stay as they are
     $ infold undo T1
-    undid e5; view 103 → 138 tokens (redo: infold redo t1······)
+    undid e8; view 103 → 138 tokens (redo: infold redo t1······)
     $ infold condense T1 4 --text summary.md --json
-    {"asked_from":4,"asked_to":4,"event":"e7","fold":"e7","from":3,"messages":3,"summarizer":"hand","to":5,"tokens_after":116,"tokens_before":138}
+    {"asked_from":4,"asked_to":4,"event":"e10","fold":"e10","from":3,"messages":3,"summarizer":"hand","to":5,"tokens_after":116,"tokens_before":138}
     "#);
 }
 
@@ -393,32 +399,32 @@ fn folds_nest_and_open_from_the_outside_in() {
         condense T1 3..5 --text summary.md
         condense T1 3..7 --text summary.md
         folds T1
-        unfold T1 e2
-        unfold T1 e1
+        unfold T1 e5
+        unfold T1 e4
         folds T1
-        folds T1 --at e2
+        folds T1 --at e5
         folds T1 --json
     "), @r#"
     $ infold condense T1 3..5 --text summary.md
-    e1: folded 3..5, 3 messages; view 138 → 116 tokens (undo: infold undo t1······)
+    e4: folded 3..5, 3 messages; view 138 → 116 tokens (undo: infold undo t1······)
     $ infold condense T1 3..7 --text summary.md
-    e2: folded 3..7, 5 messages; view 116 → 96 tokens (undo: infold undo t1······)
+    e5: folded 3..7, 5 messages; view 116 → 96 tokens (undo: infold undo t1······)
     $ infold folds T1
-    e1  summary  3..5  inside e2  65 → 43 tokens  YYYY-MM-DD hh:mm:ss
-    e2  summary  3..7  active     85 → 43 tokens  YYYY-MM-DD hh:mm:ss
-    $ infold unfold T1 e2
-    opened e2; view 96 → 116 tokens (undo: infold undo t1······)
-    $ infold unfold T1 e1
-    opened e1; view 116 → 138 tokens (undo: infold undo t1······)
+    e4  summary  3..5  inside e5  65 → 43 tokens  YYYY-MM-DD hh:mm:ss
+    e5  summary  3..7  active     85 → 43 tokens  YYYY-MM-DD hh:mm:ss
+    $ infold unfold T1 e5
+    opened e5; view 96 → 116 tokens (undo: infold undo t1······)
+    $ infold unfold T1 e4
+    opened e4; view 116 → 138 tokens (undo: infold undo t1······)
     $ infold folds T1
-    e1  summary  3..5  inactive  65 → 43 tokens  YYYY-MM-DD hh:mm:ss
-    e2  summary  3..7  inactive  85 → 43 tokens  YYYY-MM-DD hh:mm:ss
-    $ infold folds T1 --at e2
-    e1  summary  3..5  inside e2  65 → 43 tokens  YYYY-MM-DD hh:mm:ss
-    e2  summary  3..7  active     85 → 43 tokens  YYYY-MM-DD hh:mm:ss
+    e4  summary  3..5  inactive  65 → 43 tokens  YYYY-MM-DD hh:mm:ss
+    e5  summary  3..7  inactive  85 → 43 tokens  YYYY-MM-DD hh:mm:ss
+    $ infold folds T1 --at e5
+    e4  summary  3..5  inside e5  65 → 43 tokens  YYYY-MM-DD hh:mm:ss
+    e5  summary  3..7  active     85 → 43 tokens  YYYY-MM-DD hh:mm:ss
     $ infold folds T1 --json
-    {"fold":"e1","from":3,"kind":"summary","original_tokens":65,"status":"inactive","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":5,"tokens":43}
-    {"fold":"e2","from":3,"kind":"summary","original_tokens":85,"status":"inactive","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":7,"tokens":43}
+    {"fold":"e4","from":3,"kind":"summary","original_tokens":65,"status":"inactive","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":5,"tokens":43}
+    {"fold":"e5","from":3,"kind":"summary","original_tokens":85,"status":"inactive","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":7,"tokens":43}
     "#);
 }
 
@@ -434,22 +440,22 @@ fn truncating_hides_the_oldest_rounds() {
         task show T1
     "), @r#"
     $ infold truncate T1
-    e1: hid 3..6, 4 messages; view 138 → 90 tokens (undo: infold undo t1······)
+    e4: hid 3..6, 4 messages; view 138 → 90 tokens (undo: infold undo t1······)
     $ infold view T1
     1        system You are careful.                                                            8 tokens
     2        user   Fix the login                                                               7 tokens
-    3-6      e1 (4 messages hidden, 78 tokens)                                                 30 tokens
+    3-6      e4 (4 messages hidden, 78 tokens)                                                 30 tokens
     7        user   then the migration                                                          7 tokens
     8        model  calls write(7.sql)                                                         17 tokens
     9        tool   ファイルを書きました。                                                     16 tokens
     10       model  done                                                                        5 tokens
     ! view 90 tokens, log 138 in 10 messages
     $ infold truncate T1 --fraction 1 --json
-    {"asked_from":3,"asked_to":9,"event":"e2","fold":"e2","from":3,"messages":7,"to":9,"tokens_after":50,"tokens_before":90}
+    {"asked_from":3,"asked_to":9,"event":"e5","fold":"e5","from":3,"messages":7,"to":9,"tokens_after":50,"tokens_before":90}
     $ infold view T1
     1        system You are careful.                                                            8 tokens
     2        user   Fix the login                                                               7 tokens
-    3-9      e2 (7 messages hidden, 118 tokens)                                                30 tokens
+    3-9      e5 (7 messages hidden, 118 tokens)                                                30 tokens
     10       model  done                                                                        5 tokens
     ! view 50 tokens, log 138 in 10 messages
     $ infold truncate T1
@@ -464,9 +470,9 @@ fn truncating_hides_the_oldest_rounds() {
     active     YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
     window     128,000 tokens
-    log        10 messages, 2 events, 138 tokens
+    log        10 messages, 5 events, 138 tokens
     view       50 tokens
-    counted    4 model calls, 0 tool calls, 0 summary folds
+    counted    4 model calls, 3 tool calls, 0 summary folds
     on disk    SIZE in ./contexts/running/T1
     "#);
 }
@@ -485,7 +491,7 @@ fn truncating_looks_past_what_is_pinned() {
     $ infold pin T1 6
     pinned message 6 and its round; view 138 → 138 tokens (undo: infold undo t1······)
     $ infold truncate T1
-    e3: hid 7..9, 3 messages; view 138 → 128 tokens (undo: infold undo t1······)
+    e6: hid 7..9, 3 messages; view 138 → 128 tokens (undo: infold undo t1······)
     $ infold view T1
     1        system You are careful.                                                            8 tokens
     2        user   Fix the login                                                               7 tokens
@@ -493,7 +499,7 @@ fn truncating_looks_past_what_is_pinned() {
     4        tool   fn login() { todo!() }                                                     18 tokens
     5        tool   test result: FAILED                                                        14 tokens
     6        model  It is a stub; I write it.                                    [pinned]      13 tokens
-    7-9      e3 (3 messages hidden, 40 tokens)                                                 30 tokens
+    7-9      e6 (3 messages hidden, 40 tokens)                                                 30 tokens
     10       model  done                                                                        5 tokens
     ! view 128 tokens, log 138 in 10 messages
     ");
@@ -514,16 +520,16 @@ fn a_masked_result_is_a_stub_and_the_rest_of_its_message_stays() {
         view T1
         view T1 --raw
         mask T1 3 --part 1
-        unfold T1 e1 --json
+        unfold T1 e2 --json
         mask T1 3 --json
         folds T1
     "), @r#"
     $ infold mask T1 3
-    e1: masked part 0 of message 3; view 89 → 56 tokens (undo: infold undo t1······)
+    e2: masked part 0 of message 3; view 89 → 56 tokens (undo: infold undo t1······)
     $ infold view T1
     1        user   read it                                                                     6 tokens
     2        model  calls read(a)                                                              16 tokens
-    3        tool   [50 tokens folded away; nothing is lost, and r… [part 0 masked by e1]      29 tokens
+    3        tool   [50 tokens folded away; nothing is lost, and r… [part 0 masked by e2]      29 tokens
     4        model  ok                                                                          5 tokens
     ! view 56 tokens, log 89 in 4 messages
     $ infold view T1 --raw
@@ -536,13 +542,13 @@ fn a_masked_result_is_a_stub_and_the_rest_of_its_message_stays() {
     ! error: part 1 of message 3 cannot be masked: only tool results and images can be
     ! hint: `infold recall t1······ 3` shows the message
     [2]
-    $ infold unfold T1 e1 --json
-    {"event":"e2","fold":"e1","tokens_after":89,"tokens_before":56}
+    $ infold unfold T1 e2 --json
+    {"event":"e3","fold":"e2","tokens_after":89,"tokens_before":56}
     $ infold mask T1 3 --json
-    {"event":"e3","fold":"e3","part":0,"seq":3,"tokens_after":56,"tokens_before":89}
+    {"event":"e4","fold":"e4","part":0,"seq":3,"tokens_after":56,"tokens_before":89}
     $ infold folds T1
-    e1  mask  3  inactive  50 → 17 tokens  YYYY-MM-DD hh:mm:ss
-    e3  mask  3  active    50 → 17 tokens  YYYY-MM-DD hh:mm:ss
+    e2  mask  3  inactive  50 → 17 tokens  YYYY-MM-DD hh:mm:ss
+    e4  mask  3  active    50 → 17 tokens  YYYY-MM-DD hh:mm:ss
     "#);
 }
 
@@ -554,9 +560,9 @@ fn rewinding_goes_to_or_before_a_message_or_an_event() {
         rewind T1 --to 6
         view T1
         rewind T1 --before 3
-        rewind T1 --to e1
+        rewind T1 --to e4
         view T1
-        rewind T1 --before e1 --json
+        rewind T1 --before e4 --json
         log T1
     "), @r#"
     $ infold rewind T1 --to 6
@@ -571,19 +577,19 @@ fn rewinding_goes_to_or_before_a_message_or_an_event() {
     ! view 93 tokens, log 138 in 10 messages
     $ infold rewind T1 --before 3
     rewound to before 3: 4 messages hidden, none lost; view 93 → 15 tokens (undo: infold undo t1······)
-    $ infold rewind T1 --to e1
-    rewound to e1: 0 messages hidden, none lost; view 15 → 103 tokens (undo: infold undo t1······)
+    $ infold rewind T1 --to e4
+    rewound to e4: 0 messages hidden, none lost; view 15 → 103 tokens (undo: infold undo t1······)
     $ infold view T1
     1        system You are careful.                                                            8 tokens
     2        user   Fix the login                                                               7 tokens
-    3-6      e1 (summary of 4 messages, 78 tokens)                                             43 tokens
+    3-6      e4 (summary of 4 messages, 78 tokens)                                             43 tokens
     7        user   then the migration                                                          7 tokens
     8        model  calls write(7.sql)                                                         17 tokens
     9        tool   ファイルを書きました。                                                     16 tokens
     10       model  done                                                                        5 tokens
     ! view 103 tokens, log 138 in 10 messages
-    $ infold rewind T1 --before e1 --json
-    {"event":"e5","hidden":0,"shown":10,"tokens_after":138,"tokens_before":103}
+    $ infold rewind T1 --before e4 --json
+    {"event":"e8","hidden":0,"shown":10,"tokens_after":138,"tokens_before":103}
     $ infold log T1
     1        system You are careful.                                                            8 tokens
     2        user   Fix the login                                                               7 tokens
@@ -595,11 +601,14 @@ fn rewinding_goes_to_or_before_a_message_or_an_event() {
     8        model  calls write(7.sql)                                                         17 tokens
     9        tool   ファイルを書きました。                                                     16 tokens
     10       model  done                                                                        5 tokens
-    e1       fold summary 3..6: 4 messages, 78 → 43 tokens
-    e2       rewind to message 6, event 0
-    e3       rewind to message 2, event 0
-    e4       rewind to message 10, event 1
-    e5       rewind to message 10, event 0
+    e1       tool {"tool":"read","args":{"path":"login.rs"},"result":"fn login() { todo!() }","status":…
+    e2       tool {"tool":"bash","args":{"command":"cargo test"},"result":"test result: FAILED","status…
+    e3       tool {"tool":"write","args":{"path":"7.sql"},"result":"ファイルを書きました。","status":"s…
+    e4       fold summary 3..6: 4 messages, 78 → 43 tokens
+    e5       rewind to message 6, event 0
+    e6       rewind to message 2, event 0
+    e7       rewind to message 10, event 4
+    e8       rewind to message 10, event 3
     "#);
 }
 
@@ -677,19 +686,19 @@ fn undo_and_redo_go_back_and_forth() {
         log T1 --json
     "), @r#"
     $ infold undo T1
-    undid e2; view 15 → 103 tokens (redo: infold redo t1······)
+    undid e5; view 15 → 103 tokens (redo: infold redo t1······)
     $ infold undo T1 --json
-    {"event":"e4","tokens_after":138,"tokens_before":103,"undone":"e1"}
+    {"event":"e7","tokens_after":138,"tokens_before":103,"undone":"e4"}
     $ infold redo T1
-    redid e1; view 138 → 103 tokens (undo: infold undo t1······)
+    redid e4; view 138 → 103 tokens (undo: infold undo t1······)
     $ infold redo T1 --json
-    {"event":"e6","redone":"e2","tokens_after":15,"tokens_before":103}
+    {"event":"e9","redone":"e5","tokens_after":15,"tokens_before":103}
     $ infold view T1
     1        system You are careful.                                                            8 tokens
     2        user   Fix the login                                                               7 tokens
     ! view 15 tokens, log 138 in 10 messages
     $ infold undo T1
-    undid e2; view 15 → 103 tokens (redo: infold redo t1······)
+    undid e5; view 15 → 103 tokens (redo: infold redo t1······)
     $ infold pin T1 7
     pinned message 7 and its round; view 103 → 103 tokens (undo: infold undo t1······)
     $ infold redo T1
@@ -699,22 +708,25 @@ fn undo_and_redo_go_back_and_forth() {
     $ infold log T1 --json
     {"place":"shown","role":"system","round":1,"seq":1,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":8,"message":{"role":"system","content":"You are careful."}}
     {"place":"shown","role":"user","round":2,"seq":2,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":7,"message":{"role":"user","content":"Fix the login"}}
-    {"place":"in e1","role":"assistant","round":3,"seq":3,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":33,"message":{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"path\":\"login.rs\"}"}},{"id":"c2","type":"function","function":{"name":"bash","arguments":"{\"command\":\"cargo test\"}"}}]}}
-    {"place":"in e1","role":"tool","round":3,"seq":4,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":18,"message":{"role":"tool","tool_call_id":"c1","content":"fn login() { todo!() }"}}
-    {"place":"in e1","role":"tool","round":3,"seq":5,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":14,"message":{"role":"tool","tool_call_id":"c2","content":"test result: FAILED"}}
-    {"place":"in e1","role":"assistant","round":6,"seq":6,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":13,"message":{"role":"assistant","content":"It is a stub; I write it."}}
+    {"place":"in e4","role":"assistant","round":3,"seq":3,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":33,"message":{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"path\":\"login.rs\"}"}},{"id":"c2","type":"function","function":{"name":"bash","arguments":"{\"command\":\"cargo test\"}"}}]}}
+    {"place":"in e4","role":"tool","round":3,"seq":4,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":18,"message":{"role":"tool","tool_call_id":"c1","content":"fn login() { todo!() }"}}
+    {"place":"in e4","role":"tool","round":3,"seq":5,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":14,"message":{"role":"tool","tool_call_id":"c2","content":"test result: FAILED"}}
+    {"place":"in e4","role":"assistant","round":6,"seq":6,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":13,"message":{"role":"assistant","content":"It is a stub; I write it."}}
     {"place":"shown","role":"user","round":7,"seq":7,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":7,"message":{"role":"user","content":"then the migration"}}
     {"place":"shown","role":"assistant","round":8,"seq":8,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":17,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}}
     {"place":"shown","role":"tool","round":8,"seq":9,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":16,"message":{"role":"tool","tool_call_id":"c3","content":"ファイルを書きました。"}}
     {"place":"shown","role":"assistant","round":10,"seq":10,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":5,"message":{"role":"assistant","content":"done"}}
-    {"after":10,"event":"e1","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"fold summary 3..6: 4 messages, 78 → 43 tokens"}
-    {"after":10,"event":"e2","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"rewind to message 2, event 0"}
-    {"after":10,"event":"e3","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"undo e2"}
-    {"after":10,"event":"e4","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"undo e1"}
-    {"after":10,"event":"e5","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"redo, taking back e4"}
-    {"after":10,"event":"e6","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"redo, taking back e3"}
-    {"after":10,"event":"e7","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"undo e2"}
-    {"after":10,"event":"e8","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"pin 7"}
+    {"after":10,"event":"e1","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"tool {\"tool\":\"read\",\"args\":{\"path\":\"login.rs\"},\"result\":\"fn login() { todo!() }\",\"status\":\"success\",\"duration_ms\":0}"}
+    {"after":10,"event":"e2","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"tool {\"tool\":\"bash\",\"args\":{\"command\":\"cargo test\"},\"result\":\"test result: FAILED\",\"status\":\"success\",\"duration_ms\":0}"}
+    {"after":10,"event":"e3","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"tool {\"tool\":\"write\",\"args\":{\"path\":\"7.sql\"},\"result\":\"ファイルを書きました。\",\"status\":\"success\",\"duration_ms\":0}"}
+    {"after":10,"event":"e4","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"fold summary 3..6: 4 messages, 78 → 43 tokens"}
+    {"after":10,"event":"e5","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"rewind to message 2, event 0"}
+    {"after":10,"event":"e6","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"undo e5"}
+    {"after":10,"event":"e7","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"undo e4"}
+    {"after":10,"event":"e8","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"redo, taking back e7"}
+    {"after":10,"event":"e9","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"redo, taking back e6"}
+    {"after":10,"event":"e10","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"undo e5"}
+    {"after":10,"event":"e11","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"pin 7"}
     "#);
 }
 
@@ -732,7 +744,7 @@ fn a_fork_goes_on_from_where_it_was_made() {
         view T3
         log T3 --at 8
         task show T3
-        fork T1 --at e1
+        fork T1 --at e4
         view T4
         recall T3 7..10
     "), @r#"
@@ -780,13 +792,13 @@ fn a_fork_goes_on_from_where_it_was_made() {
     view       116 tokens
     counted    0 model calls, 0 tool calls, 0 summary folds
     on disk    SIZE in ./contexts/running/T3
-    $ infold fork T1 --at e1
+    $ infold fork T1 --at e4
     T4
     ! continues T1 from message 10
     $ infold view T4
     1        system You are careful.                                                            8 tokens
     2        user   Fix the login                                                               7 tokens
-    3-6      e1 (summary of 4 messages, 78 tokens)                                             43 tokens
+    3-6      e4 (summary of 4 messages, 78 tokens)                                             43 tokens
     7        user   then the migration                                                          7 tokens
     8        model  calls write(7.sql)                                                         17 tokens
     9        tool   ファイルを書きました。                                                     16 tokens
@@ -815,7 +827,7 @@ fn pins_survive_folds_and_notes_are_in_every_view() {
         condense T1 3..9 --text summary.md
         view T1
         unpin T1 5
-        unpin T1 e2 --json
+        unpin T1 e5 --json
         view T1
         pin T1 7 --json
         pin T1 --note 'x' --json
@@ -823,14 +835,14 @@ fn pins_survive_folds_and_notes_are_in_every_view() {
     $ infold pin T1 4
     pinned message 4 and its round; view 138 → 138 tokens (undo: infold undo t1······)
     $ infold pin T1 --note 'never touch main'
-    e2: pinned a note; view 138 → 145 tokens (undo: infold undo t1······)
+    e5: pinned a note; view 138 → 145 tokens (undo: infold undo t1······)
     $ infold condense T1 3..9 --text summary.md
-    e3: folded 3..9, 4 messages; view 145 → 135 tokens (undo: infold undo t1······)
+    e6: folded 3..9, 4 messages; view 145 → 135 tokens (undo: infold undo t1······)
     $ infold view T1
     1        system You are careful.                                                            8 tokens
     2        user   Fix the login                                                               7 tokens
              user   never touch main                                               [note]       7 tokens
-    3-9      e3 (summary of 4 messages, 53 tokens)                                             43 tokens
+    3-9      e6 (summary of 4 messages, 53 tokens)                                             43 tokens
     3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    33 tokens
     4        tool   fn login() { todo!() }                                       [pinned]      18 tokens
     5        tool   test result: FAILED                                                        14 tokens
@@ -838,18 +850,18 @@ fn pins_survive_folds_and_notes_are_in_every_view() {
     ! view 135 tokens, log 138 in 10 messages
     $ infold unpin T1 5
     unpinned message 5; view 135 → 70 tokens (undo: infold undo t1······)
-    $ infold unpin T1 e2 --json
-    {"event":"e5","tokens_after":63,"tokens_before":70,"unpinned":"note e2"}
+    $ infold unpin T1 e5 --json
+    {"event":"e8","tokens_after":63,"tokens_before":70,"unpinned":"note e5"}
     $ infold view T1
     1        system You are careful.                                                            8 tokens
     2        user   Fix the login                                                               7 tokens
-    3-9      e3 (summary of 4 messages, 53 tokens)                                             43 tokens
+    3-9      e6 (summary of 4 messages, 53 tokens)                                             43 tokens
     10       model  done                                                                        5 tokens
     ! view 63 tokens, log 138 in 10 messages
     $ infold pin T1 7 --json
-    {"event":"e6","round":7,"seq":7,"tokens_after":70,"tokens_before":63}
+    {"event":"e9","round":7,"seq":7,"tokens_after":70,"tokens_before":63}
     $ infold pin T1 --note 'x' --json
-    {"event":"e7","note":"e7","tokens_after":75,"tokens_before":70}
+    {"event":"e10","note":"e10","tokens_after":75,"tokens_before":70}
     "#);
 }
 
@@ -877,12 +889,12 @@ fn hidden_messages_are_recalled_in_full() {
 #[test]
 fn the_past_is_looked_at_with_at() {
     let home = with_chat();
-    home.tell("condense T1 3..6 --text summary.md\nunfold T1 e1\nrewind T1 --to 2");
+    home.tell("condense T1 3..6 --text summary.md\nunfold T1 e4\nrewind T1 --to 2");
     assert_snapshot!(home.tell("
         view T1
         view T1 --at 3
-        view T1 --at e1
-        log T1 --at e1 --json
+        view T1 --at e4
+        log T1 --at e4 --json
         folds T1 --at 10
     "), @r#"
     $ infold view T1
@@ -894,27 +906,30 @@ fn the_past_is_looked_at_with_at() {
     2        user   Fix the login                                                               7 tokens
     3        model  I look. · calls read(login.rs) · calls bash(cargo test)                    33 tokens
     ! view 48 tokens, log 48 in 3 messages; its last round waits for tool results
-    $ infold view T1 --at e1
+    $ infold view T1 --at e4
     1        system You are careful.                                                            8 tokens
     2        user   Fix the login                                                               7 tokens
-    3-6      e1 (summary of 4 messages, 78 tokens)                                             43 tokens
+    3-6      e4 (summary of 4 messages, 78 tokens)                                             43 tokens
     7        user   then the migration                                                          7 tokens
     8        model  calls write(7.sql)                                                         17 tokens
     9        tool   ファイルを書きました。                                                     16 tokens
     10       model  done                                                                        5 tokens
     ! view 103 tokens, log 138 in 10 messages
-    $ infold log T1 --at e1 --json
+    $ infold log T1 --at e4 --json
     {"place":"shown","role":"system","round":1,"seq":1,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":8,"message":{"role":"system","content":"You are careful."}}
     {"place":"shown","role":"user","round":2,"seq":2,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":7,"message":{"role":"user","content":"Fix the login"}}
-    {"place":"in e1","role":"assistant","round":3,"seq":3,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":33,"message":{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"path\":\"login.rs\"}"}},{"id":"c2","type":"function","function":{"name":"bash","arguments":"{\"command\":\"cargo test\"}"}}]}}
-    {"place":"in e1","role":"tool","round":3,"seq":4,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":18,"message":{"role":"tool","tool_call_id":"c1","content":"fn login() { todo!() }"}}
-    {"place":"in e1","role":"tool","round":3,"seq":5,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":14,"message":{"role":"tool","tool_call_id":"c2","content":"test result: FAILED"}}
-    {"place":"in e1","role":"assistant","round":6,"seq":6,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":13,"message":{"role":"assistant","content":"It is a stub; I write it."}}
+    {"place":"in e4","role":"assistant","round":3,"seq":3,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":33,"message":{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"path\":\"login.rs\"}"}},{"id":"c2","type":"function","function":{"name":"bash","arguments":"{\"command\":\"cargo test\"}"}}]}}
+    {"place":"in e4","role":"tool","round":3,"seq":4,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":18,"message":{"role":"tool","tool_call_id":"c1","content":"fn login() { todo!() }"}}
+    {"place":"in e4","role":"tool","round":3,"seq":5,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":14,"message":{"role":"tool","tool_call_id":"c2","content":"test result: FAILED"}}
+    {"place":"in e4","role":"assistant","round":6,"seq":6,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":13,"message":{"role":"assistant","content":"It is a stub; I write it."}}
     {"place":"shown","role":"user","round":7,"seq":7,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":7,"message":{"role":"user","content":"then the migration"}}
     {"place":"shown","role":"assistant","round":8,"seq":8,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":17,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c3","type":"function","function":{"name":"write","arguments":"{\"path\":\"7.sql\"}"}}]}}
     {"place":"shown","role":"tool","round":8,"seq":9,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":16,"message":{"role":"tool","tool_call_id":"c3","content":"ファイルを書きました。"}}
     {"place":"shown","role":"assistant","round":10,"seq":10,"timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","tokens":5,"message":{"role":"assistant","content":"done"}}
-    {"after":10,"event":"e1","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"fold summary 3..6: 4 messages, 78 → 43 tokens"}
+    {"after":10,"event":"e1","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"tool {\"tool\":\"read\",\"args\":{\"path\":\"login.rs\"},\"result\":\"fn login() { todo!() }\",\"status\":\"success\",\"duration_ms\":0}"}
+    {"after":10,"event":"e2","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"tool {\"tool\":\"bash\",\"args\":{\"command\":\"cargo test\"},\"result\":\"test result: FAILED\",\"status\":\"success\",\"duration_ms\":0}"}
+    {"after":10,"event":"e3","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"tool {\"tool\":\"write\",\"args\":{\"path\":\"7.sql\"},\"result\":\"ファイルを書きました。\",\"status\":\"success\",\"duration_ms\":0}"}
+    {"after":10,"event":"e4","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","what":"fold summary 3..6: 4 messages, 78 → 43 tokens"}
     $ infold folds T1 --at 10
     ! no folds
     "#);
@@ -976,14 +991,14 @@ fn verify_and_doctor_find_and_repair_damage() {
         .split("torn-messages-")
         .map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit()))
         .collect();
-    assert_snapshot!(told, @r"
+    assert_snapshot!(told, @"
     $ infold doctor --repair
     infold     0.1.0
     contexts   DIR/contexts
     tasks      1 running
     on disk    SIZE
     repaired T1: 4 torn bytes of messages.jsonl moved to ./contexts/running/T1/
-    repaired T1: index was behind by 11 entries; caught up
+    repaired T1: index was behind by 14 entries; caught up
     repaired T1: current.jsonl was missing or behind; rebuilt
     repaired T1: everything derived was derived anew
     ! all is well
@@ -1001,7 +1016,7 @@ fn repairs_are_told_to_scripts_too() {
     std::fs::remove_file(home.running("T1").join("current.jsonl")).expect("it was there");
     assert_snapshot!(home.tell("pin T1 3 --json"), @r#"
     $ infold pin T1 3 --json
-    {"event":"e1","round":3,"seq":3,"tokens_after":138,"tokens_before":138}
+    {"event":"e4","round":3,"seq":3,"tokens_after":138,"tokens_before":138}
     ! {"repaired":"current.jsonl was missing or behind; rebuilt"}
     "#);
 }
@@ -1061,7 +1076,7 @@ fn every_command_speaks_json() {
         "view T1",
         "condense T1 3..6 --text summary.md",
         "folds T1",
-        "unfold T1 e2",
+        "unfold T1 e8",
         "truncate T1",
         "undo T1",
         "redo T1",
@@ -1334,4 +1349,53 @@ fn a_push_with_a_key_is_repeated_without_being_done_twice() {
     let log = home.objects("log T1");
     let messages = log.iter().filter(|entry| entry["seq"].is_u64());
     assert_eq!(messages.count(), 2);
+}
+
+#[test]
+fn hooks_are_asked_and_told_of_folds_by_hand() {
+    let home = Home::new();
+    home.config("hooks: {before_fold: 'cat >> before', after_fold: 'cat >> after'}\n");
+    home.tell("task new");
+    let texts: Vec<String> = (0..12)
+        .map(|at| format!("{at} {}", "word ".repeat(40)))
+        .collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    home.fed("task push T1", talk(&texts));
+    home.fed("condense T1 2..5 --text -", "all went well");
+    home.tell("truncate T1 --fraction 0.3\nundo T1\ncondense T1 2..7 --preview");
+    let told = |name: &str| {
+        let text = std::fs::read_to_string(home.path().join(name)).unwrap_or_default();
+        let lines = text
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"));
+        lines.collect::<Vec<serde_json::Value>>()
+    };
+    let steps = |told: &[serde_json::Value]| -> Vec<String> {
+        assert!(
+            told.iter().all(|one| one["trigger"] == "manual"),
+            "{told:?}"
+        );
+        let steps = told
+            .iter()
+            .map(|one| one["step"].as_str().unwrap_or_default());
+        steps.map(str::to_owned).collect()
+    };
+    assert_eq!(steps(&told("before")), ["condense", "truncate"]);
+    assert_eq!(steps(&told("after")), ["condense", "truncate"]);
+    assert_eq!(told("after")[0]["outcome"]["fold"], "e1");
+    // One that ends badly keeps the fold from being made.
+    home.config("hooks: {before_fold: 'echo not today >&2; false'}\n");
+    insta::assert_snapshot!(home.tell("truncate T1\ncondense T1 2..7 --text config.yaml\nfolds T1"), @"
+    $ infold truncate T1
+    ! error: nothing was folded: the hook before_fold `echo not today >&2; false` ended with exit status: 1: not today
+    ! hint: `hooks.before_fold` of the configuration decides; `infold config show` names it
+    [1]
+    $ infold condense T1 2..7 --text config.yaml
+    ! error: nothing was folded: the hook before_fold `echo not today >&2; false` ended with exit status: 1: not today
+    ! hint: `hooks.before_fold` of the configuration decides; `infold config show` names it
+    [1]
+    $ infold folds T1
+    e1  summary  2..5  active    184 → 35 tokens  YYYY-MM-DD hh:mm:ss
+    e2  window   6..7  inactive   92 → 30 tokens  YYYY-MM-DD hh:mm:ss
+    ");
 }

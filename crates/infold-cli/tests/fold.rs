@@ -336,9 +336,9 @@ fn a_task_is_managed_step_by_step() {
     $ infold manage T1
     nothing folded: there is room; view 2,626 tokens
     $ infold folds T1 --json
-    {"fold":"e1","from":2,"kind":"summary","original_tokens":27817,"status":"active","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":255,"tokens":1638}
+    {"fold":"e121","from":2,"kind":"summary","original_tokens":27817,"status":"active","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":255,"tokens":1638}
     $ infold undo T1
-    undid e1; view 2,626 → 28,805 tokens (redo: infold redo t1······)
+    undid e121; view 2,626 → 28,805 tokens (redo: infold redo t1······)
     $ infold manage T1 --window 100k
     nothing folded: there is room; view 28,805 tokens
     $ infold manage T1 --window 100k --force
@@ -348,7 +348,7 @@ fn a_task_is_managed_step_by_step() {
     view      28,805 → 14,299 tokens
     undo: infold undo t1······
     $ infold manage T1 --window 100k --force --json
-    {"due":"forced","fits":true,"outcome":"condensed","steps":[{"did":"condensed","folds":["e6"],"hidden":236,"span":"2..237","summarizer":"extractive","tokens_after":6043,"tokens_before":14299}],"target":9298,"tokens_after":6043,"tokens_before":14299}
+    {"due":"forced","fits":true,"outcome":"condensed","steps":[{"did":"condensed","folds":["e126"],"hidden":236,"span":"2..237","summarizer":"extractive","tokens_after":6043,"tokens_before":14299}],"target":9298,"tokens_after":6043,"tokens_before":14299}
     $ infold manage T1 --window 200
     ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
     █ kept 17   ░ hidden 28,788

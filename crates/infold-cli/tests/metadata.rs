@@ -76,3 +76,48 @@ fn a_conversation_with_a_model_says_what_holds_for_it() {
     assert_eq!(config["context_length"], 128_000);
     assert_eq!(config["compression_threshold"], 0.7);
 }
+
+/// A call of a tool, its result, and one that failed.
+const TOOLS: &str = r#"{"role":"user","content":"look"}
+{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"ls","input":{"path":"src"}},{"type":"tool_use","id":"b","name":"cat","input":{"path":"x"}}]}
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"lib.rs"},{"type":"tool_result","tool_use_id":"b","is_error":true,"content":"no such file"}]}
+{"role":"assistant","content":"one file"}
+"#;
+
+/// The records of tools of a task, without their times.
+fn tools(home: &Home, name: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(home.running(name).join("tools.jsonl"));
+    let lines = text.unwrap_or_default();
+    let lines = lines.lines().map(serde_json::from_str);
+    let mut records: Vec<Value> = lines.collect::<Result<_, _>>().expect("JSON");
+    for record in &mut records {
+        let members = record.as_object_mut().expect("an object");
+        assert!(members.remove("timestamp").is_some());
+        assert!(members.remove("duration_ms").is_some());
+    }
+    records
+}
+
+#[test]
+fn tools_of_pushed_and_imported_conversations_are_recorded() {
+    let home = Home::new();
+    home.file("talk.jsonl", TOOLS);
+    home.tell("task new --wire anthropic\nimport talk.jsonl\ntask new --wire anthropic");
+    home.fed("task push T1 --key k", TOOLS);
+    // What is repeated is recorded once.
+    home.fed("task push T1 --key k", TOOLS);
+    // A result may come with a later push than its call.
+    for line in TOOLS.lines() {
+        home.fed("task push T3", format!("{line}\n"));
+    }
+    let expected = [
+        json!({"seq": 1, "tool": "ls", "args": {"path": "src"}, "result": "lib.rs", "status": "success"}),
+        json!({"seq": 2, "tool": "cat", "args": {"path": "x"}, "error": "no such file", "status": "error"}),
+    ];
+    for task in ["T1", "T2", "T3"] {
+        assert_eq!(tools(&home, task), expected, "{task}");
+        let row = &home.objects(&format!("task show {task}"))[0];
+        assert_eq!(row["tool_call_count"], 2, "{task}");
+    }
+    assert_eq!(home.run("verify", b"").code, 0);
+}

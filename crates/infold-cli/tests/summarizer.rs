@@ -139,3 +139,68 @@ fn a_model_that_nobody_has_is_asked_for_in_vain() {
     home.config("llm: {openai: {model: gpt-5}}");
     assert_eq!(writer(&home, "manage T1"), "extractive");
 }
+
+#[test]
+fn the_model_that_condenses_may_be_of_another_provider() {
+    let (server, other) = (server(), server());
+    let url = other.url();
+    let home = home(&server, "");
+    let configured = |condenser: &str, model: &str| {
+        let here = server.url();
+        home.config(format!(
+            "llm: {{provider: here, here: {{provider: lmstudio, model: '{model}', base_url: '{here}'}}, \
+             there: {{provider: anthropic, api_key: key, base_url: '{url}'}}}}\n\
+             profiles: {{default: {{condense_model: '{condenser}'}}}}\n"
+        ));
+    };
+    configured("there/claude-haiku-4-5", "big");
+    let asked = server.count();
+    assert_eq!(writer(&home, "manage T1"), "model:claude-haiku-4-5");
+    assert_eq!((server.count(), other.count() > 0), (asked, true));
+    // The model that is talked to stays where it is.
+    home.tell("undo T1");
+    let (asked, there) = (server.count(), other.count());
+    let ran = home.run("ask T1 'and now?' --window 8k", b"");
+    assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+    assert!(server.count() > asked && other.count() > there);
+    // A service that has models of many makers calls them so itself.
+    home.tell("undo T1");
+    configured("there/claude-haiku-4-5", "maker/big");
+    assert_eq!(
+        writer(&home, "manage T1 --force"),
+        "model:there/claude-haiku-4-5"
+    );
+    // One without a key is said to be so, and the built-in summarizer writes.
+    home.tell("undo T1");
+    configured("openai/gpt-5-mini", "big");
+    let ran = home.run("manage T1 --force", b"");
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(
+        said.contains("gpt-5-mini of openai cannot be asked"),
+        "{said}"
+    );
+}
+
+#[test]
+fn where_nobody_wants_folds_no_model_is_paid_for_one() {
+    let server = server();
+    let home = home(&server, "profiles: {big: {auto: false}}");
+    // One that runs here costs nothing.
+    assert_eq!(writer(&home, "manage T1"), "model:big");
+    home.tell("undo T1");
+    let url = server.url();
+    let prices = "models: {big: {window: 8000, prices: {input: 1, output: 2}}}";
+    home.config(format!(
+        "llm: {{here: {{provider: lmstudio, model: big, base_url: '{url}'}}}}\n\
+         profiles: {{big: {{auto: false}}}}\n{prices}\n"
+    ));
+    let asked = server.count();
+    // It does not fit, so it is folded; nobody is asked.
+    assert_eq!(writer(&home, "manage T1"), "extractive");
+    assert_eq!(server.count(), asked);
+    // While there is room, nothing is folded, however full it is.
+    assert_eq!(writer(&home, "manage T1 --threshold 5"), "nobody");
+    home.tell("undo T1");
+    // Who asks for a fold asks for a good one.
+    assert_eq!(writer(&home, "manage T1 --force"), "model:big");
+}

@@ -98,6 +98,39 @@ fn the_newest_activity_comes_first_and_is_called_at() {
 }
 
 #[test]
+fn the_newest_task_is_meant_where_none_is_named() {
+    let home = Home::new();
+    home.tell("task new\ntask new");
+    let texts: Vec<String> = (0..12)
+        .map(|at| format!("{at} {}", "word ".repeat(30)))
+        .collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    home.run("task push T1", common::talk(&texts).as_bytes());
+    home.run("task push T2", common::talk(&["hi", "hello"]).as_bytes());
+    home.run("task push T1", common::said("user", "go on").as_bytes());
+    for (line, input) in [
+        ("view", ""),
+        ("log", ""),
+        ("condense 2..5 --text -", "what came before"),
+        ("condense --preview --window 8k", ""),
+        ("folds", ""),
+        ("truncate --fraction 0.3", ""),
+        ("undo", ""),
+        ("redo", ""),
+        ("rewind --to 12", ""),
+        ("manage --window 9k --force", ""),
+        ("export", ""),
+        ("task show", ""),
+        ("fork", ""),
+    ] {
+        let ran = home.run(line, input.as_bytes());
+        assert_eq!(ran.code, 0, "{line}: {}", home.transcript(&ran));
+    }
+    assert!(home.objects("folds T1").len() >= 2);
+    assert!(home.objects("folds T2").is_empty());
+}
+
+#[test]
 fn a_deleted_task_is_nowhere() {
     let home = Home::new();
     let secret = "xyzzy-7f31c0-plugh";

@@ -293,3 +293,49 @@ fn what_is_pinned_is_not_drawn_as_condensed() {
     let condensed = figures(&managed, "▒ condensed ")[0];
     assert_eq!(fold["original_tokens"], condensed, "{managed}{folds}");
 }
+
+/// What bash would offer for the last of these words.
+fn completed(home: &Home, words: &[&str]) -> Vec<String> {
+    const LINE: &str = r#". ./infold.bash; COMP_WORDS=(infold "$@"); COMP_CWORD=$#;
+        _infold infold "${@: -1}" "${COMP_WORDS[COMP_CWORD-1]}"; printf '%s\n' "${COMPREPLY[@]}""#;
+    home.file("infold.bash", home.run("completions bash", b"").stdout);
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_infold"));
+    let dir = binary.parent().expect("a directory").display();
+    let path = format!("{dir}:{}", std::env::var("PATH").unwrap_or_default());
+    let output = std::process::Command::new("bash")
+        .args(["--norc", "-c", LINE, "bash"])
+        .args(words)
+        .current_dir(home.path())
+        .env("PATH", path)
+        .env_remove("INFOLD_CONTEXTS")
+        .output()
+        .expect("bash");
+    let offered = String::from_utf8_lossy(&output.stdout).into_owned();
+    let offered = offered.lines().filter(|line| !line.is_empty());
+    offered.map(str::to_owned).collect()
+}
+
+#[test]
+fn ids_of_tasks_are_completed_in_the_shell() {
+    let home = Home::new();
+    home.tell("task new\ntask new");
+    home.fed("task push T1", talk(&["hi", "hello"]));
+    let id = |name: &str| home.task(name)[..8].to_owned();
+    let (one, two) = (id("T1"), id("T2"));
+    for line in [&["view"][..], &["task", "show"], &["export"], &["condense"]] {
+        let words = [line, &[&one[..6]]].concat();
+        assert_eq!(completed(&home, &words), [one.as_str()], "{line:?}");
+        let offered = completed(&home, &[line, &[""]].concat());
+        assert!(
+            offered.contains(&one) && offered.contains(&two),
+            "{offered:?}"
+        );
+    }
+    // Where no task is wanted, none is offered.
+    assert!(completed(&home, &["models", &one[..6]]).is_empty());
+    let listed = home.run("task list --ids", b"").stdout;
+    assert!(String::from_utf8_lossy(&listed).contains(&format!("{one}\thi\n")));
+    let script = |shell: &str| home.tell(&format!("completions {shell}"));
+    assert!(script("zsh").contains("':task -- The task:_infold_tasks'"));
+    assert!(script("fish").contains("subcommand view\" -f -k -a \"(infold task list"));
+}

@@ -179,6 +179,62 @@ fn folds_become_tags_and_tags_folds() {
 }
 
 #[test]
+fn folds_are_entries_in_what_roo_code_shows() {
+    let home = Home::new();
+    let texts: Vec<String> = (0..14)
+        .map(|at| format!("{at} {}", "word ".repeat(30)))
+        .collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    home.tell("task new --wire anthropic");
+    home.fed("task push T1", common::talk(&texts));
+    home.fed("condense T1 2..5 --text -", "what came before");
+    home.tell("truncate T1 --fraction 0.4");
+    // What is not in force is not told.
+    home.fed("condense T1 11..12 --text -", "and after");
+    home.tell("undo T1");
+    let api = exported(&home, "T1 --format roo --ui ui.json");
+    let shown = fs::read(home.path().join("ui.json")).expect("the list");
+    let shown: Vec<serde_json::Value> = serde_json::from_slice(&shown).expect("JSON");
+    let says: Vec<&str> = shown
+        .iter()
+        .filter_map(|entry| entry["say"].as_str())
+        .collect();
+    assert_eq!(says[..3], ["text", "text", "user_feedback"]);
+    assert_eq!(
+        says[14..],
+        ["condense_context", "sliding_window_truncation"]
+    );
+    let tokens = |at: &str| {
+        let view = home.run(&format!("view T1 --at {at}"), b"").stderr;
+        let view = String::from_utf8_lossy(&view).into_owned();
+        view.split(' ')
+            .nth(1)
+            .and_then(|number| number.parse::<u64>().ok())
+    };
+    let condensed = &shown[14]["contextCondense"];
+    assert_eq!(condensed["cost"], 0.0);
+    assert_eq!(condensed["prevContextTokens"].as_u64(), tokens("14"));
+    assert_eq!(condensed["newContextTokens"].as_u64(), tokens("e1"));
+    let summary = condensed["summary"].as_str().unwrap_or_default();
+    assert!(summary.ends_with("what came before"), "{summary:?}");
+    let truncated = &shown[15]["contextTruncation"];
+    assert_eq!(truncated["prevContextTokens"].as_u64(), tokens("e1"));
+    assert_eq!(truncated["newContextTokens"].as_u64(), tokens("e2"));
+    // The tags of the history bear the same names.
+    let api = String::from_utf8_lossy(&api).into_owned();
+    for (member, id) in [
+        ("condenseId", &condensed["condenseId"]),
+        ("truncationId", &truncated["truncationId"]),
+    ] {
+        assert!(api.contains(&format!("\"{member}\":{id}")), "{member}");
+    }
+    let hidden = api.matches("\"truncationParent\"").count();
+    assert_eq!(truncated["messagesRemoved"].as_u64(), Some(hidden as u64));
+    let refused = home.run("export T1 --ui ui.json", b"");
+    assert_eq!(refused.code, 2);
+}
+
+#[test]
 fn what_cannot_be_read_leaves_nothing_behind() {
     let home = Home::new();
     home.file("ok.jsonl", "{\"role\":\"user\",\"content\":\"hi\"}\n");

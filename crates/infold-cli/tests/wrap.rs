@@ -209,3 +209,75 @@ fn an_agent_finds_the_proxy_and_its_exit_is_ours() {
     );
     assert!(said.ends_with("exec\n--json\nhi\n"), "{said}");
 }
+
+/// Asks the model something at a base, as an agent would.
+fn ask(base: &str, text: &str) {
+    let place = base.strip_prefix("http://").expect("an address");
+    let (host, path) = place.split_once('/').expect("a path");
+    let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{text}"}}]}}"#);
+    let length = body.len();
+    let mut stream = TcpStream::connect(host).expect("it listens");
+    write!(stream, "POST /{path}/chat/completions HTTP/1.1\r\nhost: {host}\r\nuser-agent: tester/2.0\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}").expect("taken");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[test]
+fn an_agent_is_recorded_and_its_task_named() {
+    let (home, server) = (Home::new(), server());
+    let url = server.url();
+    let args = [
+        "wrap",
+        "--upstream",
+        &url,
+        "--window",
+        "9k",
+        "--strategy",
+        "roo",
+        "--summarizer",
+        "extractive",
+        "--",
+        "sh",
+        "-c",
+        "echo $NO_PROXY; echo $no_proxy; echo $OPENAI_BASE_URL; read end",
+    ];
+    let mut wrap = command(&home, &args)
+        .env("NO_PROXY", "corp.example")
+        .env_remove("no_proxy")
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let stdout = BufReader::new(wrap.stdout.take().expect("it was piped"));
+    let said: Vec<String> = stdout
+        .lines()
+        .take(3)
+        .map(|line| line.expect("text"))
+        .collect();
+    // The network's own proxy is not asked for what is on this machine.
+    assert_eq!(said[0], "corp.example,127.0.0.1,localhost");
+    assert_eq!(said[1], "127.0.0.1,localhost");
+    ask(&said[2], "name the project");
+    drop(wrap.stdin.take());
+    let ran = wrap.wait_with_output().expect("it ends");
+    let said = String::from_utf8(ran.stderr).expect("UTF-8");
+    let id = said.split("recorded as task ").nth(1);
+    let id = id.and_then(|rest| rest.get(..8)).expect(&said);
+    let shown = command(&home, &["task", "show", id, "--json"]).output();
+    let shown = shown.expect("it runs").stdout;
+    let shown: serde_json::Value = serde_json::from_slice(&shown).expect("JSON");
+    assert_eq!(shown["title"], "name the project");
+    assert_eq!(shown["agent"], "tester");
+    let dir = home.path().join(".local/share/infold/contexts/running");
+    let dir = dir.join(shown["uuid"].as_str().expect("an id"));
+    let metadata = std::fs::read(dir.join("metadata.json")).expect("metadata");
+    let metadata: serde_json::Value = serde_json::from_slice(&metadata).expect("JSON");
+    let config = &metadata["config"];
+    assert_eq!(config["model"], "m");
+    assert_eq!(config["context_length"], 9_000);
+    assert_eq!(config["compression_threshold"], 0.75);
+    // Nothing is left where the agent works.
+    let left = std::fs::read_dir(home.path()).expect("a directory");
+    let left: Vec<_> = left.flatten().map(|file| file.file_name()).collect();
+    assert_eq!(left, [".local"]);
+}

@@ -1,13 +1,15 @@
 use std::time::Duration;
 
+use crate::Config;
 use crate::child::{self, Ended};
+use crate::profile::Set;
 
 /// Commands that are told of folds, a JSON object on their standard input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hooks {
-    /// Run before a pass folds; ending badly, it keeps the pass from folding.
+    /// Run before anything is folded, by a pass or by hand; ending badly, it keeps that from happening.
     pub before_fold: Option<String>,
-    /// Run after a pass folded.
+    /// Run after something was folded.
     pub after_fold: Option<String>,
 }
 
@@ -18,6 +20,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const MOST: u64 = 1 << 20;
 
 impl Hooks {
+    /// Those that are configured.
+    pub fn of(config: &Config) -> Hooks {
+        let command = |set: &Option<Set<String>>| set.as_ref().map(|set| set.value.clone());
+        Hooks {
+            before_fold: command(&config.hooks.before_fold),
+            after_fold: command(&config.hooks.after_fold),
+        }
+    }
+
     /// Asks whether to fold; says why not.
     pub fn before(&self, told: &serde_json::Value) -> Result<(), String> {
         run("before_fold", self.before_fold.as_deref(), told)

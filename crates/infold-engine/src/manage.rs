@@ -38,6 +38,7 @@ pub use folded::CHUNKS;
 use hand::Hand;
 use measure::Scale;
 
+use crate::summarizer::Extractive;
 use crate::{Did, Hooks, Left, Outcome, Summarizer};
 
 /// Why a conversation could not be made to fit.
@@ -295,6 +296,11 @@ impl<'a> Pass<'a> {
         hand: &mut Hand<'_>,
         summarizer: &mut dyn Summarizer,
     ) -> Result<(), ManageError> {
+        let mut built_in = Extractive;
+        let summarizer = match self.aim.free_only && !self.forced && summarizer.is_paid() {
+            true => &mut built_in,
+            false => summarizer,
+        };
         // A stub changes the prefix as a summary does, and tells less: it comes first only where bytes are the trouble.
         // Many times too large a view is not saved by stubs, and looking at all of it takes long.
         let window = self.aim.budget.window();

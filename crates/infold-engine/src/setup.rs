@@ -97,13 +97,9 @@ impl Setup {
             timeout: Duration::from_secs(config.summarizer.timeout.value),
         };
         let summarizer = write(pen)?;
-        let command = |set: &Option<Set<String>>| set.as_ref().map(|set| set.value.clone());
         Ok(Setup {
             summarizer,
-            hooks: Hooks {
-                before_fold: command(&config.hooks.before_fold),
-                after_fold: command(&config.hooks.after_fold),
-            },
+            hooks: Hooks::of(config),
             profile,
             told,
             guessed: known.guessed,
@@ -183,10 +179,23 @@ pub fn setup(
             ..pen
         };
         let set = &config.summarizer.name;
+        // A model of another provider may write where ours has no key.
+        let other = pen.other_provider(None);
+        let other = other
+            .filter(|(other, _)| connect::is_ready(other))
+            .is_some();
         let who = match set.origin {
-            Origin::Default if board.is_none() => Who::Extractive,
+            Origin::Default if board.is_none() && !other => Who::Extractive,
             Origin::Default => Who::Model(None),
             _ => Who::read(&set.value)?,
+        };
+        let named = match &who {
+            Who::Model(named) => named.as_deref(),
+            Who::Extractive | Who::Command(_) => None,
+        };
+        let board = match pen.other_provider(named) {
+            Some(_) => switchboard,
+            None => board,
         };
         let asked = match (who, board) {
             (Who::Extractive, _) => return Ok(pen.built_in()),
@@ -201,7 +210,11 @@ pub fn setup(
             }
         };
         match asked {
-            Err(_) if set.origin == Origin::Default => Ok(pen.built_in()),
+            Err(error) if set.origin == Origin::Default => {
+                let other = pen.other_provider(None);
+                warning = other.map(|_| format!("{error}: no model writes summaries"));
+                Ok(pen.built_in())
+            }
             asked => asked,
         }
     });

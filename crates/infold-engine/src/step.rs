@@ -1,19 +1,21 @@
 //! One step on a task, as a person, a script or the API asks for it.
 
+mod permission;
 mod place;
 mod read;
 
+pub use permission::Permission;
 pub use place::target;
 
 use infold_log::steer::{self, Cover, Refused, Side, Target};
 use infold_log::{Budget, Cause, EventId, Limits, Past as _, Pinned, Seq, Span, View};
-use infold_store::{Contexts, LogError, StepError, TaskError, Trigger, Writer};
+use infold_store::{Contexts, Log, LogError, StepError, TaskError, Trigger, Writer};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::summarizer::Extractive;
 use crate::words::{count, number};
-use crate::{Aim, Draft, ManageError, Strategy, draft};
+use crate::{Aim, Draft, Hooks, ManageError, Strategy, draft};
 
 /// One step on a task.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,19 +85,41 @@ pub struct Taken {
     pub back: &'static str,
     /// How it differs from what was asked for, and why.
     pub note: Option<String>,
+    /// What whoever is told of folds said, if that went wrong.
+    pub unheard: Option<String>,
 }
 
 /// What one kind of step did, before anybody looked at the view.
 type Made = (String, Value);
 
 impl Step {
-    /// Takes the step.
-    pub fn take(&self, writer: &mut Writer) -> Result<Taken, StepError> {
-        let before = tokens(writer)?;
+    /// Takes the step; `hooks` are asked and told if it folds something.
+    pub fn take(&self, writer: &mut Writer, hooks: &Hooks) -> Result<Taken, StepError> {
+        let permission = match self.fold_name() {
+            Some(name) => Some(Permission::ask(hooks, writer.log(), name)?),
+            None => None,
+        };
+        let mut taken = self.make(writer)?;
+        taken.unheard = permission.and_then(|permission| permission.tell(&taken.json));
+        Ok(taken)
+    }
+
+    /// What it is called, if it folds something.
+    fn fold_name(&self) -> Option<&'static str> {
+        match self {
+            Step::Condense { .. } => Some("condense"),
+            Step::Truncate { .. } => Some("truncate"),
+            Step::Mask { .. } => Some("mask"),
+            _ => None,
+        }
+    }
+
+    fn make(&self, writer: &mut Writer) -> Result<Taken, StepError> {
+        let before = tokens(writer.log())?;
         let (text, json) = match self {
             Step::Condense { from, to, text } => {
                 let draft = condensed(writer, (*from, *to), text.as_deref())?;
-                return fold(writer, draft);
+                return fold_draft(writer, draft);
             }
             Step::Truncate { fraction } => {
                 let (id, cover) = writer.truncate(*fraction)?;
@@ -149,9 +173,19 @@ impl Step {
     }
 }
 
-/// Folds what a draft says.
-pub fn fold(writer: &mut Writer, draft: Draft) -> Result<Taken, StepError> {
-    let before = tokens(writer)?;
+/// Folds what a draft says, with the permission that was asked for before it was made.
+pub fn fold(
+    writer: &mut Writer,
+    draft: Draft,
+    permission: &Permission<'_>,
+) -> Result<Taken, StepError> {
+    let mut taken = fold_draft(writer, draft)?;
+    taken.unheard = permission.tell(&taken.json);
+    Ok(taken)
+}
+
+fn fold_draft(writer: &mut Writer, draft: Draft) -> Result<Taken, StepError> {
+    let before = tokens(writer.log())?;
     let fold = writer.fold(
         Cause::Summary,
         &draft.cover,
@@ -172,7 +206,7 @@ fn told(
     (text, mut json): Made,
     back: &'static str,
 ) -> Result<Taken, LogError> {
-    let after = tokens(writer)?;
+    let after = tokens(writer.log())?;
     let event = writer.log().state().last_event();
     json["tokens_before"] = before.into();
     json["tokens_after"] = after.into();
@@ -183,11 +217,11 @@ fn told(
         json,
         back,
         note: None,
+        unheard: None,
     })
 }
 
-fn tokens(writer: &Writer) -> Result<u64, LogError> {
-    let log = writer.log();
+fn tokens(log: &Log) -> Result<u64, LogError> {
     Ok(View::of(log.state().shown(), log)?.tokens())
 }
 

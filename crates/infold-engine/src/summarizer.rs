@@ -32,6 +32,11 @@ pub trait Summarizer {
     /// Writes a summary.
     fn summarize(&mut self, brief: &Brief<'_>) -> Result<String, SummarizerError>;
 
+    /// Says whether a summary may cost money.
+    fn is_paid(&self) -> bool {
+        false
+    }
+
     /// What its calls took since this was last asked, also those that no summary came of.
     fn spent(&mut self) -> Vec<Usage> {
         Vec::new()

@@ -3,6 +3,7 @@
 mod common;
 
 use common::*;
+use infold::Hooks;
 use infold::step::Step;
 use infold_log::Seq;
 use infold_log::steer::Refused;
@@ -34,7 +35,7 @@ fn reasoning_is_not_parted_from_what_it_was_for() {
         let mut task = task();
         let writer = task.writer().unwrap();
         writer.append(&items).unwrap();
-        let taken = read(step).take(writer).unwrap();
+        let taken = read(step).take(writer, &Hooks::default()).unwrap();
         let shown = writer.log().state().shown();
         assert_eq!(shown.last(), Seq::new(last), "{step}");
         assert_eq!(
@@ -64,7 +65,7 @@ fn steps_are_taken_and_taken_back() {
         r#"{"step":"note","text":"never touch main"}"#,
         r#"{"step":"unpin","note":"e9"}"#,
     ] {
-        let taken = read(json).take(writer).unwrap();
+        let taken = read(json).take(writer, &Hooks::default()).unwrap();
         story += &format!(
             "{} ({})\n  {}\n",
             taken.text,
@@ -104,7 +105,7 @@ fn steps_are_taken_and_taken_back() {
 fn a_summary_that_nobody_gives_is_written() {
     let mut task = chat(40, 60);
     let writer = task.writer().unwrap();
-    let taken = read(r#"{"step":"condense","from":3,"to":40}"#).take(writer);
+    let taken = read(r#"{"step":"condense","from":3,"to":40}"#).take(writer, &Hooks::default());
     let json = taken.unwrap().json;
     assert_eq!(json["summarizer"], "extractive");
     let (before, after) = (&json["tokens_before"], &json["tokens_after"]);
@@ -123,11 +124,17 @@ fn what_is_refused_changes_nothing() {
         to: seq(to),
         text: text.map(str::to_owned),
     };
-    assert!(nothing(condense(5, 3, None).take(writer)));
-    assert!(nothing(condense(3, 5, Some(" \n")).take(writer)));
+    assert!(nothing(
+        condense(5, 3, None).take(writer, &Hooks::default())
+    ));
+    assert!(nothing(
+        condense(3, 5, Some(" \n")).take(writer, &Hooks::default())
+    ));
     // So little is said in it that nothing shorter says it.
-    assert!(nothing(condense(3, 3, None).take(writer)));
-    let beyond = condense(3, 900, None).take(writer);
+    assert!(nothing(
+        condense(3, 3, None).take(writer, &Hooks::default())
+    ));
+    let beyond = condense(3, 900, None).take(writer, &Hooks::default());
     assert!(matches!(beyond, Err(Refused::NoMessage { .. })));
     assert_eq!(writer.log().state().at().event, 0);
 }

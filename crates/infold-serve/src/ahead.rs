@@ -33,7 +33,7 @@ impl Inner {
         if (tokens as f64) < limit as f64 * SOON {
             return;
         }
-        let Ok((summarizer, _)) = self.pen(call, profile) else {
+        let Ok(summarizer) = self.pen(call, profile) else {
             return;
         };
         if is_slow(&*summarizer) {

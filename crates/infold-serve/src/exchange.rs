@@ -432,12 +432,12 @@ impl Exchange {
         if because.is_some() && pace == Pace::Hasty {
             return Ok(None);
         }
-        if let Some((_, aim)) = &because
-            && self.desk.apply_ahead(&mut guard, aim)?
+        if let Some((reason, aim)) = &because
+            && self.desk.apply_ahead(&mut guard, *reason, aim)?
         {
             because = due(guard.log(), &rule)?;
         }
-        if let (Some((_, aim)), None) = (&because, &pen)
+        if let (Some((reason, aim)), None) = (&because, &pen)
             && let Some(mut slow) = self.desk.slow_pen(call, &guard, &rule.profile)?
         {
             guard.preparing = true;
@@ -445,6 +445,7 @@ impl Exchange {
             drop(guard);
             // Another process may want it.
             drop(held);
+            self.desk.tell_folding(self.task, *reason, aim);
             let written = self.desk.write_now(self.task, aim, &mut slow);
             *pen = Some(slow);
             written?;

@@ -7,10 +7,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
-use infold_log::{Past as _, Role, Seq, Span};
-use infold_store::{Log, LogError, Loose, TaskError, Usage};
-use infold_wire::uses::{self, Came, Made};
-use infold_wire::{Message, quote};
+use infold_log::Span;
+use infold_store::{Loose, TaskError, Usage};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
@@ -372,70 +370,11 @@ impl Inner {
         let Some(mut held) = tried(&held) else {
             return Ok(false);
         };
-        let mut records = Vec::new();
-        for seq in messages.seqs() {
-            let log = held.log();
-            if log.record(seq)?.role == Role::Assistant {
-                continue;
-            }
-            let bytes = log.message(seq)?;
-            let Ok(message) = Message::parse(&bytes) else {
-                continue;
-            };
-            for came in uses::came(&message) {
-                if let Some((made, since)) = asked(log, seq, &came)? {
-                    let took = log.record(seq)?.time.saturating_sub(since);
-                    records.push(record(&made, &came, took));
-                }
-            }
-        }
-        for record in records {
-            let taken = held.writer.tool(record.as_bytes());
-            taken.map_err(|error| DeskError::Own(error.to_string()))?;
+        if held.writer.record_tools(messages)? > 0 {
             self.wrote(&mut held);
         }
         Ok(true)
     }
-}
-
-/// The call that a result answers, and when it was made.
-fn asked(log: &Log, seq: Seq, came: &Came) -> Result<Option<(Made, u64)>, LogError> {
-    /// Results follow their calls closely.
-    const LOOK_BACK: usize = 64;
-    let path = log.state().shown().path();
-    let before = path.iter().rev().flat_map(|run| run.seqs().rev());
-    let before = before.filter(|other| *other < seq).take(LOOK_BACK);
-    for other in before {
-        let record = log.record(other)?;
-        if record.role != Role::Assistant {
-            continue;
-        }
-        let bytes = log.message(other)?;
-        let made = Message::parse(&bytes).map(|message| uses::made(&message));
-        let found = made
-            .unwrap_or_default()
-            .into_iter()
-            .find(|made| match came.id.is_empty() {
-                true => made.tool == came.tool,
-                false => made.id == came.id,
-            });
-        if let Some(made) = found {
-            return Ok(Some((made, record.time)));
-        }
-    }
-    Ok(None)
-}
-
-/// A record of a tool that was used, as `tools.jsonl` has it.
-fn record(made: &Made, came: &Came, took: u64) -> String {
-    let (tool, args, text) = (quote(&made.tool), &made.args, quote(&came.text));
-    let (member, status) = match came.failed {
-        true => ("error", "error"),
-        false => ("result", "success"),
-    };
-    format!(
-        r#"{{"tool":{tool},"args":{args},"{member}":{text},"status":"{status}","duration_ms":{took}}}"#
-    )
 }
 
 #[cfg(test)]

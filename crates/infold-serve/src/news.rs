@@ -29,7 +29,9 @@ const READERS: usize = 256;
 
 impl News {
     /// What a change may be about.
-    pub const NAMES: [&'static str; 6] = ["task", "message", "fold", "step", "usage", "failure"];
+    pub const NAMES: [&'static str; 7] = [
+        "task", "message", "folding", "fold", "step", "usage", "failure",
+    ];
 
     /// Tells of a change.
     pub fn tell(&self, change: Change) {

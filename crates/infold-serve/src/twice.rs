@@ -91,6 +91,10 @@ impl Summarizer for Twice {
         self.pen.name()
     }
 
+    fn is_paid(&self) -> bool {
+        self.pen.is_paid()
+    }
+
     fn takes(&self, brief: &Brief<'_>) -> Option<u64> {
         self.pen.takes(brief)
     }

@@ -5,7 +5,7 @@ mod office;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use infold_serve::Exchange;
+use infold_serve::{Exchange, Heard};
 use infold_store::{Contexts, Durability};
 use office::{Office, assistant, reply, user};
 use serde_json::Value;
@@ -143,4 +143,34 @@ fn a_summary_of_what_went_another_way_is_not_used() {
     });
     assert!(header(&folded, "x-infold-folds") > 0);
     assert!(!sent.to_string().contains("They spoke of rivers."));
+}
+
+#[test]
+fn that_something_is_being_folded_is_told_before_the_work() {
+    let dir = tempfile::tempdir().expect("a directory can be made");
+    let office = Office::writing(WINDOW, &slow(dir.path()));
+    let mut history = Vec::new();
+    talk(&office, &mut history, MOST / 2);
+    history.push(user(&format!("look: {}", "word ".repeat(1_800))));
+    let mut listener = office.desk.news().listen().expect("there is room");
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.expect("a runtime can be made");
+    let mut next = || loop {
+        let heard = runtime.block_on(listener.next()).expect("it goes on");
+        if let Heard::Change(change) = heard
+            && change.what.starts_with("fold")
+        {
+            return (change.what, change.json.clone());
+        }
+    };
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| office.ask(&history, None));
+        let (what, json) = next();
+        assert_eq!(what, "folding");
+        assert!(json.contains(r#""due":"window""#), "{json}");
+        // Nobody has written anything yet.
+        std::fs::write(dir.path().join("may"), "").expect("it can be written");
+        asked.join().expect("it is asked");
+    });
+    assert_eq!(next().0, "fold");
 }

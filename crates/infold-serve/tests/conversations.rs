@@ -5,7 +5,7 @@ mod office;
 use bytes::Bytes;
 use infold_log::{Seq, Span};
 use infold_serve::{Body, Call, Name};
-use infold_store::Outcome;
+use infold_store::{Outcome, Status};
 use infold_wire::{Reply, Wire};
 use office::{Office, assistant, bytes, reply, system, user};
 use serde_json::{Value, json};
@@ -336,6 +336,28 @@ fn a_task_that_ended_goes_on_as_a_fork() {
     let fork = office.turn(&on, "yes", None);
     assert_ne!(fork, task);
     assert_eq!(office.shows(fork), ["hi", "hello", "more", "yes"]);
+}
+
+#[test]
+fn a_task_that_ended_idle_goes_on_as_itself() {
+    let office = Office::new(100_000);
+    let task = office.turn(&[user("hi")], "hello", None);
+    office.desk.release(task);
+    let contexts = office.desk.contexts();
+    assert!(contexts.end_idle(task).expect("it ends"));
+    let status = || {
+        contexts
+            .row(task)
+            .expect("a registry")
+            .expect("a row")
+            .status
+    };
+    assert_eq!(status(), Status::Completed);
+    let on = [user("hi"), assistant("hello"), user("more")];
+    assert_eq!(office.turn(&on, "yes", None), task);
+    assert_eq!(office.shows(task), ["hi", "hello", "more", "yes"]);
+    assert_eq!(status(), Status::Running);
+    assert_eq!(office.tasks(), 1);
 }
 
 #[test]

@@ -66,22 +66,59 @@ impl Derived {
         written: &mut Option<Written>,
     ) -> Result<(), LogError> {
         let count = self.count(log)?;
-        let Some(line) = self.line(count, event) else {
-            return Ok(());
-        };
+        match self.line(count, event) {
+            Some(line) => self.add(log, count - 1, line.as_bytes(), written),
+            None => Ok(()),
+        }
+    }
+
+    /// Appends what all events from this one on add, as [`Derived::follow`] does for one.
+    pub fn follow_from(
+        self,
+        log: &Log,
+        first: EventId,
+        written: &mut Option<Written>,
+    ) -> Result<(), LogError> {
+        let events = first.get()..=log.state().at().event;
+        let mut new = Vec::new();
+        for id in events.filter_map(EventId::new) {
+            let event = log.event(id)?;
+            if self.line(1, &event).is_some() {
+                new.push(event);
+            }
+        }
+        let before = self.count(log)?.saturating_sub(new.len() as u64);
+        let mut lines = String::new();
+        for (number, event) in (before + 1..).zip(&new) {
+            lines.extend(self.line(number, event));
+        }
+        match lines.is_empty() {
+            true => Ok(()),
+            false => self.add(log, before, lines.as_bytes(), written),
+        }
+    }
+
+    /// Appends lines to a file that should have so many; one that has not is written anew.
+    fn add(
+        self,
+        log: &Log,
+        before: u64,
+        lines: &[u8],
+        written: &mut Option<Written>,
+    ) -> Result<(), LogError> {
         let mut file = Growing::open(log.dir().join(self.name()), Access::Write)?;
         let known = match file.len() {
             0 => Some(Written::default()),
             len => written.filter(|written| written.len == len),
         };
-        if self.last(&file)? != Some(count - 1) {
+        if self.last(&file)? != Some(before) {
             *written = None;
             *written = Some(self.rewrite(log)?);
             return Ok(());
         }
         *written = None;
-        file.append(line.as_bytes())?;
-        *written = known.map(|known| known.and(line.as_bytes()));
+        file.append(lines)?;
+        *written = known.map(|known| known.and(lines));
         Ok(())
     }
 

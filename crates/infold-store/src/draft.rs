@@ -213,7 +213,11 @@ impl Draft<'_> {
             let batch = std::mem::take(&mut self.batch);
             let times = std::mem::take(&mut self.times);
             self.size = 0;
-            writer.append_said_at(&batch, &times)?;
+            let first_event = writer.log().state().next_event();
+            if let Some(span) = writer.append_said_at(&batch, &times)? {
+                writer.enter_tools(span)?;
+                writer.follow_events(first_event);
+            }
         }
         Ok(())
     }

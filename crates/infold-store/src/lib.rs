@@ -49,6 +49,7 @@ mod aside;
 mod lock;
 mod repair;
 mod loose;
+mod tool_use;
 mod writer;
 mod pending;
 mod push;

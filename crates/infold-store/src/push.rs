@@ -1,6 +1,7 @@
 //! A push: messages of any number are appended, all or none, and once for each key.
 
 use infold_log::{EventId, Seq, Span};
+use infold_wire::{Message, uses};
 
 use crate::event::{AppendLine, What};
 use crate::pending::{Ends, Pending};
@@ -94,11 +95,13 @@ impl Writer {
         }
         let ends = self.prepare_push()?;
         // One line is there or not, by itself.
-        let pending = match first.len() > 1 || key.is_some() {
+        let several = first.len() > 1 || key.is_some() || brings_results(&first[0]);
+        let pending = match several {
             true => Some(Pending::begin(self.log().dir(), ends, self.is_lasting())?),
             false => None,
         };
         self.begin_push();
+        let first_event = self.log().state().next_event();
         let pushed = self.append_all(first, key, next);
         let pushed = pushed.and_then(|span| {
             self.sync_log()?;
@@ -109,6 +112,7 @@ impl Writer {
         match pushed {
             Ok(span) => {
                 // All that is left is derived, and waits if it must.
+                self.follow_events(first_event);
                 self.follow();
                 Ok(Some(span))
             }
@@ -126,6 +130,7 @@ impl Writer {
         let (mut messages, mut to) = (first, from);
         while !messages.is_empty() {
             if let Some(span) = self.append(&messages)? {
+                self.enter_tools(span)?;
                 to = span.to();
             }
             messages = batch(next)?;
@@ -159,6 +164,11 @@ impl Writer {
     fn is_lasting(&self) -> bool {
         self.durability != Durability::Never
     }
+}
+
+/// Says whether a message brings results of tools, of which more is recorded than the message.
+fn brings_results(message: &[u8]) -> bool {
+    Message::parse(message).is_ok_and(|message| !uses::came(&message).is_empty())
 }
 
 /// Reads the next messages, until there are enough; none at the end.

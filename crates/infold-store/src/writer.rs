@@ -17,7 +17,7 @@ use crate::loose::Rooted;
 use crate::pending::{self, Ends, Pending};
 use crate::repair::{self, Repair};
 use crate::stored::{self, Marks};
-use crate::{Log, LogError, StepError, time};
+use crate::{Log, LogError, StepError, time, tool_use};
 
 /// When what was written is forced onto the disk itself.
 ///
@@ -461,6 +461,36 @@ impl Writer {
         Ok(self.log.counts()?.1)
     }
 
+    /// Records the tools whose results these messages bring, as far as it is known what they were asked;
+    /// returns how many there are.
+    pub fn record_tools(&mut self, messages: Span) -> Result<usize, LogError> {
+        let first = self.log.state().next_event();
+        let count = self.enter_tools(messages)?;
+        if count > 0 {
+            self.sync_log()?;
+            self.follow_events(first);
+        }
+        Ok(count)
+    }
+
+    /// As [`Writer::record_tools`], without forcing anything onto the disk and without what follows.
+    pub(crate) fn enter_tools(&mut self, messages: Span) -> Result<usize, LogError> {
+        let records = tool_use::records(&self.log, messages)?;
+        let (ts, count) = (self.now(), records.len());
+        for record in records {
+            self.enter(What::Tool(record), ts, false)?;
+        }
+        Ok(count)
+    }
+
+    /// Brings the files that follow from single events up to date, from this event on.
+    pub(crate) fn follow_events(&mut self, first: EventId) {
+        for derived in Derived::ALL {
+            // Derived: whoever opens the task next makes up for what cannot be written now.
+            let _ = derived.follow_from(&self.log, first, self.current.written(derived));
+        }
+    }
+
     /// Records what a provider reported for the last request and its reply, which is the
     /// last message.
     pub fn usage(&mut self, usage: Usage) -> Result<EventId, LogError> {
@@ -612,6 +642,19 @@ impl Writer {
             let synced = self.log.messages.sync().and_then(|()| self.sync_frames());
             synced.map_err(|error| error.after(!self.is_unsure))?;
         }
+        let line = self.enter(what, ts, self.durability != Durability::Never)?;
+        // From here on all is derived: on a full disk it waits, and the step stands.
+        for derived in Derived::ALL {
+            let _ = derived.follow(&self.log, &line, self.current.written(derived));
+        }
+        if self.durability != Durability::Never && !self.is_pushing {
+            self.follow();
+        }
+        Ok(line.id)
+    }
+
+    /// Appends an event and nothing that follows from it.
+    fn enter(&mut self, what: What, ts: u64, sync: bool) -> Result<EventLine, LogError> {
         let state = self.log.state();
         let (id, after) = (state.next_event(), state.at().seq);
         let line = EventLine {
@@ -623,9 +666,9 @@ impl Writer {
         };
         let bytes = line.encode();
         let offset = self.log.events.append(&bytes)?;
-        let synced = match self.durability {
-            Durability::Never => Ok(()),
-            Durability::Always | Durability::Turn => self.log.events.sync(),
+        let synced = match sync {
+            true => self.log.events.sync(),
+            false => Ok(()),
         };
         let place = LinePlace::of(offset, &bytes);
         let taken = synced.and_then(|()| self.log.took_event(&line, place));
@@ -634,14 +677,7 @@ impl Writer {
             self.is_unsure |= !self.log.events.take_back(offset);
             return Err(error.after(!self.is_unsure));
         }
-        // From here on all is derived: on a full disk it waits, and the step stands.
-        for derived in Derived::ALL {
-            let _ = derived.follow(&self.log, &line, self.current.written(derived));
-        }
-        if self.durability != Durability::Never && !self.is_pushing {
-            self.follow();
-        }
-        Ok(id)
+        Ok(line)
     }
 
     /// Folds what a cover covers behind a stand-in.

@@ -105,6 +105,41 @@ fn what_breaks_off_after_several_pieces_leaves_nothing() {
     world.is_well();
 }
 
+/// A call and its result.
+fn used(id: &str) -> [Vec<u8>; 2] {
+    let call = format!(
+        r#"{{"role":"assistant","content":null,"tool_calls":[{{"id":"{id}","type":"function","function":{{"name":"ls","arguments":"{{}}"}}}}]}}"#
+    );
+    let result = format!(r#"{{"role":"tool","tool_call_id":"{id}","content":"a b"}}"#);
+    [call.into_bytes(), result.into_bytes()]
+}
+
+#[test]
+fn tools_of_a_push_are_recorded_with_it_or_not_at_all() {
+    let world = World::new();
+    let lines = || {
+        let text = fs::read_to_string(world.dir().join("tools.jsonl")).unwrap_or_default();
+        text.lines().count()
+    };
+    let mut writer = world.write();
+    push(&mut writer, None, &used("a")).expect("pushed");
+    assert_eq!(lines(), 1);
+    let mut more = messages(1, 1 << 20);
+    more.extend(used("b"));
+    more.extend(messages(5, 1 << 20));
+    let error = writer.push(None, &mut broken(more));
+    assert!(matches!(error, Err(PushError::Incoming(_))));
+    assert_eq!(lines(), 1);
+    assert_eq!(writer.log().state().at().event, 1);
+    // A result alone is pushed together with its record.
+    let [call, result] = used("c");
+    push(&mut writer, None, &[call]).expect("pushed");
+    push(&mut writer, None, &[result]).expect("pushed");
+    assert_eq!(lines(), 2);
+    drop(writer);
+    world.is_well();
+}
+
 #[test]
 fn what_is_under_way_is_not_shown() {
     let world = World::new();

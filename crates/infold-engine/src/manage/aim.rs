@@ -29,6 +29,8 @@ pub struct Aim {
     pub trigger: Trigger,
     /// Fold even if it is not due.
     pub forced: bool,
+    /// Only who costs nothing writes summaries, unless a person asked for the pass.
+    pub free_only: bool,
     /// If all else does not help, show only head and tail of what the last round's tools gave back.
     pub clips: bool,
 }
@@ -54,6 +56,7 @@ impl Aim {
             prompt: None,
             trigger: Trigger::Auto,
             forced: false,
+            free_only: false,
             clips: true,
         }
     }
@@ -73,6 +76,7 @@ impl Aim {
             factor: profile.factor,
             model: Some(profile.model.clone()).filter(|model| !model.is_empty()),
             prompt: profile.prompt.clone(),
+            free_only: !profile.auto,
             ..Aim::new(budget, strategy.keeping(profile.keep))
         })
     }

@@ -178,6 +178,11 @@ impl Summarizer for Model {
         format!("model:{}", self.connection.model)
     }
 
+    fn is_paid(&self) -> bool {
+        let to = &self.connection;
+        to.prices.is_some() || !to.endpoint.is_local()
+    }
+
     fn takes(&self, brief: &Brief<'_>) -> Option<u64> {
         let room = self.room(brief.budget);
         let previous = self.previous(brief);

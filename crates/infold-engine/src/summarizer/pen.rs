@@ -80,23 +80,62 @@ impl Pen<'_> {
         Some(model).filter(|model| !model.is_empty())
     }
 
-    /// A model at a provider: the one that was named, or else the one that condenses.
+    /// The provider that the name of the writing model begins with, such as `anthropic/claude-haiku-4-5`, and what
+    /// the model is called there.
+    ///
+    /// Where the conversation's own model has such a name, it is one of a service that has models of many makers, and
+    /// the name is what that service calls the model.
+    pub fn other_provider<'n>(&'n self, named: Option<&'n str>) -> Option<(Provider, &'n str)> {
+        if self.main().is_some_and(|main| main.contains('/')) {
+            return None;
+        }
+        let name = named.unwrap_or(&self.profile.condense_model);
+        let (provider, model) = name.split_once('/')?;
+        let provider = self.config.provider_named(provider)?;
+        (!model.is_empty()).then_some((provider, model))
+    }
+
+    /// A model: the one that was named, or else the one that condenses; at the provider that its name begins with, or
+    /// else at this one.
     pub fn model(
         &self,
         board: &Switchboard,
         provider: &Provider,
         named: Option<&str>,
     ) -> Result<Box<dyn Summarizer + Send>, SetupError> {
-        let (config, profile, main) = (self.config, self.profile, self.main());
+        match self.other_provider(named) {
+            Some((other, name)) => self.model_at(board, &other, name.to_owned(), None),
+            None => {
+                let name = self.model_name(provider, named)?;
+                // It is asked where the one that condenses is not there.
+                let main = self.main().filter(|main| *main != name && named.is_none());
+                self.model_at(board, provider, name, main)
+            }
+        }
+    }
+
+    /// What the writing model is called at the conversation's provider.
+    fn model_name(&self, provider: &Provider, named: Option<&str>) -> Result<String, SetupError> {
+        let profile = self.profile;
         // What the table names, only the maker of the model has.
         let elsewhere =
             provider.base_url.is_some() || profile.provider.as_ref() != Some(&provider.api.value);
         let condenser = Some(profile.condense_model.as_str())
             .filter(|name| !(name.is_empty() || self.of_table && elsewhere));
-        let name = match named.or(condenser).or(main) {
+        Ok(match named.or(condenser).or(self.main()) {
             Some(name) => name.to_owned(),
-            None => connect::model(config, provider, None, None)?,
-        };
+            None => connect::model(self.config, provider, None, None)?,
+        })
+    }
+
+    fn model_at(
+        &self,
+        board: &Switchboard,
+        provider: &Provider,
+        name: String,
+        instead: Option<&str>,
+    ) -> Result<Box<dyn Summarizer + Send>, SetupError> {
+        let (config, profile, main) = (self.config, self.profile, self.main());
         let connection = connect::connection(board, config, provider, &name)?;
         let own = Some(name.as_str()) == main;
         let told = match own {
@@ -121,8 +160,8 @@ impl Pen<'_> {
         model.max_output = row.map(|row| row.max_output);
         model.timeout = self.timeout;
         model.checks = config.summarizer.check.value;
-        if let Some(main) = main.filter(|main| *main != name && named.is_none()) {
-            model.instead = Some(connect::connection(board, config, provider, main)?);
+        if let Some(instead) = instead {
+            model.instead = Some(connect::connection(board, config, provider, instead)?);
         }
         Ok(Box::new(model))
     }

@@ -98,6 +98,12 @@ pub enum Refused<E> {
         /// What was to be unpinned.
         what: String,
     },
+    /// Whoever is asked before each fold said no.
+    #[error("nothing was folded: {why}")]
+    Vetoed {
+        /// What they said.
+        why: String,
+    },
     /// The log could not be read.
     #[error(transparent)]
     Past(#[from] E),

@@ -3,7 +3,7 @@ use infold::profile::{Set, Settings};
 use infold::setup::Known;
 use infold::summarizer::{Extractive, Who};
 use infold::usage::learned;
-use infold::{Outcome, Setup, SetupError, Strategy, rehearse};
+use infold::{Outcome, Setup, SetupError, Strategy, rehearse, will_manage};
 use infold_store::{Log, Metadata, Trigger};
 use serde_json::json;
 
@@ -42,6 +42,12 @@ pub fn manage(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
     }
     if aim.forced {
         aim.trigger = Trigger::Manual;
+    }
+    if let Ok(Some(due)) = will_manage(&log, &aim) {
+        let told = json!({
+            "trigger": aim.trigger.name(), "due": due.name(), "window": aim.budget.window(),
+        });
+        api.tell(id, "folding", &told);
     }
     let outcome = api.desk.with(id, |writer| {
         let outcome = infold::manage(writer, &aim, &mut *summarizer, &hooks);

@@ -1,5 +1,7 @@
+use infold::Hooks;
 use infold::step::{Step, Taken, fork_at, target};
 use infold_log::Point;
+use infold_store::Trigger;
 use serde_json::{Value, json};
 
 use super::Api;
@@ -12,8 +14,12 @@ pub fn step(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
     let contexts = api.desk.contexts();
     let id = asked.task(contexts)?;
     let step = Step::read(&asked.body).map_err(Refusal::bad)?;
+    let hooks = Hooks::of(&api.config);
+    if kind(&step).is_some() {
+        api.tell(id, "folding", &json!({"trigger": Trigger::Manual.name()}));
+    }
     let taken = api.desk.with(id, |writer| {
-        let taken = step.take(writer);
+        let taken = step.take(writer, &hooks);
         // The step is made; the registry catches up with the next one.
         let _ = contexts.settle(id, writer);
         taken
@@ -23,11 +29,15 @@ pub fn step(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
         mut json,
         back,
         note,
+        unheard,
     } = taken;
     json["text"] = text.into();
     json["back"] = back.into();
     if let Some(note) = note {
         json["adjusted"] = note.into();
+    }
+    if let Some(error) = unheard {
+        json["errors"] = json!([error]);
     }
     if let Some((kind, fold)) = kind(&step).zip(json.get("fold")) {
         let tokens = |name: &str| json[name].as_u64().unwrap_or_default();

@@ -5,6 +5,7 @@ use infold::{Aim, Did, Hooks, ManageError, Profile, Summarizer, manage, will_man
 use infold_log::{Due, Past as _, Seq, Shows, Span, View};
 use infold_store::{Log, LogError};
 use serde_json::json;
+use uuid::Uuid;
 
 use super::{DeskError, Inner, Rule};
 use crate::held::Held;
@@ -42,16 +43,15 @@ impl Inner {
         pen: Option<&mut Twice>,
         must: bool,
     ) -> Result<Fitted, DeskError> {
-        let Rule {
-            profile,
-            aim,
-            quirks,
-        } = rule;
+        let Rule { aim, quirks, .. } = rule;
         let mut did = Did::Untouched;
         if let Some((due, aim)) = due
             && (pen.is_some() || must || !can_wait(held, due, &aim)?)
         {
-            let hooks = self.pen(call, profile)?.1;
+            let hooks = Hooks::of(&self.config);
+            if pen.is_none() {
+                self.tell_folding(held.id, due, &aim);
+            }
             let written = pen.map(|pen| manage(&mut held.writer, &aim, pen, &hooks));
             let managed = match written {
                 // Without one nobody but the built-in one has time, or the task went another way
@@ -105,12 +105,35 @@ impl Inner {
         })
     }
 
+    /// Tells that something is about to be folded.
+    pub fn tell_folding(&self, task: Uuid, due: Due, aim: &Aim) {
+        let told = json!({
+            "trigger": aim.trigger.name(),
+            "due": due.name(),
+            "window": aim.budget.window(),
+        });
+        self.tell(task, "folding", told.to_string());
+    }
+
     /// Folds with the summary that was written ahead of need, if there is one that is still right.
-    pub fn apply_ahead(&self, held: &mut Held, aim: &Aim) -> Result<bool, DeskError> {
+    pub fn apply_ahead(&self, held: &mut Held, due: Due, aim: &Aim) -> Result<bool, DeskError> {
         let Some(ready) = held.ready.take() else {
             return Ok(false);
         };
         let before = scaled(aim, view_tokens(held)?);
+        let hooks = Hooks::of(&self.config);
+        let mut asked = json!({
+            "task": held.id.to_string(),
+            "trigger": aim.trigger.name(),
+            "due": due.name(),
+            "tokens": before,
+            "window": aim.budget.window(),
+        });
+        // Whoever says no is heard again, and recorded, by the pass that would fold instead.
+        if hooks.before(&asked).is_err() {
+            return Ok(false);
+        }
+        self.tell_folding(held.id, due, aim);
         if ready.apply(&mut held.writer, aim)?.is_none() {
             return Ok(false);
         }
@@ -124,6 +147,10 @@ impl Inner {
             "tokens_after": after,
         });
         self.tell(held.id, "fold", told.to_string());
+        asked["outcome"] = told;
+        if let Err(error) = hooks.after(&asked) {
+            self.failed(&DeskError::Own(error));
+        }
         Ok(true)
     }
 
@@ -137,16 +164,16 @@ impl Inner {
         if held.preparing {
             return Ok(None);
         }
-        let (summarizer, _) = self.pen(call, profile)?;
+        let summarizer = self.pen(call, profile)?;
         Ok(is_slow(&*summarizer).then(|| Twice::new(summarizer)))
     }
 
-    /// Who writes summaries, and whom to tell.
+    /// Who writes summaries.
     pub fn pen(
         &self,
         call: &Call,
         profile: &Profile,
-    ) -> Result<(Box<dyn Summarizer + Send>, Hooks), DeskError> {
+    ) -> Result<Box<dyn Summarizer + Send>, DeskError> {
         let setup = infold::setup(
             &self.config,
             &self.contexts,
@@ -156,7 +183,11 @@ impl Inner {
             Some(profile.window),
         );
         let setup = setup.map_err(|error| DeskError::Own(error.to_string()))?;
-        Ok((setup.summarizer, setup.hooks))
+        // Where nobody wants folds, those that must be are not paid for.
+        Ok(match !profile.auto && setup.summarizer.is_paid() {
+            true => Box::new(Extractive),
+            false => setup.summarizer,
+        })
     }
 }
 

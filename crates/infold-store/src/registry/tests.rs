@@ -99,7 +99,8 @@ fn the_table_has_the_columns_of_the_public_format() {
         columns,
         "uuid task_source owner repo task_type task_id status created_at started_at completed_at \
          process_id hostname llm_provider model context_length llm_call_count tool_call_count \
-         total_tokens compression_count error_message user cached_tokens cost title agent cwd active_at"
+         total_tokens compression_count error_message user cached_tokens cost \
+         title agent cwd active_at"
     );
 }
 
@@ -420,7 +421,8 @@ fn an_old_database_is_brought_up_to_date_and_keeps_its_rows() {
     drop(made);
     by_hand(
         &dir,
-        "DROP TABLE forks; DROP INDEX idx_tasks_user; DROP INDEX idx_tasks_active_at; \
+        "DROP TABLE forks; DROP INDEX idx_tasks_active_at; DROP INDEX idx_tasks_user; \
+         CREATE INDEX tasks_status ON tasks (status); \
          ALTER TABLE tasks DROP COLUMN cached_tokens; ALTER TABLE tasks DROP COLUMN cost; \
          ALTER TABLE tasks DROP COLUMN title; ALTER TABLE tasks DROP COLUMN agent; \
          ALTER TABLE tasks DROP COLUMN cwd; ALTER TABLE tasks DROP COLUMN active_at; \
@@ -485,9 +487,6 @@ fn tables_of_others_stay() {
     );
 }
 
-/// The version of a database that a later infold made.
-const NEWER: i64 = schema::VERSION + 1;
-
 /// Everything in a directory but the shared memory, which holds no data.
 fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files: Vec<_> = fs::read_dir(dir)
@@ -500,13 +499,20 @@ fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
+/// A version that this infold does not know.
+const NEWER: i64 = schema::VERSION + 1;
+
 fn assert_too_new(dir: &Path) {
     let before = files(dir);
     let error = Registry::open(dir).unwrap_err();
     assert!(
         matches!(
             error,
-            RegistryError::TooNew { found, supported: schema::VERSION, .. } if found == NEWER
+            RegistryError::TooNew {
+                found: NEWER,
+                supported: schema::VERSION,
+                ..
+            }
         ),
         "{error:?}"
     );

@@ -43,7 +43,7 @@ const COMMANDS: [&str; 32] = [
     "undo @main",
     "redo @main",
     "task push @main =blocks.jsonl",
-    "unfold @main e1",
+    "unfold @main e6",
     "rewind @main --to 17",
     "undo @main",
     "fork: fork @main",

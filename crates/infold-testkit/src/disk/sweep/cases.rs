@@ -180,7 +180,7 @@ pub(crate) fn all(fixture: &Fixture) -> Vec<Case> {
         Case::new("condense-written", Atomic, "main", "condense @main 8..12"),
         Case::new("truncate", Atomic, "main", "truncate @main"),
         Case::new("mask", Atomic, "main", "mask @main 16"),
-        Case::new("unfold", Atomic, "main", "unfold @main e1"),
+        Case::new("unfold", Atomic, "main", "unfold @main e6"),
         Case::new("rewind", Atomic, "main", "rewind @main --to 8"),
         Case::new("undo", Atomic, "main", "undo @main"),
         Case::new("redo", Atomic, "undone", "redo @undone"),

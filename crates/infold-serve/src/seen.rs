@@ -3,9 +3,11 @@ use std::hash::BuildHasher as _;
 use std::sync::Mutex;
 
 use foldhash::quality::RandomState;
-use infold_log::Role;
+use infold_log::{Role, Seq};
+use infold_store::{Log, LogError};
 use infold_wire::normal::{self, Digest};
 use infold_wire::{Message, MessageError};
+use memchr::memmem;
 
 use crate::desk::locked;
 
@@ -54,6 +56,28 @@ impl Sight {
             is_piece: normal::is_piece(&message),
         })
     }
+}
+
+/// What a message of a log comes to: the same as before if it was redacted since, so that it is known when it comes again.
+pub(crate) fn of_stored(log: &Log, seq: Seq, bytes: &[u8]) -> Result<Sight, LogError> {
+    let sight = Sight::of(bytes).map_err(|error| damaged(log, &error))?;
+    // What was redacted says so, so nothing else is looked up.
+    if memmem::find(bytes, b"[redacted e").is_none() {
+        return Ok(sight);
+    }
+    Ok(match log.redacted(seq)? {
+        Some(digest) => Sight {
+            digest,
+            // What others say with it cannot be put together any more.
+            is_piece: false,
+            ..sight
+        },
+        None => sight,
+    })
+}
+
+pub(crate) fn damaged(log: &Log, error: &MessageError) -> LogError {
+    LogError::damaged(&log.dir().join("messages.jsonl"), 0, error.to_string())
 }
 
 impl Seen {

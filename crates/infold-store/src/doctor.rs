@@ -23,6 +23,12 @@ impl Contexts {
     /// Opens the registry; one that is damaged anywhere is kept aside and made anew from the directories.
     pub fn repaired_registry(&self) -> Result<(Registry, Vec<String>), TaskError> {
         let mut done = Vec::new();
+        if self.discard_redaction()? {
+            done.push(
+                "what a redaction left that was cut short was removed; nothing was redacted"
+                    .to_owned(),
+            );
+        }
         let mut registry = self.registry()?;
         if let Some(reason) = registry.check()? {
             let opened = registry.identity();

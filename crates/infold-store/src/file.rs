@@ -4,6 +4,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::LogError;
+use crate::database::Identity;
 
 /// How a task's files are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +127,13 @@ impl Growing {
         };
         let now = now.map_err(|error| LogError::io(&self.path, "read", error))?;
         Ok(now != self.len)
+    }
+
+    /// Says whether another file has its name since it was opened.
+    pub fn is_replaced(&self) -> bool {
+        let there = Identity::of(&self.path);
+        let ours = self.file.as_ref().and_then(Identity::of_open);
+        ours.is_some() && there.is_some() && ours != there
     }
 
     /// Its length in bytes.

@@ -79,6 +79,7 @@ impl Contexts {
         id: Uuid,
         registry: impl Into<Option<&'a Registry>>,
     ) -> Result<Vec<Problem>, TaskError> {
+        self.settle_redaction()?;
         let Some(dir) = self.place(id) else {
             let what = "its directory is missing".to_owned();
             return Ok(vec![Problem::Registry { what }]);

@@ -40,13 +40,17 @@ impl Contexts {
             return Err(TaskError::Continued { task: id, by });
         }
         self.with_registry(|registry| registry.remove(id))?;
-        if let Some(mut chains) = chains::if_there(&self.root) {
+        let mut chains = chains::if_there(&self.root);
+        if let Some(chains) = &mut chains {
             chains.forget(id)?;
         }
         let trash = self.hide(&dir, id)?;
         drop(lock);
         fs::remove_dir_all(&trash).map_err(|error| LogError::io(&trash, "removed", error))?;
-        // What it was about stood in the registry.
+        // What it was about stood in the registry, and what it was called in the index.
+        if let Some(chains) = &mut chains {
+            chains.purge()?;
+        }
         self.with_registry(|registry| registry.purge())
     }
 }

@@ -25,11 +25,17 @@ pub fn redact_matches(
     Ok(walk.redacted(bytes))
 }
 
-/// Replaces what is found in the texts of any JSON value, in names of members too.
+/// Replaces what is found in the texts of a JSON value that is made up like messages are.
 pub fn redact_json(json: &[u8], marker: &str, find: &mut Find<'_>) -> Result<Redacted, JsonError> {
-    let read = Json::parse(json)?;
     let mut walk = Walk::new(marker, find);
-    let bytes = walk.value(read, Place::Data);
+    let bytes = walk.value(Json::parse(json)?, Place::Structure);
+    Ok(walk.redacted(bytes))
+}
+
+/// Replaces what is found in any text, number or name of a member of a JSON value.
+pub fn redact_data(json: &[u8], marker: &str, find: &mut Find<'_>) -> Result<Redacted, JsonError> {
+    let mut walk = Walk::new(marker, find);
+    let bytes = walk.value(Json::parse(json)?, Place::Data);
     Ok(walk.redacted(bytes))
 }
 
@@ -42,6 +48,91 @@ pub fn redact_text(text: &str, marker: &str, find: &mut Find<'_>) -> Option<Stri
     Some(text)
 }
 
+/// JSON stands in texts that stand in JSON; deeper than this nobody looks.
+const MAX_LEVELS: usize = 4;
+
+/// Replaces what is found in a piece of JSON that need not be whole: in the text as it stands, and as it reads once the escapes
+/// in it are resolved, and those in that.
+pub fn redact_fragment(text: &str, marker: &str, find: &mut Find<'_>) -> Option<String> {
+    let mut changed = None;
+    for level in 0..MAX_LEVELS {
+        let now = changed.as_deref().unwrap_or(text);
+        if level > 0 && !now.contains('\\') {
+            break;
+        }
+        if let Some(next) = replaced_at(now, level, marker, find) {
+            changed = Some(next);
+        }
+    }
+    changed
+}
+
+/// Replaces what is found once escapes are resolved so many times.
+fn replaced_at(text: &str, level: usize, marker: &str, find: &mut Find<'_>) -> Option<String> {
+    // Where each byte of what the text reads as stands in the text itself.
+    let mut read = text.to_owned();
+    let mut places: Vec<usize> = (0..=text.len()).collect();
+    for _ in 0..level {
+        let (mut next, mut next_places) = (String::new(), Vec::new());
+        let mut at = 0;
+        while at < read.len() {
+            let (raw, said) = unescape(&read[at..]);
+            next_places.extend(std::iter::repeat_n(places[at], said.len_utf8()));
+            next.push(said);
+            at += raw;
+        }
+        next_places.push(text.len());
+        (read, places) = (next, next_places);
+    }
+    let found = find(&read);
+    if found.is_empty() {
+        return None;
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    for range in found {
+        out.push_str(&text[from..places[range.start]]);
+        out.push_str(marker);
+        from = places[range.end];
+    }
+    out.push_str(&text[from..]);
+    Some(out)
+}
+
+/// The next character, escaped or not, and how many bytes it takes.
+fn unescape(rest: &str) -> (usize, char) {
+    let plain = rest.chars().next().unwrap_or_default();
+    if plain != '\\' {
+        return (plain.len_utf8(), plain);
+    }
+    match rest.as_bytes().get(1) {
+        Some(b'u') => match escaped_unit(rest) {
+            Some(escaped) => escaped,
+            None => (1, plain),
+        },
+        Some(b'n') => (2, '\n'),
+        Some(b't') => (2, '\t'),
+        Some(b'r') => (2, '\r'),
+        Some(b'b') => (2, '\u{8}'),
+        Some(b'f') => (2, '\u{c}'),
+        Some(byte @ (b'"' | b'\\' | b'/')) => (2, char::from(*byte)),
+        _ => (1, plain),
+    }
+}
+
+/// The character that `\uXXXX`, or a pair of them, stands for.
+fn escaped_unit(rest: &str) -> Option<(usize, char)> {
+    let unit = |at: usize| {
+        let digits = rest.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let pair = std::iter::once(unit(0)?).chain(unit(6));
+    Some(match char::decode_utf16(pair).next() {
+        Some(Ok(char)) => (6 * char.len_utf16(), char),
+        _ => (6, char::REPLACEMENT_CHARACTER),
+    })
+}
+
 /// Members whose texts are what a provider signed or encrypted.
 const SIGNATURES: [&[u8]; 4] = [
     b"signature",
@@ -51,9 +142,10 @@ const SIGNATURES: [&[u8]; 4] = [
 ];
 
 /// Members that hold whatever a tool takes or gives.
-const DATA: [&[u8]; 7] = [
+const DATA: [&[u8]; 8] = [
     b"input",
     b"args",
+    b"result",
     b"arguments",
     b"response",
     b"output",
@@ -307,31 +399,8 @@ fn raw_ranges(raw: &str, found: &[Range<usize>]) -> Vec<Range<usize>> {
             wanted = ends.next();
             continue;
         }
-        let (raw_len, said_len) = step(&raw[at..]);
-        (at, said) = (at + raw_len, said + said_len);
+        let (raw_len, char) = unescape(&raw[at..]);
+        (at, said) = (at + raw_len, said + char.len_utf8());
     }
     places.chunks(2).map(|ends| ends[0]..ends[1]).collect()
-}
-
-/// How many bytes the next character has in the string, and how many in what it says.
-fn step(rest: &str) -> (usize, usize) {
-    let bytes = rest.as_bytes();
-    if bytes[0] != b'\\' {
-        let len = rest.chars().next().map_or(1, char::len_utf8);
-        return (len, len);
-    }
-    if bytes.get(1) != Some(&b'u') {
-        return (2, 1);
-    }
-    let unit = |at: usize| {
-        let digits = rest.get(at..at + 6)?.strip_prefix("\\u")?;
-        u16::from_str_radix(digits, 16).ok()
-    };
-    let pair = unit(0).into_iter().chain(unit(6));
-    match char::decode_utf16(pair).next() {
-        Some(Ok(char)) if char.len_utf16() == 2 => (12, 4),
-        Some(Ok(char)) => (6, char.len_utf8()),
-        // A lone surrogate reads as a replacement character.
-        _ => (6, char::REPLACEMENT_CHARACTER.len_utf8()),
-    }
 }

@@ -134,6 +134,18 @@ fn without_a_match_there_are_no_new_bytes() {
     }
 }
 
+#[test]
+fn a_fragment_is_searched_however_often_it_is_escaped() {
+    let find = |text: &str| redact_fragment(text, "R", &mut hits("a\"b\n"));
+    assert_eq!(find("x a\"b\n y").unwrap(), "x R y");
+    assert_eq!(find(r#"{"k":"x a\"b\n y"#).unwrap(), r#"{"k":"x R y"#);
+    assert_eq!(
+        find(r#"{"k":"{\"j\":\"\u0061\\\"b\\n"#).unwrap(),
+        r#"{"k":"{\"j\":\"R"#
+    );
+    assert_eq!(find(r#"C:\users\q \u12"#), None);
+}
+
 proptest! {
     #[test]
     fn a_text_without_its_matches_is_what_string_replacement_makes_of_it(

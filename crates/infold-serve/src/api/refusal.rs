@@ -20,6 +20,12 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// A pattern matches nothing of what it was for.
+    pub fn nothing_found() -> Refusal {
+        let text = "the pattern matches nothing; nothing was changed";
+        Refusal::new(StatusCode::CONFLICT, "nothing_found", text)
+    }
+
     fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Refusal {
         Refusal {
             status,

@@ -92,6 +92,14 @@ pub enum TaskError {
         /// What happened.
         source: OpenError,
     },
+    /// Have the rest removed.
+    #[error("task {task} was removed, but traces of it may be left: {source}")]
+    Removed {
+        /// The task.
+        task: Uuid,
+        /// What happened.
+        source: Box<TaskError>,
+    },
     /// Open the task again: what is left to do is done then.
     #[error("the redaction took effect, but could not be completed: {source}")]
     Redacting {

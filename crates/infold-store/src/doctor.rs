@@ -13,8 +13,8 @@ use crate::lock::{Lock, Taken};
 use crate::log::continued_by;
 use crate::verify::Problem;
 use crate::{
-    Contexts, Durability, LogError, OpenError, Registry, Status, TaskError, What, Writer, end_of,
-    time,
+    Contexts, Durability, LogError, OpenError, Registry, Status, TaskError, What, Writer, chains,
+    end_of, time,
 };
 
 const SIDECARS: [&str; 4] = ["messages.idx", "events.idx", "states.idx", "current.idx"];
@@ -45,6 +45,17 @@ impl Contexts {
                     Err(TaskError::Log(_)) => {}
                     Err(error) => return Err(error),
                 }
+            }
+        }
+        let trash = self.empty_trash()?;
+        if trash > 0 {
+            done.push(format!(
+                "what was left of {trash} removed task(s) was removed"
+            ));
+            // What they were about may be left in the databases.
+            registry.purge()?;
+            if let Some(mut chains) = chains::if_there(self.root()) {
+                chains.purge()?;
             }
         }
         for id in registry.uuids()? {

@@ -156,6 +156,10 @@ impl From<TaskError> for Refusal {
                 Some(holder) => format!("wait for it, or stop process {}", holder.pid),
                 None => "wait for it".to_owned(),
             }),
+            TaskError::Removed { .. } => {
+                Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "store", text)
+                    .hint("`infold doctor --repair` removes what is left of it")
+            }
             TaskError::Redacting { .. } => {
                 Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "store", text)
                     .hint("look at the disk; the rest is done as soon as the task is opened")

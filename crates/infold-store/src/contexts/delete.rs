@@ -1,10 +1,11 @@
 //! Removes a task for good, because somebody wants it gone.
 
 use std::fs;
+use std::path::Path;
 
 use uuid::Uuid;
 
-use crate::{Contexts, LogError, TaskError, chains};
+use crate::{Chains, Contexts, LogError, TaskError, chains};
 
 impl Contexts {
     /// The tasks that continue a task, or one that does, those first that nobody continues.
@@ -44,11 +45,26 @@ impl Contexts {
         if let Some(chains) = &mut chains {
             chains.forget(id)?;
         }
-        let trash = self.hide(&dir, id)?;
+        let hidden = self.hide(&dir, id);
         drop(lock);
-        fs::remove_dir_all(&trash).map_err(|error| LogError::io(&trash, "removed", error))?;
+        if dir.exists() {
+            return hidden.map(drop).map_err(TaskError::from);
+        }
+        // From here on it is removed, and what is left are traces.
+        hidden
+            .map_err(TaskError::from)
+            .and_then(|trash| self.wipe(&trash, chains))
+            .map_err(|source| TaskError::Removed {
+                task: id,
+                source: Box::new(source),
+            })
+    }
+
+    /// Removes the files of a task, and what is left of it in the databases.
+    fn wipe(&self, trash: &Path, chains: Option<Chains>) -> Result<(), TaskError> {
+        fs::remove_dir_all(trash).map_err(|error| LogError::io(trash, "removed", error))?;
         // What it was about stood in the registry, and what it was called in the index.
-        if let Some(chains) = &mut chains {
+        if let Some(mut chains) = chains {
             chains.purge()?;
         }
         self.with_registry(|registry| registry.purge())

@@ -154,7 +154,7 @@ impl Held {
     pub fn said_at(&self, seq: Seq) -> Result<Option<Digest>, LogError> {
         let log = self.log();
         let last = self.sight(seq)?;
-        if !last.is_piece {
+        if !last.is_piece || last.is_joined {
             return Ok(last.digest);
         }
         let mut pieces = vec![log.message(seq)?];
@@ -265,7 +265,7 @@ impl Places {
                     if pieces.count > 0 {
                         said.pop();
                     }
-                    (pieces.count, pieces.grew) = (pieces.count + 1, true);
+                    (pieces.count, pieces.grew) = (pieces.count + 1, !sight.is_joined);
                 }
                 said.push((seq, digest));
                 Ok(())

@@ -22,6 +22,8 @@ pub(crate) struct Sight {
     pub is_system: bool,
     /// It may be one of several pieces of what the model said.
     pub is_piece: bool,
+    /// What it says includes what the pieces before it said: one of them was redacted.
+    pub is_joined: bool,
 }
 
 /// Messages that were looked at lately, by their bytes.
@@ -54,6 +56,7 @@ impl Sight {
             is_reply: role == Role::Assistant,
             is_system: role == Role::System,
             is_piece: normal::is_piece(&message),
+            is_joined: false,
         })
     }
 }
@@ -61,15 +64,14 @@ impl Sight {
 /// What a message of a log comes to: the same as before if it was redacted since, so that it is known when it comes again.
 pub(crate) fn of_stored(log: &Log, seq: Seq, bytes: &[u8]) -> Result<Sight, LogError> {
     let sight = Sight::of(bytes).map_err(|error| damaged(log, &error))?;
-    // What was redacted says so, so nothing else is looked up.
-    if memmem::find(bytes, b"[redacted e").is_none() {
+    // What was redacted says so; of pieces also those that follow such a one are marked.
+    if !sight.is_piece && memmem::find(bytes, b"[redacted e").is_none() {
         return Ok(sight);
     }
     Ok(match log.redacted(seq)? {
         Some(digest) => Sight {
             digest,
-            // What others say with it cannot be put together any more.
-            is_piece: false,
+            is_joined: sight.is_piece,
             ..sight
         },
         None => sight,

@@ -148,6 +148,42 @@ fn a_conversation_is_found_again_when_the_index_is_lost_after_a_redaction() {
 }
 
 #[test]
+fn an_output_in_pieces_is_known_when_one_of_them_was_redacted() {
+    for gone in ["2", "3", "4", "2..4"] {
+        let mut office = Office::new(100_000);
+        let part = |role: &str, text: &str| json!({"role": role, "parts": [{"text": text}]});
+        let mut said = vec![
+            part("user", "tell me"),
+            part("model", "it is "),
+            part("model", SECRET),
+            part("model", ", you know"),
+            part("user", "thanks"),
+        ];
+        let take = |office: &Office, said: &[Value]| {
+            let call = office.call(Wire::Gemini, &json!({"contents": said}), None);
+            let mut exchange = office.desk.take(&call).expect("it is taken").exchange;
+            let mut reply = office::reply("");
+            reply.messages = vec![part("model", "welcome").to_string().into_bytes()];
+            exchange.record(reply).expect("it is recorded");
+            exchange.task()
+        };
+        let task = take(&office, &said);
+        office.desk.release(task);
+        of(gone, None)
+            .carry_out(office.desk.contexts(), task)
+            .expect("it is redacted");
+        for again in 0..2 {
+            said.extend([part("model", "welcome"), part("user", "and on")]);
+            assert_eq!(take(&office, &said), task, "{gone}");
+            let log = office.desk.contexts().read(task).expect("it can be read");
+            assert_eq!(log.state().at().seq, 8 + 2 * again, "{gone}");
+            office.restart_without_index();
+        }
+        assert_eq!(office.tasks(), 1);
+    }
+}
+
+#[test]
 fn a_folded_conversation_goes_on_after_a_redaction_with_the_clients_bytes() {
     let office = Office::new(8_000);
     let mut said = Vec::new();

@@ -372,3 +372,23 @@ fn a_search_within_messages_leaves_the_others() {
     assert!(!message(3).contains(SECRET));
     clean(&contexts);
 }
+
+#[test]
+fn a_redacted_message_that_is_there_again_is_found_by_verify() {
+    let (_root, contexts) = store();
+    let id = secretive(&contexts);
+    let path = contexts.place(id).unwrap().join("messages.jsonl");
+    let before = fs::read_to_string(&path).unwrap();
+    redact(&contexts, id, "1");
+    let after = fs::read_to_string(&path).unwrap();
+    let rest = after.split_once('\n').unwrap().1;
+    let first = before.split_once('\n').unwrap().0;
+    fs::write(&path, format!("{first}\n{rest}")).unwrap();
+    let problems = contexts.verify(id, None).unwrap();
+    let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert!(
+        said.iter()
+            .any(|said| said.contains("message 1 was redacted by e6 and is there again")),
+        "{said:?}"
+    );
+}

@@ -121,37 +121,47 @@ impl<'a> Rewrite<'a> {
         let mut out = BufWriter::with_capacity(1 << 18, file::create(&path)?);
         let from = Growing::open(one.dir.join("messages.jsonl"), Access::Read)?;
         let mut originals = Vec::new();
+        let mut pieces = Pieces::default();
         let mut lines = Lines::new(&from, 0);
         while let Some(line) = lines.next()? {
             let offset = line.offset;
             let wrong = |error: &dyn std::error::Error| damaged(&from, offset, error);
-            let stored = stored::split(line.bytes);
-            let Some(stored) = stored.filter(|stored| one.messages.contains_key(&stored.seq.get()))
-            else {
+            let Some(stored) = stored::split(line.bytes) else {
+                let reason = "a line that is no message";
+                return Err(LogError::damaged(from.path(), offset, reason).into());
+            };
+            let came = stored.body(line.bytes);
+            let is_gone = one.messages.contains_key(&stored.seq.get());
+            let original = pieces.original(&came, is_gone);
+            let original = original.map_err(|error| wrong(&error))?;
+            if !is_gone && original.is_none() {
                 out.write_all(line.bytes).map_err(fail)?;
                 out.write_all(b"\n").map_err(fail)?;
                 continue;
+            }
+            let original = stored.redacted.or(original).flatten();
+            let body = match is_gone {
+                true => self.redacted(&came, marker),
+                false => Ok(came),
             };
-            let body = stored.body(line.bytes);
-            let original = match stored.redacted {
-                Some(original) => original,
-                None => normal::digest(&body).map_err(|error| wrong(&error))?,
-            };
-            let body = self
-                .redacted(&body, marker)
-                .map_err(|error| wrong(&error))?;
+            let body = body.map_err(|error| wrong(&error))?;
             let message = Message::read(&body).map_err(|error| wrong(&error))?;
             let marks = Marks {
                 seq: stored.seq,
                 stamp: &time::iso(stored.time),
-                tokens: tokens::message(&message),
+                tokens: match is_gone {
+                    true => tokens::message(&message),
+                    false => stored.tokens,
+                },
                 role: (!message.has_role()).then_some(message.role()),
                 redacted: Some(original),
             };
             let mut bytes = Vec::new();
             stored::write(message.bytes(), marks, &mut bytes);
             out.write_all(&bytes).map_err(fail)?;
-            originals.push((stored.seq, original));
+            if is_gone {
+                originals.push((stored.seq, original));
+            }
         }
         let done = out.into_inner().map_err(|error| fail(error.into_error()))?;
         done.sync_data().map_err(fail)?;
@@ -444,6 +454,37 @@ impl<'a> Rewrite<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// Messages in a row that a client may send as pieces of one output: they are known by what they say together, which cannot be told any more
+/// once one of them is redacted. So each from there on is marked with what was said up to it.
+#[derive(Default)]
+struct Pieces {
+    bodies: Vec<Vec<u8>>,
+    is_marked: bool,
+}
+
+impl Pieces {
+    /// What the next message comes to, if it is to be marked.
+    fn original(
+        &mut self,
+        body: &[u8],
+        is_gone: bool,
+    ) -> Result<Option<Option<normal::Digest>>, infold_wire::MessageError> {
+        if !normal::is_piece(&Message::read(body)?) {
+            *self = Pieces::default();
+            return Ok(match is_gone {
+                true => Some(normal::digest(body)?),
+                false => None,
+            });
+        }
+        self.bodies.push(body.to_vec());
+        self.is_marked |= is_gone;
+        Ok(match self.is_marked {
+            true => Some(normal::joined(self.bodies.iter().map(Vec::as_slice))?),
+            false => None,
+        })
     }
 }
 

@@ -5,12 +5,13 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use clap::Args;
 use infold::redact::{Pattern, Redact, describe};
 use infold_log::Span;
-use infold_store::{Contexts, RedactedTask, Redaction};
+use infold_store::{Contexts, RedactedTask, Redaction, TaskError};
 use uuid::Uuid;
 
 use crate::failure::{Failure, Kind};
 use crate::holder::released;
 use crate::out::{DIM, Out, count, paint, say};
+use crate::steps::short;
 
 #[derive(Debug, Args)]
 pub struct RedactArgs {
@@ -36,8 +37,10 @@ pub fn run(contexts: &Contexts, args: &RedactArgs, out: &mut Out) -> Result<(), 
         spans: args.messages.clone(),
         pattern: args.pattern.clone(),
     };
+    let name = short(&args.task);
+    let failed = |error: TaskError| Failure::from(error).about(&name);
     if args.dry_run || !args.yes {
-        let found = redact.preview(contexts, id)?;
+        let found = redact.preview(contexts, id).map_err(failed)?;
         if found.messages() == 0 && args.dry_run {
             return Err(nothing(&found));
         }
@@ -48,7 +51,7 @@ pub fn run(contexts: &Contexts, args: &RedactArgs, out: &mut Out) -> Result<(), 
             return Err(Failure::new(Kind::No, "nothing was redacted"));
         }
     }
-    let done = released(|| redact.carry_out(contexts, id))?;
+    let done = released(|| redact.carry_out(contexts, id)).map_err(failed)?;
     if done.is_empty() {
         return Err(nothing(&done));
     }

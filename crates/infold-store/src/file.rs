@@ -271,3 +271,21 @@ pub fn sync_dir(path: &Path) -> Result<(), LogError> {
     let synced = File::open(path).and_then(|dir| dir.sync_all());
     synced.map_err(|error| LogError::io(path, "synced", error))
 }
+
+/// The files of a directory whose names are meant; none if it is not there.
+pub fn files(dir: &Path, is_meant: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, LogError> {
+    let fail = |error| LogError::io(dir, "read", error);
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(fail)?,
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(fail)?;
+        if entry.file_name().to_str().is_some_and(&is_meant) {
+            paths.push(entry.path());
+        }
+    }
+    paths.sort_unstable();
+    Ok(paths)
+}

@@ -144,7 +144,7 @@ impl Contexts {
             let done = rewrite.stage(at, &staging)?;
             plan.tasks.push(one.task);
             plan.staged += usize::from(done.event.is_some());
-            redaction.removed.extend(copies::torn(&one.dir));
+            redaction.removed.extend(copies::torn(&one.dir)?);
             redaction.tasks.push(RedactedTask {
                 task: one.task,
                 event: done.event,

@@ -71,6 +71,11 @@ impl Contexts {
     pub(crate) fn empty_trash(&self) -> Result<usize, LogError> {
         let trash = self.hidden(PLACES[1])?;
         for path in &trash {
+            let id = path.file_name().and_then(|name| name.to_str());
+            let id = id.and_then(|name| name.trim_start_matches(HIDDEN).parse().ok());
+            if let Some(id) = id {
+                self.remove_torn_databases_with(id)?;
+            }
             fs::remove_dir_all(path).map_err(|error| LogError::io(path, "removed", error))?;
         }
         Ok(trash.len())

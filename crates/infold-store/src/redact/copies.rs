@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Find;
 use super::staging::remove_if_there;
+use crate::file::files;
 use crate::{Contexts, LogError};
 
 /// Those that are derived anew, and those that served a step that is over.
@@ -32,7 +33,7 @@ pub fn remove(dir: &Path) -> Result<(), LogError> {
     }
     for path in files(dir, |name| {
         name.starts_with("torn-") || name.ends_with(".tmp")
-    }) {
+    })? {
         match path.is_dir() {
             true => {
                 fs::remove_dir_all(&path).map_err(|error| LogError::io(&path, "removed", error))?
@@ -44,14 +45,14 @@ pub fn remove(dir: &Path) -> Result<(), LogError> {
 }
 
 /// The torn bytes that were set aside in a task.
-pub fn torn(dir: &Path) -> Vec<PathBuf> {
+pub fn torn(dir: &Path) -> Result<Vec<PathBuf>, LogError> {
     files(dir, |name| name.starts_with("torn-"))
 }
 
 /// Damaged databases that were set aside and hold some of what goes.
 pub fn torn_databases(contexts: &Contexts, find: Find<'_>) -> Result<Vec<PathBuf>, LogError> {
     let mut found = Vec::new();
-    let torn = files(contexts.root(), |name| name.starts_with("torn-"));
+    let torn = files(contexts.root(), |name| name.starts_with("torn-"))?;
     for path in torn.into_iter().filter(|path| path.is_file()) {
         let bytes = fs::read(&path).map_err(|error| LogError::io(&path, "read", error))?;
         if !find(&String::from_utf8_lossy(&bytes)).is_empty() {
@@ -59,12 +60,4 @@ pub fn torn_databases(contexts: &Contexts, find: Find<'_>) -> Result<Vec<PathBuf
         }
     }
     Ok(found)
-}
-
-fn files(dir: &Path, is_meant: impl Fn(&str) -> bool) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let meant = entries.filter(|entry| entry.file_name().to_str().is_some_and(&is_meant));
-    let mut paths: Vec<PathBuf> = meant.map(|entry| entry.path()).collect();
-    paths.sort_unstable();
-    paths
 }

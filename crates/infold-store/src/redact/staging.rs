@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::copies;
 use crate::current::Current;
 use crate::derived::Derived;
-use crate::dirs::TaskDirs;
+use crate::dirs::{PLACES, TaskDirs};
 use crate::file::Access;
 use crate::{Contexts, Log, LogError, Registry, TaskError, chains, file};
 
@@ -133,8 +133,18 @@ impl Staging {
     pub fn decided(contexts: &Contexts) -> Result<Option<(Staging, Plan)>, TaskError> {
         let dir = contexts.root().join(NAME);
         let path = dir.join(PLAN);
-        if !path.exists() {
-            return Ok(None);
+        match fs::symlink_metadata(&path) {
+            Ok(_) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Ok(None);
+            }
+            // Who cannot tell must not go on: it might be decided.
+            Err(error) => return Err(LogError::io(&path, "read", error).into()),
         }
         let Some(staging) = Staging::lock(dir)? else {
             return Ok(None);
@@ -195,9 +205,7 @@ impl Staging {
     }
 
     fn empty(&self) -> Result<(), LogError> {
-        let entries = fs::read_dir(&self.dir);
-        let entries = entries.map_err(|error| LogError::io(&self.dir, "read", error))?;
-        for path in entries.flatten().map(|entry| entry.path()) {
+        for path in file::files(&self.dir, |_| true)? {
             let removed = match path.is_dir() {
                 true => fs::remove_dir_all(&path),
                 false => fs::remove_file(&path),
@@ -210,9 +218,9 @@ impl Staging {
     /// Puts the new files of a task in place, and removes what was derived from the old ones.
     fn place(&self, task: Uuid, dir: &Path) -> Result<(), LogError> {
         let staged = self.dir.join(task.to_string());
-        for entry in fs::read_dir(&staged).into_iter().flatten().flatten() {
-            let path = dir.join(entry.file_name());
-            match fs::rename(entry.path(), &path) {
+        for from in file::files(&staged, |_| true)? {
+            let path = dir.join(from.file_name().unwrap_or_default());
+            match fs::rename(&from, &path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(LogError::io(&path, "replaced", error));
                 }
@@ -242,10 +250,13 @@ impl Contexts {
     /// Does what a plan says. Every step may have been done before.
     pub(super) fn roll_forward(&self, plan: &Plan, staging: &Staging) -> Result<(), TaskError> {
         let dirs = self.dirs();
-        let places = plan.tasks.iter();
-        let places: Vec<(Uuid, PathBuf)> = places
-            .filter_map(|task| Some((*task, dirs.find(*task)?)))
-            .collect();
+        let mut places: Vec<(Uuid, PathBuf)> = Vec::with_capacity(plan.tasks.len());
+        for task in &plan.tasks {
+            match dirs.find(*task) {
+                Some(dir) => places.push((*task, dir)),
+                None => self.check_gone(*task)?,
+            }
+        }
         for (task, dir) in &places {
             staging.place(*task, dir)?;
         }
@@ -257,6 +268,16 @@ impl Contexts {
         }
         self.redact_databases(plan, &places)?;
         Ok(staging.end()?)
+    }
+
+    /// Checks that a task is really gone, and not only out of sight because the disk fails.
+    fn check_gone(&self, task: Uuid) -> Result<(), LogError> {
+        for place in PLACES {
+            let dir = self.root().join(place).join(task.to_string());
+            dir.try_exists()
+                .map_err(|error| LogError::io(&dir, "read", error))?;
+        }
+        Ok(())
     }
 
     /// Takes out of the databases what goes, and what is left of it in their files.

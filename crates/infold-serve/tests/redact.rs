@@ -6,6 +6,7 @@ mod office;
 use front::{Proxy, Setup, place};
 use infold::redact::Redact;
 use infold_log::Seq;
+use infold_serve::Name;
 use infold_testkit::{Script, Server, Step};
 use infold_wire::Wire;
 use office::{Office, assistant, user};
@@ -180,6 +181,41 @@ fn an_output_in_pieces_is_known_when_one_of_them_was_redacted() {
             office.restart_without_index();
         }
         assert_eq!(office.tasks(), 1);
+    }
+}
+
+/// All files of a store, one after the other.
+fn all(dir: &std::path::Path) -> String {
+    let mut text = String::new();
+    for entry in std::fs::read_dir(dir).expect("a directory").flatten() {
+        let path = entry.path();
+        match path.is_dir() {
+            true => text += &all(&path),
+            false => text += &String::from_utf8_lossy(&std::fs::read(&path).expect("a file")),
+        }
+    }
+    text
+}
+
+#[test]
+fn names_of_conversations_go_too_while_the_server_has_its_databases_open() {
+    for is_deleted in [true, false] {
+        let office = Office::new(100_000);
+        let name = || Some(Name::Given(format!("about {SECRET}")));
+        let task = office.turn(&[user(&format!("{SECRET}?"))], "well", name());
+        office.turn(&[user("something else")], "yes", None);
+        let contexts = office.desk.contexts();
+        assert!(all(contexts.root()).contains(SECRET));
+        office.desk.release(task);
+        match is_deleted {
+            true => contexts.delete(task).expect("it is removed"),
+            false => {
+                let redacted = of("", Some(SECRET)).carry_out(contexts, task);
+                assert!(!redacted.expect("it is redacted").is_empty());
+            }
+        }
+        assert!(!all(contexts.root()).contains(SECRET), "{is_deleted}");
+        assert_eq!(office.tasks(), if is_deleted { 1 } else { 2 });
     }
 }
 

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use infold_log::steer::Refused;
 use infold_log::{Seq, Span};
-use infold_wire::redact::redact_matches;
+use infold_wire::redact::{redact_matches, texts};
 use uuid::Uuid;
 
 use crate::event::Extent;
@@ -310,15 +310,11 @@ impl Contexts {
                         continue;
                     }
                     let body = stored.body(line.bytes);
-                    let mut take = |text: &str| {
-                        match is_gone {
-                            true => words.add(text),
-                            false => words.keep(text),
-                        }
-                        Vec::new()
+                    let mut take = |text: &str| match is_gone {
+                        true => words.add(text),
+                        false => words.keep(text),
                     };
-                    redact_matches(&body, "", &mut take)
-                        .map_err(|error| damaged(&file, line.offset, &error))?;
+                    texts(&body, &mut take).map_err(|error| damaged(&file, line.offset, &error))?;
                 }
             }
         }

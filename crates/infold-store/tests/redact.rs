@@ -161,6 +161,9 @@ fn a_message_that_was_redacted_is_nowhere() {
     let view = View::of(log.state().shown(), &log).unwrap();
     let view = String::from_utf8(log.rendered(&view).unwrap()).unwrap();
     assert!(view.contains("the report"), "{view}");
+    // Tools keep their names.
+    let tools = fs::read_to_string(contexts.place(id).unwrap().join("tools.jsonl")).unwrap();
+    assert!(tools.contains(r#""tool":"login""#), "{tools}");
     let What::Redact(line) = log.event(EventId::new(6).unwrap()).unwrap().what else {
         panic!("the last event is the redaction");
     };

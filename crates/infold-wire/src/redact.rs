@@ -17,7 +17,7 @@ mod whole;
 
 use std::ops::Range;
 
-pub use replace::{redact_data, redact_fragment, redact_json, redact_matches, redact_text};
+pub use replace::{redact_data, redact_fragment, redact_json, redact_matches, redact_text, texts};
 pub use whole::redact_message;
 
 /// Finds what is to be replaced in a text: ranges of its bytes, in order and apart.

@@ -197,9 +197,8 @@ impl Inner {
         let begin = Instant::now();
         loop {
             match work() {
-                Err(TaskError::Open { task, source })
-                    if source.address() == self.contexts.address()
-                        && source.address().is_some()
+                Err(TaskError::Open { task, .. })
+                    if locked(&self.opened).tasks.contains_key(&task)
                         && begin.elapsed() < PATIENCE =>
                 {
                     self.release(task);

@@ -196,8 +196,8 @@ impl<'a> Rewrite<'a> {
                     let tokens = tokens::said(&note);
                     What::Note { text: note, tokens }
                 }
-                What::Tool(record) => What::Tool(text.json(&record).unwrap_or(record)),
-                What::Manage(record) => What::Manage(text.json(&record).unwrap_or(record)),
+                What::Tool(record) => What::Tool(self.record(record, text)),
+                What::Manage(record) => What::Manage(self.record(record, text)),
                 What::Failure(mut failure) => {
                     failure.error = text.replaced(&failure.error).unwrap_or(failure.error);
                     What::Failure(failure)
@@ -251,6 +251,28 @@ impl<'a> Rewrite<'a> {
         }
         fold.tokens = stand_in_tokens(&fold.stand_in);
         fold
+    }
+
+    /// A record of a tool or of a pass. Only some of its members can be made of messages.
+    fn record(&self, record: String, text: &mut Texts<'_>) -> String {
+        const MADE: [&[u8]; 5] = [b"args", b"result", b"error", b"errors", b"dropped"];
+        let Ok(json) = Json::parse(record.as_bytes()) else {
+            return record;
+        };
+        let mut out = record.clone();
+        let members: Vec<_> = json.members().collect();
+        for (key, value) in members.into_iter().rev() {
+            let name = key.name();
+            let is_name = matches!(&*name, b"tool" | b"status");
+            if is_name || self.extent == Extent::Whole && !MADE.contains(&&*name) {
+                continue;
+            }
+            let raw = String::from_utf8_lossy(value.bytes()).into_owned();
+            if let Some(new) = text.values(&raw) {
+                out.replace_range(value.range(), &new);
+            }
+        }
+        out
     }
 
     /// A mask: its stub without what goes, and where the part is in the message now.

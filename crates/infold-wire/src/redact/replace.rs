@@ -25,6 +25,21 @@ pub fn redact_matches(
     Ok(walk.redacted(bytes))
 }
 
+/// Shows all that a message says, text by text; not what it is paired by.
+pub fn texts(message: &[u8], take: &mut dyn FnMut(&str)) -> Result<(), MessageError> {
+    let read = Message::read(message)?;
+    let mut find = |text: &str| {
+        take(text);
+        Vec::new()
+    };
+    let mut walk = Walk {
+        counts_left: false,
+        ..Walk::new("", &mut find)
+    };
+    walk.value(read.json(), Place::Structure);
+    Ok(())
+}
+
 /// Replaces what is found in the texts of a JSON value that is made up like messages are.
 pub fn redact_json(json: &[u8], marker: &str, find: &mut Find<'_>) -> Result<Redacted, JsonError> {
     let mut walk = Walk::new(marker, find);
@@ -167,6 +182,8 @@ struct Walk<'a, 'f> {
     find: &'a mut Find<'f>,
     matches: usize,
     left: usize,
+    /// What messages are paired by is searched too, though not replaced.
+    counts_left: bool,
 }
 
 impl<'a, 'f> Walk<'a, 'f> {
@@ -176,6 +193,7 @@ impl<'a, 'f> Walk<'a, 'f> {
             find,
             matches: 0,
             left: 0,
+            counts_left: true,
         }
     }
 
@@ -209,7 +227,9 @@ impl<'a, 'f> Walk<'a, 'f> {
         for (key, value) in json.members() {
             let name = key.name();
             if place == Place::Structure && is_structure(&name) && value.kind() == Kind::String {
-                self.left += (self.find)(&value.text().unwrap_or_default()).len();
+                if self.counts_left {
+                    self.left += (self.find)(&value.text().unwrap_or_default()).len();
+                }
                 continue;
             }
             if place == Place::Data {

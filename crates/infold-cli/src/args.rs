@@ -6,7 +6,9 @@ use infold_log::steer::Target;
 use infold_log::{EventId, Seq, Span};
 use infold_store::{Durability, Status};
 
-use crate::{ask, condense, config, count, eval, fold, manage, models, provider, serve, transfer};
+use crate::{
+    ask, condense, config, count, eval, fold, manage, models, provider, redact, serve, transfer,
+};
 
 /// Keeps everything an agent has said and seen, and folds it to fit the model's window.
 #[derive(Debug, Parser)]
@@ -232,6 +234,11 @@ pub enum Command {
         #[arg(value_name = "SEQ|EVENT")]
         pinned: At,
     },
+    /// Take what messages say out of the log for good: the one command that rewrites it
+    #[command(
+        after_help = "Asks first, and cannot be undone. Messages lose all they say, or with --pattern what it matches; what was made of it goes too: summaries, records, indexes, copies. A pattern is for the task and all that share messages with it.\n\nExamples:\n  infold redact 3f9a 12\n  infold redact 3f9a 12..14 20 --yes\n  infold redact 3f9a --pattern 'sk-[A-Za-z0-9]{20,}' --dry-run"
+    )]
+    Redact(redact::RedactArgs),
     /// How many tokens a transcript has, per message and in all
     Count(count::CountArgs),
     /// Replay sessions under several strategies: what they send, cost and keep

@@ -252,6 +252,10 @@ impl From<TaskError> for Failure {
                     None => failure.hint("wait for it"),
                 }
             }
+            TaskError::Removed { .. } => Failure::new(Kind::Store, text)
+                .hint("`infold doctor --repair` removes what is left of it"),
+            TaskError::Redacting { .. } => Failure::new(Kind::Store, text)
+                .hint("the rest is done as soon as the task is opened; `infold doctor --repair` does it too"),
             TaskError::Made { task, .. } => Failure::new(Kind::Store, text)
                 .of(&task.to_string())
                 .hint(format!(

@@ -9,6 +9,7 @@ mod interrupt;
 mod task;
 mod look;
 mod steps;
+mod redact;
 mod holder;
 mod checkup;
 mod count;
@@ -147,6 +148,7 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
         Command::Fork { task, at } => steps::fork(contexts, &task, at, out),
         Command::Pin(args) => steps::pin(contexts, &args, out),
         Command::Unpin { task, pinned } => steps::unpin(contexts, &task, pinned, out),
+        Command::Redact(args) => redact::run(contexts, &args, out),
         Command::Verify { task } => checkup::verify(contexts, task.as_deref(), out),
         Command::Doctor { repair } => checkup::doctor(contexts, repair, out),
         Command::Completions { shell } => out.raw(completions::script(shell).as_bytes()),

@@ -45,6 +45,7 @@ fn the_first_page_names_every_command() {
       fork         Start a task that continues another one's conversation
       pin          Keep the round of a message in view, or add a note to every view
       unpin        Take a pin away
+      redact       Take what messages say out of the log for good: the one command that rewrites it
       count        How many tokens a transcript has, per message and in all
       eval         Replay sessions under several strategies: what they send, cost and keep
       models       What is known of models: windows, tokenizers, prices, defaults

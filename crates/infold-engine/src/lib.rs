@@ -42,6 +42,7 @@ mod outcome;
 pub mod summarizer;
 pub mod manage;
 pub mod step;
+pub mod redact;
 /// How numbers are said to people.
 pub mod words;
 pub mod show;

@@ -202,6 +202,11 @@ impl Desk {
         Ok(done)
     }
 
+    /// Does something that needs the locks of several tasks, those let go of first that this server holds.
+    pub fn released<T>(&self, work: impl FnMut() -> Result<T, TaskError>) -> Result<T, TaskError> {
+        self.inner.released(work)
+    }
+
     /// Lets go of a task, so that another process can have it.
     pub fn release(&self, task: Uuid) {
         self.inner.release(task);

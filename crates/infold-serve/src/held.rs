@@ -4,11 +4,10 @@ use std::collections::VecDeque;
 use infold::manage::Prepared;
 use infold_log::{Past as _, Role, Seq, Span};
 use infold_store::{Log, LogError, Writer};
-use infold_wire::MessageError;
 use infold_wire::normal::{self, Digest};
 use uuid::Uuid;
 
-use crate::seen::Sight;
+use crate::seen::{self, Sight, damaged};
 
 /// A task that this server writes to.
 #[derive(Debug)]
@@ -80,8 +79,7 @@ impl Held {
             return Ok(*sight);
         }
         drop(known);
-        let sight = Sight::of(&self.log().message(seq)?);
-        let sight = sight.map_err(|error| damaged(self.log(), &error))?;
+        let sight = seen::of_stored(self.log(), seq, &self.log().message(seq)?)?;
         self.saw(seq, sight);
         Ok(sight)
     }
@@ -156,7 +154,7 @@ impl Held {
     pub fn said_at(&self, seq: Seq) -> Result<Option<Digest>, LogError> {
         let log = self.log();
         let last = self.sight(seq)?;
-        if !last.is_piece {
+        if !last.is_piece || last.is_joined {
             return Ok(last.digest);
         }
         let mut pieces = vec![log.message(seq)?];
@@ -187,10 +185,6 @@ fn after(path: &[Span], seq: Seq) -> impl Iterator<Item = Seq> {
     let runs = path.iter().filter(move |run| run.to() > seq);
     runs.flat_map(|run| run.seqs())
         .filter(move |next| *next > seq)
-}
-
-fn damaged(log: &Log, error: &MessageError) -> LogError {
-    LogError::damaged(&log.dir().join("messages.jsonl"), 0, error.to_string())
 }
 
 /// Which messages of a path say something, in order.
@@ -253,7 +247,7 @@ impl Places {
                 let Some(seq) = source.seq() else {
                     return Ok(());
                 };
-                let sight = Sight::of(bytes).map_err(|error| damaged(log, &error))?;
+                let sight = seen::of_stored(log, seq, bytes)?;
                 if sight.is_piece {
                     pieces.all.push(bytes.to_vec());
                 } else {
@@ -271,7 +265,7 @@ impl Places {
                     if pieces.count > 0 {
                         said.pop();
                     }
-                    (pieces.count, pieces.grew) = (pieces.count + 1, true);
+                    (pieces.count, pieces.grew) = (pieces.count + 1, !sight.is_joined);
                 }
                 said.push((seq, digest));
                 Ok(())

@@ -3,9 +3,11 @@ use std::hash::BuildHasher as _;
 use std::sync::Mutex;
 
 use foldhash::quality::RandomState;
-use infold_log::Role;
+use infold_log::{Role, Seq};
+use infold_store::{Log, LogError};
 use infold_wire::normal::{self, Digest};
 use infold_wire::{Message, MessageError};
+use memchr::memmem;
 
 use crate::desk::locked;
 
@@ -20,6 +22,8 @@ pub(crate) struct Sight {
     pub is_system: bool,
     /// It may be one of several pieces of what the model said.
     pub is_piece: bool,
+    /// What it says includes what the pieces before it said: one of them was redacted.
+    pub is_joined: bool,
 }
 
 /// Messages that were looked at lately, by their bytes.
@@ -52,8 +56,30 @@ impl Sight {
             is_reply: role == Role::Assistant,
             is_system: role == Role::System,
             is_piece: normal::is_piece(&message),
+            is_joined: false,
         })
     }
+}
+
+/// What a message of a log comes to: the same as before if it was redacted since, so that it is known when it comes again.
+pub(crate) fn of_stored(log: &Log, seq: Seq, bytes: &[u8]) -> Result<Sight, LogError> {
+    let sight = Sight::of(bytes).map_err(|error| damaged(log, &error))?;
+    // What was redacted says so; of pieces also those that follow such a one are marked.
+    if !sight.is_piece && memmem::find(bytes, b"[redacted e").is_none() {
+        return Ok(sight);
+    }
+    Ok(match log.redacted(seq)? {
+        Some(digest) => Sight {
+            digest,
+            is_joined: sight.is_piece,
+            ..sight
+        },
+        None => sight,
+    })
+}
+
+pub(crate) fn damaged(log: &Log, error: &MessageError) -> LogError {
+    LogError::damaged(&log.dir().join("messages.jsonl"), 0, error.to_string())
 }
 
 impl Seen {

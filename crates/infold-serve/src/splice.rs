@@ -249,8 +249,12 @@ impl Sheet<'_> {
             let stored = self.log.message(mask.seq)?;
             let stored = Message::read(&stored)
                 .map_err(|error| DeskError::Own(format!("a message cannot be read: {error}")))?;
-            let parts = stored.parts().into_iter().filter(maskable);
-            let place = parts.into_iter().position(|part| part.index == mask.part);
+            let parts: Vec<_> = stored.parts().into_iter().filter(maskable).collect();
+            if parts.len() != own.len() && self.log.redacted(mask.seq)?.is_some() {
+                // Images of a redacted message are gone from the log, so the parts cannot be told by counting.
+                continue;
+            }
+            let place = parts.iter().position(|part| part.index == mask.part);
             if let Some(part) = place.and_then(|place| own.get(place)) {
                 edits.push((part.range.clone(), mask.stub));
             }

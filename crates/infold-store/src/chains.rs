@@ -291,6 +291,31 @@ impl Chains {
         })
     }
 
+    /// The names of a task with their numbers, as [`Chains::names_of`].
+    pub(crate) fn numbered_names_of(
+        &mut self,
+        task: Uuid,
+    ) -> Result<Vec<(i64, String)>, RegistryError> {
+        self.run(|db| {
+            db.prepare_cached("SELECT number, name FROM names WHERE task = ?1 ORDER BY number")?
+                .query_map([task.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect()
+        })
+    }
+
+    /// Gives a name another text.
+    pub(crate) fn rename(&mut self, number: i64, name: &str) -> Result<(), RegistryError> {
+        self.write(|db| {
+            let sql = "UPDATE OR REPLACE names SET name = ?2 WHERE number = ?1";
+            db.execute(sql, params![number, name]).map(drop)
+        })
+    }
+
+    /// Leaves nothing in the file, or beside it, of what was removed from it.
+    pub(crate) fn purge(&mut self) -> Result<(), RegistryError> {
+        self.run(database::purge)
+    }
+
     /// Forgets all that leads to a task.
     pub fn forget(&mut self, task: Uuid) -> Result<(), RegistryError> {
         self.write(|db| {

@@ -92,6 +92,20 @@ pub enum TaskError {
         /// What happened.
         source: OpenError,
     },
+    /// Have the rest removed.
+    #[error("task {task} was removed, but traces of it may be left: {source}")]
+    Removed {
+        /// The task.
+        task: Uuid,
+        /// What happened.
+        source: Box<TaskError>,
+    },
+    /// Open the task again: what is left to do is done then.
+    #[error("the redaction took effect, but could not be completed: {source}")]
+    Redacting {
+        /// What happened.
+        source: Box<TaskError>,
+    },
     /// Ask for something else.
     #[error("task {task}: {source}")]
     Step {
@@ -286,7 +300,14 @@ impl Contexts {
 
     /// As [`Contexts::read`], and says what is torn at the end of its log.
     pub fn read_with_tail(&self, id: Uuid) -> Result<(Log, crate::Tail), TaskError> {
-        self.moving(id, |dir| Ok(Log::open(dir, Access::Read, &self.dirs())?))
+        loop {
+            self.settle_redaction()?;
+            let opened = self.moving(id, |dir| Ok(Log::open(dir, Access::Read, &self.dirs())?))?;
+            // A redaction may have replaced files after some of them were opened.
+            if !opened.0.is_replaced() {
+                return Ok(opened);
+            }
+        }
     }
 
     /// Opens a task that may be moved, by whoever completes it, while it is looked up.
@@ -307,6 +328,7 @@ impl Contexts {
 
     /// Opens a task for writing.
     pub fn write(&self, id: Uuid) -> Result<(Writer, Vec<Repair>), TaskError> {
+        self.settle_redaction()?;
         let opened = self.moving(id, |dir| self.writer(id, dir));
         let (writer, repairs) = match opened {
             Err(TaskError::Ended { .. }) if self.reopen_idle(id)? => {
@@ -553,20 +575,18 @@ impl Contexts {
     }
 }
 
-/// How a task's log says that it ended, if it does.
+/// How a task's log says that it ended, if it does. What was redacted since then did not make it go on.
 pub fn end_of(log: &Log) -> Result<Option<(Status, Option<String>)>, LogError> {
-    let last = log
-        .state()
-        .last_event()
-        .filter(|id| id.get() >= log.own().event);
-    Ok(
-        match last
-            .map(|id| log.event(id))
-            .transpose()?
-            .map(|line| line.what)
-        {
-            Some(What::Status { status, error, .. }) if status.is_end() => Some((status, error)),
-            _ => None,
-        },
-    )
+    let own = log.own().event;
+    let mut last = log.state().last_event();
+    while let Some(id) = last.filter(|id| id.get() >= own) {
+        match log.event(id)?.what {
+            What::Redact(_) => last = EventId::new(id.get() - 1),
+            What::Status { status, error, .. } if status.is_end() => {
+                return Ok(Some((status, error)));
+            }
+            _ => break,
+        }
+    }
+    Ok(None)
 }

@@ -34,10 +34,20 @@ impl Identity {
     /// It is not opened: closing it again would drop the locks that SQLite has on it.
     pub fn of(path: &Path) -> Option<Identity> {
         let meta = fs::metadata(path).ok()?;
-        Some(Identity {
+        Some(Identity::of_meta(&meta))
+    }
+
+    /// The file that is open.
+    pub fn of_open(file: &File) -> Option<Identity> {
+        let meta = file.metadata().ok()?;
+        Some(Identity::of_meta(&meta))
+    }
+
+    fn of_meta(meta: &fs::Metadata) -> Identity {
+        Identity {
             device: meta.dev(),
             inode: meta.ino(),
-        })
+        }
     }
 }
 
@@ -108,6 +118,20 @@ pub fn set_journal(db: &Connection, path: &Path) -> rusqlite::Result<()> {
 pub fn check(db: &Connection) -> rusqlite::Result<Option<String>> {
     let verdict: String = db.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     Ok(Some(verdict).filter(|verdict| verdict != "ok"))
+}
+
+/// Leaves nothing in a database, or beside it, of what was removed from it.
+pub fn purge(db: &Connection) -> rusqlite::Result<()> {
+    db.execute_batch("VACUUM")?;
+    let busy: i64 = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    match busy {
+        0 => Ok(()),
+        // Somebody still reads what was before; whoever waits comes again.
+        _ => {
+            let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+            Err(rusqlite::Error::SqliteFailure(busy, None))
+        }
+    }
 }
 
 /// Moves a damaged database and its journals aside, as `torn-{name}-….db`; returns where it is, or nothing if it was not there any

@@ -15,7 +15,8 @@ use crate::lock::{Lock, Taken};
 use crate::log::continued_by;
 use crate::verify::Problem;
 use crate::{
-    Contexts, Durability, LogError, OpenError, Registry, Status, TaskError, What, Writer, end_of,
+    Contexts, Durability, LogError, OpenError, Registry, Status, TaskError, What, Writer, chains,
+    end_of,
 };
 
 const SIDECARS: [&str; 4] = ["messages.idx", "events.idx", "states.idx", "current.idx"];
@@ -24,6 +25,12 @@ impl Contexts {
     /// Opens the registry; one that is damaged anywhere is kept aside and made anew from the directories.
     pub fn repaired_registry(&self) -> Result<(Registry, Vec<String>), TaskError> {
         let mut done = Vec::new();
+        if self.discard_redaction()? {
+            done.push(
+                "what a redaction left that was cut short was removed; nothing was redacted"
+                    .to_owned(),
+            );
+        }
         let mut registry = self.registry()?;
         if let Some(reason) = registry.check()? {
             let opened = registry.identity();
@@ -40,6 +47,17 @@ impl Contexts {
                     Err(TaskError::Log(_)) => {}
                     Err(error) => return Err(error),
                 }
+            }
+        }
+        let trash = self.empty_trash()?;
+        if trash > 0 {
+            done.push(format!(
+                "what was left of {trash} removed task(s) was removed"
+            ));
+            // What they were about may be left in the databases.
+            registry.purge()?;
+            if let Some(mut chains) = chains::if_there(self.root()) {
+                chains.purge()?;
             }
         }
         for id in registry.uuids()? {

@@ -1,9 +1,10 @@
 use std::ops::Range;
 
 use infold_log::{Cause, Event, EventId, Fold, Hides, Pin, Pinned, Point, Role, Seq, Span};
+use infold_wire::normal::Digest;
 use infold_wire::{Json, estimate, quote};
 
-use crate::Status;
+use crate::{Status, stored};
 
 /// An event as it stands in `events.jsonl`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +73,8 @@ pub enum What {
     Manage(String),
     /// Messages were pushed with a key.
     Append(AppendLine),
+    /// What messages said was taken out of the log.
+    Redact(RedactLine),
     /// Something this version does not know; it does not change what is shown.
     Other(String),
 }
@@ -127,6 +130,59 @@ pub struct AppendLine {
     pub span: Span,
     /// The last such event before.
     pub previous: Option<EventId>,
+}
+
+/// What was taken out of a log for good: nothing of it stands here but what tells the messages when they come again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedactLine {
+    /// How much of them.
+    pub extent: Extent,
+    /// The messages, each with the digest of what it said as it came; none if it said nothing that comes back.
+    pub messages: Vec<(Seq, Option<Digest>)>,
+    /// How many texts beside them lost something: stand-ins, notes, records.
+    pub texts: u64,
+}
+
+/// How much of messages was redacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All that they said.
+    Whole,
+    /// What a search found.
+    Matches,
+}
+
+impl RedactLine {
+    fn encode(&self) -> String {
+        let extent = match self.extent {
+            Extent::Whole => "whole",
+            Extent::Matches => "matches",
+        };
+        let messages = self.messages.iter().map(|(seq, original)| {
+            format!(r#"{{"seq":{seq},"digest":"{}"}}"#, stored::hex(*original))
+        });
+        let messages: Vec<String> = messages.collect();
+        format!(
+            r#","extent":"{extent}","messages":[{}],"texts":{}"#,
+            messages.join(","),
+            self.texts
+        )
+    }
+
+    fn decode(json: Json<'_>) -> Option<RedactLine> {
+        let messages = json.get("messages")?.elements().map(|message| {
+            let seq = number(message, "seq").and_then(Seq::new)?;
+            Some((seq, stored::unhex(&message.get("digest")?.text()?)?))
+        });
+        Some(RedactLine {
+            extent: match json.get("extent")?.is("whole") {
+                true => Extent::Whole,
+                false => Extent::Matches,
+            },
+            messages: messages.collect::<Option<_>>()?,
+            texts: number(json, "texts")?,
+        })
+    }
 }
 
 impl AppendLine {
@@ -297,6 +353,7 @@ impl EventLine {
             | What::Failure(_)
             | What::Manage(_)
             | What::Append(_)
+            | What::Redact(_)
             | What::Other(_) => Event::Fact,
         }
     }
@@ -376,6 +433,7 @@ impl What {
             What::Failure(failure) => ("failure", failure.encode()),
             What::Manage(record) => ("manage", format!(r#","record":{record}"#)),
             What::Append(append) => ("append", append.encode()),
+            What::Redact(redact) => ("redact", redact.encode()),
             What::Other(kind) => (kind, String::new()),
         }
     }
@@ -507,6 +565,7 @@ fn decode_what(kind: &str, json: Json<'_>) -> Option<What> {
         "failure" => What::Failure(Failure::decode(json)?),
         "manage" => What::Manage(raw(json.get("record")?)?),
         "append" => What::Append(AppendLine::decode(json)?),
+        "redact" => What::Redact(RedactLine::decode(json)?),
         other => What::Other(other.to_owned()),
     })
 }
@@ -602,6 +661,11 @@ mod tests {
                 digest: "0af3".into(),
                 span: Span::new(seq(3), seq(5)).unwrap(),
                 previous: Some(id(2)),
+            }),
+            What::Redact(RedactLine {
+                extent: Extent::Whole,
+                messages: vec![(seq(3), Some([9; 16])), (seq(4), None)],
+                texts: 2,
             }),
         ];
         for what in whats {

@@ -3,6 +3,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::database::Identity;
 use crate::{LogError, time};
 
 /// How a task's files are opened.
@@ -126,6 +127,13 @@ impl Growing {
         };
         let now = now.map_err(|error| LogError::io(&self.path, "read", error))?;
         Ok(now != self.len)
+    }
+
+    /// Says whether another file has its name since it was opened.
+    pub fn is_replaced(&self) -> bool {
+        let there = Identity::of(&self.path);
+        let ours = self.file.as_ref().and_then(Identity::of_open);
+        ours.is_some() && there.is_some() && ours != there
     }
 
     /// Its length in bytes.
@@ -272,4 +280,22 @@ pub fn move_aside(path: &Path) -> Result<PathBuf, LogError> {
     let aside = aside.expect("some name is free");
     fs::rename(path, &aside).map_err(|error| LogError::io(path, "moved", error))?;
     Ok(aside)
+}
+
+/// The files of a directory whose names are meant; none if it is not there.
+pub fn files(dir: &Path, is_meant: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, LogError> {
+    let fail = |error| LogError::io(dir, "read", error);
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(fail)?,
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(fail)?;
+        if entry.file_name().to_str().is_some_and(&is_meant) {
+            paths.push(entry.path());
+        }
+    }
+    paths.sort_unstable();
+    Ok(paths)
 }

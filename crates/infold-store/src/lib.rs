@@ -66,6 +66,7 @@ mod verify;
 mod mend;
 mod lengthen;
 mod doctor;
+mod redact;
 pub use aside::{Aside, Working};
 pub use chains::{Chains, Key, Known};
 pub use contexts::{Contexts, TaskError, end_of};
@@ -74,7 +75,9 @@ pub use dirs::TaskDirs;
 pub use doctor::size;
 pub use draft::{Draft, DraftError};
 pub use error::{LogError, StepError};
-pub use event::{AppendLine, EventLine, Failure, FoldLine, MaskLine, Purpose, Usage, What};
+pub use event::{
+    AppendLine, EventLine, Extent, Failure, FoldLine, MaskLine, Purpose, RedactLine, Usage, What,
+};
 pub use file::Access;
 pub use frame::Frame;
 pub use imported::{Imported, Kept};
@@ -84,6 +87,7 @@ pub use log::{Log, Tail};
 pub use loose::Loose;
 pub use metadata::{InEffect, Metadata};
 pub use push::{ContentDigest, NextMessage, PushError, PushKey};
+pub use redact::{RedactedTask, Redaction, Target};
 pub use registry::{
     Counters, Filter, LearnedWindow, Outcome, Quirks, Registry, RegistryError, Report, Status,
     StatusError, TaskRow,

@@ -261,6 +261,11 @@ impl Log {
         })
     }
 
+    /// Says whether its files have others in their place since they were opened.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.messages.is_replaced() || self.events.is_replaced()
+    }
+
     /// A sidecar that is not what it should be.
     fn sidecar_damaged(&self, reason: &str) -> LogError {
         LogError::damaged(&self.dir.join("messages.idx"), 0, reason)

@@ -288,6 +288,7 @@ fn mended_messages(dir: &Path, aside: &Path) -> Result<Mended, LogError> {
                 stamp: &time::iso(line.time),
                 tokens: tokens::said(&text),
                 role: None,
+                redacted: None,
             };
             let note = render_text(wire, Role::User, &text);
             stored::write(&note, marks, &mut mended.bytes);

@@ -65,6 +65,22 @@ pub struct Registry {
 /// Marks a registry that knows all tasks.
 const FILLED: i64 = 0x0f01_d001;
 
+/// The columns of a task's row that hold texts of people or agents.
+const TEXTS: [&str; 12] = [
+    "title",
+    "error_message",
+    "task_source",
+    "owner",
+    "repo",
+    "task_type",
+    "task_id",
+    "user",
+    "agent",
+    "cwd",
+    "hostname",
+    "model",
+];
+
 impl Registry {
     /// The file's name.
     pub(crate) const NAME: &str = "tasks.db";
@@ -273,10 +289,22 @@ impl Registry {
 
     /// Leaves nothing in the file, or beside it, of what was removed from it.
     pub fn purge(&self) -> Result<(), RegistryError> {
-        self.run(|db| {
-            db.execute_batch("VACUUM")?;
-            db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-        })
+        self.run(database::purge)
+    }
+
+    /// Sets what a column of a task's row says; returns whether there is such a task.
+    pub(crate) fn set_text(
+        &self,
+        uuid: Uuid,
+        column: &str,
+        text: &str,
+    ) -> Result<bool, RegistryError> {
+        let known = TEXTS.iter().find(|known| **known == column);
+        let Some(column) = known else {
+            return Ok(false);
+        };
+        let sql = format!("UPDATE tasks SET \"{column}\" = ?2 WHERE uuid = ?1");
+        self.run(|db| Ok(db.execute(&sql, params![key(uuid), text])? > 0))
     }
 
     /// Says what is wrong with the file, as SQLite finds it; nothing if it is sound.

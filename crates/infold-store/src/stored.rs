@@ -1,6 +1,7 @@
 use std::borrow::Cow;
 
 use infold_log::{Role, Seq};
+use infold_wire::normal::Digest;
 
 use crate::time;
 
@@ -8,7 +9,7 @@ use crate::time;
 ///
 /// A line is the message's own bytes with `,"seq":…,"timestamp":…,"tokens":…` put
 /// before the last brace: cutting there restores it, whatever members it has. Behind them
-/// comes `,"role":…` if the message has none.
+/// comes `,"role":…` if the message has none, and `,"redacted":…` if it is not what came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// Bytes of the message before the cut; its last brace is not among them.
@@ -19,7 +20,12 @@ pub struct Stored {
     pub time: u64,
     /// Its size in tokens.
     pub tokens: u64,
+    /// It was redacted.
+    pub redacted: Option<Original>,
 }
+
+/// What a message came to that was redacted since: the digest of what it said, if it said anything that comes back.
+pub type Original = Option<Digest>;
 
 impl Stored {
     /// The message in the line that this was split from, as it came.
@@ -32,6 +38,7 @@ const SEQ: &[u8] = b",\"seq\":";
 const TIMESTAMP: &[u8] = b",\"timestamp\":\"";
 const TOKENS: &[u8] = b"\",\"tokens\":";
 const ROLE: &[u8] = b",\"role\":\"";
+const REDACTED: &[u8] = b",\"redacted\":\"";
 
 /// What is put behind a message in its line.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +51,8 @@ pub struct Marks<'a> {
     pub tokens: u64,
     /// Who speaks, if the message does not say so itself.
     pub role: Option<Role>,
+    /// What it came to, if it was redacted.
+    pub redacted: Option<Original>,
 }
 
 /// Appends the line of a message, line break included. Line breaks between tokens are left out.
@@ -63,9 +72,33 @@ pub fn write(message: &[u8], marks: Marks<'_>, out: &mut Vec<u8>) -> usize {
         out.extend_from_slice(role.wire_name().as_bytes());
         out.push(b'"');
     }
+    if let Some(original) = marks.redacted {
+        out.extend_from_slice(REDACTED);
+        out.extend_from_slice(hex(original).as_bytes());
+        out.push(b'"');
+    }
     out.extend_from_slice(b"}");
     out.push(b'\n');
     cut
+}
+
+/// A digest in hexadecimal; nothing for a message that said nothing.
+pub fn hex(original: Original) -> String {
+    let bytes = original.iter().flatten();
+    bytes.map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Reads what [`hex`] wrote.
+pub fn unhex(text: &str) -> Option<Original> {
+    if text.is_empty() {
+        return Some(None);
+    }
+    let mut digest = Digest::default();
+    let is_digest = text.len() == 2 * digest.len() && text.is_ascii();
+    for (at, byte) in digest.iter_mut().enumerate().filter(|_| is_digest) {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
+    }
+    is_digest.then_some(Some(digest))
 }
 
 /// Appends a number's digits; the general formatter is what an append would wait for most.
@@ -115,6 +148,14 @@ pub fn split(line: &[u8]) -> Option<Stored> {
     let (stamp, rest) = rest.split_at_checked(memchr::memchr(b'"', rest)?)?;
     let (tokens, rest) = digits(rest.strip_prefix(TOKENS)?)?;
     let rest = rest.strip_suffix(b"}")?;
+    let (rest, redacted) = match memchr::memmem::rfind(rest, REDACTED) {
+        Some(at) => {
+            let hex = rest[at + REDACTED.len()..].strip_suffix(b"\"")?;
+            let hex = std::str::from_utf8(hex).ok()?;
+            (&rest[..at], Some(unhex(hex)?))
+        }
+        None => (rest, None),
+    };
     (rest.is_empty() || is_role(rest)).then_some(())?;
     (line.first() == Some(&b'{')).then_some(())?;
     Some(Stored {
@@ -122,6 +163,7 @@ pub fn split(line: &[u8]) -> Option<Stored> {
         seq: Seq::new(seq)?,
         time: time::parse_iso(std::str::from_utf8(stamp).ok()?)?,
         tokens,
+        redacted,
     })
 }
 
@@ -147,6 +189,7 @@ mod tests {
             stamp: &time::iso(1_767_225_600_000),
             tokens,
             role,
+            redacted: None,
         };
         let mut line = Vec::new();
         let cut = write(message, marks, &mut line);
@@ -190,6 +233,26 @@ mod tests {
         let message = b"{\r\n \"role\": \"user\",\n\"content\":\"a\\nb\"\n}";
         let (line, _) = line(message, 1, 1, None);
         assert!(line.starts_with(b"{ \"role\": \"user\",\"content\":\"a\\nb\",\"seq\":1,"));
+    }
+
+    #[test]
+    fn a_redacted_message_says_what_it_came_to() {
+        for (original, role) in [(Some([7; 16]), Some(Role::Tool)), (None, None)] {
+            let marks = Marks {
+                seq: Seq::FIRST,
+                stamp: &time::iso(1_767_225_600_000),
+                tokens: 3,
+                role,
+                redacted: Some(original),
+            };
+            let mut line = Vec::new();
+            write(br#"{"output":"x"}"#, marks, &mut line);
+            let line = &line[..line.len() - 1];
+            let stored = split(line).unwrap();
+            assert_eq!(stored.redacted, Some(original));
+            assert_eq!(stored.body(line), br#"{"output":"x"}"#);
+        }
+        assert_eq!(unhex("07"), None);
     }
 
     #[test]

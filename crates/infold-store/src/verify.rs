@@ -6,13 +6,14 @@ use std::io::{self, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use infold_log::{Fault, Floor, Past as _, Point, View};
+use infold_log::{EventId, Fault, Floor, Past as _, Point, View};
+use infold_wire::normal;
 use uuid::Uuid;
 
 use crate::current::Current;
 use crate::derived::Derived;
 use crate::file::Access;
-use crate::{Contexts, Log, LogError, Metadata, Registry, Status, TaskError, end_of, lock};
+use crate::{Contexts, Log, LogError, Metadata, Registry, Status, TaskError, What, end_of, lock};
 
 /// Something about a task that is not as it should be.
 #[derive(Debug)]
@@ -79,6 +80,7 @@ impl Contexts {
         id: Uuid,
         registry: impl Into<Option<&'a Registry>>,
     ) -> Result<Vec<Problem>, TaskError> {
+        self.settle_redaction()?;
         let Some(dir) = self.place(id) else {
             let what = "its directory is missing".to_owned();
             return Ok(vec![Problem::Registry { what }]);
@@ -115,6 +117,7 @@ impl Contexts {
         problems.extend(faults.into_iter().map(Problem::Invalid));
         let differences = fresh.compare_sidecars()?;
         problems.extend(differences.damaged.into_iter().map(Problem::Damaged));
+        problems.extend(returned(&fresh)?.into_iter().map(Problem::Damaged));
         // What a writer has not brought up to date yet is not wrong.
         if !lock::is_held(&dir) {
             let torn = [
@@ -167,6 +170,33 @@ impl Contexts {
         }
         Ok(Vec::new())
     }
+}
+
+/// Messages that were redacted and are there again, or are said to have been something else.
+fn returned(log: &Log) -> Result<Vec<LogError>, LogError> {
+    let mut found = Vec::new();
+    for event in log.own().event..=log.state().at().event {
+        let Some(id) = EventId::new(event) else {
+            continue;
+        };
+        let What::Redact(line) = log.event(id)?.what else {
+            continue;
+        };
+        for (seq, original) in line.messages {
+            let reason = match log.redacted(seq)? {
+                Some(now) if now == original => continue,
+                Some(_) => format!("message {seq} is not the one that {id} redacted"),
+                None if normal::digest(&log.message(seq)?).ok() != Some(original) => continue,
+                None => format!("message {seq} was redacted by {id} and is there again"),
+            };
+            found.push(LogError::damaged(
+                &log.dir().join("messages.jsonl"),
+                0,
+                reason,
+            ));
+        }
+    }
+    Ok(found)
 }
 
 /// The files that do not follow from the log.

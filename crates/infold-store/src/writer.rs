@@ -266,6 +266,7 @@ impl Writer {
                 stamp: &self.stamp,
                 tokens: facts.tokens,
                 role: (!message.has_role()).then_some(facts.role),
+                redacted: None,
             };
             let cut = stored::write(message.bytes(), marks, &mut bytes);
             let ahead = Ahead {

@@ -11,6 +11,7 @@ use infold_log::{Call, Facts, Role};
 
 pub use form::{Form, Item};
 use members::Members;
+pub(crate) use pairs::{Pairing, may_name, of_block, of_part};
 pub(crate) use piece::{Piece, Tool, gemini_result, is_image, is_image_block};
 pub(crate) use spoken::gemini_answer;
 use spoken::{Spoken, said};

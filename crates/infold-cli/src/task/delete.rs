@@ -30,8 +30,15 @@ pub fn run(
     if !yes && !is_confirmed(&all)? {
         return Err(Failure::new(Kind::No, "nothing was removed"));
     }
-    for id in all {
-        released(|| contexts.delete(id))?;
+    for (removed, id) in all.into_iter().enumerate() {
+        released(|| contexts.delete(id)).map_err(|error| match removed {
+            0 => Failure::from(error),
+            1 => Failure::from(error).after("1 task that continues it was removed"),
+            more => {
+                let done = format!("{more} tasks that continue it were removed");
+                Failure::from(error).after(&done)
+            }
+        })?;
         match out.is_json() {
             true => out.object(&json!({"uuid": id.to_string(), "removed": true}))?,
             false => out.line(format!("task {id} removed"))?,

@@ -1,4 +1,4 @@
-use infold_store::{Purpose, Status, What};
+use infold_store::{Extent, Purpose, Status, What};
 
 use crate::words::{count, number};
 
@@ -61,6 +61,25 @@ pub fn describe(what: &What) -> String {
             append.span,
             infold_wire::shorten(&append.key, 200)
         ),
+        What::Redact(redact) => {
+            let seqs: Vec<String> = redact
+                .messages
+                .iter()
+                .map(|(seq, _)| seq.to_string())
+                .collect();
+            let what = match redact.extent {
+                Extent::Whole => "",
+                Extent::Matches => "matches in ",
+            };
+            match seqs.len() {
+                0 => format!("redacted {} text(s) made of other messages", redact.texts),
+                1 => format!("redacted {what}message {}", seqs[0]),
+                _ => format!(
+                    "redacted {what}messages {}",
+                    infold_wire::shorten(&seqs.join(", "), 200)
+                ),
+            }
+        }
         What::Other(kind) => kind.clone(),
     }
 }

@@ -20,6 +20,12 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// A pattern matches nothing of what it was for.
+    pub fn nothing_found() -> Refusal {
+        let text = "the pattern matches nothing; nothing was changed";
+        Refusal::new(StatusCode::CONFLICT, "nothing_found", text)
+    }
+
     fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Refusal {
         Refusal {
             status,
@@ -150,6 +156,14 @@ impl From<TaskError> for Refusal {
                 Some(holder) => format!("wait for it, or stop process {}", holder.pid),
                 None => "wait for it".to_owned(),
             }),
+            TaskError::Removed { .. } => {
+                Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "store", text)
+                    .hint("`infold doctor --repair` removes what is left of it")
+            }
+            TaskError::Redacting { .. } => {
+                Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "store", text)
+                    .hint("look at the disk; the rest is done as soon as the task is opened")
+            }
             TaskError::Made { .. } => {
                 Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "store", text)
                     .hint("look at the disk; the task is there")

@@ -1,6 +1,7 @@
 use infold::Hooks;
+use infold::redact::{PatternError, Redact, describe};
 use infold::step::{Step, Taken, fork_at, target};
-use infold_log::Point;
+use infold_log::{Point, Span};
 use infold_store::Trigger;
 use serde_json::{Value, json};
 
@@ -59,6 +60,49 @@ fn kind(step: &Step) -> Option<&'static str> {
         Step::Mask { .. } => Some("mask"),
         _ => None,
     }
+}
+
+/// `POST /infold/api/tasks/{task}/redact`
+pub fn redact(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
+    let contexts = api.desk.contexts();
+    let id = asked.task(contexts)?;
+    let members = asked.members(&["messages", "pattern", "dry_run"])?;
+    let bad =
+        |name: &str, error: &dyn std::fmt::Display| Refusal::bad(format!("\"{name}\": {error}"));
+    let pattern = members.text("pattern")?.map(|pattern| pattern.parse());
+    let pattern = pattern
+        .transpose()
+        .map_err(|error: PatternError| bad("pattern", &error))?;
+    let spans = match members.get("messages") {
+        None => Vec::new(),
+        Some(Value::Array(spans)) => spans.iter().map(span).collect::<Result<_, _>>()?,
+        Some(one) => vec![span(one)?],
+    };
+    if spans.is_empty() && pattern.is_none() {
+        return Err(Refusal::bad(
+            "neither \"messages\" nor \"pattern\" says what is to go",
+        ));
+    }
+    let redact = Redact { spans, pattern };
+    if members.flag("dry_run")? {
+        return Ok(Reply::Json(describe(&redact.preview(contexts, id)?)));
+    }
+    let redaction = api.desk.released(|| redact.carry_out(contexts, id))?;
+    if redaction.is_empty() {
+        return Err(Refusal::nothing_found());
+    }
+    let json = describe(&redaction);
+    api.tell(id, "step", &json);
+    Ok(Reply::Json(json))
+}
+
+fn span(value: &Value) -> Result<Span, Refusal> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    text.parse()
+        .map_err(|error| Refusal::bad(format!("\"messages\": {error}")))
 }
 
 /// `POST /infold/api/tasks/{task}/fork`

@@ -188,6 +188,25 @@ impl Inner {
         }
     }
 
+    /// Does something that needs the locks of several tasks, those let go of first that this server holds.
+    pub fn released<T>(
+        &self,
+        mut work: impl FnMut() -> Result<T, TaskError>,
+    ) -> Result<T, TaskError> {
+        let begin = Instant::now();
+        loop {
+            match work() {
+                Err(TaskError::Open { task, .. })
+                    if locked(&self.opened).tasks.contains_key(&task)
+                        && begin.elapsed() < PATIENCE =>
+                {
+                    self.release(task);
+                }
+                done => return done,
+            }
+        }
+    }
+
     /// Closes a task that is to go.
     pub fn drop_out(&self, task: Uuid) {
         let entry = locked(&self.opened).tasks.remove(&task);

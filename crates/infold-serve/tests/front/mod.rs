@@ -131,6 +131,11 @@ impl Proxy {
         connect(self.address)
     }
 
+    /// Where it keeps things, for another one to go on with.
+    pub fn directory(&self) -> Arc<tempfile::TempDir> {
+        self.contexts.clone()
+    }
+
     /// All that it keeps, file after file.
     pub fn kept(&self) -> String {
         let mut all = String::new();

@@ -67,11 +67,18 @@ impl Contexts {
         Ok(trash)
     }
 
-    fn empty_trash(&self) -> Result<(), LogError> {
-        for path in self.hidden(PLACES[1])? {
-            fs::remove_dir_all(&path).map_err(|error| LogError::io(&path, "removed", error))?;
+    /// Removes what is left of tasks that were removed; says how many there were.
+    pub(crate) fn empty_trash(&self) -> Result<usize, LogError> {
+        let trash = self.hidden(PLACES[1])?;
+        for path in &trash {
+            let id = path.file_name().and_then(|name| name.to_str());
+            let id = id.and_then(|name| name.trim_start_matches(HIDDEN).parse().ok());
+            if let Some(id) = id {
+                self.remove_torn_databases_with(id)?;
+            }
+            fs::remove_dir_all(path).map_err(|error| LogError::io(path, "removed", error))?;
         }
-        Ok(())
+        Ok(trash.len())
     }
 
     /// Removes what is left of tasks whose making was cut off, and their references to a parent.

@@ -1,10 +1,13 @@
 //! Removes a task for good, because somebody wants it gone.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use uuid::Uuid;
 
-use crate::{Contexts, LogError, TaskError, chains};
+use crate::file::files;
+use crate::{Chains, Contexts, LogError, TaskError, chains};
 
 impl Contexts {
     /// The tasks that continue a task, or one that does, those first that nobody continues.
@@ -40,13 +43,58 @@ impl Contexts {
             return Err(TaskError::Continued { task: id, by });
         }
         self.with_registry(|registry| registry.remove(id))?;
-        if let Some(mut chains) = chains::if_there(&self.root) {
+        let mut chains = chains::if_there(&self.root);
+        if let Some(chains) = &mut chains {
             chains.forget(id)?;
         }
-        let trash = self.hide(&dir, id)?;
+        let hidden = self.hide(&dir, id);
         drop(lock);
-        fs::remove_dir_all(&trash).map_err(|error| LogError::io(&trash, "removed", error))?;
-        // What it was about stood in the registry.
+        if dir.exists() {
+            return hidden.map(drop).map_err(TaskError::from);
+        }
+        // From here on it is removed, and what is left are traces.
+        hidden
+            .map_err(TaskError::from)
+            .and_then(|trash| self.wipe(id, &trash, chains))
+            .map_err(|source| TaskError::Removed {
+                task: id,
+                source: Box::new(source),
+            })
+    }
+
+    /// Removes the files of a task, and what is left of it in the databases.
+    fn wipe(&self, id: Uuid, trash: &Path, chains: Option<Chains>) -> Result<(), TaskError> {
+        fs::remove_dir_all(trash).map_err(|error| LogError::io(trash, "removed", error))?;
+        self.remove_torn_databases_with(id)?;
+        // What it was about stood in the registry, and what it was called in the index.
+        if let Some(mut chains) = chains {
+            chains.purge()?;
+        }
         self.with_registry(|registry| registry.purge())
     }
+
+    /// Removes damaged databases that were set aside and know of a task.
+    pub(crate) fn remove_torn_databases_with(&self, id: Uuid) -> Result<(), LogError> {
+        let torn = files(&self.root, |name| name.starts_with("torn-"))?;
+        let text = id.to_string();
+        let mut stems = BTreeSet::new();
+        for path in torn.iter().filter(|path| path.is_file()) {
+            let bytes = fs::read(path).map_err(|error| LogError::io(path, "read", error))?;
+            let knows = |id: &[u8]| memchr::memmem::find(&bytes, id).is_some();
+            if knows(text.as_bytes()) || knows(id.as_bytes()) {
+                stems.insert(stem(path).to_owned());
+            }
+        }
+        for path in torn.iter().filter(|path| stems.contains(stem(path))) {
+            fs::remove_file(path).map_err(|error| LogError::io(path, "removed", error))?;
+        }
+        Ok(())
+    }
+}
+
+/// What a database and the files beside it have in common.
+fn stem(path: &Path) -> &str {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.unwrap_or_default();
+    name.split_once(".db").map_or(name, |(stem, _)| stem)
 }

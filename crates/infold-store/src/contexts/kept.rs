@@ -58,6 +58,7 @@ impl Contexts {
     /// aside and made anew.
     pub fn registry(&self) -> Result<Registry, TaskError> {
         database::check_path(&self.root)?;
+        self.settle_redaction()?;
         for place in PLACES {
             file::make_dir(&self.root.join(place))?;
         }

@@ -11,6 +11,7 @@ use super::states::States;
 use crate::entry::{Base, EventEntry, MessageEntry};
 use crate::event::EventLine;
 use crate::file::{Access, Growing};
+use crate::stored::Original;
 use crate::table::Table;
 use crate::{Log, LogError};
 
@@ -121,6 +122,12 @@ impl Ancestor {
     pub fn message(&mut self, seq: Seq) -> Result<Vec<u8>, LogError> {
         let entry = self.entry(seq.get())?;
         line::read_message(self.messages()?, seq, &entry)
+    }
+
+    /// What a message came to that was redacted.
+    pub fn redacted(&mut self, seq: Seq) -> Result<Option<Original>, LogError> {
+        let entry = self.entry(seq.get())?;
+        line::read_original(self.messages()?, seq, &entry)
     }
 
     /// An event.

@@ -7,6 +7,7 @@ use infold_log::{EventId, Seq};
 use crate::entry::{EventEntry, MessageEntry};
 use crate::event::EventLine;
 use crate::file::Growing;
+use crate::stored::Original;
 use crate::{LogError, stored};
 
 /// How much of a file is read at once.
@@ -56,6 +57,18 @@ pub(super) fn read_message(
     // The bookkeeping starts where the message's last brace was.
     line.push(b'}');
     Ok(line)
+}
+
+/// Returns what a message came to, if it was redacted.
+pub(super) fn read_original(
+    file: &Growing,
+    seq: Seq,
+    entry: &MessageEntry,
+) -> Result<Option<Original>, LogError> {
+    let line = file.bytes(entry.offset, entry.len as usize)?;
+    check_message(file, seq, entry, &line)?;
+    let stored = line.strip_suffix(b"\n").and_then(stored::split);
+    Ok(stored.and_then(|stored| stored.redacted))
 }
 
 /// Returns an event.

@@ -10,6 +10,7 @@ use super::line::{self, Group};
 use crate::entry::{Base, EventEntry, MessageEntry};
 use crate::event::EventLine;
 use crate::file::Access;
+use crate::stored::Original;
 use crate::{Log, LogError};
 
 /// What is kept of the state after an event.
@@ -30,6 +31,18 @@ impl Log {
             None => self.ask_own(
                 || line::read_message(&self.messages, seq, &self.entries.get(seq.get())?),
                 |log| log.message(seq),
+            ),
+        }
+    }
+
+    /// Returns the digest of what a message said that was redacted since, none if that was nothing; and none at all if it is
+    /// what came.
+    pub fn redacted(&self, seq: Seq) -> Result<Option<Original>, LogError> {
+        match self.ancestor_of(seq.get(), |point| point.seq)? {
+            Some(held) => self.lineage.with(held, |one| one.redacted(seq)),
+            None => self.ask_own(
+                || line::read_original(&self.messages, seq, &self.entries.get(seq.get())?),
+                |log| log.redacted(seq),
             ),
         }
     }

@@ -28,7 +28,7 @@ pub(crate) struct Fixture {
 }
 
 /// How the store is made.
-const STORE: [&str; 23] = [
+const STORE: [&str; 31] = [
     "main: task new --model gpt-4o",
     "task push @main =chat.jsonl",
     "condense @main 3..6 --text =summary.txt",
@@ -52,7 +52,18 @@ const STORE: [&str; 23] = [
     "asked: ask new hello",
     "waiting: task new",
     "task push @waiting =question.jsonl",
+    "secret: task new",
+    "task push @secret =secret.jsonl",
+    "mask @secret 3",
+    "condense @secret 2..4 --text =secret.txt",
+    "task tool @secret < secret-record.json",
+    "leaf: fork @secret",
+    "task push @leaf =turn.jsonl",
+    "condense @leaf 5..6 --text =secret.txt",
 ];
+
+/// What the task `secret`, and what was made of its messages, must not say any more once that is redacted.
+pub(crate) const SECRET: &str = "wyvern7741";
 
 /// How long a message is that makes a push larger than what is written at once.
 const LONG_MESSAGE_BYTES: usize = 700 << 10;
@@ -162,6 +173,12 @@ impl Fixture {
                 "record.json",
                 json!({"tool": "ls", "args": {}, "result": "a b", "duration_ms": 3}).to_string(),
             ),
+            ("secret.jsonl", lines(&secret())),
+            (
+                "secret-record.json",
+                json!({"tool": "login", "args": {"code": SECRET}, "result": "in"}).to_string(),
+            ),
+            ("secret.txt", format!("The harbour code {SECRET} was used.")),
             (
                 "summary.txt",
                 "The parser was read and put right.".to_owned(),
@@ -238,6 +255,20 @@ fn chat() -> Vec<Value> {
         );
     }
     messages
+}
+
+/// A conversation about something that nobody should know.
+fn secret() -> Vec<Value> {
+    let arguments = json!({"code": SECRET}).to_string();
+    vec![
+        json!({"role": "user", "content": format!("the harbour code is {SECRET}, log in")}),
+        json!({"role": "assistant", "content": null, "tool_calls": [
+            {"id": "call_s", "type": "function", "function": {"name": "login", "arguments": arguments}}]}),
+        json!({"role": "tool", "tool_call_id": "call_s", "content": format!("welcome {SECRET}. ").repeat(9)}),
+        json!({"role": "assistant", "content": "You are in."}),
+        json!({"role": "user", "content": "good"}),
+        json!({"role": "assistant", "content": "What next?"}),
+    ]
 }
 
 /// A question and its answer.

@@ -124,7 +124,7 @@ const NOT_PAIRED: [&[u8]; 8] = [
 ];
 
 /// What a block of this type is to others.
-pub(super) fn of_block(kind: &[u8]) -> Pairing {
+pub(crate) fn of_block(kind: &[u8]) -> Pairing {
     let ends = kind
         .ends_with(b"_tool_result")
         .then_some(Ends("tool_use_id"));
@@ -137,7 +137,7 @@ pub(super) fn of_item(kind: &[u8]) -> Pairing {
 }
 
 /// What a part with this member is to others; nothing if the member is one of many beside another.
-pub(super) fn of_part(member: &[u8]) -> Option<Pairing> {
+pub(crate) fn of_part(member: &[u8]) -> Option<Pairing> {
     match member {
         b"executable_code" => Some(Opens("id")),
         b"code_execution_result" => Some(Ends("id")),
@@ -148,7 +148,7 @@ pub(super) fn of_part(member: &[u8]) -> Option<Pairing> {
 }
 
 /// Says whether a member of a block of unknown type may name its other half.
-pub(super) fn may_name(member: &[u8]) -> bool {
+pub(crate) fn may_name(member: &[u8]) -> bool {
     let named = member == b"id" || member.ends_with(b"_id");
     named && !NOT_PAIRED.contains(&member)
 }

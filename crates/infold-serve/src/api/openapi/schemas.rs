@@ -69,6 +69,8 @@ const OBJECTS: &[(&str, Members)] = &[
         ("target", "whole!"), ("fits", "flag!"), ("steps", "list!"), ("left", "text")]),
     ("Fork", &[("at", "place?")]),
     ("Forked", &[("uuid", "id!"), ("parent", "id!"), ("seq", "whole!"), ("event", "whole!")]),
+    ("Redact", &[("messages", "any"), ("pattern", "text?"), ("dry_run", "flag")]),
+    ("Redacted", &[("tasks", "list!"), ("left", "whole!"), ("removed", "list!")]),
     ("Fail", &[("error", "text!")]),
     ("Ended", &[("uuid", "id!"), ("status", "text!")]),
     ("Usage", SUM),

@@ -19,6 +19,8 @@ pub(crate) struct Case {
     /// The task that it is about.
     pub(crate) task: Option<&'static str>,
     pub(crate) nature: Nature,
+    /// Nothing of the secret may be left when it took effect.
+    pub(crate) has_secret: bool,
 }
 
 /// What a command does to the log of a task.
@@ -32,6 +34,8 @@ pub(crate) enum Nature {
     Repeatable,
     /// One thing after the other: it goes on where it was interrupted.
     Steps,
+    /// Takes what messages say out of logs, all of it or nothing.
+    Rewrites,
     /// Takes whole tasks away, one after the other.
     Removes,
     /// Mends a damaged store.
@@ -95,6 +99,7 @@ impl Case {
             input: None,
             task: (!task.is_empty()).then_some(task),
             nature,
+            has_secret: false,
         }
     }
 
@@ -126,7 +131,7 @@ impl Case {
 
 /// Every command that writes to a store or reads one.
 pub(crate) fn all(fixture: &Fixture) -> Vec<Case> {
-    use Nature::{Atomic, Reads, Removes, Repairs, Repeatable, Serves, Steps};
+    use Nature::{Atomic, Reads, Removes, Repairs, Repeatable, Rewrites, Serves, Steps};
     let mut cases = vec![
         Case::new("new", Atomic, "", "task new --model gpt-4o --user ada"),
         Case::new("push", Atomic, "main", "task push @main =turn.jsonl"),
@@ -207,6 +212,30 @@ pub(crate) fn all(fixture: &Fixture) -> Vec<Case> {
         Case::new("show", Reads, "main", "task show @main"),
         Case::new("serve", Serves, "", ""),
     ];
+    let redactions = [
+        ("redact", "secret", "redact @secret 1..3 --yes"),
+        ("redact-leaf", "leaf", "redact @leaf 1..3 --yes"),
+        (
+            "redact-pattern",
+            "leaf",
+            "redact @leaf --pattern wyvern[0-9]+ --yes",
+        ),
+    ];
+    for (name, task, line) in redactions {
+        cases.push(Case {
+            has_secret: true,
+            ..Case::new(name, Rewrites, task, line)
+        });
+    }
+    cases.push(Case {
+        has_secret: true,
+        ..Case::new(
+            "delete",
+            Removes,
+            "",
+            "task delete @secret --with-forks --yes",
+        )
+    });
     if fixture.has_keys() {
         let line = "task push @main =turn.jsonl --key once";
         cases.push(Case::new("push-key", Repeatable, "main", line));

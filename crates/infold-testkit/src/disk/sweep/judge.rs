@@ -1,12 +1,14 @@
 //! What must hold after a command met a fault.
 
+use std::fs;
 use std::io;
+use std::path::{Path, PathBuf};
 
 use super::cases::Nature;
 use super::claims::Claim;
 use super::{Run, Told, Wrong};
 use crate::disk::check::{crash, repaired};
-use crate::disk::fixture::Fixture;
+use crate::disk::fixture::{Fixture, SECRET};
 use crate::disk::holdings::{Holdings, Task};
 use crate::disk::sandbox::{Ran, Sandbox};
 use crate::disk::shim::{Mode, read_calls};
@@ -48,6 +50,7 @@ pub(super) fn judge(run: &Run<'_>, fixture: &Fixture) -> Judged {
         trial.repair();
     }
     trial.check_kept();
+    trial.check_secret();
     Ok((is_harmed, trial.wrong))
 }
 
@@ -88,6 +91,17 @@ impl Trial<'_> {
         let facts = |tasks: &[(String, Task)]| nature.visible(tasks);
         let before = facts(&subject.before.canonical(&subject.before));
         let after = facts(&subject.after);
+        if let (Nature::Rewrites, Some(task)) = (nature, subject.case.task) {
+            // What was decided is carried out by whoever looks next.
+            let log = ["log", self.fixture.task(task)];
+            let ran = self.sandbox.run(&self.fixture.program, &log);
+            if !ran.is_ok() {
+                self.say(
+                    Wrong::HalfDone,
+                    format!("then {}: {}", log[0], ran.ending()),
+                );
+            }
+        }
         let now = self.holdings();
         let mut seen = facts(&now.canonical(&subject.before));
         if seen != before {
@@ -133,7 +147,7 @@ impl Trial<'_> {
     fn check_claim(&mut self, ran: &Ran, effect: Effect, is_harmed: bool) {
         let nature = self.nature();
         if effect == Effect::Part
-            && matches!(nature, Nature::Atomic | Nature::Repeatable | Nature::Reads)
+            && !matches!(nature, Nature::Steps | Nature::Removes | Nature::Repairs)
         {
             self.say(
                 Wrong::HalfDone,
@@ -157,8 +171,10 @@ impl Trial<'_> {
             Some(_) => self.check_words(ran, effect),
         }
         // What was printed was acknowledged, however it ended.
-        if matches!(nature, Nature::Atomic | Nature::Repeatable)
-            && !ran.objects().is_empty()
+        if matches!(
+            nature,
+            Nature::Atomic | Nature::Repeatable | Nature::Rewrites
+        ) && !ran.objects().is_empty()
             && effect != Effect::All
         {
             self.say(
@@ -217,7 +233,10 @@ impl Trial<'_> {
         let case = &self.run.subject.case;
         let ran = match (case.nature, effect) {
             (Nature::Atomic | Nature::Repeatable, Effect::Part) => return,
-            (Nature::Atomic, Effect::All) => return,
+            (Nature::Rewrites, Effect::Part) => return,
+            (Nature::Atomic | Nature::Rewrites, Effect::All) => return,
+            // Then there is no task of that name.
+            (Nature::Removes, Effect::All) if case.has_secret => return,
             (Nature::Steps, Effect::Part | Effect::All) if case.task.is_none() => return,
             (Nature::Steps, Effect::All) => return,
             (Nature::Steps, Effect::Part) => case.resume(self.fixture, &self.sandbox),
@@ -283,10 +302,54 @@ impl Trial<'_> {
         before
             .tasks
             .retain(|id, _| subject.left.tasks.contains_key(id));
+        if subject.case.nature == Nature::Rewrites {
+            // Those that it writes anew were compared with what they should be.
+            before
+                .tasks
+                .retain(|id, task| subject.left.tasks.get(id) == Some(task));
+        }
         if let Some(lost) = before.lost_in(&self.holdings()) {
             self.say(Wrong::Lost, lost);
         }
     }
+}
+
+impl Trial<'_> {
+    /// By now the command took effect, at once or when it was done again.
+    fn check_secret(&mut self) {
+        let case = &self.run.subject.case;
+        if !case.has_secret {
+            return;
+        }
+        if case.nature == Nature::Removes {
+            let args = ["doctor", "--repair"];
+            let ran = self.sandbox.run(&self.fixture.program, &args);
+            if !ran.is_ok() {
+                self.say(
+                    Wrong::Unrepaired,
+                    format!("doctor --repair: {}", ran.ending()),
+                );
+            }
+        }
+        for path in holders(&self.sandbox.contexts()) {
+            let what = format!("the secret is still in {}", path.display());
+            self.say(Wrong::HalfDone, what);
+        }
+    }
+}
+
+/// The files that hold the secret.
+fn holders(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for path in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = path.path();
+        if path.is_dir() {
+            found.extend(holders(&path));
+        } else if String::from_utf8_lossy(&fs::read(&path).unwrap_or_default()).contains(SECRET) {
+            found.push(path);
+        }
+    }
+    found
 }
 
 /// A number that a line has.

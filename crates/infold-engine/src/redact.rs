@@ -1,0 +1,161 @@
+//! What is taken out of a log for good, as people ask for it.
+
+use std::ops::Range;
+use std::str::FromStr;
+
+use infold_log::Span;
+use infold_store::{Contexts, Redaction, Target, TaskError};
+use regex::Regex;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// A search for what is to go: a regular expression that never matches nothing.
+///
+/// ```
+/// use infold::redact::Pattern;
+///
+/// let pattern: Pattern = "sk-[a-z0-9]+".parse()?;
+/// assert_eq!(pattern.find("the key sk-12ab is old"), [8..15]);
+/// assert!("x*".parse::<Pattern>().is_err());
+/// # Ok::<(), infold::redact::PatternError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Pattern(Regex);
+
+/// Why a text is not a pattern.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// It is no regular expression.
+    #[error("not a regular expression: {reason} at character {at}")]
+    Syntax {
+        /// Which character, counted from one.
+        at: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// It would take too much memory.
+    #[error("not a regular expression that can be used: {reason}")]
+    TooLarge {
+        /// What the compiler says.
+        reason: String,
+    },
+    /// It matches where nothing stands.
+    #[error("a pattern that matches the empty string would be found everywhere")]
+    Empty,
+}
+
+impl FromStr for Pattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Pattern, PatternError> {
+        let parsed = regex_syntax::parse(text).map_err(|error| syntax(text, &error))?;
+        if parsed.properties().minimum_len().is_none_or(|len| len == 0) {
+            return Err(PatternError::Empty);
+        }
+        let regex = Regex::new(text).map_err(|error| PatternError::TooLarge {
+            reason: error.to_string(),
+        })?;
+        Ok(Pattern(regex))
+    }
+}
+
+fn syntax(text: &str, error: &regex_syntax::Error) -> PatternError {
+    let (offset, reason) = match error {
+        regex_syntax::Error::Parse(error) => (error.span().start.offset, error.kind().to_string()),
+        regex_syntax::Error::Translate(error) => {
+            (error.span().start.offset, error.kind().to_string())
+        }
+        other => (0, other.to_string()),
+    };
+    let before = text.get(..offset).unwrap_or_default();
+    PatternError::Syntax {
+        at: before.chars().count() + 1,
+        reason,
+    }
+}
+
+impl Pattern {
+    /// Where it matches in a text.
+    pub fn find(&self, text: &str) -> Vec<Range<usize>> {
+        self.0.find_iter(text).map(|found| found.range()).collect()
+    }
+}
+
+/// What somebody wants gone: messages, what a pattern matches, or what it matches in some messages.
+#[derive(Clone, Debug, Default)]
+pub struct Redact {
+    /// The messages; all of them if there is only a pattern.
+    pub spans: Vec<Span>,
+    /// What goes of them; all they say if there is none.
+    pub pattern: Option<Pattern>,
+}
+
+impl Redact {
+    /// Says what would go.
+    pub fn preview(&self, contexts: &Contexts, task: Uuid) -> Result<Redaction, TaskError> {
+        self.with(|target| contexts.redactable(task, target))
+    }
+
+    /// Takes it out, for good.
+    pub fn carry_out(&self, contexts: &Contexts, task: Uuid) -> Result<Redaction, TaskError> {
+        self.with(|target| contexts.redact(task, target))
+    }
+
+    fn with<T>(&self, work: impl FnOnce(Target<'_>) -> T) -> T {
+        let spans = self.spans.as_slice();
+        match &self.pattern {
+            None => work(Target::Messages(spans)),
+            Some(pattern) => work(Target::Matches {
+                within: (!spans.is_empty()).then_some(spans),
+                find: &|text| pattern.find(text),
+            }),
+        }
+    }
+}
+
+/// What was redacted, or would be, for programs.
+pub fn describe(redaction: &Redaction) -> Value {
+    let tasks = redaction.tasks.iter().map(|task| {
+        let messages = task.messages.iter();
+        let messages: Vec<Value> = messages
+            .map(|(seq, matches)| json!({"seq": seq.get(), "matches": matches}))
+            .collect();
+        json!({
+            "uuid": task.task.to_string(), "event": task.event.map(|event| format!("e{event}")),
+            "messages": messages, "texts": task.texts,
+        })
+    });
+    let tasks: Vec<Value> = tasks.collect();
+    let removed = redaction.removed.iter();
+    let removed: Vec<String> = removed.map(|path| path.display().to_string()).collect();
+    json!({"tasks": tasks, "left": redaction.left, "removed": removed})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why(text: &str) -> String {
+        text.parse::<Pattern>().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_pattern_that_could_match_nothing_is_refused() {
+        for text in ["", "x*", "a|", r"\b", "^$", "(?:)"] {
+            assert_eq!(text.parse::<Pattern>().unwrap_err(), PatternError::Empty);
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_is_none_says_where_it_breaks() {
+        assert_eq!(
+            why("é(b"),
+            "not a regular expression: unclosed group at character 2"
+        );
+        assert!(
+            why("a{2,1}").contains("at character 2"),
+            "{}",
+            why("a{2,1}")
+        );
+    }
+}

@@ -1,0 +1,303 @@
+//! What was redacted is still known when the client sends it again, and is not recorded again.
+
+mod front;
+mod office;
+
+use front::{Proxy, Setup, place};
+use infold::redact::Redact;
+use infold_log::Seq;
+use infold_serve::Name;
+use infold_testkit::{Script, Server, Step};
+use infold_wire::Wire;
+use office::{Office, assistant, user};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+const SECRET: &str = "hunter2zzyzx";
+
+fn of(spans: &str, pattern: Option<&str>) -> Redact {
+    let spans = spans.split_whitespace();
+    Redact {
+        spans: spans.map(|span| span.parse().expect("a span")).collect(),
+        pattern: pattern.map(|pattern| pattern.parse().expect("a pattern")),
+    }
+}
+
+/// Redacts as a command does: the server is asked to let go of the task first.
+fn redact(proxy: &Proxy, task: Uuid, redact: &Redact) {
+    let contexts =
+        infold_store::Contexts::new(proxy.desk.contexts().root(), infold_store::Durability::Turn);
+    loop {
+        match redact.carry_out(&contexts, task) {
+            Err(infold_store::TaskError::Open { task, .. }) => proxy.desk.release(task),
+            done => {
+                assert!(!done.expect("it is redacted").is_empty());
+                return;
+            }
+        }
+    }
+}
+
+/// A message of each wire.
+fn message(wire: Wire, role: &str, text: &str) -> Value {
+    match (wire, role) {
+        (Wire::Gemini, "assistant") => json!({"role": "model", "parts": [{"text": text}]}),
+        (Wire::Gemini, _) => json!({"role": "user", "parts": [{"text": text}]}),
+        _ => json!({"role": role, "content": text}),
+    }
+}
+
+fn body(wire: Wire, said: &[Value]) -> Vec<u8> {
+    let body = match wire {
+        Wire::Chat | Wire::Ollama => json!({"model": "m", "stream": false, "messages": said}),
+        Wire::Anthropic => json!({"model": "m", "max_tokens": 50, "messages": said}),
+        Wire::Responses => json!({"model": "m", "input": said}),
+        Wire::Gemini => json!({"contents": said}),
+    };
+    body.to_string().into_bytes()
+}
+
+/// Asks with all that was said; returns the task.
+fn ask(proxy: &Proxy, wire: Wire, said: &mut Vec<Value>, text: &str) -> Uuid {
+    said.push(message(wire, "user", text));
+    let (path, headers) = place(wire, false);
+    let answer = proxy.post(path, headers, &body(wire, said));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let task = answer.header("x-infold-task").expect("it is recorded");
+    let number = said.len();
+    said.push(message(
+        wire,
+        "assistant",
+        &format!("reply to {number} {SECRET}"),
+    ));
+    task.parse().expect("an id")
+}
+
+fn script() -> Script {
+    Script::new().otherwise(|seen| {
+        let text = String::from_utf8_lossy(seen.body.as_deref().unwrap_or_default()).into_owned();
+        let count = text.matches("\"role\"").count();
+        Step::say(format!("reply to {count} {SECRET}"))
+    })
+}
+
+#[test]
+fn a_resent_original_is_known_through_the_proxy_on_every_wire() {
+    for wire in Wire::ALL {
+        for what in [of("1..3", None), of("", Some(SECRET))] {
+            let server = Server::start(script());
+            let mut proxy = Proxy::to(&server.url());
+            let mut said = Vec::new();
+            let task = ask(&proxy, wire, &mut said, &format!("my key is {SECRET}"));
+            assert_eq!(
+                ask(&proxy, wire, &mut said, &format!("{SECRET} again")),
+                task
+            );
+            assert!(proxy.kept().contains(SECRET));
+            redact(&proxy, task, &of("4", None));
+            redact(&proxy, task, &what);
+            assert!(!proxy.kept().contains(SECRET), "{wire}");
+            // What goes out is what the client wrote, and what comes in is two messages more.
+            said.push(message(wire, "user", "go on"));
+            let sent = body(wire, &said);
+            let (path, headers) = place(wire, false);
+            let answer = proxy.post(path, headers, &sent);
+            assert_eq!(
+                answer.header("x-infold-task"),
+                Some(&*task.to_string()),
+                "{wire}"
+            );
+            let seen = server.last_call().expect("it was asked");
+            assert_eq!(seen.body.as_deref(), Some(&*sent), "{wire}");
+            let last = |proxy: &Proxy| {
+                let log = proxy.desk.contexts().read(task).expect("it can be read");
+                log.state().at().seq
+            };
+            assert_eq!(last(&proxy), 6, "{wire}");
+            redact(&proxy, task, &of("", Some(SECRET)));
+            assert!(!proxy.kept().contains(SECRET), "{wire}");
+            // A server that starts anew knows it, too.
+            said.push(message(wire, "assistant", &format!("reply to 5 {SECRET}")));
+            let directory = proxy.directory();
+            proxy.finish();
+            let proxy = Setup::to(&server.url()).start_in(directory);
+            assert_eq!(ask(&proxy, wire, &mut said, "still there?"), task, "{wire}");
+            assert_eq!(last(&proxy), 8, "{wire}");
+            assert_eq!(proxy.desk.contexts().tasks().expect("a list").len(), 1);
+        }
+    }
+}
+
+#[test]
+fn a_conversation_is_found_again_when_the_index_is_lost_after_a_redaction() {
+    let mut office = Office::new(100_000);
+    let said = [user(SECRET), assistant("well"), user("and then?")];
+    let task = office.turn(&said[..1], "well", None);
+    assert_eq!(office.turn(&said, "nothing", None), task);
+    office.desk.release(task);
+    of("1", None)
+        .carry_out(office.desk.contexts(), task)
+        .expect("it is redacted");
+    office.restart_without_index();
+    let on = [&said[..], &[assistant("nothing"), user("bye")]].concat();
+    assert_eq!(office.turn(&on, "bye", None), task);
+    assert_eq!(office.tasks(), 1);
+    assert_eq!(
+        office.holds(task)[2..],
+        ["and then?", "nothing", "bye", "bye"]
+    );
+}
+
+#[test]
+fn an_output_in_pieces_is_known_when_one_of_them_was_redacted() {
+    for gone in ["2", "3", "4", "2..4"] {
+        let mut office = Office::new(100_000);
+        let part = |role: &str, text: &str| json!({"role": role, "parts": [{"text": text}]});
+        let mut said = vec![
+            part("user", "tell me"),
+            part("model", "it is "),
+            part("model", SECRET),
+            part("model", ", you know"),
+            part("user", "thanks"),
+        ];
+        let take = |office: &Office, said: &[Value]| {
+            let call = office.call(Wire::Gemini, &json!({"contents": said}), None);
+            let mut exchange = office.desk.take(&call).expect("it is taken").exchange;
+            let mut reply = office::reply("");
+            reply.messages = vec![part("model", "welcome").to_string().into_bytes()];
+            exchange.record(reply).expect("it is recorded");
+            exchange.task()
+        };
+        let task = take(&office, &said);
+        office.desk.release(task);
+        of(gone, None)
+            .carry_out(office.desk.contexts(), task)
+            .expect("it is redacted");
+        for again in 0..2 {
+            said.extend([part("model", "welcome"), part("user", "and on")]);
+            assert_eq!(take(&office, &said), task, "{gone}");
+            let log = office.desk.contexts().read(task).expect("it can be read");
+            assert_eq!(log.state().at().seq, 8 + 2 * again, "{gone}");
+            office.restart_without_index();
+        }
+        assert_eq!(office.tasks(), 1);
+    }
+}
+
+/// All files of a store, one after the other.
+fn all(dir: &std::path::Path) -> String {
+    let mut text = String::new();
+    for entry in std::fs::read_dir(dir).expect("a directory").flatten() {
+        let path = entry.path();
+        match path.is_dir() {
+            true => text += &all(&path),
+            false => text += &String::from_utf8_lossy(&std::fs::read(&path).expect("a file")),
+        }
+    }
+    text
+}
+
+#[test]
+fn names_of_conversations_go_too_while_the_server_has_its_databases_open() {
+    for is_deleted in [true, false] {
+        let office = Office::new(100_000);
+        let name = || Some(Name::Given(format!("about {SECRET}")));
+        let task = office.turn(&[user(&format!("{SECRET}?"))], "well", name());
+        office.turn(&[user("something else")], "yes", None);
+        let contexts = office.desk.contexts();
+        assert!(all(contexts.root()).contains(SECRET));
+        office.desk.release(task);
+        match is_deleted {
+            true => contexts.delete(task).expect("it is removed"),
+            false => {
+                let redacted = of("", Some(SECRET)).carry_out(contexts, task);
+                assert!(!redacted.expect("it is redacted").is_empty());
+            }
+        }
+        assert!(!all(contexts.root()).contains(SECRET), "{is_deleted}");
+        assert_eq!(office.tasks(), if is_deleted { 1 } else { 2 });
+    }
+}
+
+#[test]
+fn a_folded_conversation_goes_on_after_a_redaction_with_the_clients_bytes() {
+    let office = Office::new(8_000);
+    let mut said = Vec::new();
+    let long = "and so on and on ".repeat(120);
+    let mut task = None;
+    for turn in 0..24 {
+        said.push(user(&format!(
+            "question {turn} about {SECRET}{turn}x {long}"
+        )));
+        let now = office.turn(&said, &format!("answer {turn}"), None);
+        assert_eq!(*task.get_or_insert(now), now);
+        said.push(assistant(&format!("answer {turn}")));
+    }
+    let task = task.expect("a task");
+    let contexts = office.desk.contexts();
+    let folds = |contexts: &infold_store::Contexts| {
+        let log = contexts.read(task).expect("it can be read");
+        let items = log.state().shown().items();
+        items
+            .iter()
+            .filter(|item| matches!(item, infold_log::Item::Fold(_)))
+            .count()
+    };
+    assert!(folds(contexts) > 0);
+    office.desk.release(task);
+    of("", Some(&format!("{SECRET}[0-9]+x")))
+        .carry_out(contexts, task)
+        .expect("it is redacted");
+    let log = contexts.read(task).expect("it can be read");
+    let before = log.state().at().seq;
+    assert!(!String::from_utf8_lossy(&log.message(Seq::FIRST).expect("there")).contains(SECRET));
+    said.push(user("go on"));
+    let (mut exchange, sent) = office.ask(&said, None);
+    exchange.record(office::reply("gone on")).expect("recorded");
+    assert_eq!(exchange.task(), task);
+    drop(exchange);
+    let log = contexts.read(task).expect("it can be read");
+    assert_eq!(log.state().at().seq, before + 2);
+    // The end of the conversation is sent in the client's own words.
+    let sent = sent["messages"].as_array().expect("messages");
+    assert!(sent.len() < said.len());
+    assert_eq!(sent[sent.len() - 3..], said[said.len() - 3..]);
+    assert_eq!(office.tasks(), 1);
+}
+
+#[test]
+fn the_api_redacts_what_the_server_holds() {
+    let server = Server::start(script());
+    let proxy = Proxy::to(&server.url());
+    let mut said = Vec::new();
+    let task = ask(
+        &proxy,
+        Wire::Chat,
+        &mut said,
+        &format!("my key is {SECRET}"),
+    );
+    let path = format!("/infold/api/tasks/{task}/redact");
+    let post = |body: Value| {
+        proxy.post(
+            &path,
+            "content-type: application/json\r\n",
+            body.to_string().as_bytes(),
+        )
+    };
+    let preview = post(json!({"pattern": SECRET, "dry_run": true}));
+    assert_eq!(preview.status, 200, "{}", preview.text());
+    assert!(proxy.kept().contains(SECRET));
+    let done = post(json!({"pattern": SECRET}));
+    assert_eq!(done.status, 200, "{}", done.text());
+    let done: Value = serde_json::from_str(&done.text()).expect("JSON");
+    assert_eq!(
+        done["tasks"][0]["messages"].as_array().map(Vec::len),
+        Some(2)
+    );
+    assert!(!proxy.kept().contains(SECRET));
+    assert_eq!(post(json!({"pattern": SECRET})).status, 409);
+    assert_eq!(post(json!({"pattern": "a*"})).status, 400);
+    assert_eq!(post(json!({})).status, 400);
+    assert_eq!(post(json!({"messages": [1, "2..2"]})).status, 200);
+    assert_eq!(ask(&proxy, Wire::Chat, &mut said, "go on"), task);
+}

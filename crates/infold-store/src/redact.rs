@@ -1,0 +1,381 @@
+//! Takes out of the log what somebody wants gone: the one operation that rewrites it.
+//!
+//! Nothing of what is there is touched before all that takes its place is on the disk, beside it (`redact/staging.rs`): a crash leaves the old
+//! files or leads to the new ones, never to some of both.
+
+mod copies;
+mod rewrite;
+mod staging;
+mod words;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use infold_log::steer::Refused;
+use infold_log::{Seq, Span};
+use infold_wire::redact::{redact_matches, texts};
+use uuid::Uuid;
+
+use crate::event::Extent;
+use crate::file::{Access, Growing};
+use crate::lines::Lines;
+use crate::lock::Lock;
+use crate::{Contexts, Log, LogError, TaskError, file, pending, repair, stored};
+use rewrite::Rewrite;
+use staging::{Plan, Staging};
+use words::Words;
+
+/// Finds what is to go in a text: ranges of its bytes, in order and apart.
+type Find<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;
+
+/// What is to go.
+#[derive(Clone, Copy)]
+pub enum Target<'a> {
+    /// All that messages say.
+    Messages(&'a [Span]),
+    /// What a search finds: in these messages, or in all.
+    Matches {
+        /// Which messages.
+        within: Option<&'a [Span]>,
+        /// The search.
+        find: Find<'a>,
+    },
+}
+
+/// What was redacted, or would be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Redaction {
+    /// The tasks that held some of it; those first that others continue.
+    pub tasks: Vec<RedactedTask>,
+    /// How many matches were left where messages are paired by them: in ids, names, roles and types.
+    pub left: usize,
+    /// Files that went whole, because nobody can tell what they hold.
+    pub removed: Vec<PathBuf>,
+}
+
+/// What was redacted of one task, or would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedactedTask {
+    /// The task.
+    pub task: Uuid,
+    /// Its event that says so; none if it is yet to be done.
+    pub event: Option<u64>,
+    /// Its messages, each with the number of matches in it.
+    pub messages: Vec<(Seq, usize)>,
+    /// How many other texts of it lost something.
+    pub texts: u64,
+}
+
+impl Redaction {
+    /// Says whether nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.tasks
+            .iter()
+            .all(|task| task.messages.is_empty() && task.texts == 0)
+    }
+
+    /// How many messages there are.
+    pub fn messages(&self) -> usize {
+        self.tasks.iter().map(|task| task.messages.len()).sum()
+    }
+}
+
+/// A task that shares messages with the one that is redacted.
+struct Member {
+    task: Uuid,
+    dir: PathBuf,
+    /// The task that it continues, and the last message that it has from there.
+    parent: Option<Uuid>,
+    base: u64,
+    /// Its messages that are to change, with the number of matches in each.
+    messages: BTreeMap<u64, usize>,
+}
+
+/// All of them, those first that others continue.
+type Family = Vec<Member>;
+
+impl Contexts {
+    /// Says what [`Contexts::redact`] would do. Nothing is changed.
+    ///
+    /// Only messages are looked through: a text that lost nothing of them is not counted.
+    pub fn redactable(&self, id: Uuid, target: Target<'_>) -> Result<Redaction, TaskError> {
+        let mut family = self.family(id, target)?;
+        let left = self.select(id, target, &mut family)?;
+        let found = family.into_iter().filter(|one| !one.messages.is_empty());
+        let tasks = found.map(|one| RedactedTask {
+            task: one.task,
+            event: None,
+            messages: counted(&one.messages),
+            texts: 0,
+        });
+        Ok(Redaction {
+            tasks: tasks.collect(),
+            left,
+            removed: Vec::new(),
+        })
+    }
+
+    /// Takes what messages say, or what a search finds, out of the log of a task and of all that was made of it, for good.
+    ///
+    /// Messages belong to the task that holds them; tasks that continue it have them from there, and what was made of them there
+    /// goes too. Nobody else may write to any of these tasks meanwhile. Nothing is changed if nothing is found.
+    pub fn redact(&self, id: Uuid, target: Target<'_>) -> Result<Redaction, TaskError> {
+        let staging = Staging::begin(self)?;
+        let mut family = self.family(id, target)?;
+        let mut locks = self.lock_all(&family)?;
+        let left = self.select(id, target, &mut family)?;
+        let mut redaction = Redaction {
+            left,
+            ..Redaction::default()
+        };
+        let words = match target {
+            Target::Messages(_) => Some(self.words(&family)?),
+            Target::Matches { .. } => None,
+        };
+        let of_words = |text: &str| words.as_ref().map_or(Vec::new(), |words| words.find(text));
+        let (find, extent): (Find<'_>, Extent) = match target {
+            Target::Messages(_) => (&of_words, Extent::Whole),
+            Target::Matches { find, .. } => (find, Extent::Matches),
+        };
+        let mut plan = Plan::default();
+        let rewrite = Rewrite::new(self, &family, find, extent)?;
+        for (at, one) in family.iter().enumerate() {
+            let done = rewrite.stage(at, &staging)?;
+            plan.tasks.push(one.task);
+            plan.staged += usize::from(done.event.is_some());
+            redaction.removed.extend(copies::torn(&one.dir)?);
+            redaction.tasks.push(RedactedTask {
+                task: one.task,
+                event: done.event,
+                messages: counted(&one.messages),
+                texts: done.texts,
+            });
+        }
+        rewrite.stage_rows(&mut plan)?;
+        plan.removed = copies::torn_databases(self, find)?;
+        redaction.removed.extend(plan.removed.iter().cloned());
+        redaction.tasks.retain(|task| task.event.is_some());
+        if redaction.is_empty() && plan.is_of_nothing() {
+            staging.discard();
+            return Ok(redaction);
+        }
+        staging.commit(&plan)?;
+        let finished = self.roll_forward(&plan, &staging);
+        for lock in &mut locks {
+            lock.in_order(finished.is_ok());
+        }
+        drop(locks);
+        finished.map_err(|source| TaskError::Redacting {
+            source: Box::new(source),
+        })?;
+        Ok(redaction)
+    }
+
+    /// The tasks that share what is to go.
+    ///
+    /// A search is for all that share messages with the task; messages are in one task, and in those that continue it.
+    fn family(&self, id: Uuid, target: Target<'_>) -> Result<Family, TaskError> {
+        let log = self.read(id)?;
+        let mut line = vec![id];
+        let mut parent = parent_of(&log);
+        while let Some((task, _)) = parent {
+            if line.contains(&task) {
+                break;
+            }
+            line.push(task);
+            parent = parent_of(&self.read(task)?);
+        }
+        let root = match target {
+            Target::Matches { .. } => *line.last().unwrap_or(&id),
+            Target::Messages(spans) => {
+                let last = log.state().at().seq;
+                let first = spans.iter().map(|span| span.from().get()).min();
+                let first = first.unwrap_or(1);
+                for span in spans {
+                    if span.to().get() > last {
+                        let seq = span.to().get();
+                        let source = Box::new(Refused::NoMessage { seq, last });
+                        return Err(TaskError::Step { task: id, source });
+                    }
+                }
+                let mut holder = id;
+                for task in &line {
+                    holder = *task;
+                    let base = match *task == id {
+                        true => log.own().seq,
+                        false => self.read(*task)?.own().seq,
+                    };
+                    if first >= base {
+                        break;
+                    }
+                }
+                holder
+            }
+        };
+        let mut tasks = self.continued_by(root)?;
+        tasks.push(root);
+        tasks.reverse();
+        let mut family = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            let log = self.read(task)?;
+            let parent = parent_of(&log);
+            family.push(Member {
+                task,
+                dir: log.dir().to_owned(),
+                parent: parent.map(|(parent, _)| parent),
+                base: parent.map_or(0, |(_, base)| base),
+                messages: BTreeMap::new(),
+            });
+        }
+        Ok(family)
+    }
+
+    /// Takes the locks of all of them, and puts in order what a crash left behind.
+    fn lock_all(&self, family: &Family) -> Result<Vec<Lock>, TaskError> {
+        let mut locks = Vec::with_capacity(family.len());
+        for one in family {
+            locks.push(self.locked(one.task, &one.dir)?);
+        }
+        for one in family {
+            pending::withdraw(&one.dir)?;
+            let (mut log, tail) = Log::open(&one.dir, Access::Write, &self.dirs())?;
+            repair::tail(&mut log, &tail)?;
+        }
+        Ok(locks)
+    }
+
+    /// Finds the messages that are to change; returns how many matches are left in what pairs them.
+    fn select(
+        &self,
+        id: Uuid,
+        target: Target<'_>,
+        family: &mut Family,
+    ) -> Result<usize, TaskError> {
+        let spans = match target {
+            Target::Messages(spans) => Some(spans),
+            Target::Matches { within, .. } => within,
+        };
+        let line = lineage(family, id);
+        let mut left = 0;
+        for one in family.iter_mut() {
+            // Seqs are those of the task that was named, and count in others as far as it has their messages.
+            let end = line.iter().find(|(task, _)| *task == one.task);
+            let end = end.map_or(0, |(_, end)| *end);
+            let is_meant = |seq: u64| match spans {
+                None => true,
+                Some(spans) => {
+                    let holds = |span: &Span| span.from().get() <= seq && seq <= span.to().get();
+                    seq <= end && spans.iter().any(holds)
+                }
+            };
+            let file = Growing::open(one.dir.join("messages.jsonl"), Access::Read)?;
+            let mut lines = Lines::new(&file, 0);
+            while let Some(line) = lines.next()? {
+                let Some(stored) = stored::split(line.bytes).filter(|_| line.whole) else {
+                    continue;
+                };
+                let seq = stored.seq.get();
+                if !is_meant(seq) {
+                    continue;
+                }
+                let Target::Matches { find, .. } = target else {
+                    one.messages.insert(seq, 1);
+                    continue;
+                };
+                let body = stored.body(line.bytes);
+                let found = redact_matches(&body, "", &mut |text| find(text));
+                let found = found.map_err(|error| damaged(&file, line.offset, &error))?;
+                left += found.left;
+                if found.matches > 0 {
+                    one.messages.insert(seq, found.matches);
+                }
+            }
+        }
+        Ok(left)
+    }
+
+    /// The words that stand in the messages that are to go and in no other.
+    fn words(&self, family: &Family) -> Result<Words, TaskError> {
+        let mut words = Words::default();
+        for is_gone in [true, false] {
+            for one in family {
+                let file = Growing::open(one.dir.join("messages.jsonl"), Access::Read)?;
+                let mut lines = Lines::new(&file, 0);
+                while let Some(line) = lines.next()? {
+                    let Some(stored) = stored::split(line.bytes).filter(|_| line.whole) else {
+                        continue;
+                    };
+                    if one.messages.contains_key(&stored.seq.get()) != is_gone {
+                        continue;
+                    }
+                    let body = stored.body(line.bytes);
+                    let mut take = |text: &str| match is_gone {
+                        true => words.add(text),
+                        false => words.keep(text),
+                    };
+                    texts(&body, &mut take).map_err(|error| damaged(&file, line.offset, &error))?;
+                }
+            }
+        }
+        Ok(words)
+    }
+
+    /// Completes a redaction that was decided and cut short. Whoever looks at a task does this first: else they would see some old
+    /// files and some new ones.
+    pub(crate) fn settle_redaction(&self) -> Result<(), TaskError> {
+        let Some((staging, plan)) = Staging::decided(self)? else {
+            return Ok(());
+        };
+        self.roll_forward(&plan, &staging)
+    }
+
+    /// Removes what a redaction left that was cut short before it was decided; says whether there was anything.
+    pub(crate) fn discard_redaction(&self) -> Result<bool, TaskError> {
+        self.settle_redaction()?;
+        Staging::discard_left(self)
+    }
+}
+
+/// The task that a log continues, and the last message it has from there.
+fn parent_of(log: &Log) -> Option<(Uuid, u64)> {
+    let (task, at) = log.parent()?;
+    Some((task.parse().ok()?, at.seq))
+}
+
+/// A task of a family and those of it that it continues, each with the last message that counts.
+fn lineage(family: &Family, id: Uuid) -> Vec<(Uuid, u64)> {
+    let mut line = Vec::new();
+    let (mut next, mut end) = (Some(id), u64::MAX);
+    while let Some(one) = next.and_then(|id| family.iter().find(|one| one.task == id)) {
+        line.push((one.task, end));
+        (next, end) = (one.parent, end.min(one.base));
+    }
+    line
+}
+
+/// The task of a family that holds a message of one of them.
+fn holder(family: &Family, id: Uuid, seq: u64) -> Option<&Member> {
+    let line = lineage(family, id);
+    let held = line.iter().find_map(|(task, _)| {
+        let one = family.iter().find(|one| one.task == *task)?;
+        (seq > one.base).then_some(one)
+    });
+    held
+}
+
+fn counted(messages: &BTreeMap<u64, usize>) -> Vec<(Seq, usize)> {
+    let counted = messages.iter();
+    counted
+        .filter_map(|(seq, matches)| Some((Seq::new(*seq)?, *matches)))
+        .collect()
+}
+
+fn damaged(file: &Growing, at: u64, error: &dyn std::error::Error) -> LogError {
+    LogError::damaged(file.path(), at, error.to_string())
+}
+
+/// Writes a file that takes the place of another, forced onto the disk.
+fn write_staged(path: &std::path::Path, bytes: &[u8]) -> Result<(), LogError> {
+    file::write_new(path, bytes, true)
+}

@@ -1,0 +1,592 @@
+//! Writes the files of tasks anew, without what goes.
+
+use std::fs;
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+
+use infold_log::Seq;
+use infold_wire::redact::{
+    redact_data, redact_fragment, redact_json, redact_matches, redact_message, redact_text,
+};
+use infold_wire::{Json, Message, normal, quote, tokens};
+use uuid::Uuid;
+
+use super::staging::{Plan, Staging};
+use super::{Family, Find, Member, damaged, holder, write_staged};
+use crate::event::{Extent, FoldLine, MaskLine, RedactLine};
+use crate::file::{Access, Growing};
+use crate::lines::Lines;
+use crate::stored::{self, Marks};
+use crate::{
+    Contexts, EventLine, Log, LogError, Metadata, TaskError, What, chains, file, heading, imported,
+    stand_in_tokens, time,
+};
+
+/// How the tasks of a family are written anew.
+pub struct Rewrite<'a> {
+    contexts: &'a Contexts,
+    family: &'a Family,
+    find: Find<'a>,
+    extent: Extent,
+    /// The number of the event of each of them that says so.
+    events: Vec<u64>,
+}
+
+/// What was put where the new files are.
+#[derive(Default)]
+pub struct Staged {
+    /// The event that says so; none if nothing changes.
+    pub event: Option<u64>,
+    /// How many texts beside messages lost something.
+    pub texts: u64,
+}
+
+impl<'a> Rewrite<'a> {
+    pub fn new(
+        contexts: &'a Contexts,
+        family: &'a Family,
+        find: Find<'a>,
+        extent: Extent,
+    ) -> Result<Rewrite<'a>, TaskError> {
+        let mut events = Vec::with_capacity(family.len());
+        for one in family {
+            let (log, _) = Log::open(&one.dir, Access::Read, &contexts.dirs())?;
+            events.push(log.state().next_event().get());
+        }
+        Ok(Rewrite {
+            contexts,
+            family,
+            find,
+            extent,
+            events,
+        })
+    }
+
+    /// Writes what takes the place of a task's files.
+    pub fn stage(&self, at: usize, staging: &Staging) -> Result<Staged, TaskError> {
+        let one = &self.family[at];
+        let (log, _) = Log::open(&one.dir, Access::Read, &self.contexts.dirs())?;
+        let to = staging.of_task(one.task)?;
+        let mut text = Texts::new(self.find, marker(self.events[at]));
+        let originals = match one.messages.is_empty() {
+            true => Vec::new(),
+            false => self.messages(one, &text.marker, &to)?,
+        };
+        let mut events = self.events(one, &log, &mut text)?;
+        self.frames(one, &mut text, &to)?;
+        self.imported(one, &mut text, &to)?;
+        self.metadata(one, &mut text, &to)?;
+        if originals.is_empty() && text.changed == 0 {
+            return Ok(Staged::default());
+        }
+        let event = EventLine {
+            id: log.state().next_event(),
+            ts: time::now().max(log.last_time()?),
+            after: log.state().at().seq,
+            pass: None,
+            what: What::Redact(RedactLine {
+                extent: self.extent,
+                messages: originals,
+                texts: text.changed,
+            }),
+        };
+        events.extend(event.encode());
+        write_staged(&to.join("events.jsonl"), &events)?;
+        Ok(Staged {
+            event: Some(event.id.get()),
+            texts: text.changed,
+        })
+    }
+
+    /// What takes the place of a message.
+    fn redacted(&self, body: &[u8], marker: &str) -> Result<Vec<u8>, infold_wire::MessageError> {
+        match self.extent {
+            Extent::Whole => redact_message(body, marker),
+            Extent::Matches => {
+                let redacted = redact_matches(body, marker, &mut |text| (self.find)(text))?;
+                Ok(redacted.bytes.unwrap_or_else(|| body.to_vec()))
+            }
+        }
+    }
+
+    /// Writes `messages.jsonl` anew; returns what the messages came to that changed.
+    fn messages(
+        &self,
+        one: &Member,
+        marker: &str,
+        to: &Path,
+    ) -> Result<Vec<(Seq, Option<normal::Digest>)>, TaskError> {
+        let path = to.join("messages.jsonl");
+        let fail = |error| LogError::io(&path, "written", error);
+        let mut out = BufWriter::with_capacity(1 << 18, file::create(&path)?);
+        let from = Growing::open(one.dir.join("messages.jsonl"), Access::Read)?;
+        let mut originals = Vec::new();
+        let mut pieces = Pieces::default();
+        let mut lines = Lines::new(&from, 0);
+        while let Some(line) = lines.next()? {
+            let offset = line.offset;
+            let wrong = |error: &dyn std::error::Error| damaged(&from, offset, error);
+            let Some(stored) = stored::split(line.bytes) else {
+                let reason = "a line that is no message";
+                return Err(LogError::damaged(from.path(), offset, reason).into());
+            };
+            let came = stored.body(line.bytes);
+            let is_gone = one.messages.contains_key(&stored.seq.get());
+            let original = pieces.original(&came, is_gone);
+            let original = original.map_err(|error| wrong(&error))?;
+            if !is_gone && original.is_none() {
+                out.write_all(line.bytes).map_err(fail)?;
+                out.write_all(b"\n").map_err(fail)?;
+                continue;
+            }
+            let original = stored.redacted.or(original).flatten();
+            let body = match is_gone {
+                true => self.redacted(&came, marker),
+                false => Ok(came),
+            };
+            let body = body.map_err(|error| wrong(&error))?;
+            let message = Message::read(&body).map_err(|error| wrong(&error))?;
+            let marks = Marks {
+                seq: stored.seq,
+                stamp: &time::iso(stored.time),
+                tokens: match is_gone {
+                    true => tokens::message(&message),
+                    false => stored.tokens,
+                },
+                role: (!message.has_role()).then_some(message.role()),
+                redacted: Some(original),
+            };
+            let mut bytes = Vec::new();
+            stored::write(message.bytes(), marks, &mut bytes);
+            out.write_all(&bytes).map_err(fail)?;
+            if is_gone {
+                originals.push((stored.seq, original));
+            }
+        }
+        let done = out.into_inner().map_err(|error| fail(error.into_error()))?;
+        done.sync_data().map_err(fail)?;
+        Ok(originals)
+    }
+
+    /// The lines of `events.jsonl`, without what goes.
+    fn events(&self, one: &Member, log: &Log, text: &mut Texts<'_>) -> Result<Vec<u8>, TaskError> {
+        let file = Growing::open(one.dir.join("events.jsonl"), Access::Read)?;
+        let mut out = Vec::new();
+        let mut lines = Lines::new(&file, 0);
+        while let Some(line) = lines.next()? {
+            let raw = [line.bytes, b"\n"].concat();
+            let event = EventLine::decode(line.bytes);
+            let event = event.map_err(|reason| LogError::damaged(file.path(), line.offset, reason));
+            let event = event?;
+            let changed = text.changed;
+            let what = match event.what.clone() {
+                What::Fold(fold) => What::Fold(self.fold(fold, text)),
+                What::Mask(mask) => {
+                    let mask = self.mask(one, log, mask, text)?;
+                    let what = What::Mask(mask);
+                    if what != event.what && text.changed == changed {
+                        // Only its place in the message is another.
+                        out.extend(EventLine { what, ..event }.encode());
+                        continue;
+                    }
+                    what
+                }
+                What::Note { text: note, .. } => {
+                    let note = text.replaced(&note).unwrap_or(note);
+                    let tokens = tokens::said(&note);
+                    What::Note { text: note, tokens }
+                }
+                What::Tool(record) => What::Tool(self.record(record, text)),
+                What::Manage(record) => What::Manage(self.record(record, text)),
+                What::Failure(mut failure) => {
+                    failure.error = text.replaced(&failure.error).unwrap_or(failure.error);
+                    What::Failure(failure)
+                }
+                What::Status {
+                    status,
+                    error,
+                    is_idle,
+                } => What::Status {
+                    status,
+                    error: error.map(|error| text.replaced(&error).unwrap_or(error)),
+                    is_idle,
+                },
+                What::Append(mut append) if self.extent == Extent::Matches => {
+                    append.key = text.replaced(&append.key).unwrap_or(append.key);
+                    What::Append(append)
+                }
+                What::Other(_) => {
+                    let raw = String::from_utf8_lossy(line.bytes);
+                    let replaced = text.json(&raw).map(|line| line + "\n");
+                    out.extend(replaced.map_or(raw_line(line.bytes), String::into_bytes));
+                    continue;
+                }
+                what => what,
+            };
+            match text.changed == changed {
+                true => out.extend(raw),
+                false => out.extend(EventLine { what, ..event }.encode()),
+            }
+        }
+        Ok(out)
+    }
+
+    fn fold(&self, mut fold: FoldLine, text: &mut Texts<'_>) -> FoldLine {
+        // What stands over every summary and in every marker is nobody's words.
+        let head = heading(fold.span, fold.messages);
+        let is_ours = |said: &str| {
+            said.starts_with('[') && said.contains("earlier messages are hidden to fit the window")
+        };
+        for (_, said) in &mut fold.stand_in {
+            if self.extent == Extent::Whole && is_ours(said) {
+                continue;
+            }
+            let (head, rest) = match said.strip_prefix(&head) {
+                Some(rest) if self.extent == Extent::Whole => (head.as_str(), rest),
+                _ => ("", said.as_str()),
+            };
+            if let Some(rest) = text.replaced(rest) {
+                *said = format!("{head}{rest}");
+            }
+        }
+        fold.tokens = stand_in_tokens(&fold.stand_in);
+        fold
+    }
+
+    /// A record of a tool or of a pass. Only some of its members can be made of messages.
+    fn record(&self, record: String, text: &mut Texts<'_>) -> String {
+        const MADE: [&[u8]; 5] = [b"args", b"result", b"error", b"errors", b"dropped"];
+        let Ok(json) = Json::parse(record.as_bytes()) else {
+            return record;
+        };
+        let mut out = record.clone();
+        let members: Vec<_> = json.members().collect();
+        for (key, value) in members.into_iter().rev() {
+            let name = key.name();
+            let is_name = matches!(&*name, b"tool" | b"status");
+            if is_name || self.extent == Extent::Whole && !MADE.contains(&&*name) {
+                continue;
+            }
+            let raw = String::from_utf8_lossy(value.bytes()).into_owned();
+            if let Some(new) = text.values(&raw) {
+                out.replace_range(value.range(), &new);
+            }
+        }
+        out
+    }
+
+    /// A mask: its stub without what goes, and where the part is in the message now.
+    fn mask(
+        &self,
+        one: &Member,
+        log: &Log,
+        mut mask: MaskLine,
+        text: &mut Texts<'_>,
+    ) -> Result<MaskLine, TaskError> {
+        let seq = mask.seq.get();
+        if let Some(held) = holder(self.family, one.task, seq)
+            && held.messages.contains_key(&seq)
+            && let Some(at) = self.family.iter().position(|one| one.task == held.task)
+        {
+            let wrong = |error: &dyn std::error::Error| damaged(&log.events, 0, error);
+            let body = log.message(mask.seq)?;
+            let body = self
+                .redacted(&body, &marker(self.events[at]))
+                .map_err(|error| wrong(&error))?;
+            let message = Message::read(&body).map_err(|error| wrong(&error))?;
+            let parts = message.parts();
+            let part = parts.into_iter().find(|part| part.index == mask.part);
+            let part = part.ok_or_else(|| {
+                let reason = format!("part {} of message {seq} is not there", mask.part);
+                LogError::damaged(log.events.path(), 0, reason)
+            })?;
+            mask.original_tokens = tokens::part(&message, &part.range);
+            mask.bytes = part.range;
+        }
+        if let Some(stub) = text.json(&mask.stub) {
+            mask.tokens = Json::parse(stub.as_bytes()).map_or(mask.tokens, |stub| {
+                tokens::count(tokens::Encoding::O200k, &said_in(stub))
+            });
+            mask.stub = stub;
+        }
+        Ok(mask)
+    }
+
+    /// What stood around messages. Of a message that goes, what was said in a system prompt goes here too.
+    fn frames(&self, one: &Member, text: &mut Texts<'_>, to: &Path) -> Result<(), TaskError> {
+        const PROMPTS: [&[u8]; 4] = [
+            b"system",
+            b"instructions",
+            b"systemInstruction",
+            b"system_instruction",
+        ];
+        let is_whole = self.extent == Extent::Whole;
+        self.lines(one, "frames.jsonl", to, text, |line, text| {
+            let Ok(json) = Json::parse(line) else {
+                return Some(Vec::new());
+            };
+            let set = json.get("set")?;
+            let mut out = line.to_vec();
+            let members: Vec<_> = set.members().collect();
+            for (key, value) in members.into_iter().rev() {
+                if is_whole && !PROMPTS.contains(&&*key.name()) {
+                    continue;
+                }
+                let raw = String::from_utf8_lossy(value.bytes()).into_owned();
+                if let Some(new) = text.json(&raw) {
+                    out.splice(value.range(), new.into_bytes());
+                }
+            }
+            (out != line).then_some(out)
+        })
+    }
+
+    /// What a transcript held beside its messages.
+    fn imported(&self, one: &Member, text: &mut Texts<'_>, to: &Path) -> Result<(), TaskError> {
+        self.lines(one, imported::NAME, to, text, |line, text| {
+            let json = Json::parse(line).ok()?;
+            if let Some(kept) = json.get("text") {
+                let kept = text.transcript(&kept.text()?)?;
+                return Some(format!("{{\"text\":{}}}", quote(&kept)).into_bytes());
+            }
+            let hex = json.get("bytes")?.text()?;
+            let byte = |at: usize| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();
+            let bytes: Option<Vec<u8>> = (0..hex.len()).step_by(2).map(byte).collect();
+            let kept = text.transcript(&String::from_utf8_lossy(&bytes?))?;
+            Some(format!("{{\"text\":{}}}", quote(&kept)).into_bytes())
+        })
+    }
+
+    /// What is said of the task itself, which nobody made of a message.
+    fn metadata(&self, one: &Member, text: &mut Texts<'_>, to: &Path) -> Result<(), TaskError> {
+        if self.extent == Extent::Whole {
+            return Ok(());
+        }
+        let path = one.dir.join(Metadata::NAME);
+        let bytes = fs::read(&path).map_err(|error| LogError::io(&path, "read", error))?;
+        let Ok(json) = Json::parse(&bytes) else {
+            return Ok(());
+        };
+        let mut out = bytes.clone();
+        let members: Vec<_> = json.members().collect();
+        for (key, value) in members.into_iter().rev() {
+            if matches!(
+                &*key.name(),
+                b"uuid" | b"created_at" | b"process_id" | b"wire"
+            ) {
+                continue;
+            }
+            let raw = String::from_utf8_lossy(value.bytes()).into_owned();
+            if let Some(new) = text.values(&raw) {
+                out.splice(value.range(), new.into_bytes());
+            }
+        }
+        if out != bytes {
+            write_staged(&to.join(Metadata::NAME), &out)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a file of lines anew, if a line of it changes.
+    fn lines(
+        &self,
+        one: &Member,
+        name: &str,
+        to: &Path,
+        text: &mut Texts<'_>,
+        mut change: impl FnMut(&[u8], &mut Texts<'_>) -> Option<Vec<u8>>,
+    ) -> Result<(), TaskError> {
+        let from = Growing::open(one.dir.join(name), Access::Read)?;
+        if from.len() == 0 {
+            return Ok(());
+        }
+        let path = to.join(name);
+        let fail = |error| LogError::io(&path, "written", error);
+        let mut out = BufWriter::with_capacity(1 << 18, file::create(&path)?);
+        let mut is_changed = false;
+        let mut lines = Lines::new(&from, 0);
+        while let Some(line) = lines.next()? {
+            let new = change(line.bytes, text);
+            is_changed |= new.is_some();
+            let bytes = new.as_deref().unwrap_or(line.bytes);
+            if bytes.is_empty() {
+                continue;
+            }
+            out.write_all(bytes).map_err(fail)?;
+            out.write_all(b"\n").map_err(fail)?;
+        }
+        let done = out.into_inner().map_err(|error| fail(error.into_error()))?;
+        match is_changed {
+            true => done.sync_data().map_err(fail)?,
+            false => fs::remove_file(&path).map_err(fail)?,
+        }
+        Ok(())
+    }
+
+    /// Plans what changes in the databases.
+    pub fn stage_rows(&self, plan: &mut Plan) -> Result<(), TaskError> {
+        for (at, one) in self.family.iter().enumerate() {
+            let mut text = Texts::new(self.find, marker(self.events[at]));
+            let row = self
+                .contexts
+                .with_registry(|registry| registry.get(one.task))?;
+            let Some(row) = row else {
+                continue;
+            };
+            // What was made of messages.
+            let mut columns = vec![("title", row.title), ("error_message", row.error_message)];
+            if self.extent == Extent::Matches {
+                columns.extend([
+                    ("task_source", row.task_source),
+                    ("owner", row.owner),
+                    ("repo", row.repo),
+                    ("task_type", row.task_type),
+                    ("task_id", row.task_id),
+                    ("user", row.user),
+                    ("agent", row.agent),
+                    ("cwd", row.cwd),
+                    ("hostname", row.hostname),
+                    ("model", row.model),
+                ]);
+            }
+            for (column, said) in columns {
+                if let Some(said) = said.and_then(|said| text.replaced(&said)) {
+                    plan.rows.push((one.task, column.to_owned(), said));
+                }
+            }
+            self.stage_names(one.task, &mut text, plan)?;
+        }
+        Ok(())
+    }
+
+    fn stage_names(
+        &self,
+        task: Uuid,
+        text: &mut Texts<'_>,
+        plan: &mut Plan,
+    ) -> Result<(), TaskError> {
+        if self.extent == Extent::Whole {
+            return Ok(());
+        }
+        if let Some(mut chains) = chains::if_there(self.contexts.root()) {
+            for (number, name) in chains.numbered_names_of(task)? {
+                if let Some(name) = text.replaced(&name) {
+                    plan.names.push((number, name));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Messages in a row that a client may send as pieces of one output: they are known by what they say together, which cannot be told any more
+/// once one of them is redacted. So each from there on is marked with what was said up to it.
+#[derive(Default)]
+struct Pieces {
+    bodies: Vec<Vec<u8>>,
+    is_marked: bool,
+}
+
+impl Pieces {
+    /// What the next message comes to, if it is to be marked.
+    fn original(
+        &mut self,
+        body: &[u8],
+        is_gone: bool,
+    ) -> Result<Option<Option<normal::Digest>>, infold_wire::MessageError> {
+        if !normal::is_piece(&Message::read(body)?) {
+            *self = Pieces::default();
+            return Ok(match is_gone {
+                true => Some(normal::digest(body)?),
+                false => None,
+            });
+        }
+        self.bodies.push(body.to_vec());
+        self.is_marked |= is_gone;
+        Ok(match self.is_marked {
+            true => Some(normal::joined(self.bodies.iter().map(Vec::as_slice))?),
+            false => None,
+        })
+    }
+}
+
+/// What stands where something was.
+fn marker(event: u64) -> String {
+    format!("[redacted e{event}]")
+}
+
+fn raw_line(bytes: &[u8]) -> Vec<u8> {
+    [bytes, b"\n"].concat()
+}
+
+/// All that a stub says.
+fn said_in(stub: Json<'_>) -> String {
+    let mut said = String::new();
+    let mut take = |text: &str| {
+        said.push_str(text);
+        Vec::new()
+    };
+    let _ = redact_json(stub.bytes(), "", &mut take);
+    said
+}
+
+/// Replaces what is found in texts of every kind, and counts those that lost something.
+struct Texts<'a> {
+    find: Find<'a>,
+    marker: String,
+    changed: u64,
+}
+
+impl<'a> Texts<'a> {
+    fn new(find: Find<'a>, marker: String) -> Texts<'a> {
+        Texts {
+            find,
+            marker,
+            changed: 0,
+        }
+    }
+
+    fn count<T>(&mut self, changed: Option<T>) -> Option<T> {
+        self.changed += u64::from(changed.is_some());
+        changed
+    }
+
+    /// A text without what goes; none if it has nothing of it.
+    fn replaced(&mut self, text: &str) -> Option<String> {
+        let new = redact_text(text, &self.marker, &mut |text| (self.find)(text));
+        self.count(new)
+    }
+
+    /// A JSON value that is made up like messages are.
+    fn json(&mut self, json: &str) -> Option<String> {
+        let new = redact_json(json.as_bytes(), &self.marker, &mut |text| (self.find)(text));
+        let new = new.ok().and_then(|new| String::from_utf8(new.bytes?).ok());
+        self.count(new)
+    }
+
+    /// A JSON value of which any text may be anything.
+    fn values(&mut self, json: &str) -> Option<String> {
+        let new = redact_data(json.as_bytes(), &self.marker, &mut |text| (self.find)(text));
+        let new = new.ok().and_then(|new| String::from_utf8(new.bytes?).ok());
+        self.count(new)
+    }
+
+    /// A piece of a transcript: lines of JSON as far as they are that.
+    fn transcript(&mut self, text: &str) -> Option<String> {
+        let mut is_changed = false;
+        let lines = text.split_inclusive('\n').map(|line| {
+            let find = &mut |text: &str| (self.find)(text);
+            let new = match redact_json(line.as_bytes(), &self.marker, find) {
+                Ok(new) => new.bytes.and_then(|new| {
+                    let end = &line[line.trim_end().len()..];
+                    Some(String::from_utf8(new).ok()? + end)
+                }),
+                Err(_) => redact_fragment(line, &self.marker, find),
+            };
+            is_changed |= new.is_some();
+            new.unwrap_or_else(|| line.to_owned())
+        });
+        let lines: String = lines.collect();
+        self.count(is_changed.then_some(lines))
+    }
+}

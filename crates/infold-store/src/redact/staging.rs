@@ -1,0 +1,329 @@
+//! Where a redaction is prepared (`redacting/` in the contexts directory), and how it comes to be.
+//!
+//! Below it stands, for each task, what takes the place of its files. `plan.json` is the decision: without it the rest counts for nothing,
+//! and from when it is there whoever looks at a task completes the redaction first. The directory is locked by who works with it.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use infold_wire::{Json, quote};
+use uuid::Uuid;
+
+use super::copies;
+use crate::current::Current;
+use crate::derived::Derived;
+use crate::dirs::{PLACES, TaskDirs};
+use crate::file::Access;
+use crate::{Contexts, Log, LogError, Registry, TaskError, chains, file};
+
+const NAME: &str = "redacting";
+const PLAN: &str = "plan.json";
+
+/// The directory, locked.
+#[derive(Debug)]
+pub struct Staging {
+    dir: PathBuf,
+    /// It is locked as long as this is open.
+    _lock: File,
+}
+
+/// What a redaction does beside putting files in place. It holds nothing of what goes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The tasks, those first that others continue.
+    pub tasks: Vec<Uuid>,
+    /// What columns of their rows in the registry say from then on.
+    pub rows: Vec<(Uuid, String, String)>,
+    /// What names of conversations are from then on, by their numbers in the index.
+    pub names: Vec<(i64, String)>,
+    /// Files beside the tasks that go.
+    pub removed: Vec<PathBuf>,
+    /// How many files are put in place.
+    pub staged: usize,
+}
+
+impl Plan {
+    /// Says whether nothing would change.
+    pub fn is_of_nothing(&self) -> bool {
+        self.staged == 0 && self.rows.is_empty() && self.names.is_empty() && self.removed.is_empty()
+    }
+
+    fn encode(&self) -> String {
+        let tasks = self.tasks.iter().map(|task| format!("\"{task}\""));
+        let rows = self.rows.iter().map(|(task, column, text)| {
+            let (column, text) = (quote(column), quote(text));
+            format!(r#"{{"task":"{task}","column":{column},"text":{text}}}"#)
+        });
+        let names = self.names.iter().map(|(number, name)| {
+            let name = quote(name);
+            format!(r#"{{"number":{number},"name":{name}}}"#)
+        });
+        let removed = self.removed.iter().filter_map(|path| path.file_name());
+        let removed = removed.map(|name| quote(&name.to_string_lossy()));
+        let join = |all: &mut dyn Iterator<Item = String>| all.collect::<Vec<_>>().join(",");
+        let [mut tasks, mut rows, mut names, mut removed]: [Box<dyn Iterator<Item = String>>; 4] = [
+            Box::new(tasks),
+            Box::new(rows),
+            Box::new(names),
+            Box::new(removed),
+        ];
+        format!(
+            "{{\"tasks\":[{}],\"rows\":[{}],\"names\":[{}],\"removed\":[{}]}}\n",
+            join(&mut tasks),
+            join(&mut rows),
+            join(&mut names),
+            join(&mut removed)
+        )
+    }
+
+    fn decode(bytes: &[u8], root: &Path) -> Option<Plan> {
+        let json = Json::parse(bytes).ok()?;
+        let list = |key: &str| Some(json.get(key)?.elements());
+        let text = |json: Json<'_>, key: &str| Some(json.get(key)?.text()?.into_owned());
+        let rows = list("rows")?.map(|row| {
+            let task = text(row, "task")?.parse().ok()?;
+            Some((task, text(row, "column")?, text(row, "text")?))
+        });
+        let names = list("names")?.map(|name| {
+            let number = std::str::from_utf8(name.get("number")?.bytes()).ok()?;
+            Some((number.parse().ok()?, text(name, "name")?))
+        });
+        let removed = list("removed")?.map(|name| Some(root.join(name.text()?.as_ref())));
+        Some(Plan {
+            tasks: list("tasks")?
+                .map(|task| task.text()?.parse().ok())
+                .collect::<Option<_>>()?,
+            rows: rows.collect::<Option<_>>()?,
+            names: names.collect::<Option<_>>()?,
+            removed: removed.collect::<Option<_>>()?,
+            staged: 0,
+        })
+    }
+}
+
+impl Staging {
+    /// Makes an empty one. A redaction that was decided is completed first.
+    pub fn begin(contexts: &Contexts) -> Result<Staging, TaskError> {
+        contexts.settle_redaction()?;
+        let dir = contexts.root().join(NAME);
+        loop {
+            file::make_dir(&dir)?;
+            if let Some(staging) = Staging::lock(dir.clone())? {
+                staging.empty()?;
+                return Ok(staging);
+            }
+        }
+    }
+
+    /// Locks one that is there; none if it is gone when that is done.
+    fn lock(dir: PathBuf) -> Result<Option<Staging>, LogError> {
+        let opened = match File::open(&dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(|error| LogError::io(&dir, "opened", error))?,
+        };
+        opened
+            .lock()
+            .map_err(|error| LogError::io(&dir, "locked", error))?;
+        let is_there = crate::database::Identity::of(&dir) == identity(&opened);
+        Ok(is_there.then_some(Staging { dir, _lock: opened }))
+    }
+
+    /// A redaction that was decided and is not complete; locked, so that one at a time completes it.
+    pub fn decided(contexts: &Contexts) -> Result<Option<(Staging, Plan)>, TaskError> {
+        let dir = contexts.root().join(NAME);
+        let path = dir.join(PLAN);
+        match fs::symlink_metadata(&path) {
+            Ok(_) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Ok(None);
+            }
+            // Who cannot tell must not go on: it might be decided.
+            Err(error) => return Err(LogError::io(&path, "read", error).into()),
+        }
+        let Some(staging) = Staging::lock(dir)? else {
+            return Ok(None);
+        };
+        let bytes = match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            read => read.map_err(|error| LogError::io(&path, "read", error))?,
+        };
+        let plan = Plan::decode(&bytes, contexts.root());
+        let plan = plan.ok_or_else(|| LogError::damaged(&path, 0, "it is no plan of a redaction"));
+        Ok(Some((staging, plan?)))
+    }
+
+    /// Removes one that was not decided, if nobody works with it; says whether there was one.
+    pub fn discard_left(contexts: &Contexts) -> Result<bool, TaskError> {
+        let dir = contexts.root().join(NAME);
+        let Ok(opened) = File::open(&dir) else {
+            return Ok(false);
+        };
+        let is_free = opened.try_lock().is_ok() && !dir.join(PLAN).exists();
+        if is_free {
+            fs::remove_dir_all(&dir).map_err(|error| LogError::io(&dir, "removed", error))?;
+        }
+        Ok(is_free)
+    }
+
+    /// Where the new files of a task are put.
+    pub fn of_task(&self, task: Uuid) -> Result<PathBuf, LogError> {
+        let dir = self.dir.join(task.to_string());
+        file::make_dir(&dir)?;
+        Ok(dir)
+    }
+
+    /// Removes it: nothing was decided.
+    pub fn discard(self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+
+    /// Decides: from now on the redaction is done, whatever happens.
+    pub fn commit(&self, plan: &Plan) -> Result<(), LogError> {
+        for task in &plan.tasks {
+            let dir = self.dir.join(task.to_string());
+            if dir.is_dir() {
+                file::sync_dir(&dir)?;
+            }
+        }
+        let (path, next) = (self.dir.join(PLAN), self.dir.join("plan.tmp"));
+        file::write_new(&next, plan.encode().as_bytes(), true)?;
+        file::sync_dir(&self.dir)?;
+        self.dir.parent().map_or(Ok(()), file::sync_dir)?;
+        fs::rename(&next, &path).map_err(|error| LogError::io(&path, "written", error))?;
+        if let Err(error) = file::sync_dir(&self.dir) {
+            // Taken back, unless even that fails: then it may be done by whoever looks next.
+            let is_undone = fs::remove_file(&path).is_ok();
+            return Err(error.after(is_undone));
+        }
+        Ok(())
+    }
+
+    fn empty(&self) -> Result<(), LogError> {
+        for path in file::files(&self.dir, |_| true)? {
+            let removed = match path.is_dir() {
+                true => fs::remove_dir_all(&path),
+                false => fs::remove_file(&path),
+            };
+            removed.map_err(|error| LogError::io(&path, "removed", error))?;
+        }
+        Ok(())
+    }
+
+    /// Puts the new files of a task in place, and removes what was derived from the old ones.
+    fn place(&self, task: Uuid, dir: &Path) -> Result<(), LogError> {
+        let staged = self.dir.join(task.to_string());
+        for from in file::files(&staged, |_| true)? {
+            let path = dir.join(from.file_name().unwrap_or_default());
+            match fs::rename(&from, &path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(LogError::io(&path, "replaced", error));
+                }
+                _ => {}
+            }
+        }
+        copies::remove(dir)?;
+        file::sync_dir(dir)
+    }
+
+    /// Says that all is done.
+    fn end(&self) -> Result<(), LogError> {
+        let path = self.dir.join(PLAN);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(LogError::io(&path, "removed", error));
+            }
+            _ => {}
+        }
+        file::sync_dir(&self.dir)?;
+        let _ = fs::remove_dir_all(&self.dir);
+        Ok(())
+    }
+}
+
+impl Contexts {
+    /// Does what a plan says. Every step may have been done before.
+    pub(super) fn roll_forward(&self, plan: &Plan, staging: &Staging) -> Result<(), TaskError> {
+        let dirs = self.dirs();
+        let mut places: Vec<(Uuid, PathBuf)> = Vec::with_capacity(plan.tasks.len());
+        for task in &plan.tasks {
+            match dirs.find(*task) {
+                Some(dir) => places.push((*task, dir)),
+                None => self.check_gone(*task)?,
+            }
+        }
+        for (task, dir) in &places {
+            staging.place(*task, dir)?;
+        }
+        for path in &plan.removed {
+            remove_if_there(path)?;
+        }
+        for (_, dir) in &places {
+            derive(dir, &dirs)?;
+        }
+        self.redact_databases(plan, &places)?;
+        Ok(staging.end()?)
+    }
+
+    /// Checks that a task is really gone, and not only out of sight because the disk fails.
+    fn check_gone(&self, task: Uuid) -> Result<(), LogError> {
+        for place in PLACES {
+            let dir = self.root().join(place).join(task.to_string());
+            dir.try_exists()
+                .map_err(|error| LogError::io(&dir, "read", error))?;
+        }
+        Ok(())
+    }
+
+    /// Takes out of the databases what goes, and what is left of it in their files.
+    fn redact_databases(&self, plan: &Plan, places: &[(Uuid, PathBuf)]) -> Result<(), TaskError> {
+        let registry = Registry::open(self.root())?;
+        for (task, column, text) in &plan.rows {
+            registry.set_text(*task, column, text)?;
+        }
+        for (task, dir) in places {
+            let (log, _) = Log::open(dir, Access::Read, &self.dirs())?;
+            registry.set_counters(*task, self.recount(&log)?)?;
+        }
+        registry.purge()?;
+        if let Some(mut chains) = chains::if_there(self.root()) {
+            for (number, name) in &plan.names {
+                chains.rename(*number, name)?;
+            }
+            chains.purge()?;
+        }
+        Ok(())
+    }
+}
+
+/// Derives what follows from a log.
+fn derive(dir: &Path, dirs: &TaskDirs) -> Result<(), LogError> {
+    let (mut log, _) = Log::open(dir, Access::Write, dirs)?;
+    log.flush()?;
+    let mut current = Current::open(dir);
+    for derived in Derived::ALL {
+        if derived.count(&log)? > 0 {
+            *current.written(derived) = Some(derived.rewrite(&log)?);
+        }
+    }
+    current.rewrite(&log)?;
+    current.save()
+}
+
+pub fn remove_if_there(path: &Path) -> Result<(), LogError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(LogError::io(path, "removed", error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn identity(file: &File) -> Option<crate::database::Identity> {
+    crate::database::Identity::of_open(file)
+}

@@ -1,0 +1,397 @@
+//! What is redacted is nowhere in the store any more, and everything else is as it was.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use infold_log::{EventId, Past as _, Seq, Span, View};
+use infold_store::{
+    Contexts, Durability, Failure, Metadata, Outcome, Redaction, Target, TaskError, What,
+};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+const SECRET: &str = "hunter2-zzyzx";
+
+fn store() -> (TempDir, Contexts) {
+    let root = tempfile::tempdir().unwrap();
+    let contexts = Contexts::new(root.path(), Durability::Turn);
+    (root, contexts)
+}
+
+fn say(role: &str, text: &str) -> String {
+    serde_json::json!({"role": role, "content": text}).to_string()
+}
+
+fn hits(text: &str) -> Vec<Range<usize>> {
+    let found = text.match_indices(SECRET);
+    found.map(|(at, hit)| at..at + hit.len()).collect()
+}
+
+const MATCHES: Target<'static> = Target::Matches {
+    within: None,
+    find: &hits,
+};
+
+fn files(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap().flatten() {
+        match entry.path() {
+            path if path.is_dir() => files(&path, found),
+            path => found.push(path),
+        }
+    }
+}
+
+/// The files that hold the secret.
+fn holders(root: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    files(root, &mut all);
+    let holds = |path: &PathBuf| {
+        let text = String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned();
+        text.contains("hunter2") || text.contains("zzyzx")
+    };
+    all.retain(holds);
+    all
+}
+
+fn spans(text: &str) -> Vec<Span> {
+    text.split(' ').map(|span| span.parse().unwrap()).collect()
+}
+
+fn redact(contexts: &Contexts, id: Uuid, seqs: &str) -> Redaction {
+    contexts.redact(id, Target::Messages(&spans(seqs))).unwrap()
+}
+
+fn clean(contexts: &Contexts) {
+    let registry = contexts.registry().unwrap();
+    for id in contexts.tasks().unwrap() {
+        let problems = contexts.verify(id, &registry).unwrap();
+        assert!(problems.is_empty(), "{id}: {problems:?}");
+    }
+}
+
+fn seq(number: u64) -> Seq {
+    Seq::new(number).unwrap()
+}
+
+/// A task that has the secret wherever a task can have it.
+fn secretive(contexts: &Contexts) -> Uuid {
+    let id = contexts.create(Metadata::default()).unwrap();
+    let (mut writer, _) = contexts.write(id).unwrap();
+    let call = format!(
+        r#"{{"role":"assistant","content":null,"tool_calls":[{{"id":"c1","type":"function","function":{{"name":"login","arguments":"{{\"password\":\"{SECRET}\"}}"}}}}]}}"#
+    );
+    let result = format!(r#"{{"role":"tool","tool_call_id":"c1","content":"welcome {SECRET}"}}"#);
+    writer
+        .append(&[
+            say("user", &format!("log in with {SECRET} please")),
+            call,
+            result,
+            say("assistant", "done, you are in"),
+            say("user", "thank you, now the report"),
+            say("assistant", "the report is long"),
+            say("user", "and one more thing"),
+            say("assistant", "which one"),
+        ])
+        .unwrap();
+    writer.mask(seq(3), 0).unwrap();
+    writer
+        .condense(
+            "2..4".parse().unwrap(),
+            &format!("The user logged in with {SECRET}; the report comes next."),
+        )
+        .unwrap();
+    writer.note(&format!("never say {SECRET}")).unwrap();
+    let record = format!(r#"{{"tool":"login","args":{{"password":"{SECRET}"}},"result":"ok"}}"#);
+    writer.tool(record.as_bytes()).unwrap();
+    writer
+        .failure(Failure {
+            provider: "openai".into(),
+            model: "m".into(),
+            error: format!("refused: {SECRET}"),
+            requests: 1,
+        })
+        .unwrap();
+    writer
+        .frame(
+            infold_wire::Wire::Chat,
+            &[("system", format!("\"be kind, {SECRET}\"").as_bytes())],
+        )
+        .unwrap();
+    contexts.settle(id, &writer).unwrap();
+    drop(writer);
+    let dir = contexts.place(id).unwrap();
+    for name in [
+        "request.json",
+        "reply.json",
+        "torn-messages-17",
+        "facts.bin",
+    ] {
+        fs::write(dir.join(name), format!("… {SECRET} …")).unwrap();
+    }
+    id
+}
+
+#[test]
+fn a_message_that_was_redacted_is_nowhere() {
+    let (root, contexts) = store();
+    let id = secretive(&contexts);
+    let before = contexts.read(id).unwrap();
+    let time = |log: &infold_store::Log, at| log.record(seq(at)).unwrap().time;
+    let times: Vec<u64> = (1..=8).map(|at| time(&before, at)).collect();
+    drop(before);
+    assert!(holders(root.path()).len() > 8);
+    let redaction = redact(&contexts, id, "1..3");
+    assert_eq!(redaction.messages(), 3);
+    assert_eq!(redaction.removed.len(), 1, "{redaction:?}");
+    assert_eq!(holders(root.path()), Vec::<PathBuf>::new());
+    clean(&contexts);
+    let log = contexts.read(id).unwrap();
+    let message = |at| String::from_utf8(log.message(seq(at)).unwrap()).unwrap();
+    assert_eq!(message(1), say("user", "[redacted e6]"));
+    assert!(message(2).contains(r#""id":"c1""#) && message(2).contains("login"));
+    assert_eq!(
+        message(3),
+        r#"{"role":"tool","tool_call_id":"c1","content":"[redacted e6]"}"#
+    );
+    assert_eq!(message(4), say("assistant", "done, you are in"));
+    let now: Vec<u64> = (1..=8).map(|at| time(&log, at)).collect();
+    assert_eq!(now, times);
+    // What the summary has from others stays.
+    let view = View::of(log.state().shown(), &log).unwrap();
+    let view = String::from_utf8(log.rendered(&view).unwrap()).unwrap();
+    assert!(view.contains("the report"), "{view}");
+    // Tools keep their names.
+    let tools = fs::read_to_string(contexts.place(id).unwrap().join("tools.jsonl")).unwrap();
+    assert!(tools.contains(r#""tool":"login""#), "{tools}");
+    let What::Redact(line) = log.event(EventId::new(6).unwrap()).unwrap().what else {
+        panic!("the last event is the redaction");
+    };
+    let digest = infold_wire::normal::digest(
+        say("user", &format!("log in with {SECRET} please")).as_bytes(),
+    );
+    assert_eq!(line.messages[0], (seq(1), digest.unwrap()));
+    assert_eq!(log.redacted(seq(1)).unwrap(), Some(line.messages[0].1));
+    assert_eq!(log.redacted(seq(4)).unwrap(), None);
+}
+
+#[test]
+fn matches_that_were_redacted_are_nowhere_and_the_rest_stays() {
+    let (root, contexts) = store();
+    let id = secretive(&contexts);
+    let found = contexts.redactable(id, MATCHES).unwrap();
+    assert_eq!(found.messages(), 3);
+    assert!(!holders(root.path()).is_empty());
+    let redaction = contexts.redact(id, MATCHES).unwrap();
+    assert_eq!(redaction.tasks[0].event, Some(6));
+    assert_eq!(holders(root.path()), Vec::<PathBuf>::new());
+    clean(&contexts);
+    let log = contexts.read(id).unwrap();
+    assert_eq!(
+        log.message(seq(1)).unwrap(),
+        say("user", "log in with [redacted e6] please").as_bytes()
+    );
+    assert_eq!(
+        log.message(seq(3)).unwrap(),
+        br#"{"role":"tool","tool_call_id":"c1","content":"welcome [redacted e6]"}"#
+    );
+    let row = contexts.registry().unwrap().get(id).unwrap().unwrap();
+    assert_eq!(
+        row.title.as_deref(),
+        Some("log in with [redacted e6] please")
+    );
+    // Again it finds nothing, and changes nothing.
+    let dir = contexts.place(id).unwrap();
+    let events = fs::read(dir.join("events.jsonl")).unwrap();
+    assert!(contexts.redact(id, MATCHES).unwrap().is_empty());
+    assert_eq!(fs::read(dir.join("events.jsonl")).unwrap(), events);
+    assert!(!root.path().join("redacting").exists());
+}
+
+#[test]
+fn undo_passes_over_a_redaction_and_earlier_states_have_no_secret_either() {
+    let (root, contexts) = store();
+    let id = secretive(&contexts);
+    redact(&contexts, id, "1 2 3");
+    let (mut writer, repairs) = contexts.write(id).unwrap();
+    assert!(repairs.is_empty(), "{repairs:?}");
+    // The note, the fold, the mask.
+    for _ in 0..3 {
+        writer.undo().unwrap();
+    }
+    assert!(writer.undo().is_err());
+    writer.redo().unwrap();
+    drop(writer);
+    let log = contexts.read(id).unwrap();
+    for event in 1..=log.state().at().event {
+        let at = infold_log::Point { seq: 8, event };
+        let view = View::of(&log.shown(at).unwrap(), &log).unwrap();
+        let view = String::from_utf8(log.rendered(&view).unwrap()).unwrap();
+        assert!(!view.contains("hunter2"), "{view}");
+    }
+    clean(&contexts);
+    assert_eq!(holders(root.path()), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn the_task_goes_on_after_it_and_a_second_redaction_keeps_what_came() {
+    let (_root, contexts) = store();
+    let id = secretive(&contexts);
+    let original = contexts.read(id).unwrap().message(seq(1)).unwrap();
+    let digest = infold_wire::normal::digest(&original).unwrap();
+    contexts.redact(id, MATCHES).unwrap();
+    let (mut writer, _) = contexts.write(id).unwrap();
+    writer
+        .append(&[say("user", "go on"), say("assistant", "yes")])
+        .unwrap();
+    contexts.settle(id, &writer).unwrap();
+    drop(writer);
+    redact(&contexts, id, "1");
+    let log = contexts.read(id).unwrap();
+    assert_eq!(log.redacted(seq(1)).unwrap(), Some(digest));
+    assert_eq!(
+        log.message(seq(1)).unwrap(),
+        say("user", "[redacted e7]").as_bytes()
+    );
+    clean(&contexts);
+}
+
+#[test]
+fn what_forks_made_of_a_message_goes_with_it() {
+    let (root, contexts) = store();
+    let id = secretive(&contexts);
+    let fork = contexts.fork(id, None).unwrap();
+    let (mut writer, _) = contexts.write(fork).unwrap();
+    writer
+        .append(&[
+            say("user", "what was it"),
+            say("assistant", "I will not say"),
+        ])
+        .unwrap();
+    writer
+        .condense("5..6".parse().unwrap(), &format!("once {SECRET} was used"))
+        .unwrap();
+    contexts.settle(fork, &writer).unwrap();
+    drop(writer);
+    let below = contexts.fork(fork, None).unwrap();
+    // Named by a task that only has it from another.
+    let redaction = redact(&contexts, below, "1..3");
+    assert_eq!(redaction.tasks[0].task, id);
+    assert_eq!(redaction.tasks[0].messages.len(), 3);
+    assert_eq!(holders(root.path()), Vec::<PathBuf>::new());
+    clean(&contexts);
+    for task in [id, fork, below] {
+        let log = contexts.read(task).unwrap();
+        let message = log.message(seq(1)).unwrap();
+        assert!(String::from_utf8_lossy(&message).contains("[redacted e6]"));
+        assert!(log.redacted(seq(1)).unwrap().is_some());
+    }
+    let (mut writer, _) = contexts.write(below).unwrap();
+    writer.append(&[say("user", "fine")]).unwrap();
+    contexts.settle(below, &writer).unwrap();
+    drop(writer);
+    clean(&contexts);
+}
+
+#[test]
+fn a_pattern_reaches_every_task_that_shares_messages() {
+    let (root, contexts) = store();
+    let id = secretive(&contexts);
+    let forks = [0, 1].map(|_| contexts.fork(id, None).unwrap());
+    for fork in forks {
+        let (mut writer, _) = contexts.write(fork).unwrap();
+        writer
+            .append(&[say("user", &format!("again {SECRET}"))])
+            .unwrap();
+        contexts.settle(fork, &writer).unwrap();
+    }
+    let redaction = contexts.redact(forks[1], MATCHES).unwrap();
+    assert_eq!(redaction.messages(), 5);
+    assert_eq!(holders(root.path()), Vec::<PathBuf>::new());
+    clean(&contexts);
+}
+
+#[test]
+fn a_task_that_is_written_to_is_named_and_nothing_changes() {
+    let (root, contexts) = store();
+    let id = secretive(&contexts);
+    let fork = contexts.fork(id, None).unwrap();
+    let (writer, _) = contexts.write(fork).unwrap();
+    let before = holders(root.path());
+    let error = contexts.redact(id, MATCHES).unwrap_err();
+    assert!(matches!(error, TaskError::Open { task, .. } if task == fork));
+    assert_eq!(holders(root.path()), before);
+    drop(writer);
+    contexts.redact(id, MATCHES).unwrap();
+    clean(&contexts);
+}
+
+#[test]
+fn a_task_that_ended_is_redacted_and_stays_ended() {
+    let (root, contexts) = store();
+    let id = secretive(&contexts);
+    let error = format!("gave up on {SECRET}");
+    contexts.finish(id, &Outcome::Failed { error }).unwrap();
+    contexts.redact(id, MATCHES).unwrap();
+    assert_eq!(holders(root.path()), Vec::<PathBuf>::new());
+    clean(&contexts);
+    assert!(matches!(contexts.write(id), Err(TaskError::Ended { .. })));
+    let row = contexts.registry().unwrap().get(id).unwrap().unwrap();
+    assert_eq!(
+        row.error_message.as_deref(),
+        Some("gave up on [redacted e7]")
+    );
+}
+
+#[test]
+fn a_message_that_is_not_there_is_named() {
+    let (root, contexts) = store();
+    let id = secretive(&contexts);
+    let before = holders(root.path());
+    let error = contexts
+        .redact(id, Target::Messages(&spans("2..9")))
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("message 9 does not exist; the last one is 8")
+    );
+    assert_eq!(holders(root.path()), before);
+}
+
+#[test]
+fn a_search_within_messages_leaves_the_others() {
+    let (_root, contexts) = store();
+    let id = secretive(&contexts);
+    let within = spans("3");
+    let target = Target::Matches {
+        within: Some(&within),
+        find: &hits,
+    };
+    assert_eq!(contexts.redact(id, target).unwrap().messages(), 1);
+    let log = contexts.read(id).unwrap();
+    let message = |at| String::from_utf8(log.message(seq(at)).unwrap()).unwrap();
+    assert!(message(1).contains(SECRET));
+    assert!(!message(3).contains(SECRET));
+    clean(&contexts);
+}
+
+#[test]
+fn a_redacted_message_that_is_there_again_is_found_by_verify() {
+    let (_root, contexts) = store();
+    let id = secretive(&contexts);
+    let path = contexts.place(id).unwrap().join("messages.jsonl");
+    let before = fs::read_to_string(&path).unwrap();
+    redact(&contexts, id, "1");
+    let after = fs::read_to_string(&path).unwrap();
+    let rest = after.split_once('\n').unwrap().1;
+    let first = before.split_once('\n').unwrap().0;
+    fs::write(&path, format!("{first}\n{rest}")).unwrap();
+    let problems = contexts.verify(id, None).unwrap();
+    let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert!(
+        said.iter()
+            .any(|said| said.contains("message 1 was redacted by e6 and is there again")),
+        "{said:?}"
+    );
+}

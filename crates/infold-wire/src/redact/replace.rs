@@ -1,0 +1,426 @@
+//! Replaces the matches of a search in the texts of a JSON value. All other bytes stay.
+
+use std::ops::Range;
+
+use super::{Find, Redacted, redact_message};
+use crate::{Form, Item, Json, JsonError, Kind, Message, MessageError, quote};
+
+/// Replaces what is found in the texts of a message.
+///
+/// Texts are searched as they read, whatever their escapes; JSON inside a text (arguments of calls, outputs of tools) is searched inside too.
+/// Reasoning that holds a match goes whole, because it is signed; so do signatures beside a match.
+pub fn redact_matches(
+    message: &[u8],
+    marker: &str,
+    find: &mut Find<'_>,
+) -> Result<Redacted, MessageError> {
+    let read = Message::read(message)?;
+    let mut walk = Walk::new(marker, find);
+    let bytes = walk.value(read.json(), Place::Structure);
+    let whole = matches!(read.form(), Form::Item(Item::Reasoning)) && walk.matches > 0;
+    let bytes = match whole {
+        true => Some(redact_message(message, marker)?),
+        false => bytes,
+    };
+    Ok(walk.redacted(bytes))
+}
+
+/// Shows all that a message says, text by text; not what it is paired by.
+pub fn texts(message: &[u8], take: &mut dyn FnMut(&str)) -> Result<(), MessageError> {
+    let read = Message::read(message)?;
+    let mut find = |text: &str| {
+        take(text);
+        Vec::new()
+    };
+    let mut walk = Walk {
+        counts_left: false,
+        ..Walk::new("", &mut find)
+    };
+    walk.value(read.json(), Place::Structure);
+    Ok(())
+}
+
+/// Replaces what is found in the texts of a JSON value that is made up like messages are.
+pub fn redact_json(json: &[u8], marker: &str, find: &mut Find<'_>) -> Result<Redacted, JsonError> {
+    let mut walk = Walk::new(marker, find);
+    let bytes = walk.value(Json::parse(json)?, Place::Structure);
+    Ok(walk.redacted(bytes))
+}
+
+/// Replaces what is found in any text, number or name of a member of a JSON value.
+pub fn redact_data(json: &[u8], marker: &str, find: &mut Find<'_>) -> Result<Redacted, JsonError> {
+    let mut walk = Walk::new(marker, find);
+    let bytes = walk.value(Json::parse(json)?, Place::Data);
+    Ok(walk.redacted(bytes))
+}
+
+/// Replaces what is found in a text; in JSON that the text may be, too.
+pub fn redact_text(text: &str, marker: &str, find: &mut Find<'_>) -> Option<String> {
+    let mut walk = Walk::new(marker, find);
+    let quoted = quote(text);
+    let replaced = walk.string(Json::parse(quoted.as_bytes()).ok()?)?;
+    let text = Json::parse(&replaced).ok()?.text()?.into_owned();
+    Some(text)
+}
+
+/// JSON stands in texts that stand in JSON; deeper than this nobody looks.
+const MAX_LEVELS: usize = 4;
+
+/// Replaces what is found in a piece of JSON that need not be whole: in the text as it stands, and as it reads once the escapes
+/// in it are resolved, and those in that.
+pub fn redact_fragment(text: &str, marker: &str, find: &mut Find<'_>) -> Option<String> {
+    let mut changed = None;
+    for level in 0..MAX_LEVELS {
+        let now = changed.as_deref().unwrap_or(text);
+        if level > 0 && !now.contains('\\') {
+            break;
+        }
+        if let Some(next) = replaced_at(now, level, marker, find) {
+            changed = Some(next);
+        }
+    }
+    changed
+}
+
+/// Replaces what is found once escapes are resolved so many times.
+fn replaced_at(text: &str, level: usize, marker: &str, find: &mut Find<'_>) -> Option<String> {
+    // Where each byte of what the text reads as stands in the text itself.
+    let mut read = text.to_owned();
+    let mut places: Vec<usize> = (0..=text.len()).collect();
+    for _ in 0..level {
+        let (mut next, mut next_places) = (String::new(), Vec::new());
+        let mut at = 0;
+        while at < read.len() {
+            let (raw, said) = unescape(&read[at..]);
+            next_places.extend(std::iter::repeat_n(places[at], said.len_utf8()));
+            next.push(said);
+            at += raw;
+        }
+        next_places.push(text.len());
+        (read, places) = (next, next_places);
+    }
+    let found = find(&read);
+    if found.is_empty() {
+        return None;
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    for range in found {
+        out.push_str(&text[from..places[range.start]]);
+        out.push_str(marker);
+        from = places[range.end];
+    }
+    out.push_str(&text[from..]);
+    Some(out)
+}
+
+/// The next character, escaped or not, and how many bytes it takes.
+fn unescape(rest: &str) -> (usize, char) {
+    let plain = rest.chars().next().unwrap_or_default();
+    if plain != '\\' {
+        return (plain.len_utf8(), plain);
+    }
+    match rest.as_bytes().get(1) {
+        Some(b'u') => match escaped_unit(rest) {
+            Some(escaped) => escaped,
+            None => (1, plain),
+        },
+        Some(b'n') => (2, '\n'),
+        Some(b't') => (2, '\t'),
+        Some(b'r') => (2, '\r'),
+        Some(b'b') => (2, '\u{8}'),
+        Some(b'f') => (2, '\u{c}'),
+        Some(byte @ (b'"' | b'\\' | b'/')) => (2, char::from(*byte)),
+        _ => (1, plain),
+    }
+}
+
+/// The character that `\uXXXX`, or a pair of them, stands for.
+fn escaped_unit(rest: &str) -> Option<(usize, char)> {
+    let unit = |at: usize| {
+        let digits = rest.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let pair = std::iter::once(unit(0)?).chain(unit(6));
+    Some(match char::decode_utf16(pair).next() {
+        Some(Ok(char)) => (6 * char.len_utf16(), char),
+        _ => (6, char::REPLACEMENT_CHARACTER),
+    })
+}
+
+/// Members whose texts are what a provider signed or encrypted.
+const SIGNATURES: [&[u8]; 4] = [
+    b"signature",
+    b"thoughtSignature",
+    b"thought_signature",
+    b"encrypted_content",
+];
+
+/// Members that hold whatever a tool takes or gives.
+const DATA: [&[u8]; 8] = [
+    b"input",
+    b"args",
+    b"result",
+    b"arguments",
+    b"response",
+    b"output",
+    b"action",
+    b"operation",
+];
+
+/// Where a value stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In the structure of a message, where some members say what it is.
+    Structure,
+    /// In something that a tool takes or gives: every text is content.
+    Data,
+}
+
+struct Walk<'a, 'f> {
+    marker: &'a str,
+    find: &'a mut Find<'f>,
+    matches: usize,
+    left: usize,
+    /// What messages are paired by is searched too, though not replaced.
+    counts_left: bool,
+}
+
+impl<'a, 'f> Walk<'a, 'f> {
+    fn new(marker: &'a str, find: &'a mut Find<'f>) -> Walk<'a, 'f> {
+        Walk {
+            marker,
+            find,
+            matches: 0,
+            left: 0,
+            counts_left: true,
+        }
+    }
+
+    fn redacted(self, bytes: Option<Vec<u8>>) -> Redacted {
+        Redacted {
+            bytes,
+            matches: self.matches,
+            left: self.left,
+        }
+    }
+
+    /// The new bytes of a value; none if they stay.
+    fn value(&mut self, json: Json<'_>, place: Place) -> Option<Vec<u8>> {
+        match json.kind() {
+            Kind::String => self.string(json),
+            Kind::Number | Kind::Bool if place == Place::Data => self.scalar(json),
+            Kind::Array => {
+                let mut edits = Edits::new(json);
+                for element in json.elements() {
+                    edits.put(element.range(), self.value(element, place));
+                }
+                edits.done()
+            }
+            Kind::Object => self.object(json, place),
+            Kind::Number | Kind::Bool | Kind::Null => None,
+        }
+    }
+
+    fn object(&mut self, json: Json<'_>, place: Place) -> Option<Vec<u8>> {
+        let mut edits = Edits::new(json);
+        for (key, value) in json.members() {
+            let name = key.name();
+            if place == Place::Structure && is_structure(&name) && value.kind() == Kind::String {
+                if self.counts_left {
+                    self.left += (self.find)(&value.text().unwrap_or_default()).len();
+                }
+                continue;
+            }
+            if place == Place::Data {
+                edits.put(key.range(), self.string(key));
+            }
+            let inside = match DATA.contains(&&*name) {
+                true => Place::Data,
+                false => place,
+            };
+            edits.put(value.range(), self.value(value, inside));
+        }
+        let changed = edits.done()?;
+        if place == Place::Data {
+            return Some(changed);
+        }
+        match reasoning(json) {
+            Some(Reasoning::Block) => Some(text_block(self.marker)),
+            Some(Reasoning::Part) => Some(text_part(self.marker)),
+            Some(Reasoning::Detail) => Some(detail(self.marker)),
+            None => Some(unsigned(changed)),
+        }
+    }
+
+    /// A number or a boolean, which is content only where a tool takes or gives it.
+    fn scalar(&mut self, json: Json<'_>) -> Option<Vec<u8>> {
+        let text = std::str::from_utf8(json.bytes()).ok()?;
+        let found = (self.find)(text);
+        if found.is_empty() {
+            return None;
+        }
+        self.matches += found.len();
+        Some(quote(self.marker).into_bytes())
+    }
+
+    fn string(&mut self, json: Json<'_>) -> Option<Vec<u8>> {
+        let text = json.text()?;
+        if text.starts_with(['{', '['])
+            && let Ok(inner) = Json::parse(text.as_bytes())
+            && let Some(inner) = self.value(inner, Place::Data)
+        {
+            let mut whole = text.clone().into_owned().into_bytes();
+            let start = text.len() - text.trim_start().len();
+            let end = text.trim_end().len();
+            whole.splice(start..end, inner);
+            // What the search finds across the values inside is found in the text as it now reads.
+            let whole = quote(&String::from_utf8_lossy(&whole));
+            let again = Json::parse(whole.as_bytes()).ok()?;
+            return Some(self.plain(again).unwrap_or_else(|| whole.into_bytes()));
+        }
+        self.plain(json)
+    }
+
+    /// A text that is searched as it reads.
+    fn plain(&mut self, json: Json<'_>) -> Option<Vec<u8>> {
+        let text = json.text()?;
+        let found = (self.find)(&text);
+        if found.is_empty() {
+            return None;
+        }
+        self.matches += found.len();
+        let raw = std::str::from_utf8(json.bytes()).ok()?;
+        let marker = quote(self.marker);
+        let marker = &marker[1..marker.len() - 1];
+        let mut out = String::with_capacity(raw.len());
+        let mut from = 0;
+        for range in raw_ranges(raw, &found) {
+            out.push_str(&raw[from..range.start]);
+            out.push_str(marker);
+            from = range.end;
+        }
+        out.push_str(&raw[from..]);
+        Some(out.into_bytes())
+    }
+}
+
+/// Says whether a member says what a message is, not what it says.
+fn is_structure(name: &[u8]) -> bool {
+    matches!(name, b"role" | b"type" | b"name" | b"tool_name" | b"status")
+        || name == b"id"
+        || name.ends_with(b"_id")
+}
+
+enum Reasoning {
+    /// A block of a content.
+    Block,
+    /// A part of a Gemini content.
+    Part,
+    /// An entry of `reasoning_details`.
+    Detail,
+}
+
+/// What kind of reasoning an object is, if it is one that its provider signed.
+fn reasoning(json: Json<'_>) -> Option<Reasoning> {
+    let [kind, thought, text] = json.pick(["type", "thought", "summary"]);
+    let kind = kind.map(Json::name).unwrap_or_default();
+    match &*kind {
+        b"thinking" | b"redacted_thinking" => Some(Reasoning::Block),
+        // An item is handled whole; a block has no summary.
+        b"reasoning" if text.is_none() => Some(Reasoning::Block),
+        kind if kind.starts_with(b"reasoning.") => Some(Reasoning::Detail),
+        _ if thought.is_some_and(Json::is_true) => Some(Reasoning::Part),
+        _ => None,
+    }
+}
+
+pub(super) fn text_block(marker: &str) -> Vec<u8> {
+    format!(r#"{{"type":"text","text":{}}}"#, quote(marker)).into_bytes()
+}
+
+pub(super) fn text_part(marker: &str) -> Vec<u8> {
+    format!(r#"{{"text":{}}}"#, quote(marker)).into_bytes()
+}
+
+fn detail(marker: &str) -> Vec<u8> {
+    format!(r#"{{"type":"reasoning.text","text":{}}}"#, quote(marker)).into_bytes()
+}
+
+/// An object without signatures, which no longer fit what is left.
+fn unsigned(object: Vec<u8>) -> Vec<u8> {
+    let Ok(json) = Json::parse(&object) else {
+        return object;
+    };
+    let is_signature = |key: &Json<'_>| SIGNATURES.contains(&&*key.name());
+    if !json.members().any(|(key, _)| is_signature(&key)) {
+        return object;
+    }
+    let kept = json.members().filter(|(key, _)| !is_signature(key));
+    let kept = kept.map(|(key, value)| [key.bytes(), b":", value.bytes()].concat());
+    let kept: Vec<Vec<u8>> = kept.collect();
+    [b"{".as_slice(), &kept.join(&b","[..]), b"}"].concat()
+}
+
+/// New bytes for parts of a value.
+struct Edits<'a> {
+    json: Json<'a>,
+    out: Vec<u8>,
+    /// What was copied so far, counted as the value's range is.
+    copied: usize,
+    is_changed: bool,
+}
+
+impl<'a> Edits<'a> {
+    fn new(json: Json<'a>) -> Edits<'a> {
+        Edits {
+            json,
+            out: Vec::new(),
+            copied: json.range().start,
+            is_changed: false,
+        }
+    }
+
+    fn put(&mut self, range: Range<usize>, bytes: Option<Vec<u8>>) {
+        let Some(bytes) = bytes else {
+            return;
+        };
+        self.copy_to(range.start);
+        self.out.extend(bytes);
+        self.copied = range.end;
+        self.is_changed = true;
+    }
+
+    fn copy_to(&mut self, end: usize) {
+        let start = self.json.range().start;
+        let bytes = &self.json.bytes()[self.copied - start..end - start];
+        self.out.extend_from_slice(bytes);
+    }
+
+    fn done(mut self) -> Option<Vec<u8>> {
+        if !self.is_changed {
+            return None;
+        }
+        self.copy_to(self.json.range().end);
+        Some(self.out)
+    }
+}
+
+/// Where ranges of what a JSON string says stand in its bytes, quotes included.
+fn raw_ranges(raw: &str, found: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut ends = found.iter().flat_map(|range| [range.start, range.end]);
+    let mut wanted = ends.next();
+    let mut places = Vec::with_capacity(found.len() * 2);
+    // The opening quote.
+    let (mut at, mut said) = (1, 0);
+    while let Some(offset) = wanted {
+        if said >= offset || at + 1 >= raw.len() {
+            places.push(at);
+            wanted = ends.next();
+            continue;
+        }
+        let (raw_len, char) = unescape(&raw[at..]);
+        (at, said) = (at + raw_len, said + char.len_utf8());
+    }
+    places.chunks(2).map(|ends| ends[0]..ends[1]).collect()
+}

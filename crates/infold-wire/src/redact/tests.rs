@@ -1,0 +1,160 @@
+use std::ops::Range;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Json, Message};
+
+const MARKER: &str = "[redacted e7]";
+
+fn hits(word: &str) -> impl FnMut(&str) -> Vec<Range<usize>> {
+    move |text| {
+        let found = text.match_indices(word);
+        found.map(|(at, hit)| at..at + hit.len()).collect()
+    }
+}
+
+fn replaced(message: &str, word: &str) -> String {
+    let redacted = redact_matches(message.as_bytes(), MARKER, &mut hits(word)).unwrap();
+    String::from_utf8(redacted.bytes.expect("something is found")).unwrap()
+}
+
+/// Messages of every wire that say the secret wherever a message can.
+const MESSAGES: [&str; 21] = [
+    r#"{"role":"user","content":"it is SECRET"}"#,
+    r#"{"role":"user","name":"SECRET","content":[{"type":"text","text":"SECRET"},{"type":"image_url","image_url":{"url":"data:image/png;base64,SECRET"}}]}"#,
+    r#"{"role":"assistant","content":null,"reasoning_content":"SECRET","tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{\"path\":\"SECRET\"}"}}]}"#,
+    r#"{"role":"assistant","content":null,"refusal":"SECRET"}"#,
+    r#"{"role":"assistant","content":"x","reasoning_details":[{"type":"reasoning.encrypted","data":"SECRET"}]}"#,
+    r#"{"role":"tool","tool_call_id":"c1","content":"SECRET"}"#,
+    r#"{"role":"function","name":"ls","content":"SECRET"}"#,
+    r#"{"role":"assistant","content":"","function_call":{"name":"ls","arguments":"SECRET"}}"#,
+    r#"{"role":"assistant","content":[{"type":"thinking","thinking":"SECRET","signature":"c2ln"},{"type":"text","text":"SECRET"},{"type":"tool_use","id":"t1","name":"ls","input":{"SECRET":"a","b":["SECRET"]}}]}"#,
+    r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","is_error":true,"content":[{"type":"text","text":"SECRET"},{"type":"image","source":{"data":"SECRET"}}]},{"type":"text","text":"go on"}]}"#,
+    r#"{"role":"assistant","content":[{"type":"server_tool_use","id":"s1","name":"web_search","input":{"query":"SECRET"}},{"type":"web_search_tool_result","tool_use_id":"s1","content":[{"type":"web_search_result","title":"SECRET","encrypted_content":"Zz"}]}]}"#,
+    r#"{"role":"assistant","content":[{"type":"new_block","id":"n_1","parent_id":"p_1","payload":"SECRET"}]}"#,
+    r#"{"role":"user","parts":[{"text":"SECRET"},{"inlineData":{"mimeType":"image/png","data":"SECRET"}}]}"#,
+    r#"{"role":"model","parts":[{"text":"SECRET","thought":true},{"functionCall":{"id":"f1","name":"ls","args":{"a":"SECRET"}},"thoughtSignature":"Zz"},{"executableCode":{"language":"PYTHON","code":"SECRET"}}]}"#,
+    r#"{"role":"user","parts":[{"functionResponse":{"id":"f1","name":"ls","response":{"output":"SECRET"}}}]}"#,
+    r#"{"type":"message","role":"assistant","id":"msg_1","status":"completed","content":[{"type":"output_text","text":"SECRET","annotations":[]}]}"#,
+    r#"{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"SECRET"}],"encrypted_content":"Zz"}"#,
+    r#"{"type":"function_call","id":"fc_1","call_id":"c1","name":"ls","arguments":"{\"a\":\"SECRET\"}"}"#,
+    r#"{"type":"function_call_output","call_id":"c1","output":"SECRET"}"#,
+    r#"{"type":"local_shell_call","id":"l_1","call_id":"c1","action":{"type":"exec","command":["echo","SECRET"],"env":{}}}"#,
+    r#"{"type":"mcp_call","id":"m_1","approval_request_id":"a","name":"f","server_label":"l","arguments":"{\"a\":\"SECRET\"}","output":"SECRET"}"#,
+];
+
+/// What others are paired with it by.
+fn pairs(message: &[u8]) -> impl PartialEq + std::fmt::Debug {
+    let message = Message::read(message).unwrap();
+    let facts = message.facts();
+    let parts = message.parts().len();
+    let role = (facts.role, facts.item, message.form());
+    (role, facts.calls, facts.answers, facts.links, parts)
+}
+
+#[test]
+fn nothing_of_a_message_is_left_but_what_it_is_paired_by() {
+    for message in MESSAGES {
+        let whole = redact_message(message.as_bytes(), MARKER).unwrap();
+        let text = String::from_utf8_lossy(&whole);
+        assert!(!text.contains("SECRET"), "{text}");
+        assert!(text.contains(MARKER), "{text}");
+        assert!(!text.contains("Zz") && !text.contains("c2ln"), "{text}");
+        assert!(Message::parse(&whole).is_ok(), "{text}");
+        assert_eq!(pairs(&whole), pairs(message.as_bytes()), "{message}");
+        let again = redact_message(&whole, MARKER).unwrap();
+        assert_eq!(pairs(&again), pairs(&whole), "{text}");
+    }
+}
+
+#[test]
+fn matches_are_replaced_in_every_text_of_every_wire() {
+    for message in MESSAGES {
+        // A name says who speaks or what is called.
+        let message = message.replace(r#""name":"SECRET""#, r#""name":"ann""#);
+        let text = replaced(&message, "SECRET");
+        assert!(!text.contains("SECRET"), "{text}");
+        assert!(text.contains(MARKER), "{text}");
+        assert!(Message::parse(text.as_bytes()).is_ok(), "{text}");
+        assert_eq!(pairs(text.as_bytes()), pairs(message.as_bytes()));
+    }
+}
+
+#[test]
+fn reasoning_with_a_match_goes_whole_and_so_do_signatures() {
+    let thought = replaced(MESSAGES[8], "SECRET");
+    assert!(!thought.contains("thinking") && !thought.contains("c2ln"));
+    let part = replaced(MESSAGES[13], "SECRET");
+    assert!(!part.contains("thought"), "{part}");
+    assert!(!part.contains("Zz"), "{part}");
+    let item = replaced(MESSAGES[16], "SECRET");
+    assert!(!item.contains("encrypted_content"), "{item}");
+    let kept = r#"{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"text","text":"SECRET"}]}"#;
+    assert!(replaced(kept, "SECRET").contains(r#""thinking":"hm","signature":"c2ln""#));
+}
+
+#[test]
+fn escapes_do_not_hide_a_match_and_the_rest_keeps_its_bytes() {
+    let message =
+        r#"{ "role":"user", "content":"a\ud83d\u00e9 \u0053ECRE\u0054\n\/ \ud83d\ude80 SECRET" }"#;
+    assert_eq!(
+        replaced(message, "SECRET"),
+        r#"{ "role":"user", "content":"a\ud83d\u00e9 [redacted e7]\n\/ \ud83d\ude80 [redacted e7]" }"#
+    );
+}
+
+#[test]
+fn a_match_is_found_inside_json_that_stands_in_a_text() {
+    let message =
+        r#"{"role":"tool","tool_call_id":"c","content":"{\"password\":\"a\\\"b\",\"n\":1}"}"#;
+    let text = replaced(message, "a\"b");
+    assert_eq!(
+        text,
+        r#"{"role":"tool","tool_call_id":"c","content":"{\"password\":\"[redacted e7]\",\"n\":1}"}"#
+    );
+}
+
+#[test]
+fn what_messages_are_paired_by_is_left_and_counted() {
+    let message = br#"{"role":"tool","tool_call_id":"call_9","content":"call_9 is done"}"#;
+    let redacted = redact_matches(message, MARKER, &mut hits("call_9")).unwrap();
+    assert_eq!((redacted.matches, redacted.left), (1, 1));
+    assert_eq!(
+        redacted.bytes.unwrap(),
+        br#"{"role":"tool","tool_call_id":"call_9","content":"[redacted e7] is done"}"#
+    );
+}
+
+#[test]
+fn without_a_match_there_are_no_new_bytes() {
+    for message in MESSAGES {
+        let redacted = redact_matches(message.as_bytes(), MARKER, &mut hits("nowhere")).unwrap();
+        assert_eq!(redacted, Redacted::default());
+    }
+}
+
+#[test]
+fn a_fragment_is_searched_however_often_it_is_escaped() {
+    let find = |text: &str| redact_fragment(text, "R", &mut hits("a\"b\n"));
+    assert_eq!(find("x a\"b\n y").unwrap(), "x R y");
+    assert_eq!(find(r#"{"k":"x a\"b\n y"#).unwrap(), r#"{"k":"x R y"#);
+    assert_eq!(
+        find(r#"{"k":"{\"j\":\"\u0061\\\"b\\n"#).unwrap(),
+        r#"{"k":"{\"j\":\"R"#
+    );
+    assert_eq!(find(r#"C:\users\q \u12"#), None);
+}
+
+proptest! {
+    #[test]
+    fn a_text_without_its_matches_is_what_string_replacement_makes_of_it(
+        text in "[abx\"\\\\\n/é🚀]{0,24}", word in "[abé🚀]{1,2}"
+    ) {
+        let quoted = crate::quote(&text);
+        let redacted = redact_json(quoted.as_bytes(), "R", &mut hits(&word)).unwrap();
+        let bytes = redacted.bytes.unwrap_or(quoted.clone().into_bytes());
+        let said = Json::parse(&bytes).unwrap().text().unwrap().into_owned();
+        prop_assert_eq!(said, text.replace(&word, "R"));
+    }
+}

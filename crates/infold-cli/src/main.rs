@@ -11,6 +11,7 @@ mod look;
 mod steps;
 mod holder;
 mod checkup;
+mod secrets;
 mod count;
 mod models;
 mod config;
@@ -104,7 +105,8 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
         true => |text| Failure::new(Kind::Store, text).warn(true),
         false => |text| Failure::new(Kind::Store, text).warn(false),
     };
-    let contexts = &Contexts::new(base, cli.durability.into()).telling(teller);
+    let contexts = Contexts::new(base, cli.durability.into()).telling(teller);
+    let contexts = &contexts.redacting(config.redact.value);
     match cli.command {
         Command::Count(args) => count::run(config, &args, out),
         Command::Models(args) => models::run(contexts, config, &args, out),
@@ -145,7 +147,12 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
         Command::Pin(args) => steps::pin(contexts, &args, out),
         Command::Unpin { task, pinned } => steps::unpin(contexts, &task, pinned, out),
         Command::Verify { task } => checkup::verify(contexts, task.as_deref(), out),
-        Command::Doctor { repair } => checkup::doctor(contexts, repair, out),
+        Command::Doctor {
+            secrets: true,
+            task,
+            ..
+        } => secrets::find(contexts, task.as_deref(), out),
+        Command::Doctor { repair, .. } => checkup::doctor(contexts, repair, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "infold", &mut script);

@@ -80,7 +80,7 @@ impl Held {
             return Ok(*sight);
         }
         drop(known);
-        let sight = Sight::of(&self.log().message(seq)?);
+        let sight = Sight::of(&self.log().redacted(&self.log().message(seq)?));
         let sight = sight.map_err(|error| damaged(self.log(), &error))?;
         self.saw(seq, sight);
         Ok(sight)
@@ -170,7 +170,8 @@ impl Held {
         if pieces.len() == 1 {
             return Ok(last.digest);
         }
-        let joined = normal::joined(pieces.iter().rev().map(Vec::as_slice));
+        let kept: Vec<_> = pieces.iter().rev().map(|it| log.redacted(it)).collect();
+        let joined = normal::joined(kept.iter().map(|piece| &**piece));
         joined.map_err(|error| damaged(log, &error))
     }
 }
@@ -253,6 +254,8 @@ impl Places {
                 let Some(seq) = source.seq() else {
                     return Ok(());
                 };
+                // What was kept before secrets were replaced is recognised without them.
+                let bytes = &*log.redacted(bytes);
                 let sight = Sight::of(bytes).map_err(|error| damaged(log, &error))?;
                 if sight.is_piece {
                     pieces.all.push(bytes.to_vec());

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
 use std::sync::Mutex;
@@ -5,8 +6,9 @@ use std::sync::Mutex;
 use foldhash::quality::RandomState;
 use infold_log::Role;
 use infold_wire::normal::{self, Digest};
-use infold_wire::{Message, MessageError};
+use infold_wire::{Message, MessageError, secrets};
 
+use crate::Name;
 use crate::desk::locked;
 
 /// What a message comes to, as far as recognising it goes.
@@ -28,6 +30,8 @@ pub(crate) struct Sight {
 /// before. Only a help: what is not here is worked out again.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
+    /// What is recognised is what is kept: without its secrets, if those are replaced.
+    redacts: bool,
     /// Two names make one that nobody meets by accident; their seeds differ in each process.
     names: [RandomState; 2],
     halves: Mutex<Halves>,
@@ -43,7 +47,7 @@ struct Halves {
 const MOST: usize = 32 << 10;
 
 impl Sight {
-    /// Looks at a message.
+    /// Looks at a message in the form in which it is kept.
     pub fn of(bytes: &[u8]) -> Result<Sight, MessageError> {
         let message = Message::read(bytes)?;
         let role = message.role();
@@ -57,6 +61,33 @@ impl Sight {
 }
 
 impl Seen {
+    pub fn new(redacts: bool) -> Seen {
+        Seen {
+            redacts,
+            ..Seen::default()
+        }
+    }
+
+    /// A message in the form in which it is kept.
+    pub fn kept<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        match self.redacts.then(|| secrets::redacted(bytes)).flatten() {
+            Some(redacted) => Cow::Owned(redacted),
+            None => Cow::Borrowed(bytes),
+        }
+    }
+
+    /// A name in the form in which it is kept.
+    pub fn kept_name(&self, name: Name) -> Name {
+        let redacted = |text: String| match self.redacts {
+            true => secrets::redacted_text(&text).unwrap_or(text),
+            false => text,
+        };
+        match name {
+            Name::Given(text) => Name::Given(redacted(text)),
+            Name::Session(text) => Name::Session(redacted(text)),
+        }
+    }
+
     /// Looks at a message.
     pub fn look(&self, bytes: &[u8]) -> Result<Sight, MessageError> {
         let [one, other] = &self.names;
@@ -64,7 +95,7 @@ impl Seen {
         if let Some(sight) = locked(&self.halves).get(name) {
             return Ok(sight);
         }
-        let sight = Sight::of(bytes)?;
+        let sight = Sight::of(&self.kept(bytes))?;
         locked(&self.halves).put(name, sight);
         Ok(sight)
     }

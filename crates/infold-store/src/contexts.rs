@@ -39,6 +39,7 @@ pub struct Contexts {
     kept: Option<Kept>,
     address: Option<Arc<str>>,
     teller: Option<fn(&str)>,
+    redacts: bool,
 }
 
 /// Why a task could not be had, sorted by what can be done about it.
@@ -143,6 +144,7 @@ impl Contexts {
             kept: None,
             address: None,
             teller: None,
+            redacts: false,
         }
     }
 
@@ -150,6 +152,16 @@ impl Contexts {
     pub fn telling(self, teller: fn(&str)) -> Contexts {
         let teller = Some(teller);
         Contexts { teller, ..self }
+    }
+
+    /// Says whether secrets are replaced before they reach the disk.
+    pub fn redacting(self, redacts: bool) -> Contexts {
+        Contexts { redacts, ..self }
+    }
+
+    /// Secrets are replaced before they reach the disk.
+    pub fn redacts(&self) -> bool {
+        self.redacts
     }
 
     pub(crate) fn tell(&self, what: &str) {
@@ -286,7 +298,10 @@ impl Contexts {
 
     /// As [`Contexts::read`], and says what is torn at the end of its log.
     pub fn read_with_tail(&self, id: Uuid) -> Result<(Log, crate::Tail), TaskError> {
-        self.moving(id, |dir| Ok(Log::open(dir, Access::Read, &self.dirs())?))
+        let (mut log, tail) =
+            self.moving(id, |dir| Ok(Log::open(dir, Access::Read, &self.dirs())?))?;
+        log.redacts = self.redacts;
+        Ok((log, tail))
     }
 
     /// Opens a task that may be moved, by whoever completes it, while it is looked up.
@@ -355,10 +370,11 @@ impl Contexts {
             opened => opened?,
         };
         let error = match end {
-            Outcome::Failed { error } => Some(error.clone()),
+            Outcome::Failed { error } => Some(writer.log().redacted_text(error)),
             Outcome::Completed => None,
         };
         let status = end.status();
+        let end = &outcome(status, error.clone());
         writer.step(What::Status {
             status,
             error,
@@ -458,6 +474,9 @@ impl Contexts {
         metadata.created_at = time::now();
         metadata.process_id = std::process::id();
         metadata.hostname = lock::host();
+        if self.redacts {
+            metadata.redact();
+        }
         let running = self.root.join(PLACES[0]);
         let next = running.join(format!("{HIDDEN}{}", metadata.uuid));
         self.furnish(&next, metadata, events).inspect_err(|_| {
@@ -529,7 +548,9 @@ impl Contexts {
         // A registry that cannot be used is told of before anything is written, not after.
         self.opened()?;
         let opened = Writer::open_at(dir, self.durability, &self.dirs(), self.address());
-        opened.map_err(|source| TaskError::opening(id, source))
+        let (mut writer, repairs) = opened.map_err(|source| TaskError::opening(id, source))?;
+        writer.log_mut().redacts = self.redacts;
+        Ok((writer, repairs))
     }
 
     fn tasks_in(&self, place: &str) -> Result<Vec<Uuid>, LogError> {

@@ -28,6 +28,7 @@ pub mod uses;
 pub mod envelope;
 pub mod params;
 pub mod normal;
+pub mod secrets;
 pub mod request;
 pub mod reply;
 pub mod trouble;

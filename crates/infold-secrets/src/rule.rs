@@ -93,6 +93,13 @@ impl RuleSet {
         Ok(set)
     }
 
+    /// The rules' ids, first keywords and expressions.
+    #[cfg(test)]
+    pub fn sources(&self) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+        let rules = self.rules.iter();
+        rules.map(|rule| (rule.id, rule.keywords[0], rule.regex.source))
+    }
+
     /// All expressions there are.
     #[cfg(test)]
     pub fn compile_all(&self) -> Result<usize, &'static str> {

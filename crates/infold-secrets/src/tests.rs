@@ -1,3 +1,9 @@
+mod canary;
+
+use std::time::Instant;
+
+use canary::canary;
+
 use super::*;
 use crate::rule::RuleSet;
 
@@ -80,4 +86,78 @@ fn bytes_that_are_no_text_are_looked_at_too() {
     bytes.extend_from_slice(aws().as_bytes());
     bytes.extend_from_slice(&[b' ', 0xFE, 0x80, 0x80, 0x80, 0x80, 0x80]);
     assert_eq!(find(&bytes).len(), 1);
+}
+
+#[test]
+fn every_rule_finds_what_its_own_expression_describes_and_nothing_of_it_stays() {
+    let mut unnamed = Vec::new();
+    for (id, keyword, source) in RuleSet::built_in().sources() {
+        // Some keywords are no part of the expression, and must only be near.
+        let made = (0..400).map(|seed| format!("{} {keyword}", canary(source, seed)));
+        let hit = made.clone().find_map(|text| {
+            let found = find(text.as_bytes());
+            let own = found.into_iter().find(|one| one.rule == id)?;
+            Some((text, own.range))
+        });
+        let Some((text, range)) = hit else {
+            // Another rule says the same of it, and begins no later.
+            let mut others = made.map(|text| find(text.as_bytes()).len());
+            assert!(others.all(|count| count > 0), "{id} finds nothing");
+            unnamed.push(id);
+            continue;
+        };
+        let once = redacted(&text).expect("there is a secret in it");
+        assert!(!once.contains(&text[range]), "{id}: {once}");
+        assert_eq!(redacted(&once), None, "{id}: {once}");
+    }
+    assert_eq!(unnamed, ["bittrex-secret-key"]);
+}
+
+#[test]
+fn a_secret_between_other_things_is_found_whatever_surrounds_it() {
+    for (before, after) in [
+        ("", ""),
+        ("key=", ""),
+        ("Authorization: Bearer ", "\r\n"),
+        ("\"", "\","),
+        ("https://x/?token=", "&a=b"),
+        ("日本", "語"),
+        ("\u{0}", "\u{0}"),
+    ] {
+        let text = format!("{before}{}{after}", aws());
+        assert_eq!(rules_in(&text), ["aws-access-token"], "{text:?}");
+    }
+}
+
+#[test]
+fn hostile_text_takes_linear_time() {
+    // Keywords of all rules, and beginnings that never end.
+    let words: String = RuleSet::built_in()
+        .rules
+        .iter()
+        .flat_map(|rule| rule.keywords.clone())
+        .map(|word| format!("{word}=\"-----BEGIN curl -u sk-ant-api03-"))
+        .collect();
+    let took = |times: usize| {
+        let text = words.repeat(times);
+        let began = Instant::now();
+        find(text.as_bytes());
+        began.elapsed()
+    };
+    took(1);
+    let (few, many) = (took(2), took(16));
+    assert!(many < 32 * few + std::time::Duration::from_secs(1), "{few:?}, then {many:?}");
+}
+
+/// Prints how fast text is looked at: `cargo test --release -p infold-secrets -- --ignored --nocapture`.
+#[test]
+#[ignore = "measures"]
+fn rate() {
+    let words = "fn main() { let answer = compute(42); println!(\"{answer}\"); } // the key to the house\n";
+    let text = words.repeat((32 << 20) / words.len());
+    find(text[..1000].as_bytes());
+    let began = Instant::now();
+    assert!(find(text.as_bytes()).is_empty());
+    let seconds = began.elapsed().as_secs_f64();
+    println!("{:.0} MB/s", text.len() as f64 / 1e6 / seconds);
 }

@@ -318,7 +318,6 @@ impl House {
         let board = Switchboard::new(client, runtime.handle().clone(), stopped);
         // What a client was told it sends again, so nobody waits for the disk; a moment later all of it is there.
         let contexts = Contexts::new(contexts.root(), Durability::Never)
-            .redacting(contexts.redacts())
             .telling(|text| tracing::warn!("{text}"));
         let config_of_desk = Arc::new(config.clone());
         let desk =

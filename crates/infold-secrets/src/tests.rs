@@ -1,6 +1,6 @@
 mod canary;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use canary::canary;
 
@@ -127,6 +127,20 @@ fn a_secret_between_other_things_is_found_whatever_surrounds_it() {
         let text = format!("{before}{}{after}", aws());
         assert_eq!(rules_in(&text), ["aws-access-token"], "{text:?}");
     }
+    let npm = ["np", "m_", "rk2xv9lm4tb8nc3wd6hf1gj5ps0yteuaiooq"].concat();
+    for after in [
+        "", ",", ".", ")", "\n", "\\n", "\"", "]", "}", "&a=b", "<br>",
+    ] {
+        let text = format!("{npm}{after}");
+        assert_eq!(rules_in(&text), ["npm-access-token"], "{text:?}");
+    }
+}
+
+/// How long this thread has been running: others share the machine.
+fn spent() -> Duration {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = stat.split(' ').next().and_then(|nanos| nanos.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or(0))
 }
 
 #[test]
@@ -140,20 +154,24 @@ fn hostile_text_takes_linear_time() {
         .collect();
     let took = |times: usize| {
         let text = words.repeat(times);
-        let began = Instant::now();
+        let began = spent();
         find(text.as_bytes());
-        began.elapsed()
+        spent() - began
     };
     took(1);
     let (few, many) = (took(2), took(16));
-    assert!(many < 32 * few + std::time::Duration::from_secs(1), "{few:?}, then {many:?}");
+    assert!(
+        many < 32 * few + Duration::from_secs(1),
+        "{few:?}, then {many:?}"
+    );
 }
 
 /// Prints how fast text is looked at: `cargo test --release -p infold-secrets -- --ignored --nocapture`.
 #[test]
 #[ignore = "measures"]
 fn rate() {
-    let words = "fn main() { let answer = compute(42); println!(\"{answer}\"); } // the key to the house\n";
+    let words =
+        "fn main() { let answer = compute(42); println!(\"{answer}\"); } // the key to the house\n";
     let text = words.repeat((32 << 20) / words.len());
     find(text[..1000].as_bytes());
     let began = Instant::now();

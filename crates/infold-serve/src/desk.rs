@@ -147,9 +147,11 @@ impl Desk {
         switchboard: Switchboard,
     ) -> Result<Desk, TaskError> {
         open::raise_limit();
+        let redacts = contexts.redacts() || config.redact.value;
+        let contexts = contexts.redacting(redacts);
         let chains = index::open(&contexts)?;
         let (later, jobs) = Later::new();
-        let seen = Seen::new(contexts.redacts());
+        let seen = Seen::new(redacts);
         let inner = Arc::new(Inner {
             contexts,
             config,

@@ -5,10 +5,10 @@ use infold::manage::Prepared;
 use infold_log::{Past as _, Role, Seq, Span};
 use infold_store::{Log, LogError, Writer};
 use infold_wire::MessageError;
-use infold_wire::normal::{self, Digest};
+use infold_wire::normal::Digest;
 use uuid::Uuid;
 
-use crate::seen::Sight;
+use crate::seen::{Sight, joined};
 
 /// A task that this server writes to.
 #[derive(Debug)]
@@ -170,8 +170,8 @@ impl Held {
         if pieces.len() == 1 {
             return Ok(last.digest);
         }
-        let kept: Vec<_> = pieces.iter().rev().map(|it| log.redacted(it)).collect();
-        let joined = normal::joined(kept.iter().map(|piece| &**piece));
+        let pieces: Vec<&[u8]> = pieces.iter().rev().map(Vec::as_slice).collect();
+        let joined = joined(&pieces, log.redacts());
         joined.map_err(|error| damaged(log, &error))
     }
 }
@@ -293,7 +293,8 @@ impl Pieces {
             && self.count > 1
             && let Some((_, digest)) = said.last_mut()
         {
-            let joined = normal::joined(self.all.iter().map(Vec::as_slice));
+            let pieces: Vec<&[u8]> = self.all.iter().map(Vec::as_slice).collect();
+            let joined = joined(&pieces, log.redacts());
             let joined = joined.map_err(|error| damaged(log, &error))?;
             *digest = joined.unwrap_or(*digest);
         }

@@ -76,6 +76,11 @@ impl Seen {
         }
     }
 
+    /// What pieces say together.
+    pub fn joined(&self, pieces: &[&[u8]]) -> Result<Option<Digest>, MessageError> {
+        joined(pieces, self.redacts)
+    }
+
     /// A name in the form in which it is kept.
     pub fn kept_name(&self, name: Name) -> Name {
         let redacted = |text: String| match self.redacts {
@@ -98,6 +103,17 @@ impl Seen {
         let sight = Sight::of(&self.kept(bytes))?;
         locked(&self.halves).put(name, sight);
         Ok(sight)
+    }
+}
+
+/// What pieces say together in the form in which they are kept.
+pub(crate) fn joined(pieces: &[&[u8]], redacts: bool) -> Result<Option<Digest>, MessageError> {
+    match redacts {
+        true => {
+            let kept = secrets::redacted_together(pieces);
+            normal::joined(kept.iter().map(|piece| &**piece))
+        }
+        false => normal::joined(pieces.iter().copied()),
     }
 }
 

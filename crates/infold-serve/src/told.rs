@@ -164,8 +164,8 @@ impl Told {
         let bytes: Vec<Cow<'_, [u8]>> = (from..=last)
             .map(|index| self.message(call, index))
             .collect::<Result<_, _>>()?;
-        let kept: Vec<Cow<'_, [u8]>> = bytes.iter().map(|piece| seen.kept(piece)).collect();
-        let joined = normal::joined(kept.iter().map(|piece| &**piece));
+        let pieces: Vec<&[u8]> = bytes.iter().map(|piece| &**piece).collect();
+        let joined = seen.joined(&pieces);
         let joined = joined.map_err(|error| unread(from, &error))?;
         Ok(Some((last, joined.unwrap_or(digest))))
     }

@@ -43,6 +43,20 @@ pub fn redacted(json: &[u8]) -> Option<Vec<u8>> {
     Some(spliced(json, &[(parsed.range(), changed)]))
 }
 
+/// The same of messages that make up one, such as a reply that came in pieces.
+pub fn redacted_together<'a>(pieces: &[&'a [u8]]) -> Vec<Cow<'a, [u8]>> {
+    let alone = |piece: &&'a [u8]| redacted(piece).map_or(Cow::Borrowed(*piece), Cow::Owned);
+    let mut all: Vec<Cow<'a, [u8]>> = pieces.iter().map(alone).collect();
+    if all.iter().all(|piece| Json::parse(piece).is_ok()) {
+        Redaction::default().across(&mut all, |message, take| {
+            if let Some(parts) = message.get("parts") {
+                texts_of(parts, take);
+            }
+        });
+    }
+    all
+}
+
 /// Returns any text with its secrets replaced by markers: JSON, a piece of it, or no JSON at all.
 pub fn redacted_fragment(text: &[u8]) -> Option<Vec<u8>> {
     match Json::parse(text) {
@@ -155,7 +169,14 @@ impl Redaction {
             }
         }
         let Some((_, rule)) = removed.first() else {
-            return changed(json, changes);
+            let changed = changed(json, changes);
+            let mut whole = [changed.map_or(Cow::Borrowed(json.bytes()), Cow::Owned)];
+            self.across(&mut whole, texts_of);
+            let [whole] = whole;
+            return match whole {
+                Cow::Owned(changed) => Some(changed),
+                Cow::Borrowed(_) => None,
+            };
         };
         let kept = json.elements().filter(|element| {
             let range = element.range();
@@ -174,6 +195,51 @@ impl Redaction {
             kept.push(format!(r#"{{{kind}"text":{text}}}"#).into_bytes().into());
         }
         Some([b"[".as_slice(), &kept.join(&b","[..]), b"]"].concat())
+    }
+
+    /// Replaces what begins in one text and ends in another that follows it: a reply that came in
+    /// pieces may be kept in pieces.
+    fn across(&mut self, all: &mut [Cow<'_, [u8]>], texts: fn(Json<'_>, &mut dyn FnMut(Json<'_>))) {
+        let mut places = Vec::new();
+        let (mut joined, mut ends) = (String::new(), Vec::new());
+        for (at, bytes) in all.iter().enumerate() {
+            texts(Json::checked(bytes), &mut |text| {
+                places.push((at, text.range()));
+                joined.push_str(&text.text().unwrap_or_default());
+                ends.push(joined.len());
+            });
+        }
+        if places.len() < 2 {
+            return;
+        }
+        let mut changes: Vec<Vec<(Range<usize>, Vec<u8>)>> = vec![Vec::new(); all.len()];
+        for one in find(joined.as_bytes()) {
+            let first = ends.partition_point(|end| *end <= one.range.start);
+            if one.range.end <= ends[first] {
+                // It was looked at alone, and with its name.
+                continue;
+            }
+            self.found.push(Found::of(&one, joined.as_bytes()));
+            let mut new = marker(one.rule).into_bytes();
+            for text in first..ends.len() {
+                let start = if text == 0 { 0 } else { ends[text - 1] };
+                if start >= one.range.end {
+                    break;
+                }
+                let from = one.range.start.saturating_sub(start);
+                let to = one.range.end.min(ends[text]) - start;
+                let (at, literal) = &places[text];
+                let offset = literal.start;
+                let inner = escaped(&all[*at][literal.clone()], &[from..to]);
+                let inner = inner[0].start + offset..inner[0].end + offset;
+                changes[*at].push((inner, std::mem::take(&mut new)));
+            }
+        }
+        for (bytes, changes) in all.iter_mut().zip(changes) {
+            if !changes.is_empty() {
+                *bytes = Cow::Owned(spliced(bytes, &changes));
+            }
+        }
     }
 
     fn string(&mut self, json: Json<'_>, name: &str) -> Option<Vec<u8>> {
@@ -225,6 +291,17 @@ impl Redaction {
             one.range = one.range.start - before..one.range.end - before;
         }
         found
+    }
+}
+
+/// Calls `take` with the texts of blocks, which a reader takes for one text.
+fn texts_of(blocks: Json<'_>, take: &mut dyn FnMut(Json<'_>)) {
+    for block in blocks.elements() {
+        let [text, thought] = block.pick(["text", "thought"]);
+        let text = text.filter(|text| text.kind() == Kind::String);
+        if let Some(text) = text.filter(|_| !thought.is_some_and(Json::is_true)) {
+            take(text);
+        }
     }
 }
 

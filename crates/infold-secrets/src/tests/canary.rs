@@ -55,7 +55,11 @@ impl Dice {
                 all.filter_map(|c| u8::try_from(c).ok()).collect()
             }
         };
-        let seen: Vec<u8> = all.iter().copied().filter(u8::is_ascii_alphanumeric).collect();
+        let seen: Vec<u8> = all
+            .iter()
+            .copied()
+            .filter(u8::is_ascii_alphanumeric)
+            .collect();
         match seen.is_empty() {
             true => all[self.below(all.len())],
             false => seen[self.below(seen.len())],

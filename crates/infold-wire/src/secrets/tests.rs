@@ -107,3 +107,28 @@ fn what_is_no_json_is_left_alone() {
     assert_eq!(redacted(b"\xff"), None);
     assert_eq!(redacted(key().as_bytes()), None);
 }
+
+#[test]
+fn a_secret_that_two_texts_share_is_found() {
+    let (start, end) = (&key()[..7], &key()[7..]);
+    let blocks =
+        format!(r#"[{{"text":"it is \u0021 {start}"}},{{"text":"{end} \n"}},{{"text":"."}}]"#);
+    redacts(
+        &blocks,
+        r#"[{"text":"it is \u0021 MARKER"},{"text":" \n"},{"text":"."}]"#,
+    );
+    let letters: Vec<String> = key()
+        .chars()
+        .map(|c| format!(r#"{{"text":"{c}"}}"#))
+        .collect();
+    let single = redacted(format!("[{}]", letters.join(",")).as_bytes());
+    let single = String::from_utf8(single.expect("it is found")).expect("it is a text");
+    assert!(
+        single.starts_with(&format!(r#"[{{"text":"{MARKER}"}},{{"text":""}},"#)),
+        "{single}"
+    );
+    let piece = |text: &str| format!(r#"{{"role":"model","parts":[{{"text":"{text}"}}]}}"#);
+    let (one, other) = (piece(start), piece(end));
+    let both = redacted_together(&[one.as_bytes(), other.as_bytes()]);
+    assert_eq!(both, [piece(MARKER).into_bytes(), piece("").into_bytes()]);
+}

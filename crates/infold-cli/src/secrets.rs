@@ -4,7 +4,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::failure::{Failure, Kind};
-use crate::out::{BAD, DIM, GOOD, Out, bytes, count, paint, say};
+use crate::out::{BAD, DIM, GOOD, Out, count, paint, say};
 use crate::progress::Progress;
 
 /// `infold doctor --secrets`
@@ -27,17 +27,17 @@ pub fn find(contexts: &Contexts, task: Option<&str>, out: &mut Out) -> Result<()
             None => contexts.find_secrets_beside_tasks(&mut read, &mut take)?,
         };
         scanned.messages += looked_at.messages;
-        scanned.bytes += looked_at.bytes;
+
+        without_echoes(&mut found);
         total += found.len() as u64;
         tell(task, &found, out)?;
     }
     drop(progress);
     out.finish()?;
     let story = format!(
-        "{} in {} looked at ({}), with {}",
+        "{} in {} looked at, with {}",
         count(scanned.messages, "message"),
         count(tasks.len() as u64, "task"),
-        bytes(scanned.bytes),
         count(rule_count() as u64, "rule"),
     );
     say(out.is_json(), paint(DIM, story));
@@ -50,6 +50,15 @@ pub fn find(contexts: &Contexts, task: Option<&str>, out: &mut Out) -> Result<()
             "`infold redact TASK SEQ` takes a message out, `infold redact TASK --pattern RE` what matches; `redact: true` in config.yaml keeps further ones off the disk; revoke what was a real key",
         )),
     }
+}
+
+/// Leaves out what derived files repeat of the log: they follow it.
+fn without_echoes(found: &mut Vec<StoredSecret>) {
+    const DERIVED: [&str; 3] = ["current.jsonl", "summaries.jsonl", "tools.jsonl"];
+    let is_derived = |secret: &StoredSecret| DERIVED.contains(&secret.file.as_str());
+    let log = found.iter().filter(|secret| !is_derived(secret));
+    let log: Vec<_> = log.map(|secret| secret.found.clone()).collect();
+    found.retain(|secret| !is_derived(secret) || !log.contains(&secret.found));
 }
 
 fn tell(task: Option<Uuid>, found: &[StoredSecret], out: &mut Out) -> Result<(), Failure> {

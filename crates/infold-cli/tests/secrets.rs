@@ -57,7 +57,43 @@ fn secrets_are_shown_by_their_beginning_with_the_command_that_takes_them_out() {
         doctor --secrets T2
         doctor --secrets --repair
         doctor T1
-    "), @"");
+    "), @"
+    $ infold task new
+    T1
+    $ infold task push T1 talk.jsonl
+    1..2
+    $ infold task new
+    T2
+    $ infold task push T2 clean.jsonl
+    1..2
+    $ infold doctor --secrets T1
+    T1  seq 1  aws-access-token  AKIA… (20 characters)
+        infold redact T1 1
+    T1  seq 2  github-pat  ghp_… (40 characters)
+        infold redact T1 2
+    ! 2 messages in 1 task looked at, with 214 rules
+    ! error: 2 secrets found
+    ! hint: `infold redact TASK SEQ` takes a message out, `infold redact TASK --pattern RE` what matches; `redact: true` in config.yaml keeps further ones off the disk; revoke what was a real key
+    [1]
+    $ infold doctor --secrets T2
+    ! 2 messages in 1 task looked at, with 214 rules
+    ! no secrets found
+    $ infold doctor --secrets --repair
+    ! error: the argument '--secrets' cannot be used with '--repair'
+    !
+    ! Usage: infold doctor --secrets [TASK]
+    !
+    ! For more information, try '--help'.
+    [2]
+    $ infold doctor T1
+    ! error: the following required arguments were not provided:
+    !   --secrets
+    !
+    ! Usage: infold doctor --secrets <TASK>
+    !
+    ! For more information, try '--help'.
+    [2]
+    ");
     let ran = home.run("doctor --secrets --json", b"");
     let shown = String::from_utf8(ran.stdout).expect("a text");
     assert!(
@@ -150,13 +186,13 @@ fn what_is_pushed_noted_and_recorded_is_kept_without_secrets() {
         ]),
     );
     let record = json!({"tool": "run", "args": {"command": secret}, "result": secret, "status": "success", "duration_ms": 1});
-    home.file("tool.json", record.to_string());
+    home.file("summary.txt", &secret);
     let told = home.tell(&format!(
         "
         task new --user {aws}
         task push T1 talk.jsonl
         pin T1 --note '{secret}'
-        condense T1 1..2 --summary '{secret}'
+        condense T1 1..2 --text summary.txt
         fork T1
         task push T1 talk.jsonl --key {aws}
         task push T1 talk.jsonl --key {aws}
@@ -164,7 +200,7 @@ fn what_is_pushed_noted_and_recorded_is_kept_without_secrets() {
         aws = "once"
     ));
     assert!(!told.contains("error"), "{told}");
-    let ran = home.run("task tool T1 -", record.to_string().as_bytes());
+    let ran = home.run("task tool T1", record.to_string().as_bytes());
     assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
     home.tell(&format!("task fail T1 --error '{secret}'"));
     is_clean(&home);
@@ -184,7 +220,8 @@ fn transcripts_of_all_agents_are_imported_without_secrets() {
             .expect("a name")
             .to_string_lossy()
             .into_owned();
-        let text = String::from_utf8(fs::read(&path).expect("a fixture")).expect("a text");
+        let bytes = fs::read(&path).expect("a fixture");
+        let text = String::from_utf8_lossy(&bytes).into_owned();
         // Behind the first words of every text that has some.
         let with = text
             .replace(" the ", &format!(" the {} ", aws()))

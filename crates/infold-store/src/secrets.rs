@@ -37,8 +37,6 @@ pub enum SecretPlace {
 pub struct Scanned {
     /// Messages in logs.
     pub messages: u64,
-    /// All bytes.
-    pub bytes: u64,
 }
 
 /// A line that is longer is looked at in pieces, as text.
@@ -131,7 +129,6 @@ fn in_file(
         if read == 0 {
             break;
         }
-        scanned.bytes += read;
         looked_at(read);
         scanned.messages += u64::from(name == "messages.jsonl");
         let place = place(name, number, &line);
@@ -156,7 +153,6 @@ fn in_file(
                 .take(PIECE_BYTES as u64)
                 .read_until(b'\n', &mut line);
             let read = limited.map_err(fail)?;
-            scanned.bytes += read as u64;
             looked_at(read as u64);
             tell(infold_wire::secrets::found_from(&line, before));
             if read == 0 || line.ends_with(b"\n") {

@@ -128,8 +128,11 @@ impl Redaction {
     fn fragment(&mut self, text: &[u8]) -> Option<Vec<u8>> {
         let mut changes = Vec::new();
         for range in literals(text) {
-            let literal = Json::parse(&text[range.clone()]).ok();
-            let changed = literal.and_then(|literal| self.value(literal, ""));
+            let literal = &text[range.clone()];
+            let changed = match Json::parse(literal) {
+                Ok(literal) => self.value(literal, ""),
+                Err(_) => self.torn(literal),
+            };
             changes.extend(changed.map(|changed| (range, changed)));
         }
         let decoded = (!changes.is_empty()).then(|| spliced(text, &changes));
@@ -143,6 +146,19 @@ impl Redaction {
         let markers = found.into_iter();
         let markers = markers.map(|one| (one.range, marker(one.rule).into_bytes()));
         Some(spliced(text, &markers.collect::<Vec<_>>()))
+    }
+
+    /// A string that ends before its quote, maybe within an escape.
+    fn torn(&mut self, literal: &[u8]) -> Option<Vec<u8>> {
+        const MAX_ESCAPE_BYTES: usize = 12;
+        (0..=MAX_ESCAPE_BYTES.min(literal.len())).find_map(|cut| {
+            let (whole, rest) = literal.split_at(literal.len() - cut);
+            let closed = [whole, b"\""].concat();
+            let mut changed = self.value(Json::parse(&closed).ok()?, "")?;
+            changed.pop();
+            changed.extend_from_slice(rest);
+            Some(changed)
+        })
     }
 
     fn object(&mut self, json: Json<'_>) -> Option<Vec<u8>> {

@@ -132,3 +132,14 @@ fn a_secret_that_two_texts_share_is_found() {
     let both = redacted_together(&[one.as_bytes(), other.as_bytes()]);
     assert_eq!(both, [piece(MARKER).into_bytes(), piece("").into_bytes()]);
 }
+
+#[test]
+fn a_string_that_is_cut_is_looked_at_decoded() {
+    for end in ["", " ", " \\", " \\u00", " \\ud83d\\u"] {
+        let text = format!(r#"{{"content":"cut \n{}{end}"#, key());
+        let expected = format!(r#"{{"content":"cut \n{MARKER}{end}"#);
+        let redacted = redacted_fragment(text.as_bytes()).unwrap_or_default();
+        assert_eq!(String::from_utf8_lossy(&redacted), expected);
+        assert_eq!(found(text.as_bytes()).len(), 1);
+    }
+}

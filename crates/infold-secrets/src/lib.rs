@@ -39,13 +39,15 @@ pub struct Finding {
 pub fn find(text: &[u8]) -> Vec<Finding> {
     let scanner = scanner();
     let mut found: Vec<Finding> = Vec::new();
-    for index in scanner.candidates(text) {
-        scanner.rules[index].find(text, &scanner.allowed, &mut |range| {
-            found.push(Finding {
-                rule: scanner.rules[index].id,
-                range: whole_characters(text, range),
+    for (rule, windows) in scanner.candidates(text) {
+        for window in windows {
+            rule.find(text, window, &scanner.allowed, &mut |range| {
+                found.push(Finding {
+                    rule: rule.id,
+                    range: whole_characters(text, range),
+                });
             });
-        });
+        }
     }
     // The longer one first: it is usually the more specific one.
     found.sort_by_key(|one| (one.range.start, usize::MAX - one.range.end));
@@ -128,16 +130,28 @@ fn scanner() -> &'static Scanner {
 }
 
 impl Scanner {
-    /// The rules of which a keyword occurs.
-    fn candidates(&self, text: &[u8]) -> Vec<usize> {
-        let mut is_wanted = vec![false; self.rules.len()];
+    /// The rules of which a keyword occurs, and where to look for what they describe: near the keyword.
+    fn candidates(&self, text: &[u8]) -> Vec<(&Rule, Vec<Range<usize>>)> {
+        let mut found: Vec<(&Rule, Vec<Range<usize>>)> = Vec::new();
+        let mut places = vec![usize::MAX; self.rules.len()];
         for hit in self.keywords.find_overlapping_iter(text) {
             for index in &self.wanted_by[hit.pattern().as_usize()] {
-                is_wanted[*index] = true;
+                let rule = &self.rules[*index];
+                if places[*index] == usize::MAX {
+                    places[*index] = found.len();
+                    found.push((rule, Vec::new()));
+                }
+                let windows = &mut found[places[*index]].1;
+                let reach = rule.reach().unwrap_or(text.len());
+                let start = hit.start().saturating_sub(reach);
+                let end = hit.end().saturating_add(reach).min(text.len());
+                match windows.last_mut().filter(|last| last.end >= start) {
+                    Some(last) => *last = last.start.min(start)..last.end.max(end),
+                    None => windows.push(start..end),
+                }
             }
         }
-        let wanted = is_wanted.iter().enumerate();
-        wanted.filter(|(_, is)| **is).map(|(at, _)| at).collect()
+        found
     }
 }
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use regex::bytes::{Captures, Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
 
 use crate::entropy::entropy;
 use crate::marker::is_redacted;
@@ -23,6 +24,7 @@ pub(crate) struct Rule {
     /// One of these occurs, in any case, in each text that matches.
     pub keywords: Vec<&'static str>,
     regex: Lazy,
+    reach: OnceLock<Option<usize>>,
     /// A secret is less regular than this.
     min_entropy: Option<f64>,
     /// The group of the expression that is the secret; the first that matched if none is named.
@@ -69,6 +71,7 @@ impl RuleSet {
                     id: value,
                     keywords: Vec::new(),
                     regex: Lazy::new(""),
+                    reach: OnceLock::new(),
                     min_entropy: None,
                     group: None,
                     allowed: Allowed::default(),
@@ -117,14 +120,43 @@ impl RuleSet {
 }
 
 impl Rule {
-    /// Calls `take` with the place of each secret in a text.
-    pub fn find(&self, text: &[u8], allowed: &Allowed, take: &mut dyn FnMut(Range<usize>)) {
+    /// How far from a keyword a secret may be; nothing if the expression has no longest match.
+    ///
+    /// Some expressions do not contain the keyword: 40 digits are a token near the name of a
+    /// service, and a commit elsewhere.
+    pub fn reach(&self) -> Option<usize> {
+        const MARGIN: usize = 64;
+        *self.reach.get_or_init(|| {
+            let mut parser = ParserBuilder::new().unicode(false).utf8(false).build();
+            let parsed = parser.parse(self.regex.source).ok()?;
+            Some(parsed.properties().maximum_len()? + MARGIN)
+        })
+    }
+
+    /// Calls `take` with the place of each secret in a window of a text.
+    pub fn find(
+        &self,
+        text: &[u8],
+        window: Range<usize>,
+        allowed: &Allowed,
+        take: &mut dyn FnMut(Range<usize>),
+    ) {
         let Some(regex) = self.regex.get() else {
             return;
         };
-        for captures in regex.captures_iter(text) {
-            let whole = captures.get_match().range();
-            let range = self.secret(&captures);
+        let (offset, end) = (window.start, text.len());
+        let is_cut = |found: &Range<usize>| {
+            found.start == offset && offset > 0 || found.end == window.end && window.end < end
+        };
+        let text = &text[..window.end];
+        for captures in regex.captures_iter(&text[offset..]) {
+            let shifted = |range: Range<usize>| range.start + offset..range.end + offset;
+            let whole = shifted(captures.get_match().range());
+            if is_cut(&whole) {
+                // It may look different with what is beyond the edge, and is too far from the keyword.
+                continue;
+            }
+            let range = shifted(self.secret(&captures));
             let secret = &text[range.clone()];
             let is_regular = self.min_entropy.is_some_and(|min| entropy(secret) <= min);
             if secret.is_empty()

@@ -136,6 +136,21 @@ fn a_secret_between_other_things_is_found_whatever_surrounds_it() {
     }
 }
 
+#[test]
+fn digits_are_a_token_near_the_name_of_their_service_and_a_commit_elsewhere() {
+    let digits = ["167249ba9cda64996f8f", "59ff9a6e02ca84221857"].concat();
+    let near = format!("sourcegraph token {digits} in the middle");
+    assert_eq!(rules_in(&near), ["sourcegraph-access-token"]);
+    let far = format!(
+        "sourcegraph {} commit {digits} {}",
+        "word ".repeat(99),
+        "word ".repeat(99)
+    );
+    assert!(rules_in(&far).is_empty());
+    let found = find(format!("{} {near}", "é".repeat(9999)).as_bytes());
+    assert_eq!(found[0].range, 20017..20057, "wherever the window begins");
+}
+
 /// How long this thread has been running: others share the machine.
 fn spent() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();

@@ -134,3 +134,32 @@ impl Halves {
         self.young.insert(name, sight);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// How long this thread has been running: others share the machine.
+    fn spent() -> Duration {
+        let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        let nanos = stat.split(' ').next().and_then(|nanos| nanos.parse().ok());
+        Duration::from_nanos(nanos.unwrap_or(0))
+    }
+
+    #[test]
+    fn a_message_is_looked_through_for_secrets_once() {
+        let seen = Seen::new(true);
+        let text = "the key to the house, ".repeat(400_000);
+        let message = format!(r#"{{"role":"user","content":"{text}"}}"#);
+        let took = || {
+            let began = spent();
+            let sight = seen.look(message.as_bytes()).expect("it is a message");
+            (sight, spent() - began)
+        };
+        let (first, again) = (took(), took());
+        assert_eq!(first.0, again.0);
+        assert!(again.1 * 4 < first.1, "{:?}, then {:?}", first.1, again.1);
+    }
+}

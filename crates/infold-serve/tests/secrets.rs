@@ -312,3 +312,34 @@ fn pieces_of_a_reply_that_share_a_secret_are_the_reply() {
     assert_eq!(log.state().last_seq().map(|seq| seq.get()), Some(4));
     assert!(!proxy.kept().contains(key));
 }
+
+#[test]
+fn what_comes_over_the_rest_api_is_kept_without_secrets() {
+    let key = &canaries()[0];
+    let server = Server::start(Script::new());
+    let directory = Arc::new(tempfile::tempdir().expect("a directory"));
+    let mut proxy = start(&server, &directory);
+    let made = proxy.post(
+        "/infold/api/tasks",
+        "",
+        json!({"user": key}).to_string().as_bytes(),
+    );
+    assert_eq!(made.status, 201, "{}", made.text());
+    let task: Value = serde_json::from_slice(&made.body).expect("it is JSON");
+    let task = format!(
+        "/infold/api/tasks/{}",
+        task["uuid"].as_str().expect("an id")
+    );
+    let said = json!([{"role": "user", "content": key}, {"role": "assistant", "content": key}]);
+    let pushed = proxy.post(&format!("{task}/messages"), "", said.to_string().as_bytes());
+    assert_eq!(pushed.status, 200, "{}", pushed.text());
+    let step = json!({"step": "note", "text": key});
+    let _ = proxy.post(&format!("{task}/steps"), "", step.to_string().as_bytes());
+    let failed = json!({"error": format!("because of {key}")});
+    let failed = proxy.post(&format!("{task}/fail"), "", failed.to_string().as_bytes());
+    assert_eq!(failed.status, 200, "{}", failed.text());
+    proxy.finish();
+    let kept = proxy.kept();
+    assert!(!kept.contains(key), "{kept}");
+    assert!(kept.contains("because of [redacted:aws-access-token]"));
+}

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use infold_wire::{quote, secrets};
 
-use crate::event::{EventLine, What};
+use crate::event::EventLine;
 use crate::{Log, LogError};
 
 impl Log {
@@ -44,8 +44,7 @@ impl Log {
     /// An event as it is kept, and its line.
     pub(crate) fn redacted_event(&self, line: EventLine) -> Result<(EventLine, Vec<u8>), LogError> {
         let bytes = line.encode();
-        // A key is compared with what is there, and a digest says nothing.
-        if !self.redacts || matches!(line.what, What::Append(_)) {
+        if !self.redacts {
             return Ok((line, bytes));
         }
         let Some(mut redacted) = secrets::redacted(&bytes) else {

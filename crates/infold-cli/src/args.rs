@@ -259,11 +259,19 @@ pub enum Command {
         task: Option<String>,
     },
     /// Where the data is and how it is; with --repair, put it right
-    #[command(after_help = "Examples:\n  infold doctor\n  infold doctor --repair")]
+    #[command(
+        after_help = "Examples:\n  infold doctor\n  infold doctor --repair\n  infold doctor --secrets          all tasks; exits with 1 if there is a secret\n  infold doctor --secrets 3f9a"
+    )]
     Doctor {
         /// Repair what can be repaired; damaged bytes are kept aside
-        #[arg(long)]
+        #[arg(long, conflicts_with = "secrets")]
         repair: bool,
+        /// Look for API keys, tokens and other secrets in all files of the tasks
+        #[arg(long)]
+        secrets: bool,
+        /// Look in this task alone
+        #[arg(value_name = "TASK", requires = "secrets")]
+        task: Option<String>,
     },
     /// Print a completion script
     #[command(

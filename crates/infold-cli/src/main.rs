@@ -12,6 +12,7 @@ mod steps;
 mod redact;
 mod holder;
 mod checkup;
+mod secrets;
 mod count;
 mod models;
 mod config;
@@ -108,7 +109,8 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
         false => |text| Failure::new(Kind::Store, text).warn(false),
     };
     let hooks = &Hooks::of(config);
-    let contexts = &Contexts::new(base, cli.durability.into()).telling(teller);
+    let contexts = Contexts::new(base, cli.durability.into()).telling(teller);
+    let contexts = &contexts.redacting(config.redact.value);
     match cli.command {
         Command::Count(args) => count::run(config, &args, out),
         Command::Models(args) => models::run(contexts, config, &args, out),
@@ -150,7 +152,12 @@ fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
         Command::Unpin { task, pinned } => steps::unpin(contexts, &task, pinned, out),
         Command::Redact(args) => redact::run(contexts, &args, out),
         Command::Verify { task } => checkup::verify(contexts, task.as_deref(), out),
-        Command::Doctor { repair } => checkup::doctor(contexts, repair, out),
+        Command::Doctor {
+            secrets: true,
+            task,
+            ..
+        } => secrets::find(contexts, task.as_deref(), out),
+        Command::Doctor { repair, .. } => checkup::doctor(contexts, repair, out),
         Command::Completions { shell } => out.raw(completions::script(shell).as_bytes()),
     }
 }

@@ -253,8 +253,8 @@ fn the_file_of_another_program_is_passed_over() {
     ! config.yaml is another program's: it has no context_storage, llm, profiles, summarizer or serve; --config config.yaml reads it all the same
     ! no configuration file
     $ infold config check config.yaml
-    ! error: config.yaml:1: `theme` has no meaning here; valid are context_storage, llm, profiles, models, summarizer, hooks, serve, tools, mcp_servers
-    ! error: config.yaml:2: `plugins` has no meaning here; valid are context_storage, llm, profiles, models, summarizer, hooks, serve, tools, mcp_servers
+    ! error: config.yaml:1: `theme` has no meaning here; valid are context_storage, llm, profiles, models, summarizer, hooks, serve, tools, mcp_servers, redact
+    ! error: config.yaml:2: `plugins` has no meaning here; valid are context_storage, llm, profiles, models, summarizer, hooks, serve, tools, mcp_servers, redact
     [2]
     ");
     // One's own is found at home then.

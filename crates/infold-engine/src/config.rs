@@ -22,8 +22,8 @@ pub use restricted::RestrictedKey;
 use crate::models::{self, Model, Prices};
 use crate::profile::{Keep, Origin, Profile, Resolved, Set, Settings};
 
-/// The sections of a configuration.
-pub const SECTIONS: [&str; 9] = [
+/// The sections of a configuration, and the keys beside them.
+pub const SECTIONS: [&str; 10] = [
     "context_storage",
     "llm",
     "profiles",
@@ -33,6 +33,7 @@ pub const SECTIONS: [&str; 9] = [
     "serve",
     "tools",
     "mcp_servers",
+    "redact",
 ];
 
 /// The APIs that a provider may speak, and so the providers that need no `provider:`.
@@ -65,6 +66,8 @@ pub struct Config {
     pub hooks: Hooks,
     /// Where the proxy listens, and where it sends.
     pub serve: Serve,
+    /// Whether secrets are replaced before they reach the disk.
+    pub redact: Set<bool>,
     /// Settings that the environment makes for every model.
     pub environment: Settings,
     /// The model that the environment names.
@@ -226,6 +229,7 @@ impl Default for Config {
             },
             hooks: Hooks::default(),
             serve: Serve::default(),
+            redact: Set::new(false, Origin::Default),
             environment: Settings::default(),
             model: None,
             profile: None,
@@ -258,8 +262,12 @@ impl Config {
     pub fn is_ours(text: &str) -> bool {
         let ours = ["context_storage", "llm", "profiles", "summarizer", "serve"];
         let key = |line: &str| {
-            let key = line.split_once(':').map(|(key, _)| key.trim_end());
-            key.is_some_and(|key| ours.contains(&key))
+            let Some((key, value)) = line.split_once(':') else {
+                return false;
+            };
+            // Others may have such a key too, with something else behind it.
+            let redacts = key.trim_end() == "redact" && ["true", "false"].contains(&value.trim());
+            redacts || ours.contains(&key.trim_end())
         };
         text.trim_start_matches('\u{feff}').lines().any(key)
     }

@@ -53,7 +53,7 @@ impl Request {
         frame.cache = places.system;
         let head = frame.head();
         let lies = Frame {
-            tools: frame.tools.as_deref().map(blanked),
+            tools: frame.tools.as_deref().map(|tools| kept(log, tools)),
             ..frame.clone()
         };
         let lies = lies.head();
@@ -136,6 +136,12 @@ impl Request {
     pub fn keep(self) {
         self.file.keep();
     }
+}
+
+/// Tools as they lie on the disk: without credentials, and without secrets if those are replaced.
+fn kept(log: &Log, tools: &str) -> String {
+    let blanked = blanked(tools);
+    String::from_utf8_lossy(&log.without_secrets(blanked.as_bytes())).into_owned()
 }
 
 /// What stands beside the view in a request: tools and parameters, not the system prompt.

@@ -389,7 +389,7 @@ impl Talk<'_> {
         } = called.reply;
         let mut untold = self.writer.log().aside(Working::Reply)?;
         for message in &messages {
-            untold.write(message)?;
+            untold.write(&self.writer.log().without_secrets(message))?;
             untold.write(b"\n")?;
         }
         untold.flush()?;

@@ -653,6 +653,32 @@ thme: dark
 ";
 
 #[test]
+fn a_project_may_switch_redaction_on_and_never_off() {
+    let redacts = |user: &str, project: &str, trusted: bool| {
+        let parsed = layered(user, project, trusted);
+        let ignored: Vec<String> = parsed.ignored.into_iter().map(|it| it.key).collect();
+        (parsed.config.redact.value, ignored.concat())
+    };
+    let (on, off, none) = ("redact: true\n", "redact: false\n", "llm: {}\n");
+    let (is, redact) = (true, "redact".to_owned());
+    for trusted in [true, false] {
+        assert_eq!(redacts(on, none, trusted), (is, String::new()));
+        assert_eq!(redacts(none, on, trusted), (is, String::new()));
+        assert_eq!(redacts(off, on, trusted), (is, String::new()));
+        assert_eq!(redacts(none, none, trusted), (!is, String::new()));
+    }
+    assert_eq!(redacts(on, off, false), (is, redact.clone()));
+    assert_eq!(redacts(on, off, true), (is, String::new()));
+    // A variable could say anything.
+    let variable = "redact: ${REDACT:-true}\n";
+    assert_eq!(redacts(on, variable, false), (is, redact));
+    assert!(Config::is_ours("redact: true") && !Config::is_ours("redact: {paths: [a]}"));
+    let wrong = Config::parse("config.yaml", "redact: yes, please", &|_| None);
+    let wrong = wrong.expect_err("it is neither on nor off");
+    assert!(wrong[0].to_string().contains("redact"), "{}", wrong[0]);
+}
+
+#[test]
 fn a_file_without_trust_changes_how_to_fold_and_nothing_else() {
     assert_snapshot!(in_effect(&layered(USER, PROJECT, false)), @r#"
     context_storage.compression_threshold = 50  config.yaml:6

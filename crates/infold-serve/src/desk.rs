@@ -59,7 +59,7 @@ pub(crate) struct Inner {
     /// Where those wait who want a task that somebody is opening.
     door: Condvar,
     rules: Mutex<Rules>,
-    seen: Seen,
+    pub seen: Seen,
     recent: Recent,
     waiting: Mutex<Waiting>,
     /// Tasks that were closed before their view could be written, for lack of descriptors or space.
@@ -147,8 +147,11 @@ impl Desk {
         switchboard: Switchboard,
     ) -> Result<Desk, TaskError> {
         open::raise_limit();
+        let redacts = contexts.redacts() || config.redact.value;
+        let contexts = contexts.redacting(redacts);
         let chains = index::open(&contexts)?;
         let (later, jobs) = Later::new();
+        let seen = Seen::new(redacts);
         let inner = Arc::new(Inner {
             contexts,
             config,
@@ -160,7 +163,7 @@ impl Desk {
             opened: Mutex::default(),
             door: Condvar::new(),
             rules: Mutex::default(),
-            seen: Seen::default(),
+            seen,
             recent: Recent::default(),
             waiting: Mutex::default(),
             behind: Mutex::default(),

@@ -280,7 +280,7 @@ impl Exchange {
         let said: Vec<Sight> = reply
             .messages
             .iter()
-            .map(|bytes| Sight::of(bytes))
+            .map(|bytes| Sight::of(&self.desk.seen.kept(bytes)))
             .collect::<Result<_, _>>()
             .map_err(|error| DeskError::Own(format!("the reply is no message: {error}")))?;
         if let Some(window) = self.named.take() {

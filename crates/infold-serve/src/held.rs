@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use infold::manage::Prepared;
 use infold_log::{Past as _, Role, Seq, Span};
 use infold_store::{Log, LogError, Writer};
-use infold_wire::normal::{self, Digest};
+use infold_wire::normal::Digest;
 use uuid::Uuid;
 
-use crate::seen::{self, Sight, damaged};
+use crate::seen::{self, Sight, damaged, joined};
 
 /// A task that this server writes to.
 #[derive(Debug)]
@@ -168,7 +168,8 @@ impl Held {
         if pieces.len() == 1 {
             return Ok(last.digest);
         }
-        let joined = normal::joined(pieces.iter().rev().map(Vec::as_slice));
+        let pieces: Vec<&[u8]> = pieces.iter().rev().map(Vec::as_slice).collect();
+        let joined = joined(&pieces, log.redacts());
         joined.map_err(|error| damaged(log, &error))
     }
 }
@@ -247,6 +248,7 @@ impl Places {
                 let Some(seq) = source.seq() else {
                     return Ok(());
                 };
+                let bytes = &*log.without_secrets(bytes);
                 let sight = seen::of_stored(log, seq, bytes)?;
                 if sight.is_piece {
                     pieces.all.push(bytes.to_vec());
@@ -284,7 +286,8 @@ impl Pieces {
             && self.count > 1
             && let Some((_, digest)) = said.last_mut()
         {
-            let joined = normal::joined(self.all.iter().map(Vec::as_slice));
+            let pieces: Vec<&[u8]> = self.all.iter().map(Vec::as_slice).collect();
+            let joined = joined(&pieces, log.redacts());
             let joined = joined.map_err(|error| damaged(log, &error))?;
             *digest = joined.unwrap_or(*digest);
         }

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
 use std::sync::Mutex;
@@ -6,9 +7,10 @@ use foldhash::quality::RandomState;
 use infold_log::{Role, Seq};
 use infold_store::{Log, LogError};
 use infold_wire::normal::{self, Digest};
-use infold_wire::{Message, MessageError};
+use infold_wire::{Message, MessageError, secrets};
 use memchr::memmem;
 
+use crate::Name;
 use crate::desk::locked;
 
 /// What a message comes to, as far as recognising it goes.
@@ -32,6 +34,8 @@ pub(crate) struct Sight {
 /// before. Only a help: what is not here is worked out again.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
+    /// What is recognised is what is kept: without its secrets, if those are replaced.
+    redacts: bool,
     /// Two names make one that nobody meets by accident; their seeds differ in each process.
     names: [RandomState; 2],
     halves: Mutex<Halves>,
@@ -47,7 +51,7 @@ struct Halves {
 const MOST: usize = 32 << 10;
 
 impl Sight {
-    /// Looks at a message.
+    /// Looks at a message in the form in which it is kept.
     pub fn of(bytes: &[u8]) -> Result<Sight, MessageError> {
         let message = Message::read(bytes)?;
         let role = message.role();
@@ -63,6 +67,8 @@ impl Sight {
 
 /// What a message of a log comes to: the same as before if it was redacted since, so that it is known when it comes again.
 pub(crate) fn of_stored(log: &Log, seq: Seq, bytes: &[u8]) -> Result<Sight, LogError> {
+    // What was kept before secrets were replaced is recognised without them.
+    let bytes = &*log.without_secrets(bytes);
     let sight = Sight::of(bytes).map_err(|error| damaged(log, &error))?;
     // What was redacted says so; of pieces also those that follow such a one are marked.
     if !sight.is_piece && memmem::find(bytes, b"[redacted e").is_none() {
@@ -83,6 +89,38 @@ pub(crate) fn damaged(log: &Log, error: &MessageError) -> LogError {
 }
 
 impl Seen {
+    pub fn new(redacts: bool) -> Seen {
+        Seen {
+            redacts,
+            ..Seen::default()
+        }
+    }
+
+    /// A message in the form in which it is kept.
+    pub fn kept<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        match self.redacts.then(|| secrets::redacted(bytes)).flatten() {
+            Some(redacted) => Cow::Owned(redacted),
+            None => Cow::Borrowed(bytes),
+        }
+    }
+
+    /// What pieces say together.
+    pub fn joined(&self, pieces: &[&[u8]]) -> Result<Option<Digest>, MessageError> {
+        joined(pieces, self.redacts)
+    }
+
+    /// A name in the form in which it is kept.
+    pub fn kept_name(&self, name: Name) -> Name {
+        let redacted = |text: String| match self.redacts {
+            true => secrets::redacted_text(&text).unwrap_or(text),
+            false => text,
+        };
+        match name {
+            Name::Given(text) => Name::Given(redacted(text)),
+            Name::Session(text) => Name::Session(redacted(text)),
+        }
+    }
+
     /// Looks at a message.
     pub fn look(&self, bytes: &[u8]) -> Result<Sight, MessageError> {
         let [one, other] = &self.names;
@@ -90,9 +128,20 @@ impl Seen {
         if let Some(sight) = locked(&self.halves).get(name) {
             return Ok(sight);
         }
-        let sight = Sight::of(bytes)?;
+        let sight = Sight::of(&self.kept(bytes))?;
         locked(&self.halves).put(name, sight);
         Ok(sight)
+    }
+}
+
+/// What pieces say together in the form in which they are kept.
+pub(crate) fn joined(pieces: &[&[u8]], redacts: bool) -> Result<Option<Digest>, MessageError> {
+    match redacts {
+        true => {
+            let kept = secrets::redacted_together(pieces);
+            normal::joined(kept.iter().map(|piece| &**piece))
+        }
+        false => normal::joined(pieces.iter().copied()),
     }
 }
 
@@ -111,5 +160,34 @@ impl Halves {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(name, sight);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// How long this thread has been running: others share the machine.
+    fn spent() -> Duration {
+        let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        let nanos = stat.split(' ').next().and_then(|nanos| nanos.parse().ok());
+        Duration::from_nanos(nanos.unwrap_or(0))
+    }
+
+    #[test]
+    fn a_message_is_looked_through_for_secrets_once() {
+        let seen = Seen::new(true);
+        let text = "the key to the house, ".repeat(400_000);
+        let message = format!(r#"{{"role":"user","content":"{text}"}}"#);
+        let took = || {
+            let began = spent();
+            let sight = seen.look(message.as_bytes()).expect("it is a message");
+            (sight, spent() - began)
+        };
+        let (first, again) = (took(), took());
+        assert_eq!(first.0, again.0);
+        assert!(again.1 * 4 < first.1, "{:?}, then {:?}", first.1, again.1);
     }
 }

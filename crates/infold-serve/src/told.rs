@@ -81,6 +81,7 @@ impl Told {
             let session = params.session.clone();
             session.filter(|name| fits(name)).map(Name::Session)
         });
+        let name = name.map(|name| seen.kept_name(name));
         let text = match envelope.is_text {
             true => Some(user(&call.body.part(&envelope.list)?)),
             false => None,
@@ -131,14 +132,14 @@ impl Told {
                 }
                 continue;
             }
-            if let Some((last, digest)) = self.joined(call, pieces.take())? {
+            if let Some((last, digest)) = self.joined(call, seen, pieces.take())? {
                 say(last, digest, true);
             }
             if let Some(digest) = sight.digest {
                 say(index, digest, sight.is_reply);
             }
         }
-        if let Some((last, digest)) = self.joined(call, pieces)? {
+        if let Some((last, digest)) = self.joined(call, seen, pieces)? {
             say(last, digest, true);
         }
         (self.said, self.chain) = (all, chain);
@@ -149,6 +150,7 @@ impl Told {
     fn joined(
         &self,
         call: &Call,
+        seen: &Seen,
         pieces: Option<Pieces>,
     ) -> Result<Option<(usize, Digest)>, DeskError> {
         let Some((from, count, (last, digest))) =
@@ -162,7 +164,8 @@ impl Told {
         let bytes: Vec<Cow<'_, [u8]>> = (from..=last)
             .map(|index| self.message(call, index))
             .collect::<Result<_, _>>()?;
-        let joined = normal::joined(bytes.iter().map(|piece| &**piece));
+        let pieces: Vec<&[u8]> = bytes.iter().map(|piece| &**piece).collect();
+        let joined = seen.joined(&pieces);
         let joined = joined.map_err(|error| unread(from, &error))?;
         Ok(Some((last, joined.unwrap_or(digest))))
     }

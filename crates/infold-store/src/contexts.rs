@@ -39,6 +39,7 @@ pub struct Contexts {
     kept: Option<Kept>,
     address: Option<Arc<str>>,
     teller: Option<fn(&str)>,
+    redacts: bool,
 }
 
 /// Why a task could not be had, sorted by what can be done about it.
@@ -157,6 +158,7 @@ impl Contexts {
             kept: None,
             address: None,
             teller: None,
+            redacts: false,
         }
     }
 
@@ -164,6 +166,16 @@ impl Contexts {
     pub fn telling(self, teller: fn(&str)) -> Contexts {
         let teller = Some(teller);
         Contexts { teller, ..self }
+    }
+
+    /// Says whether secrets are replaced before they reach the disk.
+    pub fn redacting(self, redacts: bool) -> Contexts {
+        Contexts { redacts, ..self }
+    }
+
+    /// Secrets are replaced before they reach the disk.
+    pub fn redacts(&self) -> bool {
+        self.redacts
     }
 
     pub(crate) fn tell(&self, what: &str) {
@@ -304,8 +316,10 @@ impl Contexts {
             self.settle_redaction()?;
             let opened = self.moving(id, |dir| Ok(Log::open(dir, Access::Read, &self.dirs())?))?;
             // A redaction may have replaced files after some of them were opened.
-            if !opened.0.is_replaced() {
-                return Ok(opened);
+            let (mut log, tail) = opened;
+            if !log.is_replaced() {
+                log.redacts = self.redacts;
+                return Ok((log, tail));
             }
         }
     }
@@ -377,10 +391,11 @@ impl Contexts {
             opened => opened?,
         };
         let error = match end {
-            Outcome::Failed { error } => Some(error.clone()),
+            Outcome::Failed { error } => Some(writer.log().text_without_secrets(error)),
             Outcome::Completed => None,
         };
         let status = end.status();
+        let end = &outcome(status, error.clone());
         writer.step(What::Status {
             status,
             error,
@@ -480,6 +495,9 @@ impl Contexts {
         metadata.created_at = time::now();
         metadata.process_id = std::process::id();
         metadata.hostname = lock::host();
+        if self.redacts {
+            metadata.redact();
+        }
         let running = self.root.join(PLACES[0]);
         let next = running.join(format!("{HIDDEN}{}", metadata.uuid));
         self.furnish(&next, metadata, events).inspect_err(|_| {
@@ -551,7 +569,9 @@ impl Contexts {
         // A registry that cannot be used is told of before anything is written, not after.
         self.opened()?;
         let opened = Writer::open_at(dir, self.durability, &self.dirs(), self.address());
-        opened.map_err(|source| TaskError::opening(id, source))
+        let (mut writer, repairs) = opened.map_err(|source| TaskError::opening(id, source))?;
+        writer.log_mut().redacts = self.redacts;
+        Ok((writer, repairs))
     }
 
     fn tasks_in(&self, place: &str) -> Result<Vec<Uuid>, LogError> {

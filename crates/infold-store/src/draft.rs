@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fs;
 use std::path::PathBuf;
 
@@ -120,7 +121,13 @@ impl Draft<'_> {
         };
         let next = writer.log().state().next_seq().get() + self.batch.len() as u64;
         let first = Seq::new(next).expect("it comes after a seq");
-        keeper.keep(raw, &messages, first)?;
+        let log = writer.log();
+        let redacted = messages.iter().map(|message| log.without_secrets(message));
+        let messages: Vec<Vec<u8>> = match log.redacts {
+            true => redacted.map(Cow::into_owned).collect(),
+            false => messages,
+        };
+        keeper.keep(&log.fragment_without_secrets(raw), &messages, first)?;
         self.size += messages.iter().map(Vec::len).sum::<usize>();
         self.batch.extend(messages);
         self.times.extend(times);

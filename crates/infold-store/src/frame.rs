@@ -66,7 +66,15 @@ impl Writer {
             }
         };
         let (time, after) = (self.now(), self.log().state().at().seq);
-        let mut taken = frames.take(wire, members, (time, after));
+        let redacted: Vec<(&str, Cow<'_, [u8]>)> = members
+            .iter()
+            .map(|(name, value)| (*name, self.log().member_without_secrets(name, value)))
+            .collect();
+        let members: Vec<(&str, &[u8])> = redacted
+            .iter()
+            .map(|(name, value)| (*name, &**value))
+            .collect();
+        let mut taken = frames.take(wire, &members, (time, after));
         if self.durability == Durability::Always {
             taken = taken.and_then(|id| frames.sync().map(|()| id));
         }

@@ -67,6 +67,7 @@ mod mend;
 mod lengthen;
 mod doctor;
 mod redact;
+mod secrets;
 pub use aside::{Aside, Working};
 pub use chains::{Chains, Key, Known};
 pub use contexts::{Contexts, TaskError, end_of};
@@ -93,6 +94,7 @@ pub use registry::{
     StatusError, TaskRow,
 };
 pub use repair::Repair;
+pub use secrets::{Scanned, SecretPlace, StoredSecret};
 pub use show::Visit;
 pub use time::{iso, now, parse_iso};
 pub use verify::Problem;

@@ -8,6 +8,7 @@ mod lineage;
 mod lookup;
 mod past;
 mod ties;
+mod secrets;
 mod grow;
 mod compare;
 mod catch_up;
@@ -49,6 +50,8 @@ pub struct Log {
     lineage: Lineage,
     state: State,
     wire: Wire,
+    /// Secrets are replaced before anything is written.
+    pub(crate) redacts: bool,
     /// The sidecars know all there is.
     is_caught_up: bool,
     /// The same log without its sidecars, once one of them turned out to be damaged in its middle.
@@ -122,6 +125,7 @@ impl Log {
             lineage: Lineage::none(),
             state: State::default(),
             wire: Metadata::read(dir).map_or(Wire::Chat, |metadata| metadata.form()),
+            redacts: false,
             is_caught_up: false,
             rederived: OnceCell::new(),
             rounds: None,

@@ -132,6 +132,15 @@ impl Metadata {
     }
 
     /// What is written into a task's directory.
+    /// Replaces the secrets in what was said of the task.
+    pub(crate) fn redact(&mut self) {
+        let redacted = infold_wire::secrets::redacted(self.encode().as_bytes());
+        let json = redacted.as_deref().and_then(|json| Json::parse(json).ok());
+        if let Some(redacted) = json.and_then(Metadata::decode) {
+            *self = redacted;
+        }
+    }
+
     pub(crate) fn encode(&self) -> String {
         let text = |value: &Option<String>| value.as_deref().map_or("null".to_owned(), quote);
         let window = self

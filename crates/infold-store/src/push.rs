@@ -86,6 +86,11 @@ impl Writer {
         key: Option<&PushKey>,
         next: NextMessage<'_>,
     ) -> Result<Option<Span>, PushError> {
+        let key = &key.map(|key| PushKey {
+            name: self.log().text_without_secrets(&key.name),
+            digest: key.digest.clone(),
+        });
+        let key = key.as_ref();
         if let Some(done) = key.map(|key| self.log().pushed(key)).transpose()?.flatten() {
             return Ok(Some(done));
         }

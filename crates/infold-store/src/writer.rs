@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::path::Path;
 
 use infold_log::steer::{self, Cover, Refused, Side, Target};
@@ -206,6 +207,10 @@ impl Writer {
         &self.log
     }
 
+    pub(crate) fn log_mut(&mut self) -> &mut Log {
+        &mut self.log
+    }
+
     /// Says whether `current.jsonl` shows all of the log. What could not be written at its time is
     /// written with the next step or by the next writer.
     pub fn has_current_view(&self) -> bool {
@@ -224,6 +229,21 @@ impl Writer {
     ///
     /// One that lies before the last counts as the last, one in the future as now.
     pub fn append_said_at<M: AsRef<[u8]>>(
+        &mut self,
+        messages: &[M],
+        times: &[Option<u64>],
+    ) -> Result<Option<Span>, AppendError> {
+        if !self.log.redacts {
+            return self.append_as_is(messages, times);
+        }
+        let redacted: Vec<Cow<'_, [u8]>> = messages
+            .iter()
+            .map(|message| self.log.without_secrets(message.as_ref()))
+            .collect();
+        self.append_as_is(&redacted, times)
+    }
+
+    fn append_as_is<M: AsRef<[u8]>>(
         &mut self,
         messages: &[M],
         times: &[Option<u64>],
@@ -280,7 +300,7 @@ impl Writer {
             {
                 // Ends, because there is one fold less each time.
                 self.step(What::Unfold(fold))?;
-                return self.append_said_at(messages, times);
+                return self.append_as_is(messages, times);
             }
             let heard = rounds.hear(seq, &facts, tied);
             let record = Record::following(sums, &facts, heard, self.clock);
@@ -665,7 +685,7 @@ impl Writer {
             pass: self.pass,
             what,
         };
-        let bytes = line.encode();
+        let (line, bytes) = self.log.event_without_secrets(line)?;
         let offset = self.log.events.append(&bytes)?;
         let synced = match sync {
             true => self.log.events.sync(),

@@ -29,6 +29,7 @@ pub mod envelope;
 pub mod params;
 pub mod normal;
 pub mod redact;
+pub mod secrets;
 pub mod request;
 pub mod reply;
 pub mod trouble;

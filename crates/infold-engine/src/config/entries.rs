@@ -79,6 +79,7 @@ impl Config {
         list.opt("hooks.before_fold", &self.hooks.before_fold);
         list.opt("hooks.after_fold", &self.hooks.after_fold);
         list.serve(&self.serve);
+        list.set("redact", &self.redact);
         for (section, origin) in &self.kept {
             list.push(section, json!("(kept for later)"), origin);
         }

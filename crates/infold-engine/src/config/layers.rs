@@ -95,6 +95,7 @@ fn merge(layers: &[Layer<'_>]) -> Result<(Option<Node>, Vec<RestrictedKey>), Wro
             Some(below) => {
                 drop_keys_of_moved_providers(below, &mut root);
                 align_summarizers(below, &mut root);
+                keep_redacting(below, &mut root);
                 below.overlay(root);
             }
             None => merged = Some(root),
@@ -117,6 +118,20 @@ fn drop_keys_of_moved_providers(below: &mut Node, top: &mut Node) {
         {
             members.retain(|member| member.key != "api_key");
         }
+    }
+}
+
+/// A project's file, trusted or not, does not switch off what the user switched on.
+fn keep_redacting(below: &mut Node, top: &mut Node) {
+    let says =
+        |node: &Node, word: &str| matches!(&node.kind, Kind::Scalar { text, .. } if text == word);
+    let is_on = below
+        .get_mut("redact")
+        .is_some_and(|node| says(node, "true"));
+    if let Kind::Map(members) = &mut top.kind
+        && is_on
+    {
+        members.retain(|member| member.key != "redact" || !says(&member.value, "false"));
     }
 }
 

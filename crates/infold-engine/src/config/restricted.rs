@@ -36,6 +36,8 @@ pub(super) fn restrict(root: &mut Node, below: Option<&Node>) -> Vec<RestrictedK
 enum Rule {
     /// Set it.
     Open,
+    /// Switch it on, and never off.
+    OnlyOn,
     /// Set some of the keys in it.
     Section,
     /// Nothing.
@@ -65,6 +67,7 @@ impl Restriction<'_> {
     fn keeps(&mut self, node: &mut Node) -> bool {
         match (self.rule(), &node.kind) {
             (Rule::Open, Kind::Scalar { text, .. }) if !text.contains("${") => true,
+            (Rule::OnlyOn, Kind::Scalar { text, .. }) if text == "true" => true,
             (Rule::Section, Kind::Map(_)) => {
                 self.filter(node);
                 // An empty profile would still replace one with a shorter name.
@@ -81,6 +84,7 @@ impl Restriction<'_> {
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
         match path.as_slice() {
             ["context_storage" | "profiles" | "llm"] | ["profiles", _] => Rule::Section,
+            ["redact"] => Rule::OnlyOn,
             ["llm", name] if self.providers.contains(name) => Rule::Section,
             [
                 "context_storage",

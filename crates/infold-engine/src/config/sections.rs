@@ -30,6 +30,9 @@ pub(super) fn read(config: &mut Config, reader: &mut Reader<'_>, root: &Node) {
             _ => {}
         }
     }
+    if let Some(redact) = reader.truth(&top, "redact") {
+        config.redact = redact;
+    }
     // It names providers, which may stand behind it.
     if let Some(member) = top.get("serve") {
         serve(config, reader, &member.value);

@@ -5,7 +5,9 @@ use infold_store::{Log, LogError, Working, Writer};
 pub fn is_waiting(writer: &Writer, message: &[u8]) -> Result<bool, LogError> {
     let log = writer.log();
     match log.state().shown().open_end() {
-        Some(last) => Ok(is_user(log, last)? && log.message(last)? == message),
+        Some(last) => {
+            Ok(is_user(log, last)? && log.message(last)? == *log.without_secrets(message))
+        }
         None => Ok(false),
     }
 }
@@ -33,7 +35,9 @@ pub fn unread(writer: &Writer, message: Option<&[u8]>) -> Result<Option<Span>, L
         return Ok(None);
     };
     let same = match message {
-        Some(message) => is_user(log, asked)? && log.message(asked)? == message,
+        Some(message) => {
+            is_user(log, asked)? && log.message(asked)? == *log.without_secrets(message)
+        }
         None => true,
     };
     let mut recorded = Vec::new();

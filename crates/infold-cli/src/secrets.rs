@@ -1,0 +1,96 @@
+use infold_store::{Contexts, Scanned, SecretPlace, StoredSecret};
+use infold_wire::secrets::rule_count;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::failure::{Failure, Kind};
+use crate::out::{BAD, DIM, GOOD, Out, count, paint, say};
+use crate::progress::Progress;
+
+/// `infold doctor --secrets`
+pub fn find(contexts: &Contexts, task: Option<&str>, out: &mut Out) -> Result<(), Failure> {
+    let tasks = match task {
+        Some(task) => vec![contexts.resolve(task)?],
+        None => contexts.tasks()?,
+    };
+    let places = tasks.iter().filter_map(|task| contexts.place(*task));
+    let total = places
+        .map(|dir| infold_store::size(&dir))
+        .sum::<Result<u64, _>>()?;
+    let mut progress = Progress::new(out.is_json(), "looking for secrets", total);
+    let (mut scanned, mut total) = (Scanned::default(), 0);
+    let places = tasks.iter().copied().map(Some);
+    for task in places.chain(task.is_none().then_some(None)) {
+        let mut found: Vec<StoredSecret> = Vec::new();
+        let mut read = |bytes| progress.advance(bytes);
+        let mut take = |secret| found.push(secret);
+        let looked_at = match task {
+            Some(task) => contexts.find_secrets(task, &mut read, &mut take)?,
+            None => contexts.find_secrets_beside_tasks(&mut read, &mut take)?,
+        };
+        scanned.messages += looked_at.messages;
+
+        without_echoes(&mut found);
+        total += found.len() as u64;
+        tell(task, &found, out)?;
+    }
+    drop(progress);
+    out.finish()?;
+    let story = format!(
+        "{} in {} looked at, with {}",
+        count(scanned.messages, "message"),
+        count(tasks.len() as u64, "task"),
+        count(rule_count() as u64, "rule"),
+    );
+    say(out.is_json(), paint(DIM, story));
+    match total {
+        0 => {
+            say(out.is_json(), paint(GOOD, "no secrets found"));
+            Ok(())
+        }
+        found => Err(Failure::new(Kind::No, format!("{} found", count(found, "secret"))).hint(
+            "`infold redact TASK SEQ` takes a message out, `infold redact TASK --pattern RE` what matches; `redact: true` in config.yaml keeps further ones off the disk; revoke what was a real key",
+        )),
+    }
+}
+
+/// Leaves out what derived files repeat of the log: they follow it.
+fn without_echoes(found: &mut Vec<StoredSecret>) {
+    const DERIVED: [&str; 3] = ["current.jsonl", "summaries.jsonl", "tools.jsonl"];
+    let is_derived = |secret: &StoredSecret| DERIVED.contains(&secret.file.as_str());
+    let log = found.iter().filter(|secret| !is_derived(secret));
+    let log: Vec<_> = log.map(|secret| secret.found.clone()).collect();
+    found.retain(|secret| !is_derived(secret) || !log.contains(&secret.found));
+}
+
+fn tell(task: Option<Uuid>, found: &[StoredSecret], out: &mut Out) -> Result<(), Failure> {
+    let name = task.map_or_else(|| "beside the tasks".to_owned(), |task| task.to_string());
+    let mut said = None;
+    for secret in found {
+        let StoredSecret { file, place, found } = secret;
+        let (seq, shown) = match place {
+            SecretPlace::Message(seq) => (Some(*seq), format!("seq {seq}")),
+            SecretPlace::Event(id) => (None, format!("{file} e{id}")),
+            SecretPlace::Line(line) => (None, format!("{file} line {line}")),
+        };
+        let command = task.zip(seq);
+        let command = command.map(|(task, seq)| format!("infold redact {task} {seq}"));
+        if out.is_json() {
+            out.object(&json!({
+                "uuid": task.map(|task| task.to_string()), "file": file, "seq": seq, "rule": found.rule,
+                "start": found.start, "characters": found.chars, "command": command,
+            }))?;
+            continue;
+        }
+        let rule = paint(BAD, found.rule);
+        let (start, chars) = (&found.start, found.chars);
+        out.line(format!(
+            "{name}  {shown}  {rule}  {start}… ({chars} characters)"
+        ))?;
+        if let Some(command) = command.filter(|command| said.as_ref() != Some(command)) {
+            out.line(paint(DIM, format!("    {command}")))?;
+            said = Some(command);
+        }
+    }
+    Ok(())
+}

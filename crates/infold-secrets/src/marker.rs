@@ -1,0 +1,28 @@
+/// Returns what stands in the place of a secret.
+pub fn marker(rule: &str) -> String {
+    format!("{OPENING}{rule}]")
+}
+
+const OPENING: &str = "[redacted:";
+
+/// Says whether a match is nothing but markers and what may stand around them.
+pub(crate) fn is_redacted(secret: &[u8]) -> bool {
+    let Ok(mut rest) = std::str::from_utf8(secret) else {
+        return false;
+    };
+    let is_bare = |text: &str| !text.contains(char::is_alphanumeric);
+    let mut is_marked = false;
+    while let Some((before, after)) = rest.split_once(OPENING) {
+        let Some((rule, after)) = after.split_once(']') else {
+            return false;
+        };
+        let is_id = rule
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if !is_bare(before) || !is_id {
+            return false;
+        }
+        (rest, is_marked) = (after, true);
+    }
+    is_marked && is_bare(rest)
+}

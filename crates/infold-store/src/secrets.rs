@@ -1,0 +1,177 @@
+//! Looks for secrets in the files of tasks.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+
+use infold_wire::Json;
+use infold_wire::secrets::{Found, found};
+use uuid::Uuid;
+
+use crate::{Contexts, LogError, TaskError};
+
+/// A secret that lies on the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredSecret {
+    /// The file in the task's directory.
+    pub file: String,
+    /// The message, or the event, frame or line, that it is in.
+    pub place: SecretPlace,
+    /// What it is, without saying it.
+    pub found: Found,
+}
+
+/// Where in a file a secret is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecretPlace {
+    /// In the message of this seq.
+    Message(u64),
+    /// In the event of this id.
+    Event(u64),
+    /// In a line, counted from one.
+    Line(u64),
+}
+
+/// What was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scanned {
+    /// Messages in logs.
+    pub messages: u64,
+}
+
+/// A line that is longer is looked at in pieces, as text.
+const MAX_LINE_BYTES: u64 = 80 << 20;
+
+/// So much of the piece before is looked at again with the next one.
+const OVERLAP_BYTES: usize = 64 << 10;
+
+/// How large a piece is.
+const PIECE_BYTES: usize = 4 << 20;
+
+/// Files that hold no text: records of numbers, and the lock.
+fn is_text(name: &str) -> bool {
+    !name.ends_with(".idx") && name != "lock"
+}
+
+impl Contexts {
+    /// Calls `take` with each secret in the files of a task, and `read` with how many bytes were looked at.
+    pub fn find_secrets(
+        &self,
+        task: Uuid,
+        read: &mut dyn FnMut(u64),
+        take: &mut dyn FnMut(StoredSecret),
+    ) -> Result<Scanned, TaskError> {
+        let dir = self.place(task).ok_or_else(|| TaskError::Unknown {
+            name: task.to_string(),
+            nearest: Vec::new(),
+        })?;
+        Ok(in_directory(&dir, read, take)?)
+    }
+
+    /// The same of the files beside the tasks.
+    pub fn find_secrets_beside_tasks(
+        &self,
+        read: &mut dyn FnMut(u64),
+        take: &mut dyn FnMut(StoredSecret),
+    ) -> Result<Scanned, LogError> {
+        match self.root().is_dir() {
+            true => in_directory(self.root(), read, take),
+            false => Ok(Scanned::default()),
+        }
+    }
+}
+
+fn in_directory(
+    dir: &Path,
+    read: &mut dyn FnMut(u64),
+    take: &mut dyn FnMut(StoredSecret),
+) -> Result<Scanned, LogError> {
+    let fail = |error| LogError::io(dir, "read", error);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        let is_file = entry.file_type().map_err(fail)?.is_file();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if is_file && is_text(&name) {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    let mut scanned = Scanned::default();
+    for name in names {
+        let path = dir.join(&name);
+        match in_file(&path, &name, &mut scanned, read, take) {
+            // A working file went while its directory was looked at.
+            Err(LogError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+            done => done?,
+        }
+    }
+    Ok(scanned)
+}
+
+fn in_file(
+    path: &Path,
+    name: &str,
+    scanned: &mut Scanned,
+    looked_at: &mut dyn FnMut(u64),
+    take: &mut dyn FnMut(StoredSecret),
+) -> Result<(), LogError> {
+    let fail = |error| LogError::io(path, "read", error);
+    let opened = File::open(path).map_err(fail)?;
+    let mut file = BufReader::with_capacity(1 << 18, opened);
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        let limited = (&mut file)
+            .take(MAX_LINE_BYTES)
+            .read_until(b'\n', &mut line);
+        let read = limited.map_err(fail)? as u64;
+        if read == 0 {
+            break;
+        }
+        looked_at(read);
+        scanned.messages += u64::from(name == "messages.jsonl");
+        let place = place(name, number, &line);
+        let mut tell = |found: Vec<Found>| {
+            for found in found {
+                take(StoredSecret {
+                    file: name.to_owned(),
+                    place,
+                    found,
+                });
+            }
+        };
+        tell(found(&line));
+        if read < MAX_LINE_BYTES || line.ends_with(b"\n") {
+            continue;
+        }
+        // The rest of a line that is longer than any message.
+        loop {
+            line.drain(..line.len().saturating_sub(OVERLAP_BYTES));
+            let before = line.len();
+            let limited = (&mut file)
+                .take(PIECE_BYTES as u64)
+                .read_until(b'\n', &mut line);
+            let read = limited.map_err(fail)?;
+            looked_at(read as u64);
+            tell(infold_wire::secrets::found_from(&line, before));
+            if read == 0 || line.ends_with(b"\n") {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn place(name: &str, number: u64, line: &[u8]) -> SecretPlace {
+    let id = |key: &str| {
+        let value = Json::parse(line).ok()?.get(key)?;
+        std::str::from_utf8(value.bytes()).ok()?.parse().ok()
+    };
+    let place = match name {
+        "messages.jsonl" => id("seq").map(SecretPlace::Message),
+        "events.jsonl" => id("id").map(SecretPlace::Event),
+        _ => None,
+    };
+    place.unwrap_or(SecretPlace::Line(number))
+}

@@ -52,6 +52,7 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     summarizer.check                       false                                         default
     hooks.before_fold                      -
     hooks.after_fold                       -
+    redact                                 false                                         default
     effective.model                        -
     effective.window                       128000                                        default
     effective.max_tokens                   -
@@ -94,6 +95,7 @@ fn the_values_in_effect_are_shown_with_their_origin() {
     summarizer.check                       false                                default
     hooks.before_fold                      -
     hooks.after_fold                       -
+    redact                                 false                                default
     effective.model                        gpt-5                                config.yaml:8
     effective.window                       272000                               model table: gpt-5
     effective.max_tokens                   -

@@ -48,10 +48,8 @@ pub fn redacted_together<'a>(pieces: &[&'a [u8]]) -> Vec<Cow<'a, [u8]>> {
     let alone = |piece: &&'a [u8]| redacted(piece).map_or(Cow::Borrowed(*piece), Cow::Owned);
     let mut all: Vec<Cow<'a, [u8]>> = pieces.iter().map(alone).collect();
     if all.iter().all(|piece| Json::parse(piece).is_ok()) {
-        Redaction::default().across(&mut all, |message, take| {
-            if let Some(parts) = message.get("parts") {
-                texts_of(parts, take);
-            }
+        Redaction::default().across(&mut all, |message| {
+            message.get("parts").map(texts_of).unwrap_or_default()
         });
     }
     all
@@ -107,6 +105,9 @@ impl Found {
         }
     }
 }
+
+/// A part of some bytes, and what comes in its place.
+type Change = (Range<usize>, Vec<u8>);
 
 #[derive(Default)]
 struct Redaction {
@@ -215,20 +216,21 @@ impl Redaction {
 
     /// Replaces what begins in one text and ends in another that follows it: a reply that came in
     /// pieces may be kept in pieces.
-    fn across(&mut self, all: &mut [Cow<'_, [u8]>], texts: fn(Json<'_>, &mut dyn FnMut(Json<'_>))) {
+    fn across(&mut self, all: &mut [Cow<'_, [u8]>], texts: fn(Json<'_>) -> Vec<Range<usize>>) {
         let mut places = Vec::new();
         let (mut joined, mut ends) = (String::new(), Vec::new());
         for (at, bytes) in all.iter().enumerate() {
-            texts(Json::checked(bytes), &mut |text| {
-                places.push((at, text.range()));
-                joined.push_str(&text.text().unwrap_or_default());
+            for range in texts(Json::checked(bytes)) {
+                let text = Json::checked(&bytes[range.clone()]).text();
+                joined.push_str(&text.unwrap_or_default());
                 ends.push(joined.len());
-            });
+                places.push((at, range));
+            }
         }
         if places.len() < 2 {
             return;
         }
-        let mut changes: Vec<Vec<(Range<usize>, Vec<u8>)>> = vec![Vec::new(); all.len()];
+        let mut changes: Vec<Vec<Change>> = vec![Vec::new(); all.len()];
         for one in find(joined.as_bytes()) {
             let first = ends.partition_point(|end| *end <= one.range.start);
             if one.range.end <= ends[first] {
@@ -246,7 +248,8 @@ impl Redaction {
                 let to = one.range.end.min(ends[text]) - start;
                 let (at, literal) = &places[text];
                 let offset = literal.start;
-                let inner = escaped(&all[*at][literal.clone()], &[from..to]);
+                let range = from..to;
+                let inner = escaped(&all[*at][literal.clone()], std::slice::from_ref(&range));
                 let inner = inner[0].start + offset..inner[0].end + offset;
                 changes[*at].push((inner, std::mem::take(&mut new)));
             }
@@ -310,15 +313,14 @@ impl Redaction {
     }
 }
 
-/// Calls `take` with the texts of blocks, which a reader takes for one text.
-fn texts_of(blocks: Json<'_>, take: &mut dyn FnMut(Json<'_>)) {
-    for block in blocks.elements() {
+/// Where the texts of blocks stand, which a reader takes for one text.
+fn texts_of(blocks: Json<'_>) -> Vec<Range<usize>> {
+    let text = |block: Json<'_>| {
         let [text, thought] = block.pick(["text", "thought"]);
-        let text = text.filter(|text| text.kind() == Kind::String);
-        if let Some(text) = text.filter(|_| !thought.is_some_and(Json::is_true)) {
-            take(text);
-        }
-    }
+        let text = text.filter(|text| text.kind() == Kind::String)?;
+        (!thought.is_some_and(Json::is_true)).then(|| text.range())
+    };
+    blocks.elements().filter_map(text).collect()
 }
 
 /// Says whether a text is an image or the like: base64 is not looked into.
@@ -346,7 +348,7 @@ fn is_signed(block: Json<'_>) -> bool {
 }
 
 /// A value whose parts changed; nothing if none did.
-fn changed(json: Json<'_>, changes: Vec<(Range<usize>, Vec<u8>)>) -> Option<Vec<u8>> {
+fn changed(json: Json<'_>, changes: Vec<Change>) -> Option<Vec<u8>> {
     let start = json.range().start;
     let changes: Vec<_> = changes
         .into_iter()
@@ -355,7 +357,7 @@ fn changed(json: Json<'_>, changes: Vec<(Range<usize>, Vec<u8>)>) -> Option<Vec<
     (!changes.is_empty()).then(|| spliced(json.bytes(), &changes))
 }
 
-fn spliced(bytes: &[u8], changes: &[(Range<usize>, Vec<u8>)]) -> Vec<u8> {
+fn spliced(bytes: &[u8], changes: &[Change]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut end = 0;
     for (range, new) in changes {

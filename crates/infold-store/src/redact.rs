@@ -357,11 +357,11 @@ fn lineage(family: &Family, id: Uuid) -> Vec<(Uuid, u64)> {
 /// The task of a family that holds a message of one of them.
 fn holder(family: &Family, id: Uuid, seq: u64) -> Option<&Member> {
     let line = lineage(family, id);
-    let held = line.iter().find_map(|(task, _)| {
+    let mut line = line.iter();
+    line.find_map(|(task, _)| {
         let one = family.iter().find(|one| one.task == *task)?;
         (seq > one.base).then_some(one)
-    });
-    held
+    })
 }
 
 fn counted(messages: &BTreeMap<u64, usize>) -> Vec<(Seq, usize)> {

@@ -153,7 +153,7 @@ impl Contexts {
             });
         }
         rewrite.stage_rows(&mut plan)?;
-        plan.removed = copies::torn_databases(self, find)?;
+        plan.removed = copies::leftovers(self, find)?;
         redaction.removed.extend(plan.removed.iter().cloned());
         redaction.tasks.retain(|task| task.event.is_some());
         if redaction.is_empty() && plan.is_of_nothing() {

@@ -403,3 +403,71 @@ fn a_redacted_message_that_is_there_again_is_found_by_verify() {
         "{said:?}"
     );
 }
+
+#[test]
+fn what_is_left_of_tasks_that_are_none_goes_too() {
+    for is_whole in [true, false] {
+        let (root, contexts) = store();
+        let id = secretive(&contexts);
+        let escaped = SECRET.replace('h', "\\u0068");
+        for (place, text) in [("running", SECRET), ("completed", &escaped)] {
+            let dir = root.path().join(place).join(format!(".{}", Uuid::new_v4()));
+            fs::create_dir(&dir).unwrap();
+            fs::write(
+                dir.join("messages.jsonl"),
+                format!(r#"{{"content":"{text}"}}"#),
+            )
+            .unwrap();
+        }
+        let other = root
+            .path()
+            .join("running")
+            .join(format!(".{}", Uuid::new_v4()));
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("messages.jsonl"), "{}").unwrap();
+        fs::write(
+            root.path().join("torn-tasks-1.db"),
+            format!("title {SECRET}"),
+        )
+        .unwrap();
+        fs::write(root.path().join("torn-chains-2.db"), "nothing").unwrap();
+        match is_whole {
+            true => redact(&contexts, id, "1..3"),
+            false => contexts.redact(id, MATCHES).unwrap(),
+        };
+        assert_eq!(holders(root.path()), Vec::<PathBuf>::new());
+        assert!(other.exists() && root.path().join("torn-chains-2.db").exists());
+        clean(&contexts);
+    }
+}
+
+#[test]
+fn who_reads_meanwhile_sees_all_of_it_or_nothing() {
+    let (_root, contexts) = store();
+    let id = secretive(&contexts);
+    let fork = contexts.fork(id, None).unwrap();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut reads = 0;
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                let log = contexts.read(id).unwrap();
+                let told: Vec<bool> = (1..=3)
+                    .map(|at| {
+                        String::from_utf8_lossy(&log.message(seq(at)).unwrap()).contains(SECRET)
+                    })
+                    .collect();
+                assert!(told == [true; 3] || told == [false; 3], "{told:?}");
+                reads += 1;
+            }
+            reads
+        });
+        contexts.redact(fork, MATCHES).unwrap();
+        for _ in 0..5 {
+            redact(&contexts, fork, "1..3");
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(reader.join().unwrap() > 0);
+    });
+    clean(&contexts);
+}

@@ -43,6 +43,21 @@ fn a_sample_of_faults_breaks_no_promise() {
 }
 
 #[test]
+fn what_is_killed_while_it_redacts_or_removes_is_done_or_not_done() {
+    let sweep = Sweep {
+        runs: 200,
+        only: only(
+            "redact::kill,redact::kill-half,redact-leaf::kill,redact-pattern::kill,redact-pattern::kill-half,delete::kill,delete::kill-half",
+        ),
+        ..Sweep::default()
+    };
+    if let Some(report) = tried(sweep_faults(infold(), &sweep)) {
+        assert!(report.total("faults") >= 200, "{report}");
+        is_fine(&report);
+    }
+}
+
+#[test]
 fn a_sample_of_power_cuts_loses_nothing() {
     let cuts = PowerCuts {
         states: 60,

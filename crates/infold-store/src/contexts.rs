@@ -11,6 +11,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use infold_log::EventId;
 use infold_log::steer::{self, Side, Target};
@@ -312,16 +313,33 @@ impl Contexts {
 
     /// As [`Contexts::read`], and says what is torn at the end of its log.
     pub fn read_with_tail(&self, id: Uuid) -> Result<(Log, crate::Tail), TaskError> {
+        /// More redactions than this do not come in the way of one reader.
+        const MAX_TRIES: usize = 8;
+        let mut tries = 0;
         loop {
             self.settle_redaction()?;
-            let opened = self.moving(id, |dir| Ok(Log::open(dir, Access::Read, &self.dirs())?))?;
-            // A redaction may have replaced files after some of them were opened.
-            let (mut log, tail) = opened;
-            if !log.is_replaced() {
-                log.redacts = self.redacts;
-                return Ok((log, tail));
+            let seen = self.last_change_of_root();
+            let opened = self.moving(id, |dir| Ok(Log::open(dir, Access::Read, &self.dirs())?));
+            tries += 1;
+            // A redaction may have replaced files after some of them were opened; it comes and goes in the root.
+            let is_mixed = match &opened {
+                Ok((log, _)) => log.is_replaced(),
+                Err(TaskError::Log(LogError::Damaged { .. })) => self.last_change_of_root() != seen,
+                Err(_) => false,
+            };
+            if !is_mixed || tries >= MAX_TRIES {
+                return opened.map(|(mut log, tail)| {
+                    log.redacts = self.redacts;
+                    (log, tail)
+                });
             }
         }
+    }
+
+    fn last_change_of_root(&self) -> Option<SystemTime> {
+        fs::metadata(&self.root)
+            .and_then(|meta| meta.modified())
+            .ok()
     }
 
     /// Opens a task that may be moved, by whoever completes it, while it is looked up.

@@ -153,7 +153,7 @@ impl Contexts {
             });
         }
         rewrite.stage_rows(&mut plan)?;
-        plan.removed = copies::torn_databases(self, find)?;
+        plan.removed = copies::leftovers(self, find)?;
         redaction.removed.extend(plan.removed.iter().cloned());
         redaction.tasks.retain(|task| task.event.is_some());
         if redaction.is_empty() && plan.is_of_nothing() {
@@ -357,11 +357,11 @@ fn lineage(family: &Family, id: Uuid) -> Vec<(Uuid, u64)> {
 /// The task of a family that holds a message of one of them.
 fn holder(family: &Family, id: Uuid, seq: u64) -> Option<&Member> {
     let line = lineage(family, id);
-    let held = line.iter().find_map(|(task, _)| {
+    let mut line = line.iter();
+    line.find_map(|(task, _)| {
         let one = family.iter().find(|one| one.task == *task)?;
         (seq > one.base).then_some(one)
-    });
-    held
+    })
 }
 
 fn counted(messages: &BTreeMap<u64, usize>) -> Vec<(Seq, usize)> {

@@ -14,7 +14,7 @@ use uuid::Uuid;
 const SECRET: &str = "hunter2-zzyzx";
 
 fn store() -> (TempDir, Contexts) {
-    let root = tempfile::tempdir().unwrap();
+    let root = tempfile::tempdir().expect("it can be done");
     let contexts = Contexts::new(root.path(), Durability::Turn);
     (root, contexts)
 }
@@ -34,7 +34,7 @@ const MATCHES: Target<'static> = Target::Matches {
 };
 
 fn files(dir: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(dir).unwrap().flatten() {
+    for entry in fs::read_dir(dir).expect("it can be done").flatten() {
         match entry.path() {
             path if path.is_dir() => files(&path, found),
             path => found.push(path),
@@ -47,7 +47,7 @@ fn holders(root: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     files(root, &mut all);
     let holds = |path: &PathBuf| {
-        let text = String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned();
+        let text = String::from_utf8_lossy(&fs::read(path).expect("it can be done")).into_owned();
         text.contains("hunter2") || text.contains("zzyzx")
     };
     all.retain(holds);
@@ -55,29 +55,35 @@ fn holders(root: &Path) -> Vec<PathBuf> {
 }
 
 fn spans(text: &str) -> Vec<Span> {
-    text.split(' ').map(|span| span.parse().unwrap()).collect()
+    text.split(' ')
+        .map(|span| span.parse().expect("it can be done"))
+        .collect()
 }
 
 fn redact(contexts: &Contexts, id: Uuid, seqs: &str) -> Redaction {
-    contexts.redact(id, Target::Messages(&spans(seqs))).unwrap()
+    contexts
+        .redact(id, Target::Messages(&spans(seqs)))
+        .expect("it can be done")
 }
 
 fn clean(contexts: &Contexts) {
-    let registry = contexts.registry().unwrap();
-    for id in contexts.tasks().unwrap() {
-        let problems = contexts.verify(id, &registry).unwrap();
+    let registry = contexts.registry().expect("it can be done");
+    for id in contexts.tasks().expect("it can be done") {
+        let problems = contexts.verify(id, &registry).expect("it can be done");
         assert!(problems.is_empty(), "{id}: {problems:?}");
     }
 }
 
 fn seq(number: u64) -> Seq {
-    Seq::new(number).unwrap()
+    Seq::new(number).expect("it can be done")
 }
 
 /// A task that has the secret wherever a task can have it.
 fn secretive(contexts: &Contexts) -> Uuid {
-    let id = contexts.create(Metadata::default()).unwrap();
-    let (mut writer, _) = contexts.write(id).unwrap();
+    let id = contexts
+        .create(Metadata::default())
+        .expect("it can be done");
+    let (mut writer, _) = contexts.write(id).expect("it can be done");
     let call = format!(
         r#"{{"role":"assistant","content":null,"tool_calls":[{{"id":"c1","type":"function","function":{{"name":"login","arguments":"{{\"password\":\"{SECRET}\"}}"}}}}]}}"#
     );
@@ -93,17 +99,19 @@ fn secretive(contexts: &Contexts) -> Uuid {
             say("user", "and one more thing"),
             say("assistant", "which one"),
         ])
-        .unwrap();
-    writer.mask(seq(3), 0).unwrap();
+        .expect("it can be done");
+    writer.mask(seq(3), 0).expect("it can be done");
     writer
         .condense(
-            "2..4".parse().unwrap(),
+            "2..4".parse().expect("it can be done"),
             &format!("The user logged in with {SECRET}; the report comes next."),
         )
-        .unwrap();
-    writer.note(&format!("never say {SECRET}")).unwrap();
+        .expect("it can be done");
+    writer
+        .note(&format!("never say {SECRET}"))
+        .expect("it can be done");
     let record = format!(r#"{{"tool":"login","args":{{"password":"{SECRET}"}},"result":"ok"}}"#);
-    writer.tool(record.as_bytes()).unwrap();
+    writer.tool(record.as_bytes()).expect("it can be done");
     writer
         .failure(Failure {
             provider: "openai".into(),
@@ -111,23 +119,23 @@ fn secretive(contexts: &Contexts) -> Uuid {
             error: format!("refused: {SECRET}"),
             requests: 1,
         })
-        .unwrap();
+        .expect("it can be done");
     writer
         .frame(
             infold_wire::Wire::Chat,
             &[("system", format!("\"be kind, {SECRET}\"").as_bytes())],
         )
-        .unwrap();
-    contexts.settle(id, &writer).unwrap();
+        .expect("it can be done");
+    contexts.settle(id, &writer).expect("it can be done");
     drop(writer);
-    let dir = contexts.place(id).unwrap();
+    let dir = contexts.place(id).expect("it can be done");
     for name in [
         "request.json",
         "reply.json",
         "torn-messages-17",
         "facts.bin",
     ] {
-        fs::write(dir.join(name), format!("… {SECRET} …")).unwrap();
+        fs::write(dir.join(name), format!("… {SECRET} …")).expect("it can be done");
     }
     id
 }
@@ -394,4 +402,72 @@ fn a_redacted_message_that_is_there_again_is_found_by_verify() {
             .any(|said| said.contains("message 1 was redacted by e6 and is there again")),
         "{said:?}"
     );
+}
+
+#[test]
+fn what_is_left_of_tasks_that_are_none_goes_too() {
+    for is_whole in [true, false] {
+        let (root, contexts) = store();
+        let id = secretive(&contexts);
+        let escaped = SECRET.replace('h', "\\u0068");
+        for (place, text) in [("running", SECRET), ("completed", &escaped)] {
+            let dir = root.path().join(place).join(format!(".{}", Uuid::new_v4()));
+            fs::create_dir(&dir).unwrap();
+            fs::write(
+                dir.join("messages.jsonl"),
+                format!(r#"{{"content":"{text}"}}"#),
+            )
+            .unwrap();
+        }
+        let other = root
+            .path()
+            .join("running")
+            .join(format!(".{}", Uuid::new_v4()));
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("messages.jsonl"), "{}").unwrap();
+        fs::write(
+            root.path().join("torn-tasks-1.db"),
+            format!("title {SECRET}"),
+        )
+        .unwrap();
+        fs::write(root.path().join("torn-chains-2.db"), "nothing").unwrap();
+        match is_whole {
+            true => redact(&contexts, id, "1..3"),
+            false => contexts.redact(id, MATCHES).unwrap(),
+        };
+        assert_eq!(holders(root.path()), Vec::<PathBuf>::new());
+        assert!(other.exists() && root.path().join("torn-chains-2.db").exists());
+        clean(&contexts);
+    }
+}
+
+#[test]
+fn who_reads_meanwhile_sees_all_of_it_or_nothing() {
+    let (_root, contexts) = store();
+    let id = secretive(&contexts);
+    let fork = contexts.fork(id, None).unwrap();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut reads = 0;
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                let log = contexts.read(id).unwrap();
+                let told: Vec<bool> = (1..=3)
+                    .map(|at| {
+                        String::from_utf8_lossy(&log.message(seq(at)).unwrap()).contains(SECRET)
+                    })
+                    .collect();
+                assert!(told == [true; 3] || told == [false; 3], "{told:?}");
+                reads += 1;
+            }
+            reads
+        });
+        contexts.redact(fork, MATCHES).unwrap();
+        for _ in 0..5 {
+            redact(&contexts, fork, "1..3");
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(reader.join().unwrap() > 0);
+    });
+    clean(&contexts);
 }

@@ -3,10 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use infold_wire::redact::redact_fragment;
+
 use super::Find;
 use super::staging::remove_if_there;
+use crate::dirs::PLACES;
 use crate::file::files;
-use crate::{Contexts, LogError};
+use crate::{Contexts, LogError, lock};
 
 /// Those that are derived anew, and those that served a step that is over.
 const COPIES: [&str; 14] = [
@@ -49,15 +52,36 @@ pub fn torn(dir: &Path) -> Result<Vec<PathBuf>, LogError> {
     files(dir, |name| name.starts_with("torn-"))
 }
 
-/// Damaged databases that were set aside and hold some of what goes.
-pub fn torn_databases(contexts: &Contexts, find: Find<'_>) -> Result<Vec<PathBuf>, LogError> {
+/// What holds some of what goes and is no task: damaged databases that were set aside, and what is left of tasks that were removed or never
+/// came to be.
+pub fn leftovers(contexts: &Contexts, find: Find<'_>) -> Result<Vec<PathBuf>, LogError> {
     let mut found = Vec::new();
-    let torn = files(contexts.root(), |name| name.starts_with("torn-"))?;
-    for path in torn.into_iter().filter(|path| path.is_file()) {
-        let bytes = fs::read(&path).map_err(|error| LogError::io(&path, "read", error))?;
-        if !find(&String::from_utf8_lossy(&bytes)).is_empty() {
+    for path in files(contexts.root(), |name| name.starts_with("torn-"))? {
+        if holds(&path, find)? {
             found.push(path);
         }
     }
+    for place in PLACES {
+        let hidden = files(&contexts.root().join(place), |name| name.starts_with('.'))?;
+        // Who is still making a task holds its lock.
+        for dir in hidden.into_iter().filter(|dir| !lock::is_held(dir)) {
+            for path in files(&dir, |_| true)? {
+                if holds(&path, find)? {
+                    found.push(dir);
+                    break;
+                }
+            }
+        }
+    }
     Ok(found)
+}
+
+/// Says whether something is found in a file, however it is escaped.
+fn holds(path: &Path, find: Find<'_>) -> Result<bool, LogError> {
+    if !path.is_file() {
+        return Ok(false);
+    }
+    let bytes = fs::read(path).map_err(|error| LogError::io(path, "read", error))?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(redact_fragment(&text, "", &mut |text| find(text)).is_some())
 }

@@ -37,7 +37,7 @@ pub struct Plan {
     pub rows: Vec<(Uuid, String, String)>,
     /// What names of conversations are from then on, by their numbers in the index.
     pub names: Vec<(i64, String)>,
-    /// Files beside the tasks that go.
+    /// Files and directories beside the tasks that go.
     pub removed: Vec<PathBuf>,
     /// How many files are put in place.
     pub staged: usize,
@@ -49,7 +49,7 @@ impl Plan {
         self.staged == 0 && self.rows.is_empty() && self.names.is_empty() && self.removed.is_empty()
     }
 
-    fn encode(&self) -> String {
+    fn encode(&self, root: &Path) -> String {
         let tasks = self.tasks.iter().map(|task| format!("\"{task}\""));
         let rows = self.rows.iter().map(|(task, column, text)| {
             let (column, text) = (quote(column), quote(text));
@@ -59,8 +59,9 @@ impl Plan {
             let name = quote(name);
             format!(r#"{{"number":{number},"name":{name}}}"#)
         });
-        let removed = self.removed.iter().filter_map(|path| path.file_name());
-        let removed = removed.map(|name| quote(&name.to_string_lossy()));
+        let removed = self.removed.iter();
+        let removed = removed.filter_map(|path| path.strip_prefix(root).ok());
+        let removed = removed.map(|path| quote(&path.to_string_lossy()));
         let join = |all: &mut dyn Iterator<Item = String>| all.collect::<Vec<_>>().join(",");
         let [mut tasks, mut rows, mut names, mut removed]: [Box<dyn Iterator<Item = String>>; 4] = [
             Box::new(tasks),
@@ -192,7 +193,8 @@ impl Staging {
             }
         }
         let (path, next) = (self.dir.join(PLAN), self.dir.join("plan.tmp"));
-        file::write_new(&next, plan.encode().as_bytes(), true)?;
+        let root = self.dir.parent().unwrap_or(&self.dir);
+        file::write_new(&next, plan.encode(root).as_bytes(), true)?;
         file::sync_dir(&self.dir)?;
         self.dir.parent().map_or(Ok(()), file::sync_dir)?;
         fs::rename(&next, &path).map_err(|error| LogError::io(&path, "written", error))?;
@@ -217,6 +219,8 @@ impl Staging {
 
     /// Puts the new files of a task in place, and removes what was derived from the old ones.
     fn place(&self, task: Uuid, dir: &Path) -> Result<(), LogError> {
+        // First: what was derived from the old files must not be read with the new ones.
+        copies::remove(dir)?;
         let staged = self.dir.join(task.to_string());
         for from in file::files(&staged, |_| true)? {
             let path = dir.join(from.file_name().unwrap_or_default());
@@ -227,7 +231,6 @@ impl Staging {
                 _ => {}
             }
         }
-        copies::remove(dir)?;
         file::sync_dir(dir)
     }
 
@@ -261,7 +264,11 @@ impl Contexts {
             staging.place(*task, dir)?;
         }
         for path in &plan.removed {
-            remove_if_there(path)?;
+            match path.is_dir() {
+                true => fs::remove_dir_all(path)
+                    .map_err(|error| LogError::io(path, "removed", error))?,
+                false => remove_if_there(path)?,
+            }
         }
         for (_, dir) in &places {
             derive(dir, &dirs)?;

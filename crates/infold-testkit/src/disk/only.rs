@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::str::FromStr;
 
-/// All runs, or those whose names begin with one of some: `push`, `push:12`, `push:12:eio`.
+/// All runs, or those whose names begin with one of some: `push`, `push:12`, `push:12:eio`, `push::kill`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Only(Vec<String>);
 
@@ -32,10 +32,13 @@ impl Only {
     }
 }
 
-/// Names begin with whole parts: `push` is no beginning of `push-long:3`.
+/// Names begin with whole parts: `push` is no beginning of `push-long:3`. A part that is left out may be any.
 fn is_beginning(name: &str, of: &str) -> bool {
-    of.strip_prefix(name)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+    let mut parts = of.split(':');
+    name.split(':').all(|wanted| {
+        let part = parts.next();
+        part.is_some_and(|part| wanted.is_empty() || wanted == part)
+    })
 }
 
 #[cfg(test)]
@@ -57,6 +60,9 @@ mod tests {
             assert!(!only.takes(run), "{run}");
         }
         assert!(only.may_take("push") && only.may_take("view") && !only.may_take("fork"));
+        let kills: Only = "push::kill".parse().unwrap();
+        assert!(kills.takes("push:3:kill") && kills.may_take("push"));
+        assert!(!kills.takes("push:3:eio") && !kills.takes("push:3:kill-half"));
         assert!(Only::default().takes("fork:1:eio") && Only::default().may_take("fork"));
     }
 }

@@ -21,7 +21,7 @@ use crate::event::Extent;
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
 use crate::lock::Lock;
-use crate::{Contexts, Log, LogError, TaskError, file, pending, repair, stored};
+use crate::{Contexts, Log, LogError, TaskError, pending, repair, stored};
 use rewrite::Rewrite;
 use staging::{Plan, Staging};
 use words::Words;
@@ -373,9 +373,4 @@ fn counted(messages: &BTreeMap<u64, usize>) -> Vec<(Seq, usize)> {
 
 fn damaged(file: &Growing, at: u64, error: &dyn std::error::Error) -> LogError {
     LogError::damaged(file.path(), at, error.to_string())
-}
-
-/// Writes a file that takes the place of another, forced onto the disk.
-fn write_staged(path: &std::path::Path, bytes: &[u8]) -> Result<(), LogError> {
-    file::write_new(path, bytes, true)
 }

@@ -12,7 +12,7 @@ use infold_wire::{Json, Message, normal, quote, tokens};
 use uuid::Uuid;
 
 use super::staging::{Plan, Staging};
-use super::{Family, Find, Member, damaged, holder, write_staged};
+use super::{Family, Find, Member, damaged, holder};
 use crate::event::{Extent, FoldLine, MaskLine, RedactLine};
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
@@ -91,7 +91,7 @@ impl<'a> Rewrite<'a> {
             }),
         };
         events.extend(event.encode());
-        write_staged(&to.join("events.jsonl"), &events)?;
+        file::write_new(&to.join("events.jsonl"), &events, true)?;
         Ok(Staged {
             event: Some(event.id.get()),
             texts: text.changed,
@@ -382,7 +382,7 @@ impl<'a> Rewrite<'a> {
             }
         }
         if out != bytes {
-            write_staged(&to.join(Metadata::NAME), &out)?;
+            file::write_new(&to.join(Metadata::NAME), &out, true)?;
         }
         Ok(())
     }

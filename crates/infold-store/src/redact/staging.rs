@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::copies;
 use crate::current::Current;
+use crate::database::Identity;
 use crate::derived::Derived;
 use crate::dirs::{PLACES, TaskDirs};
 use crate::file::Access;
@@ -62,19 +63,12 @@ impl Plan {
         let removed = self.removed.iter();
         let removed = removed.filter_map(|path| path.strip_prefix(root).ok());
         let removed = removed.map(|path| quote(&path.to_string_lossy()));
-        let join = |all: &mut dyn Iterator<Item = String>| all.collect::<Vec<_>>().join(",");
-        let [mut tasks, mut rows, mut names, mut removed]: [Box<dyn Iterator<Item = String>>; 4] = [
-            Box::new(tasks),
-            Box::new(rows),
-            Box::new(names),
-            Box::new(removed),
-        ];
         format!(
             "{{\"tasks\":[{}],\"rows\":[{}],\"names\":[{}],\"removed\":[{}]}}\n",
-            join(&mut tasks),
-            join(&mut rows),
-            join(&mut names),
-            join(&mut removed)
+            listed(tasks),
+            listed(rows),
+            listed(names),
+            listed(removed)
         )
     }
 
@@ -126,7 +120,7 @@ impl Staging {
         opened
             .lock()
             .map_err(|error| LogError::io(&dir, "locked", error))?;
-        let is_there = crate::database::Identity::of(&dir) == identity(&opened);
+        let is_there = Identity::of(&dir) == Identity::of_open(&opened);
         Ok(is_there.then_some(Staging { dir, _lock: opened }))
     }
 
@@ -322,6 +316,11 @@ fn derive(dir: &Path, dirs: &TaskDirs) -> Result<(), LogError> {
     current.save()
 }
 
+fn listed(all: impl Iterator<Item = String>) -> String {
+    all.collect::<Vec<_>>().join(",")
+}
+
+/// Removes a file that may be gone already.
 pub fn remove_if_there(path: &Path) -> Result<(), LogError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -329,8 +328,4 @@ pub fn remove_if_there(path: &Path) -> Result<(), LogError> {
         }
         _ => Ok(()),
     }
-}
-
-fn identity(file: &File) -> Option<crate::database::Identity> {
-    crate::database::Identity::of_open(file)
 }

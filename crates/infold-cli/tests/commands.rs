@@ -94,16 +94,16 @@ fn tasks_are_listed_newest_first_by_status_and_user() {
     "), @r"
     $ infold task list
     task      status     active            tokens  folds  agent  directory  about
-    t3······  running    YYYY-MM-DD hh:mm       0      0  –      –          ada
     t2······  failed     YYYY-MM-DD hh:mm       0      0  –      –          gpt-5 · bob · out of money
     t1······  completed  YYYY-MM-DD hh:mm       0      0  –      –          ada
+    t3······  running    YYYY-MM-DD hh:mm       0      0  –      –          ada
     $ infold task list --status running
     task      status   active            tokens  folds  agent  directory  about
     t3······  running  YYYY-MM-DD hh:mm       0      0  –      –          ada
     $ infold task list --user ada
     task      status     active            tokens  folds  agent  directory  about
-    t3······  running    YYYY-MM-DD hh:mm       0      0  –      –          ada
     t1······  completed  YYYY-MM-DD hh:mm       0      0  –      –          ada
+    t3······  running    YYYY-MM-DD hh:mm       0      0  –      –          ada
     $ infold task list --user ada --status completed
     task      status     active            tokens  folds  agent  directory  about
     t1······  completed  YYYY-MM-DD hh:mm       0      0  –      –          ada
@@ -112,7 +112,7 @@ fn tasks_are_listed_newest_first_by_status_and_user() {
     ");
     let names = home.objects("task list --user ada");
     let names: Vec<_> = names.iter().map(|row| row["uuid"].as_str()).collect();
-    assert_eq!(names, [Some(&*home.task("T3")), Some(&*home.task("T1"))]);
+    assert_eq!(names, [Some(&*home.task("T1")), Some(&*home.task("T3"))]);
 }
 
 #[test]
@@ -242,6 +242,7 @@ fn an_ended_task_stays_readable_and_is_cleaned_when_it_is_old() {
     status     failed
     error      no key
     made       YYYY-MM-DD hh:mm:ss UTC
+    active     YYYY-MM-DD hh:mm:ss UTC
     ended      YYYY-MM-DD hh:mm:ss UTC
     by         process N on HOST
     window     128,000 tokens

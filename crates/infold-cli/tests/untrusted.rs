@@ -249,7 +249,7 @@ fn an_untrusted_file_runs_nothing_sends_nothing_and_writes_nowhere() {
         ("manage T4", &MARKERS[..3]),
         ("task new", &[]),
         ("task push T5 session.jsonl", &[]),
-        ("condense T5", &MARKERS[2..3]),
+        ("condense T5", &MARKERS[..3]),
         ("config show", &[]),
         ("task complete T5", &[]),
         ("ask T4 hello", &[]),
@@ -566,6 +566,7 @@ serve: {upstreams: {ollama: 'http://evil'}}
     hooks.before_fold                      -
     hooks.after_fold                       ./tell                        ~/.config/infold/config.yaml:4
     serve.upstreams.gemini                 openai+http://127.0.0.1:8     ~/.config/infold/config.yaml:5
+    redact                                 false                         default
     every model.window                     9000                          environment INFOLD_WINDOW
     effective.model                        claude-opus-4-5               ~/.config/infold/config.yaml:1
     effective.window                       9000                          environment INFOLD_WINDOW

@@ -15,6 +15,7 @@ use std::time::SystemTime;
 
 use infold_log::EventId;
 use infold_log::steer::{self, Side, Target};
+use infold_wire::Wire;
 use uuid::Uuid;
 
 use kept::Kept;
@@ -522,6 +523,25 @@ impl Contexts {
             let _ = fs::remove_dir_all(&next);
         })?;
         Ok(next)
+    }
+
+    /// Makes the directory of a task again that is gone altogether; its log is empty.
+    pub(crate) fn replace_lost(&self, id: Uuid, wire: Wire) -> Result<PathBuf, LogError> {
+        let metadata = Metadata {
+            uuid: id,
+            created_at: time::now(),
+            process_id: std::process::id(),
+            hostname: lock::host(),
+            wire: Some(wire.name().to_owned()),
+            ..Metadata::default()
+        };
+        let running = self.root.join(PLACES[0]);
+        let next = running.join(format!("{HIDDEN}{id}"));
+        self.furnish(&next, &metadata, &[]).inspect_err(|_| {
+            let _ = fs::remove_dir_all(&next);
+        })?;
+        self.bear(id, &next)?;
+        Ok(running.join(id.to_string()))
     }
 
     /// Makes the files of a new task.

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use infold_wire::Wire;
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -15,8 +16,8 @@ use crate::lock::{Lock, Taken};
 use crate::log::continued_by;
 use crate::verify::Problem;
 use crate::{
-    Contexts, Durability, LogError, OpenError, Registry, Status, TaskError, What, Writer, chains,
-    end_of,
+    Contexts, Durability, LogError, Metadata, OpenError, Registry, Status, TaskError, What, Writer,
+    chains, end_of,
 };
 
 const SIDECARS: [&str; 4] = ["messages.idx", "events.idx", "states.idx", "current.idx"];
@@ -60,9 +61,19 @@ impl Contexts {
                 chains.purge()?;
             }
         }
-        for id in registry.uuids()? {
-            if self.place(id).is_none() && registry.remove(id)? {
-                done.push(format!("row of task {id} removed: its directory is gone"));
+        // A fork is recorded before it is made, and keeps the row of what it continues.
+        for id in registry.forks()? {
+            if self.place(id).is_none() {
+                registry.remove(id)?;
+            }
+        }
+        let mut is_shorter = true;
+        while std::mem::take(&mut is_shorter) {
+            for id in registry.uuids()? {
+                if self.place(id).is_none() && registry.remove(id)? {
+                    is_shorter = true;
+                    done.push(format!("row of task {id} removed: its directory is gone"));
+                }
             }
         }
         Ok((registry, done))
@@ -102,7 +113,8 @@ impl Contexts {
         }
         if is_cut_short(&problems)
             && let Some((parent, at)) = continued_by(&dir)?
-            && let Some(said) = self.lengthen(parent, at)?
+            && let wire = Metadata::read(&dir).map_or(Wire::Chat, |metadata| metadata.form())
+            && let Some(said) = self.lengthen(parent, at, wire)?
         {
             done.push(format!("task {parent}: {said}"));
         }

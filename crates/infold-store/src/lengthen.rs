@@ -1,7 +1,7 @@
 //! Fills the end of a log that lost what another task continues.
 
 use infold_log::{Point, Role};
-use infold_wire::render_text;
+use infold_wire::{Wire, render_text};
 use uuid::Uuid;
 
 use crate::mend::MAX_GONE_LINES;
@@ -10,9 +10,16 @@ use crate::{AppendError, Contexts, Durability, TaskError, What, Writer};
 impl Contexts {
     /// Appends notes and events that change nothing to a task until it reaches the point from which another one
     /// continues it. Says how many messages were lost; nothing if none was, or too many to be believed.
-    pub(crate) fn lengthen(&self, task: Uuid, to: Point) -> Result<Option<String>, TaskError> {
-        let Some(dir) = self.place(task) else {
-            return Ok(None);
+    pub(crate) fn lengthen(
+        &self,
+        task: Uuid,
+        to: Point,
+        wire: Wire,
+    ) -> Result<Option<String>, TaskError> {
+        let dir = match self.place(task) {
+            Some(dir) => dir,
+            None if to.seq.max(to.event) > MAX_GONE_LINES => return Ok(None),
+            None => self.replace_lost(task, wire)?,
         };
         let opened = Writer::open(&dir, Durability::Turn, &self.dirs());
         let (mut writer, _) = opened.map_err(|source| TaskError::opening(task, source))?;

@@ -148,6 +148,11 @@ impl Registry {
         })
     }
 
+    /// Returns every task that is known to continue another one, whether or not it has a row.
+    pub(crate) fn forks(&self) -> Result<Vec<Uuid>, RegistryError> {
+        self.run(|db| keys(db, "SELECT child FROM forks ORDER BY child", []))
+    }
+
     /// Returns the tasks that are queued, running or paused, newest first.
     pub fn unfinished(&self) -> Result<Vec<Uuid>, RegistryError> {
         let sql = "SELECT uuid FROM tasks WHERE status IN ('queued', 'running', 'paused')

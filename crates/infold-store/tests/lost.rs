@@ -196,6 +196,32 @@ fn a_task_that_had_ended_ends_again_if_that_is_lost() {
 }
 
 #[test]
+fn a_task_that_is_gone_and_that_others_continue_is_made_again_with_notes() {
+    let world = World::new();
+    let fork = world.contexts.fork(world.id, None).expect("a fork");
+    fs::remove_dir_all(world.path("")).expect("removed");
+    assert!(!world.problems(fork).is_empty());
+    let done = world.repair(fork);
+    let is_told = |what: &String| what.contains("6 messages that others continue were lost");
+    assert!(done.iter().any(is_told), "{done:?}");
+    assert!(world.problems(fork).is_empty());
+    world.repair(world.id);
+    assert!(world.problems(world.id).is_empty());
+}
+
+#[test]
+fn a_row_that_only_a_fork_kept_goes_when_both_are_gone() {
+    let world = World::new();
+    let fork = world.contexts.fork(world.id, None).expect("a fork");
+    for id in [world.id, fork] {
+        let dir = world.contexts.place(id).expect("a directory");
+        fs::remove_dir_all(dir).expect("removed");
+    }
+    let (registry, _) = world.contexts.repaired_registry().expect("a registry");
+    assert!(registry.uuids().expect("rows").is_empty());
+}
+
+#[test]
 fn what_others_continue_is_replaced_by_notes() {
     let world = World::new();
     let fork = world.contexts.fork(world.id, None).expect("a fork");

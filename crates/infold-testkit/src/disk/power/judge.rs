@@ -97,7 +97,13 @@ impl Outcome {
             }
             // A task that ended meanwhile is not gone on with.
             if matches!(first.code, Some(0 | 2)) || is_excused(&first) {
-                let written = stale(fixture, sandbox, &held, id).filter(|_| first.is_ok());
+                let mut written = stale(fixture, sandbox, &held, id).filter(|_| first.is_ok());
+                if matches!(written, Some((Wrong::Unrepaired, _))) {
+                    // Who appends does not read what lies before; who shows it does.
+                    self.is_unreadable = true;
+                    self.repair(fixture, sandbox);
+                    written = stale(fixture, sandbox, &held, id);
+                }
                 self.wrong.extend(written);
                 continue;
             }

@@ -123,18 +123,20 @@ fn examine(contexts: &Contexts, repair: bool) -> Result<Findings, Failure> {
     if repair {
         repaired.extend(repair_chains(contexts)?);
     }
-    let ids = contexts.tasks()?;
     let mut found = match contexts.root().exists() {
         true => damaged_databases(contexts, registry.as_ref())?,
         false => Vec::new(),
     };
+    if let Some(registry) = registry.as_ref().filter(|_| repair) {
+        let ids = contexts.tasks()?;
+        found.extend(repair_all(contexts, &ids, registry, &mut repaired));
+    }
+    // A repair may have made a task again that was gone.
+    let ids = contexts.tasks()?;
     if let Some(registry) = &registry {
         let rows = registry.uuids()?.into_iter();
         let gone = rows.filter(|id| contexts.place(*id).is_none());
         found.extend(gone.map(|id| format!("{id}: in the registry, but its directory is gone")));
-    }
-    if let Some(registry) = registry.as_ref().filter(|_| repair) {
-        found.extend(repair_all(contexts, &ids, registry, &mut repaired));
     }
     for id in &ids {
         let problems = problems(contexts, *id, registry.as_ref());

@@ -244,7 +244,7 @@ fn check(mut sources: Sources, out: &mut Out) -> Result<(), Failure> {
 
 /// Says what else the person should know.
 fn tell(sources: &Sources, warnings: &[String], ignored: &[RestrictedKey], out: &Out) {
-    let passed_over = "config.yaml is another program's: it has no context_storage, llm, profiles, summarizer or serve; --config config.yaml reads it all the same";
+    let passed_over = "config.yaml is another program's: it has no context_storage, llm, profiles, summarizer, serve or redact; --config config.yaml reads it all the same";
     if sources.passed_over {
         say(out.is_json(), paint(DIM, passed_over));
     }

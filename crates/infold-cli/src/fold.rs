@@ -3,8 +3,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use infold::{Config, Did, ManageError, Outcome, Picture, Scratch, ScratchError, Step, manage};
-use infold_log::View;
+use infold::{
+    Config, Did, Left, ManageError, Outcome, Picture, Scratch, ScratchError, Step, manage,
+};
+use infold_log::{Budget, View};
 use infold_wire::transcript::{Entry, Format, Layout, Session, Transcript, Write};
 use serde_json::json;
 
@@ -65,6 +67,7 @@ pub fn run(config: &Config, args: &FoldArgs, out: &mut Out) -> Result<(), Failur
         .chosen(config, Known::default(), Reach::default(), json)?;
     let paths = args.inputs.paths(json)?;
     let mut conversations = 0;
+    let mut refused = None;
     for path in &paths {
         if paths.len() > 1 {
             out.finish()?;
@@ -75,19 +78,23 @@ pub fn run(config: &Config, args: &FoldArgs, out: &mut Out) -> Result<(), Failur
             _ => failure.within(&path.display().to_string()),
         };
         let folded = fold_file(path, args, &mut chosen, conversations, out);
-        conversations = folded.map_err(about)?;
+        let (so_far, vetoed) = folded.map_err(about)?;
+        conversations = so_far;
+        refused = refused.or(vetoed.map(about));
     }
-    Ok(())
+    // All views are printed before the answer is no.
+    refused.map_or(Ok(()), Err)
 }
 
-/// Folds all conversations of a file; returns how many there were so far.
+/// Folds all conversations of a file; returns how many there were so far, and what to say if a hook kept one from
+/// being folded that had to be.
 fn fold_file(
     path: &Path,
     args: &FoldArgs,
     chosen: &mut Chosen,
     conversations: u64,
     out: &mut Out,
-) -> Result<u64, Failure> {
+) -> Result<(u64, Option<Failure>), Failure> {
     let json = out.is_json();
     let mut started = Instant::now();
     let (input, size) = opened(path, json)?;
@@ -129,7 +136,7 @@ fn fold_file(
         );
     }
     told.one(&mut task, chosen, started.elapsed(), out)?;
-    Ok(told.conversations)
+    Ok((told.conversations, told.refused))
 }
 
 /// Opens a transcript for reading, and says how large it is.
@@ -150,6 +157,8 @@ struct Told<'a> {
     write: Option<OutFormat>,
     json: bool,
     conversations: u64,
+    /// The first conversation that a hook kept from being folded although it had to be.
+    refused: Option<Failure>,
 }
 
 impl<'a> Told<'a> {
@@ -162,6 +171,7 @@ impl<'a> Told<'a> {
             write: args.out_format,
             json,
             conversations: 0,
+            refused: None,
         }
     }
 
@@ -186,6 +196,8 @@ impl<'a> Told<'a> {
         let fold = started.elapsed();
         self.print(task, out)?;
         out.finish()?;
+        let refused = vetoed(&outcome, &chosen.setup.aim.budget);
+        self.refused = self.refused.take().or(refused);
         self.story(task, chosen, &outcome, (read, fold))
     }
 
@@ -339,6 +351,24 @@ pub fn told(step: &Step) -> String {
     };
     let sizes = format!("{} → {} tokens", number(step.before), number(step.after));
     format!("{:<10}{what}: {sizes}{by}", step.did.name())
+}
+
+/// What to say when a hook kept a view from being folded that cannot be sent as it is.
+pub fn vetoed(outcome: &Outcome, budget: &Budget) -> Option<Failure> {
+    if outcome.fits || outcome.left != Some(Left::Vetoed) {
+        return None;
+    }
+    let (size, tokens) = (outcome.after, number(outcome.after.tokens));
+    let mut sizes = format!("{tokens} tokens, with room for {}", number(budget.allow()));
+    if let Some(most) = budget.bytes().filter(|most| size.bytes > *most) {
+        sizes += &format!(", and {} bytes of {}", number(size.bytes), number(most));
+    }
+    let text = format!("the hook before_fold refused, and the view does not fit: it has {sizes}");
+    Some(
+        Failure::new(Kind::No, text).hint(
+            "`hooks.before_fold` of the configuration decides; `infold config show` names it",
+        ),
+    )
 }
 
 /// What to say when a conversation cannot be folded; `larger` is what would help.

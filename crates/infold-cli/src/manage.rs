@@ -4,7 +4,7 @@ use infold::{Config, Left, Outcome, Picture, manage, rehearse};
 use infold_store::{Contexts, Log, Metadata, Trigger};
 
 use crate::failure::Failure;
-use crate::fold::{cannot_fold, told};
+use crate::fold::{cannot_fold, told, vetoed};
 use crate::out::{DIM, Out, number, paint, warn};
 use crate::pen::Reach;
 use crate::picture::draw;
@@ -106,7 +106,9 @@ fn managed(
             format!("undo: infold undo {}", short(&args.task)),
         ))?;
     }
-    Ok(())
+    // What is on standard output comes first, as the failure is about it.
+    out.finish()?;
+    vetoed(&outcome, &chosen.setup.aim.budget).map_or(Ok(()), Err)
 }
 
 /// What a task knows of its model, and what was learned of it.

@@ -21,7 +21,8 @@ pub struct RedactArgs {
     #[arg(value_name = "SEQ|A..B", required_unless_present = "pattern")]
     messages: Vec<Span>,
     /// Replace only what this regular expression matches
-    #[arg(long, value_name = "RE")]
+    // A key in PEM begins with hyphens.
+    #[arg(long, value_name = "RE", allow_hyphen_values = true)]
     pattern: Option<Pattern>,
     /// Only say what would go
     #[arg(long)]

@@ -292,6 +292,13 @@ impl Export<'_> {
 /// `infold export`
 pub fn export(contexts: &Contexts, args: &ExportArgs, out: &mut Out) -> Result<(), Failure> {
     let json = out.is_json();
+    if let (Some(history), Some(shown)) = (&args.out, &args.ui)
+        && is_same_place(history, shown)
+    {
+        let text = format!("--out and --ui name the same file, {}", history.display());
+        return Err(Failure::new(Kind::Usage, text)
+            .hint("nothing was written; give each of them a file of its own"));
+    }
     let file = args.out.as_deref().map(beside).transpose()?;
     let shown = args
         .ui
@@ -340,9 +347,23 @@ fn listed_for_roo(
     Ok((path, file))
 }
 
-fn beside(path: &Path) -> Result<(PathBuf, io::BufWriter<tempfile::NamedTempFile>), Failure> {
+/// Whether one of two files would be put in the place of the other. The files need not be there yet, so their
+/// directories are compared, and their names.
+fn is_same_place(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| {
+        let dir = directory(path).canonicalize().ok()?;
+        Some(dir.join(path.file_name()?))
+    };
+    one == other || place(one).is_some_and(|one| Some(one) == place(other))
+}
+
+fn directory(path: &Path) -> &Path {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    let made = tempfile::NamedTempFile::new_in(dir.unwrap_or(Path::new(".")));
+    dir.unwrap_or(Path::new("."))
+}
+
+fn beside(path: &Path) -> Result<(PathBuf, io::BufWriter<tempfile::NamedTempFile>), Failure> {
+    let made = tempfile::NamedTempFile::new_in(directory(path));
     let made = made.map_err(|error| {
         // What the error itself names is the temporary file.
         let kind = error.kind();

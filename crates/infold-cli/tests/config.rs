@@ -253,7 +253,7 @@ fn the_file_of_another_program_is_passed_over() {
     $ infold task list
     ! no tasks
     $ infold config check
-    ! config.yaml is another program's: it has no context_storage, llm, profiles, summarizer or serve; --config config.yaml reads it all the same
+    ! config.yaml is another program's: it has no context_storage, llm, profiles, summarizer, serve or redact; --config config.yaml reads it all the same
     ! no configuration file
     $ infold config check config.yaml
     ! error: config.yaml:1: `theme` has no meaning here; valid are context_storage, llm, profiles, models, summarizer, hooks, serve, tools, mcp_servers, redact
@@ -269,7 +269,7 @@ fn the_file_of_another_program_is_passed_over() {
     assert_snapshot!(shown, @"
     $ infold config check
     DIR/.config/infold/config.yaml is fine
-    ! config.yaml is another program's: it has no context_storage, llm, profiles, summarizer or serve; --config config.yaml reads it all the same
+    ! config.yaml is another program's: it has no context_storage, llm, profiles, summarizer, serve or redact; --config config.yaml reads it all the same
     ");
 }
 

@@ -432,3 +432,50 @@ fn an_invented_request_does_not_enter_the_view() {
     assert!(!shown.contains("production database"), "{shown}");
     assert!(shown.contains("asked to fix the build"), "{shown}");
 }
+
+#[test]
+fn a_hook_that_refuses_a_fold_that_has_to_be_made_is_a_no() {
+    let home = Home::new();
+    home.file("session.jsonl", session(120, 20));
+    home.config("hooks: {before_fold: 'false'}\n");
+    home.tell("task new\ntask push T1 session.jsonl");
+    let told = |line: &str, code: i32| {
+        let ran = home.run(line, b"");
+        let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.code, code, "{line}: {stderr}");
+        (String::from_utf8_lossy(&ran.stdout).into_owned(), stderr)
+    };
+    for line in [
+        "manage T1 --window 8k",
+        "fold session.jsonl --window 8k",
+        "fold session.jsonl session.jsonl --window 8k",
+        "manage T1 --window 8k --json",
+    ] {
+        let (_, stderr) = told(line, 1);
+        assert!(
+            stderr.contains("the hook before_fold refused"),
+            "{line}: {stderr}"
+        );
+        assert!(
+            stderr.contains("tokens, with room for "),
+            "{line}: {stderr}"
+        );
+    }
+    let object = &home.objects("manage T1 --window 8k")[0];
+    assert_eq!(
+        (&object["fits"], &object["left"]),
+        (&false.into(), &"vetoed".into())
+    );
+    let (stdout, _) = told("manage T1 --window 8k", 1);
+    assert!(stdout.starts_with("nothing folded: "), "{stdout}");
+    // All of the view is printed, of each file.
+    let lines = session(120, 20).lines().count();
+    let (stdout, _) = told("fold session.jsonl session.jsonl --window 8k", 1);
+    assert_eq!(
+        stdout.lines().filter(|line| !line.is_empty()).count(),
+        2 * lines
+    );
+    // A view that still fits can be sent, whatever the hook says.
+    let (_, stderr) = told("manage T1 --window 1000k --force", 0);
+    assert!(!stderr.contains("error"), "{stderr}");
+}

@@ -111,6 +111,26 @@ fn messages_are_redacted_whole() {
 }
 
 #[test]
+fn a_pattern_may_begin_with_a_hyphen() {
+    let home = Home::new();
+    home.run("task new", b"");
+    home.run(
+        "task push T1",
+        said("user", "-----BEGIN KEY----- wyvern").as_bytes(),
+    );
+    assert_snapshot!(home.tell("
+        redact T1 --pattern -----BEGIN.* --dry-run
+        redact T1 --pattern=-----BEGIN.* --yes
+    "), @"
+    $ infold redact T1 --pattern -----BEGIN.* --dry-run
+    would redact message 1
+    $ infold redact T1 --pattern=-----BEGIN.* --yes
+    e1: redacted message 1
+    ");
+    assert_eq!(holders(&home.contexts()), Vec::<String>::new());
+}
+
+#[test]
 fn what_cannot_be_redacted_is_told() {
     let home = home();
     let before = home.bytes();

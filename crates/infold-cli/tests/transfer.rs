@@ -235,6 +235,32 @@ fn folds_are_entries_in_what_roo_code_shows() {
 }
 
 #[test]
+fn one_file_is_not_written_as_history_and_as_list() {
+    let home = Home::new();
+    home.tell("task new --wire anthropic");
+    home.fed("task push T1", common::talk(&["hello", "hi"]));
+    home.file("there", "as it was");
+    fs::create_dir(home.path().join("sub")).expect("a directory");
+    for (out, ui) in [
+        ("new", "new"),
+        ("new", "./new"),
+        ("there", "sub/../there"),
+        ("sub/new", "./sub/new"),
+    ] {
+        let line = format!("export T1 --format roo --out {out} --ui {ui}");
+        let refused = home.run(&line, b"");
+        assert_eq!(refused.code, 2, "{line}");
+        let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(told.contains("the same file"), "{told}");
+    }
+    let there = fs::read(home.path().join("there")).expect("the file");
+    assert_eq!(there, b"as it was");
+    assert!(!home.path().join("new").exists() && !home.path().join("sub/new").exists());
+    let apart = home.run("export T1 --format roo --out new --ui sub/new", b"");
+    assert_eq!(apart.code, 0);
+}
+
+#[test]
 fn what_cannot_be_read_leaves_nothing_behind() {
     let home = Home::new();
     home.file("ok.jsonl", "{\"role\":\"user\",\"content\":\"hi\"}\n");

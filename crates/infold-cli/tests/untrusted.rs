@@ -508,6 +508,26 @@ fn a_file_that_cannot_be_read_is_named_and_nothing_waits_for_it() {
 }
 
 #[test]
+fn a_file_that_only_says_redact_is_read_and_must_say_it_right() {
+    let home = with_user("llm: {}\n");
+    for value in ["yes", "True", "\"true\"", "1", "on"] {
+        home.file("config.yaml", format!("# mine\nredact: {value}\n"));
+        let refused = told(&home, "task list");
+        assert!(refused.contains("error: config.yaml:2"), "{refused}");
+        assert!(refused.contains("redact"), "{refused}");
+        assert!(refused.ends_with("[2]\n"), "{refused}");
+    }
+    home.file("config.yaml", "redact: true # always\n");
+    let shown = told(&home, "config show");
+    let line = shown.lines().find(|line| line.starts_with("redact"));
+    let line = line.unwrap_or_default();
+    assert!(
+        line.contains("true") && line.contains("config.yaml:1"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn a_file_that_is_named_is_trusted() {
     let home = with_user("hooks: {after_fold: touch ran-own}\n");
     home.file("session.jsonl", session());

@@ -260,14 +260,18 @@ impl Config {
 
     /// Whether a text looks like a configuration of infold's: many programs have a `config.yaml`.
     pub fn is_ours(text: &str) -> bool {
-        let ours = ["context_storage", "llm", "profiles", "summarizer", "serve"];
+        // `redact` counts with any value: whoever writes `redact: yes` must not believe that it is on.
+        let ours = [
+            "context_storage",
+            "llm",
+            "profiles",
+            "summarizer",
+            "serve",
+            "redact",
+        ];
         let key = |line: &str| {
-            let Some((key, value)) = line.split_once(':') else {
-                return false;
-            };
-            // Others may have such a key too, with something else behind it.
-            let redacts = key.trim_end() == "redact" && ["true", "false"].contains(&value.trim());
-            redacts || ours.contains(&key.trim_end())
+            let key = line.split_once(':').map(|(key, _)| key.trim_end());
+            key.is_some_and(|key| ours.contains(&key))
         };
         text.trim_start_matches('\u{feff}').lines().any(key)
     }

@@ -672,10 +672,31 @@ fn a_project_may_switch_redaction_on_and_never_off() {
     // A variable could say anything.
     let variable = "redact: ${REDACT:-true}\n";
     assert_eq!(redacts(on, variable, false), (is, redact));
-    assert!(Config::is_ours("redact: true") && !Config::is_ours("redact: {paths: [a]}"));
     let wrong = Config::parse("config.yaml", "redact: yes, please", &|_| None);
     let wrong = wrong.expect_err("it is neither on nor off");
     assert!(wrong[0].to_string().contains("redact"), "{}", wrong[0]);
+}
+
+#[test]
+fn a_file_with_only_redact_is_ours_and_wrong_values_are_refused_without_trust_too() {
+    for value in ["yes", "True", "\"true\"", "1", "on", "[a]", "{paths: [a]}"] {
+        let text = format!("# mine\nredact: {value}\n");
+        assert!(Config::is_ours(&text), "{value}");
+        for trusted in [true, false] {
+            let layer = Layer {
+                file: "config.yaml",
+                text: &text,
+                trusted,
+            };
+            let wrong = Config::parse_layers(&[layer], &|_| None);
+            let wrong = wrong.expect_err("it is neither true nor false");
+            let told = wrong[0].to_string();
+            assert!(told.contains("config.yaml:2"), "{told}");
+            assert!(told.contains("redact"), "{told}");
+        }
+    }
+    assert!(Config::is_ours("redact: true # always"));
+    assert!(!Config::is_ours("log:\n  redact: yes\n") && !Config::is_ours("redacted: yes\n"));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use infold_wire::{Json, Wire, quote};
 
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
+use crate::log::continued_by;
 use crate::{Durability, Log, LogError, Writer, repair, stored};
 
 /// All of a request but its messages, as it stood from one request on.
@@ -36,6 +37,26 @@ impl Log {
         Ok(last)
     }
 
+    /// What was redacted of the frames of the task that this one continues, or of the last one before that had any.
+    fn redacted_before(&self) -> Result<Redacted, LogError> {
+        /// Further back than this, clients no longer send what was said.
+        const MAX_DEPTH: usize = 32;
+        let mut parent = self.parent().and_then(|(task, _)| task.parse().ok());
+        for _ in 0..MAX_DEPTH {
+            let Some(dir) = parent.and_then(|task| self.dirs().find(task)) else {
+                break;
+            };
+            let file = Growing::open(dir.join(NAME), Access::Read)?;
+            if file.len() > 0 {
+                let mut redacted = Redacted::new();
+                each(&file, |line| redacted.extend(line.redacted()))?;
+                return Ok(redacted);
+            }
+            parent = continued_by(&dir)?.map(|(task, _)| task);
+        }
+        Ok(Redacted::new())
+    }
+
     /// Shows the frames of this task in order, each with all its members. A torn last line is left out.
     pub fn frames(&self, mut visit: impl FnMut(&Frame)) -> Result<(), LogError> {
         let file = Growing::open(self.dir().join(NAME), Access::Read)?;
@@ -58,9 +79,10 @@ impl Writer {
         let mut frames = match self.frames.take() {
             Some(frames) => frames,
             None => {
-                let frames = Frames::open(self.log().dir())?;
+                let mut frames = Frames::open(self.log().dir())?;
                 if frames.file.len() == 0 {
                     self.rooted.loosen();
+                    frames.redacted = self.log().redacted_before()?;
                 }
                 frames
             }
@@ -93,7 +115,21 @@ pub(crate) struct Frames {
     /// The members' digests: the bytes themselves would be kept for each task that is open.
     digests: BTreeMap<String, Digest>,
     hasher: RandomState,
+    redacted: Redacted,
     unsynced: bool,
+}
+
+/// What is kept in the place of members that were redacted, by the fingerprints of what they said: clients go on sending that.
+type Redacted = BTreeMap<Fingerprint, Vec<u8>>;
+
+/// A digest of a member's name and value that outlives the process.
+type Fingerprint = String;
+
+/// Returns the fingerprint of a member.
+pub(crate) fn fingerprint(name: &str, value: &[u8]) -> Fingerprint {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(name.as_bytes()).update(&[0]).update(value);
+    hasher.finalize().to_hex()[..32].to_owned()
 }
 
 /// A length and a hash that nobody outside can foresee.
@@ -108,16 +144,19 @@ impl Frames {
             wire: None,
             digests: BTreeMap::new(),
             hasher: RandomState::new(),
+            redacted: Redacted::new(),
             unsynced: false,
             file,
         };
         let (mut last, mut wire) = (0, None);
+        let mut redacted = Redacted::new();
         let mut digests = BTreeMap::new();
         let end = each(&frames.file, |line| {
             (last, wire) = (line.id, Some(line.wire));
             for name in &line.unset {
                 digests.remove(name);
             }
+            redacted.extend(line.redacted());
             for (name, value) in line.set {
                 digests.insert(name, digest(&frames.hasher, value));
             }
@@ -133,6 +172,7 @@ impl Frames {
             Err(error) => return Err(error),
         }
         (frames.last, frames.wire, frames.digests) = (last, wire, digests);
+        frames.redacted = redacted;
         Ok(frames)
     }
 
@@ -143,10 +183,20 @@ impl Frames {
         (time, after): (u64, u64),
     ) -> Result<u64, LogError> {
         // Of two with one name the last counts, as for whoever reads the request.
-        let now: BTreeMap<&str, Cow<'_, [u8]>> = members
+        let mut now: BTreeMap<&str, Cow<'_, [u8]>> = members
             .iter()
             .map(|(name, value)| (*name, stored::unbroken(value)))
             .collect();
+        let mut originals = BTreeMap::new();
+        if !self.redacted.is_empty() {
+            for (name, value) in &mut now {
+                let original = fingerprint(name, value);
+                if let Some(kept) = self.redacted.get(&original) {
+                    *value = Cow::Owned(kept.clone());
+                    originals.insert(*name, original);
+                }
+            }
+        }
         let mut set = Vec::new();
         let mut changed = Vec::new();
         for (name, value) in &now {
@@ -172,7 +222,17 @@ impl Frames {
         let unset = unset.join(",");
         let head =
             format!("{{\"id\":{id},\"ts\":{time},\"after\":{after},\"wire\":\"{wire}\",\"set\":{{");
-        let end = format!("}},\"unset\":[{unset}]}}\n");
+        let originals = originals
+            .iter()
+            .filter(|(name, _)| changed.iter().any(|(new, _)| new == *name));
+        let originals: Vec<String> = originals
+            .map(|(name, original)| format!("{}:\"{original}\"", quote(name)))
+            .collect();
+        let redacted = match originals.is_empty() {
+            true => String::new(),
+            false => format!(",\"redacted\":{{{}}}", originals.join(",")),
+        };
+        let end = format!("}},\"unset\":[{unset}]{redacted}}}\n");
         let line = [head.as_bytes(), &set, end.as_bytes()].concat();
         self.file.append(&line)?;
         self.unsynced = true;
@@ -213,13 +273,15 @@ struct Line<'a> {
     wire: Wire,
     set: Vec<(String, &'a [u8])>,
     unset: Vec<String>,
+    /// The fingerprints of members that were redacted, by name.
+    originals: BTreeMap<String, Fingerprint>,
 }
 
 impl<'a> Line<'a> {
     fn decode(line: &'a [u8]) -> Option<Line<'a>> {
         let json = Json::parse(line).ok()?;
-        let [id, time, after, wire, set, unset] =
-            json.pick(["id", "ts", "after", "wire", "set", "unset"]);
+        let [id, time, after, wire, set, unset, redacted] =
+            json.pick(["id", "ts", "after", "wire", "set", "unset", "redacted"]);
         let number = |value: Option<Json<'_>>| {
             std::str::from_utf8(value?.bytes())
                 .ok()?
@@ -237,7 +299,20 @@ impl<'a> Line<'a> {
                 .map(|(key, value)| Some((name(key)?, value.bytes())))
                 .collect::<Option<_>>()?,
             unset: unset?.elements().map(name).collect::<Option<_>>()?,
+            originals: redacted
+                .into_iter()
+                .flat_map(Json::members)
+                .map(|(key, value)| Some((name(key)?, name(value)?)))
+                .collect::<Option<_>>()?,
         })
+    }
+
+    /// What stands in the place of redacted members.
+    fn redacted(&self) -> Redacted {
+        let set = self.set.iter();
+        let pairs = set
+            .filter_map(|(name, value)| Some((self.originals.get(name)?.clone(), value.to_vec())));
+        pairs.collect()
     }
 
     /// The frame that it makes of the one before.

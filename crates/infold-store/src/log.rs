@@ -156,6 +156,11 @@ impl Log {
         }
     }
 
+    /// Where the tasks are that it continues.
+    pub(crate) fn dirs(&self) -> &TaskDirs {
+        &self.lineage.dirs
+    }
+
     /// When its last entry was made, in milliseconds since 1970; zero if it has none.
     pub fn last_time(&self) -> Result<u64, LogError> {
         // That it goes on from another task is an event of a later time than what that task holds.

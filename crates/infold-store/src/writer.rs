@@ -352,9 +352,7 @@ impl Writer {
 
     /// Shows a part of a message, a tool result or an image, as a stub.
     pub fn mask(&mut self, seq: Seq, part: u32) -> Result<EventId, StepError> {
-        self.mask_as(seq, part, |_, _, hidden| {
-            format!("[{hidden} tokens folded away; nothing is lost, and recall {seq} shows them]")
-        })
+        self.mask_as(seq, part, |_, _, hidden| mask_text(seq, hidden))
     }
 
     /// Shows a tool result as a stub that also says what `about` makes of its text.
@@ -369,9 +367,7 @@ impl Writer {
                 PartKind::Result => about(&part_text(message, found)),
                 PartKind::Image | PartKind::Other => String::new(),
             };
-            format!(
-                "[{hidden} tokens folded away; nothing is lost, and recall {seq} shows them]{about}"
-            )
+            mask_text(seq, hidden) + &about
         })
     }
 
@@ -771,6 +767,11 @@ pub fn heading(span: Span, messages: u64) -> String {
     format!(
         "[Summary of messages {span} ({messages} folded away; nothing is lost, and recall {span} shows them in full)]"
     )
+}
+
+/// Says in a view that a part of a message is masked.
+pub(crate) fn mask_text(seq: Seq, hidden: u64) -> String {
+    format!("[{hidden} tokens folded away; nothing is lost, and recall {seq} shows them]")
 }
 
 /// Says in a view that messages are hidden.

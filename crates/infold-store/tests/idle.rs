@@ -93,3 +93,34 @@ fn only_tasks_to_which_nothing_came_are_idle_and_none_that_is_held() {
     drop(held);
     assert!(contexts.end_idle(old).expect("it ends"));
 }
+
+#[test]
+fn the_newest_task_is_the_one_last_written_to_before_the_registry_knows() {
+    let root = tempfile::tempdir().expect("a directory");
+    let contexts = Contexts::new(root.path(), Durability::Turn);
+    let (old, new) = (task(&contexts), task(&contexts));
+    let named = |name: &str| contexts.resolve(name).expect("a task");
+    assert_eq!((named("@"), named("@2")), (new, old));
+    // The clock of a file system may tick only every few milliseconds.
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    let (mut writer, _) = contexts.write(old).expect("a writer");
+    let settled = contexts.row(old).expect("a registry").expect("a row");
+    writer
+        .append(&[r#"{"role":"user","content":"more"}"#])
+        .expect("a message");
+    let row = contexts.row(old).expect("a registry").expect("a row");
+    assert_eq!(row.active_at, settled.active_at, "nothing was settled");
+    assert_eq!((named("@"), named("@2")), (old, new));
+    // The files of an ended task may be touched, and nothing came to it.
+    contexts.settle(old, &writer).expect("counted");
+    drop(writer);
+    contexts.finish(new, &Outcome::Completed).expect("it ends");
+    say(&contexts, old, "and more");
+    let dir = contexts.place(new).expect("a directory");
+    let file = std::fs::File::options()
+        .append(true)
+        .open(dir.join("messages.jsonl"));
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    file.expect("a file").set_modified(later).expect("touched");
+    assert_eq!((named("@"), named("@2")), (old, new));
+}

@@ -8,6 +8,7 @@ use infold_log::{EventId, Past as _, Seq, Span, View};
 use infold_store::{
     Contexts, Durability, Failure, Metadata, Outcome, Redaction, Target, TaskError, What,
 };
+use infold_wire::Wire;
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -214,6 +215,94 @@ fn matches_that_were_redacted_are_nowhere_and_the_rest_stays() {
     assert!(contexts.redact(id, MATCHES).unwrap().is_empty());
     assert_eq!(fs::read(dir.join("events.jsonl")).unwrap(), events);
     assert!(!root.path().join("redacting").exists());
+}
+
+/// Clients go on sending the system prompt that they have.
+#[test]
+fn what_stood_around_messages_does_not_come_back() {
+    let (root, contexts) = store();
+    let id = contexts.create(Metadata::default()).expect("a task");
+    let prompt = format!("\"be kind, {SECRET}\"");
+    let frame = [("model", &b"\"m\""[..]), ("system", prompt.as_bytes())];
+    let (mut writer, _) = contexts.write(id).expect("a writer");
+    writer.frame(Wire::Anthropic, &frame).expect("a frame");
+    writer.append(&[say("user", "hello")]).expect("a message");
+    drop(writer);
+    for _ in 0..2 {
+        let target = Target::Matches {
+            within: None,
+            find: &hits,
+        };
+        let _ = contexts.redact(id, target).expect("redacted");
+        assert_eq!(holders(root.path()), Vec::<PathBuf>::new());
+        let (mut writer, _) = contexts.write(id).expect("a writer");
+        assert_eq!(
+            writer
+                .frame(Wire::Anthropic, &frame)
+                .expect("the same frame"),
+            1
+        );
+        drop(writer);
+        assert_eq!(holders(root.path()), Vec::<PathBuf>::new());
+    }
+    // A fork begins without frames, and so does a fork of that.
+    let fork = contexts.fork(id, None).expect("a fork");
+    let other = contexts.fork(fork, None).expect("another");
+    for id in [fork, other, fork] {
+        let (mut writer, _) = contexts.write(id).expect("a writer");
+        writer.append(&[say("user", "go on")]).expect("a message");
+        assert_eq!(writer.frame(Wire::Anthropic, &frame).expect("a frame"), 1);
+        drop(writer);
+        assert_eq!(holders(root.path()), Vec::<PathBuf>::new());
+    }
+    // What is really new is kept.
+    let (mut writer, _) = contexts.write(id).expect("a writer");
+    let changed = [("model", &b"\"m\""[..]), ("system", b"\"be brief\"")];
+    assert_eq!(
+        writer
+            .frame(Wire::Anthropic, &changed)
+            .expect("a new frame"),
+        2
+    );
+    assert_eq!(
+        writer
+            .frame(Wire::Anthropic, &frame)
+            .expect("the first again"),
+        3
+    );
+    drop(writer);
+    assert_eq!(holders(root.path()), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_stub_keeps_no_piece_of_what_was_redacted() {
+    let (root, contexts) = store();
+    let id = contexts.create(Metadata::default()).expect("a task");
+    let (mut writer, _) = contexts.write(id).expect("a writer");
+    let call = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"push","arguments":"{}"}}]}"#;
+    let result = format!(
+        r#"{{"role":"tool","tool_call_id":"c1","content":"pushing with {SECRET} to origin"}}"#
+    );
+    writer
+        .append(&[say("user", "go"), call.to_owned(), result])
+        .expect("messages");
+    let half = &SECRET[..SECRET.len() - 2];
+    writer
+        .mask_described(seq(3), 0, |_| format!(" first: pushing with {half}…"))
+        .expect("a mask");
+    drop(writer);
+    let target = Target::Matches {
+        within: None,
+        find: &hits,
+    };
+    let _ = contexts.redact(id, target).expect("redacted");
+    let mut paths = Vec::new();
+    files(root.path(), &mut paths);
+    for path in paths {
+        let bytes = std::fs::read(&path).expect("a file");
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(!text.contains(half), "{}", path.display());
+    }
 }
 
 #[test]

@@ -67,7 +67,7 @@ impl Restriction<'_> {
     fn keeps(&mut self, node: &mut Node) -> bool {
         match (self.rule(), &node.kind) {
             (Rule::Open, Kind::Scalar { text, .. }) if !text.contains("${") => true,
-            (Rule::OnlyOn, Kind::Scalar { text, .. }) if text == "true" => true,
+            (Rule::OnlyOn, _) if !may_switch_off(node) => true,
             (Rule::Section, Kind::Map(_)) => {
                 self.filter(node);
                 // An empty profile would still replace one with a shorter name.
@@ -167,6 +167,13 @@ impl Restriction<'_> {
             text.to_owned()
         })
     }
+}
+
+/// Whether a value says no, or could. All others stay: the reader takes `true` and refuses the rest, since ignoring
+/// `yes` would leave off what somebody meant to switch on.
+fn may_switch_off(node: &Node) -> bool {
+    let says_no = |text: &str| text == "false" || text.contains("${");
+    node.is_null() || matches!(&node.kind, Kind::Scalar { text, .. } if says_no(text))
 }
 
 /// A text in which nothing hides: whatever a terminal would obey or not show is escaped.

@@ -1,12 +1,15 @@
 //! What a task is about, and when something last came to it: what people tell tasks by.
 
+use std::cmp::Reverse;
+
 use infold_log::{Seq, Span};
 use infold_wire::{Message, Typist, title_of};
+use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::reconcile::ended_at;
 use crate::Contexts;
-use crate::{Filter, Log, Registry, TaskError};
+use crate::{Filter, Log, Registry, TaskError, TaskRow};
 
 /// A person has typed something among so many messages, or nobody has.
 const MAX_MESSAGES: u64 = 32;
@@ -50,8 +53,27 @@ impl Contexts {
         let Some(number) = number.filter(|_| self.root.exists()) else {
             return Ok(None);
         };
-        let rows = self.rows(&Filter::default())?;
+        let mut rows = self.rows(&Filter::default())?;
+        // The order of the registry decides where times are equal, as the sort is stable.
+        rows.sort_by_cached_key(|row| Reverse(self.last_activity(row)));
         Ok(rows.get(number - 1).map(|row| row.uuid))
+    }
+
+    /// When something last came to a task, whether or not the registry knows it yet: a server tells it in the
+    /// background, and the log of a task was written before that.
+    fn last_activity(&self, row: &TaskRow) -> Timestamp {
+        let known = row.active_at.unwrap_or(row.created_at);
+        if row.status.is_end() {
+            return known;
+        }
+        let Some(dir) = self.place(row.uuid) else {
+            return known;
+        };
+        let written = ["messages.jsonl", "events.jsonl"].map(|name| {
+            let modified = std::fs::metadata(dir.join(name)).and_then(|file| file.modified());
+            Timestamp::try_from(modified.ok()?).ok()
+        });
+        written.into_iter().flatten().fold(known, Timestamp::max)
     }
 }
 

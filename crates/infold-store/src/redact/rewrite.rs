@@ -8,15 +8,17 @@ use infold_log::Seq;
 use infold_wire::redact::{
     redact_data, redact_fragment, redact_json, redact_matches, redact_message, redact_text,
 };
-use infold_wire::{Json, Message, normal, quote, tokens};
+use infold_wire::{Json, Message, normal, quote, render_stub, tokens};
 use uuid::Uuid;
 
 use super::staging::{Plan, Staging};
 use super::{Family, Find, Member, damaged, holder};
 use crate::event::{Extent, FoldLine, MaskLine, RedactLine};
 use crate::file::{Access, Growing};
+use crate::frame::fingerprint;
 use crate::lines::Lines;
 use crate::stored::{self, Marks};
+use crate::writer::mask_text;
 use crate::{
     Contexts, EventLine, Log, LogError, Metadata, TaskError, What, chains, file, heading, imported,
     stand_in_tokens, time,
@@ -300,8 +302,14 @@ impl<'a> Rewrite<'a> {
                 let reason = format!("part {} of message {seq} is not there", mask.part);
                 LogError::damaged(log.events.path(), 0, reason)
             })?;
-            mask.original_tokens = tokens::part(&message, &part.range);
+            let hidden = tokens::part(&message, &part.range);
+            // A stub may hold a piece of a match, cut where nothing would find it.
+            let stub = mask_text(mask.seq, hidden);
+            mask.original_tokens = hidden;
+            mask.tokens = tokens::count(tokens::Encoding::O200k, &stub);
+            mask.stub = render_stub(&message, &part, &stub);
             mask.bytes = part.range;
+            return Ok(mask);
         }
         if let Some(stub) = text.json(&mask.stub) {
             mask.tokens = Json::parse(stub.as_bytes()).map_or(mask.tokens, |stub| {
@@ -328,15 +336,19 @@ impl<'a> Rewrite<'a> {
             let set = json.get("set")?;
             let mut out = line.to_vec();
             let members: Vec<_> = set.members().collect();
+            let mut originals = Vec::new();
             for (key, value) in members.into_iter().rev() {
                 if is_whole && !PROMPTS.contains(&&*key.name()) {
                     continue;
                 }
                 let raw = String::from_utf8_lossy(value.bytes()).into_owned();
                 if let Some(new) = text.json(&raw) {
+                    let name = String::from_utf8_lossy(&key.name()).into_owned();
+                    originals.push((fingerprint(&name, value.bytes()), name));
                     out.splice(value.range(), new.into_bytes());
                 }
             }
+            with_originals(&mut out, json.get("redacted"), originals);
             (out != line).then_some(out)
         })
     }
@@ -589,4 +601,25 @@ impl<'a> Texts<'a> {
         let lines: String = lines.collect();
         self.count(is_changed.then_some(lines))
     }
+}
+
+/// Adds to a frame what its redacted members said, as fingerprints; those of an earlier redaction stay.
+fn with_originals(line: &mut Vec<u8>, earlier: Option<Json<'_>>, new: Vec<(String, String)>) {
+    let is_known = |name: &str| earlier.is_some_and(|earlier| earlier.get(name).is_some());
+    let new: Vec<String> = new
+        .iter()
+        .filter(|(_, name)| !is_known(name))
+        .map(|(fingerprint, name)| format!("{}:\"{fingerprint}\"", quote(name)))
+        .collect();
+    if new.is_empty() {
+        return;
+    }
+    let new = new.join(",");
+    // It stands last in its line, so the line ends with its brace and that of the line.
+    let (cut, text) = match earlier {
+        Some(_) => (2, format!(",{new}}}}}")),
+        None => (1, format!(",\"redacted\":{{{new}}}}}")),
+    };
+    line.truncate(line.trim_ascii_end().len() - cut);
+    line.extend_from_slice(text.as_bytes());
 }

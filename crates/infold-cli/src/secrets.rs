@@ -1,3 +1,4 @@
+use infold::redact::pattern_of;
 use infold_store::{Contexts, Scanned, SecretPlace, StoredSecret};
 use infold_wire::secrets::rule_count;
 use serde_json::json;
@@ -73,8 +74,16 @@ fn tell(task: Option<Uuid>, found: &[StoredSecret], out: &mut Out) -> Result<(),
             SecretPlace::Event(id) => (None, format!("{file} e{id}")),
             SecretPlace::Line(line) => (None, format!("{file} line {line}")),
         };
-        let command = task.zip(seq);
-        let command = command.map(|(task, seq)| format!("infold redact {task} {seq}"));
+        let command = task.map(|task| match seq {
+            Some(seq) => format!("infold redact {task} {seq}"),
+            None => {
+                let pattern = pattern_of(&found.start, found.chars);
+                format!(
+                    "infold redact {task} --pattern '{}'",
+                    pattern.replace('\'', ".")
+                )
+            }
+        });
         if out.is_json() {
             out.object(&json!({
                 "uuid": task.map(|task| task.to_string()), "file": file, "seq": seq, "rule": found.rule,

@@ -157,6 +157,14 @@ fn every_file_of_a_task_is_looked_at() {
             "{name}: {found:?}"
         );
     }
+    // The command that is named beside them takes them out of all files of the task.
+    let command = found.iter().find_map(|one| one["command"].as_str());
+    let command = command.and_then(|command| command.strip_prefix("infold "));
+    let command = command.expect("a command").replace('\'', "");
+    let ran = home.run(&format!("{command} --yes"), b"");
+    assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
+    let left = home.objects("doctor --secrets");
+    assert!(left.iter().all(|one| one["uuid"].is_null()), "{left:?}");
 }
 
 #[test]

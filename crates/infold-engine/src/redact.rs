@@ -81,6 +81,20 @@ impl Pattern {
     }
 }
 
+/// Returns a pattern for a text of which only the beginning and the length are known.
+///
+/// ```
+/// use infold::redact::{Pattern, pattern_of};
+///
+/// let pattern: Pattern = pattern_of("sk-1", 7).parse()?;
+/// assert_eq!(pattern.find("the key sk-12ab is old"), [8..15]);
+/// # Ok::<(), infold::redact::PatternError>(())
+/// ```
+pub fn pattern_of(start: &str, chars: usize) -> String {
+    let rest = chars.saturating_sub(start.chars().count());
+    format!("(?s){}.{{{rest}}}", regex_syntax::escape(start))
+}
+
 /// What somebody wants gone: messages, what a pattern matches, or what it matches in some messages.
 #[derive(Clone, Debug, Default)]
 pub struct Redact {

@@ -198,6 +198,24 @@ fn all(dir: &std::path::Path) -> String {
 }
 
 #[test]
+fn a_system_prompt_of_a_chat_request_goes_from_its_frames_too() {
+    let system = json!({"role": "system", "content": format!("The password is {SECRET}.")});
+    let server = Server::start(Script::new().otherwise(|_| Step::say("fine")));
+    let proxy = Proxy::to(&server.url());
+    let (path, headers) = place(Wire::Chat, false);
+    let said = [system, message(Wire::Chat, "user", SECRET)];
+    let answer = proxy.post(path, headers, &body(Wire::Chat, &said));
+    let task: Uuid = answer
+        .header("x-infold-task")
+        .expect("a task")
+        .parse()
+        .expect("an id");
+    assert!(proxy.kept().contains(SECRET));
+    redact(&proxy, task, &of("1", None));
+    assert!(!proxy.kept().contains(SECRET), "{}", proxy.kept());
+}
+
+#[test]
 fn names_of_conversations_go_too_while_the_server_has_its_databases_open() {
     for is_deleted in [true, false] {
         let office = Office::new(100_000);

@@ -28,6 +28,18 @@ pub struct Frame {
 
 const NAME: &str = "frames.jsonl";
 
+/// Says whether a member of a request is said to the model: a system prompt, or the messages before the first turn.
+pub fn is_prompt(name: &[u8]) -> bool {
+    let prompts: [&[u8]; 5] = [
+        b"messages",
+        b"system",
+        b"instructions",
+        b"systemInstruction",
+        b"system_instruction",
+    ];
+    prompts.contains(&name)
+}
+
 impl Log {
     /// What stood around the messages of the last request, if any was kept in this task.
     pub fn last_frame(&self) -> Result<Option<Frame>, LogError> {

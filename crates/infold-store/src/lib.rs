@@ -80,7 +80,7 @@ pub use event::{
     AppendLine, EventLine, Extent, Failure, FoldLine, MaskLine, Purpose, RedactLine, Usage, What,
 };
 pub use file::Access;
-pub use frame::Frame;
+pub use frame::{Frame, is_prompt};
 pub use imported::{Imported, Kept};
 pub use incoming::{Incoming, IncomingError};
 pub use lock::{Claim, Holder};

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use infold_log::Size;
+use infold_store::is_prompt;
 use infold_wire::normal::Digest;
 use infold_wire::request::blanked;
 use infold_wire::tokens::{Encoding, count};
@@ -74,14 +75,7 @@ impl Inner {
         }
         for (name, bytes) in &mut members {
             // What is said to the model is kept as it is.
-            let said = [
-                "messages",
-                "system",
-                "instructions",
-                "systemInstruction",
-                "system_instruction",
-            ];
-            if !said.contains(name) {
+            if !is_prompt(name.as_bytes()) {
                 // The name counts too: a member of the request itself may be a credential.
                 let name = infold_wire::quote(name);
                 let whole = blanked(&format!("{{{name}:{}}}", String::from_utf8_lossy(bytes)));

@@ -15,7 +15,7 @@ use super::staging::{Plan, Staging};
 use super::{Family, Find, Member, damaged, holder};
 use crate::event::{Extent, FoldLine, MaskLine, RedactLine};
 use crate::file::{Access, Growing};
-use crate::frame::fingerprint;
+use crate::frame::{fingerprint, is_prompt};
 use crate::lines::Lines;
 use crate::stored::{self, Marks};
 use crate::writer::mask_text;
@@ -322,23 +322,20 @@ impl<'a> Rewrite<'a> {
 
     /// What stood around messages. Of a message that goes, what was said in a system prompt goes here too.
     fn frames(&self, one: &Member, text: &mut Texts<'_>, to: &Path) -> Result<(), TaskError> {
-        const PROMPTS: [&[u8]; 4] = [
-            b"system",
-            b"instructions",
-            b"systemInstruction",
-            b"system_instruction",
-        ];
         let is_whole = self.extent == Extent::Whole;
         self.lines(one, "frames.jsonl", to, text, |line, text| {
             let Ok(json) = Json::parse(line) else {
                 return Some(Vec::new());
             };
-            let set = json.get("set")?;
+            let Some(set) = json.get("set") else {
+                let raw = String::from_utf8_lossy(line);
+                return text.values(&raw).map(String::into_bytes);
+            };
             let mut out = line.to_vec();
             let members: Vec<_> = set.members().collect();
             let mut originals = Vec::new();
             for (key, value) in members.into_iter().rev() {
-                if is_whole && !PROMPTS.contains(&&*key.name()) {
+                if is_whole && !is_prompt(&key.name()) {
                     continue;
                 }
                 let raw = String::from_utf8_lossy(value.bytes()).into_owned();

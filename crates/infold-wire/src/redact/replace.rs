@@ -63,55 +63,88 @@ pub fn redact_text(text: &str, marker: &str, find: &mut Find<'_>) -> Option<Stri
     Some(text)
 }
 
-/// JSON stands in texts that stand in JSON; deeper than this nobody looks.
-const MAX_LEVELS: usize = 4;
+/// How often the escapes of a text are resolved: JSON stands in texts that stand in JSON.
+const MAX_ESCAPE_LEVELS: usize = 4;
 
 /// Replaces what is found in a piece of JSON that need not be whole: in the text as it stands, and as it reads once the escapes
 /// in it are resolved, and those in that.
 pub fn redact_fragment(text: &str, marker: &str, find: &mut Find<'_>) -> Option<String> {
-    let mut changed = None;
-    for level in 0..MAX_LEVELS {
-        let now = changed.as_deref().unwrap_or(text);
-        if level > 0 && !now.contains('\\') {
-            break;
-        }
-        if let Some(next) = replaced_at(now, level, marker, find) {
-            changed = Some(next);
-        }
-    }
-    changed
+    let (replaced, _) = replace_at_levels(text, 0, marker, find)?;
+    Some(replaced)
 }
 
-/// Replaces what is found once escapes are resolved so many times.
-fn replaced_at(text: &str, level: usize, marker: &str, find: &mut Find<'_>) -> Option<String> {
-    // Where each byte of what the text reads as stands in the text itself.
-    let mut read = text.to_owned();
-    let mut places: Vec<usize> = (0..=text.len()).collect();
-    for _ in 0..level {
-        let (mut next, mut next_places) = (String::new(), Vec::new());
-        let mut at = 0;
-        while at < read.len() {
-            let (raw, said) = unescape(&read[at..]);
-            next_places.extend(std::iter::repeat_n(places[at], said.len_utf8()));
-            next.push(said);
-            at += raw;
+/// Replaces what is found after the escapes of `text` are resolved `first_level` times, and after each further time.
+/// Returns the new text and the number of matches.
+fn replace_at_levels(
+    text: &str,
+    first_level: usize,
+    marker: &str,
+    find: &mut Find<'_>,
+) -> Option<(String, usize)> {
+    let mut replaced: Option<String> = None;
+    let mut matches = 0;
+    for level in first_level..first_level + MAX_ESCAPE_LEVELS {
+        let now = replaced.as_deref().unwrap_or(text);
+        let resolved = resolve_escapes(now, level);
+        let found = find(&resolved.text);
+        matches += found.len();
+        let is_last = !resolved.text.contains('\\');
+        if !found.is_empty() {
+            replaced = Some(resolved.replace(now, &found, marker));
         }
-        next_places.push(text.len());
-        (read, places) = (next, next_places);
+        if is_last {
+            break;
+        }
     }
-    let found = find(&read);
-    if found.is_empty() {
-        return None;
+    Some((replaced?, matches))
+}
+
+/// A text whose escapes are resolved.
+struct Resolved {
+    text: String,
+    /// Where each byte of it, and its end, stand in the text that it was made of.
+    places: Vec<usize>,
+}
+
+/// Resolves the escapes of a text, those of the result, and so on, `levels` times.
+fn resolve_escapes(text: &str, levels: usize) -> Resolved {
+    let mut resolved = Resolved {
+        text: text.to_owned(),
+        places: (0..=text.len()).collect(),
+    };
+    for _ in 0..levels {
+        let mut next = Resolved {
+            text: String::with_capacity(resolved.text.len()),
+            places: Vec::with_capacity(resolved.places.len()),
+        };
+        let mut at = 0;
+        while at < resolved.text.len() {
+            let (length, char) = unescape(&resolved.text[at..]);
+            let place = resolved.places[at];
+            next.places
+                .extend(std::iter::repeat_n(place, char.len_utf8()));
+            next.text.push(char);
+            at += length;
+        }
+        next.places.push(text.len());
+        resolved = next;
     }
-    let mut out = String::with_capacity(text.len());
-    let mut from = 0;
-    for range in found {
-        out.push_str(&text[from..places[range.start]]);
-        out.push_str(marker);
-        from = places[range.end];
+    resolved
+}
+
+impl Resolved {
+    /// Puts the marker where ranges of this text stand in `original`, the text that it was made of.
+    fn replace(&self, original: &str, ranges: &[Range<usize>], marker: &str) -> String {
+        let mut out = String::with_capacity(original.len());
+        let mut copied = 0;
+        for range in ranges {
+            out.push_str(&original[copied..self.places[range.start]]);
+            out.push_str(marker);
+            copied = self.places[range.end];
+        }
+        out.push_str(&original[copied..]);
+        out
     }
-    out.push_str(&text[from..]);
-    Some(out)
 }
 
 /// The next character, escaped or not, and how many bytes it takes.
@@ -168,13 +201,47 @@ const DATA: [&[u8]; 8] = [
     b"operation",
 ];
 
+/// Members of messages, blocks, parts and items that providers document. Whoever adds others puts content into them, so their names
+/// and numbers are searched like texts.
+const DOCUMENTED: &str = "\
+    action annotations approval_request_id approve args arguments audio behavior cache_control call_id caller \
+    citations cited_text code codeExecutionResult code_execution_result command container_id content context \
+    created_at custom data detail displayName document_index document_title enabled encrypted_content encrypted_index \
+    end_block_index end_char_index end_index end_page_number env environment error error_code executableCode \
+    executable_code expires_at file fileData fileUri file_data file_id file_uri filename format fps function \
+    functionCall functionResponse function_call function_response id image_url images index inlineData inline_data \
+    input input_audio isError is_error language logprobs media_type mimeType mime_type name operation outcome output \
+    parts phase queries reasoning reasoning_content reasoning_details refusal response result results role \
+    server_label server_name signature source start_index status summary text thinking thought thoughtSignature \
+    thought_signature title tool_calls ttl type url videoMetadata";
+
+fn is_documented(name: &[u8]) -> bool {
+    let mut names = DOCUMENTED.split_ascii_whitespace();
+    names.any(|documented| documented.as_bytes() == name)
+}
+
 /// Where a value stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// In the structure of a message, where some members say what it is.
+    /// In a member that providers document: its name and its numbers stay.
     Structure,
-    /// In something that a tool takes or gives: every text is content.
+    /// In a member that they do not: all of it is content but what messages may be paired by.
+    Unknown,
+    /// In something that a tool takes or gives: all of it is content.
     Data,
+}
+
+impl Place {
+    /// Where the value of a member stands whose object stands here.
+    fn inside(self, name: &[u8]) -> Place {
+        if self == Place::Data || DATA.contains(&name) {
+            Place::Data
+        } else if self == Place::Structure && is_documented(name) {
+            Place::Structure
+        } else {
+            Place::Unknown
+        }
+    }
 }
 
 struct Walk<'a, 'f> {
@@ -209,7 +276,7 @@ impl<'a, 'f> Walk<'a, 'f> {
     fn value(&mut self, json: Json<'_>, place: Place) -> Option<Vec<u8>> {
         match json.kind() {
             Kind::String => self.string(json),
-            Kind::Number | Kind::Bool if place == Place::Data => self.scalar(json),
+            Kind::Number | Kind::Bool => self.scalar(json, place),
             Kind::Array => {
                 let mut edits = Edits::new(json);
                 for element in json.elements() {
@@ -218,7 +285,7 @@ impl<'a, 'f> Walk<'a, 'f> {
                 edits.done()
             }
             Kind::Object => self.object(json, place),
-            Kind::Number | Kind::Bool | Kind::Null => None,
+            Kind::Null => None,
         }
     }
 
@@ -226,19 +293,16 @@ impl<'a, 'f> Walk<'a, 'f> {
         let mut edits = Edits::new(json);
         for (key, value) in json.members() {
             let name = key.name();
-            if place == Place::Structure && is_structure(&name) && value.kind() == Kind::String {
+            if place != Place::Data && is_structure(&name) && value.kind() == Kind::String {
                 if self.counts_left {
                     self.left += (self.find)(&value.text().unwrap_or_default()).len();
                 }
                 continue;
             }
-            if place == Place::Data {
+            let inside = place.inside(&name);
+            if place != Place::Structure || !is_documented(&name) {
                 edits.put(key.range(), self.string(key));
             }
-            let inside = match DATA.contains(&&*name) {
-                true => Place::Data,
-                false => place,
-            };
             edits.put(value.range(), self.value(value, inside));
         }
         let changed = edits.done()?;
@@ -253,10 +317,17 @@ impl<'a, 'f> Walk<'a, 'f> {
         }
     }
 
-    /// A number or a boolean, which is content only where a tool takes or gives it.
-    fn scalar(&mut self, json: Json<'_>) -> Option<Vec<u8>> {
+    /// A number or a boolean. In a documented member it counts or places something, and stays.
+    fn scalar(&mut self, json: Json<'_>, place: Place) -> Option<Vec<u8>> {
+        if place == Place::Structure && !self.counts_left {
+            return None;
+        }
         let text = std::str::from_utf8(json.bytes()).ok()?;
         let found = (self.find)(text);
+        if place == Place::Structure {
+            self.left += found.len();
+            return None;
+        }
         if found.is_empty() {
             return None;
         }
@@ -282,26 +353,15 @@ impl<'a, 'f> Walk<'a, 'f> {
         self.plain(json)
     }
 
-    /// A text that is searched as it reads.
+    /// A text that is searched as it reads, and as escaped JSON in it reads.
     fn plain(&mut self, json: Json<'_>) -> Option<Vec<u8>> {
-        let text = json.text()?;
-        let found = (self.find)(&text);
-        if found.is_empty() {
-            return None;
-        }
-        self.matches += found.len();
         let raw = std::str::from_utf8(json.bytes()).ok()?;
+        let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
         let marker = quote(self.marker);
         let marker = &marker[1..marker.len() - 1];
-        let mut out = String::with_capacity(raw.len());
-        let mut from = 0;
-        for range in raw_ranges(raw, &found) {
-            out.push_str(&raw[from..range.start]);
-            out.push_str(marker);
-            from = range.end;
-        }
-        out.push_str(&raw[from..]);
-        Some(out.into_bytes())
+        let (replaced, matches) = replace_at_levels(inner, 1, marker, self.find)?;
+        self.matches += matches;
+        Some(format!("\"{replaced}\"").into_bytes())
     }
 }
 
@@ -404,23 +464,4 @@ impl<'a> Edits<'a> {
         self.copy_to(self.json.range().end);
         Some(self.out)
     }
-}
-
-/// Where ranges of what a JSON string says stand in its bytes, quotes included.
-fn raw_ranges(raw: &str, found: &[Range<usize>]) -> Vec<Range<usize>> {
-    let mut ends = found.iter().flat_map(|range| [range.start, range.end]);
-    let mut wanted = ends.next();
-    let mut places = Vec::with_capacity(found.len() * 2);
-    // The opening quote.
-    let (mut at, mut said) = (1, 0);
-    while let Some(offset) = wanted {
-        if said >= offset || at + 1 >= raw.len() {
-            places.push(at);
-            wanted = ends.next();
-            continue;
-        }
-        let (raw_len, char) = unescape(&raw[at..]);
-        (at, said) = (at + raw_len, said + char.len_utf8());
-    }
-    places.chunks(2).map(|ends| ends[0]..ends[1]).collect()
 }

@@ -116,6 +116,35 @@ fn a_match_is_found_inside_json_that_stands_in_a_text() {
 }
 
 #[test]
+fn a_match_is_found_in_escaped_json_that_is_a_part_of_a_text() {
+    let message = r#"{"role":"tool","tool_call_id":"c","content":"$ cat f\n{\"a\":\"p\\\"q\",\"b\":\"{\\\"c\\\":\\\"p\\\\\\\"q\\\"}\"}\ndone"}"#;
+    assert_eq!(
+        replaced(message, "p\"q"),
+        r#"{"role":"tool","tool_call_id":"c","content":"$ cat f\n{\"a\":\"[redacted e7]\",\"b\":\"{\\\"c\\\":\\\"[redacted e7]\\\"}\"}\ndone"}"#
+    );
+    let unicode = r#"{"role":"user","content":"log: {\"k\":\"\\u0053ECRET\"} end"}"#;
+    assert_eq!(
+        replaced(unicode, "SECRET"),
+        r#"{"role":"user","content":"log: {\"k\":\"[redacted e7]\"} end"}"#
+    );
+}
+
+#[test]
+fn names_and_numbers_of_members_that_no_provider_documents_are_content() {
+    let message =
+        r#"{"role":"user","content":"x","card":4111,"extra":{"k4111":[4111,true],"my_id":"4111"}}"#;
+    let redacted = redact_matches(message.as_bytes(), MARKER, &mut hits("4111")).unwrap();
+    assert_eq!((redacted.matches, redacted.left), (3, 1));
+    assert_eq!(
+        String::from_utf8(redacted.bytes.unwrap()).unwrap(),
+        r#"{"role":"user","content":"x","card":"[redacted e7]","extra":{"k[redacted e7]":["[redacted e7]",true],"my_id":"4111"}}"#
+    );
+    let counted = r#"{"role":"assistant","content":[{"type":"text","text":"x","citations":[{"start_index":4111}]}]}"#;
+    let redacted = redact_matches(counted.as_bytes(), MARKER, &mut hits("4111")).unwrap();
+    assert_eq!((redacted.bytes, redacted.left), (None, 1));
+}
+
+#[test]
 fn what_messages_are_paired_by_is_left_and_counted() {
     let message = br#"{"role":"tool","tool_call_id":"call_9","content":"call_9 is done"}"#;
     let redacted = redact_matches(message, MARKER, &mut hits("call_9")).unwrap();

@@ -48,8 +48,14 @@ impl Written {
 
     /// Says whether a file holds just that.
     pub fn is_in(self, path: &Path) -> Result<bool, LogError> {
+        let len = fs::metadata(path).map_or(0, |meta| meta.len());
+        Ok(len == self.len && self.begins(path)?)
+    }
+
+    /// Says whether a file begins with that.
+    pub fn begins(self, path: &Path) -> Result<bool, LogError> {
         let file = Growing::open(path.to_owned(), Access::Read)?;
-        if file.len() != self.len {
+        if file.len() < self.len {
             return Ok(false);
         }
         let mut read = Written::default();
@@ -219,7 +225,16 @@ impl Current {
         self.stamp.is_some_and(|stamp| len >= stamp.all.len)
     }
 
-    fn path(&self) -> PathBuf {
+    /// Says whether the file begins with what stands before its last round, which growing does not touch.
+    pub fn has_settled_part(&self) -> Result<bool, LogError> {
+        match self.stamp.and_then(|stamp| stamp.tail) {
+            Some((before, _)) => before.begins(&self.path()),
+            None => Ok(false),
+        }
+    }
+
+    /// Where the view is kept.
+    pub fn path(&self) -> PathBuf {
         self.dir.join(NAME)
     }
 }
@@ -351,6 +366,35 @@ mod tests {
             assert_eq!(repairs, []);
             assert!(!Current::open(&contexts.place(id).unwrap()).is_of_another_boot());
         }
+    }
+
+    #[test]
+    fn a_writer_that_ends_while_it_brings_the_view_up_to_date_is_no_damage() {
+        let root = tempfile::tempdir().unwrap();
+        let contexts = Contexts::new(root.path(), Durability::Turn);
+        let id = contexts.create(Metadata::default()).unwrap();
+        let dir = contexts.place(id).unwrap();
+        let (mut writer, _) = contexts.write(id).unwrap();
+        let turn = [
+            r#"{"role":"user","content":"question"}"#,
+            r#"{"role":"assistant","content":"answer"}"#,
+        ];
+        writer.append(&turn).unwrap();
+        let earlier = fs::read(dir.join("current.idx")).unwrap();
+        writer.append(&turn).unwrap();
+        writer.abandon();
+        fs::write(dir.join("current.idx"), earlier).unwrap();
+        let whole = fs::read(dir.join(NAME)).unwrap();
+        let settled = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+        for len in settled..=whole.len() {
+            fs::write(dir.join(NAME), &whole[..len]).unwrap();
+            let problems = contexts.verify(id, None).unwrap();
+            assert!(problems.is_empty(), "{len} bytes: {problems:?}");
+        }
+        let mut damaged = whole.clone();
+        damaged[3] ^= 1;
+        fs::write(dir.join(NAME), damaged).unwrap();
+        assert_eq!(contexts.verify(id, None).unwrap().len(), 1);
     }
 
     #[test]

@@ -203,26 +203,17 @@ fn returned(log: &Log) -> Result<Vec<LogError>, LogError> {
 fn stale(dir: &Path, fresh: &Log, view: &View) -> Result<Vec<Problem>, LogError> {
     let mut names = Vec::new();
     let read = |name: &str| fs::read(dir.join(name)).unwrap_or_default();
-    // A writer that was killed, or that is still at work, leaves it behind: then it shows an earlier state.
-    let open = lock::is_held(dir) || lock::is_left(dir);
-    let end = fresh.state().at();
-    let before = |at: &Point| at.seq <= end.seq && at.event <= end.event && *at != end;
-    let earlier = match Current::open(dir).at().filter(before).filter(|_| open) {
-        Some(at) => Some(View::of(&fresh.shown(at)?, fresh)?),
-        None => None,
-    };
-    let unwritten = fresh.is_untouched() && Current::open(dir).is_unwritten();
-    if !unwritten
-        && !shows(
-            &dir.join("current.jsonl"),
-            fresh,
-            earlier.as_ref().unwrap_or(view),
-        )?
+    let current = Current::open(dir);
+    let is_unwritten = fresh.is_untouched() && current.is_unwritten();
+    let was_killed = lock::is_left(dir);
+    let path = dir.join("current.jsonl");
+    if !is_unwritten && !shows(&path, fresh, view)? && !(was_killed && is_behind(&current, fresh)?)
     {
         names.push("current.jsonl");
     }
     for derived in Derived::ALL {
-        if read(derived.name()) != derived.lines(fresh)? {
+        let (found, whole) = (read(derived.name()), derived.lines(fresh)?);
+        if found != whole && !(was_killed && whole.starts_with(&found)) {
             names.push(derived.name());
         }
     }
@@ -230,6 +221,17 @@ fn stale(dir: &Path, fresh: &Log, view: &View) -> Result<Vec<Problem>, LogError>
         .into_iter()
         .map(|name| Problem::Stale { name })
         .collect())
+}
+
+/// Says whether `current.jsonl` shows an earlier state, or is being written anew from one: a writer that was killed leaves it so, and whoever opens the task brings it up to date.
+fn is_behind(current: &Current, log: &Log) -> Result<bool, LogError> {
+    let end = log.state().at();
+    let is_earlier = |at: &Point| at.seq <= end.seq && at.event <= end.event && *at != end;
+    let Some(at) = current.at().filter(is_earlier) else {
+        return Ok(false);
+    };
+    let earlier = View::of(&log.shown(at)?, log)?;
+    Ok(current.has_settled_part()? || shows(&current.path(), log, &earlier)?)
 }
 
 /// Says whether a file holds a view, and nothing else. Neither is held in memory.

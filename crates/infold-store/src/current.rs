@@ -395,6 +395,10 @@ mod tests {
         damaged[3] ^= 1;
         fs::write(dir.join(NAME), damaged).unwrap();
         assert_eq!(contexts.verify(id, None).unwrap().len(), 1);
+        // It may also end before the view is written for the first time.
+        fs::remove_file(dir.join("current.idx")).unwrap();
+        fs::write(dir.join(NAME), "").unwrap();
+        assert!(contexts.verify(id, None).unwrap().is_empty());
     }
 
     #[test]

@@ -226,6 +226,9 @@ fn stale(dir: &Path, fresh: &Log, view: &View) -> Result<Vec<Problem>, LogError>
 
 /// Says whether `current.jsonl` shows an earlier state, or is being written anew from one: a writer that was killed leaves it so, and whoever opens the task brings it up to date.
 fn is_behind(current: &Current, log: &Log) -> Result<bool, LogError> {
+    if current.is_unwritten() {
+        return Ok(true);
+    }
     let end = log.state().at();
     let is_earlier = |at: &Point| at.seq <= end.seq && at.event <= end.event && *at != end;
     let Some(at) = current.at().filter(is_earlier) else {

@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use infold_serve::ask_to_let_go;
+use infold_serve::request_release;
 use infold_store::{OpenError, TaskError};
 
 /// How long to wait for a server's answer.
@@ -38,7 +38,7 @@ pub fn released<T>(mut open: impl FnMut() -> Result<T, TaskError>) -> Result<T, 
         match holder.as_ref().and_then(|holder| holder.address.as_deref()) {
             // On a busy machine the server may have taken the task up again before this process got to
             // it: then it is asked once more.
-            Some(address) => is_let_go = ask_to_let_go(address, *task, token.as_deref(), ANSWER),
+            Some(address) => is_let_go = request_release(address, *task, token.as_deref(), ANSWER),
             // The name of the holder is missing while the task changes hands.
             None => {
                 std::thread::sleep(LOOK);

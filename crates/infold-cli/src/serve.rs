@@ -12,7 +12,7 @@ use infold::profile::Set;
 use infold::summarizer::Who;
 use infold::{Config, Strategy, Switchboard};
 use infold_provider::{Client, Patience, escaped};
-use infold_serve::{Desk, Limits, Options, ServeError, Server, UpstreamError, Upstreams};
+use infold_serve::{Conversations, Limits, Options, ServeError, Server, UpstreamError, Upstreams};
 use infold_store::{Contexts, Durability};
 use infold_wire::Wire;
 use serde_json::json;
@@ -154,7 +154,7 @@ pub fn serve(
         ..
     } = house;
     if !out.is_json()
-        && let Some(listener) = server.news().listen()
+        && let Some(listener) = server.events().listen()
     {
         runtime.spawn(watch::tell_folds(listener));
     }
@@ -212,7 +212,7 @@ pub fn wrap(contexts: &Contexts, config: &Config, args: &WrapArgs) -> Result<u8,
         ..
     } = house;
     let tasks = watch::Tasks::default();
-    if let Some(listener) = server.news().listen() {
+    if let Some(listener) = server.events().listen() {
         runtime.spawn(tasks.clone().watch(listener));
     }
     let (ended, end) = tokio::sync::oneshot::channel::<()>();
@@ -320,8 +320,9 @@ impl House {
         let contexts = Contexts::new(contexts.root(), Durability::Never)
             .telling(|text| tracing::warn!("{text}"));
         let config_of_desk = Arc::new(config.clone());
-        let desk =
-            move |address: &str| Desk::new(contexts.keeping()?.at(address), config_of_desk, board);
+        let desk = move |address: &str| {
+            Conversations::new(contexts.keeping()?.at(address), config_of_desk, board)
+        };
         let options = Options {
             address: place.address,
             token: place.token,

@@ -18,22 +18,22 @@ use infold_wire::trouble::{Complaint, complain, is_overloaded, message, sort};
 use infold_wire::{Delivery, Trouble, Wire};
 use tokio::task::spawn_blocking;
 
-use crate::desk::locked;
-use crate::flow::Response;
-use crate::guard::key;
-use crate::proxy::{Way, read_error, unpack};
-use crate::relayed::{Relayed, whole};
-use crate::route::To;
-use crate::{Body, Call, Upstream, headers, intake};
+use crate::access::key;
+use crate::locked;
+use crate::proxy::{ProxiedRequest, read_error, unpack};
+use crate::response_body::Response;
+use crate::route::Destination;
+use crate::translated_reply::{TranslatedReply, whole};
+use crate::{ModelCall, RequestBody, Upstream, body_reader, headers};
 
 /// What of a request its provider's wire has no words for.
 #[derive(Debug, Default)]
-pub(crate) struct Lost(Mutex<BTreeSet<String>>);
+pub(crate) struct LostParts(Mutex<BTreeSet<String>>);
 
 /// The longest header that names it.
-const LONGEST: usize = 1000;
+const MAX_HEADER_CHARS: usize = 1000;
 
-impl Lost {
+impl LostParts {
     /// What the client is told of it.
     pub fn header(&self) -> Vec<(&'static str, String)> {
         let all: Vec<String> = locked(&self.0).iter().cloned().collect();
@@ -41,10 +41,16 @@ impl Lost {
             ' '..='~' => char,
             _ => '?',
         };
-        let text: String = all.join("; ").chars().map(plain).take(LONGEST).collect();
-        match text.is_empty() {
-            true => Vec::new(),
-            false => vec![("x-infold-lost", text)],
+        let text: String = all
+            .join("; ")
+            .chars()
+            .map(plain)
+            .take(MAX_HEADER_CHARS)
+            .collect();
+        if text.is_empty() {
+            Vec::new()
+        } else {
+            vec![("x-infold-lost", text)]
         }
     }
 }
@@ -56,7 +62,7 @@ pub(crate) fn model(upstream: &Upstream, wire: Wire) -> Option<String> {
 }
 
 /// Says whether a call goes to a provider that speaks another wire.
-pub(crate) fn is_abroad(call: &Call) -> bool {
+pub(crate) fn is_translated(call: &ModelCall) -> bool {
     let api = match call.provider.api.value.as_str() {
         "lmstudio" => "openai",
         api => api,
@@ -64,9 +70,9 @@ pub(crate) fn is_abroad(call: &Call) -> bool {
     SERVED[call.wire as usize] != api
 }
 
-impl Way<'_> {
+impl ProxiedRequest<'_> {
     /// Sends what the client said in the words of the provider, and returns the answer in its own.
-    pub async fn send_abroad(
+    pub async fn send_translated(
         &self,
         parts: Vec<Part>,
         packed: bool,
@@ -78,8 +84,8 @@ impl Way<'_> {
                 return Ok(self.complains(&Complaint::Request(what)));
             }
         };
-        let To::Model { model, stream, .. } = &self.route.to else {
-            return self.ask_aside(body).await;
+        let Destination::Model { model, stream, .. } = &self.route.to else {
+            return self.answer_auxiliary(body).await;
         };
         let (from, provider) = (self.wire, &self.upstream.provider);
         let endpoint = &self.upstream.endpoint;
@@ -113,7 +119,7 @@ impl Way<'_> {
             method: Method::POST,
             path,
             query: query.map(str::to_owned),
-            headers: self.headers_abroad(),
+            headers: self.translated_headers(),
             parts: vec![Part::Bytes(told.body.into())],
         };
         let answer = self.forwarded(passing).await?;
@@ -122,11 +128,12 @@ impl Way<'_> {
             let said = unpack(&answer.headers, &read);
             return Ok(self.refused(answer.status, &answer.headers, &said));
         }
-        let form = match streams {
-            true => Delivery::Stream,
-            false => Delivery::Whole,
+        let form = if streams {
+            Delivery::Stream
+        } else {
+            Delivery::Whole
         };
-        let relayed = Relayed::new(answer.body, [endpoint.wire, from], form, &asked_for);
+        let relayed = TranslatedReply::new(answer.body, [endpoint.wire, from], form, &asked_for);
         let relayed = relayed.with_usage_apart(told.wants_usage);
         if streams {
             let kind = match from {
@@ -137,9 +144,10 @@ impl Way<'_> {
         }
         Ok(match whole(relayed).await {
             Ok(body) => {
-                let body = match listed {
-                    true => [b"[", &*body, b"]"].concat(),
-                    false => body,
+                let body = if listed {
+                    [b"[", &*body, b"]"].concat()
+                } else {
+                    body
                 };
                 answered(StatusCode::OK, JSON, Bytes::from(body).into())
             }
@@ -178,7 +186,7 @@ impl Way<'_> {
     }
 
     /// The headers of a request to the provider: nothing that is meant for another one.
-    pub fn headers_abroad(&self) -> HeaderMap {
+    pub fn translated_headers(&self) -> HeaderMap {
         let endpoint = &self.upstream.endpoint;
         let mut all = endpoint.headers();
         all.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
@@ -195,7 +203,7 @@ impl Way<'_> {
 
     /// The key that the client sent, wherever its API has it.
     fn key(&self) -> Option<String> {
-        let token = self.front.guard.token();
+        let token = self.state.access.token();
         let given = headers::KEYS
             .iter()
             .flat_map(|name| self.parts.headers.get_all(name))
@@ -224,7 +232,7 @@ impl Way<'_> {
     /// The whole body, as it is when it is not packed.
     async fn gathered(&self, parts: Vec<Part>, packed: bool) -> io::Result<Vec<u8>> {
         let packed = packed && self.parts.headers.contains_key(CONTENT_ENCODING);
-        let (headers, limits) = (self.parts.headers.clone(), self.front.limits.clone());
+        let (headers, limits) = (self.parts.headers.clone(), self.state.limits.clone());
         let gathered = spawn_blocking(move || {
             let mut whole = Vec::new();
             for part in parts {
@@ -240,7 +248,8 @@ impl Way<'_> {
             if !packed {
                 return Ok(whole);
             }
-            let plain = intake::plain(&headers, &Body::Held(whole.into()), &limits)?;
+            let plain =
+                body_reader::decode_body(&headers, &RequestBody::InMemory(whole.into()), &limits)?;
             let plain = plain.ok_or_else(|| io::Error::other("it is packed in an unknown way"))?;
             Ok(plain.part(&(0..plain.len()))?.into_owned())
         });
@@ -262,9 +271,12 @@ pub(crate) fn answered(status: StatusCode, kind: &'static str, body: Stream) -> 
 
 /// What an error of a provider is to a client of another wire; its status is kept where it says something.
 pub(crate) fn refusal(status: StatusCode, said: &[u8]) -> (StatusCode, Complaint) {
-    let text = message(said).unwrap_or_else(|| match said.is_empty() {
-        true => format!("the provider answered {status}"),
-        false => String::from_utf8_lossy(said).chars().take(500).collect(),
+    let text = message(said).unwrap_or_else(|| {
+        if said.is_empty() {
+            format!("the provider answered {status}")
+        } else {
+            String::from_utf8_lossy(said).chars().take(500).collect()
+        }
     });
     match sort(status.as_u16(), None, said) {
         Trouble::TooLong { tokens, limit } => {

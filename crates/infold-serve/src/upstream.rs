@@ -1,3 +1,5 @@
+//! The providers that the proxy forwards to.
+
 use std::sync::Arc;
 
 use infold::Config;
@@ -74,9 +76,10 @@ impl Upstreams {
             let set = set.map(|(_, set)| set.value.as_str());
             // One that was named on the command line comes before what is written.
             let by_name = chosen.as_ref().and_then(|one| speaking(one, api));
-            let (first, second) = match provider.is_some() {
-                true => (by_name, set),
-                false => (None, set),
+            let (first, second) = if provider.is_some() {
+                (by_name, set)
+            } else {
+                (None, set)
             };
             let provider = match (flag, first, second) {
                 (Some(to), ..) | (None, None, Some(to)) => upstream(config, api, to)?,

@@ -7,7 +7,7 @@ use infold::profile::Set;
 use infold::{Config, Switchboard};
 use infold_log::Role;
 use infold_provider::{Client, Patience, Secret};
-use infold_serve::{Desk, Limits, Options, Server, Upstreams};
+use infold_serve::{Conversations, Limits, Options, Server, Upstreams};
 use infold_store::{Contexts, Durability};
 use infold_testkit::{Answer, Gate, Model, Script, Server as Provider, Step};
 use infold_wire::request::Frame;
@@ -21,7 +21,7 @@ use tokio::sync::watch;
 struct Proxy {
     runtime: Runtime,
     address: SocketAddr,
-    desk: Desk,
+    conversations: Conversations,
     provider: Provider,
     http: reqwest::Client,
     _dir: tempfile::TempDir,
@@ -57,7 +57,8 @@ impl Proxy {
         let flags = [set(&mut config, &provider.url())];
         let upstreams = Upstreams::new(&config, &flags, None).expect("upstreams");
         let contexts = contexts.keeping().expect("a registry");
-        let desk = Desk::new(contexts, Arc::new(config), board).expect("a desk");
+        let conversations =
+            Conversations::new(contexts, Arc::new(config), board).expect("a conversations");
         let options = Options {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
             token: None,
@@ -65,7 +66,7 @@ impl Proxy {
             upstreams,
             limits: Limits::default(),
         };
-        let shared = desk.clone();
+        let shared = conversations.clone();
         let server = runtime.block_on(Server::bind(options, |_| Ok(shared)));
         let server = server.expect("a server");
         let address = server.address();
@@ -73,7 +74,7 @@ impl Proxy {
         Proxy {
             runtime,
             address,
-            desk,
+            conversations,
             provider,
             http: reqwest::Client::builder()
                 .no_proxy()
@@ -258,7 +259,7 @@ fn a_tool_loop_and_what_follows_it_are_one_task_on_any_pair_of_wires() {
             "{both}: {tasks:?}"
         );
         assert_eq!(
-            proxy.desk.contexts().tasks().expect("tasks").len(),
+            proxy.conversations.contexts().tasks().expect("tasks").len(),
             1,
             "{both}"
         );
@@ -543,7 +544,10 @@ fn a_response_that_goes_on_from_another_is_sent_whole() {
     for told in ["hello", "First.", "and then?"] {
         assert!(sent.contains(told), "{told} in {sent}");
     }
-    assert_eq!(proxy.desk.contexts().tasks().expect("tasks").len(), 1);
+    assert_eq!(
+        proxy.conversations.contexts().tasks().expect("tasks").len(),
+        1
+    );
 }
 
 #[test]

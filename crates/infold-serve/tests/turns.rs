@@ -176,12 +176,12 @@ fn the_last_event_waits_until_the_reply_is_recorded() {
         // Somebody is at the task until well after the last event was sent.
         let task = front::Answer::parse(&read);
         let task = task.header("x-infold-task").and_then(|id| id.parse().ok());
-        let (desk, task) = (proxy.desk.clone(), task.expect("a task"));
+        let (conversations, task) = (proxy.conversations.clone(), task.expect("a task"));
         let is_free = Arc::new(AtomicBool::new(false));
         let (freed, is_busy) = (Arc::clone(&is_free), Arc::new(Barrier::new(2)));
         let busy = Arc::clone(&is_busy);
         let sleeps = move || {
-            desk.with(task, |_| {
+            conversations.with(task, |_| {
                 busy.wait();
                 std::thread::sleep(Duration::from_millis(500));
                 freed.store(true, Ordering::SeqCst);
@@ -407,7 +407,11 @@ fn a_reply_is_announced_with_the_task_that_gets_it() {
             assert_eq!(answer.status, 200, "{}", answer.text());
             let task = answer.header("x-infold-task").expect("a task").to_owned();
             let id = task.parse().expect("an id");
-            let log = proxy.desk.contexts().read(id).expect("it is there");
+            let log = proxy
+                .conversations
+                .contexts()
+                .read(id)
+                .expect("it is there");
             let last = log.state().last_seq().expect("a message");
             let said = String::from_utf8(log.message(last).expect("it is there"));
             let said = said.expect("UTF-8");

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use infold_serve::{Change, Heard, Listener};
+use infold_serve::{Listener, LiveEvent, LiveItem};
 use uuid::Uuid;
 
 use crate::out::{DIM, count, number, paint, say};
@@ -11,7 +11,7 @@ use crate::out::{DIM, count, number, paint, say};
 /// Tells of folds as they happen, until the server ends.
 pub async fn tell_folds(mut listener: Listener) {
     while let Some(heard) = listener.next().await {
-        if let Heard::Change(change) = heard
+        if let LiveItem::Event(change) = heard
             && let Some(text) = fold(&change)
         {
             say(false, paint(DIM, text));
@@ -20,8 +20,8 @@ pub async fn tell_folds(mut listener: Listener) {
 }
 
 /// A fold in one line; none if the change is about something else.
-fn fold(change: &Change) -> Option<String> {
-    if change.what != "fold" {
+fn fold(change: &LiveEvent) -> Option<String> {
+    if change.name != "fold" {
         return None;
     }
     let told: serde_json::Value = serde_json::from_str(&change.json).ok()?;
@@ -46,11 +46,11 @@ impl Tasks {
     /// Counts what happens, until the server ends.
     pub async fn watch(self, mut listener: Listener) {
         while let Some(heard) = listener.next().await {
-            if let Heard::Change(change) = heard {
+            if let LiveItem::Event(change) = heard {
                 let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
                 let activity = tasks.entry(change.task).or_default();
-                activity.messages += u64::from(change.what == "message");
-                activity.folds += u64::from(change.what == "fold");
+                activity.messages += u64::from(change.name == "message");
+                activity.folds += u64::from(change.name == "fold");
             }
         }
     }

@@ -207,8 +207,9 @@ fn stale(dir: &Path, fresh: &Log, view: &View) -> Result<Vec<Problem>, LogError>
     let is_unwritten = fresh.is_untouched() && current.is_unwritten();
     let was_killed = lock::is_left(dir);
     let path = dir.join("current.jsonl");
-    if !is_unwritten && !shows(&path, fresh, view)? && !(was_killed && is_behind(&current, fresh)?)
-    {
+    let is_current =
+        is_unwritten || shows(&path, fresh, view)? || was_killed && is_behind(&current, fresh)?;
+    if !is_current {
         names.push("current.jsonl");
     }
     for derived in Derived::ALL {

@@ -5,7 +5,6 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use infold_wire::Wire;
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -13,11 +12,10 @@ use crate::derived::Derived;
 use crate::dirs::PLACES;
 use crate::file::move_aside;
 use crate::lock::{Lock, Taken};
-use crate::log::continued_by;
 use crate::verify::Problem;
 use crate::{
-    Contexts, Durability, LogError, Metadata, OpenError, Registry, Status, TaskError, What, Writer,
-    chains, end_of,
+    Contexts, Durability, LogError, OpenError, Registry, Status, TaskError, What, Writer, chains,
+    end_of,
 };
 
 const SIDECARS: [&str; 4] = ["messages.idx", "events.idx", "states.idx", "current.idx"];
@@ -111,12 +109,8 @@ impl Contexts {
                 done.push(format!("{} closed to others", path.display()));
             }
         }
-        if is_cut_short(&problems)
-            && let Some((parent, at)) = continued_by(&dir)?
-            && let wire = Metadata::read(&dir).map_or(Wire::Chat, |metadata| metadata.form())
-            && let Some(said) = self.lengthen(parent, at, wire)?
-        {
-            done.push(format!("task {parent}: {said}"));
+        if let Some(parent) = lost_parent(&problems) {
+            done.extend(self.restore_fork_point(id, &dir, parent)?);
         }
         if problems
             .iter()
@@ -202,11 +196,12 @@ impl Contexts {
     }
 }
 
-/// Says whether a task is continued that ends before the point from which it is.
-fn is_cut_short(problems: &[Problem]) -> bool {
-    problems
-        .iter()
-        .any(|problem| matches!(problem, Problem::Damaged(LogError::NoParent { .. })))
+/// The task that is continued from a point which it does not have.
+fn lost_parent(problems: &[Problem]) -> Option<&str> {
+    problems.iter().find_map(|problem| match problem {
+        Problem::Damaged(LogError::NoParent { parent, .. }) => Some(parent.as_str()),
+        _ => None,
+    })
 }
 
 /// How many bytes a task takes on disk; none if it is gone.

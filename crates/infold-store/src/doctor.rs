@@ -12,6 +12,7 @@ use crate::derived::Derived;
 use crate::dirs::PLACES;
 use crate::file::move_aside;
 use crate::lock::{Lock, Taken};
+use crate::log::{continued_by, kept_parent};
 use crate::verify::Problem;
 use crate::{
     Contexts, Durability, LogError, OpenError, Registry, Status, TaskError, What, Writer, chains,
@@ -65,6 +66,7 @@ impl Contexts {
                 registry.remove(id)?;
             }
         }
+        done.extend(self.remove_false_forks(&registry)?);
         let mut is_shorter = true;
         while std::mem::take(&mut is_shorter) {
             for id in registry.uuids()? {
@@ -75,6 +77,28 @@ impl Contexts {
             }
         }
         Ok((registry, done))
+    }
+
+    /// Removes references to tasks that are gone from the registry if no file of the fork names the task any more: after
+    /// a power cut, neither the task nor the event that named it may have reached the disk.
+    fn remove_false_forks(&self, registry: &Registry) -> Result<Vec<String>, TaskError> {
+        let mut done = Vec::new();
+        for parent in registry.uuids()? {
+            if self.place(parent).is_some() {
+                continue;
+            }
+            for child in registry.forks_of(parent)? {
+                let is_named = self
+                    .place(child)
+                    .is_none_or(|dir| may_continue(&dir, parent));
+                if !is_named && registry.remove_fork(child)? {
+                    done.push(format!(
+                        "task {child} was known to continue task {parent}, which is gone; its files do not say so, and the registry does not any more"
+                    ));
+                }
+            }
+        }
+        Ok(done)
     }
 
     /// Puts a task right and says what was done. Damaged bytes are kept aside.
@@ -194,6 +218,16 @@ impl Contexts {
         })?;
         Ok(Some(format!("that it ended was lost: {status} again")))
     }
+}
+
+/// Says whether the files of a task name another one as the one that it continues. A file that cannot be read may.
+fn may_continue(dir: &Path, parent: Uuid) -> bool {
+    let first = match dir.join("events.jsonl").exists() {
+        true => continued_by(dir),
+        false => Ok(None),
+    };
+    let named = first.map(|first| first.or_else(|| kept_parent(dir)));
+    named.map_or(true, |named| named.is_some_and(|(task, _)| task == parent))
 }
 
 /// The task that is continued from a point which it does not have.

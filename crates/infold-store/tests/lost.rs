@@ -520,3 +520,32 @@ fn a_repair_of_a_fork_that_was_cut_short_is_done_again() {
     family.check_all();
     assert_eq!(family.view(*fork), shown);
 }
+
+#[test]
+fn a_row_goes_whose_directory_and_all_that_names_it_never_reached_the_disk() {
+    let names = ["events.jsonl", "lineage.idx"];
+    for empties in [true, false] {
+        let world = World::new();
+        let fork = world.contexts.fork(world.id, None).expect("a fork");
+        let dir = world.contexts.place(fork).expect("a directory");
+        fs::remove_dir_all(world.path("")).expect("removed");
+        for name in names {
+            // While a file names it, it is missed.
+            let (registry, _) = world.contexts.repaired_registry().expect("a registry");
+            assert!(registry.get(world.id).expect("a registry").is_some());
+            match empties {
+                true => fs::write(dir.join(name), "").expect("written"),
+                false => fs::remove_file(dir.join(name)).expect("removed"),
+            }
+        }
+        let (registry, done) = world.contexts.repaired_registry().expect("a registry");
+        assert_eq!(registry.uuids().expect("rows"), [fork]);
+        for what in ["its files do not say so", "its directory is gone"] {
+            assert!(done.iter().any(|done| done.contains(what)), "{done:?}");
+        }
+        let done = world.repair(fork);
+        assert!(world.problems(fork).is_empty(), "{done:?}");
+        let (_, done) = world.contexts.repaired_registry().expect("a registry");
+        assert!(done.is_empty(), "{done:?}");
+    }
+}

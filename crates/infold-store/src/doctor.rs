@@ -124,7 +124,12 @@ impl Contexts {
         }
         // Messages are mended in the form that the metadata names.
         done.extend(self.restore_metadata(id, &dir, registry)?);
-        done.extend(self.mend(id, &dir, &problems)?);
+        let mended = self.mend(id, &dir, &problems)?;
+        if !mended.is_empty() {
+            // What is wrong with a task that it continues is found once its own files can be read.
+            problems.extend(self.verify(id, registry)?);
+        }
+        done.extend(mended);
         for problem in &problems {
             if let Problem::Exposed { path, mode } = problem {
                 let closed = fs::Permissions::from_mode(mode & 0o700);
@@ -145,7 +150,11 @@ impl Contexts {
                 let _ = fs::remove_file(dir.join(name));
             }
             drop(lock);
-            done.extend(self.rewrite(id, &dir, registry)?);
+            match self.rewrite(id, &dir, registry) {
+                // What it continues has to be repaired first; what was done here is told all the same.
+                Err(TaskError::Log(LogError::NoParent { .. })) if !done.is_empty() => {}
+                rewritten => done.extend(rewritten?),
+            }
         }
         Ok(done)
     }

@@ -522,6 +522,30 @@ fn a_repair_of_a_fork_that_was_cut_short_is_done_again() {
 }
 
 #[test]
+fn a_fork_that_lost_a_file_and_what_it_continues_opens_after_one_repair() {
+    for name in ["messages.jsonl", "events.jsonl"] {
+        let family = Family::new();
+        let Family {
+            world,
+            fork,
+            second,
+        } = &family;
+        fs::remove_dir_all(world.path("")).expect("removed");
+        let dir = world.contexts.place(*fork).expect("a directory");
+        fs::remove_file(dir.join(name)).expect("removed");
+        let done = world.repair(*fork);
+        for what in ["was missing", "that others continue were lost"] {
+            let is_told = done.iter().any(|done| done.contains(what));
+            assert!(is_told, "{name}: {done:?}");
+        }
+        assert!(world.problems(*fork).is_empty(), "{name}");
+        family.repair();
+        family.check_all();
+        assert!(family.view(*second).contains("a note of the second"));
+    }
+}
+
+#[test]
 fn a_row_goes_whose_directory_and_all_that_names_it_never_reached_the_disk() {
     let names = ["events.jsonl", "lineage.idx"];
     for empties in [true, false] {

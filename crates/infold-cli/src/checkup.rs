@@ -128,8 +128,7 @@ fn examine(contexts: &Contexts, repair: bool) -> Result<Findings, Failure> {
         false => Vec::new(),
     };
     if let Some(registry) = registry.as_ref().filter(|_| repair) {
-        let ids = contexts.tasks()?;
-        found.extend(repair_all(contexts, &ids, registry, &mut repaired));
+        found.extend(repair_all(contexts, registry, &mut repaired)?);
     }
     // A repair may have made a task again that was gone.
     let ids = contexts.tasks()?;
@@ -157,17 +156,17 @@ fn examine(contexts: &Contexts, repair: bool) -> Result<Findings, Failure> {
 /// Repairs all tasks; returns what could not be repaired. What a task continues may have to be repaired before it.
 fn repair_all(
     contexts: &Contexts,
-    ids: &[Uuid],
     registry: &Registry,
     repaired: &mut Vec<String>,
-) -> Vec<String> {
+) -> Result<Vec<String>, Failure> {
     const MAX_PASSES: usize = 4;
     let mut failed = Vec::new();
     for _ in 0..MAX_PASSES {
         let before = repaired.len();
         failed.clear();
-        for id in ids {
-            match released(|| contexts.repair(*id, registry)) {
+        // A repair may have made a task again that was gone.
+        for id in contexts.tasks()? {
+            match released(|| contexts.repair(id, registry)) {
                 Ok(done) => {
                     let done = done.into_iter().map(|what| format!("{id}: {what}"));
                     let new: Vec<String> = done.filter(|what| !repaired.contains(what)).collect();
@@ -180,7 +179,7 @@ fn repair_all(
             break;
         }
     }
-    failed
+    Ok(failed)
 }
 
 /// `infold doctor`

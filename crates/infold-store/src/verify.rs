@@ -129,6 +129,10 @@ impl Contexts {
                 .filter_map(|(name, at)| at.map(|at| Problem::Torn { name, at }));
             let mut more: Vec<Problem> = torn.collect();
             more.extend(differences.stale.iter().map(|name| Problem::Stale { name }));
+            if !differences.stale.is_empty() {
+                // Sidecars that were right when they were written are stale if another task changed that they follow from.
+                more.extend(fresh.check_fork_time().err().map(Problem::Damaged));
+            }
             more.extend(stale(&dir, &fresh, &view)?);
             match fresh.check_imported() {
                 Err(error @ LogError::Damaged { .. }) => more.push(Problem::Damaged(error)),
@@ -207,9 +211,9 @@ fn stale(dir: &Path, fresh: &Log, view: &View) -> Result<Vec<Problem>, LogError>
     let is_unwritten = fresh.is_untouched() && current.is_unwritten();
     let was_killed = lock::is_left(dir);
     let path = dir.join("current.jsonl");
-    let is_right =
+    let is_current =
         is_unwritten || shows(&path, fresh, view)? || was_killed && is_behind(&current, fresh)?;
-    if !is_right {
+    if !is_current {
         names.push("current.jsonl");
     }
     for derived in Derived::ALL {

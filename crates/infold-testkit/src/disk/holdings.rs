@@ -94,6 +94,15 @@ impl Holdings {
     }
 }
 
+impl Task {
+    /// Says whether its first event names another task as the one that it continues.
+    pub(crate) fn continues(&self, parent: &str) -> bool {
+        let first = self.events.first();
+        let first = first.and_then(|line| serde_json::from_str::<Value>(line).ok());
+        first.is_some_and(|event| event["type"] == "fork" && event["task"] == parent)
+    }
+}
+
 fn steady(line: &str) -> String {
     let Ok(Value::Object(mut object)) = serde_json::from_str(line) else {
         return line.to_owned();

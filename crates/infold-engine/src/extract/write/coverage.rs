@@ -1,37 +1,37 @@
 //! What a summary says already: names, words and pairs of words.
 
 use crate::extract::Extract;
-use crate::extract::names::Name;
+use crate::extract::names::NameRecord;
 use crate::extract::terms::{self, Term, TermSet};
-use crate::refs::{self, Finder};
+use crate::references::{self, ReferenceFinder};
 
 /// What a summary is written from, ranked once however often it is composed.
-pub struct Sources<'a> {
-    /// Names, the likeliest to be referred to first.
-    pub ranked: Vec<(&'a str, &'a Name)>,
-    finder: Finder,
+pub struct RankedContent<'a> {
+    /// NameTable, the likeliest to be referred to first.
+    pub ranked: Vec<(&'a str, &'a NameRecord)>,
+    finder: ReferenceFinder,
     /// Whether a later sentence says otherwise, for each of the pool.
     pub obsolete: Vec<bool>,
     /// How much of each sentence of the pool was said seldom.
     pub rarity: Vec<f64>,
     /// What is said in view beside the summary.
-    in_view: Said,
+    in_view: Covered,
 }
 
-/// Names, words and pairs of words that are said.
+/// NameTable, words and pairs of words that are said.
 #[derive(Clone, Default)]
-struct Said {
+struct Covered {
     /// Whether each of the ranked names is.
     names: Vec<bool>,
     words: TermSet,
     pairs: TermSet,
 }
 
-impl Said {
-    fn see(&mut self, text: &str, finder: &Finder) {
+impl Covered {
+    fn see(&mut self, text: &str, finder: &ReferenceFinder) {
         finder.find(text, |index| self.names[index] = true);
         let mut last = None;
-        terms::each(text, |term| {
+        terms::for_each(text, |term| {
             let Some(term) = term else {
                 last = None;
                 return;
@@ -45,23 +45,23 @@ impl Said {
     }
 }
 
-impl<'a> Sources<'a> {
+impl<'a> RankedContent<'a> {
     /// Ranks what was collected.
-    pub fn of(from: &'a Extract) -> Sources<'a> {
+    pub fn of(from: &'a Extract) -> RankedContent<'a> {
         let ranked = from.names.ranked(MAX_NAMES);
-        let pool = from.pool.all.iter();
-        let finder = Finder::new(ranked.iter().map(|(text, _)| *text));
-        let mut in_view = Said {
+        let pool = from.candidates.all.iter();
+        let finder = ReferenceFinder::new(ranked.iter().map(|(text, _)| *text));
+        let mut in_view = Covered {
             names: vec![false; ranked.len()],
-            ..Said::default()
+            ..Covered::default()
         };
         in_view.see(&from.in_view, &finder);
-        Sources {
+        RankedContent {
             finder,
             in_view,
             ranked,
-            obsolete: from.pool.obsolete(),
-            rarity: pool.map(|one| from.words.rarity(&one.text)).collect(),
+            obsolete: from.candidates.obsolete(),
+            rarity: pool.map(|one| from.terms.rarity(&one.text)).collect(),
         }
     }
 }
@@ -69,8 +69,8 @@ impl<'a> Sources<'a> {
 /// Which names and words a text already has, and what another sentence would add.
 pub struct Coverage<'a> {
     from: &'a Extract,
-    finder: &'a Finder,
-    said: Said,
+    finder: &'a ReferenceFinder,
+    said: Covered,
 }
 
 /// More names than any summary has room for.
@@ -84,7 +84,7 @@ const EVEN_SCORE: f64 = 4.0;
 
 impl<'a> Coverage<'a> {
     /// Nothing is said yet.
-    pub fn new(from: &'a Extract, sources: &'a Sources<'a>) -> Coverage<'a> {
+    pub fn new(from: &'a Extract, sources: &'a RankedContent<'a>) -> Coverage<'a> {
         Coverage {
             from,
             finder: &sources.finder,
@@ -104,11 +104,11 @@ impl<'a> Coverage<'a> {
 
     /// What a text would add: how likely it is that what only it says is said again, in all.
     pub fn gain(&self, text: &str) -> f64 {
-        let vocabulary = &self.from.words;
+        let vocabulary = &self.from.terms;
         let mut sum = 0.0;
         let mut last: Option<(Term, f64)> = None;
         let mut own = TermSet::default();
-        terms::each(text, |term| {
+        terms::for_each(text, |term| {
             let Some(term) = term else {
                 last = None;
                 return;
@@ -125,7 +125,7 @@ impl<'a> Coverage<'a> {
             }
             last = Some((term, weight));
         });
-        refs::each(text, |name| sum += NAME_WORTH * self.name_gain(name));
+        references::for_each(text, |name| sum += NAME_WORTH * self.name_gain(name));
         sum
     }
 

@@ -10,7 +10,7 @@ use super::{
 
 /// How a summary is laid out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
+pub enum SummaryForm {
     /// Sections of our own, of which empty ones are left out.
     #[default]
     Sections,
@@ -58,29 +58,29 @@ const REPORT: [&str; 4] = [
     "## Remaining tasks",
 ];
 
-impl Form {
+impl SummaryForm {
     /// Joins sections of our own in this form.
     pub(super) fn join(self, sections: &BTreeMap<&'static str, Vec<String>>) -> String {
         match self {
-            Form::Sections => join(&SECTIONS, sections),
-            Form::SixParts => self.parts(&SIX_PARTS, sections, "\n"),
-            Form::Report => self.parts(&REPORT, sections, "\n"),
-            Form::Snapshot => self.elements(sections),
+            SummaryForm::Sections => join(&SECTIONS, sections),
+            SummaryForm::SixParts => self.parts(&SIX_PARTS, sections, "\n"),
+            SummaryForm::Report => self.parts(&REPORT, sections, "\n"),
+            SummaryForm::Snapshot => self.elements(sections),
         }
     }
 
     /// Puts titles and tags on lines of their own, so that a sentence can be left out and its title stays.
     pub fn with_titles_apart(self, text: &str) -> Cow<'_, str> {
         match self {
-            Form::Sections | Form::Report => Cow::Borrowed(text),
-            Form::SixParts => {
+            SummaryForm::Sections | SummaryForm::Report => Cow::Borrowed(text),
+            SummaryForm::SixParts => {
                 let lines = text.lines().map(|line| match title_end(line) {
                     Some(end) => format!("{}\n{}\n", &line[..end], line[end..].trim_start()),
                     None => format!("{line}\n"),
                 });
                 Cow::Owned(lines.collect())
             }
-            Form::Snapshot => {
+            SummaryForm::Snapshot => {
                 let mut text = text.to_owned();
                 for name in SNAPSHOT {
                     let (open, close) = (format!("<{name}>"), format!("</{name}>"));
@@ -141,8 +141,8 @@ impl Form {
     fn part_of(self, heading: &str, line: &str) -> usize {
         let is_now = line.starts_with("- Last asked") || line.starts_with("- Last said");
         match self {
-            Form::Sections => 0,
-            Form::SixParts => match heading {
+            SummaryForm::Sections => 0,
+            SummaryForm::SixParts => match heading {
                 GOAL | OPEN if is_now => 1,
                 FOUND | SEEN | NAMED => 2,
                 FILES => 3,
@@ -150,7 +150,7 @@ impl Form {
                 OPEN => 5,
                 _ => 0,
             },
-            Form::Snapshot => match heading {
+            SummaryForm::Snapshot => match heading {
                 GOAL => 0,
                 FILES => 2,
                 COMMANDS | CALLS | FAILED => 3,
@@ -158,7 +158,7 @@ impl Form {
                 OPEN => 4,
                 _ => 1,
             },
-            Form::Report => match heading {
+            SummaryForm::Report => match heading {
                 FILES => 1,
                 COMMANDS | CALLS | FAILED | SEEN => 2,
                 OPEN => 3,
@@ -169,7 +169,7 @@ impl Form {
 
     /// A line in the words of the form.
     fn line(self, line: &str) -> String {
-        if self == Form::Snapshot {
+        if self == SummaryForm::Snapshot {
             for (ours, theirs) in [("- [ ] ", "- [TODO] "), ("- [-] ", "- [IN PROGRESS] ")] {
                 if let Some(rest) = line.strip_prefix(ours) {
                     return format!("{theirs}{rest}");

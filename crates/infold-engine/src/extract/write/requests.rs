@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use infold_wire::shorten;
 
-use super::{ASKED, Draft, GOAL, tokens};
-use crate::extract::rules::{Rule, corrects, rule};
-use crate::extract::terms::{self, TermSet, Vocabulary};
-use crate::extract::text::{Line, brief, joined, numbers};
-use crate::extract::{requests, sentence};
-use crate::refs;
+use super::{ASKED, GOAL, SummaryWriter, tokens};
+use crate::extract::directives::{Directive, is_correction, read_directive};
+use crate::extract::excerpt::{CitedText, count_numbers, join_sentences, select_sentences};
+use crate::extract::requests;
+use crate::extract::terms::{self, TermSet, TermTable};
+use crate::references;
+use crate::sentence;
 
 /// Of the room, in percent, what requests may take; of a small room more.
 pub(super) const REQUESTS_PERCENT: usize = 40;
@@ -30,7 +31,7 @@ const MAX_NODS: usize = 8;
 /// And they are no longer.
 const NOD_BYTES: usize = 40;
 
-impl<'a> Draft<'a> {
+impl<'a> SummaryWriter<'a> {
     /// Quotes what was asked: the request being worked on and the first one whole, then what rules something,
     /// then the newest and the oldest.
     pub(super) fn requests(&mut self, percent: usize) {
@@ -48,28 +49,28 @@ impl<'a> Draft<'a> {
         // "ok, thanks" is about what was asked before it.
         let mut earlier = requests.all.iter().rev().take(MAX_NODS);
         let asked = earlier.find(|line| !is_nod(&line.text));
-        let is_first = |line: &Line| first.is_some_and(|first| first.seq == line.seq);
+        let is_first = |line: &CitedText| first.is_some_and(|first| first.seq == line.seq);
         let asked = asked.filter(|line| line.seq != newest.seq && !is_first(line));
         if let Some(asked) = asked {
             self.quote("Asked before", asked, NEWEST_PERCENT);
         }
         self.quote("Last asked", newest, NEWEST_PERCENT);
-        let used = self.whole.saturating_sub(self.left);
+        let used = self.budget.saturating_sub(self.left);
         share = share
             .saturating_sub(used)
             .max(self.share(OTHERS_PERCENT))
             .min(self.left);
-        let is_other = |line: &&Line| {
+        let is_other = |line: &&CitedText| {
             line.seq != newest.seq
                 && !is_first(line)
                 && asked.is_none_or(|asked| asked.seq != line.seq)
         };
-        let others: Vec<&Line> = requests.all.iter().filter(is_other).collect();
+        let others: Vec<&CitedText> = requests.all.iter().filter(is_other).collect();
         self.others(&others, newest, &mut share);
     }
 
-    fn quote(&mut self, word: &str, line: &Line, percent: usize) {
-        let most = self.whole * percent / 100;
+    fn quote(&mut self, word: &str, line: &CitedText, percent: usize) {
+        let most = self.budget * percent / 100;
         let whole = shorten(&line.text, usize::MAX);
         let text = if tokens(&whole) <= most {
             whole
@@ -81,14 +82,14 @@ impl<'a> Draft<'a> {
         self.add(GOAL, line, &mut share);
     }
 
-    fn others(&mut self, others: &[&Line], newest: &Line, share: &mut usize) {
+    fn others(&mut self, others: &[&CitedText], newest: &CitedText, share: &mut usize) {
         let mut units = Vec::new();
         for (at, line) in others.iter().enumerate() {
             let from_end = (others.len() - 1 - at) as f64;
             let near = 0.5_f64
                 .powf(from_end / 12.0)
                 .max(0.5_f64.powf(at as f64 / 4.0));
-            units_of(at, line, near, &self.from.words, &mut units);
+            units_of(at, line, near, &self.from.terms, &mut units);
         }
         mark_replaced(&mut units, others, newest);
         units.sort_by(|a, b| {
@@ -117,7 +118,7 @@ impl<'a> Draft<'a> {
             let line = others[at];
             let mut sentences: Vec<&str> = sentences.into_iter().collect();
             sentences.sort_by_key(|sentence| sentence.as_ptr() as usize);
-            let text = shorten(&joined(&line.text, &sentences), usize::MAX);
+            let text = shorten(&join_sentences(&line.text, &sentences), usize::MAX);
             let later = replaced.get(&at);
             let later = later.map_or(String::new(), |seq| format!(" → [{seq}]"));
             lines.push((line.seq, format!("- [{}] \"{text}\"{later}", line.seq)));
@@ -129,14 +130,14 @@ impl<'a> Draft<'a> {
 /// Says whether a message only agrees or thanks: it has few words, and no name or number among them.
 fn is_nod(text: &str) -> bool {
     let mut words = 0;
-    terms::each(text, |term| words += usize::from(term.is_some()));
+    terms::for_each(text, |term| words += usize::from(term.is_some()));
     let mut says = text.bytes().any(|byte| byte.is_ascii_digit());
-    refs::each(text, |_| says = true);
-    text.len() <= NOD_BYTES && words <= 2 && !says && rule(text) == Rule::None
+    references::for_each(text, |_| says = true);
+    text.len() <= NOD_BYTES && words <= 2 && !says && read_directive(text) == Directive::None
 }
 
 /// Sentences of a message that are quoted together.
-struct Unit<'a> {
+struct RequestPart<'a> {
     message: usize,
     sentences: Vec<&'a str>,
     density: f64,
@@ -144,7 +145,7 @@ struct Unit<'a> {
     replaced_by: Option<u64>,
 }
 
-impl Unit<'_> {
+impl RequestPart<'_> {
     fn bytes(&self) -> usize {
         self.sentences.iter().map(|text| text.len() + 1).sum()
     }
@@ -158,13 +159,13 @@ impl Unit<'_> {
 /// Cuts a message into what is quoted together: a short one is quoted whole.
 fn units_of<'a>(
     message: usize,
-    line: &'a Line,
+    line: &'a CitedText,
     near: f64,
-    words: &Vocabulary,
-    units: &mut Vec<Unit<'a>>,
+    words: &TermTable,
+    units: &mut Vec<RequestPart<'a>>,
 ) {
     let mut sentences = Vec::new();
-    sentence::each(&line.text, |sentence| sentences.push(sentence));
+    sentence::for_each(&line.text, |sentence| sentences.push(sentence));
     let groups: Vec<Vec<&'a str>> = if line.text.len() <= WHOLE_BYTES {
         vec![sentences.iter().map(|sentence| sentence.text).collect()]
     } else {
@@ -176,10 +177,10 @@ fn units_of<'a>(
             match groups.last_mut() {
                 // Without it the one before would say the opposite, or it would not tell what it turns down.
                 Some(group)
-                    if requests::turns_down(sentence.text)
+                    if requests::is_rejection(sentence.text)
                         || group.len() == 1
                             && group[0].len() <= SHORT_BYTES
-                            && requests::turns_down(group[0]) =>
+                            && requests::is_rejection(group[0]) =>
                 {
                     group.push(sentence.text)
                 }
@@ -192,16 +193,16 @@ fn units_of<'a>(
     for (at, sentences) in groups.enumerate() {
         let rule = sentences
             .iter()
-            .map(|text| rule(text))
+            .map(|text| read_directive(text))
             .max()
-            .unwrap_or(Rule::None);
+            .unwrap_or(Directive::None);
         let value: f64 = sentences
             .iter()
             .map(|text| value(text, words))
             .fold(0.0, |a, b| a + b);
         let opens = if at == 0 { 0.2 } else { 0.0 };
-        let floor = if rule == Rule::Demand { 0.85 } else { 0.6 };
-        let mut unit = Unit {
+        let floor = if rule == Directive::Demand { 0.85 } else { 0.6 };
+        let mut unit = RequestPart {
             message,
             sentences,
             density: 0.0,
@@ -214,15 +215,15 @@ fn units_of<'a>(
 }
 
 /// How much a sentence of a request says: what it demands, its values and names, and what was seldom said.
-fn value(text: &str, words: &Vocabulary) -> f64 {
+fn value(text: &str, words: &TermTable) -> f64 {
     let mut names = 0;
-    refs::each(text, |_| names += 1);
-    let numbers = numbers(text);
-    let demands = match rule(text) {
-        _ if corrects(text) => 4.0,
-        Rule::Demand => 4.0,
-        Rule::Wish => 1.6,
-        Rule::None => 0.0,
+    references::for_each(text, |_| names += 1);
+    let numbers = count_numbers(text);
+    let demands = match read_directive(text) {
+        _ if is_correction(text) => 4.0,
+        Directive::Demand => 4.0,
+        Directive::Wish => 1.6,
+        Directive::None => 0.0,
     };
     let rarity = words.rarity(text).min(8.0);
     // Numbers and names tell something only among words that do: "item 512" comes again and again.
@@ -252,7 +253,7 @@ impl<'a> Statement<'a> {
         let mut words = TermSet::default();
         let mut numbers = BTreeSet::new();
         for text in sentences {
-            terms::each(text, |term| words.extend(term));
+            terms::for_each(text, |term| words.extend(term));
             let parts = text.split(|c: char| !(c.is_alphanumeric() || c == '.'));
             let parts = parts.map(|word| word.trim_matches('.'));
             numbers.extend(parts.filter(|word| word.starts_with(|c: char| c.is_ascii_digit())));
@@ -262,7 +263,7 @@ impl<'a> Statement<'a> {
             unit,
             words,
             numbers,
-            corrects: sentences.iter().any(|text| corrects(text)),
+            corrects: sentences.iter().any(|text| is_correction(text)),
         }
     }
 
@@ -283,11 +284,11 @@ impl<'a> Statement<'a> {
 }
 
 /// What a later sentence about the same thing says otherwise is out of date: it is quoted last, and points to the later one.
-fn mark_replaced<'a>(units: &mut [Unit<'a>], others: &[&Line], newest: &'a Line) {
+fn mark_replaced<'a>(units: &mut [RequestPart<'a>], others: &[&CitedText], newest: &'a CitedText) {
     const MAX_COMPARED: usize = 300;
     const REPLACED_WORTH: f64 = 0.2;
     let mut statements = Vec::new();
-    sentence::each(&newest.text, |sentence| {
+    sentence::for_each(&newest.text, |sentence| {
         statements.push(Statement::new(newest.seq, None, &[sentence.text]));
     });
     statements.truncate(MAX_COMPARED);
@@ -315,7 +316,7 @@ fn mark_replaced<'a>(units: &mut [Unit<'a>], others: &[&Line], newest: &'a Line)
 fn within(text: &str, most: usize) -> String {
     let mut bytes = most * 4;
     loop {
-        let short = brief(text, bytes);
+        let short = select_sentences(text, bytes);
         if tokens(&short) <= most || bytes < 80 {
             return short;
         }

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BinaryHeap};
 use infold_wire::shorten;
 
 use super::coverage::likely;
-use super::{Draft, FINDINGS_PERCENT, FOUND, SAID, SEEN, tokens};
-use crate::extract::names::Source;
-use crate::extract::pool::Candidate;
+use super::{FINDINGS_PERCENT, FOUND, SAID, SEEN, SummaryWriter, tokens};
+use crate::extract::candidates::Candidate;
+use crate::extract::names::Origin;
 
 /// So many candidates are compared at most: those that say most by themselves.
 const MAX_COMPARED: usize = 4_000;
@@ -31,43 +31,45 @@ const MIN_SENTENCE_TOKENS: usize = 12;
 type Excerpts = BTreeMap<(bool, u64), Vec<usize>>;
 
 fn place_of(candidate: &Candidate) -> (bool, u64) {
-    (candidate.source == Source::Given, candidate.seq)
+    (candidate.origin == Origin::Result, candidate.seq)
 }
 
 /// A candidate and what it would add for its length, as far as is known.
-struct Ranked {
+struct RankedCandidate {
     density: f64,
     at: usize,
     /// How many sentences were quoted when that was found out.
     quoted: usize,
 }
 
-impl PartialEq for Ranked {
-    fn eq(&self, other: &Ranked) -> bool {
+impl PartialEq for RankedCandidate {
+    fn eq(&self, other: &RankedCandidate) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Ranked {}
+impl Eq for RankedCandidate {}
 
-impl PartialOrd for Ranked {
-    fn partial_cmp(&self, other: &Ranked) -> Option<Ordering> {
+impl PartialOrd for RankedCandidate {
+    fn partial_cmp(&self, other: &RankedCandidate) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Ranked {
-    fn cmp(&self, other: &Ranked) -> Ordering {
+impl Ord for RankedCandidate {
+    fn cmp(&self, other: &RankedCandidate) -> Ordering {
         let by_density = self.density.total_cmp(&other.density);
         by_density.then(self.at.cmp(&other.at))
     }
 }
 
-impl<'a> Draft<'a> {
+impl<'a> SummaryWriter<'a> {
     /// Quotes what the assistant concluded, decided and reported.
     pub(super) fn findings(&mut self) {
         let share = self.share(FINDINGS_PERCENT);
-        self.excerpts(FOUND, share, |candidate| candidate.source == Source::Said);
+        self.excerpts(FOUND, share, |candidate| {
+            candidate.origin == Origin::Assistant
+        });
     }
 
     /// Fills what is left with sentences and names, whichever say more for their length.
@@ -93,13 +95,13 @@ impl<'a> Draft<'a> {
                     if name >= self.sources.ranked.len() {
                         break;
                     }
-                    self.shelve_name(name);
+                    self.list_name(name);
                     name += 1;
                 }
             }
         }
         self.write_excerpts(SAID, SEEN, chosen);
-        self.write_shelf();
+        self.write_lists();
     }
 
     /// What the next name would add for its length.
@@ -107,7 +109,7 @@ impl<'a> Draft<'a> {
         let Some((text, _)) = self.sources.ranked.get(name) else {
             return 0.0;
         };
-        let cost = text.len() as f64 / 3.0 + 2.0 + self.title_cost(name) as f64;
+        let cost = text.len() as f64 / 3.0 + 2.0 + self.heading_line_cost(name) as f64;
         LISTED_NAME_WORTH * likely(self.from.names.score(text)) / cost
     }
 
@@ -135,7 +137,7 @@ impl<'a> Draft<'a> {
 
     /// Takes a sentence of the pool in if there is room for it; returns what it costs.
     fn quote_sentence(&mut self, at: usize, left: usize, chosen: &mut Excerpts) -> usize {
-        let candidate = &self.from.pool.all[at];
+        let candidate = &self.from.candidates.all[at];
         let is_new = !chosen.contains_key(&place_of(candidate));
         let cost = tokens(&candidate.text) + if is_new { 6 } else { 2 };
         if cost > left {
@@ -148,12 +150,12 @@ impl<'a> Draft<'a> {
     }
 
     /// All sentences that are wanted and not quoted, by what each would add now.
-    fn ranked(&self, wanted: impl Fn(&Candidate) -> bool) -> BinaryHeap<Ranked> {
-        let all = &self.from.pool.all;
-        let mut ranked: Vec<Ranked> = (0..all.len())
+    fn ranked(&self, wanted: impl Fn(&Candidate) -> bool) -> BinaryHeap<RankedCandidate> {
+        let all = &self.from.candidates.all;
+        let mut ranked: Vec<RankedCandidate> = (0..all.len())
             .filter(|at| !self.sources.obsolete[*at] && !self.quoted.contains(at))
             .filter(|at| wanted(&all[*at]))
-            .map(|at| Ranked {
+            .map(|at| RankedCandidate {
                 density: self.density(at, false),
                 at,
                 quoted: usize::MAX,
@@ -167,13 +169,17 @@ impl<'a> Draft<'a> {
     }
 
     /// Takes the sentence that adds most for its length, found out anew since another was quoted.
-    fn next(&self, heap: &mut BinaryHeap<Ranked>, chosen: &Excerpts) -> Option<Ranked> {
+    fn next(
+        &self,
+        heap: &mut BinaryHeap<RankedCandidate>,
+        chosen: &Excerpts,
+    ) -> Option<RankedCandidate> {
         let quoted = self.quoted.len();
         while let Some(mut ranked) = heap.pop() {
             if ranked.quoted == quoted {
                 return (ranked.density > 0.0).then_some(ranked);
             }
-            let place = place_of(&self.from.pool.all[ranked.at]);
+            let place = place_of(&self.from.candidates.all[ranked.at]);
             ranked.density = self.density(ranked.at, chosen.contains_key(&place));
             ranked.quoted = quoted;
             if ranked.density > 0.0 {
@@ -185,11 +191,11 @@ impl<'a> Draft<'a> {
 
     /// What a sentence would add for its length.
     fn density(&self, at: usize, beside: bool) -> f64 {
-        let candidate = &self.from.pool.all[at];
-        let mut weight = match candidate.source {
-            Source::User => 1.4,
-            Source::Said => 1.0,
-            Source::Called | Source::Given => 0.3,
+        let candidate = &self.from.candidates.all[at];
+        let mut weight = match candidate.origin {
+            Origin::User => 1.4,
+            Origin::Assistant => 1.0,
+            Origin::Call | Origin::Result => 0.3,
         };
         if candidate.is_final {
             weight *= 1.25;
@@ -199,7 +205,7 @@ impl<'a> Draft<'a> {
         }
         let overhead = if beside { 2.0 } else { 6.0 };
         let mut gain = self.coverage.gain(&candidate.text);
-        if candidate.source == Source::Said {
+        if candidate.origin == Origin::Assistant {
             // What is said again and again, word by word, tells nothing new; what is said once is told nowhere else.
             let rarity = self.sources.rarity[at].min(MAX_RARITY);
             weight *= (rarity / ENOUGH_RARITY).clamp(0.1, 1.0);
@@ -214,7 +220,7 @@ impl<'a> Draft<'a> {
             places.sort_unstable();
             let texts: Vec<String> = places
                 .iter()
-                .map(|at| shorten(&self.from.pool.all[*at].text, usize::MAX))
+                .map(|at| shorten(&self.from.candidates.all[*at].text, usize::MAX))
                 .collect();
             let line = format!("- [{seq}] {}", texts.join(" … "));
             let heading = if is_result { seen } else { said };

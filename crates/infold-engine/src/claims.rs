@@ -28,7 +28,7 @@ pub use typed_text::append_typed_text;
 /// A summary without the claims that the user's messages do not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedSummary {
-    /// What is left of the summary.
+    /// The rest of the summary.
     pub text: String,
     /// The sentences that were dropped, in order.
     pub dropped: Vec<DroppedClaim>,

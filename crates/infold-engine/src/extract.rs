@@ -27,8 +27,8 @@ use crate::references;
 use candidates::CandidatePool;
 use errors::OpenErrors;
 use excerpt::{CitedText, cut_middle, mark_cuts};
-use facts::{FactsWriter, Persist, persist};
-use names::{Affinity, NameTable, Origin};
+use facts::persist;
+use names::{Affinity, MentionOrigin, NameTable};
 pub use outline::outline;
 use requests::Requests;
 use targets::{FileAction, TargetId, TargetKind, TargetTable};
@@ -181,7 +181,7 @@ impl Extract {
                     seq,
                     text: cut_middle(text.trim(), 2000),
                 });
-                self.record(text, seq, Origin::User, None);
+                self.record(text, seq, MentionOrigin::User, None);
             }
             _ => {
                 if !text.trim().is_empty() {
@@ -193,7 +193,7 @@ impl Extract {
                 // A reply is mostly about the file that was used last.
                 let near = self.current_file.filter(|(_, when)| when + 6 >= seq);
                 let home = near.map(|(place, _)| (place, Affinity::Nearby));
-                self.record(text, seq, Origin::Assistant, home);
+                self.record(text, seq, MentionOrigin::Assistant, home);
                 self.candidates.add_reply(seq, text, &self.terms);
             }
         }
@@ -213,7 +213,7 @@ impl Extract {
         }
         match self.typist.text(text) {
             Some(typed) => self.read_typed(seq, &typed),
-            None => self.record(text, seq, Origin::Result, None),
+            None => self.record(text, seq, MentionOrigin::Result, None),
         }
     }
 
@@ -221,7 +221,7 @@ impl Extract {
     fn read_typed(&mut self, seq: u64, text: &str) {
         self.candidates.end_turn(requests::is_rejection(text));
         self.requests.push(seq, text);
-        self.record(text, seq, Origin::User, None);
+        self.record(text, seq, MentionOrigin::User, None);
     }
 
     /// Reads an earlier summary, before the messages that follow it.
@@ -232,7 +232,7 @@ impl Extract {
             return;
         }
         let seq = self.span.map_or(1, |(first, _)| first);
-        self.record(text, seq, Origin::Assistant, None);
+        self.record(text, seq, MentionOrigin::Assistant, None);
         self.earlier_summary = cut_middle(text.trim(), MAX_EARLIER_BYTES);
     }
 
@@ -299,7 +299,7 @@ impl Extract {
                     files.push(target);
                 }
                 self.current_file = Some((target, seq));
-                self.record(&key, seq, Origin::Call, Some((target, affinity)));
+                self.record(&key, seq, MentionOrigin::Call, Some((target, affinity)));
             }
             home = Some((target, kind, affinity));
         }
@@ -320,7 +320,12 @@ impl Extract {
                 affinity: given,
                 files,
             });
-            self.record(&call.text, seq, Origin::Call, Some((target, affinity)));
+            self.record(
+                &call.text,
+                seq,
+                MentionOrigin::Call,
+                Some((target, affinity)),
+            );
         }
     }
 
@@ -362,19 +367,30 @@ impl Extract {
             }
             self.targets.end(call.target, seq, ending);
         }
-        self.terms.record(&given.text, seq, Origin::Result);
+        self.terms.record(&given.text, seq, MentionOrigin::Result);
         self.candidates.add_result(seq, &given.text, &self.terms);
         let names = &mut self.names;
         let keys_matter = call.is_none_or(|call| call.kind != TargetKind::Call);
         references::for_each(&given.text, |name| {
             // The values of a result matter; their keys are the same every time.
             if (keys_matter || !is_key(&given.text, name)) && !is_line_number(&given.text, name) {
-                names.record(with_hash(&given.text, name), seq, Origin::Result, home);
+                names.record(
+                    with_hash(&given.text, name),
+                    seq,
+                    MentionOrigin::Result,
+                    home,
+                );
             }
         });
     }
 
-    fn record(&mut self, text: &str, seq: u64, origin: Origin, home: Option<(TargetId, Affinity)>) {
+    fn record(
+        &mut self,
+        text: &str,
+        seq: u64,
+        origin: MentionOrigin,
+        home: Option<(TargetId, Affinity)>,
+    ) {
         self.terms.record(text, seq, origin);
         let names = &mut self.names;
         references::for_each(text, |name| {
@@ -412,55 +428,7 @@ fn is_key(text: &str, name: &str) -> bool {
     text[start + name.len()..].starts_with("\":")
 }
 
-persist!(PendingCall {
-    id,
-    seq,
-    target,
-    kind,
-    affinity,
-    files
-});
-
-impl Persist for Extract {
-    fn put(&self, out: &mut FactsWriter<'_>) {
-        self.names.put(out);
-        self.targets.put(out);
-        self.terms.put(out);
-        self.requests.put(out);
-        self.candidates.put(out);
-        self.last_reply.put(out);
-        self.pending.put(out);
-        self.errors.put(out);
-        self.todos.put(out);
-        self.plan.put(out);
-        self.system_messages.put(out);
-        self.earlier_summary.put(out);
-        self.span.put(out);
-        self.read_bytes.put(out);
-        self.current_file.put(out);
-    }
-
-    fn get(from: &mut &[u8]) -> Option<Extract> {
-        Some(Extract {
-            names: Persist::get(from)?,
-            targets: Persist::get(from)?,
-            terms: Persist::get(from)?,
-            requests: Persist::get(from)?,
-            candidates: Persist::get(from)?,
-            last_reply: Persist::get(from)?,
-            pending: Persist::get(from)?,
-            errors: Persist::get(from)?,
-            todos: Persist::get(from)?,
-            plan: Persist::get(from)?,
-            system_messages: Persist::get(from)?,
-            earlier_summary: Persist::get(from)?,
-            span: Persist::get(from)?,
-            read_bytes: Persist::get(from)?,
-            current_file: Persist::get(from)?,
-            // Reading may continue anywhere in a conversation.
-            typist: Typist::default(),
-            // Other messages are in view each time.
-            in_view: String::new(),
-        })
-    }
-}
+persist!(PendingCall: id, seq, target, kind, affinity, files);
+// The typist may start anywhere in a conversation, and other messages are in view each time.
+persist!(Extract: names, targets, terms, requests, candidates, last_reply, pending, errors, todos, plan, system_messages,
+    earlier_summary, span, read_bytes, current_file; typist, in_view);

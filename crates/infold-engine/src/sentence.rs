@@ -15,7 +15,7 @@ pub struct Sentence<'a> {
 
 /// What of a line is not split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whole {
+pub enum KeepWhole {
     /// Every end of a sentence splits, also within a quotation.
     Nothing,
     /// Quotations and inline code stay in one sentence.
@@ -32,7 +32,7 @@ pub fn for_each<'a>(text: &'a str, mut visit: impl FnMut(Sentence<'a>)) {
     let mut flush = |start: &mut Option<usize>, end: usize, paragraph, is_code| {
         if let Some(from) = start.take() {
             let line = without_list_mark(&text[from..end]);
-            for range in ranges(line, Whole::Nothing) {
+            for range in ranges(line, KeepWhole::Nothing) {
                 let text = line[range].trim();
                 if text.chars().any(char::is_alphanumeric) {
                     visit(Sentence {
@@ -80,7 +80,7 @@ fn without_list_mark(line: &str) -> &str {
 }
 
 /// Returns the sentences of a line, each with the space behind it.
-pub fn ranges(line: &str, whole: Whole) -> Vec<Range<usize>> {
+pub fn ranges(line: &str, whole: KeepWhole) -> Vec<Range<usize>> {
     let mut out = Vec::new();
     let mut start = 0;
     let mut nesting = Nesting::default();
@@ -89,8 +89,8 @@ pub fn ranges(line: &str, whole: Whole) -> Vec<Range<usize>> {
         let mut end = at + c.len_utf8();
         let rest = &line[end..];
         let splits = match whole {
-            Whole::Nothing => ends_sentence(c, &line[start..at], rest),
-            Whole::Quotations => {
+            KeepWhole::Nothing => ends_sentence(c, &line[start..at], rest),
+            KeepWhole::Quotations => {
                 nesting.read(c, rest);
                 let closed = rest.trim_start_matches(['"', '”', '»', ')', '*', '_', '\'', '’']);
                 if nesting.ends_sentence(c, &line[start..at], rest, closed) {
@@ -309,7 +309,7 @@ mod tests {
     }
 
     fn cut(line: &str) -> Vec<&str> {
-        let ranges = ranges(line, Whole::Quotations).into_iter();
+        let ranges = ranges(line, KeepWhole::Quotations).into_iter();
         ranges.map(|range| line[range].trim_end()).collect()
     }
 

@@ -51,7 +51,7 @@ pub struct SummaryRequest<'a> {
     pub runs: &'a [Span],
     /// The summary of earlier messages, to be integrated.
     pub previous: Option<&'a str>,
-    /// What the extractive summarizer collected.
+    /// The facts that the extractive summarizer collected.
     pub extract: &'a Extract,
     /// The number of this part of the text, counted from one, and the number of parts.
     pub part: (usize, usize),

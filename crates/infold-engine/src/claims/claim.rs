@@ -18,7 +18,7 @@ pub struct UserClaim {
     pub quotes: Vec<Quotation>,
     /// The message that the sentence cites for its quotation.
     pub cited: Option<u64>,
-    /// What is claimed in other words: the words that carry meaning.
+    /// The claim in other words: those that carry meaning.
     pub words: Vec<Word>,
     pub clauses: Vec<Clause>,
     pub relations: Vec<Relation>,
@@ -31,7 +31,7 @@ pub struct UserClaim {
     pub literal: Option<String>,
     /// Whether the words were found.
     pub found: bool,
-    /// What the nearest message lacks.
+    /// Why the nearest message does not support it.
     pub mismatch: Option<Mismatch>,
 }
 
@@ -60,7 +60,7 @@ impl Mismatch {
     }
 }
 
-/// What stands around a sentence.
+/// The context of a sentence in the summary.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Surroundings {
     /// Whether the sentence before is about what the user said.
@@ -212,7 +212,7 @@ fn build_claim(
     Some(UserClaim {
         clauses,
         relations: find_relations(text, &words),
-        // What is costly now may be allowed later.
+        // A costly action that is wanted now may only have been allowed for later.
         words: words
             .into_iter()
             .filter(|word| word.carries_meaning() || is_strict && URGENT.has(&word.text))

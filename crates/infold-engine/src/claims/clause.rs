@@ -69,7 +69,7 @@ pub fn is_negation(word: &str) -> bool {
 
 /// Splits words into clauses, each with its own negation. `text` is what the words were split from.
 pub fn split_clauses(text: &str, words: &[Word]) -> Vec<Clause> {
-    let mut splitter = Splitter {
+    let mut splitter = ClauseSplitter {
         clauses: vec![Clause::default()],
         starts: vec![0],
         part: 0,
@@ -87,7 +87,7 @@ pub fn split_clauses(text: &str, words: &[Word]) -> Vec<Clause> {
 }
 
 /// The clauses of a text that is being read.
-struct Splitter {
+struct ClauseSplitter {
     clauses: Vec<Clause>,
     /// The index of the first word of each clause.
     starts: Vec<usize>,
@@ -97,7 +97,7 @@ struct Splitter {
     has_condition: bool,
 }
 
-impl Splitter {
+impl ClauseSplitter {
     /// Reads the word at `at`; returns how many words were read.
     fn read(&mut self, text: &str, words: &[Word], at: usize) -> usize {
         let word = &words[at];
@@ -107,7 +107,7 @@ impl Splitter {
             return len;
         }
         if let Some(len) = contrast_behind(text, word) {
-            // What stands before is what is not wanted.
+            // The clause before is what is not wanted.
             self.last().negated = true;
             self.push(at + len);
             return len;

@@ -26,7 +26,7 @@ pub struct Cue {
     pub literal: bool,
 }
 
-/// What is claimed of the words.
+/// The claim that a cue makes of the words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Force {
     /// The user said them.

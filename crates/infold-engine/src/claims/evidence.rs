@@ -8,7 +8,7 @@ use super::quotation;
 use super::relation::{Relation, RelationKind};
 use super::tables::{HEDGES, WIDE_HEDGES, WIDE_YES, YES};
 use super::words::{Word, WordKind};
-use crate::sentence::{Whole, ranges};
+use crate::sentence::{KeepWhole, ranges};
 
 /// A message that a claim is compared with, and the messages around it.
 pub struct Evidence<'a> {
@@ -234,7 +234,7 @@ fn is_same_side(clause: &Clause, said: &[&Clause], approved: bool) -> bool {
         || approved && clause.words.iter().any(Word::is_action);
     let mut verbs: Vec<&&Word> = known.iter().filter(|word| word.is_action()).collect();
     if high {
-        // What is costly must be said in one clause, and not be contradicted.
+        // A costly action must be said in one clause, and not be contradicted.
         let mut whole = said
             .iter()
             .filter(|one| clause.words.iter().all(|word| one.has(word)))
@@ -456,7 +456,7 @@ pub fn is_agreement(said: &IndexedMessage, text: &str) -> bool {
 pub fn find_proposal(text: &str) -> &str {
     const MAX_PROPOSAL_BYTES: usize = 1500;
     let end = &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_PROPOSAL_BYTES))..];
-    let ranges = ranges(end, Whole::Quotations);
+    let ranges = ranges(end, KeepWhole::Quotations);
     let asked = ranges
         .iter()
         .rposition(|range| end[range.clone()].trim_end().ends_with(['?', '？']));

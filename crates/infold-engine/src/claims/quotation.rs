@@ -2,7 +2,7 @@
 
 use super::message_index::plain;
 use super::word_form::is_wide;
-use crate::sentence::{Whole, ranges};
+use crate::sentence::{KeepWhole, ranges};
 
 /// A quotation, and whether it was found.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ impl Quotation {
     pub fn read(quote: &str) -> Quotation {
         let parts = quote.split('…').flat_map(|part| part.split("..."));
         let parts: Vec<String> = parts.map(plain).filter(|part| !part.is_empty()).collect();
-        let sentences = ranges(quote, Whole::Quotations).into_iter();
+        let sentences = ranges(quote, KeepWhole::Quotations).into_iter();
         let mut sentences: Vec<String> = sentences.map(|range| plain(&quote[range])).collect();
         // A word or two may occur anywhere.
         if sentences.iter().any(|text| text.split(' ').count() < 3) {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::sentence::{Whole, ranges};
+use crate::sentence::{KeepWhole, ranges};
 
 /// One line of a summary, as ranges of its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub fn split_lines(text: &str) -> Vec<SummaryLine> {
                 end: range.end,
             }]
         } else {
-            let parts = ranges(&line[marks..], Whole::Quotations).into_iter();
+            let parts = ranges(&line[marks..], KeepWhole::Quotations).into_iter();
             parts
                 .map(|part| body + part.start..body + part.end)
                 .collect()

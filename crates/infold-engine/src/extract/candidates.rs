@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use super::facts::persist;
-use super::names::Origin;
+use super::names::MentionOrigin;
 use super::terms::{self, TermTable};
 use super::word_lists::{ANNOUNCEMENTS, DECISIONS, PROPOSALS};
 use crate::references;
@@ -15,8 +15,8 @@ use crate::sentence;
 pub struct Candidate {
     /// The message it stands in.
     pub seq: u64,
-    /// What it stands in.
-    pub origin: Origin,
+    /// The kind of text it stands in.
+    pub origin: MentionOrigin,
     pub text: Box<str>,
     /// Whether it decides, concludes or explains.
     pub decides: bool,
@@ -55,7 +55,7 @@ impl CandidatePool {
                 return;
             }
             left -= 1;
-            self.push(seq, Origin::Assistant, sentence.text);
+            self.push(seq, MentionOrigin::Assistant, sentence.text);
         });
         self.thin(words);
     }
@@ -73,7 +73,7 @@ impl CandidatePool {
         let step = lines.len().div_ceil(MAX_LINES_OF_RESULT).max(1);
         let skip = lines.len().saturating_sub(1) % step;
         for line in lines.iter().skip(skip).step_by(step) {
-            self.push(seq, Origin::Result, line);
+            self.push(seq, MentionOrigin::Result, line);
         }
         self.thin(words);
     }
@@ -84,7 +84,7 @@ impl CandidatePool {
         let last = self.all[start..]
             .iter()
             .rev()
-            .find(|candidate| candidate.origin == Origin::Assistant)
+            .find(|candidate| candidate.origin == MentionOrigin::Assistant)
             .map(|candidate| candidate.seq);
         if is_rejection {
             // A rejected proposal must not be quoted as a decision.
@@ -96,7 +96,7 @@ impl CandidatePool {
         }
         for candidate in &mut self.all[start..] {
             candidate.is_final |=
-                Some(candidate.seq) == last && candidate.origin == Origin::Assistant;
+                Some(candidate.seq) == last && candidate.origin == MentionOrigin::Assistant;
         }
         self.turn = self.all.len();
     }
@@ -108,7 +108,7 @@ impl CandidatePool {
         let mut out = vec![false; self.all.len()];
         for (at, candidate) in self.all.iter().enumerate().rev() {
             let mut is_old = !texts.insert(&candidate.text);
-            if candidate.origin == Origin::Assistant {
+            if candidate.origin == MentionOrigin::Assistant {
                 let names = valued_names(&candidate.text);
                 is_old |= names.iter().any(|name| valued.contains(name));
                 valued.extend(names);
@@ -123,13 +123,13 @@ impl CandidatePool {
         self.bytes + self.all.capacity() * size_of::<Candidate>()
     }
 
-    fn push(&mut self, seq: u64, origin: Origin, text: &str) {
+    fn push(&mut self, seq: u64, origin: MentionOrigin, text: &str) {
         let text = text.replace("**", "");
         self.bytes += text.len();
         self.all.push(Candidate {
             seq,
             origin,
-            decides: origin == Origin::Assistant && decides(&text),
+            decides: origin == MentionOrigin::Assistant && decides(&text),
             is_final: false,
             text: text.into(),
         });
@@ -231,11 +231,5 @@ fn decides(text: &str) -> bool {
     DECISIONS.occurs_in(&text.to_lowercase())
 }
 
-persist!(Candidate {
-    seq,
-    origin,
-    text,
-    decides,
-    is_final
-});
-persist!(CandidatePool { all, bytes, turn });
+persist!(Candidate: seq, origin, text, decides, is_final);
+persist!(CandidatePool: all, bytes, turn);

@@ -77,8 +77,8 @@ fn program(command: &str) -> &str {
     rest[..end.unwrap_or(rest.len())].trim_end()
 }
 
-persist!(FailedCommand { line, of });
-persist!(OpenErrors { open });
+persist!(FailedCommand: line, of);
+persist!(OpenErrors: open);
 
 #[cfg(test)]
 mod tests {

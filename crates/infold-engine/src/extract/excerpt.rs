@@ -169,4 +169,4 @@ pub fn cut_middle(text: &str, max_bytes: usize) -> String {
     )
 }
 
-persist!(CitedText { seq, text });
+persist!(CitedText: seq, text);

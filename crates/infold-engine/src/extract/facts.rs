@@ -12,11 +12,11 @@ use super::Extract;
 /// The first line of a file; another format has another number.
 const HEADER: &[u8] = b"infold facts 3\n";
 
-/// What was collected from messages, and which these are.
+/// The facts that were collected from messages.
 pub struct ExtractedFacts {
     /// The messages, as runs in order.
     pub runs: Vec<Span>,
-    /// What was collected.
+    /// The collected facts.
     pub extract: Extract,
 }
 
@@ -160,16 +160,19 @@ pub(super) trait Persist: Sized {
     fn get(from: &mut &[u8]) -> Option<Self>;
 }
 
-/// Writes the fields of a struct one after the other.
+/// Writes the fields of a struct one after the other; those behind `;` are not written and read as their default.
 macro_rules! persist {
-    ($name:ident { $($field:ident),* $(,)? }) => {
+    ($name:ident: $($field:ident),* $(; $($default:ident),*)?) => {
         impl $crate::extract::facts::Persist for $name {
             fn put(&self, out: &mut $crate::extract::facts::FactsWriter<'_>) {
                 $($crate::extract::facts::Persist::put(&self.$field, out);)*
             }
 
             fn get(from: &mut &[u8]) -> Option<Self> {
-                Some($name { $($field: $crate::extract::facts::Persist::get(from)?),* })
+                Some($name {
+                    $($field: $crate::extract::facts::Persist::get(from)?,)*
+                    $($($default: Default::default(),)*)?
+                })
             }
         }
     };
@@ -178,7 +181,7 @@ pub(super) use persist;
 
 /// Writes an enum without values as its number.
 macro_rules! persist_enum {
-    ($name:ident { $($choice:ident),* $(,)? }) => {
+    ($name:ident: $($choice:ident),*) => {
         impl $crate::extract::facts::Persist for $name {
             fn put(&self, out: &mut $crate::extract::facts::FactsWriter<'_>) {
                 out.put(&[*self as u8]);
@@ -336,9 +339,9 @@ impl<K: Persist + Eq + Hash, V: Persist, S: BuildHasher + Default> Persist for H
     }
 }
 
-persist!(Todo { text, state });
-persist_enum!(State { Open, Doing, Done });
-persist!(Ending { failed, code, key });
+persist!(Todo: text, state);
+persist_enum!(State: Open, Doing, Done);
+persist!(Ending: failed, code, key);
 
 #[cfg(test)]
 mod tests {

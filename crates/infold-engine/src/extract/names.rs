@@ -7,23 +7,23 @@ use super::targets::TargetId;
 use super::terms;
 use super::word_lists::{COMMON_METHODS, KEYWORDS, LANGUAGE_NAMESPACES};
 
-/// What a name was mentioned in.
+/// The kind of text that mentions a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum MentionOrigin {
     User,
     Assistant,
     Call,
     Result,
 }
 
-impl Origin {
+impl MentionOrigin {
     /// Returns the weight of a mention: people and models choose their words, tools print everything.
     fn weight(self) -> f32 {
         match self {
-            Origin::User => 3.0,
-            Origin::Assistant => 1.4,
-            Origin::Call => 2.0,
-            Origin::Result => 0.4,
+            MentionOrigin::User => 3.0,
+            MentionOrigin::Assistant => 1.4,
+            MentionOrigin::Call => 2.0,
+            MentionOrigin::Result => 0.4,
         }
     }
 }
@@ -75,7 +75,7 @@ const UNSPOKEN_WORTH: f64 = 0.2;
 
 impl Mentions {
     /// Counts a mention once for each message and origin.
-    pub fn count(&mut self, seq: u64, origin: Origin) {
+    pub fn count(&mut self, seq: u64, origin: MentionOrigin) {
         let bit = 1 << origin as u8;
         if self.last == seq && self.origins & bit != 0 {
             return;
@@ -86,7 +86,7 @@ impl Mentions {
         self.total += weight;
         self.origins = bit | if self.last == seq { self.origins } else { 0 };
         self.last = seq;
-        self.is_spoken |= origin != Origin::Result;
+        self.is_spoken |= origin != MentionOrigin::Result;
     }
 
     /// Returns the weight of all mentions, recent ones counting more.
@@ -102,7 +102,7 @@ impl Mentions {
 
     /// Returns one for a single mention, and less for more of them.
     pub fn rarity(&self) -> f64 {
-        f64::from(Origin::User.weight() / self.total.max(Origin::User.weight()))
+        f64::from(MentionOrigin::User.weight() / self.total.max(MentionOrigin::User.weight()))
     }
 }
 
@@ -127,7 +127,7 @@ impl NameTable {
         &mut self,
         text: &str,
         seq: u64,
-        origin: Origin,
+        origin: MentionOrigin,
         home: Option<(TargetId, Affinity)>,
     ) {
         self.now = self.now.max(seq);
@@ -198,7 +198,7 @@ impl NameTable {
 }
 
 impl NameRecord {
-    fn record(&mut self, seq: u64, origin: Origin, home: Option<(TargetId, Affinity)>) {
+    fn record(&mut self, seq: u64, origin: MentionOrigin, home: Option<(TargetId, Affinity)>) {
         self.last = seq;
         if let Some((_, tie)) = home
             && self.home.is_none_or(|(_, old)| tie >= old)
@@ -256,28 +256,8 @@ fn plausibility(text: &str, spoken: bool) -> f64 {
     1.0
 }
 
-persist!(Mentions {
-    total,
-    recent,
-    last,
-    origins,
-    is_spoken
-});
-persist!(NameRecord {
-    mentions,
-    last,
-    home
-});
-persist!(NameTable { known, now });
-persist_enum!(Origin {
-    User,
-    Assistant,
-    Call,
-    Result
-});
-persist_enum!(Affinity {
-    Nearby,
-    Output,
-    Content,
-    Written
-});
+persist!(Mentions: total, recent, last, origins, is_spoken);
+persist!(NameRecord: mentions, last, home);
+persist!(NameTable: known, now);
+persist_enum!(MentionOrigin: User, Assistant, Call, Result);
+persist_enum!(Affinity: Nearby, Output, Content, Written);

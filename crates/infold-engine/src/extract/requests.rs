@@ -88,7 +88,7 @@ pub fn is_rejection(text: &str) -> bool {
     small == "no" || REJECTIONS.start_of(small).is_some()
 }
 
-persist!(Requests { first, all, bytes });
+persist!(Requests: first, all, bytes);
 
 #[cfg(test)]
 mod tests {

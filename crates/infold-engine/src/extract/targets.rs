@@ -18,7 +18,7 @@ pub enum TargetKind {
     Call,
 }
 
-/// What was action to a file; later ones tell more.
+/// An action on a file; later ones tell more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileAction {
     Mentioned,
@@ -47,7 +47,7 @@ impl FileAction {
 
 /// A file, a command or another call, and the last action on it.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct CallTarget {
     pub kind: TargetKind,
     /// The path, the command, or the call as `name(arguments)`.
     pub key: Box<str>,
@@ -79,7 +79,7 @@ struct PastAction {
 #[derive(Default)]
 pub struct TargetTable {
     ids: HashMap<(TargetKind, Box<str>), TargetId>,
-    all: BTreeMap<TargetId, Target>,
+    all: BTreeMap<TargetId, CallTarget>,
     next: TargetId,
 }
 
@@ -154,12 +154,12 @@ impl TargetTable {
     }
 
     /// Returns a target, unless it was forgotten.
-    pub fn get(&self, id: TargetId) -> Option<&Target> {
+    pub fn get(&self, id: TargetId) -> Option<&CallTarget> {
         self.all.get(&id)
     }
 
     /// Returns all targets of a kind.
-    pub fn of(&self, kind: TargetKind) -> impl Iterator<Item = (TargetId, &Target)> {
+    pub fn of(&self, kind: TargetKind) -> impl Iterator<Item = (TargetId, &CallTarget)> {
         self.all
             .iter()
             .filter(move |(_, target)| target.kind == kind)
@@ -168,14 +168,14 @@ impl TargetTable {
 
     /// Returns about how many bytes the table takes.
     pub fn memory_bytes(&self) -> usize {
-        let text = |target: &Target| {
+        let text = |target: &CallTarget| {
             let key = target
                 .ending
                 .as_ref()
                 .and_then(|ending| ending.key.as_ref());
             2 * target.key.len() + key.map_or(0, String::len)
         };
-        let each = size_of::<Target>() + size_of::<(TargetKind, Box<str>)>() + 64;
+        let each = size_of::<CallTarget>() + size_of::<(TargetKind, Box<str>)>() + 64;
         self.all.values().map(|target| each + text(target)).sum()
     }
 
@@ -189,7 +189,7 @@ impl TargetTable {
         }
         let id = self.next;
         self.next = self.next.wrapping_add(1);
-        let target = Target {
+        let target = CallTarget {
             kind,
             key: key.1.clone(),
             action: FileAction::Mentioned,
@@ -228,32 +228,10 @@ impl TargetTable {
     }
 }
 
-persist_enum!(TargetKind {
-    File,
-    Command,
-    Call
-});
-persist_enum!(FileAction {
-    Mentioned,
-    Read,
-    Edited,
-    Written,
-    Created,
-    Moved,
-    Deleted
-});
-persist!(PastAction { action, times, seq });
-persist!(Target {
-    kind,
-    key,
-    action,
-    times,
-    seq,
-    last,
-    before,
-    ending,
-    ended
-});
+persist_enum!(TargetKind: File, Command, Call);
+persist_enum!(FileAction: Mentioned, Read, Edited, Written, Created, Moved, Deleted);
+persist!(PastAction: action, times, seq);
+persist!(CallTarget: kind, key, action, times, seq, last, before, ending, ended);
 
 impl Persist for TargetTable {
     fn put(&self, out: &mut FactsWriter<'_>) {
@@ -262,7 +240,7 @@ impl Persist for TargetTable {
     }
 
     fn get(from: &mut &[u8]) -> Option<TargetTable> {
-        let all: BTreeMap<TargetId, Target> = Persist::get(from)?;
+        let all: BTreeMap<TargetId, CallTarget> = Persist::get(from)?;
         let ids = all
             .iter()
             .map(|(id, target)| ((target.kind, target.key.clone()), *id));

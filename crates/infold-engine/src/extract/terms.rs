@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
 use super::facts::persist;
-use super::names::{Mentions, Origin};
+use super::names::{MentionOrigin, Mentions};
 use super::word_lists::STOP_WORDS;
 use crate::sentence::is_wide;
 
@@ -149,7 +149,7 @@ const EVEN_VALUE: f64 = 4.0;
 
 impl TermTable {
     /// Counts each term of a text once for each message and origin.
-    pub fn record(&mut self, text: &str, seq: u64, origin: Origin) {
+    pub fn record(&mut self, text: &str, seq: u64, origin: MentionOrigin) {
         self.now = self.now.max(seq);
         for_each(text, |term| {
             let Some(term) = term else { return };
@@ -212,7 +212,7 @@ impl TermTable {
 static STOP_WORD_HASHES: LazyLock<TermSet> =
     LazyLock::new(|| STOP_WORDS.iter().map(hash).collect());
 
-persist!(TermTable { terms, now });
+persist!(TermTable: terms, now);
 
 #[cfg(test)]
 mod tests {
@@ -238,9 +238,9 @@ mod tests {
     #[test]
     fn what_is_new_and_said_by_people_weighs_more() {
         let mut words = TermTable::default();
-        words.record("harbour", 1, Origin::User);
-        words.record("crane", 1, Origin::Result);
-        words.record("gangway", 500, Origin::User);
+        words.record("harbour", 1, MentionOrigin::User);
+        words.record("crane", 1, MentionOrigin::Result);
+        words.record("gangway", 500, MentionOrigin::User);
         let weight = |word: &str| {
             let mut weight = 0.0;
             for_each(word, |term| {
@@ -263,7 +263,7 @@ mod tests {
                     letters.replace(|c: char| c.is_ascii_digit(), "qx") + " "
                 })
                 .collect();
-            words.record(&text, seq, Origin::Result);
+            words.record(&text, seq, MentionOrigin::Result);
         }
         assert!(words.terms.len() <= MAX_TERMS);
         assert!(words.memory_bytes() < 8 << 20);

@@ -1,4 +1,4 @@
-//! Writes what was collected as a summary of at most so many tokens.
+//! Writes the collected facts as a summary within a budget of tokens.
 
 mod coverage;
 mod quotations;
@@ -17,7 +17,7 @@ use super::excerpt::{CitedText, cut_middle, select_sentences};
 use coverage::{Coverage, RankedContent};
 pub use forms::SummaryForm;
 
-/// Shares of the room, in percent; what one section leaves the next ones may use.
+/// Shares of the budget in percent; later sections may use what earlier ones leave.
 const SYSTEM_PERCENT: usize = 6;
 const OPEN_WORK_PERCENT: usize = 6;
 const ERRORS_PERCENT: usize = 4;
@@ -31,7 +31,7 @@ const FOUND: &str = "## Decisions and findings";
 const FILES: &str = "## Files";
 const COMMANDS: &str = "## Commands";
 const CALLS: &str = "## Other calls";
-const FAILED: &str = "## OpenErrors";
+const FAILED: &str = "## Errors";
 const OPEN: &str = "## Open work";
 const SAID: &str = "## Also said";
 const SEEN: &str = "## Seen in results";
@@ -39,10 +39,10 @@ const NAMED: &str = "## Also mentioned";
 const BEFORE: &str = "## Earlier summary";
 const RECALL: &str = "## Recall";
 
-/// The last line of a summary that code wrote starts so.
+/// The beginning of the last line of an extractive summary.
 pub(super) const RECALL_LINE: &str = "[n] is message n. Nothing is lost: ";
 
-/// Counts the tokens of a text, as summaries are measured in.
+/// Counts the tokens of a text, in the encoding that summaries are measured in.
 pub fn tokens(text: &str) -> usize {
     count(Encoding::O200k, text) as usize
 }
@@ -59,8 +59,8 @@ impl Extract {
         fitted(budget, |room| self.compose(&sources, form, room))
     }
 
-    /// Writes what code knows for certain (files, commands, things to do, names), to stand below a summary that
-    /// somebody else wrote, leaving out what that `summary` says already. Empty if it says it all.
+    /// Writes certain facts (files, commands, todos, names) to append to a `summary` by a model, without what it says
+    /// already; empty if it says everything.
     pub fn lists(&self, summary: &str, budget: usize) -> String {
         let sources = RankedContent::of(self);
         fitted(budget, |room| {
@@ -68,13 +68,13 @@ impl Extract {
             draft.coverage.see(summary);
             draft.summary = summary;
             draft.open_work(false);
-            draft.places();
+            draft.targets();
             draft.fill(false);
             draft.text(&[FILES, COMMANDS, CALLS, OPEN, NAMED])
         })
     }
 
-    /// Writes only what the user asked for, in their own words, in at most `budget` tokens.
+    /// Writes only the user's requests, in their own words, in at most `budget` tokens.
     pub fn requests(&self, budget: usize) -> String {
         let sources = RankedContent::of(self);
         fitted(budget, |room| {
@@ -95,15 +95,15 @@ impl Extract {
         draft.errors();
         draft.findings();
         draft.earlier();
-        draft.places();
+        draft.targets();
         draft.fill(true);
         form.join(&draft.sections)
     }
 }
 
-/// Composes a text again until it fills its budget; at last cuts lines off the end.
+/// Composes a text again until it fills its budget; if it never fits, cuts lines off the end.
 ///
-/// What pieces weigh one by one is mostly a little more than what they weigh together.
+/// Lines counted one by one have mostly a few more tokens than together.
 fn fitted(budget: usize, compose: impl Fn(usize) -> String) -> String {
     let mut room = budget;
     let mut best = String::new();
@@ -120,7 +120,7 @@ fn fitted(budget: usize, compose: impl Fn(usize) -> String) -> String {
         if grew {
             (best, most) = (text.clone(), used);
         }
-        // Where there is nothing more to say, more room changes nothing.
+        // If there is nothing more to write, more room changes nothing.
         if used + budget / 32 >= budget || used * 10 < room * 7 || !grew {
             return best;
         }
@@ -136,16 +136,17 @@ fn fitted(budget: usize, compose: impl Fn(usize) -> String) -> String {
     text
 }
 
+/// A summary that is being written.
 struct SummaryWriter<'a> {
     from: &'a Extract,
     sources: &'a RankedContent<'a>,
     left: usize,
     budget: usize,
     coverage: Coverage<'a>,
-    sections: BTreeMap<&'static str, Vec<String>>,
+    sections: forms::Sections,
     /// Messages whose errors are listed.
     failed: BTreeSet<u64>,
-    /// Sentences that are quoted, by their place in the pool.
+    /// Sentences that are quoted, by their index in the pool.
     quoted: BTreeSet<usize>,
     lists: lists::TargetLists<'a>,
     summary: &'a str,
@@ -172,7 +173,7 @@ impl<'a> SummaryWriter<'a> {
         forms::join(order, &self.sections)
     }
 
-    /// What the heading costs, if it is not there yet.
+    /// Returns the tokens of a heading, if it is not there yet.
     fn heading_cost(&self, heading: &'static str) -> usize {
         if self.sections.contains_key(heading) {
             0
@@ -200,7 +201,7 @@ impl<'a> SummaryWriter<'a> {
             .min(self.left)
     }
 
-    /// In a small room every section still has room for a line.
+    /// Returns the least share of a section: a line, also in a small budget.
     fn least(&self) -> usize {
         (self.budget / 10).min(40)
     }
@@ -216,7 +217,7 @@ impl<'a> SummaryWriter<'a> {
         self.add(RECALL, line, &mut share);
     }
 
-    /// Adds lines that were already paid for by a share.
+    /// Adds lines whose tokens a share already covers.
     fn add_in_order(&mut self, heading: &'static str, mut lines: Vec<(u64, String)>) {
         lines.sort();
         for (_, line) in lines {

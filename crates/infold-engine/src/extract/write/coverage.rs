@@ -1,27 +1,27 @@
-//! What a summary says already: names, words and pairs of words.
+//! The names, words and pairs of words that a summary already has.
 
 use crate::extract::Extract;
 use crate::extract::names::NameRecord;
 use crate::extract::terms::{self, Term, TermSet};
 use crate::references::{self, ReferenceFinder};
 
-/// What a summary is written from, ranked once however often it is composed.
+/// The collected facts, ranked once for all attempts to compose a summary.
 pub struct RankedContent<'a> {
-    /// NameTable, the likeliest to be referred to first.
+    /// Names, the likeliest to be used again first.
     pub ranked: Vec<(&'a str, &'a NameRecord)>,
     finder: ReferenceFinder,
-    /// Whether a later sentence says otherwise, for each of the pool.
+    /// For each sentence of the pool, whether a later one contradicts it.
     pub obsolete: Vec<bool>,
-    /// How much of each sentence of the pool was said seldom.
+    /// The rarity of each sentence of the pool.
     pub rarity: Vec<f64>,
-    /// What is said in view beside the summary.
+    /// The content of the messages in view beside the summary.
     in_view: Covered,
 }
 
-/// NameTable, words and pairs of words that are said.
+/// Names, words and pairs of words that occur in a text.
 #[derive(Clone, Default)]
 struct Covered {
-    /// Whether each of the ranked names is.
+    /// For each ranked name, whether it occurs.
     names: Vec<bool>,
     words: TermSet,
     pairs: TermSet,
@@ -46,7 +46,7 @@ impl Covered {
 }
 
 impl<'a> RankedContent<'a> {
-    /// Ranks what was collected.
+    /// Ranks the collected facts.
     pub fn of(from: &'a Extract) -> RankedContent<'a> {
         let ranked = from.names.ranked(MAX_NAMES);
         let pool = from.candidates.all.iter();
@@ -66,7 +66,7 @@ impl<'a> RankedContent<'a> {
     }
 }
 
-/// Which names and words a text already has, and what another sentence would add.
+/// The content of a summary so far, from which the gain of another sentence follows.
 pub struct Coverage<'a> {
     from: &'a Extract,
     finder: &'a ReferenceFinder,
@@ -75,15 +75,15 @@ pub struct Coverage<'a> {
 
 /// More names than any summary has room for.
 const MAX_NAMES: usize = 4_000;
-/// What a name is worth against a word that is as likely to be said again: there are fewer of them.
+/// The worth of a name against that of an equally likely word: there are fewer names.
 const NAME_WORTH: f64 = 8.0;
-/// What two words beside each other are worth against one.
+/// The worth of a pair of neighbouring words against that of one word.
 const PAIR_WORTH: f64 = 0.45;
-/// A name with this score is as likely as not to be referred to.
+/// A name with this score is used again with a probability of one half.
 const EVEN_SCORE: f64 = 4.0;
 
 impl<'a> Coverage<'a> {
-    /// Nothing is said yet.
+    /// Returns the coverage of an empty summary.
     pub fn new(from: &'a Extract, sources: &'a RankedContent<'a>) -> Coverage<'a> {
         Coverage {
             from,
@@ -92,17 +92,17 @@ impl<'a> Coverage<'a> {
         }
     }
 
-    /// Takes in a text that the summary has.
+    /// Adds a text of the summary.
     pub fn see(&mut self, text: &str) {
         self.said.see(text, self.finder);
     }
 
-    /// Says whether one of the ranked names is said.
+    /// Says whether the summary has a ranked name.
     pub fn has_name(&self, index: usize) -> bool {
         self.said.names[index]
     }
 
-    /// What a text would add: how likely it is that what only it says is said again, in all.
+    /// Returns what a text would add: the likelihoods, summed up, that its new content is used again.
     pub fn gain(&self, text: &str) -> f64 {
         let vocabulary = &self.from.terms;
         let mut sum = 0.0;
@@ -129,7 +129,7 @@ impl<'a> Coverage<'a> {
         sum
     }
 
-    /// How likely a name is to be referred to again; nothing if it is said already.
+    /// Returns how likely a name is to be used again; zero if the summary has it.
     fn name_gain(&self, name: &str) -> f64 {
         let is_said = self
             .finder
@@ -143,7 +143,7 @@ impl<'a> Coverage<'a> {
     }
 }
 
-/// Turns a score of a name into how likely it is to be referred to, from 0 to 1.
+/// Returns the likelihood, from 0 to 1, that a name with this score is used again.
 pub fn likely(score: f64) -> f64 {
     score / (score + EVEN_SCORE)
 }

@@ -1,4 +1,4 @@
-//! Chooses sentences that say most of what is not said yet, and names, as long as there is room.
+//! Chooses the sentences and names that add most to a summary, as long as there is room.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -8,37 +8,37 @@ use infold_wire::shorten;
 use super::coverage::likely;
 use super::{FINDINGS_PERCENT, FOUND, SAID, SEEN, SummaryWriter, tokens};
 use crate::extract::candidates::Candidate;
-use crate::extract::names::Origin;
+use crate::extract::names::MentionOrigin;
 
-/// So many candidates are compared at most: those that say most by themselves.
+/// At most this many candidates are compared: those that add most by themselves.
 const MAX_COMPARED: usize = 4_000;
 
-/// What a name in a list is worth: it stands there with the file or call it belongs to.
+/// The worth of a name in a list, where it stands with its file or call.
 const LISTED_NAME_WORTH: f64 = 50.0;
-/// What a word that was seldom said is worth against one that is likely to be said again,
+/// The worth of a rare word against that of a word that is likely to be used again.
 const RARITY_WORTH: f64 = 0.25;
-/// how many of them a sentence needs to tell something new,
-const ENOUGH_RARITY: f64 = 2.0;
-/// and how many count.
+/// The rarity that a sentence needs to tell something new.
+const FULL_RARITY: f64 = 2.0;
+/// More rarity than this does not count.
 const MAX_RARITY: f64 = 8.0;
 
-/// No name takes less.
+/// No name takes fewer.
 const MIN_NAME_TOKENS: usize = 4;
-/// No sentence that says something takes less.
+/// No useful sentence takes fewer.
 const MIN_SENTENCE_TOKENS: usize = 12;
 
-/// Sentences that were chosen, by the message they stand in, results after what was said.
+/// Chosen sentences by message, those of results last.
 type Excerpts = BTreeMap<(bool, u64), Vec<usize>>;
 
 fn place_of(candidate: &Candidate) -> (bool, u64) {
-    (candidate.origin == Origin::Result, candidate.seq)
+    (candidate.origin == MentionOrigin::Result, candidate.seq)
 }
 
-/// A candidate and what it would add for its length, as far as is known.
+/// A candidate and what it would add for its length.
 struct RankedCandidate {
     density: f64,
     at: usize,
-    /// How many sentences were quoted when that was found out.
+    /// The number of quoted sentences when that was computed.
     quoted: usize,
 }
 
@@ -64,15 +64,15 @@ impl Ord for RankedCandidate {
 }
 
 impl<'a> SummaryWriter<'a> {
-    /// Quotes what the assistant concluded, decided and reported.
+    /// Quotes the assistant's conclusions and decisions.
     pub(super) fn findings(&mut self) {
         let share = self.share(FINDINGS_PERCENT);
         self.excerpts(FOUND, share, |candidate| {
-            candidate.origin == Origin::Assistant
+            candidate.origin == MentionOrigin::Assistant
         });
     }
 
-    /// Fills what is left with sentences and names, whichever say more for their length.
+    /// Fills the rest with sentences and names, whichever add more for their length.
     pub(super) fn fill(&mut self, with_words: bool) {
         let mut heap = BinaryHeap::new();
         if with_words {
@@ -104,7 +104,7 @@ impl<'a> SummaryWriter<'a> {
         self.write_lists();
     }
 
-    /// What the next name would add for its length.
+    /// Returns what a name would add for its length.
     fn name_density(&self, name: usize) -> f64 {
         let Some((text, _)) = self.sources.ranked.get(name) else {
             return 0.0;
@@ -135,7 +135,7 @@ impl<'a> SummaryWriter<'a> {
         self.write_excerpts(heading, heading, chosen);
     }
 
-    /// Takes a sentence of the pool in if there is room for it; returns what it costs.
+    /// Quotes a sentence of the pool if there is room for it; returns its tokens.
     fn quote_sentence(&mut self, at: usize, left: usize, chosen: &mut Excerpts) -> usize {
         let candidate = &self.from.candidates.all[at];
         let is_new = !chosen.contains_key(&place_of(candidate));
@@ -149,7 +149,7 @@ impl<'a> SummaryWriter<'a> {
         cost
     }
 
-    /// All sentences that are wanted and not quoted, by what each would add now.
+    /// Returns the wanted sentences that are not quoted yet, by what each would add.
     fn ranked(&self, wanted: impl Fn(&Candidate) -> bool) -> BinaryHeap<RankedCandidate> {
         let all = &self.from.candidates.all;
         let mut ranked: Vec<RankedCandidate> = (0..all.len())
@@ -168,7 +168,7 @@ impl<'a> SummaryWriter<'a> {
         ranked.into()
     }
 
-    /// Takes the sentence that adds most for its length, found out anew since another was quoted.
+    /// Takes the sentence that adds most for its length; densities from before the last quotation are computed again.
     fn next(
         &self,
         heap: &mut BinaryHeap<RankedCandidate>,
@@ -189,13 +189,13 @@ impl<'a> SummaryWriter<'a> {
         None
     }
 
-    /// What a sentence would add for its length.
+    /// Returns what a sentence would add for its length.
     fn density(&self, at: usize, beside: bool) -> f64 {
         let candidate = &self.from.candidates.all[at];
         let mut weight = match candidate.origin {
-            Origin::User => 1.4,
-            Origin::Assistant => 1.0,
-            Origin::Call | Origin::Result => 0.3,
+            MentionOrigin::User => 1.4,
+            MentionOrigin::Assistant => 1.0,
+            MentionOrigin::Call | MentionOrigin::Result => 0.3,
         };
         if candidate.is_final {
             weight *= 1.25;
@@ -205,10 +205,10 @@ impl<'a> SummaryWriter<'a> {
         }
         let overhead = if beside { 2.0 } else { 6.0 };
         let mut gain = self.coverage.gain(&candidate.text);
-        if candidate.origin == Origin::Assistant {
-            // What is said again and again, word by word, tells nothing new; what is said once is told nowhere else.
+        if candidate.origin == MentionOrigin::Assistant {
+            // Repeated phrases tell nothing new, while a rare one occurs nowhere else.
             let rarity = self.sources.rarity[at].min(MAX_RARITY);
-            weight *= (rarity / ENOUGH_RARITY).clamp(0.1, 1.0);
+            weight *= (rarity / FULL_RARITY).clamp(0.1, 1.0);
             gain += RARITY_WORTH * rarity;
         }
         weight * gain / (candidate.text.len() as f64 / 3.8 + overhead)

@@ -32,9 +32,11 @@ pub mod models;
 pub mod profile;
 /// What `config.yaml` and the environment say.
 pub mod config;
-pub mod refs;
+mod word_list;
+mod sentence;
+pub mod references;
 pub mod extract;
-pub mod quotes;
+pub mod claims;
 mod strategy;
 mod child;
 mod hooks;

@@ -1,4 +1,4 @@
-//! What of a text may be referred to again: identifiers, paths and values.
+//! Finds references in a text: identifiers, paths and values that later messages may refer to.
 //!
 //! A **reference** is a word of at least four characters with inner structure: `camelCase`, `snake_case`, `kebab-case`,
 //! `dotted.name`, `a::path`, letters with digits, `CAPITALS`; a path, a file name, a URL, an e-mail address; a number, date or
@@ -7,10 +7,10 @@
 
 use std::collections::HashMap;
 
-/// Longer than this, a word is data rather than a name.
-const LONGEST: usize = 160;
-const LONGEST_PLAIN: usize = 64;
-/// So many letters and digits in disorder are encoded bytes.
+/// A longer word is data rather than a name.
+const MAX_REFERENCE_BYTES: usize = 160;
+const MAX_NAME_BYTES: usize = 64;
+/// The least length at which mixed letters and digits are encoded bytes.
 const MIN_DATA_BYTES: usize = 32;
 
 const LOWER: u8 = 1;
@@ -46,7 +46,7 @@ const fn classes() -> [u8; 256] {
 }
 
 /// Calls `found` with each reference in `text`, in order, repeated ones too.
-pub fn each<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
+pub fn for_each<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -54,7 +54,7 @@ pub fn each<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
             at += 1;
             continue;
         }
-        let run = Run::read(bytes, at);
+        let run = WordRun::read(bytes, at);
         at = run.end;
         if run.end - run.start < 3 {
             continue;
@@ -72,24 +72,24 @@ pub fn each<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
 /// Returns the references of `text` in order, repeated ones too.
 pub fn all(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
-    each(text, |reference| out.push(reference));
+    for_each(text, |reference| out.push(reference));
     out
 }
 
-/// Words held together by `-`, `.`, `/`, `@` and `::`.
-struct Run {
+/// Words joined by `-`, `.`, `/`, `@` and `::`.
+struct WordRun {
     start: usize,
     end: usize,
     flags: u8,
-    /// A capital follows a small letter.
+    /// Whether a capital follows a small letter.
     hump: bool,
-    /// It has `::` or `://` in it.
+    /// Whether it contains `::` or `://`.
     colons: bool,
 }
 
-impl Run {
-    fn read(bytes: &[u8], from: usize) -> Run {
-        let mut run = Run {
+impl WordRun {
+    fn read(bytes: &[u8], from: usize) -> WordRun {
+        let mut run = WordRun {
             start: from,
             end: from,
             flags: 0,
@@ -130,7 +130,7 @@ impl Run {
         run
     }
 
-    /// Where encoded bytes end that it is a piece of; none if it is not.
+    /// Returns where the encoded bytes end that it is a part of; none if it is not.
     fn data_end(&self, bytes: &[u8]) -> Option<usize> {
         let is_data = |byte: &u8| {
             byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'_' | b'-')
@@ -146,7 +146,7 @@ impl Run {
         let data = &rest[..length];
         let class = |byte: &u8| CLASS[*byte as usize];
         let flags = data.iter().fold(0, |flags, byte| flags | class(byte));
-        // Capitals, small letters and digits change places all the time.
+        // Capitals, small letters and digits alternate in encoded bytes.
         let changes = data
             .windows(2)
             .filter(|two| class(&two[0]) != class(&two[1]))
@@ -156,7 +156,7 @@ impl Run {
             .then_some(self.start + length)
     }
 
-    /// Takes in what makes the front of a path or of a scoped name.
+    /// Extends it to the front of a path or of a scoped name.
     fn widen(&mut self, bytes: &[u8]) {
         let before = |start: usize, byte: u8| start > 0 && bytes[start - 1] == byte;
         // A closing tag is no path.
@@ -172,15 +172,16 @@ impl Run {
         }
     }
 
+    /// Returns the range of the reference; none if it is language or data.
     fn reference(&self, bytes: &[u8]) -> Option<(usize, usize)> {
         let (mut start, mut end) = (self.start, self.end);
         let before = start.checked_sub(1).map(|at| bytes[at]);
         if before == Some(b'\\') && matches!(bytes[start], b'n' | b't' | b'r') {
             // The end of an escape, not the start of a name.
-            return Run::read(bytes, start + 1).reference(bytes);
+            return WordRun::read(bytes, start + 1).reference(bytes);
         }
         if before == Some(b'\\') && is_unicode_escape(&bytes[start..end]) {
-            return Run::read(bytes, start + 5).reference(bytes);
+            return WordRun::read(bytes, start + 5).reference(bytes);
         }
         if matches!(before, Some(b'[' | b';')) && is_colour(&bytes[start..end]) {
             return None;
@@ -190,12 +191,12 @@ impl Run {
             while end > start && matches!(bytes[end - 1], b'.' | b',' | b';' | b':') {
                 end -= 1;
             }
-            return (end - start <= LONGEST).then_some((start, end));
+            return (end - start <= MAX_REFERENCE_BYTES).then_some((start, end));
         }
         for prefix in [&b"this."[..], b"self."] {
             if whole.starts_with(prefix) {
                 start += prefix.len();
-                return Run::read(bytes, start).reference(bytes);
+                return WordRun::read(bytes, start).reference(bytes);
             }
         }
         let flags = self.flags;
@@ -203,13 +204,13 @@ impl Run {
             let digits = whole.iter().filter(|byte| byte.is_ascii_digit()).count();
             return ((3..=20).contains(&digits) && whole.len() <= 32).then_some((start, end));
         }
-        if whole.len() < 4 || whole.len() > LONGEST {
+        if whole.len() < 4 || whole.len() > MAX_REFERENCE_BYTES {
             return None;
         }
         let named = if flags & SLASH != 0 {
             is_path(whole, flags)
         } else {
-            whole.len() <= LONGEST_PLAIN && self.is_name(bytes, whole)
+            whole.len() <= MAX_NAME_BYTES && self.is_name(bytes, whole)
         };
         named.then_some((start, end))
     }
@@ -235,14 +236,14 @@ impl Run {
     }
 }
 
-/// A slash alone makes no path: "and/or" is language.
+/// Says whether a word with a slash is a path: "and/or" is language.
 fn is_path(whole: &[u8], flags: u8) -> bool {
     let slashes = whole.iter().filter(|byte| **byte == b'/').count();
     let rooted = matches!(whole[0], b'/' | b'~' | b'.');
     slashes >= 2 || flags & (DOT | UNDER | DASH | DIGIT) != 0 || rooted && whole.len() >= 5
 }
 
-/// The rest of a terminal's escape sequence, `31m`, with whatever it colours.
+/// Says whether it starts with the rest of a terminal's escape sequence, `31m`.
 fn is_colour(whole: &[u8]) -> bool {
     let digits = whole
         .iter()
@@ -251,7 +252,7 @@ fn is_colour(whole: &[u8]) -> bool {
     digits > 0 && whole.get(digits) == Some(&b'm')
 }
 
-/// The rest of an escaped character, `u003c`, with whatever follows it.
+/// Says whether it starts with the rest of an escaped character, `u003c`.
 fn is_unicode_escape(whole: &[u8]) -> bool {
     whole.first() == Some(&b'u')
         && whole
@@ -263,17 +264,17 @@ fn url_ends(byte: u8) -> bool {
     byte <= b' ' || byte >= 0x80 || b"\"'`<>()[]{}|\\^".contains(&byte)
 }
 
-/// A set of words to look for in texts, each as a whole: `b.rs` is found in `a/b.rs`, not in `ab.rs`.
-pub struct Finder {
-    /// By the first word of each, as references are made of words.
+/// Finds given references in texts, each as a whole: `b.rs` is found in `a/b.rs`, not in `ab.rs`.
+pub struct ReferenceFinder {
+    /// Indices of references by the first word of each.
     by_word: HashMap<Box<[u8]>, Vec<usize>>,
     wanted: Vec<Box<str>>,
 }
 
-impl Finder {
-    /// Returns a finder of these; one that has no letter or digit is never found.
-    pub fn new<'a>(wanted: impl IntoIterator<Item = &'a str>) -> Finder {
-        let mut finder = Finder {
+impl ReferenceFinder {
+    /// Returns a finder of these references; one without a letter or digit is never found.
+    pub fn new<'a>(wanted: impl IntoIterator<Item = &'a str>) -> ReferenceFinder {
+        let mut finder = ReferenceFinder {
             by_word: HashMap::new(),
             wanted: Vec::new(),
         };
@@ -288,7 +289,7 @@ impl Finder {
         finder
     }
 
-    /// Returns the index of one of them; none if it is not among them.
+    /// Returns the index of a reference; none if it is not among them.
     pub fn index(&self, wanted: &str) -> Option<usize> {
         let (from, to) = words(wanted.as_bytes()).next()?;
         let same = self.by_word.get(&wanted.as_bytes()[from..to])?;
@@ -297,7 +298,7 @@ impl Finder {
             .find(|index| *self.wanted[*index] == *wanted)
     }
 
-    /// Calls `found` with the index of each one that occurs in `text`, each time it does.
+    /// Calls `found` with the index of each occurrence in `text`.
     pub fn find(&self, text: &str, mut found: impl FnMut(usize)) {
         let bytes = text.as_bytes();
         if self.by_word.is_empty() {
@@ -308,15 +309,15 @@ impl Finder {
                 continue;
             };
             for index in candidates {
-                if self.stands(*index, bytes, from) {
+                if self.occurs_at(*index, bytes, from) {
                     found(*index);
                 }
             }
         }
     }
 
-    /// Says whether the one with this index stands where its first word does.
-    fn stands(&self, index: usize, bytes: &[u8], from: usize) -> bool {
+    /// Says whether a reference occurs where its first word does.
+    fn occurs_at(&self, index: usize, bytes: &[u8], from: usize) -> bool {
         let wanted = self.wanted[index].as_bytes();
         let lead = words(wanted).next().map_or(0, |(start, _)| start);
         let Some(start) = from.checked_sub(lead) else {
@@ -387,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_word_is_found_whole_or_not_at_all() {
-        let finder = Finder::new(["b.rs", "/a/b.rs", "x_y"]);
+        let finder = ReferenceFinder::new(["b.rs", "/a/b.rs", "x_y"]);
         let found = |text: &str| {
             let mut out = Vec::new();
             finder.find(text, |index| out.push(index));

@@ -1,57 +1,59 @@
+//! Builds the summarizer that is configured for a conversation.
+
 use std::time::Duration;
 
 use infold_store::Contexts;
 use infold_wire::Wire;
 
-use super::{Command, Extractive, Model, Summarizer};
+use super::{CommandSummarizer, Extractive, ModelSummarizer, Summarizer};
 use crate::config::Provider;
 use crate::connect::{self, OLLAMAS_OWN};
 use crate::models::Tokenizer;
 use crate::setup::SetupError;
 use crate::{Config, Connection, Profile, Switchboard};
 
-/// Who writes summaries, as it is said in a word.
+/// The kind of summarizer, as it is configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum SummarizerChoice {
     /// The built-in summarizer.
     Extractive,
-    /// A model by its name, or else the one that condenses.
+    /// A model by its name, or else the profile's condense model.
     Model(Option<String>),
-    /// A command of the shell.
+    /// A shell command.
     Command(String),
 }
 
-/// What it takes to have summaries written for one model's conversation.
-pub struct Pen<'a> {
-    /// What is configured.
+/// Builds summarizers for the conversation with one model.
+pub struct SummarizerFactory<'a> {
+    /// The configuration.
     pub config: &'a Config,
-    /// Where it is kept how models count.
+    /// The store, which knows how models count tokens.
     pub contexts: Option<&'a Contexts>,
     /// The profile of the conversation's model.
     pub profile: &'a Profile,
-    /// Somebody chose its window.
+    /// Whether its window was chosen and not looked up.
     pub told: bool,
-    /// The table of models names the one that condenses; nobody here did.
+    /// Whether the condense model comes from the table of models and is not configured.
     pub of_table: bool,
-    /// The provider is the one of the talk, so the window of its model is known.
+    /// Whether the provider is that of the conversation, so that the window of its model is known.
     pub talks: bool,
     /// How long a summary may take.
     pub timeout: Duration,
 }
 
-impl Who {
+impl SummarizerChoice {
     /// Reads `extractive`, `model`, `model:NAME` or `command:` and a command.
-    pub fn read(text: &str) -> Result<Who, SetupError> {
+    pub fn read(text: &str) -> Result<SummarizerChoice, SetupError> {
         let named = |kind: &str| {
             let name = text.strip_prefix(kind).map(str::trim);
             name.filter(|name| !name.is_empty()).map(str::to_owned)
         };
         match text {
-            "extractive" => Ok(Who::Extractive),
-            "model" => Ok(Who::Model(None)),
+            "extractive" => Ok(SummarizerChoice::Extractive),
+            "model" => Ok(SummarizerChoice::Model(None)),
             _ => named("model:")
-                .map(|name| Who::Model(Some(name)))
-                .or_else(|| named("command:").map(Who::Command))
+                .map(|name| SummarizerChoice::Model(Some(name)))
+                .or_else(|| named("command:").map(SummarizerChoice::Command))
                 .ok_or_else(|| SetupError::Who {
                     who: text.to_owned(),
                 }),
@@ -59,32 +61,32 @@ impl Who {
     }
 }
 
-impl Pen<'_> {
-    /// The built-in summarizer.
+impl SummarizerFactory<'_> {
+    /// Returns the built-in summarizer.
     pub fn built_in(&self) -> Box<dyn Summarizer + Send> {
         Box::new(Extractive)
     }
 
-    /// A command that writes.
+    /// Returns a summarizer that runs a command.
     pub fn command(&self, command: String) -> Box<dyn Summarizer + Send> {
-        Box::new(Command {
+        Box::new(CommandSummarizer {
             command,
             timeout: self.timeout,
             takes: None,
         })
     }
 
-    /// The conversation's model, if one is named.
+    /// Returns the conversation's model, if one is named.
     pub fn main(&self) -> Option<&str> {
         let model = self.profile.model.as_str();
         Some(model).filter(|model| !model.is_empty())
     }
 
-    /// The provider that the name of the writing model begins with, such as `anthropic/claude-haiku-4-5`, and what
-    /// the model is called there.
+    /// Returns the provider with which the name of the summarizing model begins, such as `anthropic/claude-haiku-4-5`, and
+    /// the model's name there.
     ///
-    /// Where the conversation's own model has such a name, it is one of a service that has models of many makers, and
-    /// the name is what that service calls the model.
+    /// None if the conversation's own model has such a name: then its provider offers models of many makers, and the whole
+    /// name is the model's.
     pub fn other_provider<'n>(&'n self, named: Option<&'n str>) -> Option<(Provider, &'n str)> {
         if self.main().is_some_and(|main| main.contains('/')) {
             return None;
@@ -95,8 +97,8 @@ impl Pen<'_> {
         (!model.is_empty()).then_some((provider, model))
     }
 
-    /// A model: the one that was named, or else the one that condenses; at the provider that its name begins with, or
-    /// else at this one.
+    /// Returns a summarizer that asks a model: the named one, or else the condense model; at the provider with which its
+    /// name begins, or else at this one.
     pub fn model(
         &self,
         board: &Switchboard,
@@ -107,17 +109,17 @@ impl Pen<'_> {
             Some((other, name)) => self.model_at(board, &other, name.to_owned(), None),
             None => {
                 let name = self.model_name(provider, named)?;
-                // It is asked where the one that condenses is not there.
+                // The conversation's model is the fallback where the provider lacks the condense model.
                 let main = self.main().filter(|main| *main != name && named.is_none());
                 self.model_at(board, provider, name, main)
             }
         }
     }
 
-    /// What the writing model is called at the conversation's provider.
+    /// Returns the name of the summarizing model at the conversation's provider.
     fn model_name(&self, provider: &Provider, named: Option<&str>) -> Result<String, SetupError> {
         let profile = self.profile;
-        // What the table names, only the maker of the model has.
+        // Only the maker of the model offers the one that the table names.
         let elsewhere =
             provider.base_url.is_some() || profile.provider.as_ref() != Some(&provider.api.value);
         let condenser = Some(profile.condense_model.as_str())
@@ -138,23 +140,28 @@ impl Pen<'_> {
         let (config, profile, main) = (self.config, self.profile, self.main());
         let connection = connect::connection(board, config, provider, &name)?;
         let own = Some(name.as_str()) == main;
-        let told = match own {
-            true => Some(profile.window).filter(|_| self.told),
-            false => config.window_of(&name),
+        let told = if own {
+            Some(profile.window).filter(|_| self.told)
+        } else {
+            config.window_of(&name)
         };
-        // A talk has found it out already, and only Ollama runs models with less than they take.
-        let known = own && (self.talks || connection.wire() != Wire::Ollama);
-        let window = told.unwrap_or_else(|| match known {
-            true => profile.window,
-            false => found(&connection).unwrap_or(profile.window),
-        });
+        // A conversation has already looked it up, and only Ollama runs models with a smaller window.
+        let is_known = own && (self.talks || connection.wire() != Wire::Ollama);
+        let looked_up = || {
+            if is_known {
+                None
+            } else {
+                reported_window(&connection)
+            }
+        };
+        let window = told.or_else(looked_up).unwrap_or(profile.window);
         let row = config.find(&name);
         let learned = match self.contexts {
             Some(contexts) => crate::usage::learned(contexts, &provider.name, &name)?,
             None => None,
         };
         let tokenizer = row.map_or(Tokenizer::Other, |row| row.tokenizer);
-        let mut model = Model::new(connection, window);
+        let mut model = ModelSummarizer::new(connection, window);
         model.told = told.is_some();
         model.factor = learned.unwrap_or(tokenizer.factor());
         model.max_output = row.map(|row| row.max_output);
@@ -167,8 +174,8 @@ impl Pen<'_> {
     }
 }
 
-/// The window that a server runs a model with, as far as it says so.
-fn found(connection: &Connection) -> Option<u64> {
+/// Returns the window that a server reports for a model.
+fn reported_window(connection: &Connection) -> Option<u64> {
     let usual = Some(OLLAMAS_OWN).filter(|_| connection.wire() == Wire::Ollama);
     connection.window().or(usual)
 }

@@ -1,115 +1,111 @@
-//! Checks that what a summary says of the user was really said.
+//! Checks the claims of a summary: sentences that say what the user said, asked for or agreed to.
 //!
-//! A summary is data, not authority: a sentence that claims "the user asked for …" would be obeyed, so each such claim must be
-//! found in what the user said, as a quotation or in its content: the same names and values, words that mean the same, the same
-//! yes or no, the same way round. What is not found is dropped and reported; all other bytes stay as they are.
+//! A summary is data, not authority: a sentence that claims "the user asked for …" would be obeyed, so each such claim must
+//! be found in the user's messages, as a quotation or in its content: the same names and values, words that mean the same,
+//! the same negation, the same way round. What is not found is dropped and reported; all other bytes stay as they are.
 
-mod claim;
-mod clause;
-mod cue;
-mod cue_words;
-mod form;
-mod judge;
-mod quote;
-mod relation;
-mod said;
-mod sentence;
-mod user;
+mod tables;
 mod words;
+mod word_form;
+mod clause;
+mod relation;
+mod quotation;
+mod message_index;
+mod cue;
+mod claim;
+mod evidence;
+mod summary_line;
+mod typed_text;
 
 use std::collections::VecDeque;
 
-use claim::{Claim, Place};
-use judge::Evidence;
-use said::Said;
-use sentence::{Line, Mark};
-pub use user::user_words;
+use claim::{Surroundings, UserClaim, announces_list, read_claims};
+use evidence::Evidence;
+use message_index::IndexedMessage;
+use summary_line::{LineMark, SummaryLine, split_lines};
+pub use typed_text::append_typed_text;
 
-/// A summary with what the user never said taken out.
+/// A summary without the claims that the user's messages do not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
-    /// What is left.
+pub struct CheckedSummary {
+    /// The rest of the summary.
     pub text: String,
-    /// What was taken out, in order.
-    pub dropped: Vec<Dropped>,
+    /// The sentences that were dropped, in order.
+    pub dropped: Vec<DroppedClaim>,
 }
 
-/// A sentence that was taken out.
+/// A sentence that was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dropped {
-    /// The sentence as it was, with the mark of its list if all of the item went.
+pub struct DroppedClaim {
+    /// The sentence as it was, with its list mark if the whole item was dropped.
     pub line: String,
-    /// Why, for a person.
+    /// The reason, for a person.
     pub why: String,
 }
 
-/// Messages of the user that count as close together.
+/// The number of messages of the user that count as close together.
 const NEAR_MESSAGES: usize = 3;
-/// Of what the assistant said, so many bytes of the end are remembered.
+/// The end of the assistant's last message, in bytes, that is remembered.
 const MAX_CONTEXT_BYTES: usize = 8 << 10;
 
-/// The claims of a summary, to be held against the messages one by one, in order.
+/// The claims of a summary, which are compared with the messages one by one, in order.
 ///
-/// Memory is that of the summary and a few messages, however many there are.
-pub struct Claims<'a> {
+/// Its memory is bounded by the summary and a few messages, however many there are.
+pub struct ClaimChecker<'a> {
     summary: &'a str,
-    lines: Vec<Line>,
-    /// For each sentence of each line what it claims.
-    claims: Vec<Vec<Vec<Claim>>>,
+    lines: Vec<SummaryLine>,
+    /// The claims of each sentence of each line.
+    claims: Vec<Vec<Vec<UserClaim>>>,
     /// The last messages of the user.
-    recent: VecDeque<Said>,
-    /// What the assistant said last.
+    recent: VecDeque<IndexedMessage>,
+    /// The end of the assistant's last message.
     context: String,
 }
 
-impl<'a> Claims<'a> {
+impl<'a> ClaimChecker<'a> {
     /// Finds the sentences of a summary that say what the user said, asked, wants or agreed to.
-    pub fn new(summary: &'a str) -> Claims<'a> {
-        let lines = sentence::lines(summary);
+    pub fn new(summary: &'a str) -> ClaimChecker<'a> {
+        let lines = split_lines(summary);
         let mut claims = Vec::with_capacity(lines.len());
-        let mut place = Place::default();
-        // How far in the line stands that announces a list of the user's words, and whether it is an item itself.
+        let mut around = Surroundings::default();
+        // The indentation of the line that announces a list of the user's words, and whether it is an item itself.
         let mut announced: Option<(usize, bool)> = None;
         for line in &lines {
             let text = &summary[line.range.clone()];
-            let blank = text.trim().is_empty();
-            if line.mark == Mark::Heading || blank {
-                place.follows = false;
+            let is_blank = text.trim().is_empty();
+            let is_heading = line.mark == LineMark::Heading;
+            if is_heading || is_blank {
+                around.follows_claim = false;
             }
-            let (indent, item) = (
-                text.len() - text.trim_start().len(),
-                line.mark == Mark::Item,
-            );
-            let heads = cue::heads(&summary[line.body..line.range.end]);
-            // A list ends where something stands further out, or where other text stands.
-            let outside = announced.is_some_and(|(outer, of_item)| {
-                indent < outer || indent == outer && (of_item || !item)
+            let indent = text.len() - text.trim_start().len();
+            let is_item = line.mark == LineMark::Item;
+            let announces = cue::is_heading(&summary[line.body..line.range.end]);
+            // A list ends at text that is less indented, or that is no item.
+            let is_outside = announced.is_some_and(|(outer, of_item)| {
+                indent < outer || indent == outer && (of_item || !is_item)
             });
-            if !blank && (outside || line.mark == Mark::Heading || heads) {
-                announced = heads.then_some((indent, item));
+            if !is_blank && (is_outside || is_heading || announces) {
+                announced = announces.then_some((indent, is_item));
             }
-            place.listed = announced.is_some() && !heads && item;
+            around.in_list = announced.is_some() && !announces && is_item;
             let mut of_line = Vec::with_capacity(line.sentences.len());
             for range in &line.sentences {
                 let sentence = &summary[range.clone()];
-                let found = match line.fenced
-                    && !sentence
-                        .trim_start()
-                        .to_lowercase()
-                        .starts_with("the user ")
-                {
-                    true => Vec::new(),
-                    false => claim::read(sentence, place),
+                let small = || sentence.trim_start().to_lowercase();
+                let found = if line.fenced && !small().starts_with("the user ") {
+                    Vec::new()
+                } else {
+                    read_claims(sentence, around)
                 };
-                if !place.listed && claim::announces(sentence, place) {
-                    announced = Some((indent, item));
+                if !around.in_list && announces_list(sentence, around) {
+                    announced = Some((indent, is_item));
                 }
-                place.follows = !found.is_empty() && !place.listed;
+                around.follows_claim = !found.is_empty() && !around.in_list;
                 of_line.push(found);
             }
             claims.push(of_line);
         }
-        Claims {
+        ClaimChecker {
             summary,
             lines,
             claims,
@@ -119,26 +115,20 @@ impl<'a> Claims<'a> {
     }
 
     /// Says whether there is anything to check.
-    pub fn any(&self) -> bool {
-        self.claims
-            .iter()
-            .flatten()
-            .any(|claims| !claims.is_empty())
+    pub fn has_claims(&self) -> bool {
+        self.claims.iter().flatten().flatten().next().is_some()
     }
 
-    /// Returns how many sentences the summary has.
-    pub fn sentences(&self) -> usize {
-        let text =
-            |range: &&std::ops::Range<usize>| !self.summary[(*range).clone()].trim().is_empty();
-        self.lines
-            .iter()
-            .flat_map(|line| &line.sentences)
-            .filter(text)
+    /// Returns the number of sentences of the summary.
+    pub fn count_sentences(&self) -> usize {
+        let ranges = self.lines.iter().flat_map(|line| &line.sentences);
+        ranges
+            .filter(|range| !self.summary[(*range).clone()].trim().is_empty())
             .count()
     }
 
     /// Returns the sentences that are checked.
-    pub fn claimed(&self) -> Vec<&'a str> {
+    pub fn claimed_sentences(&self) -> Vec<&'a str> {
         let ranges = self.lines.iter().flat_map(|line| &line.sentences);
         let claims = self.claims.iter().flatten();
         let claimed = ranges.zip(claims).filter(|(_, claims)| !claims.is_empty());
@@ -147,67 +137,59 @@ impl<'a> Claims<'a> {
             .collect()
     }
 
-    /// Takes what the assistant said: what the user then agrees to is the user's.
-    pub fn assistant(&mut self, text: &str) {
+    /// Reads a message of the assistant: the user may agree to it.
+    pub fn read_assistant(&mut self, text: &str) {
         if text.trim().is_empty() {
             return;
         }
-        let mut at = text.len().saturating_sub(MAX_CONTEXT_BYTES);
-        while !text.is_char_boundary(at) {
-            at += 1;
-        }
+        let at = text.ceil_char_boundary(text.len().saturating_sub(MAX_CONTEXT_BYTES));
         self.context.clear();
         self.context.push_str(&text[at..]);
     }
 
-    /// Holds the claims against one message of the user.
-    pub fn user(&mut self, seq: Option<u64>, text: &str) {
-        if text.trim().is_empty() || !self.any() {
+    /// Compares the claims with a message of the user.
+    pub fn read_user(&mut self, seq: Option<u64>, text: &str) {
+        if text.trim().is_empty() || !self.has_claims() {
             return;
         }
-        let said = Said::read(seq, text);
-        let agrees = judge::is_agreement(&said, text);
-        let context = (!self.context.is_empty()).then(|| Said::read(None, &self.context));
-        let proposed = agrees.then(|| Said::read(seq, judge::proposal(&self.context)));
+        let said = IndexedMessage::read(seq, text);
+        let agrees = evidence::is_agreement(&said, text);
+        let context = (!self.context.is_empty()).then(|| IndexedMessage::read(None, &self.context));
+        let proposed =
+            agrees.then(|| IndexedMessage::read(seq, evidence::find_proposal(&self.context)));
         let open = self.claims.iter_mut().flatten().flatten();
-        let near: Vec<&Said> = self.recent.iter().collect();
-        for claim in open.filter(|claim| !claim.found() || claim.force == cue::Force::Unsaid) {
-            judge::compare(
-                claim,
-                &Evidence {
-                    said: &said,
-                    near: &near,
-                    context: context.as_ref(),
-                    agrees,
-                },
-            );
-            // What was said before may be complete with what is said now.
+        let near: Vec<&IndexedMessage> = self.recent.iter().collect();
+        for claim in open.filter(|claim| !claim.holds() || claim.force == cue::Force::Unsaid) {
+            let evidence = Evidence {
+                said: &said,
+                near: &near,
+                context: context.as_ref(),
+                agrees,
+            };
+            evidence::compare(claim, &evidence);
+            // An earlier message may support it together with this one.
             for (at, before) in near.iter().enumerate() {
-                if claim.met {
+                if claim.found {
                     break;
                 }
-                let mut others: Vec<&Said> = near.clone();
+                let mut others = near.clone();
                 others[at] = &said;
-                judge::compare(
-                    claim,
-                    &Evidence {
-                        said: before,
-                        near: &others,
-                        context: None,
-                        agrees: false,
-                    },
-                );
+                let evidence = Evidence {
+                    said: before,
+                    near: &others,
+                    context: None,
+                    agrees: false,
+                };
+                evidence::compare(claim, &evidence);
             }
-            if let Some(proposed) = proposed.as_ref().filter(|_| !claim.met) {
-                judge::compare(
-                    claim,
-                    &Evidence {
-                        said: proposed,
-                        near: &[&said],
-                        context: None,
-                        agrees,
-                    },
-                );
+            if let Some(proposed) = proposed.as_ref().filter(|_| !claim.found) {
+                let evidence = Evidence {
+                    said: proposed,
+                    near: &[&said],
+                    context: None,
+                    agrees,
+                };
+                evidence::compare(claim, &evidence);
             }
         }
         self.recent.push_back(said);
@@ -216,63 +198,62 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Takes out the sentences whose claims were not found.
-    pub fn finish(self) -> Checked {
-        let mut out = Checked {
+    /// Drops the sentences whose claims do not hold.
+    pub fn finish(self) -> CheckedSummary {
+        let mut out = CheckedSummary {
             text: String::new(),
             dropped: Vec::new(),
         };
         for (line, claims) in self.lines.iter().zip(&self.claims) {
-            let whys: Vec<Option<String>> = claims
-                .iter()
-                .map(|claims| claims.iter().find(|claim| !claim.found()).map(Claim::why))
-                .collect();
+            let reason = |claims: &Vec<UserClaim>| {
+                let unsupported = claims.iter().find(|claim| !claim.holds());
+                unsupported.map(UserClaim::reason)
+            };
+            let mut reasons: Vec<Option<String>> = claims.iter().map(reason).collect();
             let whole = &self.summary[line.range.clone()];
-            let gone = whys.iter().filter(|why| why.is_some()).count();
-            if gone == 0 {
+            let dropped = reasons.iter().flatten().count();
+            if dropped == 0 {
                 out.text.push_str(whole);
                 continue;
             }
-            let sentences = line.sentences.iter().zip(whys);
-            if gone == line.sentences.len() {
-                let why = sentences
-                    .filter_map(|(_, why)| why)
-                    .next()
-                    .unwrap_or_default();
-                out.dropped.push(Dropped {
+            if dropped == line.sentences.len() {
+                out.dropped.push(DroppedClaim {
                     line: whole.trim_end().to_owned(),
-                    why,
+                    why: reasons.swap_remove(0).unwrap_or_default(),
                 });
                 continue;
             }
             let mut kept = self.summary[line.range.start..line.body].to_owned();
-            for (range, why) in sentences {
+            for (range, reason) in line.sentences.iter().zip(reasons) {
                 let text = &self.summary[range.clone()];
-                match why {
+                match reason {
                     None => kept.push_str(text),
-                    Some(why) => out.dropped.push(Dropped {
+                    Some(why) => out.dropped.push(DroppedClaim {
                         line: text.trim().to_owned(),
                         why,
                     }),
                 }
             }
-            let end = &whole[whole.trim_end_matches(['\n', '\r']).len()..];
+            let line_break = &whole[whole.trim_end_matches(['\n', '\r']).len()..];
             out.text.push_str(kept.trim_end());
-            out.text.push_str(end);
+            out.text.push_str(line_break);
         }
         out
     }
 }
 
-/// Checks a summary against the messages of the user, which are looked at once, in order.
-pub fn check<T: AsRef<str>>(summary: &str, said: impl IntoIterator<Item = T>) -> Checked {
-    let mut claims = Claims::new(summary);
-    if claims.any() {
-        for text in said {
-            claims.user(None, text.as_ref());
+/// Checks a summary against the messages of the user, which are read once, in order.
+pub fn check<T: AsRef<str>>(
+    summary: &str,
+    messages: impl IntoIterator<Item = T>,
+) -> CheckedSummary {
+    let mut checker = ClaimChecker::new(summary);
+    if checker.has_claims() {
+        for text in messages {
+            checker.read_user(None, text.as_ref());
         }
     }
-    claims.finish()
+    checker.finish()
 }
 
 #[cfg(test)]
@@ -286,7 +267,7 @@ mod tests {
         "can you make the footer\n  use the dim color instead of muted? thanks",
     ];
 
-    fn checked(summary: &str) -> Checked {
+    fn checked(summary: &str) -> CheckedSummary {
         check(summary, SAID)
     }
 
@@ -412,9 +393,9 @@ mod tests {
     #[test]
     fn a_quotation_stands_in_the_message_that_it_names() {
         let hold = |summary: &str| {
-            let mut claims = Claims::new(summary);
-            claims.user(Some(2), "use four spaces everywhere");
-            claims.user(Some(5), "and run the linter first");
+            let mut claims = ClaimChecker::new(summary);
+            claims.read_user(Some(2), "use four spaces everywhere");
+            claims.read_user(Some(5), "and run the linter first");
             claims.finish().dropped.len()
         };
         assert_eq!(hold("- [2] \"use four spaces everywhere\""), 0);
@@ -426,9 +407,11 @@ mod tests {
     #[test]
     fn what_the_user_agreed_to_is_the_users() {
         let hold = |answer: &str| {
-            let mut claims = Claims::new("The user agreed to drop the table old_orders.");
-            claims.assistant("The table old_orders is empty. Shall I drop the table old_orders?");
-            claims.user(None, answer);
+            let mut claims = ClaimChecker::new("The user agreed to drop the table old_orders.");
+            claims.read_assistant(
+                "The table old_orders is empty. Shall I drop the table old_orders?",
+            );
+            claims.read_user(None, answer);
             claims.finish().dropped.len()
         };
         assert_eq!(hold("yes please"), 0);

@@ -1,47 +1,46 @@
-//! Quotations of a sentence, and the message it says they stand in.
+//! Quotations of a sentence, and the message that it cites for them.
 
-use super::said::plain;
+use super::message_index::plain;
+use super::word_form::is_wide;
+use crate::sentence::{KeepWhole, ranges};
 
 /// A quotation, and whether it was found.
 #[derive(Clone, Debug)]
-pub struct Quote {
-    /// In plain form; `…` where it leaves something out.
+pub struct Quotation {
+    /// The words in plain form; `…` where it leaves something out.
     pub text: String,
-    /// The same sentence by sentence: one in between may be left out.
+    /// The same with `…` between its sentences, one of which may be left out; empty if one is too short for that.
     sentences: String,
     pub found: bool,
 }
 
-impl Quote {
-    pub fn read(quote: &str) -> Quote {
+impl Quotation {
+    /// Reads what stands between quotation marks.
+    pub fn read(quote: &str) -> Quotation {
         let parts = quote.split('…').flat_map(|part| part.split("..."));
         let parts: Vec<String> = parts.map(plain).filter(|part| !part.is_empty()).collect();
-        let sentences = super::sentence::sentences(quote).map(|range| plain(&quote[range]));
-        // A word or two stand anywhere.
-        let sentences: Vec<String> = sentences.collect();
-        let long = sentences
-            .iter()
-            .all(|sentence| sentence.split(' ').count() >= 3);
-        Quote {
+        let sentences = ranges(quote, KeepWhole::Quotations).into_iter();
+        let mut sentences: Vec<String> = sentences.map(|range| plain(&quote[range])).collect();
+        // A word or two may occur anywhere.
+        if sentences.iter().any(|text| text.split(' ').count() < 3) {
+            sentences.clear();
+        }
+        Quotation {
             text: parts.join("…"),
-            sentences: if long {
-                sentences.join("…")
-            } else {
-                String::new()
-            },
+            sentences: sentences.join("…"),
             found: false,
         }
     }
 
-    /// Looks for it in what was said.
+    /// Looks for it in a message in plain form.
     pub fn compare(&mut self, said: &str) {
-        let apart = !self.sentences.is_empty() && stands_in(&self.sentences, said);
-        self.found |= apart || stands_in(&self.text, said);
+        let is_split = !self.sentences.is_empty() && occurs_in(&self.sentences, said);
+        self.found |= is_split || occurs_in(&self.text, said);
     }
 }
 
-/// A quotation may leave out a middle: `front […] end` or `front … end`.
-fn stands_in(quote: &str, said: &str) -> bool {
+/// Says whether a quotation occurs in a message; it may leave out a middle: `front […] end` or `front … end`.
+fn occurs_in(quote: &str, said: &str) -> bool {
     let mut rest = said;
     quote
         .split(['…'])
@@ -50,7 +49,7 @@ fn stands_in(quote: &str, said: &str) -> bool {
             let part = part.trim_matches(['[', ']', ' ', '.', ',', '!', '?', ':', ';']);
             let found = rest
                 .match_indices(part)
-                .find(|(at, _)| whole(rest, *at, part));
+                .find(|(at, _)| is_whole(rest, *at, part));
             match found {
                 Some((at, _)) => {
                     rest = &rest[at + part.len()..];
@@ -61,7 +60,7 @@ fn stands_in(quote: &str, said: &str) -> bool {
         })
 }
 
-/// Says whether words stand in what was said, and no "not" stands before them.
+/// Says whether words occur in a message without a negation before them.
 pub fn is_said(words: &str, said: &str) -> bool {
     let long = words.split(' ').count() >= 3 || words == said;
     long && said.match_indices(words).any(|(at, _)| {
@@ -70,23 +69,22 @@ pub fn is_said(words: &str, said: &str) -> bool {
             .rev()
             .filter(|word| !word.is_empty())
             .take(3);
-        whole(said, at, words) && !before.any(super::clause::is_negation)
+        is_whole(said, at, words) && !before.any(super::clause::is_negation)
     })
 }
 
-/// Says whether a find is no piece of a longer word.
-fn whole(text: &str, at: usize, part: &str) -> bool {
-    let letter =
-        |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && !super::form::is_wide(c));
+/// Says whether a match is no part of a longer word.
+fn is_whole(text: &str, at: usize, part: &str) -> bool {
+    let letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && !is_wide(c));
     let front = letter(text[..at].chars().next_back()) && letter(part.chars().next());
     let back = letter(text[at + part.len()..].chars().next()) && letter(part.chars().next_back());
     !(front || back)
 }
 
-/// The texts in quotation marks. Backticks mark names, not speech.
-pub fn quotes(line: &str) -> Vec<&str> {
-    // What our own summaries quote may have quotation marks inside.
-    if cited(line).is_some()
+/// Returns the texts in quotation marks. Backticks mark names, not speech.
+pub fn find_quotations(line: &str) -> Vec<&str> {
+    // Quotations of our own summaries may have quotation marks inside.
+    if cited_seq(line).is_some()
         && let (Some(first), Some(last)) = (line.find('"'), line.rfind('"'))
         && first < last
     {
@@ -111,13 +109,11 @@ pub fn quotes(line: &str) -> Vec<&str> {
             break;
         };
         // Quotation marks within a quotation: the outer ones end the sentence.
-        let end = match close == '"'
-            && at == 0
-            && inside.trim_end().ends_with('"')
-            && line.trim_start().starts_with('"')
-        {
-            true => inside.trim_end().len() - 1,
-            false => end,
+        let is_outer = close == '"' && at == 0 && line.trim_start().starts_with('"');
+        let end = if is_outer && inside.trim_end().ends_with('"') {
+            inside.trim_end().len() - 1
+        } else {
+            end
         };
         out.push(&inside[..end]);
         rest = inside[end..].strip_prefix(|_| true).unwrap_or("");
@@ -125,7 +121,7 @@ pub fn quotes(line: &str) -> Vec<&str> {
     out
 }
 
-/// Overwrites `[12]` and `[12..15]`, which say where something stands and not what.
+/// Overwrites citations, `[12]` and `[12..15]`, with spaces.
 pub fn blank_citations(text: &mut String) {
     let mut from = 0;
     while let Some(open) = text[from..].find('[').map(|at| at + from) {
@@ -144,8 +140,8 @@ pub fn blank_citations(text: &mut String) {
     }
 }
 
-/// The message that a sentence quotes as our own summaries do: `[12] "…"`, `Last asked [12] "…"`.
-pub fn cited(sentence: &str) -> Option<u64> {
+/// Returns the message that a sentence cites as our own summaries do: `[12] "…"`, `Last asked [12] "…"`.
+pub fn cited_seq(sentence: &str) -> Option<u64> {
     let text = sentence.trim();
     let text = text.strip_prefix("- ").unwrap_or(text);
     let text = ["First asked ", "Last asked "]

@@ -1,4 +1,4 @@
-//! Chooses sentences that say most of what is not said yet, and names, as long as there is room.
+//! Chooses the sentences and names that add most to a summary, as long as there is room.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -6,71 +6,73 @@ use std::collections::{BTreeMap, BinaryHeap};
 use infold_wire::shorten;
 
 use super::coverage::likely;
-use super::{Draft, FINDINGS_PERCENT, FOUND, SAID, SEEN, tokens};
-use crate::extract::names::Source;
-use crate::extract::pool::Candidate;
+use super::{FINDINGS_PERCENT, FOUND, SAID, SEEN, SummaryWriter, tokens};
+use crate::extract::candidates::Candidate;
+use crate::extract::names::MentionOrigin;
 
-/// So many candidates are compared at most: those that say most by themselves.
+/// At most this many candidates are compared: those that add most by themselves.
 const MAX_COMPARED: usize = 4_000;
 
-/// What a name in a list is worth: it stands there with the file or call it belongs to.
+/// The worth of a name in a list, where it stands with its file or call.
 const LISTED_NAME_WORTH: f64 = 50.0;
-/// What a word that was seldom said is worth against one that is likely to be said again,
+/// The worth of a rare word against that of a word that is likely to be used again.
 const RARITY_WORTH: f64 = 0.25;
-/// how many of them a sentence needs to tell something new,
-const ENOUGH_RARITY: f64 = 2.0;
-/// and how many count.
+/// The rarity that a sentence needs to tell something new.
+const FULL_RARITY: f64 = 2.0;
+/// More rarity than this does not count.
 const MAX_RARITY: f64 = 8.0;
 
-/// No name takes less.
+/// No name takes fewer.
 const MIN_NAME_TOKENS: usize = 4;
-/// No sentence that says something takes less.
+/// No useful sentence takes fewer.
 const MIN_SENTENCE_TOKENS: usize = 12;
 
-/// Sentences that were chosen, by the message they stand in, results after what was said.
+/// Chosen sentences by message, those of results last.
 type Excerpts = BTreeMap<(bool, u64), Vec<usize>>;
 
 fn place_of(candidate: &Candidate) -> (bool, u64) {
-    (candidate.source == Source::Given, candidate.seq)
+    (candidate.origin == MentionOrigin::Result, candidate.seq)
 }
 
-/// A candidate and what it would add for its length, as far as is known.
-struct Ranked {
+/// A candidate and what it would add for its length.
+struct RankedCandidate {
     density: f64,
     at: usize,
-    /// How many sentences were quoted when that was found out.
+    /// The number of quoted sentences when that was computed.
     quoted: usize,
 }
 
-impl PartialEq for Ranked {
-    fn eq(&self, other: &Ranked) -> bool {
+impl PartialEq for RankedCandidate {
+    fn eq(&self, other: &RankedCandidate) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Ranked {}
+impl Eq for RankedCandidate {}
 
-impl PartialOrd for Ranked {
-    fn partial_cmp(&self, other: &Ranked) -> Option<Ordering> {
+impl PartialOrd for RankedCandidate {
+    fn partial_cmp(&self, other: &RankedCandidate) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Ranked {
-    fn cmp(&self, other: &Ranked) -> Ordering {
+impl Ord for RankedCandidate {
+    fn cmp(&self, other: &RankedCandidate) -> Ordering {
         let by_density = self.density.total_cmp(&other.density);
         by_density.then(self.at.cmp(&other.at))
     }
 }
 
-impl<'a> Draft<'a> {
-    /// Quotes what the assistant concluded, decided and reported.
+impl<'a> SummaryWriter<'a> {
+    /// Quotes the assistant's conclusions and decisions.
     pub(super) fn findings(&mut self) {
         let share = self.share(FINDINGS_PERCENT);
-        self.excerpts(FOUND, share, |candidate| candidate.source == Source::Said);
+        self.excerpts(FOUND, share, |candidate| {
+            candidate.origin == MentionOrigin::Assistant
+        });
     }
 
-    /// Fills what is left with sentences and names, whichever say more for their length.
+    /// Fills the rest with sentences and names, whichever add more for their length.
     pub(super) fn fill(&mut self, with_words: bool) {
         let mut heap = BinaryHeap::new();
         if with_words {
@@ -93,21 +95,21 @@ impl<'a> Draft<'a> {
                     if name >= self.sources.ranked.len() {
                         break;
                     }
-                    self.shelve_name(name);
+                    self.list_name(name);
                     name += 1;
                 }
             }
         }
         self.write_excerpts(SAID, SEEN, chosen);
-        self.write_shelf();
+        self.write_lists();
     }
 
-    /// What the next name would add for its length.
+    /// Returns what a name would add for its length.
     fn name_density(&self, name: usize) -> f64 {
         let Some((text, _)) = self.sources.ranked.get(name) else {
             return 0.0;
         };
-        let cost = text.len() as f64 / 3.0 + 2.0 + self.title_cost(name) as f64;
+        let cost = text.len() as f64 / 3.0 + 2.0 + self.heading_line_cost(name) as f64;
         LISTED_NAME_WORTH * likely(self.from.names.score(text)) / cost
     }
 
@@ -133,9 +135,9 @@ impl<'a> Draft<'a> {
         self.write_excerpts(heading, heading, chosen);
     }
 
-    /// Takes a sentence of the pool in if there is room for it; returns what it costs.
+    /// Quotes a sentence of the pool if there is room for it; returns its tokens.
     fn quote_sentence(&mut self, at: usize, left: usize, chosen: &mut Excerpts) -> usize {
-        let candidate = &self.from.pool.all[at];
+        let candidate = &self.from.candidates.all[at];
         let is_new = !chosen.contains_key(&place_of(candidate));
         let cost = tokens(&candidate.text) + if is_new { 6 } else { 2 };
         if cost > left {
@@ -147,13 +149,13 @@ impl<'a> Draft<'a> {
         cost
     }
 
-    /// All sentences that are wanted and not quoted, by what each would add now.
-    fn ranked(&self, wanted: impl Fn(&Candidate) -> bool) -> BinaryHeap<Ranked> {
-        let all = &self.from.pool.all;
-        let mut ranked: Vec<Ranked> = (0..all.len())
+    /// Returns the wanted sentences that are not quoted yet, by what each would add.
+    fn ranked(&self, wanted: impl Fn(&Candidate) -> bool) -> BinaryHeap<RankedCandidate> {
+        let all = &self.from.candidates.all;
+        let mut ranked: Vec<RankedCandidate> = (0..all.len())
             .filter(|at| !self.sources.obsolete[*at] && !self.quoted.contains(at))
             .filter(|at| wanted(&all[*at]))
-            .map(|at| Ranked {
+            .map(|at| RankedCandidate {
                 density: self.density(at, false),
                 at,
                 quoted: usize::MAX,
@@ -166,14 +168,18 @@ impl<'a> Draft<'a> {
         ranked.into()
     }
 
-    /// Takes the sentence that adds most for its length, found out anew since another was quoted.
-    fn next(&self, heap: &mut BinaryHeap<Ranked>, chosen: &Excerpts) -> Option<Ranked> {
+    /// Takes the sentence that adds most for its length; densities from before the last quotation are computed again.
+    fn next(
+        &self,
+        heap: &mut BinaryHeap<RankedCandidate>,
+        chosen: &Excerpts,
+    ) -> Option<RankedCandidate> {
         let quoted = self.quoted.len();
         while let Some(mut ranked) = heap.pop() {
             if ranked.quoted == quoted {
                 return (ranked.density > 0.0).then_some(ranked);
             }
-            let place = place_of(&self.from.pool.all[ranked.at]);
+            let place = place_of(&self.from.candidates.all[ranked.at]);
             ranked.density = self.density(ranked.at, chosen.contains_key(&place));
             ranked.quoted = quoted;
             if ranked.density > 0.0 {
@@ -183,13 +189,13 @@ impl<'a> Draft<'a> {
         None
     }
 
-    /// What a sentence would add for its length.
+    /// Returns what a sentence would add for its length.
     fn density(&self, at: usize, beside: bool) -> f64 {
-        let candidate = &self.from.pool.all[at];
-        let mut weight = match candidate.source {
-            Source::User => 1.4,
-            Source::Said => 1.0,
-            Source::Called | Source::Given => 0.3,
+        let candidate = &self.from.candidates.all[at];
+        let mut weight = match candidate.origin {
+            MentionOrigin::User => 1.4,
+            MentionOrigin::Assistant => 1.0,
+            MentionOrigin::Call | MentionOrigin::Result => 0.3,
         };
         if candidate.is_final {
             weight *= 1.25;
@@ -199,10 +205,10 @@ impl<'a> Draft<'a> {
         }
         let overhead = if beside { 2.0 } else { 6.0 };
         let mut gain = self.coverage.gain(&candidate.text);
-        if candidate.source == Source::Said {
-            // What is said again and again, word by word, tells nothing new; what is said once is told nowhere else.
+        if candidate.origin == MentionOrigin::Assistant {
+            // Repeated phrases tell nothing new, while a rare one occurs nowhere else.
             let rarity = self.sources.rarity[at].min(MAX_RARITY);
-            weight *= (rarity / ENOUGH_RARITY).clamp(0.1, 1.0);
+            weight *= (rarity / FULL_RARITY).clamp(0.1, 1.0);
             gain += RARITY_WORTH * rarity;
         }
         weight * gain / (candidate.text.len() as f64 / 3.8 + overhead)
@@ -214,7 +220,7 @@ impl<'a> Draft<'a> {
             places.sort_unstable();
             let texts: Vec<String> = places
                 .iter()
-                .map(|at| shorten(&self.from.pool.all[*at].text, usize::MAX))
+                .map(|at| shorten(&self.from.candidates.all[*at].text, usize::MAX))
                 .collect();
             let line = format!("- [{seq}] {}", texts.join(" … "));
             let heading = if is_result { seen } else { said };

@@ -1,38 +1,40 @@
-//! Decides whether what somebody said supports a claim.
+//! Decides whether messages support a claim.
 
-use super::claim::{Claim, Lack};
+use super::claim::{Mismatch, UserClaim};
 use super::clause::{Clause, INHERITED, are_parallel};
 use super::cue::Force;
-use super::quote;
+use super::message_index::IndexedMessage;
+use super::quotation;
 use super::relation::{Relation, RelationKind};
-use super::said::Said;
-use super::words::{Kind, Word};
+use super::tables::{HEDGES, WIDE_HEDGES, WIDE_YES, YES};
+use super::words::{Word, WordKind};
+use crate::sentence::{KeepWhole, ranges};
 
-/// What a claim is held against: a message, and what was said around it.
+/// A message that a claim is compared with, and the messages around it.
 pub struct Evidence<'a> {
-    /// What the user said, or agreed to.
-    pub said: &'a Said,
+    /// The message that the user wrote or agreed to.
+    pub said: &'a IndexedMessage,
     /// Messages of the user close to it.
-    pub near: &'a [&'a Said],
-    /// What the assistant said before it: it names what the user speaks of.
-    pub context: Option<&'a Said>,
+    pub near: &'a [&'a IndexedMessage],
+    /// The message of the assistant before it, which names what the user speaks of.
+    pub context: Option<&'a IndexedMessage>,
     /// Whether the user agrees in it to what the assistant proposed.
     pub agrees: bool,
 }
 
-/// This share of a claim's words must stand in one message.
+/// The share of a claim's words that must stand in one message.
 const MIN_SHARE: f64 = 0.5;
-/// In a longer clause a condition belongs to some part of it.
+/// In a longer clause a condition belongs to a part of it.
 const MAX_CONDITIONAL_WORDS: usize = 5;
 /// One word in so many may come from another clause of the same message.
 const SPARE_WORD_IN: usize = 6;
 /// A refusal is no longer than this.
 const MAX_REFUSAL_WORDS: usize = 30;
 
-/// Holds a claim against what was said.
-pub fn compare(claim: &mut Claim, evidence: &Evidence<'_>) {
+/// Compares a claim with a message, and records in the claim what was found.
+pub fn compare(claim: &mut UserClaim, evidence: &Evidence<'_>) {
     let said = evidence.said;
-    // A quotation stands where it is said to stand.
+    // A quotation must stand in the message that is cited for it.
     let elsewhere = claim.cited.is_some() && said.seq.is_some() && claim.cited != said.seq;
     if !elsewhere {
         claim
@@ -40,211 +42,205 @@ pub fn compare(claim: &mut Claim, evidence: &Evidence<'_>) {
             .iter_mut()
             .for_each(|quote| quote.compare(&said.plain));
     }
-    claim.met |= claim
+    claim.found |= claim
         .literal
         .as_ref()
-        .is_some_and(|words| quote::is_said(words, &said.plain));
-    if claim.met {
+        .is_some_and(|words| quotation::is_said(words, &said.plain));
+    if claim.found {
         return;
     }
     match judge(claim, evidence) {
-        Ok(()) => claim.met = true,
-        Err(lack) => {
-            let nearer = claim
-                .lacks
-                .as_ref()
-                .is_none_or(|before| lack.distance() < before.distance());
-            claim.lacks = nearer.then_some(lack).or(claim.lacks.take());
-        }
+        Ok(()) => claim.found = true,
+        Err(mismatch) => keep_nearest(&mut claim.mismatch, mismatch),
+    }
+}
+
+/// Keeps the mismatch of the message that comes nearest to the claim.
+fn keep_nearest(nearest: &mut Option<Mismatch>, mismatch: Mismatch) {
+    let distance = nearest.as_ref().map_or(usize::MAX, Mismatch::distance);
+    if mismatch.distance() < distance {
+        *nearest = Some(mismatch);
     }
 }
 
 /// Where a word of a claim was found.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Found {
-    /// In the stretch that is looked at.
+enum Location {
+    /// In the range of words that is compared.
     Here,
-    /// Elsewhere in the user's words close by.
+    /// Elsewhere in the user's messages close by.
     Near,
     /// In what the assistant said before.
     Context,
     Nowhere,
 }
 
-fn judge(claim: &Claim, evidence: &Evidence<'_>) -> Result<(), Lack> {
+fn judge(claim: &UserClaim, evidence: &Evidence<'_>) -> Result<(), Mismatch> {
     if claim.words.is_empty() {
         let said = match claim.force {
             Force::Approved => evidence.agrees,
             Force::Rejected => evidence.said.len() <= MAX_REFUSAL_WORDS && evidence.said.denies(),
             _ => true,
         };
-        return if said { Ok(()) } else { Err(Lack::Scattered) };
+        return if said {
+            Ok(())
+        } else {
+            Err(Mismatch::Scattered)
+        };
     }
-    let places: Vec<Vec<usize>> = claim
+    let positions: Vec<Vec<usize>> = claim
         .words
         .iter()
-        .map(|word| evidence.said.places(word))
+        .map(|word| evidence.said.positions(word))
         .collect();
-    // Most messages have next to nothing of a claim.
-    let any = places.iter().filter(|places| !places.is_empty()).count();
+    // Most messages have few words of a claim.
+    let any = positions.iter().filter(|all| !all.is_empty()).count();
     if any == 0 || claim.quotes.is_empty() && 2 * any < claim.words.len() {
-        return Err(Lack::Words(missing(claim, &places)));
+        return Err(Mismatch::Words(missing_words(claim, &positions)));
     }
-    let around: Vec<Found> = claim
+    let around: Vec<Location> = claim
         .words
         .iter()
-        .map(|word| around(word, evidence))
+        .map(|word| locate_around(word, evidence))
         .collect();
-    let mut nearest: Option<Lack> = None;
+    let mut nearest: Option<Mismatch> = None;
     for (start, end) in evidence.said.spans() {
-        let found: Vec<Found> = places
+        let found: Vec<Location> = positions
             .iter()
             .zip(&around)
-            .map(
-                |(places, around)| match places.iter().any(|at| (start..end).contains(at)) {
-                    true => Found::Here,
-                    false if !places.is_empty() => Found::Near,
-                    false => *around,
-                },
-            )
+            .map(|(positions, around)| {
+                if positions.iter().any(|at| (start..end).contains(at)) {
+                    Location::Here
+                } else if !positions.is_empty() {
+                    Location::Near
+                } else {
+                    *around
+                }
+            })
             .collect();
-        match accounted(claim, &found).and_then(|()| agrees(claim, evidence)) {
+        match check_words(claim, &found).and_then(|()| check_meaning(claim, evidence)) {
             Ok(()) => return Ok(()),
-            Err(lack)
-                if nearest
-                    .as_ref()
-                    .is_none_or(|near| lack.distance() < near.distance()) =>
-            {
-                nearest = Some(lack)
-            }
-            Err(_) => {}
+            Err(mismatch) => keep_nearest(&mut nearest, mismatch),
         }
     }
-    Err(nearest.unwrap_or(Lack::Scattered))
+    Err(nearest.unwrap_or(Mismatch::Scattered))
 }
 
-fn missing(claim: &Claim, places: &[Vec<usize>]) -> Vec<String> {
-    let words = claim.words.iter().zip(places);
+fn missing_words(claim: &UserClaim, positions: &[Vec<usize>]) -> Vec<String> {
+    let words = claim.words.iter().zip(positions);
     words
-        .filter(|(_, places)| places.is_empty())
+        .filter(|(_, positions)| positions.is_empty())
         .map(|(word, _)| word.text.clone())
         .collect()
 }
 
-fn around(word: &Word, evidence: &Evidence<'_>) -> Found {
+/// Finds a word in the messages around.
+fn locate_around(word: &Word, evidence: &Evidence<'_>) -> Location {
     if evidence
         .near
         .iter()
-        .any(|said| !said.places(word).is_empty())
+        .any(|said| !said.positions(word).is_empty())
     {
-        Found::Near
-    } else if word.kind == Kind::Plain
-        && !word.acts()
-        && !word.is_high()
+        Location::Near
+    } else if word.kind == WordKind::Plain
+        && !word.is_action()
+        && !word.is_costly()
         && evidence
             .context
-            .is_some_and(|said| !said.places(word).is_empty())
+            .is_some_and(|said| !said.positions(word).is_empty())
     {
-        Found::Context
+        Location::Context
     } else {
-        Found::Nowhere
+        Location::Nowhere
     }
 }
 
-/// Every word of a claim is the user's; a few plain ones may be what the user spoke about.
-fn accounted(claim: &Claim, found: &[Found]) -> Result<(), Lack> {
-    let count = |what: Found| found.iter().filter(|found| **found == what).count();
+/// Checks that every word of a claim is the user's; a few plain ones may come from the context.
+fn check_words(claim: &UserClaim, found: &[Location]) -> Result<(), Mismatch> {
+    let count = |what: Location| found.iter().filter(|found| **found == what).count();
     let all = claim.words.len();
-    let lacks: Vec<&Word> = claim
-        .words
-        .iter()
-        .zip(found)
-        .filter(|(_, found)| **found == Found::Nowhere)
-        .map(|(word, _)| word)
+    let located = || claim.words.iter().zip(found);
+    let missing: Vec<String> = located()
+        .filter(|(_, found)| **found == Location::Nowhere)
+        .map(|(word, _)| word.text.clone())
         .collect();
-    if !lacks.is_empty() {
-        return Err(Lack::Words(
-            lacks.iter().map(|word| word.text.clone()).collect(),
-        ));
+    if !missing.is_empty() {
+        return Err(Mismatch::Words(missing));
     }
     if !claim.quotes.is_empty() && !claim.strict {
         return Ok(());
     }
-    let here = count(Found::Here);
-    let context = count(Found::Context);
-    let most_context = if claim.strict {
+    let here = count(Location::Here);
+    let context = count(Location::Context);
+    let max_context = if claim.strict {
         0
     } else {
         (all / 3).max(usize::from(all == 2))
     };
-    let high_here = claim
-        .words
-        .iter()
-        .zip(found)
-        .all(|(word, found)| !word.is_high() || *found == Found::Here);
-    let enough = here as f64 >= MIN_SHARE * all as f64 && context <= most_context && high_here;
-    if enough { Ok(()) } else { Err(Lack::Scattered) }
+    let costly_here = located().all(|(word, found)| !word.is_costly() || *found == Location::Here);
+    if here as f64 >= MIN_SHARE * all as f64 && context <= max_context && costly_here {
+        Ok(())
+    } else {
+        Err(Mismatch::Scattered)
+    }
 }
 
-/// What is said, is said with the same yes or no, and the same way round.
-fn agrees(claim: &Claim, evidence: &Evidence<'_>) -> Result<(), Lack> {
+/// Checks that what is claimed was said with the same negation, and the same way round.
+fn check_meaning(claim: &UserClaim, evidence: &Evidence<'_>) -> Result<(), Mismatch> {
     let said = || std::iter::once(evidence.said).chain(evidence.near.iter().copied());
     let clauses: Vec<&Clause> = said().flat_map(|said| &said.clauses).collect();
     let quoted = !claim.quotes.is_empty();
     for clause in &claim.clauses {
-        // Words around a quotation describe it; what is to be done is another thing.
-        let described = quoted && !clause.words.iter().any(Word::acts);
+        // Words around a quotation only describe it, unless one says what is to be done.
+        let described = quoted && !clause.words.iter().any(Word::is_action);
         let open = claim.topic && !claim.strict;
-        if !described && !open && !same_side(clause, &clauses, claim.force == Force::Approved) {
-            return Err(Lack::Opposite);
+        if !described && !open && !is_same_side(clause, &clauses, claim.force == Force::Approved) {
+            return Err(Mismatch::Opposite);
         }
         let said = &evidence.said.clauses;
         if !described && !open && (crosses(clause, said) || scatters(clause, said)) {
-            return Err(Lack::Turned);
+            return Err(Mismatch::Reversed);
         }
     }
     let relations: Vec<&Relation> = said().flat_map(|said| &said.relations).collect();
-    match claim
-        .relations
-        .iter()
-        .all(|relation| same_way(relation, &relations, evidence.said))
-    {
-        true => Ok(()),
-        false => Err(Lack::Turned),
+    let is_same = |relation| is_same_way(relation, &relations, evidence.said);
+    if claim.relations.iter().all(is_same) {
+        Ok(())
+    } else {
+        Err(Mismatch::Reversed)
     }
 }
 
-/// Says whether a clause that says what it says, with its yes or no, was said.
-fn same_side(clause: &Clause, said: &[&Clause], approved: bool) -> bool {
-    let has = |one: &Clause, word: &Word| one.words.iter().any(|said| word.matches(said));
+/// Says whether a clause was said with the same negation.
+fn is_same_side(clause: &Clause, said: &[&Clause], approved: bool) -> bool {
     let known: Vec<&Word> = clause
         .words
         .iter()
-        .filter(|word| said.iter().any(|one| has(one, word)))
+        .filter(|word| said.iter().any(|one| one.has(word)))
         .collect();
     if known.is_empty() {
         return !clause.negated;
     }
-    // What was said only to rule it out is not wanted.
-    let ruled_out = |word: &Word| said.iter().all(|one| one.negated || !has(one, word));
+    // A word that was only negated is not wanted.
+    let ruled_out = |word: &Word| said.iter().all(|one| one.negated || !one.has(word));
     if !clause.negated && known.iter().any(|word| ruled_out(word)) {
         return false;
     }
     if said.iter().any(|one| reverses(clause, one)) {
         return false;
     }
-    let met = |one: &Clause| known.iter().filter(|word| has(one, word)).count();
-    let high =
-        clause.words.iter().any(Word::is_high) || approved && clause.words.iter().any(Word::acts);
-    let mut verbs: Vec<&&Word> = known.iter().filter(|word| word.acts()).collect();
+    let met = |one: &Clause| known.iter().filter(|word| one.has(word)).count();
+    let high = clause.words.iter().any(Word::is_costly)
+        || approved && clause.words.iter().any(Word::is_action);
+    let mut verbs: Vec<&&Word> = known.iter().filter(|word| word.is_action()).collect();
     if high {
-        // What is costly is said in one breath, and nobody said otherwise.
+        // A costly action must be said in one clause, and not be contradicted.
         let mut whole = said
             .iter()
-            .filter(|one| clause.words.iter().all(|word| has(one, word)))
+            .filter(|one| clause.words.iter().all(|word| one.has(word)))
             .filter(|one| !(widens(clause, one) || approved && one.states))
             .peekable();
-        // A condition that is left out makes it another thing.
+        // A claim must not leave out a condition.
         let mut free = whole.clone().filter(|one| {
             !one.conditional || clause.conditional || one.words.len() > MAX_CONDITIONAL_WORDS
         });
@@ -256,18 +252,18 @@ fn same_side(clause: &Clause, said: &[&Clause], approved: bool) -> bool {
         verbs.push(&known[0]);
     }
     let best = said.iter().map(|one| met(one)).max().unwrap_or(0);
-    let acts = known.iter().any(|word| word.acts());
+    let acts = known.iter().any(|word| word.is_action());
     // The nouns of the claim, with the opposite verb.
     let nouns = |one: &Clause| {
         known
             .iter()
-            .filter(|word| !word.acts() && has(one, word))
+            .filter(|word| !word.is_action() && one.has(word))
             .count()
     };
     let against = |verb: &Word| {
         let with = said
             .iter()
-            .filter(|one| has(one, verb))
+            .filter(|one| one.has(verb))
             .map(|one| nouns(one))
             .max()
             .unwrap_or(0);
@@ -281,12 +277,13 @@ fn same_side(clause: &Clause, said: &[&Clause], approved: bool) -> bool {
         return false;
     }
     verbs.iter().all(|verb| {
-        let with: Vec<&&Clause> = said.iter().filter(|one| !acts || has(one, verb)).collect();
+        let with: Vec<&&Clause> = said.iter().filter(|one| !acts || one.has(verb)).collect();
         let most = with.iter().map(|one| met(one)).max().unwrap_or(0);
         // A verb comes with something that it is about; nouns come mostly together.
-        let enough = match acts {
-            true => known.len() < 2 || most >= 2,
-            false => 5 * most >= 3 * known.len() || most == best && known.len() > 4,
+        let enough = if acts {
+            known.len() < 2 || most >= 2
+        } else {
+            5 * most >= 3 * known.len() || most == best && known.len() > 4
         };
         enough
             && with
@@ -299,10 +296,10 @@ fn same_side(clause: &Clause, said: &[&Clause], approved: bool) -> bool {
 fn widens(clause: &Clause, said: &Clause) -> bool {
     let has = |said: &Word| clause.words.iter().any(|word| word.matches(said));
     said.words.windows(2).any(|two| {
-        let noun = two[1].kind == Kind::Plain && !two[1].acts() && has(&two[1]);
-        // What stands right before a noun tells which one it is.
+        let noun = two[1].kind == WordKind::Plain && !two[1].is_action() && has(&two[1]);
+        // The word right before a noun tells which one it is.
         let beside = two[1].at.saturating_sub(two[0].end) <= 1 && two[0].part == two[1].part;
-        noun && beside && !two[0].acts() && !has(&two[0])
+        noun && beside && !two[0].is_action() && !has(&two[0])
     })
 }
 
@@ -310,7 +307,7 @@ fn widens(clause: &Clause, said: &Clause) -> bool {
 fn reverses(clause: &Clause, said: &Clause) -> bool {
     let at = |word: &Word| said.words.iter().position(|said| word.matches(said));
     let places: Vec<Option<usize>> = clause.words.iter().map(at).collect();
-    let nouns = || (0..places.len()).filter(|at| !clause.words[*at].acts());
+    let nouns = || (0..places.len()).filter(|at| !clause.words[*at].is_action());
     nouns().any(|one| {
         nouns()
             .filter(|two| *two > one + 1)
@@ -326,23 +323,22 @@ fn reverses(clause: &Clause, said: &Clause) -> bool {
 
 /// Says whether what a clause says is spread over several clauses of a message.
 fn scatters(clause: &Clause, said: &[Clause]) -> bool {
-    let has = |one: &Clause, word: &Word| one.words.iter().any(|said| word.matches(said));
     let known: Vec<&Word> = clause
         .words
         .iter()
-        .filter(|word| said.iter().any(|one| has(one, word)))
+        .filter(|word| said.iter().any(|one| one.has(word)))
         .collect();
     let most = said
         .iter()
         .filter(|one| one.negated == clause.negated)
-        .map(|one| known.iter().filter(|word| has(one, word)).count())
+        .map(|one| known.iter().filter(|word| one.has(word)).count())
         .max();
-    // Long sentences are retold with words from around.
+    // A long sentence may be retold with words of others.
     let spare = known.len() / SPARE_WORD_IN;
     most.unwrap_or(0) + spare < known.len()
 }
 
-/// Says whether a clause puts together what a message keeps apart.
+/// Says whether a clause joins what a message keeps apart.
 fn crosses(clause: &Clause, said: &[Clause]) -> bool {
     let words = || {
         said.iter()
@@ -358,7 +354,7 @@ fn crosses(clause: &Clause, said: &[Clause]) -> bool {
     let found: Vec<(&Word, Vec<u16>)> = clause
         .words
         .iter()
-        .filter(|word| !word.acts())
+        .filter(|word| !word.is_action())
         .map(|word| (word, parts_of(word)))
         .filter(|(_, parts)| !parts.is_empty())
         .collect();
@@ -372,7 +368,7 @@ fn crosses(clause: &Clause, said: &[Clause]) -> bool {
                 .filter(|(other, _)| other.at != word.at && other.part == word.part)
                 .map(|(_, parts)| parts)
         };
-        let value = word.kind == Kind::Fact && !word.text.chars().all(char::is_alphabetic);
+        let value = word.kind == WordKind::Fact && !word.text.chars().all(char::is_alphabetic);
         let stray = value
             && others().next().is_some()
             && others().all(|other| apart(parts, other))
@@ -384,16 +380,12 @@ fn crosses(clause: &Clause, said: &[Clause]) -> bool {
 
 /// Says whether one clause has all words of another.
 fn in_one_clause(clause: &Clause, said: &[Clause]) -> bool {
-    said.iter().any(|one| {
-        clause
-            .words
-            .iter()
-            .all(|word| one.words.iter().any(|said| word.matches(said)))
-    })
+    said.iter()
+        .any(|one| clause.words.iter().all(|word| one.has(word)))
 }
 
 /// Says whether a relation is one that was said, the same way round.
-fn same_way(relation: &Relation, relations: &[&Relation], said: &Said) -> bool {
+fn is_same_way(relation: &Relation, relations: &[&Relation], said: &IndexedMessage) -> bool {
     let in_both = |word: &Word, one: &Relation| {
         one.from.iter().any(|other| word.matches(other))
             && one.to.iter().any(|other| word.matches(other))
@@ -428,15 +420,15 @@ fn same_way(relation: &Relation, relations: &[&Relation], said: &Said) -> bool {
         half_from |= from > 0 && to == 0;
         half_to |= to > 0 && from == 0;
     }
-    // The parts of two relations make no third.
+    // Halves of two relations do not make a third.
     if turned || half_from && half_to {
         return false;
     }
-    // Nothing is said about the two: then in the order in which they were named.
+    // Without a relation between the two the order in which they were named counts.
     let first = |words: &[Word]| {
         words
             .iter()
-            .filter_map(|word| said.places(word).into_iter().next())
+            .filter_map(|word| said.positions(word).into_iter().next())
             .min()
     };
     match (first(&relation.from), first(&relation.to)) {
@@ -446,26 +438,7 @@ fn same_way(relation: &Relation, relations: &[&Relation], said: &Said) -> bool {
 }
 
 /// Says whether a message agrees to what was proposed, and asks for nothing else.
-pub fn is_agreement(said: &Said, text: &str) -> bool {
-    const YES: &str = "yes yep yeah yup ok okay sure agreed perfect great exactly correct right please go do lgtm approved proceed sounds looks fine good ja genau klar gerne passt einverstanden mach oui d'accord parfait vas bien si vale claro dale perfecto adelante hazlo sim certo pode isso perfeito va perfetto certo procedi да ок хорошо давай конечно согласен годится";
-    const WIDE: [&str; 16] = [
-        "好",
-        "可以",
-        "行",
-        "是的",
-        "没问题",
-        "同意",
-        "对",
-        "はい",
-        "ええ",
-        "お願い",
-        "いいです",
-        "네",
-        "예",
-        "좋",
-        "그래",
-        "응",
-    ];
+pub fn is_agreement(said: &IndexedMessage, text: &str) -> bool {
     if said.len() > 20 || text.len() > 160 {
         return false;
     }
@@ -473,24 +446,17 @@ pub fn is_agreement(said: &Said, text: &str) -> bool {
     let Some(first) = words.next() else {
         return false;
     };
-    let hedge = said.words().iter().any(|word| "but except only not don't no aber nicht mais pas pero sin mas ma non но не кроме wait instead".split(' ').any(|no| no == word.text));
-    let hedge = hedge
-        || ["但", "不", "でも", "ない", "지만", "말고"]
-            .iter()
-            .any(|sign| text.contains(sign));
-    let yes = YES.split(' ').any(|yes| yes == first.text);
-    let wide = WIDE.iter().any(|yes| text.trim_start().starts_with(yes));
-    (yes || wide) && !hedge
+    let is_hedged =
+        said.words().iter().any(|word| HEDGES.has(&word.text)) || WIDE_HEDGES.occurs_in(text);
+    let is_yes = YES.has(&first.text) || WIDE_YES.start_of(text.trim_start()).is_some();
+    is_yes && !is_hedged
 }
 
-/// What the assistant proposed: the questions at the end of its message with what they are about, or all of its end.
-pub fn proposal(text: &str) -> &str {
-    let mut at = text.len().saturating_sub(1500);
-    while !text.is_char_boundary(at) {
-        at += 1;
-    }
-    let end = &text[at..];
-    let ranges: Vec<_> = super::sentence::sentences(end).collect();
+/// Returns what the assistant proposed: the last question with the sentence before it, or else the end of the message.
+pub fn find_proposal(text: &str) -> &str {
+    const MAX_PROPOSAL_BYTES: usize = 1500;
+    let end = &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_PROPOSAL_BYTES))..];
+    let ranges = ranges(end, KeepWhole::Quotations);
     let asked = ranges
         .iter()
         .rposition(|range| end[range.clone()].trim_end().ends_with(['?', '？']));

@@ -2,50 +2,54 @@
 
 use std::collections::HashMap;
 
-use super::clause::{Clause, clauses, turned};
-use super::relation::{Relation, RelationKind, relations};
-use super::words::{Kind, Word, words};
+use super::clause::{Clause, invert, split_clauses};
+use super::relation::{Relation, RelationKind, find_relations};
+use super::tables::among;
+use super::word_form::inflects;
+use super::words::{CHANGES, Word, WordKind, split_words};
 
 /// A message is compared by at most this many of its words.
-const MAX_WORDS: usize = 20_000;
-/// A claim is held against so many words of a message at once,
+const MAX_MESSAGE_WORDS: usize = 20_000;
+/// A claim is compared with this many words of a message at once.
 const SPAN_WORDS: usize = 120;
-/// A word that stands in more places than these is everywhere.
-const MAX_PLACES: usize = 256;
+/// Further positions of a word are not indexed.
+const MAX_POSITIONS: usize = 256;
 
-/// What somebody said.
-pub struct Said {
+/// A message with its words, clauses and relations.
+pub struct IndexedMessage {
     pub seq: Option<u64>,
+    /// The text in plain form.
     pub plain: String,
     words: Vec<Word>,
-    /// By first letters or meaning.
+    /// Positions of words by their first letters or meaning.
     index: HashMap<String, Vec<usize>>,
     pub clauses: Vec<Clause>,
     pub relations: Vec<Relation>,
 }
 
-impl Said {
-    pub fn read(seq: Option<u64>, text: &str) -> Said {
-        let words = words(text, MAX_WORDS);
+impl IndexedMessage {
+    /// Splits and indexes the text of a message.
+    pub fn read(seq: Option<u64>, text: &str) -> IndexedMessage {
+        let words = split_words(text, MAX_MESSAGE_WORDS);
         let mut index: HashMap<String, Vec<usize>> = HashMap::new();
         for (at, word) in words.iter().enumerate().filter(|(_, word)| !word.is_mark()) {
             for key in keys(word).into_iter().chain(part_keys(word)) {
-                let places = index.entry(key).or_default();
-                if places.len() < MAX_PLACES {
-                    places.push(at);
+                let positions = index.entry(key).or_default();
+                if positions.len() < MAX_POSITIONS {
+                    positions.push(at);
                 }
             }
         }
-        let mut clauses = clauses(text, &words);
-        let opposite: Vec<Clause> = clauses.iter().filter_map(turned).collect();
+        let mut clauses = split_clauses(text, &words);
+        let opposite: Vec<Clause> = clauses.iter().filter_map(invert).collect();
         clauses.extend(opposite);
-        let relations = relations(text, &words);
-        // "replace A with B" and "B, not A" say no to A.
+        let relations = find_relations(text, &words);
+        // "replace A with B" and "B, not A" negate A.
         let replaced = relations
             .iter()
             .filter(|relation| relation.kind == RelationKind::Instead);
-        clauses.extend(replaced.map(|relation| Clause::negative(relation.from.clone())));
-        Said {
+        clauses.extend(replaced.map(|relation| Clause::new(relation.from.clone(), true)));
+        IndexedMessage {
             seq,
             plain: plain(text),
             clauses,
@@ -55,30 +59,30 @@ impl Said {
         }
     }
 
-    /// The places of words that say the same.
-    pub fn places(&self, word: &Word) -> Vec<usize> {
+    /// Returns the positions of words that say the same.
+    pub fn positions(&self, word: &Word) -> Vec<usize> {
         let mut out: Vec<usize> = Vec::new();
         for key in keys(word) {
             let found = self.index.get(&key).into_iter().flatten();
             out.extend(found.filter(|at| word.matches(&self.words[**at])));
         }
         if out.is_empty() {
-            out.extend(self.turned(word));
+            out.extend(self.find_inverted(word));
         }
-        if out.is_empty() && (word.kind == Kind::Fact || word.text.contains('-')) {
-            out.extend(self.inside(word));
+        if out.is_empty() && (word.kind == WordKind::Fact || word.text.contains('-')) {
+            out.extend(self.find_in_name(word));
         }
         if out.is_empty() {
-            out.extend(self.parts(word));
+            out.extend(self.find_compound(word));
         }
         out.sort_unstable();
         out.dedup();
         out
     }
 
-    /// Where "keep" is said as "do not remove", and the other way round.
-    fn turned(&self, word: &Word) -> Option<usize> {
-        if !(word.is_group("keep") || word.is_group("remove")) {
+    /// Finds "keep" in "do not remove", and the other way round.
+    fn find_inverted(&self, word: &Word) -> Option<usize> {
+        if !(word.means("keep") || word.means("remove")) {
             return None;
         }
         let clauses = self.clauses.iter().flat_map(|clause| &clause.words);
@@ -86,8 +90,8 @@ impl Said {
         self.words.iter().position(|said| said.at == found.at)
     }
 
-    /// Where a name is the end or a part of a longer one: `api.ts` of `src/api.ts`.
-    fn inside(&self, word: &Word) -> Option<usize> {
+    /// Finds a name as the end or a part of a longer one: `api.ts` in `src/api.ts`.
+    fn find_in_name(&self, word: &Word) -> Option<usize> {
         if word.text.chars().count() < 2 {
             return None;
         }
@@ -105,17 +109,15 @@ impl Said {
         })
     }
 
-    /// Where all parts of a compound stand side by side: `auto-commit` of `auto commits`.
-    fn parts(&self, word: &Word) -> Option<usize> {
+    /// Finds the parts of a compound side by side: `auto-commit` in `auto commits`.
+    fn find_compound(&self, word: &Word) -> Option<usize> {
         let parts: Vec<&str> = word
             .text
             .split(['-', '_', '/', ' '])
             .filter(|part| !part.is_empty())
             .collect();
         if parts.len() > 1 {
-            let same = |said: &Word, part: &str| {
-                said.text == part || super::form::inflects(&said.text, part)
-            };
+            let same = |said: &Word, part: &str| said.text == part || inflects(&said.text, part);
             return self
                 .words
                 .windows(parts.len())
@@ -132,7 +134,7 @@ impl Said {
             .position(|two| !two[0].text.is_empty() && !two[1].text.is_empty() && joined(two))
     }
 
-    /// The stretches of words a claim is held against, which overlap.
+    /// Returns the overlapping ranges of words that a claim is compared with.
     pub fn spans(&self) -> impl Iterator<Item = (usize, usize)> {
         let len = self.words.len();
         let starts = (0..len.max(1)).step_by(SPAN_WORDS / 2);
@@ -142,24 +144,25 @@ impl Said {
             .map(|at| (at, at + SPAN_WORDS))
     }
 
-    /// Says whether it says no to anything.
+    /// Says whether it denies anything.
     pub fn denies(&self) -> bool {
-        let no = ["no", "nein", "non", "nao", "нет", "nope", "stop", "revert"];
+        let no = "no nein non nao нет nope stop revert";
         self.clauses.iter().any(|clause| clause.negated)
-            || self.words.iter().any(|word| no.contains(&&*word.text))
+            || self.words.iter().any(|word| among(no, &word.text))
     }
 
-    /// Its length in words.
+    /// Returns its number of words without marks.
     pub fn len(&self) -> usize {
         self.words.iter().filter(|word| !word.is_mark()).count()
     }
 
+    /// Returns its words and marks.
     pub fn words(&self) -> &[Word] {
         &self.words
     }
 }
 
-/// What the parts of a compound are looked up by.
+/// Returns the index keys of the parts of a compound.
 fn part_keys(word: &Word) -> Vec<String> {
     let parts: Vec<&str> = word.text.split(['_', '-', '/', '.', '(']).collect();
     let parts = parts
@@ -171,62 +174,25 @@ fn part_keys(word: &Word) -> Vec<String> {
         .collect()
 }
 
-/// What a word is looked up by.
+/// Returns the index keys of a word.
 fn keys(word: &Word) -> Vec<String> {
     let mut out = vec![word.text.chars().take(3).collect()];
-    if let Some(group) = word.group {
-        out.push(format!("={}", group.name));
-        // "change" names many ways to do it.
-        if group.name == "change" {
-            out.extend(
-                [
-                    "=increase",
-                    "=decrease",
-                    "=rename",
-                    "=replace",
-                    "=use",
-                    "=fix",
-                ]
-                .map(str::to_owned),
-            );
+    if let Some(meaning) = word.meaning {
+        out.push(format!("={}", meaning.name));
+        if meaning.name == "change" {
+            out.extend(CHANGES.map(|name| format!("={name}")));
         }
     }
     out
 }
 
-/// Small letters, single spaces, no marks around words, no doubled letters: a quotation that puts
-/// a slip of the pen right is still one.
+/// Returns a text in small letters with single spaces, without marks around words and doubled letters: a quotation
+/// that corrects a typing error is still one.
 pub fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let edge = |c: char| {
-        matches!(
-            c,
-            '.' | ','
-                | '!'
-                | '?'
-                | ':'
-                | ';'
-                | '"'
-                | '\''
-                | '('
-                | ')'
-                | '“'
-                | '”'
-                | '‘'
-                | '’'
-                | '…'
-                | '-'
-                | '–'
-                | '—'
-                | '*'
-                | '`'
-                | '['
-                | ']'
-                | '_'
-        )
-    };
+    const EDGES: &str = ".,!?:;\"'()“”‘’…-–—*`[]_";
     for word in text.split_whitespace() {
-        let word = word.trim_matches(edge);
+        let word = word.trim_matches(|c| EDGES.contains(c));
         if word.is_empty() {
             continue;
         }

@@ -6,12 +6,14 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use infold_provider::{Body, CallError, Called, Client, Endpoint, Heard, Listed, Patience, Secret};
+use infold_provider::{
+    CallError, CallEvent, CallReply, Client, Endpoint, Listed, RequestBody, RetryPolicy, Secret,
+};
 use infold_wire::trouble::{Refused, Trouble};
 use infold_wire::{Delta, Json};
 use server::{Act, Server, hash_of};
 
-const HASTE: Patience = Patience {
+const HASTE: RetryPolicy = RetryPolicy {
     deadline: Duration::from_secs(120),
     attempts: 4,
     first_wait: Duration::from_millis(4),
@@ -45,7 +47,7 @@ fn said(words: &[&str]) -> Act {
 }
 
 struct Outcome {
-    result: Result<Called, CallError>,
+    result: Result<CallReply, CallError>,
     heard: String,
     waits: Vec<Duration>,
     took: Duration,
@@ -68,24 +70,29 @@ impl Outcome {
     }
 }
 
-async fn send(server: &Server, patience: Patience) -> Outcome {
+async fn send(server: &Server, patience: RetryPolicy) -> Outcome {
     let to = Endpoint::new("test", "openai", Some(&server.url), None).expect("an endpoint");
-    call(&to, Body::Bytes(b"{}".to_vec()), true, patience).await
+    call(&to, RequestBody::Bytes(b"{}".to_vec()), true, patience).await
 }
 
-async fn call(to: &Endpoint, body: Body<'_>, stream: bool, patience: Patience) -> Outcome {
+async fn call(
+    to: &Endpoint,
+    body: RequestBody<'_>,
+    stream: bool,
+    patience: RetryPolicy,
+) -> Outcome {
     let client = Client::new(patience).expect("a client");
     let (mut heard, mut waits) = (String::new(), Vec::new());
     let start = Instant::now();
     let result = client
         .send(to, "m", body, stream, &mut |event| match event {
-            Heard::Delta(Delta::Text(text)) => heard.push_str(&text),
-            Heard::Delta(_) | Heard::Sent { .. } => {}
-            Heard::Waiting { wait, attempt, .. } => {
+            CallEvent::Delta(Delta::Text(text)) => heard.push_str(&text),
+            CallEvent::Delta(_) | CallEvent::Sent { .. } => {}
+            CallEvent::Retrying { wait, attempt, .. } => {
                 heard.push_str(&format!("<{attempt}>"));
                 waits.push(wait);
             }
-            Heard::Again => heard.push_str("<again>"),
+            CallEvent::Discarded => heard.push_str("<again>"),
         })
         .await;
     let took = start.elapsed();
@@ -131,7 +138,7 @@ async fn a_file_is_sent_as_it_is_with_its_length() {
         let busy = answer(503, "", "");
         let server = Server::new(vec![busy, said(&["ok"])]).await;
         let to = Endpoint::new("test", "openai", Some(&server.url), None).unwrap();
-        let outcome = call(&to, Body::File(&path), true, HASTE).await;
+        let outcome = call(&to, RequestBody::File(&path), true, HASTE).await;
         assert_eq!(outcome.text(), "ok");
         // Again from the start, each time.
         for seen in server.seen() {
@@ -159,7 +166,7 @@ async fn each_api_has_its_own_headers() {
         let server = Server::new(vec![answer(401, "", "")]).await;
         let key = Some(Secret::new(" k-1\n".to_owned()));
         let to = Endpoint::new("test", api, Some(&server.url), key).unwrap();
-        let outcome = call(&to, Body::Bytes(Vec::new()), true, HASTE).await;
+        let outcome = call(&to, RequestBody::Bytes(Vec::new()), true, HASTE).await;
         assert_eq!(outcome.trouble(), &Trouble::Refused(Refused::Key));
         let head = &server.seen()[0].head;
         assert!(lines.iter().all(|line| head.contains(line)), "{head}");
@@ -227,7 +234,7 @@ async fn a_wait_that_is_longer_than_all_patience_is_not_begun() {
 
 #[tokio::test]
 async fn a_silent_provider_is_left_at_the_deadline() {
-    let patience = Patience {
+    let patience = RetryPolicy {
         deadline: Duration::from_millis(300),
         ..HASTE
     };
@@ -249,7 +256,7 @@ async fn a_model_may_think_longer_than_a_reply_may_pause() {
     // Two pauses before the first word; the one behind it is too long.
     let outcome = send(
         &server,
-        Patience {
+        RetryPolicy {
             idle,
             attempts: 1,
             ..HASTE
@@ -267,7 +274,7 @@ async fn a_model_may_think_longer_than_a_reply_may_pause() {
 
 #[tokio::test]
 async fn what_only_keeps_a_connection_open_does_so_until_the_deadline() {
-    let patience = Patience {
+    let patience = RetryPolicy {
         deadline: Duration::from_secs(6),
         idle: Duration::from_secs(2),
         attempts: 1,
@@ -361,10 +368,10 @@ async fn an_empty_stream_is_an_error_and_two_mean_too_long() {
     assert_eq!(server.seen().len(), 2);
     // Only streams, and only where a server is known that means it so.
     let to = Endpoint::new("test", "openai", Some(&server.url), None).unwrap();
-    let whole = call(&to, Body::Bytes(Vec::new()), false, HASTE).await;
+    let whole = call(&to, RequestBody::Bytes(Vec::new()), false, HASTE).await;
     assert_eq!(whole.trouble(), &Trouble::Broken);
     let to = Endpoint::new("test", "anthropic", Some(&server.url), None).unwrap();
-    let other = call(&to, Body::Bytes(Vec::new()), true, HASTE).await;
+    let other = call(&to, RequestBody::Bytes(Vec::new()), true, HASTE).await;
     assert_eq!(other.trouble(), &Trouble::Broken);
 }
 
@@ -401,7 +408,7 @@ async fn no_key_is_repeated() {
             + &format!("/v1?token={canary}");
         let key = Secret::new(canary.to_owned());
         let to = Endpoint::new("mine", "openai", Some(&base), Some(key)).unwrap();
-        let outcome = call(&to, Body::Bytes(Vec::new()), true, HASTE).await;
+        let outcome = call(&to, RequestBody::Bytes(Vec::new()), true, HASTE).await;
         let error = outcome.error();
         assert_eq!(error.status, Some(status));
         let texts = format!("{error} {error:?} {to:?} {}", to.url("m", true));
@@ -439,7 +446,7 @@ async fn an_answer_before_the_request_is_all_sent_is_heard() {
     for act in [Act::Early(text.to_owned()), Act::Rude(text.to_owned())] {
         let server = Server::new(vec![act]).await;
         let to = Endpoint::new("test", "openai", Some(&server.url), None).unwrap();
-        let outcome = call(&to, Body::File(&path), true, HASTE).await;
+        let outcome = call(&to, RequestBody::File(&path), true, HASTE).await;
         assert_eq!(outcome.trouble(), &unexplained(413), "{}", outcome.error());
     }
 }
@@ -457,9 +464,9 @@ async fn a_provider_that_stops_reading_is_left() {
     let idle = Duration::from_millis(200);
     let outcome = call(
         &to,
-        Body::File(&path),
+        RequestBody::File(&path),
         true,
-        Patience {
+        RetryPolicy {
             idle,
             attempts: 1,
             ..HASTE
@@ -498,7 +505,7 @@ async fn a_call_that_is_dropped_ends() {
 #[tokio::test]
 async fn nobody_there_is_said_with_the_address() {
     let to = Endpoint::new("local", "ollama", Some("http://127.0.0.1:1"), None).unwrap();
-    let outcome = call(&to, Body::Bytes(Vec::new()), true, HASTE).await;
+    let outcome = call(&to, RequestBody::Bytes(Vec::new()), true, HASTE).await;
     assert_eq!(outcome.trouble(), &Trouble::Broken);
     let text = &outcome.error().text;
     assert!(
@@ -515,7 +522,7 @@ async fn a_request_that_is_not_there_is_not_sent() {
     let to = Endpoint::new("test", "openai", Some(&server.url), None).unwrap();
     let outcome = call(
         &to,
-        Body::File(Path::new("/nowhere/request.json")),
+        RequestBody::File(Path::new("/nowhere/request.json")),
         true,
         HASTE,
     )
@@ -588,7 +595,7 @@ async fn every_known_error_comes_through() {
         let server = Server::new(vec![answer(status, &lines, &get("body"))]).await;
         let outcome = send(
             &server,
-            Patience {
+            RetryPolicy {
                 attempts: 1,
                 ..HASTE
             },

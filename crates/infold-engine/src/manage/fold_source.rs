@@ -1,4 +1,4 @@
-//! What a fold will stand for, read from the log.
+//! Reads from the log what a fold will stand for.
 
 use std::collections::BTreeSet;
 
@@ -7,22 +7,22 @@ use infold_log::{Cause, Item, Past, Seq, Size, Span, plan, steer};
 use infold_store::{Log, LogError, What};
 use infold_wire::Message;
 
-use super::Hand;
+use super::Executor;
 use super::condense::leaves;
 use crate::extract::Extract;
 use crate::extract::facts::Facts;
 use crate::strategy::StandIn;
 
-/// How often one pass asks a summarizer at most.
-pub const CHUNKS: usize = 16;
+/// How often one pass calls a summarizer at most.
+pub const MAX_CHUNKS: usize = 16;
 
-/// So many bytes of messages are rather read again than what was collected from them is kept.
+/// Facts of fewer bytes of messages than this are not kept: reading the messages again is fast enough.
 const MIN_KEPT_BYTES: u64 = 4 << 20;
 
-/// What is to be folded, read once.
-pub struct Folded {
+/// The messages that a fold will stand for, read once.
+pub struct FoldSource {
     pub cover: Cover,
-    /// What is visible of it, as runs of seqs.
+    /// The visible part of it, as runs of seqs.
     pub runs: Vec<Span>,
     /// Earlier summaries in it.
     pub previous: Option<String>,
@@ -33,11 +33,11 @@ pub struct Folded {
     pub original: u64,
 }
 
-impl Folded {
-    /// Reads all messages that a fold will stand for: those behind earlier folds too, so that nothing
-    /// is summarised from a summary.
-    pub fn read(hand: &Hand<'_>, cover: Cover) -> Result<Folded, LogError> {
-        let (log, state) = (hand.log(), hand.state());
+impl FoldSource {
+    /// Reads all messages that a fold will stand for: those behind earlier folds too, so that no
+    /// summary is written from a summary.
+    pub fn read(executor: &Executor<'_>, cover: Cover) -> Result<FoldSource, LogError> {
+        let (log, state) = (executor.log(), executor.state());
         let mut runs = Vec::new();
         let mut covered = Vec::new();
         let mut earlier = Vec::new();
@@ -66,7 +66,7 @@ impl Folded {
         let (mut extract, rest) = collected(log, &covered);
         extract.expect(size.bytes);
         for (summary, is_by_code) in &earlier {
-            // What code wrote says nothing that the messages do not say.
+            // A summary that code wrote has nothing that the messages lack.
             if !is_by_code {
                 extract.previous(summary);
             }
@@ -94,10 +94,10 @@ impl Folded {
             })?;
         }
         let is_much = weigh(&rest, log)?.bytes >= MIN_KEPT_BYTES;
-        if is_much && matches!(hand, Hand::Writes(_)) {
+        if is_much && matches!(executor, Executor::Writes(_)) {
             log.keep_facts(&mut |to| Facts::write(&covered, &extract, to));
         }
-        for run in staying(hand, &cover, &exempt) {
+        for run in staying(executor, &cover, &exempt) {
             log.each_message(run, &mut |_, bytes| {
                 if let Ok(message) = Message::parse(bytes) {
                     extract.stays(&message);
@@ -105,8 +105,8 @@ impl Folded {
                 Ok(())
             })?;
         }
-        Ok(Folded {
-            leaves: leaves(hand, &cover)?,
+        Ok(FoldSource {
+            leaves: leaves(executor, &cover)?,
             original: size.tokens,
             cover,
             runs,
@@ -115,8 +115,8 @@ impl Folded {
         })
     }
 
-    /// Cuts what is to be summarised into pieces that a summarizer takes, at most [`CHUNKS`],
-    /// the newest ones: what is older stands in the code-made lists.
+    /// Cuts the messages into chunks that a summarizer takes, at most [`MAX_CHUNKS`],
+    /// the newest ones: the lists that code writes cover the older ones.
     pub fn chunks(&self, log: &Log, takes: Option<u64>) -> Result<Vec<Vec<Span>>, LogError> {
         let Some(takes) = takes else {
             return Ok(vec![self.runs.clone()]);
@@ -142,15 +142,15 @@ impl Folded {
                 _ => chunk.push(Span::one(seq)),
             }
         }
-        let surplus = chunks.len().saturating_sub(CHUNKS);
+        let surplus = chunks.len().saturating_sub(MAX_CHUNKS);
         Ok(chunks.split_off(surplus))
     }
 }
 
-/// The messages that are shown as they came beside a fold: those before and behind it, and those that it spares.
-fn staying(hand: &Hand<'_>, cover: &Cover, spared: &BTreeSet<Seq>) -> Vec<Span> {
+/// Returns the messages that are shown as they came beside a fold: those before and behind it, and those it spares.
+fn staying(executor: &Executor<'_>, cover: &Cover, spared: &BTreeSet<Seq>) -> Vec<Span> {
     let mut out: Vec<Span> = spared.iter().copied().map(Span::one).collect();
-    for item in hand.state().shown().items() {
+    for item in executor.state().shown().items() {
         let Item::Run(run) = item else { continue };
         let end = cover.span.from().prev().map(|end| end.min(run.to()));
         out.extend(end.and_then(|end| Span::new(run.from(), end)));
@@ -160,18 +160,17 @@ fn staying(hand: &Hand<'_>, cover: &Cover, spared: &BTreeSet<Seq>) -> Vec<Span> 
     out
 }
 
-/// What was collected for an earlier fold of the same messages, and which of them were not read then.
+/// Returns what was collected for an earlier fold of the same messages, and the messages that were not read then.
 fn collected(log: &Log, covered: &[Span]) -> (Extract, Vec<Span>) {
     let facts = log.facts().and_then(|bytes| Facts::read(&bytes));
-    facts
-        .and_then(|facts| Some((facts.rest(covered)?, facts.extract)))
-        .map_or_else(
-            || (Extract::new(), covered.to_vec()),
-            |(rest, extract)| (extract, rest),
-        )
+    let known = facts.and_then(|facts| Some((facts.rest(covered)?, facts.extract)));
+    match known {
+        Some((rest, extract)) => (extract, rest),
+        None => (Extract::new(), covered.to_vec()),
+    }
 }
 
-/// Runs without some of their messages.
+/// Returns runs without some of their messages.
 fn without(runs: &[Span], gone: &BTreeSet<Seq>) -> Vec<Span> {
     let mut out = Vec::new();
     for run in runs {
@@ -186,7 +185,7 @@ fn without(runs: &[Span], gone: &BTreeSet<Seq>) -> Vec<Span> {
     out
 }
 
-/// The last few messages of a path before one of them.
+/// Returns the last few messages of a path before one of them.
 fn just_before(seq: Seq, path: &[Span]) -> Vec<Span> {
     const CONTEXT_MESSAGES: u64 = 3;
     let from = Seq::new(seq.get().saturating_sub(CONTEXT_MESSAGES).max(1));
@@ -199,7 +198,7 @@ fn just_before(seq: Seq, path: &[Span]) -> Vec<Span> {
     path.iter().filter_map(|run| run.meet(span)).collect()
 }
 
-/// What the messages of runs weigh, as they came.
+/// Returns the size of the messages of runs, as they came.
 fn weigh(runs: &[Span], log: &Log) -> Result<Size, LogError> {
     let mut size = Size::default();
     for run in runs {

@@ -1,48 +1,52 @@
-//! A server that drops the front of a prompt, and says nothing.
+//! Detects servers that drop the front of a prompt that is too long, without an error.
 
 use infold_log::{Past as _, Role, Seq, View};
 use infold_provider::CallError;
 use infold_wire::{Message, Part, PartKind, Trouble, Wire};
 
-use super::{Exchange, OVERFLOWS, Talk};
-use crate::{Did, Outcome, manage};
+use super::{CompletedCall, MAX_OVERFLOWS, TurnContext};
+use crate::{ManageOutcome, PassAction, manage};
 
-/// A prompt of which a server counts less than this share was cut by it.
-const CUT: f64 = 0.7;
+/// A server that counts less than this share of a prompt has cut it.
+const MIN_COUNTED_SHARE: f64 = 0.7;
 
-/// A prompt of fewer tokens than this is cut by nobody.
-const SMALL: u64 = 1024;
+/// No server cuts a prompt of fewer tokens than this.
+const MIN_CUT_TOKENS: u64 = 1024;
 
-impl Talk<'_> {
-    /// Some servers drop the front of a prompt that is too long, and only their count tells.
-    pub(super) fn cut(&self, done: &Exchange, left: u32) -> bool {
+impl TurnContext<'_> {
+    /// Says whether the server dropped the front of the prompt, which only its count shows.
+    pub(super) fn is_cut(&self, done: &CompletedCall, left: u32) -> bool {
         let sent = done.called.reply.usage.map_or(0, |usage| usage.sent());
         let counted = done.request.counted;
-        // Once is enough: a count that stays low is how this server counts.
+        // It is checked once: a count that stays low is how this server counts.
         if self.connection.wire() != Wire::Ollama
-            || left < OVERFLOWS
-            || counted < SMALL
+            || left < MAX_OVERFLOWS
+            || counted < MIN_CUT_TOKENS
             || sent == 0
         {
             return false;
         }
         let least = match self.writer.log().last_usage() {
-            // What was read before is read again, and what came since on top of it.
+            // The server reads again what it read before, and the messages since.
             Ok(Some((before, since))) if before.model == self.connection.model => {
                 let reply = if self.reasoned() { 0 } else { before.output };
                 let sent = before.tokens.saturating_sub(before.output);
                 sent + (reply + since) * 4 / 5
             }
-            _ => (counted as f64 * self.aim.factor.min(1.0) * CUT) as u64,
+            _ => (counted as f64 * self.aim.factor.min(1.0) * MIN_COUNTED_SHARE) as u64,
         };
-        // What images come to is anybody's guess.
+        // How servers count images is not known.
         sent < least && !self.shows_images()
     }
 
-    /// Folds for a server that read no more than this; nothing if there is nothing to fold.
+    /// Folds for a server that read no more than this; returns none if there is nothing to fold.
     ///
-    /// Then it is the count that was odd, and the reply is as good as any.
-    pub(super) fn shrunk(&mut self, done: &Exchange, estimate: u64) -> Option<Outcome> {
+    /// Then the count was odd, and the reply is valid.
+    pub(super) fn fold_for_cut(
+        &mut self,
+        done: &CompletedCall,
+        estimate: u64,
+    ) -> Option<ManageOutcome> {
         let before = (self.profile.clone(), self.aim.clone(), self.frame.clone());
         let trouble = Trouble::TooLong {
             tokens: None,
@@ -51,7 +55,7 @@ impl Talk<'_> {
         let narrowed = self.narrow(&trouble, estimate, &mut None).ok();
         let outcome = narrowed
             .and_then(|()| manage(self.writer, &self.aim, self.summarizer, self.hooks).ok());
-        let outcome = outcome.filter(|outcome| outcome.did > Did::Untouched);
+        let outcome = outcome.filter(|outcome| outcome.action > PassAction::Untouched);
         if outcome.is_none() {
             (self.profile, self.aim, self.frame) = before;
         }
@@ -89,8 +93,8 @@ impl Talk<'_> {
     }
 }
 
-/// What such a server would have said.
-pub(super) fn silently_cut(done: &Exchange) -> Box<CallError> {
+/// Returns the error that such a server should have given.
+pub(super) fn silent_cut_error(done: &CompletedCall) -> Box<CallError> {
     let sent = done.called.reply.usage.map_or(0, |usage| usage.sent());
     let text = format!(
         "the server read {sent} tokens of a request of about {}: it dropped the front of it",

@@ -1,4 +1,6 @@
-/// A number with its thousands apart.
+//! Formats numbers for people.
+
+/// Returns a number with its thousands separated.
 pub fn number(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -11,7 +13,7 @@ pub fn number(number: u64) -> String {
     out
 }
 
-/// `1 message`, `2 messages`.
+/// Returns a number with its noun: `1 message`, `2 messages`.
 pub fn count(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", self::number(number))

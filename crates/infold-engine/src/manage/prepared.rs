@@ -8,32 +8,32 @@ use super::condense::drafted;
 use super::{Aim, Draft, ManageError};
 use crate::Summarizer;
 
-/// A fold that was drafted from a log as it was, and waits to be needed.
+/// A fold that was drafted from a log as it was, and is applied when it is needed.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedFold {
     draft: Draft,
-    /// The last change of what was shown when it was drafted.
-    seen: u64,
+    /// The last change of the view when it was drafted.
+    last_change: u64,
 }
 
-/// Has a summary written of what `manage` would condense, from a log that is only read.
+/// Writes a summary of what `manage` would condense, from a log that is only read.
 ///
-/// Also returns what its calls took, for whoever writes to the log to record.
+/// Also returns the usage of its calls, for the writer of the log to record.
 pub fn prepare(
     log: &Log,
     aim: &Aim,
     summarizer: &mut dyn Summarizer,
-) -> Result<(Option<Prepared>, Vec<Usage>), ManageError> {
-    let seen = log.last_change()?;
+) -> Result<(Option<PreparedFold>, Vec<Usage>), ManageError> {
+    let last_change = log.last_change()?;
     let (draft, spent) = drafted(log, aim, None, summarizer)?;
-    let prepared = draft?.map(|draft| Prepared { draft, seen });
+    let prepared = draft?.map(|draft| PreparedFold { draft, last_change });
     Ok((prepared, spent))
 }
 
-impl Prepared {
-    /// Folds, if only messages came since it was drafted; says whether it did.
+impl PreparedFold {
+    /// Folds, if only messages came since it was drafted; returns the fold.
     pub fn apply(self, writer: &mut Writer, aim: &Aim) -> Result<Option<EventId>, LogError> {
-        if writer.log().last_change()? != self.seen {
+        if writer.log().last_change()? != self.last_change {
             return Ok(None);
         }
         let before = View::of(writer.log().state().shown(), writer.log())?.tokens();

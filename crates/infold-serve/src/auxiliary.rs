@@ -9,7 +9,7 @@ use infold_wire::{Listed, Wire, list, listed};
 use tokio::task::spawn_blocking;
 
 use crate::proxy::{ProxiedRequest, read_up_to};
-use crate::response_body::Response;
+use crate::client_body::Response;
 use crate::translate::{JSON, answered};
 
 /// What Ollama's clients are told that they speak to: tools and thinking are known since.

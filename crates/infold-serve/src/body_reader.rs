@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
 use crate::content_coding::ContentCoding;
-use crate::{Limits, RequestBody};
+use crate::{Limits, IncomingBody};
 
 /// Why a body was not taken.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(crate) enum BodyError {
 pub(crate) async fn read_body(
     mut body: Incoming,
     limits: &Limits,
-) -> Result<RequestBody, BodyError> {
+) -> Result<IncomingBody, BodyError> {
     let said = body.size_hint().exact();
     if let Some(said) = said.filter(|said| *said > limits.body) {
         return Err(BodyError::TooLarge(said));
@@ -53,7 +53,7 @@ pub(crate) async fn read_body(
         if let Ok(data) = frame.into_data() {
             // A body that came in one piece is taken as it is.
             if spool.len() == 0 && Some(data.len() as u64) == said && !spool.is_full(&data) {
-                return Ok(RequestBody::InMemory(data));
+                return Ok(IncomingBody::InMemory(data));
             }
             spool.push(data).await?;
         }
@@ -114,13 +114,13 @@ impl Spool<'_> {
         Ok(())
     }
 
-    async fn end(mut self) -> Result<RequestBody, BodyError> {
+    async fn end(mut self) -> Result<IncomingBody, BodyError> {
         if self.file.is_some() && !self.held.is_empty() {
             self.write().await?;
         }
         Ok(match self.file {
-            None => RequestBody::InMemory(self.held.freeze()),
-            Some((file, len)) => RequestBody::Spooled {
+            None => IncomingBody::InMemory(self.held.freeze()),
+            Some((file, len)) => IncomingBody::Spooled {
                 file: Arc::new(file),
                 len,
             },
@@ -131,9 +131,9 @@ impl Spool<'_> {
 /// What a compressed body says; nothing if it is compressed in a way that is not known.
 pub(crate) fn decode_body(
     headers: &HeaderMap,
-    body: &RequestBody,
+    body: &IncomingBody,
     limits: &Limits,
-) -> io::Result<Option<RequestBody>> {
+) -> io::Result<Option<IncomingBody>> {
     let coding = match ContentCoding::of(headers) {
         None => return Ok(None),
         Some(ContentCoding::Identity) => return Ok(Some(body.clone())),
@@ -185,13 +185,13 @@ impl Sink {
         Ok(())
     }
 
-    fn end(mut self) -> io::Result<RequestBody> {
+    fn end(mut self) -> io::Result<IncomingBody> {
         if self.file.is_some() {
             self.spill()?;
         }
         Ok(match self.file {
-            None => RequestBody::InMemory(self.held.into()),
-            Some((file, len)) => RequestBody::Spooled {
+            None => IncomingBody::InMemory(self.held.into()),
+            Some((file, len)) => IncomingBody::Spooled {
                 file: Arc::new(file),
                 len,
             },

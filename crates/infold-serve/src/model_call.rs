@@ -6,7 +6,7 @@ use infold::config::Provider;
 use infold_store::Metadata;
 use infold_wire::Wire;
 
-use crate::RequestBody;
+use crate::IncomingBody;
 
 /// A call of a model, as a client made it.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub struct ModelCall {
     /// Where it goes.
     pub provider: Arc<Provider>,
     /// The request itself.
-    pub body: RequestBody,
+    pub body: IncomingBody,
 }
 
 /// The name of a conversation.

@@ -4,17 +4,17 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::RequestBody;
+use crate::IncomingBody;
 
 /// A request body to send: parts of the client's body, and inserted bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutgoingBody {
-    parts: Vec<BodyPart>,
+    parts: Vec<OutgoingPart>,
 }
 
 /// A part of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BodyPart {
+pub enum OutgoingPart {
     /// A range of the client's body.
     Client(Range<u64>),
     /// Inserted bytes.
@@ -23,19 +23,19 @@ pub enum BodyPart {
 
 impl OutgoingBody {
     /// Returns the client's body as it came.
-    pub fn untouched(body: &RequestBody) -> OutgoingBody {
+    pub fn untouched(body: &IncomingBody) -> OutgoingBody {
         OutgoingBody {
-            parts: vec![BodyPart::Client(0..body.len())],
+            parts: vec![OutgoingPart::Client(0..body.len())],
         }
     }
 
     /// Joins parts; adjacent ranges become one.
-    pub fn new(parts: impl IntoIterator<Item = BodyPart>) -> OutgoingBody {
-        let mut all: Vec<BodyPart> = Vec::new();
+    pub fn new(parts: impl IntoIterator<Item = OutgoingPart>) -> OutgoingBody {
+        let mut all: Vec<OutgoingPart> = Vec::new();
         for part in parts {
             match (all.last_mut(), part) {
                 (_, part) if part.is_empty() => {}
-                (Some(BodyPart::Client(last)), BodyPart::Client(next))
+                (Some(OutgoingPart::Client(last)), OutgoingPart::Client(next))
                     if last.end == next.start =>
                 {
                     last.end = next.end;
@@ -47,13 +47,13 @@ impl OutgoingBody {
     }
 
     /// Returns its parts in order.
-    pub fn parts(&self) -> &[BodyPart] {
+    pub fn parts(&self) -> &[OutgoingPart] {
         &self.parts
     }
 
     /// Returns how many bytes it has.
     pub fn len(&self) -> u64 {
-        self.parts.iter().map(BodyPart::len).sum()
+        self.parts.iter().map(OutgoingPart::len).sum()
     }
 
     /// Says whether it has no bytes.
@@ -62,12 +62,12 @@ impl OutgoingBody {
     }
 }
 
-impl BodyPart {
+impl OutgoingPart {
     /// Returns how many bytes it has.
     pub fn len(&self) -> u64 {
         match self {
-            BodyPart::Client(range) => range.end.saturating_sub(range.start),
-            BodyPart::Inserted(bytes) => bytes.len() as u64,
+            OutgoingPart::Client(range) => range.end.saturating_sub(range.start),
+            OutgoingPart::Inserted(bytes) => bytes.len() as u64,
         }
     }
 

@@ -282,8 +282,8 @@ fn split(call: &ModelCall) -> Result<Envelope, ConversationError> {
     let mut at = 0;
     while at < call.body.len() {
         let end = match &call.body {
-            crate::RequestBody::InMemory(bytes) => bytes.len() as u64,
-            crate::RequestBody::Spooled { len, .. } => (*len).min(at + READ_BYTES),
+            crate::IncomingBody::InMemory(bytes) => bytes.len() as u64,
+            crate::IncomingBody::Spooled { len, .. } => (*len).min(at + READ_BYTES),
         };
         let part = call.body.part(&(at..end))?;
         splitter
@@ -304,7 +304,7 @@ mod tests {
     use infold_wire::Wire;
 
     use super::*;
-    use crate::RequestBody;
+    use crate::IncomingBody;
 
     fn call(pieces: usize) -> ModelCall {
         let content =
@@ -331,7 +331,7 @@ mod tests {
                 base_url: None,
                 max_tokens: None,
             }),
-            body: RequestBody::InMemory(body.into()),
+            body: IncomingBody::InMemory(body.into()),
         }
     }
 

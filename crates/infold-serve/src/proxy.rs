@@ -22,13 +22,13 @@ use crate::conversations::{Blocking, CallStage};
 use crate::exchange_recorder::{ExchangeRecorder, catch_panic};
 use crate::headers::ClientKeys;
 use crate::reply_tee::{ReplyStart, ReplyTee};
-use crate::response_body::{Response, ResponseBody};
+use crate::client_body::{Response, ClientBody};
 use crate::route::{Destination, Route};
 use crate::server::ServerState;
 use crate::translate::LostParts;
 use crate::upstream::Upstream;
 use crate::{
-    BodyPart, ConversationError, ModelCall, OutgoingBody, RequestBody, agent, headers, translate,
+    OutgoingPart, ConversationError, ModelCall, OutgoingBody, IncomingBody, agent, headers, translate,
 };
 
 /// The most of an error body that is read: more than is looked at.
@@ -43,7 +43,7 @@ pub(crate) struct ProxiedRequest<'f> {
     pub route: &'f Route,
     pub parts: &'f Parts,
     /// As the client sent it.
-    pub body: RequestBody,
+    pub body: IncomingBody,
     /// What of it the provider's wire has no words for.
     pub lost: LostParts,
 }
@@ -120,7 +120,7 @@ pub(crate) async fn pass(
 /// Answers in the words of a wire.
 pub(crate) fn complaint(wire: Wire, stream: bool, what: &Complaint) -> Response {
     let (status, kind, body) = complain(wire, stream, what);
-    let mut response = Response::new(ResponseBody::from(body));
+    let mut response = Response::new(ClientBody::from(body));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -167,7 +167,7 @@ impl ProxiedRequest<'_> {
         let mut empty = 0;
         let mut fell_back = false;
         loop {
-            let untouched = outgoing.parts() == [BodyPart::Client(0..call.body.len())];
+            let untouched = outgoing.parts() == [OutgoingPart::Client(0..call.body.len())];
             let sent = match unpacked && untouched {
                 // What came packed and was not changed goes on packed.
                 true => parts(&self.body, &OutgoingBody::untouched(&self.body)),
@@ -207,7 +207,7 @@ impl ProxiedRequest<'_> {
                     }
                     Ok(_) => {
                         tee.accepted();
-                        let flow = ResponseBody::tee(tee);
+                        let flow = ClientBody::tee(tee);
                         let mut response = answered(answer.status, &answer.headers, flow);
                         tell(&mut response, told);
                         return response;
@@ -224,7 +224,7 @@ impl ProxiedRequest<'_> {
                     status,
                     trouble,
                     said: said.into(),
-                    response: answered(status, &answer.headers, ResponseBody::tee(tee)),
+                    response: answered(status, &answer.headers, ClientBody::tee(tee)),
                 };
             } else {
                 let (read, rest) = read_error(answer.body).await;
@@ -233,7 +233,7 @@ impl ProxiedRequest<'_> {
                     status,
                     trouble: sort(status.as_u16(), None, &said),
                     said,
-                    response: answered(status, &answer.headers, ResponseBody::passed(read, rest)),
+                    response: answered(status, &answer.headers, ClientBody::passed(read, rest)),
                 };
             }
             let trouble = refusal.trouble.clone();
@@ -423,7 +423,7 @@ impl ProxiedRequest<'_> {
     async fn pass(&self, parts: Vec<Part>, reads: bool, packed: bool) -> Response {
         match self.send(parts, reads, packed).await {
             Ok(answer) => {
-                let flow = ResponseBody::passed(Bytes::new(), answer.body);
+                let flow = ClientBody::passed(Bytes::new(), answer.body);
                 answered(answer.status, &answer.headers, flow)
             }
             Err(response) => *response,
@@ -504,15 +504,15 @@ fn asks_for_long_context(headers: &HeaderMap) -> bool {
 }
 
 /// The parts of what is sent.
-fn parts(body: &RequestBody, outgoing: &OutgoingBody) -> Vec<Part> {
-    let part = |piece: &BodyPart| match (piece, body) {
-        (BodyPart::Inserted(bytes), _) => Part::Bytes(bytes.clone()),
-        (BodyPart::Client(range), RequestBody::InMemory(bytes)) => {
+fn parts(body: &IncomingBody, outgoing: &OutgoingBody) -> Vec<Part> {
+    let part = |piece: &OutgoingPart| match (piece, body) {
+        (OutgoingPart::Inserted(bytes), _) => Part::Bytes(bytes.clone()),
+        (OutgoingPart::Client(range), IncomingBody::InMemory(bytes)) => {
             let len = bytes.len() as u64;
             let (start, end) = (range.start.min(len), range.end.min(len));
             Part::Bytes(bytes.slice(start as usize..end as usize))
         }
-        (BodyPart::Client(range), RequestBody::Spooled { file, .. }) => Part::File {
+        (OutgoingPart::Client(range), IncomingBody::Spooled { file, .. }) => Part::File {
             file: Arc::clone(file),
             range: range.clone(),
         },
@@ -521,7 +521,7 @@ fn parts(body: &RequestBody, outgoing: &OutgoingBody) -> Vec<Part> {
     pieces.map(part).collect()
 }
 
-fn answered(status: StatusCode, headers: &HeaderMap, flow: ResponseBody) -> Response {
+fn answered(status: StatusCode, headers: &HeaderMap, flow: ClientBody) -> Response {
     let mut response = Response::new(flow);
     *response.status_mut() = status;
     *response.headers_mut() = headers::inward(headers);

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use crate::access::{AccessDenied, AccessPolicy};
 use crate::metrics::Metrics;
 use crate::permit::Permits;
-use crate::response_body::{Response, ResponseBody};
+use crate::client_body::{Response, ClientBody};
 use crate::route::{Destination, Route};
 use crate::unrecorded_paths::UnrecordedPaths;
 use crate::{Api, Conversations, LiveEvents, Upstreams, proxy};
@@ -322,7 +322,7 @@ async fn respond(
             if let Some(uri) = moved(request.uri(), &route.path) {
                 *request.uri_mut() = uri;
             }
-            state.api.answer(request).await.map(ResponseBody::api)
+            state.api.answer(request).await.map(ClientBody::api)
         }
         (Destination::Root, _) | (_, None) => root(request.method()),
         (_, Some(wire)) if is_websocket(request.headers()) => refuse_websocket(wire),
@@ -361,9 +361,9 @@ fn moved(uri: &Uri, path: &str) -> Option<Uri> {
 fn root(method: &Method) -> Response {
     let text = "infold is running: Ollama is running here too, and so are the other APIs\n";
     let mut response = if *method == Method::HEAD {
-        Response::new(ResponseBody::from(""))
+        Response::new(ClientBody::from(""))
     } else {
-        Response::new(ResponseBody::from(text))
+        Response::new(ClientBody::from(text))
     };
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, kind);

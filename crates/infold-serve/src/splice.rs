@@ -13,7 +13,7 @@ use infold_wire::{
 };
 
 use crate::parsed_request::ParsedRequest;
-use crate::{BodyPart, ConversationError, ModelCall, OutgoingBody};
+use crate::{OutgoingPart, ConversationError, ModelCall, OutgoingBody};
 
 /// Assembles a request: what a view shows, in the client's own bytes wherever it sent them, and whatever the client sent after
 /// the last of `digests`.
@@ -58,7 +58,7 @@ pub(crate) fn splice_request(
     let messages = &parsed.envelope.messages;
     let first = messages.get(parsed.envelope.leading);
     let start = first.map_or(parsed.envelope.list.end - 1, |first| first.start);
-    splicer.pieces.push(BodyPart::Client(0..start));
+    splicer.pieces.push(OutgoingPart::Client(0..start));
     for piece in view.pieces() {
         match &piece.shows {
             Shows::Verbatim(span) => {
@@ -93,7 +93,7 @@ pub(crate) fn splice_request(
         }
     }
     let end = messages.last().map_or(start, |last| last.end);
-    splicer.pieces.push(BodyPart::Client(end..call.body.len()));
+    splicer.pieces.push(OutgoingPart::Client(end..call.body.len()));
     Ok(OutgoingBody::new(splicer.pieces))
 }
 
@@ -104,7 +104,7 @@ struct RequestSplicer<'a> {
     log: &'a Log,
     /// Where the client sent what the log holds.
     index: HashMap<Seq, usize>,
-    pieces: Vec<BodyPart>,
+    pieces: Vec<OutgoingPart>,
     /// Where the client's last message ends, if it is the last part so far.
     end: Option<u64>,
     /// Separates turns of one role, where roles must alternate.
@@ -158,11 +158,11 @@ impl RequestSplicer<'_> {
         match self.end {
             // With whatever the client put between them.
             Some(end) if end <= range.start && self.follows(end, &range) => {
-                self.pieces.push(BodyPart::Client(end..range.end));
+                self.pieces.push(OutgoingPart::Client(end..range.end));
             }
             _ => {
                 self.comma();
-                self.pieces.push(BodyPart::Client(range.clone()));
+                self.pieces.push(OutgoingPart::Client(range.clone()));
             }
         }
         self.end = Some(range.end);
@@ -191,7 +191,7 @@ impl RequestSplicer<'_> {
 
     fn put(&mut self, bytes: Bytes) {
         self.comma();
-        self.pieces.push(BodyPart::Inserted(bytes));
+        self.pieces.push(OutgoingPart::Inserted(bytes));
         self.end = None;
     }
 
@@ -199,7 +199,7 @@ impl RequestSplicer<'_> {
         // The head comes first, and nothing is put between it and the first message.
         if self.pieces.len() > 1 {
             self.pieces
-                .push(BodyPart::Inserted(Bytes::from_static(b",")));
+                .push(OutgoingPart::Inserted(Bytes::from_static(b",")));
         }
     }
 
@@ -315,7 +315,7 @@ pub(crate) fn splice_full(
         Ok(())
     })?;
     head.extend_from_slice(b"]}");
-    Ok(OutgoingBody::new([BodyPart::Inserted(Bytes::from(head))]))
+    Ok(OutgoingBody::new([OutgoingPart::Inserted(Bytes::from(head))]))
 }
 
 fn comma(first: &mut bool, out: &mut Vec<u8>) {

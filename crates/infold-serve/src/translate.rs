@@ -21,10 +21,10 @@ use tokio::task::spawn_blocking;
 use crate::access::key;
 use crate::locked;
 use crate::proxy::{ProxiedRequest, read_error, unpack};
-use crate::response_body::Response;
+use crate::client_body::Response;
 use crate::route::Destination;
 use crate::translated_reply::{TranslatedReply, whole};
-use crate::{ModelCall, RequestBody, Upstream, body_reader, headers};
+use crate::{ModelCall, IncomingBody, Upstream, body_reader, headers};
 
 /// What of a request its provider's wire has no words for.
 #[derive(Debug, Default)]
@@ -249,7 +249,7 @@ impl ProxiedRequest<'_> {
                 return Ok(whole);
             }
             let plain =
-                body_reader::decode_body(&headers, &RequestBody::InMemory(whole.into()), &limits)?;
+                body_reader::decode_body(&headers, &IncomingBody::InMemory(whole.into()), &limits)?;
             let plain = plain.ok_or_else(|| io::Error::other("it is packed in an unknown way"))?;
             Ok(plain.part(&(0..plain.len()))?.into_owned())
         });

@@ -9,7 +9,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method};
 use infold_wire::{Json, Kind};
 
-use crate::RequestBody;
+use crate::IncomingBody;
 use crate::content_coding::ContentCoding;
 use crate::locked;
 
@@ -39,7 +39,7 @@ const OTHER_USES: [&str; 10] = [
 
 impl UnrecordedPaths {
     /// Says whether it has to be found out if a request is a model call.
-    pub fn needs_check(&self, path: &str, parts: &Parts, body: &RequestBody) -> bool {
+    pub fn needs_check(&self, path: &str, parts: &Parts, body: &IncomingBody) -> bool {
         let kind = parts.headers.get(CONTENT_TYPE);
         let json = kind.is_none_or(|kind| kind.to_str().is_ok_and(|kind| kind.contains("json")));
         let name = path.trim_end_matches('/').rsplit('/').next();
@@ -52,7 +52,7 @@ impl UnrecordedPaths {
     }
 
     /// Warns if the body is that of a model call. It reads the body, and may block.
-    pub fn check(&self, path: &str, headers: &HeaderMap, body: &RequestBody) {
+    pub fn check(&self, path: &str, headers: &HeaderMap, body: &IncomingBody) {
         if !is_call(headers, body) {
             return;
         }
@@ -66,7 +66,7 @@ impl UnrecordedPaths {
     }
 }
 
-fn is_call(headers: &HeaderMap, body: &RequestBody) -> bool {
+fn is_call(headers: &HeaderMap, body: &IncomingBody) -> bool {
     let Some(coding) = ContentCoding::of(headers) else {
         return false;
     };

@@ -4,7 +4,7 @@ mod office;
 
 use bytes::Bytes;
 use infold_log::{Seq, Span};
-use infold_serve::{ConversationName, ModelCall, RequestBody};
+use infold_serve::{ConversationName, ModelCall, IncomingBody};
 use infold_store::{Outcome, Status};
 use infold_wire::{Reply, Wire};
 use office::{Office, assistant, bytes, reply, system, user};
@@ -454,7 +454,7 @@ fn below_the_threshold_nothing_is_touched() {
     let odd = br#"{ "model":"m" ,"messages" : [ {"role":"user","content":"caf\u00e9 \ud83d"} , {"role":"assistant","content":"x","n":1.0}
 ,{"content":"go","role":"user"} ] , "temperature":1.0}"#;
     let call = ModelCall {
-        body: RequestBody::InMemory(Bytes::from_static(odd)),
+        body: IncomingBody::InMemory(Bytes::from_static(odd)),
         ..office.call(Wire::Chat, &json!({}), None)
     };
     let taken = office.conversations.accept(&call).expect("it is taken");

@@ -13,7 +13,7 @@ use infold_log::steer::{Side, Target, locate};
 use infold_log::{Past as _, Shown};
 use infold_provider::{Client, Patience};
 use infold_serve::{
-    BodyPart, ConversationName, Conversations, Exchange, ModelCall, OutgoingBody, RequestBody,
+    OutgoingPart, ConversationName, Conversations, Exchange, ModelCall, OutgoingBody, IncomingBody,
 };
 use infold_store::{Contexts, Durability, Log};
 use infold_wire::{Reply, Stop, Wire};
@@ -125,7 +125,7 @@ impl Office {
             agent: None,
             name,
             provider: Arc::new(provider),
-            body: RequestBody::InMemory(Bytes::from(body.to_string())),
+            body: IncomingBody::InMemory(Bytes::from(body.to_string())),
         }
     }
 
@@ -211,14 +211,14 @@ fn texts(log: &Log, shown: &Shown) -> Vec<String> {
     texts
 }
 
-pub fn bytes(body: &RequestBody, outgoing: &OutgoingBody) -> Vec<u8> {
+pub fn bytes(body: &IncomingBody, outgoing: &OutgoingBody) -> Vec<u8> {
     let mut all = Vec::new();
     for piece in outgoing.parts() {
         match piece {
-            BodyPart::Client(range) => {
+            OutgoingPart::Client(range) => {
                 all.extend_from_slice(&body.part(range).expect("it is there"))
             }
-            BodyPart::Inserted(bytes) => all.extend_from_slice(bytes),
+            OutgoingPart::Inserted(bytes) => all.extend_from_slice(bytes),
         }
     }
     all

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 /// The body of a client's request.
 #[derive(Clone, Debug)]
-pub enum RequestBody {
+pub enum IncomingBody {
     /// A small body.
     InMemory(Bytes),
     /// A large body, in a temporary file without a name.
@@ -23,12 +23,12 @@ pub enum RequestBody {
     },
 }
 
-impl RequestBody {
+impl IncomingBody {
     /// Returns how many bytes it has.
     pub fn len(&self) -> u64 {
         match self {
-            RequestBody::InMemory(bytes) => bytes.len() as u64,
-            RequestBody::Spooled { len, .. } => *len,
+            IncomingBody::InMemory(bytes) => bytes.len() as u64,
+            IncomingBody::Spooled { len, .. } => *len,
         }
     }
 
@@ -39,12 +39,12 @@ impl RequestBody {
 
     /// Says whether it is parsed in less than a millisecond.
     pub(crate) fn is_short(&self) -> bool {
-        matches!(self, RequestBody::InMemory(bytes) if bytes.len() <= 256 << 10)
+        matches!(self, IncomingBody::InMemory(bytes) if bytes.len() <= 256 << 10)
     }
 
     /// Returns a reader of all of it.
-    pub(crate) fn reader(&self) -> RequestBodyReader<'_> {
-        RequestBodyReader { body: self, at: 0 }
+    pub(crate) fn reader(&self) -> IncomingBodyReader<'_> {
+        IncomingBodyReader { body: self, at: 0 }
     }
 
     /// Returns a part of it.
@@ -53,10 +53,10 @@ impl RequestBody {
         let start = usize::try_from(range.start).map_err(|_| size())?;
         let end = usize::try_from(range.end).map_err(|_| size())?;
         match self {
-            RequestBody::InMemory(bytes) => {
+            IncomingBody::InMemory(bytes) => {
                 Ok(Cow::Borrowed(bytes.get(start..end).ok_or_else(size)?))
             }
-            RequestBody::Spooled { file, len } => {
+            IncomingBody::Spooled { file, len } => {
                 if range.end > *len || start > end {
                     return Err(size());
                 }
@@ -69,12 +69,12 @@ impl RequestBody {
 }
 
 /// Reads a body.
-pub(crate) struct RequestBodyReader<'b> {
-    body: &'b RequestBody,
+pub(crate) struct IncomingBodyReader<'b> {
+    body: &'b IncomingBody,
     at: u64,
 }
 
-impl io::Read for RequestBodyReader<'_> {
+impl io::Read for IncomingBodyReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let len = (self.body.len() - self.at).min(out.len() as u64);
         let part = self.body.part(&(self.at..self.at + len))?;

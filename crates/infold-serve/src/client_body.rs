@@ -15,7 +15,7 @@ use crate::permit::Permit;
 use crate::reply_tee::ReplyTee;
 
 /// The body of a response to a client.
-pub(crate) struct ResponseBody {
+pub(crate) struct ClientBody {
     from: BodySource,
     /// Taken by the request until its response has ended.
     permit: Option<Permit>,
@@ -30,7 +30,7 @@ type BodyError = Box<dyn Error + Send + Sync>;
 const BREAK_DELAY: Duration = Duration::from_millis(20);
 
 /// An answer to a client.
-pub(crate) type Response = http::Response<ResponseBody>;
+pub(crate) type Response = http::Response<ClientBody>;
 
 enum BodySource {
     /// All of it is here.
@@ -43,19 +43,19 @@ enum BodySource {
     Api(ApiBody),
 }
 
-impl ResponseBody {
+impl ClientBody {
     /// A body that is made here, perhaps bit by bit.
-    pub fn api(body: ApiBody) -> ResponseBody {
-        ResponseBody::of(BodySource::Api(body))
+    pub fn api(body: ApiBody) -> ClientBody {
+        ClientBody::of(BodySource::Api(body))
     }
 
     /// A body that is passed on, behind what was read of it before.
-    pub fn passed(read: Bytes, rest: Stream) -> ResponseBody {
-        ResponseBody::of(BodySource::Upstream(read, rest))
+    pub fn passed(read: Bytes, rest: Stream) -> ClientBody {
+        ClientBody::of(BodySource::Upstream(read, rest))
     }
 
-    pub fn tee(tee: ReplyTee) -> ResponseBody {
-        ResponseBody::of(BodySource::ReplyTee(Box::new(tee)))
+    pub fn tee(tee: ReplyTee) -> ClientBody {
+        ClientBody::of(BodySource::ReplyTee(Box::new(tee)))
     }
 
     pub fn hold_permit(&mut self, permit: Permit) {
@@ -79,8 +79,8 @@ impl ResponseBody {
         Poll::Ready(self.broken.take().map(|(error, _)| Err(error)))
     }
 
-    fn of(from: BodySource) -> ResponseBody {
-        ResponseBody {
+    fn of(from: BodySource) -> ClientBody {
+        ClientBody {
             from,
             permit: None,
             broken: None,
@@ -88,13 +88,13 @@ impl ResponseBody {
     }
 }
 
-impl<B: Into<Bytes>> From<B> for ResponseBody {
-    fn from(bytes: B) -> ResponseBody {
-        ResponseBody::of(BodySource::Whole(bytes.into()))
+impl<B: Into<Bytes>> From<B> for ClientBody {
+    fn from(bytes: B) -> ClientBody {
+        ClientBody::of(BodySource::Whole(bytes.into()))
     }
 }
 
-impl Body for ResponseBody {
+impl Body for ClientBody {
     type Data = Bytes;
     type Error = BodyError;
 

@@ -1,8 +1,8 @@
 use std::io::{IsTerminal as _, Read as _};
 
 use clap::Args;
-use infold::turn::{is_waiting, told, unread};
-use infold::{Config, Connection, ManageError, Talk, TurnError, Turned, Unanswered};
+use infold::turn::{is_unanswered, mark_delivered, undelivered_reply};
+use infold::{CallFailure, Config, Connection, ManageError, TurnContext, TurnError, TurnReply};
 use infold_log::{EventId, Past as _, Role, Seq, Span};
 use infold_store::{Contexts, InEffect, Log, Metadata, Writer};
 use infold_wire::trouble::Refused;
@@ -188,7 +188,8 @@ fn talk(
     let id = open.id.to_string();
     let mut work = || {
         if let Some(said) = &said
-            && let Some(reply) = unread(&open.writer, said.message(&open.writer).as_deref())?
+            && let Some(reply) =
+                undelivered_reply(&open.writer, said.message(&open.writer).as_deref())?
         {
             return recall(&open.writer, reply, &id, out).map(|()| None);
         }
@@ -255,7 +256,7 @@ fn turn(
     let mut live = Live::new(json);
     let turned = {
         let chosen = &mut ready.chosen;
-        let mut talk = Talk {
+        let mut talk = TurnContext {
             contexts,
             writer: &mut open.writer,
             connection: &ready.connection,
@@ -265,7 +266,7 @@ fn turn(
             hooks: &chosen.setup.hooks,
             frame: ready.frame.clone(),
         };
-        let mut hear = |news: infold::News<'_>| live.hear(news);
+        let mut hear = |news: infold::TurnEvent<'_>| live.hear(news);
         match whole {
             true => talk.turn(&mut hear),
             false => talk.send(&mut hear),
@@ -310,7 +311,7 @@ fn recall(writer: &Writer, reply: Span, task: &str, out: &mut Out) -> Result<(),
         wait_for(&calls, task);
     }
     out.finish()?;
-    Ok(told(writer)?)
+    Ok(mark_delivered(writer)?)
 }
 
 impl Said {
@@ -340,7 +341,7 @@ fn keep(writer: &mut Writer, said: Said) -> Result<(), Failure> {
         messages.extend(Some(message).filter(|_| !there));
     }
     if let Some(message) = said.message(writer)
-        && !is_waiting(writer, &message)?
+        && !is_unanswered(writer, &message)?
     {
         messages.push(message);
     }
@@ -370,16 +371,16 @@ fn unanswered(error: TurnError) -> Failure {
         TurnError::Manage(error) => cannot_fold(error, "--window"),
         error @ TurnError::TooLong { .. } => Failure::new(Kind::Provider, error)
             .hint("give the window it really has: --window TOKENS, or `context_length` in config.yaml; or unpin what need not stay"),
-        TurnError::Unanswered(Unanswered::Cancelled) => {
+        TurnError::Unanswered(CallFailure::Cancelled) => {
             Failure::new(Kind::Interrupted, error).hint(kept)
         }
         // The request could not be read again: the disk failed, not the provider.
-        TurnError::Unanswered(Unanswered::Call(error))
+        TurnError::Unanswered(CallFailure::Call(error))
             if error.requests == 0 && matches!(error.trouble, Trouble::Refused(Refused::Request)) =>
         {
             Failure::new(Kind::Store, error).hint(kept)
         }
-        TurnError::Unanswered(Unanswered::Call(error)) => Failure::from(*error),
+        TurnError::Unanswered(CallFailure::Call(error)) => Failure::from(*error),
         TurnError::Reply(error) => Failure::from(error),
         TurnError::Task(error) => Failure::from(error),
     }
@@ -388,7 +389,7 @@ fn unanswered(error: TurnError) -> Failure {
 /// Prints what came of it.
 fn tell(
     open: &Open,
-    turned: &Turned,
+    turned: &TurnReply,
     live: &Live,
     speed: Option<String>,
     connection: &Connection,

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use infold::Config;
-use infold::config::{ConfigError, Entry, Layer, RestrictedKey};
-use infold::profile::{Origin, Set};
+use infold::config::{ConfigEntry, ConfigError, Layer, RestrictedKey};
+use infold::profile::{Origin, Setting};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Kind};
@@ -132,7 +132,7 @@ fn first(errors: Vec<ConfigError>) -> Failure {
 fn placed(mut config: Config, contexts: Option<PathBuf>) -> Config {
     let base = &mut config.context_storage.base_dir;
     match contexts.filter(|dir| *dir != base.value) {
-        Some(dir) => *base = Set::call(dir),
+        Some(dir) => *base = Setting::call(dir),
         None if base.origin == Origin::Default => base.value = usual_contexts(),
         None => {}
     }
@@ -158,17 +158,17 @@ fn show(sources: &Sources, contexts: Option<PathBuf>, out: &mut Out) -> Result<(
             out.object(&json!({"key": entry.key, "value": entry.value, "origin": entry.origin.to_string()}))?;
         }
     } else {
-        let origin = |entry: &Entry| match entry.value {
+        let origin = |entry: &ConfigEntry| match entry.value {
             Value::Null => String::new(),
             _ => with_tilde(one_line(&entry.origin.to_string())),
         };
-        let widest = |column: &dyn Fn(&Entry) -> String| {
+        let widest = |column: &dyn Fn(&ConfigEntry) -> String| {
             let cells = entries.iter().map(|entry| cells(&column(entry)));
             cells.max().unwrap_or(0)
         };
         let used = widest(&|entry| one_line(&entry.key)) + widest(&origin) + 4;
         let room = out.width().saturating_sub(used).max(20);
-        let row = |entry: &Entry| {
+        let row = |entry: &ConfigEntry| {
             let value = match &entry.value {
                 Value::Null => "-".to_owned(),
                 Value::String(text) => infold_wire::shorten(text, room),

@@ -1,8 +1,8 @@
 use clap::Args;
 use infold::config::Provider;
 use infold::connect::{self, ConnectError};
-use infold::{Config, Connection, Switchboard};
-use infold_provider::{CallError, Client, EndpointError, Patience};
+use infold::{Config, Connection, Connector};
+use infold_provider::{CallError, Client, EndpointError, RetryPolicy};
 use infold_wire::Trouble;
 use infold_wire::trouble::Refused;
 use tokio::runtime::Runtime;
@@ -23,7 +23,7 @@ pub struct Whom {
 pub struct Calls {
     // Connections work as long as this is there.
     runtime: Option<Runtime>,
-    board: Switchboard,
+    board: Connector,
 }
 
 impl Drop for Calls {
@@ -37,7 +37,7 @@ impl Drop for Calls {
 
 impl Calls {
     /// Gets ready to call.
-    pub fn new(patience: Patience) -> Result<Calls, Failure> {
+    pub fn new(patience: RetryPolicy) -> Result<Calls, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -72,7 +72,7 @@ impl Calls {
             let _inside = runtime.enter();
             Client::new(patience)?
         };
-        let board = Switchboard::new(client, runtime.handle().clone(), stop);
+        let board = Connector::new(client, runtime.handle().clone(), stop);
         Ok(Calls {
             runtime: Some(runtime),
             board,
@@ -80,7 +80,7 @@ impl Calls {
     }
 
     /// What connections are made with.
-    pub fn board(&self) -> &Switchboard {
+    pub fn board(&self) -> &Connector {
         &self.board
     }
 

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use infold::Config;
-use infold::config::Asked;
+use infold::config::ProfileRequest;
 use infold_wire::tokens::{Counter, Encoding, Estimator, message_by};
 use infold_wire::transcript::{Entry, Transcript, detect};
 use infold_wire::{Message, gist};
@@ -106,9 +106,9 @@ fn count_file(path: &Path, args: &CountArgs, factor: f64, out: &mut Out) -> Resu
 
 /// Tokens of a model for each that we count.
 fn factor(config: &Config, name: &str, out: &Out) -> Result<f64, Failure> {
-    let asked = Asked {
+    let asked = ProfileRequest {
         model: Some(name.to_owned()),
-        ..Asked::default()
+        ..ProfileRequest::default()
     };
     let resolved = config.resolve(&asked).map_err(no_profile)?;
     for warning in resolved.warnings {

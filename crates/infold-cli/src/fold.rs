@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use infold::{
-    Config, Did, Left, ManageError, Outcome, Picture, Scratch, ScratchError, Step, manage,
+    Config, FoldMap, ManageError, ManageOutcome, PassAction, PassStep, Scratch, ScratchError,
+    SkipReason, manage,
 };
 use infold_log::{Budget, View};
 use infold_wire::transcript::{Entry, Format, Layout, Session, Transcript, Write};
@@ -111,7 +112,7 @@ fn fold_file(
         for entry in piece.entries {
             match entry {
                 Entry::Message { text, time } => {
-                    task.push_said_at(text, time)?;
+                    task.push_at_time(text, time)?;
                     messages += 1;
                 }
                 Entry::Next if messages > 0 => {
@@ -256,11 +257,11 @@ impl<'a> Told<'a> {
         &self,
         task: &Scratch,
         chosen: &Chosen,
-        outcome: &Outcome,
+        outcome: &ManageOutcome,
         (read, fold): (Duration, Duration),
     ) -> Result<(), Failure> {
         let log = task.log();
-        let picture = Picture::of(log.state(), log)?.scaled(chosen.setup.aim.factor);
+        let picture = FoldMap::of(log.state(), log)?.scaled(chosen.setup.aim.factor);
         let messages = log.state().at().seq;
         if self.json {
             let mut object = outcome.json();
@@ -337,11 +338,11 @@ impl<'a> Told<'a> {
 }
 
 /// A step of a pass in one line.
-pub fn told(step: &Step) -> String {
-    let what = match step.did {
-        Did::Untouched => String::new(),
-        Did::Masked => format!("{} of {}", count(step.hidden, "part"), step.span),
-        Did::Condensed | Did::Truncated => {
+pub fn told(step: &PassStep) -> String {
+    let what = match step.action {
+        PassAction::Untouched => String::new(),
+        PassAction::Masked => format!("{} of {}", count(step.hidden, "part"), step.span),
+        PassAction::Condensed | PassAction::Truncated => {
             format!("{} ({})", step.span, count(step.hidden, "message"))
         }
     };
@@ -350,12 +351,12 @@ pub fn told(step: &Step) -> String {
         None => String::new(),
     };
     let sizes = format!("{} → {} tokens", number(step.before), number(step.after));
-    format!("{:<10}{what}: {sizes}{by}", step.did.name())
+    format!("{:<10}{what}: {sizes}{by}", step.action.name())
 }
 
 /// What to say when a hook kept a view from being folded that cannot be sent as it is.
-pub fn vetoed(outcome: &Outcome, budget: &Budget) -> Option<Failure> {
-    if outcome.fits || outcome.left != Some(Left::Vetoed) {
+pub fn vetoed(outcome: &ManageOutcome, budget: &Budget) -> Option<Failure> {
+    if outcome.fits || outcome.skipped != Some(SkipReason::Vetoed) {
         return None;
     }
     let (size, tokens) = (outcome.after, number(outcome.after.tokens));

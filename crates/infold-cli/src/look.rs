@@ -1,4 +1,4 @@
-use infold::show::{Entry, Piece, Recalled, Seen, describe, kind};
+use infold::show::{LogEntry, LogSnapshot, RecalledMessage, ViewEntry, describe, kind};
 use infold_log::steer::Target;
 use infold_log::{Past as _, Role, Seq, Source, Span};
 use infold_store::{Contexts, EventLine, Log, What, iso};
@@ -11,30 +11,32 @@ use crate::out::{
 };
 use crate::steps::short;
 
-fn seen(contexts: &Contexts, look: &Look) -> Result<Seen, Failure> {
+fn seen(contexts: &Contexts, look: &Look) -> Result<LogSnapshot, Failure> {
     let log = contexts.read(contexts.resolve(&look.task)?)?;
-    let seen = Seen::new(log, look.at.map(Target::from));
+    let seen = LogSnapshot::new(log, look.at.map(Target::from));
     seen.map_err(|error| Failure::from(error).about(&short(&look.task)))
 }
 
 /// `infold view`
 pub fn view(contexts: &Contexts, args: &ViewArgs, out: &mut Out) -> Result<(), Failure> {
     let seen = seen(contexts, &args.look)?;
-    let Seen { log, at, .. } = &seen;
+    let LogSnapshot { log, at, .. } = &seen;
     out.widen_names(at.seq);
     let view = seen.view()?;
     seen.pieces(&view, args.raw, &mut |piece| match &piece {
-        Piece::Message { bytes, .. } if args.raw => out.raw(bytes).and_then(|()| out.raw(b"\n")),
-        Piece::Message { bytes, .. } if out.is_json() => {
+        ViewEntry::Message { bytes, .. } if args.raw => {
+            out.raw(bytes).and_then(|()| out.raw(b"\n"))
+        }
+        ViewEntry::Message { bytes, .. } if out.is_json() => {
             out.object_with(&piece.json(), "message", bytes)
         }
-        Piece::Fold(..) if out.is_json() => out.object(&piece.json()),
-        Piece::Message {
+        ViewEntry::Fold(..) if out.is_json() => out.object(&piece.json()),
+        ViewEntry::Message {
             source,
             note,
             bytes,
         } => view_line(*source, bytes, note, out),
-        Piece::Fold(line, tokens) => fold_line(line, *tokens, out),
+        ViewEntry::Fold(line, tokens) => fold_line(line, *tokens, out),
     })?;
     let all = match Seq::new(at.seq) {
         Some(last) => log.record(last)?.sums.tokens,
@@ -151,18 +153,18 @@ pub fn log(contexts: &Contexts, look: &Look, out: &mut Out) -> Result<(), Failur
     let seen = seen(contexts, look)?;
     out.widen_names(seen.at.seq);
     seen.entries(seen.all(), &mut |entry| match &entry {
-        Entry::Message { bytes, .. } if out.is_json() => {
+        LogEntry::Message { bytes, .. } if out.is_json() => {
             out.object_with(&entry.json(), "message", bytes)
         }
-        Entry::Event(_) if out.is_json() => out.object(&entry.json()),
-        Entry::Message {
+        LogEntry::Event(_) if out.is_json() => out.object(&entry.json()),
+        LogEntry::Message {
             seq,
             record,
             tokens,
             place,
             bytes,
         } => message_line(*seq, record.role, *tokens, place, bytes, out),
-        Entry::Event(line) => event_line(line, out),
+        LogEntry::Event(line) => event_line(line, out),
     })
 }
 
@@ -240,16 +242,16 @@ pub fn folds(contexts: &Contexts, look: &Look, out: &mut Out) -> Result<(), Fail
 /// `infold recall`
 pub fn recall(contexts: &Contexts, task: &str, range: Span, out: &mut Out) -> Result<(), Failure> {
     let log = contexts.read(contexts.resolve(task)?)?;
-    let there = Recalled::check(&log, range);
+    let there = RecalledMessage::check(&log, range);
     there.map_err(|error| Failure::from(error).about(&short(task)))?;
-    Recalled::each(&log, range, &mut |recalled| match out.is_json() {
+    RecalledMessage::each(&log, range, &mut |recalled| match out.is_json() {
         true => out.object_with(&recalled.json(), "message", recalled.bytes),
         false => in_full(&recalled, out),
     })
 }
 
-fn in_full(recalled: &Recalled<'_>, out: &mut Out) -> Result<(), Failure> {
-    let Recalled {
+fn in_full(recalled: &RecalledMessage<'_>, out: &mut Out) -> Result<(), Failure> {
+    let RecalledMessage {
         seq,
         record,
         shown,

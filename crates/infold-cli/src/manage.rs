@@ -1,6 +1,6 @@
 use clap::Args;
 use infold::summarizer::Extractive;
-use infold::{Config, Left, Outcome, Picture, manage, rehearse};
+use infold::{Config, FoldMap, ManageOutcome, SkipReason, manage, rehearse};
 use infold_store::{Contexts, Log, Metadata, Trigger};
 
 use crate::failure::Failure;
@@ -97,7 +97,7 @@ fn managed(
         false => failure.about(&open.name),
     };
     let outcome = outcome.map_err(|error| explain(cannot_fold(error, "--window")))?;
-    let picture = Picture::of(log.state(), log).map_err(|error| explain(error.into()))?;
+    let picture = FoldMap::of(log.state(), log).map_err(|error| explain(error.into()))?;
     let picture = picture.scaled(chosen.setup.aim.factor);
     tell(&outcome, Some(&picture), "", out)?;
     if !json && !outcome.steps.is_empty() {
@@ -119,7 +119,7 @@ pub fn known(contexts: &Contexts, log: &Log) -> Result<Known, Failure> {
         .as_deref()
         .zip(metadata.model.as_deref());
     let factor = match named {
-        Some((provider, model)) => infold::usage::learned(contexts, provider, model)?,
+        Some((provider, model)) => infold::usage::learned_factor(contexts, provider, model)?,
         None => None,
     };
     Ok(Known {
@@ -133,8 +133,8 @@ pub fn known(contexts: &Contexts, log: &Log) -> Result<Known, Failure> {
 
 /// Prints what a pass came to.
 fn tell(
-    outcome: &Outcome,
-    picture: Option<&Picture>,
+    outcome: &ManageOutcome,
+    picture: Option<&FoldMap>,
     would: &str,
     out: &mut Out,
 ) -> Result<(), Failure> {
@@ -164,18 +164,18 @@ fn tell(
     out.line(format!("{:<10}{before} → {after} tokens", "view"))
 }
 
-fn why(outcome: &Outcome) -> String {
-    match outcome.left {
+fn why(outcome: &ManageOutcome) -> String {
+    match outcome.skipped {
         None => "there is room".to_owned(),
-        Some(Left::Waiting) => {
+        Some(SkipReason::Waiting) => {
             "the last pass did not help or was undone, so this one waits for the view to grow"
                 .to_owned()
         }
-        Some(Left::Floor) => {
+        Some(SkipReason::Floor) => {
             "what cannot be folded fills the threshold almost alone; raise the threshold or the window"
                 .to_owned()
         }
-        Some(Left::Vetoed) => outcome.errors.join("; "),
-        Some(Left::Nothing) => "there is nothing to fold".to_owned(),
+        Some(SkipReason::Vetoed) => outcome.errors.join("; "),
+        Some(SkipReason::Nothing) => "there is nothing to fold".to_owned(),
     }
 }

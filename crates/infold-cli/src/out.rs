@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::io::{BufWriter, Stdout, Write, stdout};
 
 use anstyle::{AnsiColor, Style};
-pub use infold::words::{count, number};
+pub use infold::numbers::{count, number};
 use infold_log::Role;
 use infold_store::Repair;
 

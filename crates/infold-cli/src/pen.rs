@@ -1,7 +1,7 @@
 use infold::config::Provider;
-use infold::summarizer::Pen;
+use infold::summarizer::SummarizerFactory;
 use infold::{Summarizer, connect};
-use infold_provider::Patience;
+use infold_provider::RetryPolicy;
 use infold_store::Contexts;
 
 use crate::connect::Calls;
@@ -23,7 +23,7 @@ pub type Made = (Box<dyn Summarizer + Send>, Option<Calls>);
 
 impl Reach<'_> {
     /// The model of the talk, or of the configuration if it can be asked.
-    pub fn if_any(&self, pen: &Pen<'_>, of_task: Option<&str>) -> Option<Made> {
+    pub fn if_any(&self, pen: &SummarizerFactory<'_>, of_task: Option<&str>) -> Option<Made> {
         let configured = || pen.config.provider().is_some_and(connect::is_ready);
         let elsewhere = || {
             let other = pen.other_provider(None);
@@ -36,7 +36,7 @@ impl Reach<'_> {
     /// A model by its name, or else the one that condenses.
     pub fn model(
         &self,
-        pen: &Pen<'_>,
+        pen: &SummarizerFactory<'_>,
         of_task: Option<&str>,
         named: Option<&str>,
     ) -> Result<Made, Failure> {
@@ -47,10 +47,10 @@ impl Reach<'_> {
             Some((other, _)) => other,
             None => connect::provider(pen.config, None, of_task, pen.main())?,
         };
-        let calls = Calls::new(Patience {
+        let calls = Calls::new(RetryPolicy {
             deadline: pen.timeout,
             attempts: 3,
-            ..Patience::default()
+            ..RetryPolicy::default()
         })?;
         let made = pen.model(calls.board(), &provider, named)?;
         Ok((made, Some(calls)))

@@ -1,5 +1,5 @@
 use anstyle::{AnsiColor, Style};
-use infold::{Fate, Picture};
+use infold::{FoldMap, Treatment};
 
 use crate::out::{number, paint};
 
@@ -7,12 +7,12 @@ use crate::out::{number, paint};
 const WIDTH: usize = 64;
 
 /// A conversation as a bar, and what its shades mean.
-pub fn draw(picture: &Picture) -> Vec<String> {
+pub fn draw(picture: &FoldMap) -> Vec<String> {
     let mut bar = String::new();
     for fate in picture.cells(WIDTH) {
         bar += &paint(style(fate), shade(fate));
     }
-    let meant = Fate::ALL.into_iter().filter_map(|fate| {
+    let meant = Treatment::ALL.into_iter().filter_map(|fate| {
         let tokens = picture.total(fate);
         (tokens > 0).then(|| {
             let shade = paint(style(fate), shade(fate));
@@ -23,20 +23,20 @@ pub fn draw(picture: &Picture) -> Vec<String> {
     vec![bar, meant.join("   ")]
 }
 
-fn shade(fate: Fate) -> &'static str {
+fn shade(fate: Treatment) -> &'static str {
     match fate {
-        Fate::Kept => "█",
-        Fate::Masked => "▓",
-        Fate::Condensed => "▒",
-        Fate::Hidden => "░",
+        Treatment::Kept => "█",
+        Treatment::Masked => "▓",
+        Treatment::Condensed => "▒",
+        Treatment::Hidden => "░",
     }
 }
 
-fn style(fate: Fate) -> Style {
+fn style(fate: Treatment) -> Style {
     match fate {
-        Fate::Kept => AnsiColor::Green.on_default(),
-        Fate::Masked => AnsiColor::Yellow.on_default(),
-        Fate::Condensed => AnsiColor::Magenta.on_default(),
-        Fate::Hidden => AnsiColor::BrightBlack.on_default(),
+        Treatment::Kept => AnsiColor::Green.on_default(),
+        Treatment::Masked => AnsiColor::Yellow.on_default(),
+        Treatment::Condensed => AnsiColor::Magenta.on_default(),
+        Treatment::Hidden => AnsiColor::BrightBlack.on_default(),
     }
 }

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use infold::Config;
 use infold::config::{APIS, Provider};
 use infold::connect;
-use infold_provider::{Listed, Patience};
+use infold_provider::{Listed, RetryPolicy};
 use infold_wire::Trouble;
 use infold_wire::trouble::Refused;
 use serde_json::json;
@@ -93,10 +93,10 @@ const CHECK: Duration = Duration::from_secs(20);
 
 fn check(config: &Config, name: Option<&str>, out: &mut Out) -> Result<(), Failure> {
     let provider = connect::provider(config, name, None, None)?;
-    let patience = Patience {
+    let patience = RetryPolicy {
         deadline: CHECK,
         attempts: 2,
-        ..Patience::default()
+        ..RetryPolicy::default()
     };
     let calls = Calls::new(patience)?;
     let model = provider.model.as_ref().map(|set| set.value.clone());
@@ -104,11 +104,11 @@ fn check(config: &Config, name: Option<&str>, out: &mut Out) -> Result<(), Failu
     let started = Instant::now();
     let models = connection.models().map_err(|error| match error {
         // No request was made of a task that could be looked at.
-        infold::Unanswered::Call(error) if error.trouble == Trouble::Refused(Refused::Request) => {
+        infold::CallFailure::Call(error) if error.trouble == Trouble::Refused(Refused::Request) => {
             Failure::new(Kind::Provider, error)
                 .hint("look at `provider` and `base_url` in config.yaml: is it this kind of API?")
         }
-        infold::Unanswered::Call(error) => Failure::from(*error),
+        infold::CallFailure::Call(error) => Failure::from(*error),
         error => Failure::new(Kind::Interrupted, error),
     })?;
     let took = started.elapsed().as_millis();

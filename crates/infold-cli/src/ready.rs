@@ -2,10 +2,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use infold::connect::{self, OLLAMAS_OWN};
+use infold::connect::{self, OLLAMA_DEFAULT_WINDOW};
 use infold::models::UNKNOWN_WINDOW;
 use infold::{Config, Connection};
-use infold_provider::Patience;
+use infold_provider::RetryPolicy;
 use infold_store::{Contexts, Metadata};
 use infold_wire::request::Frame;
 use infold_wire::tools::{self, Choice as ToolChoice};
@@ -89,16 +89,16 @@ impl Ready {
             .as_deref()
             .filter(|_| call.whom.provider.is_none());
         let model = connect::model(config, &provider, named, of_task)?;
-        let mut patience = Patience {
+        let mut patience = RetryPolicy {
             deadline: Duration::from_secs(call.deadline),
-            ..Patience::default()
+            ..RetryPolicy::default()
         };
         if let Some(wait) = call.first_wait {
             patience.first_wait = Duration::from_millis(wait);
         }
         let calls = Calls::new(patience)?;
         let connection = calls.connect(config, &provider, &model)?;
-        known.factor = infold::usage::learned(contexts, &provider.name, &model)?;
+        known.factor = infold::usage::learned_factor(contexts, &provider.name, &model)?;
         known.model = Some(model);
         let choice = Choice {
             model: None,
@@ -136,13 +136,13 @@ fn running(
     json: bool,
 ) -> Option<u64> {
     let model = &connection.model;
-    let found = connect::running(config, connection, named);
+    let found = connect::served_window(config, connection, named);
     if connection.wire() == Wire::Ollama {
         return found.or_else(|| {
-            let tokens = number(OLLAMAS_OWN);
+            let tokens = number(OLLAMA_DEFAULT_WINDOW);
             let what = format!("nobody says with what window Ollama runs `{model}`: {tokens} tokens are assumed; --window TOKENS sets it");
             Failure::new(Kind::Provider, what).warn(json);
-            Some(OLLAMAS_OWN)
+            Some(OLLAMA_DEFAULT_WINDOW)
         });
     }
     // That nothing is known of it was said before the first reply.
@@ -163,7 +163,8 @@ fn frame(
         max_tokens: profile.max_tokens,
         temperature: call.temperature,
         // A window that nobody chose could make it load the model anew, or fail to.
-        window: Some(profile.window).filter(|_| chosen.setup.told && wire == Wire::Ollama),
+        window: Some(profile.window)
+            .filter(|_| chosen.setup.has_set_window && wire == Wire::Ollama),
         stream: !call.no_stream,
         official: connection.endpoint.is_openai_itself(),
         ..Frame::new(wire, &connection.model)

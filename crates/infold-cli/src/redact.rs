@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use clap::Args;
-use infold::redact::{Pattern, Redact, describe};
+use infold::redact::{Pattern, RedactionRequest, describe};
 use infold_log::Span;
 use infold_store::{Contexts, RedactedTask, Redaction, TaskError};
 use uuid::Uuid;
@@ -34,7 +34,7 @@ pub struct RedactArgs {
 
 pub fn run(contexts: &Contexts, args: &RedactArgs, out: &mut Out) -> Result<(), Failure> {
     let id = contexts.resolve(&args.task)?;
-    let redact = Redact {
+    let redact = RedactionRequest {
         spans: args.messages.clone(),
         pattern: args.pattern.clone(),
     };

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use infold::config::Secret;
-use infold::profile::Set;
-use infold::summarizer::Who;
-use infold::{Config, Strategy, Switchboard};
-use infold_provider::{Client, Patience, escaped};
+use infold::profile::Setting;
+use infold::summarizer::SummarizerChoice;
+use infold::{Config, Connector, Strategy};
+use infold_provider::{Client, RetryPolicy, percent_encode};
 use infold_serve::{Conversations, Limits, Options, ServeError, Server, UpstreamError, Upstreams};
 use infold_store::{Contexts, Durability};
 use infold_wire::Wire;
@@ -193,7 +193,7 @@ pub fn wrap(contexts: &Contexts, config: &Config, args: &WrapArgs) -> Result<u8,
     };
     let house = House::open(contexts, config, &args.common, place)?;
     let base = match &args.name {
-        Some(name) => format!("{}/t/{}", house.server.url(), escaped(name)),
+        Some(name) => format!("{}/t/{}", house.server.url(), percent_encode(name)),
         None => house.server.url(),
     };
     let (program, rest) = args.agent.split_first().expect("clap demands an agent");
@@ -313,9 +313,9 @@ impl House {
         let (stop, stopped) = watch_channel::channel(false);
         let client = {
             let _inside = runtime.enter();
-            Client::new(Patience::default())?
+            Client::new(RetryPolicy::default())?
         };
-        let board = Switchboard::new(client, runtime.handle().clone(), stopped);
+        let board = Connector::new(client, runtime.handle().clone(), stopped);
         // What a client was told it sends again, so nobody waits for the disk; a moment later all of it is there.
         let contexts = Contexts::new(contexts.root(), Durability::Never)
             .telling(|text| tracing::warn!("{text}"));
@@ -359,14 +359,14 @@ impl House {
 fn configured(config: &Config, args: &Common) -> Result<Config, Failure> {
     let mut config = config.clone();
     if let Some(window) = args.window {
-        config.environment.window = Some(Set::call(window));
+        config.environment.window = Some(Setting::call(window));
     }
     if let Some(strategy) = &args.strategy {
-        config.environment.strategy = Some(Set::call(strategy.name.to_owned()));
+        config.environment.strategy = Some(Setting::call(strategy.name.to_owned()));
     }
     if let Some(who) = &args.summarizer {
-        Who::read(who)?;
-        config.summarizer.name = Set::call(who.clone());
+        SummarizerChoice::read(who)?;
+        config.summarizer.name = Setting::call(who.clone());
     }
     Ok(config)
 }

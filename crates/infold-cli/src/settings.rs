@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use clap::Args;
-use infold::config::{Asked, NoProfile};
-use infold::profile::{Origin, Resolved, Set, Settings};
-use infold::setup::{self, is_told};
-use infold::summarizer::{Pen, Who};
+use infold::config::{ProfileRequest, UnknownProfile};
+use infold::profile::{Origin, ResolvedProfile, Setting, Settings};
+use infold::setup::{self, is_window_set};
+use infold::summarizer::{SummarizerChoice, SummarizerFactory};
 use infold::{Config, Setup, SetupError, Strategy};
 use infold_log::NoRoom;
 
@@ -66,16 +66,16 @@ impl Choice {
             Failure::new(Kind::Usage, warning).warn(json);
         }
         let of_task = known.provider;
-        let known = setup::Known {
+        let known = setup::ModelFacts {
             found: known.found,
             // What was learned is of the task's own model, not of another one.
             factor: known.factor.filter(|_| self.model.is_none()),
             bytes: self.max_bytes,
-            ..setup::Known::default()
+            ..setup::ModelFacts::default()
         };
         let mut own = None;
         let setup = Setup::new(config, resolved, known, |pen| {
-            let pen = Pen {
+            let pen = SummarizerFactory {
                 contexts: reach.contexts,
                 talks: reach.talk.is_some(),
                 timeout: self.timeout(config),
@@ -90,20 +90,20 @@ impl Choice {
 
     /// Says whether anybody chose a window: this call, the task, the configuration.
     pub fn tells_window(&self, config: &Config, known: &Known) -> Result<bool, Failure> {
-        Ok(is_told(&self.resolved(config, known)?))
+        Ok(is_window_set(&self.resolved(config, known)?))
     }
 
-    fn resolved(&self, config: &Config, known: &Known) -> Result<Resolved, Failure> {
+    fn resolved(&self, config: &Config, known: &Known) -> Result<ResolvedProfile, Failure> {
         let settings = Settings {
-            window: self.window.or(known.window).map(Set::call),
-            threshold: self.threshold.map(Set::call),
-            max_tokens: self.max_tokens.map(Set::call),
+            window: self.window.or(known.window).map(Setting::call),
+            threshold: self.threshold.map(Setting::call),
+            max_tokens: self.max_tokens.map(Setting::call),
             strategy: self
                 .strategy
-                .map(|strategy| Set::call(strategy.name.to_owned())),
+                .map(|strategy| Setting::call(strategy.name.to_owned())),
             ..Settings::default()
         };
-        let asked = Asked {
+        let asked = ProfileRequest {
             model: self.model.clone().or_else(|| known.model.clone()),
             profile: self.profile.clone(),
             settings,
@@ -118,7 +118,7 @@ impl Choice {
 
     fn summarizer(
         &self,
-        pen: &Pen<'_>,
+        pen: &SummarizerFactory<'_>,
         reach: Reach<'_>,
         of_task: Option<&str>,
         json: bool,
@@ -140,10 +140,10 @@ impl Choice {
             None if set.value.starts_with("model") && !reach.usual => return Ok(built_in()),
             None => &set.value,
         };
-        match Who::read(who)? {
-            Who::Extractive => Ok(built_in()),
-            Who::Model(named) => reach.model(pen, of_task, named.as_deref()),
-            Who::Command(command) => Ok((pen.command(command), None)),
+        match SummarizerChoice::read(who)? {
+            SummarizerChoice::Extractive => Ok(built_in()),
+            SummarizerChoice::Model(named) => reach.model(pen, of_task, named.as_deref()),
+            SummarizerChoice::Command(command) => Ok((pen.command(command), None)),
         }
     }
 }
@@ -163,7 +163,7 @@ impl From<SetupError> for Failure {
 }
 
 /// What to say of a profile that is not there.
-pub fn no_profile(error: NoProfile) -> Failure {
+pub fn no_profile(error: UnknownProfile) -> Failure {
     let hint = match error.all.is_empty() {
         true => "the configuration has no profiles".to_owned(),
         false => format!("there are {}", error.all.join(", ")),

@@ -2,7 +2,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use infold::Hooks;
-use infold::step::{Step, Taken, fork_at};
+use infold::step::{Step, StepResult, fork_at};
 use infold_log::steer::{Side, Target};
 use infold_log::{EventId, Pinned, Point, Seq};
 use infold_store::{Contexts, Writer};
@@ -56,11 +56,16 @@ pub fn take(
 }
 
 /// Says what a step did to the view.
-pub fn tell(contexts: &Contexts, open: &Open, taken: Taken, out: &mut Out) -> Result<(), Failure> {
+pub fn tell(
+    contexts: &Contexts,
+    open: &Open,
+    taken: StepResult,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let json = out.is_json();
     // The step is made; the registry catches up with the next one.
     warn(json, contexts.settle(open.id, &open.writer));
-    if let Some(error) = taken.unheard {
+    if let Some(error) = taken.hook_error {
         Failure::new(Kind::No, error).warn(json);
     }
     if let Some(note) = taken.note {
@@ -69,7 +74,7 @@ pub fn tell(contexts: &Contexts, open: &Open, taken: Taken, out: &mut Out) -> Re
     if json {
         return out.object(&taken.json);
     }
-    let (text, back, name) = (taken.text, taken.back, &open.name);
+    let (text, back, name) = (taken.text, taken.inverse, &open.name);
     out.line(format!("{text} ({back}: infold {back} {name})"))
 }
 

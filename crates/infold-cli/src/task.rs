@@ -215,7 +215,7 @@ fn spent(counters: &Counters) -> String {
 
 fn shown(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
     let id = contexts.resolve(task)?;
-    let whole = show::Whole::of(contexts, id)?.ok_or_else(|| {
+    let whole = show::TaskReport::of(contexts, id)?.ok_or_else(|| {
         Failure::new(Kind::Store, format!("task {id} has no row in the registry"))
             .hint("`infold doctor --repair` adds it")
     })?;

@@ -175,7 +175,7 @@ fn what_cannot_be_asked_leaves_no_task() {
     ! hint: `infold ask TASK 'how are you?'`; nothing was kept
     [2]
     $ infold ask new hello --provider anthropic --model claude-opus-4-6
-    ! error: anthropic wants a key, and there is none
+    ! error: anthropic needs a key, and none is configured
     ! hint: set ANTHROPIC_API_KEY
     [4]
     $ infold ask new hello --window 10 --max-tokens 20

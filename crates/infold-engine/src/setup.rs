@@ -9,7 +9,7 @@ use infold_wire::Wire;
 use crate::config::{ProfileRequest, Provider, UnknownProfile};
 use crate::connect::{self, ConnectError, OLLAMA_DEFAULT_WINDOW};
 use crate::profile::{Origin, ResolvedProfile, Setting, Settings};
-use crate::summarizer::{Pen, Who};
+use crate::summarizer::{SummarizerChoice, SummarizerFactory};
 use crate::{Aim, Config, Connector, Hooks, Profile, Summarizer, usage};
 
 /// How to fold for a model.
@@ -72,7 +72,7 @@ impl Setup {
         config: &Config,
         resolved: ResolvedProfile,
         facts: ModelFacts,
-        write: impl FnOnce(Pen<'_>) -> Result<Box<dyn Summarizer + Send>, E>,
+        write: impl FnOnce(SummarizerFactory<'_>) -> Result<Box<dyn Summarizer + Send>, E>,
     ) -> Result<Setup, E> {
         let has_set_window = !facts.found && is_window_set(&resolved);
         let ResolvedProfile {
@@ -89,7 +89,7 @@ impl Setup {
             aim.factor = 1.0;
         }
         let condenser = origins.iter().find(|(name, _)| *name == "condense_model");
-        let pen = Pen {
+        let pen = SummarizerFactory {
             config,
             contexts: None,
             profile: &profile,
@@ -175,7 +175,7 @@ pub fn setup(
     }
     let mut warning = None;
     let setup = Setup::new(config, resolved, facts, |pen| {
-        let pen = Pen {
+        let pen = SummarizerFactory {
             contexts: Some(contexts),
             talks: true,
             ..pen
@@ -185,25 +185,25 @@ pub fn setup(
         let other = pen.other_provider(None);
         let is_other_ready = other.is_some_and(|(other, _)| connect::is_ready(&other));
         let who = match set.origin {
-            Origin::Default if ready.is_none() && !is_other_ready => Who::Extractive,
-            Origin::Default => Who::Model(None),
-            _ => Who::read(&set.value)?,
+            Origin::Default if ready.is_none() && !is_other_ready => SummarizerChoice::Extractive,
+            Origin::Default => SummarizerChoice::Model(None),
+            _ => SummarizerChoice::read(&set.value)?,
         };
         let named = match &who {
-            Who::Model(named) => named.as_deref(),
-            Who::Extractive | Who::Command(_) => None,
+            SummarizerChoice::Model(named) => named.as_deref(),
+            SummarizerChoice::Extractive | SummarizerChoice::Command(_) => None,
         };
         let connector = match pen.other_provider(named) {
             Some(_) => connector,
             None => ready,
         };
         let asked = match (who, connector) {
-            (Who::Extractive, _) => return Ok(pen.built_in()),
-            (Who::Command(command), _) => return Ok(pen.command(command)),
-            (Who::Model(named), Some(connector)) => {
+            (SummarizerChoice::Extractive, _) => return Ok(pen.built_in()),
+            (SummarizerChoice::Command(command), _) => return Ok(pen.command(command)),
+            (SummarizerChoice::Model(named), Some(connector)) => {
                 pen.model(connector, provider, named.as_deref())
             }
-            (Who::Model(_), None) => {
+            (SummarizerChoice::Model(_), None) => {
                 let name = &provider.name;
                 warning = Some(format!(
                     "no key is configured for {name}: no model writes summaries there"

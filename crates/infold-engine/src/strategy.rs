@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use infold_log::Role;
 
-use crate::extract::Form;
+use crate::extract::SummaryForm;
 use crate::{KeepRecent, Preset, Threshold};
 
 /// When to fold, what to keep, and how the stand-in looks: data, not code paths.
@@ -34,7 +34,7 @@ pub struct Strategy {
     /// The messages in which a summary is shown.
     pub stand_in: StandIn,
     /// The layout of a summary.
-    pub form: Form,
+    pub form: SummaryForm,
 }
 
 /// The end of a conversation that stays as it is.
@@ -71,7 +71,7 @@ const INFOLD: Strategy = Strategy {
     masks: true,
     condenses: true,
     stand_in: StandIn::User,
-    form: Form::Sections,
+    form: SummaryForm::Sections,
 };
 
 /// The values that the presets after other agents share.
@@ -90,7 +90,7 @@ pub const STRATEGIES: [Strategy; 5] = [
         name: "roo",
         keeps: KeepPolicy::Messages(3),
         stand_in: StandIn::Assistant,
-        form: Form::SixParts,
+        form: SummaryForm::SixParts,
         ..OTHER
     },
     Strategy {
@@ -98,7 +98,7 @@ pub const STRATEGIES: [Strategy; 5] = [
         threshold: 50.0,
         keeps: KeepPolicy::Share(0.3),
         stand_in: StandIn::Snapshot,
-        form: Form::Snapshot,
+        form: SummaryForm::Snapshot,
         ..OTHER
     },
     Strategy {
@@ -108,7 +108,7 @@ pub const STRATEGIES: [Strategy; 5] = [
         ratio: 0.35,
         least: 10,
         stand_in: StandIn::Assistant,
-        form: Form::Report,
+        form: SummaryForm::Report,
         ..OTHER
     },
     Strategy {

@@ -3,10 +3,10 @@
 mod common;
 
 use common::*;
-use infold::config::Asked;
+use infold::config::ProfileRequest;
 use infold::summarizer::Extractive;
-use infold::turn::unread;
-use infold::{Aim, Config, Hooks, Profile, Talk, TurnError, Turned, Unanswered};
+use infold::turn::undelivered_reply;
+use infold::{Aim, CallFailure, Config, Hooks, Profile, TurnContext, TurnError, TurnReply};
 use infold_log::EventId;
 use infold_store::{Contexts, Durability, Failure, Metadata, What, Writer};
 use infold_testkit::{Model, Script, Server, Step};
@@ -77,7 +77,7 @@ impl World {
     }
 
     /// Lets a model answer; `window` is what we take for its window.
-    fn turn(&mut self, server: &Server, api: &str, window: u64) -> Result<Turned, TurnError> {
+    fn turn(&mut self, server: &Server, api: &str, window: u64) -> Result<TurnReply, TurnError> {
         self.call(server, api, window, |talk| talk.turn(&mut |_| {}))
     }
 
@@ -86,13 +86,13 @@ impl World {
         server: &Server,
         api: &str,
         window: u64,
-        call: impl FnOnce(&mut Talk<'_>) -> Result<Turned, TurnError>,
-    ) -> Result<Turned, TurnError> {
+        call: impl FnOnce(&mut TurnContext<'_>) -> Result<TurnReply, TurnError>,
+    ) -> Result<TurnReply, TurnError> {
         let (_stop, stopped) = watch::channel(false);
         let connection = connected(server, api, stopped);
-        let asked = Asked {
+        let asked = ProfileRequest {
             model: Some("writer".to_owned()),
-            ..Asked::default()
+            ..ProfileRequest::default()
         };
         let resolved = Config::default().resolve(&asked).expect("a profile");
         let profile = Profile {
@@ -105,7 +105,7 @@ impl World {
             max_tokens: Some(aim.budget.reserve()).filter(|_| connection.wire() == Wire::Anthropic),
             ..Frame::new(connection.wire(), &connection.model)
         };
-        let mut talk = Talk {
+        let mut talk = TurnContext {
             contexts: &self.contexts,
             writer: &mut self.writer,
             connection: &connection,
@@ -147,7 +147,7 @@ impl World {
 
 fn trouble(error: TurnError) -> Trouble {
     match error {
-        TurnError::Unanswered(Unanswered::Call(error)) => error.trouble,
+        TurnError::Unanswered(CallFailure::Call(error)) => error.trouble,
         other => panic!("{other}"),
     }
 }
@@ -568,7 +568,8 @@ fn only_a_reply_of_the_model_is_one_that_nobody_was_told_of() {
         .turn(&server, "openai", 32_000)
         .expect_err("a wrong key");
     world.push(&[r#"{"role":"assistant","content":"pushed by hand"}"#]);
-    let untold = |world: &World| unread(&world.writer, Some(HELLO.as_bytes())).expect("a log");
+    let untold =
+        |world: &World| undelivered_reply(&world.writer, Some(HELLO.as_bytes())).expect("a log");
     assert_eq!(untold(&world), None);
 
     world.push(&[HELLO]);

@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn directories_are_found_in_what_agents_say() {
-        let found = |text: &str| directory(&IncomingBody::InMemory(text.as_bytes().to_vec().into()));
+        let found =
+            |text: &str| directory(&IncomingBody::InMemory(text.as_bytes().to_vec().into()));
         let claude =
             r#"{"system":"<env>\nWorking directory: /home/me/app\nIs directory a git repo: Yes"}"#;
         assert_eq!(found(claude).as_deref(), Some("/home/me/app"));

@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use infold_provider::{Answer, Passing};
+use infold_provider::{ForwardRequest, ForwardResponse};
 use infold_wire::request::read::tokens;
 use infold_wire::trouble::Complaint;
 use infold_wire::{Listed, Wire, list, listed};
 use tokio::task::spawn_blocking;
 
-use crate::proxy::{ProxiedRequest, read_up_to};
 use crate::client_body::Response;
+use crate::proxy::{ProxiedRequest, read_up_to};
 use crate::translate::{JSON, answered};
 
 /// What Ollama's clients are told that they speak to: tools and thinking are known since.
@@ -20,7 +20,7 @@ const MAX_LIST_BYTES: usize = 16 << 20;
 
 impl ProxiedRequest<'_> {
     /// Counts tokens, lists models, or says that there is nothing of the kind.
-    pub async fn answer_auxiliary(&self, body: Vec<u8>) -> Result<Answer, Box<Response>> {
+    pub async fn answer_auxiliary(&self, body: Vec<u8>) -> Result<ForwardResponse, Box<Response>> {
         let path = self.route.path.trim_end_matches('/');
         let get = self.parts.method == Method::GET;
         let made = |text: Vec<u8>| answered(StatusCode::OK, JSON, Bytes::from(text).into());
@@ -52,7 +52,7 @@ impl ProxiedRequest<'_> {
     }
 
     /// How many tokens a request has, counted here.
-    async fn count(&self, body: Vec<u8>) -> Answer {
+    async fn count(&self, body: Vec<u8>) -> ForwardResponse {
         let wire = self.wire;
         let counted = spawn_blocking(move || tokens(wire, &body)).await;
         let count = match counted {
@@ -71,9 +71,9 @@ impl ProxiedRequest<'_> {
     }
 
     /// The models that the provider has, or what it says instead.
-    async fn models(&self) -> Result<Result<Vec<Listed>, Box<Answer>>, Box<Response>> {
+    async fn models(&self) -> Result<Result<Vec<Listed>, Box<ForwardResponse>>, Box<Response>> {
         let (path, query) = self.upstream.endpoint.list_path();
-        let passing = Passing {
+        let passing = ForwardRequest {
             method: Method::GET,
             path: path.to_owned(),
             query: query.map(str::to_owned),

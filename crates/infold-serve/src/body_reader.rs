@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
 use crate::content_coding::ContentCoding;
-use crate::{Limits, IncomingBody};
+use crate::{IncomingBody, Limits};
 
 /// Why a body was not taken.
 #[derive(Debug)]

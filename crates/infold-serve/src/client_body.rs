@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use infold_provider::Stream;
+use infold_provider::ResponseBody;
 use tokio::time::{Sleep, sleep};
 
 use crate::ApiBody;
@@ -36,7 +36,7 @@ enum BodySource {
     /// All of it is here.
     Whole(Bytes),
     /// It is passed on, with what was read of it before.
-    Upstream(Bytes, Stream),
+    Upstream(Bytes, ResponseBody),
     /// It is passed on, and read on the side.
     ReplyTee(Box<ReplyTee>),
     /// It is made here, bit by bit.
@@ -50,7 +50,7 @@ impl ClientBody {
     }
 
     /// A body that is passed on, behind what was read of it before.
-    pub fn passed(read: Bytes, rest: Stream) -> ClientBody {
+    pub fn passed(read: Bytes, rest: ResponseBody) -> ClientBody {
         ClientBody::of(BodySource::Upstream(read, rest))
     }
 

@@ -9,7 +9,7 @@ mod frames;
 
 use std::sync::{Arc, Mutex};
 
-use infold::{Config, ManageError, Switchboard};
+use infold::{Config, Connector, ManageError};
 use infold_store::{AppendError, Contexts, LogError, RegistryError, StepError, TaskError, Writer};
 use uuid::Uuid;
 
@@ -123,7 +123,7 @@ impl Conversations {
     pub fn new(
         contexts: Contexts,
         config: Arc<Config>,
-        switchboard: Switchboard,
+        connector: Connector,
     ) -> Result<Conversations, TaskError> {
         pool::raise_descriptor_limit();
         let redacts = contexts.redacts() || config.redact.value;
@@ -136,7 +136,7 @@ impl Conversations {
             background.clone(),
             Arc::clone(&metrics),
         );
-        let rules = ModelRules::new(contexts.clone(), Arc::clone(&config), switchboard);
+        let rules = ModelRules::new(contexts.clone(), Arc::clone(&config), connector);
         let core = Arc::new(Core {
             index: ConversationIndex::open(&contexts)?,
             rules: Arc::new(rules),

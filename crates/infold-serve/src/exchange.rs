@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use infold::turn::Refusal;
-use infold::{Aim, Did, usage};
+use infold::turn::TooLongRequest;
+use infold::{Aim, PassAction, usage};
 use infold_log::steer::{Side, Target};
 use infold_log::{EventId, Item, Seq};
 use infold_store::{Failure, Key, Purpose, Usage};
@@ -227,7 +227,7 @@ impl Exchange {
             rules.learn_quirks(&parsed.provider, &parsed.model, rule.quirks);
             return self.fit(call, open, Blocking::Allowed);
         }
-        let refusal = Refusal {
+        let refusal = TooLongRequest {
             trouble,
             estimate: self.sent.after,
             reply: parsed.params.max_tokens,
@@ -472,7 +472,7 @@ impl Exchange {
                     continue;
                 }
             }
-            let mut did = Did::Untouched;
+            let mut did = PassAction::Untouched;
             if let Some(fold) = &due
                 && (summary.is_some() || self.refusals > 0 || !fold.can_wait(&open)?)
             {
@@ -482,7 +482,7 @@ impl Exchange {
             self.remember_retry_fold(step_before, &open);
             let has_summary = open.is_preparing || open.prepared.is_some();
             drop(open);
-            if did == Did::Untouched && !has_summary {
+            if did == PassAction::Untouched && !has_summary {
                 core.prefetch_if_due(self.task, call, &rule, fitted.after);
             }
             return Ok(Some(self.send_fitted(call, fitted)));

@@ -7,7 +7,7 @@ use http::header::{
     HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, Uri};
-use infold_provider::{Endpoint, Secret, unescaped};
+use infold_provider::{Endpoint, Secret, percent_decode};
 
 use crate::access::{AccessToken, key};
 
@@ -126,7 +126,7 @@ impl ClientKeys {
         let query = uri.query().unwrap_or_default().split('&');
         let query = query.filter_map(|pair| pair.strip_prefix("key="));
         let mut of_client: Vec<String> = values.chain(query.clone()).map(str::to_owned).collect();
-        of_client.extend(query.map(unescaped));
+        of_client.extend(query.map(percent_decode));
         of_client.retain(|secret| secret.len() >= SHORTEST);
         ClientKeys {
             of_client: of_client.into_iter().map(Secret::new).collect(),
@@ -137,7 +137,7 @@ impl ClientKeys {
     /// A text without them.
     pub fn taken_out_of(&self, text: &str) -> String {
         let mut text = match &self.to {
-            Some(to) => infold_provider::redacted(to, text),
+            Some(to) => infold_provider::redact_keys(to, text),
             None => text.to_owned(),
         };
         for secret in &self.of_client {

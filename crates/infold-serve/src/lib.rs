@@ -40,12 +40,12 @@ mod api;
 pub use api::{Api, ApiBody};
 pub use conversations::{AcceptedCall, ConversationError, Conversations};
 pub use exchange::Exchange;
+pub use incoming_body::IncomingBody;
 pub use live_events::{Listener, LiveEvent, LiveEvents, LiveItem};
 pub use metrics::{InFlight, Metrics};
 pub use model_call::{ConversationName, ModelCall};
-pub use outgoing_body::{OutgoingPart, OutgoingBody};
+pub use outgoing_body::{OutgoingBody, OutgoingPart};
 pub use release_request::request_release;
-pub use incoming_body::IncomingBody;
 pub use server::{Limits, Options, ServeError, Server};
 pub use upstream::{Upstream, UpstreamError, Upstreams};
 

@@ -112,10 +112,7 @@ mod tests {
         );
         events.end();
         while let Some(heard) = listener.next().await {
-            assert!(matches!(
-                heard,
-                LiveItem::Event(_) | LiveItem::Missed(1)
-            ));
+            assert!(matches!(heard, LiveItem::Event(_) | LiveItem::Missed(1)));
         }
     }
 

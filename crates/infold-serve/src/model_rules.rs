@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use infold::config::Provider;
 use infold::models::LONG_CONTEXT_WINDOW;
 use infold::summarizer::Extractive;
-use infold::{Aim, Config, Profile, Summarizer, Switchboard, usage};
+use infold::{Aim, Config, Connector, Profile, Summarizer, usage};
 use infold_store::{Contexts, Quirks, Usage};
 
 use crate::{ConversationError, locked};
@@ -16,7 +16,7 @@ use crate::{ConversationError, locked};
 pub(crate) struct ModelRules {
     contexts: Contexts,
     config: Arc<Config>,
-    switchboard: Switchboard,
+    connector: Connector,
     cached: Mutex<HashMap<RuleKey, CachedRule>>,
     /// When a report of a model was last learned from.
     learned: Mutex<HashMap<(String, String), Instant>>,
@@ -100,11 +100,11 @@ const MAX_CACHED_RULES: usize = 256;
 const LEARN_INTERVAL: Duration = Duration::from_millis(500);
 
 impl ModelRules {
-    pub fn new(contexts: Contexts, config: Arc<Config>, switchboard: Switchboard) -> ModelRules {
+    pub fn new(contexts: Contexts, config: Arc<Config>, connector: Connector) -> ModelRules {
         ModelRules {
             contexts,
             config,
-            switchboard,
+            connector,
             cached: Mutex::default(),
             learned: Mutex::default(),
         }
@@ -254,7 +254,7 @@ impl ModelRules {
         model: &str,
         window: Option<u64>,
     ) -> Result<infold::Setup, ConversationError> {
-        let board = Some(&self.switchboard);
+        let board = Some(&self.connector);
         let setup = infold::setup(&self.config, &self.contexts, board, provider, model, window);
         setup.map_err(|error| ConversationError::Internal(error.to_string()))
     }
@@ -266,7 +266,7 @@ impl ModelRules {
     ) -> Result<(ModelRule, WindowOrigin), ConversationError> {
         let window = provider.context_length.as_ref().map(|set| set.value);
         let mut setup = self.set_up(provider, model, window)?;
-        if *long_context && !setup.told {
+        if *long_context && !setup.has_set_window {
             let name = long_context_name(model);
             let named = usage::named_window(&self.contexts, &provider.name, &name)?;
             let long = named.unwrap_or(LONG_CONTEXT_WINDOW.max(setup.profile.window));
@@ -276,7 +276,7 @@ impl ModelRules {
         for warning in setup.warnings {
             tracing::warn!(model, "{warning}");
         }
-        let window = if setup.told {
+        let window = if setup.has_set_window {
             WindowOrigin::Configured
         } else if setup.guessed {
             WindowOrigin::Guessed

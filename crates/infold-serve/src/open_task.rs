@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use infold::manage::Prepared;
+use infold::manage::PreparedFold;
 use infold_log::{Past as _, Role, Seq, Span};
 use infold_store::{Log, LogError, Writer};
 use infold_wire::normal::Digest;
@@ -23,7 +23,7 @@ pub(crate) struct OpenTask {
     /// The names it is known to have in the conversation index.
     pub names: Vec<String>,
     /// A prefetched summary.
-    pub prepared: Option<Prepared>,
+    pub prepared: Option<PreparedFold>,
     /// A summary is being written for it.
     pub is_preparing: bool,
     /// A provider refused it folded and accepted it as the client wrote it.

@@ -313,7 +313,7 @@ mod tests {
         let user = r#"{"role":"user","parts":[{"text":"hi"}]}"#;
         let body = format!(r#"{{"contents":[{user},{},{user}]}}"#, pieces.join(","));
         let set = |value: &str| {
-            infold::profile::Set::new(value.to_owned(), infold::profile::Origin::Default)
+            infold::profile::Setting::new(value.to_owned(), infold::profile::Origin::Default)
         };
         ModelCall {
             wire: Wire::Gemini,

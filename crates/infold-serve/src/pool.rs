@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use infold::Config;
-use infold::manage::Prepared;
+use infold::manage::PreparedFold;
 use infold_store::{Contexts, Loose, OpenError, TaskError};
 use uuid::Uuid;
 
@@ -43,7 +43,7 @@ struct PoolState {
     /// Until when a task is left to the process that asked for it.
     reserved_until: HashMap<Uuid, Instant>,
     /// Prefetched summaries of tasks that were closed since. Each one knows whether it still applies.
-    prepared: HashMap<Uuid, Prepared>,
+    prepared: HashMap<Uuid, PreparedFold>,
     /// How many exchanges of a task are under way.
     exchanges: HashMap<Uuid, u32>,
 }
@@ -535,7 +535,7 @@ impl PoolState {
         (!rest.is_zero()).then_some(rest)
     }
 
-    fn keep_prepared(&mut self, task: Uuid, prepared: Prepared) {
+    fn keep_prepared(&mut self, task: Uuid, prepared: PreparedFold) {
         if self.prepared.len() >= MAX_PREPARED_SUMMARIES {
             self.prepared.clear();
         }
@@ -626,8 +626,8 @@ mod tests {
     use std::path::Path;
     use std::sync::mpsc::channel;
 
-    use infold::{Config, Switchboard};
-    use infold_provider::{Client, Patience};
+    use infold::{Config, Connector};
+    use infold_provider::{Client, RetryPolicy};
     use infold_store::{Contexts, Durability, Metadata};
     use tokio::runtime::Runtime;
     use tokio::sync::watch;
@@ -638,9 +638,9 @@ mod tests {
     /// The conversations of a directory; the runtime calls no provider.
     fn conversations(dir: &Path) -> (Conversations, Runtime) {
         let runtime = Runtime::new().expect("a runtime can be made");
-        let client = Client::new(Patience::default()).expect("a client can be made");
+        let client = Client::new(RetryPolicy::default()).expect("a client can be made");
         let stop = watch::channel(false).1;
-        let board = Switchboard::new(client, runtime.handle().clone(), stop);
+        let board = Connector::new(client, runtime.handle().clone(), stop);
         let contexts = Contexts::new(dir, Durability::Never).keeping();
         let contexts = contexts.expect("a registry can be opened");
         let opened = Conversations::new(contexts, Arc::new(Config::default()), board);

@@ -10,25 +10,28 @@ use http::request::Parts;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use infold_provider::{Answer, Forward, ForwardError, Part, Passing, Stream};
+use infold_provider::{
+    BodyPart, ForwardError, ForwardRequest, ForwardResponse, Forwarder, ResponseBody,
+};
 use infold_wire::params::is_long_context_beta;
 use infold_wire::trouble::{Complaint, Refused, complain, message, sort, tells_overflow};
 use infold_wire::{Trouble, Wire};
 use tokio::task::spawn_blocking;
 
 use crate::body_reader::{self, BodyError};
+use crate::client_body::{ClientBody, Response};
 use crate::content_coding::ContentCoding;
 use crate::conversations::{Blocking, CallStage};
 use crate::exchange_recorder::{ExchangeRecorder, catch_panic};
 use crate::headers::ClientKeys;
 use crate::reply_tee::{ReplyStart, ReplyTee};
-use crate::client_body::{Response, ClientBody};
 use crate::route::{Destination, Route};
 use crate::server::ServerState;
 use crate::translate::LostParts;
 use crate::upstream::Upstream;
 use crate::{
-    OutgoingPart, ConversationError, ModelCall, OutgoingBody, IncomingBody, agent, headers, translate,
+    ConversationError, IncomingBody, ModelCall, OutgoingBody, OutgoingPart, agent, headers,
+    translate,
 };
 
 /// The most of an error body that is read: more than is looked at.
@@ -37,7 +40,7 @@ const MAX_ERROR_BODY_BYTES: usize = 128 << 10;
 /// A request on its way through.
 pub(crate) struct ProxiedRequest<'f> {
     pub state: &'f Arc<ServerState>,
-    pub forward: &'f Forward,
+    pub forward: &'f Forwarder,
     pub upstream: &'f Upstream,
     pub wire: Wire,
     pub route: &'f Route,
@@ -420,7 +423,7 @@ impl ProxiedRequest<'_> {
     }
 
     /// Sends parts of a body, and passes the answer on as it comes.
-    async fn pass(&self, parts: Vec<Part>, reads: bool, packed: bool) -> Response {
+    async fn pass(&self, parts: Vec<BodyPart>, reads: bool, packed: bool) -> Response {
         match self.send(parts, reads, packed).await {
             Ok(answer) => {
                 let flow = ClientBody::passed(Bytes::new(), answer.body);
@@ -433,10 +436,10 @@ impl ProxiedRequest<'_> {
     /// Sends parts of a body, which may still be packed as the client packed it.
     async fn send(
         &self,
-        parts: Vec<Part>,
+        parts: Vec<BodyPart>,
         reads: bool,
         packed: bool,
-    ) -> Result<Answer, Box<Response>> {
+    ) -> Result<ForwardResponse, Box<Response>> {
         if self.upstream.is_foreign(self.wire) {
             return self.send_translated(parts, packed).await;
         }
@@ -447,7 +450,7 @@ impl ProxiedRequest<'_> {
         if !packed {
             headers.remove(CONTENT_ENCODING);
         }
-        let passing = Passing {
+        let passing = ForwardRequest {
             method: self.parts.method.clone(),
             path: self.route.path.clone(),
             query: headers::query(uri, token),
@@ -458,7 +461,10 @@ impl ProxiedRequest<'_> {
     }
 
     /// Sends what is ready to be sent.
-    pub async fn forwarded(&self, passing: Passing) -> Result<Answer, Box<Response>> {
+    pub async fn forwarded(
+        &self,
+        passing: ForwardRequest,
+    ) -> Result<ForwardResponse, Box<Response>> {
         let endpoint = &self.upstream.endpoint;
         let answer = self.forward.send(endpoint, passing).await;
         let answer = answer.map_err(|error| Box::new(self.unreachable(&error)))?;
@@ -480,7 +486,7 @@ impl ProxiedRequest<'_> {
         let (name, base) = (&endpoint.name, endpoint.base());
         tracing::warn!(provider = %name, %error, "no answer");
         let what = format!("{name} ({base}) gives no answer: {error}");
-        let what = if error.is_late() {
+        let what = if error.is_timeout() {
             Complaint::Late(what)
         } else {
             Complaint::Unreachable(what)
@@ -504,15 +510,15 @@ fn asks_for_long_context(headers: &HeaderMap) -> bool {
 }
 
 /// The parts of what is sent.
-fn parts(body: &IncomingBody, outgoing: &OutgoingBody) -> Vec<Part> {
+fn parts(body: &IncomingBody, outgoing: &OutgoingBody) -> Vec<BodyPart> {
     let part = |piece: &OutgoingPart| match (piece, body) {
-        (OutgoingPart::Inserted(bytes), _) => Part::Bytes(bytes.clone()),
+        (OutgoingPart::Inserted(bytes), _) => BodyPart::Bytes(bytes.clone()),
         (OutgoingPart::Client(range), IncomingBody::InMemory(bytes)) => {
             let len = bytes.len() as u64;
             let (start, end) = (range.start.min(len), range.end.min(len));
-            Part::Bytes(bytes.slice(start as usize..end as usize))
+            BodyPart::Bytes(bytes.slice(start as usize..end as usize))
         }
-        (OutgoingPart::Client(range), IncomingBody::Spooled { file, .. }) => Part::File {
+        (OutgoingPart::Client(range), IncomingBody::Spooled { file, .. }) => BodyPart::File {
             file: Arc::clone(file),
             range: range.clone(),
         },
@@ -536,12 +542,12 @@ fn is_stream(headers: &HeaderMap) -> bool {
 }
 
 /// Reads the beginning of an error, and leaves the rest.
-pub(crate) async fn read_error(body: Stream) -> (Bytes, Stream) {
+pub(crate) async fn read_error(body: ResponseBody) -> (Bytes, ResponseBody) {
     read_up_to(body, MAX_ERROR_BODY_BYTES).await
 }
 
 /// Reads the beginning of a body, and leaves the rest.
-pub(crate) async fn read_up_to(mut body: Stream, most: usize) -> (Bytes, Stream) {
+pub(crate) async fn read_up_to(mut body: ResponseBody, most: usize) -> (Bytes, ResponseBody) {
     let mut read = BytesMut::new();
     while read.len() < most {
         match body.frame().await {

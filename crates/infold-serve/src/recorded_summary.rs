@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use infold::Summarizer;
-use infold::summarizer::{Brief, SummarizerError};
+use infold::summarizer::{SummarizerError, SummaryRequest};
 use infold_log::Span;
 use infold_store::Usage;
 
@@ -53,7 +53,7 @@ impl RecordedSummary {
         self.written.into_iter().flat_map(|written| written.spent)
     }
 
-    fn write(&mut self, brief: &Brief<'_>) -> Result<String, SummarizerError> {
+    fn write(&mut self, brief: &SummaryRequest<'_>) -> Result<String, SummarizerError> {
         let text = self.summarizer.summarize(brief);
         let spent = self.summarizer.spent();
         self.spent.extend(spent.iter().cloned());
@@ -75,7 +75,7 @@ impl RecordedSummary {
 }
 
 impl BriefKey {
-    fn of(brief: &Brief<'_>) -> BriefKey {
+    fn of(brief: &SummaryRequest<'_>) -> BriefKey {
         BriefKey {
             runs: brief.runs.to_vec(),
             previous: brief.previous.map(str::to_owned),
@@ -93,11 +93,11 @@ impl Summarizer for RecordedSummary {
         self.summarizer.is_paid()
     }
 
-    fn takes(&self, brief: &Brief<'_>) -> Option<u64> {
+    fn takes(&self, brief: &SummaryRequest<'_>) -> Option<u64> {
         self.summarizer.takes(brief)
     }
 
-    fn summarize(&mut self, brief: &Brief<'_>) -> Result<String, SummarizerError> {
+    fn summarize(&mut self, brief: &SummaryRequest<'_>) -> Result<String, SummarizerError> {
         if !self.is_repeating {
             return self.write(brief);
         }

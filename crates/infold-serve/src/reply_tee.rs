@@ -12,7 +12,7 @@ use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 use http_body::{Body as _, Frame};
 use http_body_util::BodyExt as _;
-use infold_provider::{ForwardError, Stream};
+use infold_provider::{ForwardError, ResponseBody};
 use infold_wire::trouble::{message, sort};
 use infold_wire::{Delivery, Reader, ReplyError, Trouble, Wire};
 use tokio::task::JoinHandle;
@@ -24,7 +24,7 @@ use crate::exchange_recorder::ExchangeRecorder;
 ///
 /// Its last bytes are passed on when it is recorded: the client's next request finds it there.
 pub(crate) struct ReplyTee {
-    upstream: Stream,
+    upstream: ResponseBody,
     parser: ReplyParser,
     recorder: Option<ExchangeRecorder>,
     /// What is to be passed on, as soon as nothing is being recorded.
@@ -54,7 +54,7 @@ impl ReplyTee {
         wire: Wire,
         stream: bool,
         headers: &HeaderMap,
-        body: Stream,
+        body: ResponseBody,
         recorder: ExchangeRecorder,
     ) -> ReplyTee {
         ReplyTee {

@@ -1,7 +1,7 @@
 //! Reads what a request is for from its path and headers.
 
 use http::{HeaderMap, Method};
-use infold_provider::unescaped;
+use infold_provider::percent_decode;
 use infold_wire::Wire;
 
 use crate::{Api, ConversationName};
@@ -46,7 +46,7 @@ impl Route {
         let (given, path) = match path.strip_prefix("/t/") {
             Some(rest) => {
                 let (name, rest) = rest.split_once('/').unwrap_or((rest, ""));
-                (Some(unescaped(name)), format!("/{rest}"))
+                (Some(percent_decode(name)), format!("/{rest}"))
             }
             None => (None, path),
         };
@@ -89,7 +89,7 @@ fn clean(path: &str) -> Result<String, BadPath> {
         if !seen.contains('%') {
             break;
         }
-        seen = unescaped(&seen);
+        seen = percent_decode(&seen);
     }
     let mut clean = String::with_capacity(path.len());
     for byte in path.chars() {
@@ -188,7 +188,7 @@ fn called(parts: &[&str]) -> Option<Wire> {
 /// The deployment that an Azure path names: `/openai/deployments/NAME/…`.
 fn deployment(parts: &[&str]) -> Option<String> {
     let at = parts.iter().position(|part| *part == "deployments")?;
-    parts.get(at + 1).map(|name| unescaped(name))
+    parts.get(at + 1).map(|name| percent_decode(name))
 }
 
 /// `…/models/M:verb`
@@ -209,7 +209,7 @@ fn gemini(post: bool, path: &str) -> Option<Destination> {
     }
     Some(Destination::Model {
         wire: Wire::Gemini,
-        model: Some(unescaped(model)),
+        model: Some(percent_decode(model)),
         stream: Some(stream),
     })
 }
@@ -274,7 +274,7 @@ fn name(given: Option<String>, headers: &HeaderMap) -> Result<Option<Conversatio
     let text = |name: &str| headers.get(name).map(|value| value.to_str());
     let given = match (given, text("x-infold-task")) {
         (Some(given), _) => Some(given),
-        (None, Some(Ok(given))) => Some(unescaped(given.trim())),
+        (None, Some(Ok(given))) => Some(percent_decode(given.trim())),
         (None, Some(Err(_))) => return Err(BadPath("the name in x-infold-task is no text")),
         (None, None) => None,
     };

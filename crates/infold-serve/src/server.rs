@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use infold_provider::{Forward, Secret};
+use infold_provider::{Forwarder, Secret};
 use infold_store::TaskError;
 use infold_wire::Wire;
 use infold_wire::trouble::Complaint;
@@ -20,9 +20,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::access::{AccessDenied, AccessPolicy};
+use crate::client_body::{ClientBody, Response};
 use crate::metrics::Metrics;
 use crate::permit::Permits;
-use crate::client_body::{Response, ClientBody};
 use crate::route::{Destination, Route};
 use crate::unrecorded_paths::UnrecordedPaths;
 use crate::{Api, Conversations, LiveEvents, Upstreams, proxy};
@@ -113,7 +113,7 @@ pub(crate) struct ServerState {
     pub upstreams: Upstreams,
     pub limits: Limits,
     pub access: AccessPolicy,
-    pub forward: Forward,
+    pub forward: Forwarder,
     pub metrics: Arc<Metrics>,
     pub permits: Arc<Permits>,
     pub unrecorded: UnrecordedPaths,
@@ -154,7 +154,7 @@ impl Server {
             upstreams: options.upstreams,
             limits: options.limits,
             access: AccessPolicy::new(address, options.names, options.token),
-            forward: Forward::new(silence),
+            forward: Forwarder::new(silence),
             metrics,
             permits: Arc::default(),
             unrecorded: UnrecordedPaths::default(),

@@ -13,7 +13,7 @@ use infold_wire::{
 };
 
 use crate::parsed_request::ParsedRequest;
-use crate::{OutgoingPart, ConversationError, ModelCall, OutgoingBody};
+use crate::{ConversationError, ModelCall, OutgoingBody, OutgoingPart};
 
 /// Assembles a request: what a view shows, in the client's own bytes wherever it sent them, and whatever the client sent after
 /// the last of `digests`.
@@ -93,7 +93,9 @@ pub(crate) fn splice_request(
         }
     }
     let end = messages.last().map_or(start, |last| last.end);
-    splicer.pieces.push(OutgoingPart::Client(end..call.body.len()));
+    splicer
+        .pieces
+        .push(OutgoingPart::Client(end..call.body.len()));
     Ok(OutgoingBody::new(splicer.pieces))
 }
 
@@ -315,7 +317,9 @@ pub(crate) fn splice_full(
         Ok(())
     })?;
     head.extend_from_slice(b"]}");
-    Ok(OutgoingBody::new([OutgoingPart::Inserted(Bytes::from(head))]))
+    Ok(OutgoingBody::new([OutgoingPart::Inserted(Bytes::from(
+        head,
+    ))]))
 }
 
 fn comma(first: &mut bool, out: &mut Vec<u8>) {

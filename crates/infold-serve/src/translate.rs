@@ -11,20 +11,20 @@ use http::header::{
     USER_AGENT,
 };
 use http::{HeaderMap, Method, StatusCode};
-use infold::config::SERVED;
-use infold_provider::{Answer, Part, Passing, Stream, unescaped};
+use infold::config::SERVED_APIS;
+use infold_provider::{BodyPart, ForwardRequest, ForwardResponse, ResponseBody, percent_decode};
 use infold_wire::request::read::{Aim, Translated, translate};
 use infold_wire::trouble::{Complaint, complain, is_overloaded, message, sort};
 use infold_wire::{Delivery, Trouble, Wire};
 use tokio::task::spawn_blocking;
 
 use crate::access::key;
+use crate::client_body::Response;
 use crate::locked;
 use crate::proxy::{ProxiedRequest, read_error, unpack};
-use crate::client_body::Response;
 use crate::route::Destination;
 use crate::translated_reply::{TranslatedReply, whole};
-use crate::{ModelCall, IncomingBody, Upstream, body_reader, headers};
+use crate::{IncomingBody, ModelCall, Upstream, body_reader, headers};
 
 /// What of a request its provider's wire has no words for.
 #[derive(Debug, Default)]
@@ -67,16 +67,16 @@ pub(crate) fn is_translated(call: &ModelCall) -> bool {
         "lmstudio" => "openai",
         api => api,
     };
-    SERVED[call.wire as usize] != api
+    SERVED_APIS[call.wire as usize] != api
 }
 
 impl ProxiedRequest<'_> {
     /// Sends what the client said in the words of the provider, and returns the answer in its own.
     pub async fn send_translated(
         &self,
-        parts: Vec<Part>,
+        parts: Vec<BodyPart>,
         packed: bool,
-    ) -> Result<Answer, Box<Response>> {
+    ) -> Result<ForwardResponse, Box<Response>> {
         let body = match self.gathered(parts, packed).await {
             Ok(body) => body,
             Err(error) => {
@@ -115,12 +115,12 @@ impl ProxiedRequest<'_> {
         let asked_for = asked_for.unwrap_or_else(|| told.model.clone());
         let streams = told.frame.stream;
         let (path, query) = endpoint.path(&told.frame.model, streams);
-        let passing = Passing {
+        let passing = ForwardRequest {
             method: Method::POST,
             path,
             query: query.map(str::to_owned),
             headers: self.translated_headers(),
-            parts: vec![Part::Bytes(told.body.into())],
+            parts: vec![BodyPart::Bytes(told.body.into())],
         };
         let answer = self.forwarded(passing).await?;
         if !answer.status.is_success() {
@@ -140,7 +140,7 @@ impl ProxiedRequest<'_> {
                 Wire::Ollama => "application/x-ndjson",
                 _ => "text/event-stream; charset=utf-8",
             };
-            return Ok(answered(StatusCode::OK, kind, Stream::made(relayed)));
+            return Ok(answered(StatusCode::OK, kind, ResponseBody::new(relayed)));
         }
         Ok(match whole(relayed).await {
             Ok(body) => {
@@ -156,18 +156,18 @@ impl ProxiedRequest<'_> {
     }
 
     /// A complaint of ours, as an answer.
-    pub fn complains(&self, what: &Complaint) -> Answer {
+    pub fn complains(&self, what: &Complaint) -> ForwardResponse {
         let (status, kind, body) = complain(self.wire, false, what);
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
         answered(status, kind, Bytes::from(body).into())
     }
 
     /// What the provider says instead of an answer, in the words that the client knows.
-    pub fn refused(&self, status: StatusCode, headers: &HeaderMap, said: &[u8]) -> Answer {
+    pub fn refused(&self, status: StatusCode, headers: &HeaderMap, said: &[u8]) -> ForwardResponse {
         if let Trouble::Unexplained { .. } = sort(status.as_u16(), None, said) {
             // There is nothing to put in other words.
             let kind = headers.get(CONTENT_TYPE).cloned();
-            return Answer {
+            return ForwardResponse {
                 status,
                 headers: kind.map(|kind| (CONTENT_TYPE, kind)).into_iter().collect(),
                 body: Bytes::copy_from_slice(said).into(),
@@ -196,7 +196,7 @@ impl ProxiedRequest<'_> {
         }
         if endpoint.key().is_none() {
             let given = self.key();
-            all.extend(given.and_then(|key| endpoint.spelled(&key)));
+            all.extend(given.and_then(|key| endpoint.key_header(&key)));
         }
         all
     }
@@ -211,7 +211,9 @@ impl ProxiedRequest<'_> {
             .find_map(|value| std::str::from_utf8(key(value.as_bytes())).ok());
         let query = headers::query(&self.parts.uri, token).unwrap_or_default();
         let in_query = query.split('&').find_map(|pair| pair.strip_prefix("key="));
-        given.map(str::to_owned).or_else(|| in_query.map(unescaped))
+        given
+            .map(str::to_owned)
+            .or_else(|| in_query.map(percent_decode))
     }
 
     fn note(&self, told: &Translated) {
@@ -230,15 +232,15 @@ impl ProxiedRequest<'_> {
     }
 
     /// The whole body, as it is when it is not packed.
-    async fn gathered(&self, parts: Vec<Part>, packed: bool) -> io::Result<Vec<u8>> {
+    async fn gathered(&self, parts: Vec<BodyPart>, packed: bool) -> io::Result<Vec<u8>> {
         let packed = packed && self.parts.headers.contains_key(CONTENT_ENCODING);
         let (headers, limits) = (self.parts.headers.clone(), self.state.limits.clone());
         let gathered = spawn_blocking(move || {
             let mut whole = Vec::new();
             for part in parts {
                 match part {
-                    Part::Bytes(bytes) => whole.extend_from_slice(&bytes),
-                    Part::File { file, range } => {
+                    BodyPart::Bytes(bytes) => whole.extend_from_slice(&bytes),
+                    BodyPart::File { file, range } => {
                         let start = whole.len();
                         whole.resize(start + (range.end - range.start) as usize, 0);
                         file.read_exact_at(&mut whole[start..], range.start)?;
@@ -260,9 +262,13 @@ impl ProxiedRequest<'_> {
 pub(crate) const JSON: &str = "application/json";
 
 /// An answer that is made here.
-pub(crate) fn answered(status: StatusCode, kind: &'static str, body: Stream) -> Answer {
+pub(crate) fn answered(
+    status: StatusCode,
+    kind: &'static str,
+    body: ResponseBody,
+) -> ForwardResponse {
     let kind = HeaderValue::from_static(kind);
-    Answer {
+    ForwardResponse {
         status,
         headers: HeaderMap::from_iter([(CONTENT_TYPE, kind)]),
         body,

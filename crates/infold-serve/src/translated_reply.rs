@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
-use infold_provider::{ForwardError, Stream};
+use infold_provider::{ForwardError, ResponseBody};
 use infold_wire::reply::relay::Relay;
 use infold_wire::reply::{self, Delivery};
 use infold_wire::trouble::{Complaint, complain};
@@ -19,7 +19,7 @@ use crate::translate::refusal;
 /// A reply on its way, told on another wire as it comes.
 #[derive(Debug)]
 pub(crate) struct TranslatedReply {
-    upstream: Stream,
+    upstream: ResponseBody,
     /// Until the reply is whole, or has failed.
     reader: Option<Reader>,
     relay: Relay,
@@ -31,7 +31,7 @@ pub(crate) struct TranslatedReply {
 impl TranslatedReply {
     /// `model` is what the client asked for.
     pub fn new(
-        upstream: Stream,
+        upstream: ResponseBody,
         [from, to]: [Wire; 2],
         form: Delivery,
         model: &str,

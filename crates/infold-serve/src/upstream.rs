@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use infold::Config;
-use infold::config::{Provider, SERVED};
-use infold::profile::{Origin, Set};
+use infold::config::{Provider, SERVED_APIS};
+use infold::profile::{Origin, Setting};
 use infold_provider::{Endpoint, EndpointError};
 use infold_wire::Wire;
 
@@ -56,7 +56,10 @@ impl Upstreams {
                 _ => everywhere = Some(flag.as_str()),
             }
         }
-        if let Some((api, _)) = named.iter().find(|(api, _)| !SERVED.contains(&canon(api))) {
+        if let Some((api, _)) = named
+            .iter()
+            .find(|(api, _)| !SERVED_APIS.contains(&canon(api)))
+        {
             return Err(UpstreamError::Api((*api).to_owned()));
         }
         let chosen = match provider {
@@ -116,7 +119,7 @@ impl Upstream {
 
 /// The API of a wire, as the configuration names it.
 pub(crate) fn api(wire: Wire) -> &'static str {
-    SERVED[wire as usize]
+    SERVED_APIS[wire as usize]
 }
 
 /// People say chat and mean openai.
@@ -132,10 +135,10 @@ fn speaking(provider: &Provider, wanted: &'static str) -> Option<Provider> {
         return Some(provider.clone());
     }
     (alike(speaks) && alike(wanted)).then(|| Provider {
-        api: Set::new(wanted.to_owned(), provider.api.origin.clone()),
+        api: Setting::new(wanted.to_owned(), provider.api.origin.clone()),
         base_url: provider.base_url.clone().or_else(|| {
             let home = "http://127.0.0.1:1234/v1".to_owned();
-            (speaks == "lmstudio").then(|| Set::new(home, Origin::Default))
+            (speaks == "lmstudio").then(|| Setting::new(home, Origin::Default))
         }),
         ..provider.clone()
     })
@@ -148,17 +151,17 @@ fn upstream(config: &Config, api: &'static str, to: &str) -> Result<Provider, Up
             Some((speaks, _)) => (canon(speaks), &to[speaks.len() + 1..]),
             None => (api, to),
         };
-        if !SERVED.contains(&speaks) {
+        if !SERVED_APIS.contains(&speaks) {
             return Err(UpstreamError::Api(speaks.to_owned()));
         }
         return Ok(Provider {
             name: speaks.to_owned(),
-            api: Set::call(speaks.to_owned()),
+            api: Setting::call(speaks.to_owned()),
             model: None,
             context_length: None,
             // A key for one address is not sent to another.
             api_key: None,
-            base_url: Some(Set::call(base.to_owned())),
+            base_url: Some(Setting::call(base.to_owned())),
             max_tokens: None,
         });
     }

@@ -4,7 +4,7 @@ mod office;
 
 use bytes::Bytes;
 use infold_log::{Seq, Span};
-use infold_serve::{ConversationName, ModelCall, IncomingBody};
+use infold_serve::{ConversationName, IncomingBody, ModelCall};
 use infold_store::{Outcome, Status};
 use infold_wire::{Reply, Wire};
 use office::{Office, assistant, bytes, reply, system, user};

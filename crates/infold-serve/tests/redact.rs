@@ -4,7 +4,7 @@ mod front;
 mod office;
 
 use front::{Proxy, Setup, place};
-use infold::redact::Redact;
+use infold::redact::RedactionRequest;
 use infold_log::Seq;
 use infold_serve::ConversationName;
 use infold_testkit::{Script, Server, Step};
@@ -15,16 +15,16 @@ use uuid::Uuid;
 
 const SECRET: &str = "hunter2zzyzx";
 
-fn of(spans: &str, pattern: Option<&str>) -> Redact {
+fn of(spans: &str, pattern: Option<&str>) -> RedactionRequest {
     let spans = spans.split_whitespace();
-    Redact {
+    RedactionRequest {
         spans: spans.map(|span| span.parse().expect("a span")).collect(),
         pattern: pattern.map(|pattern| pattern.parse().expect("a pattern")),
     }
 }
 
 /// Redacts as a command does: the server is asked to let go of the task first.
-fn redact(proxy: &Proxy, task: Uuid, redact: &Redact) {
+fn redact(proxy: &Proxy, task: Uuid, redact: &RedactionRequest) {
     let contexts = infold_store::Contexts::new(
         proxy.conversations.contexts().root(),
         infold_store::Durability::Turn,

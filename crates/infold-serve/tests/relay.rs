@@ -3,10 +3,10 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use infold::profile::Set;
-use infold::{Config, Switchboard};
+use infold::profile::Setting;
+use infold::{Config, Connector};
 use infold_log::Role;
-use infold_provider::{Client, Patience, Secret};
+use infold_provider::{Client, RetryPolicy, Secret};
 use infold_serve::{Conversations, Limits, Options, Server, Upstreams};
 use infold_store::{Contexts, Durability};
 use infold_testkit::{Answer, Gate, Model, Script, Server as Provider, Step};
@@ -48,12 +48,12 @@ impl Proxy {
         let (stop, stopped) = watch::channel(false);
         let client = {
             let _inside = runtime.enter();
-            Client::new(Patience::default()).expect("a client")
+            Client::new(RetryPolicy::default()).expect("a client")
         };
-        let board = Switchboard::new(client, runtime.handle().clone(), stopped);
+        let board = Connector::new(client, runtime.handle().clone(), stopped);
         let contexts = Contexts::new(dir.path(), Durability::Never);
         let mut config = Config::default();
-        config.summarizer.name = Set::call("extractive".to_owned());
+        config.summarizer.name = Setting::call("extractive".to_owned());
         let flags = [set(&mut config, &provider.url())];
         let upstreams = Upstreams::new(&config, &flags, None).expect("upstreams");
         let contexts = contexts.keeping().expect("a registry");
@@ -423,11 +423,13 @@ fn a_provider_of_the_configuration_has_its_own_key_and_model() {
     let proxy = Proxy::with(Script::new().model(model), |config, url| {
         config.llm.providers.push(infold::config::Provider {
             name: "mine".to_owned(),
-            api: Set::call("openai".to_owned()),
-            model: Some(Set::call("theirs".to_owned())),
+            api: Setting::call("openai".to_owned()),
+            model: Some(Setting::call("theirs".to_owned())),
             context_length: None,
-            api_key: Some(Set::call(Secret::new("own-key-of-the-provider".to_owned()))),
-            base_url: Some(Set::call(url.to_owned())),
+            api_key: Some(Setting::call(Secret::new(
+                "own-key-of-the-provider".to_owned(),
+            ))),
+            base_url: Some(Setting::call(url.to_owned())),
             max_tokens: None,
         });
         "anthropic=mine".to_owned()

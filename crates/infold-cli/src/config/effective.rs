@@ -1,7 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
-use infold::config::{Asked, Entry, SERVED};
-use infold::profile::{Keep, Origin, Set};
+use infold::config::{ConfigEntry, ProfileRequest, SERVED_APIS};
+use infold::profile::{KeepRecent, Origin, Setting};
 use infold::{Config, connect};
 use infold_serve::Upstreams;
 use infold_wire::Wire;
@@ -12,7 +12,7 @@ use crate::serve::PORT;
 use crate::settings::no_profile;
 
 /// Every value in effect: what is set, and what follows from it for the model in use.
-pub fn entries(config: &Config) -> Result<Vec<Entry>, Failure> {
+pub fn entries(config: &Config) -> Result<Vec<ConfigEntry>, Failure> {
     let mut entries = config.entries();
     let usual = entries
         .iter_mut()
@@ -24,19 +24,19 @@ pub fn entries(config: &Config) -> Result<Vec<Entry>, Failure> {
         usual.value = json!("model");
     }
     entries.extend(profile(config)?);
-    let address = |set: Option<&Set<IpAddr>>| set.map(|set| (set.value, set.origin.clone()));
+    let address = |set: Option<&Setting<IpAddr>>| set.map(|set| (set.value, set.origin.clone()));
     let host = address(config.serve.host.as_ref());
     let (host, origin) = host.unwrap_or((Ipv4Addr::LOCALHOST.into(), Origin::Default));
     entries.push(entry("serve.host", json!(host.to_string()), origin));
     let port = config.serve.port.clone();
-    let port = port.unwrap_or(Set::new(PORT, Origin::Default));
+    let port = port.unwrap_or(Setting::new(PORT, Origin::Default));
     entries.push(entry("serve.port", json!(port.value), port.origin));
     entries.extend(upstreams(config)?);
     Ok(entries)
 }
 
-fn entry(key: &str, value: Value, origin: Origin) -> Entry {
-    Entry {
+fn entry(key: &str, value: Value, origin: Origin) -> ConfigEntry {
+    ConfigEntry {
         key: format!("effective.{key}"),
         value,
         origin,
@@ -44,8 +44,10 @@ fn entry(key: &str, value: Value, origin: Origin) -> Entry {
 }
 
 /// How a conversation with the model in use is folded.
-fn profile(config: &Config) -> Result<Vec<Entry>, Failure> {
-    let resolved = config.resolve(&Asked::default()).map_err(no_profile)?;
+fn profile(config: &Config) -> Result<Vec<ConfigEntry>, Failure> {
+    let resolved = config
+        .resolve(&ProfileRequest::default())
+        .map_err(no_profile)?;
     let profile = resolved.profile;
     let model = config.model();
     let origin = model.map_or(Origin::Default, |model| model.origin.clone());
@@ -64,8 +66,8 @@ fn profile(config: &Config) -> Result<Vec<Entry>, Failure> {
             },
             "auto" => json!(profile.auto),
             "keep" => match profile.keep {
-                Keep::Messages(count) => json!(count),
-                Keep::Share(share) => json!(share),
+                KeepRecent::Messages(count) => json!(count),
+                KeepRecent::Share(share) => json!(share),
             },
             "ratio" => json!(profile.ratio),
             "condense_model" => json!(Some(&profile.condense_model).filter(|it| !it.is_empty())),
@@ -80,12 +82,12 @@ fn profile(config: &Config) -> Result<Vec<Entry>, Failure> {
 }
 
 /// Where the proxy sends the requests of each API.
-fn upstreams(config: &Config) -> Result<Vec<Entry>, Failure> {
+fn upstreams(config: &Config) -> Result<Vec<ConfigEntry>, Failure> {
     const VARIABLE: &str = "INFOLD_PROVIDER";
     let named = std::env::var(VARIABLE).ok().filter(|name| !name.is_empty());
     let upstreams = Upstreams::new(config, &[], named.as_deref())?;
     let row = |wire: Wire| {
-        let (api, upstream) = (SERVED[wire as usize], upstreams.of(wire));
+        let (api, upstream) = (SERVED_APIS[wire as usize], upstreams.of(wire));
         let provider = &upstream.provider;
         let set = config.serve.upstreams.iter().find(|(of, _)| *of == api);
         let origin = match (set, &provider.base_url) {
@@ -98,7 +100,7 @@ fn upstreams(config: &Config) -> Result<Vec<Entry>, Failure> {
         let speaks = upstream.endpoint.wire;
         let value = match speaks == wire {
             true => base,
-            false => format!("{}+{base}", SERVED[speaks as usize]),
+            false => format!("{}+{base}", SERVED_APIS[speaks as usize]),
         };
         entry(&format!("upstreams.{api}"), json!(value), origin)
     };

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use infold::Config;
-use infold::config::{Layer, Parsed};
+use infold::config::{Layer, ParsedConfig};
 
 use super::trust;
 use crate::failure::{Failure, Kind};
@@ -68,7 +68,7 @@ impl Sources {
     }
 
     /// Reads what the files say.
-    pub fn parse(&self) -> Result<Parsed, Failure> {
+    pub fn parse(&self) -> Result<ParsedConfig, Failure> {
         let parsed = Config::parse_layers(&self.layers(), &|name| std::env::var(name).ok());
         parsed.map_err(super::first)
     }

@@ -13,7 +13,7 @@ use super::sight::{Sight, summaries};
 use super::{Material, Session};
 use crate::models::Prices;
 use crate::summarizer::Extractive;
-use crate::{Aim, Hooks, ManageError, Scratch, ScratchError, TooSmall, manage};
+use crate::{Aim, FloorTooLarge, Hooks, ManageError, Scratch, ScratchError, manage};
 
 /// What a session came to under one strategy.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +57,7 @@ pub struct Unfit {
     /// The message that answers it, counted from one.
     pub before: u64,
     /// Why.
-    pub why: TooSmall,
+    pub why: FloorTooLarge,
 }
 
 /// A summary, and what was wanted of what it stands for while it was shown.

@@ -6,13 +6,13 @@ use infold_log::{Cause, Role, Seq, Source, Span, View, steer};
 use infold_store::{Aside, Log, LogError, Usage, Working, Writer, heading, stand_in_tokens};
 use infold_wire::{Message, Typist, spoken};
 
-use super::folded::Folded;
-use super::{Aim, Begun, Hand, ManageError, Pass};
+use super::fold_source::FoldSource;
+use super::{Aim, Executor, ManageError, Pass, PassStart};
 use crate::claims::{CheckedSummary, ClaimChecker, append_typed_text};
 use crate::extract::SummaryForm;
-use crate::strategy::{Keeps, StandIn};
+use crate::strategy::{KeepPolicy, StandIn};
 use crate::summarizer::{Extractive, Summarizer, SummarizerError, SummaryRequest};
-use crate::{Did, Step, Strategy};
+use crate::{PassAction, PassStep, Strategy};
 
 /// A shorter summary tells nothing.
 const MIN_SUMMARY_TOKENS: u64 = 96;
@@ -24,27 +24,27 @@ impl Pass<'_> {
     /// Folds everything between the floor and the tail behind a summary.
     pub(super) fn condense(
         &mut self,
-        hand: &mut Hand<'_>,
+        executor: &mut Executor<'_>,
         summarizer: &mut dyn Summarizer,
     ) -> Result<(), ManageError> {
         if !self.aim.strategy.condenses {
             return Ok(());
         }
-        let Some((cover, tail)) = self.choose_cover(hand)? else {
+        let Some((cover, tail)) = self.choose_cover(executor)? else {
             return Ok(());
         };
-        let draft = self.draft(hand, cover, tail, summarizer);
+        let draft = self.draft(executor, cover, tail, summarizer);
         // Usage is recorded even if no summary came of it.
         for usage in std::mem::take(&mut self.spent) {
-            hand.usage(usage)?;
+            executor.usage(usage)?;
         }
         let Some(draft) = draft? else {
             return Ok(());
         };
-        let fold = hand.fold(Cause::Summary, &cover, self.aim.trigger, draft.stand_in)?;
-        let (before, after) = self.measured(hand, Did::Condensed)?;
-        self.outcome.steps.push(Step {
-            did: Did::Condensed,
+        let fold = executor.fold(Cause::Summary, &cover, self.aim.trigger, draft.stand_in)?;
+        let (before, after) = self.measured(executor, PassAction::Condensed)?;
+        self.outcome.steps.push(PassStep {
+            action: PassAction::Condensed,
             folds: fold.into_iter().collect(),
             hidden: cover.messages,
             span: cover.span,
@@ -58,18 +58,18 @@ impl Pass<'_> {
     /// Has a summary written; none if none is smaller than what it replaces.
     fn draft(
         &mut self,
-        hand: &Hand<'_>,
+        executor: &Executor<'_>,
         cover: Cover,
         tail: Seq,
         summarizer: &mut dyn Summarizer,
     ) -> Result<Option<Draft>, ManageError> {
-        let folded = Folded::read(hand, cover)?;
-        let budget = self.summary_budget(hand, &folded)?;
-        let _kept = match hand {
-            Hand::Writes(writer) => Some(write_kept(writer.log(), tail)?),
-            Hand::Imagines { .. } => None,
+        let folded = FoldSource::read(executor, cover)?;
+        let budget = self.summary_budget(executor, &folded)?;
+        let _kept = match executor {
+            Executor::Writes(writer) => Some(write_kept(writer.log(), tail)?),
+            Executor::Simulates { .. } => None,
         };
-        let written = self.write_summary(hand, &folded, budget, summarizer)?;
+        let written = self.write_summary(executor, &folded, budget, summarizer)?;
         Ok(written.map(|(summarizer, stand_in)| Draft {
             cover,
             summarizer,
@@ -83,19 +83,21 @@ impl Pass<'_> {
     }
 
     /// Chooses what to fold, and where the tail begins.
-    fn choose_cover(&self, hand: &Hand<'_>) -> Result<Option<(Cover, Seq)>, ManageError> {
+    fn choose_cover(&self, executor: &Executor<'_>) -> Result<Option<(Cover, Seq)>, ManageError> {
         let (aim, scale) = (self.aim, self.scale);
-        let floor = FloorSize::of(hand.state(), hand.log())?;
+        let floor = FloorSize::of(executor.state(), executor.log())?;
         let fixed = scale.size(floor.total()).tokens;
-        let window = self.narrowed(self.budget.room());
+        let window = self.limit_by_bytes(self.budget.room());
         let room = |limit: u64| {
-            let left = self.narrowed(limit).saturating_sub(fixed + window / 16);
+            let left = self
+                .limit_by_bytes(limit)
+                .saturating_sub(fixed + window / 16);
             scale.counted(left) + floor.last.tokens
         };
         let (keep, room) = match aim.strategy.keeps {
-            Keeps::Messages(_) => (Keep::Messages(aim.keep), room(aim.budget.allow())),
-            Keeps::Share(share) => (Keep::Share(share), room(aim.budget.allow())),
-            Keeps::Window(share) => {
+            KeepPolicy::Messages(_) => (Keep::Messages(aim.keep), room(aim.budget.allow())),
+            KeepPolicy::Share(share) => (Keep::Share(share), room(aim.budget.allow())),
+            KeepPolicy::Window(share) => {
                 let most = scale.counted((window as f64 * share) as u64);
                 (
                     Keep::Tokens(most, aim.keep),
@@ -103,25 +105,31 @@ impl Pass<'_> {
                 )
             }
         };
-        let Some(tail) = plan::tail(hand.state(), keep, room, hand.log())? else {
+        let Some(tail) = plan::tail(executor.state(), keep, room, executor.log())? else {
             return Ok(None);
         };
-        let cover = plan::before_tail(hand.state(), tail, hand.log())?;
+        let cover = plan::before_tail(executor.state(), tail, executor.log())?;
         let cover = cover.filter(|cover| self.forced || cover.messages >= aim.strategy.least);
         Ok(cover.map(|cover| (cover, tail)))
     }
 
     /// Returns how many tokens, as counted, the summary may have.
-    fn summary_budget(&self, hand: &Hand<'_>, folded: &Folded) -> Result<u64, LogError> {
+    fn summary_budget(
+        &self,
+        executor: &Executor<'_>,
+        folded: &FoldSource,
+    ) -> Result<u64, LogError> {
         if let Some(asked) = self.aim.summary {
             return Ok(asked);
         }
-        let rest = view_without(hand, &folded.cover)?;
-        let target = self.narrowed(self.outcome.target.tokens);
+        let rest = view_without(executor, &folded.cover)?;
+        let target = self.limit_by_bytes(self.outcome.target.tokens);
         let rest = self.scale.part(rest) + self.aim.frame.tokens;
-        let window = self.narrowed(self.budget.room());
+        let window = self.limit_by_bytes(self.budget.room());
         // If the last round exceeds the target, others follow soon: until then a summary may exceed it, too.
-        let least = self.narrowed(self.aim.budget.allow()).saturating_sub(rest);
+        let least = self
+            .limit_by_bytes(self.aim.budget.allow())
+            .saturating_sub(rest);
         let least = least.min(self.least_summary()).max(window / 16);
         let most = self.scale.counted(target.saturating_sub(rest).max(least));
         // The log has the messages behind earlier summaries, so a summary may grow again.
@@ -137,14 +145,14 @@ impl Pass<'_> {
     /// Has the summary written and checked; the built-in summarizer is the fallback.
     fn write_summary(
         &mut self,
-        hand: &Hand<'_>,
-        folded: &Folded,
+        executor: &Executor<'_>,
+        folded: &FoldSource,
         budget: u64,
         summarizer: &mut dyn Summarizer,
     ) -> Result<Option<(String, StandInText)>, ManageError> {
         let name = summarizer.name();
         if name != Extractive.name() {
-            match self.ask_summarizer(hand, folded, budget, summarizer) {
+            match self.ask_summarizer(executor, folded, budget, summarizer) {
                 Ok(stand_in) => return Ok(Some((name, stand_in))),
                 Err(SummarizerError::Log(error)) => return Err(error.into()),
                 Err(SummarizerError::Cancelled) => return Err(ManageError::Cancelled),
@@ -165,7 +173,7 @@ impl Pass<'_> {
             let budget = budget.max(MIN_SUMMARY_TOKENS) as usize;
             let text = folded.extract.write_as(form, budget);
             // It quotes messages literally, so there is nothing to check.
-            if let Ok(stand_in) = self.compose_stand_in(hand, folded, &heading, (&text, "")) {
+            if let Ok(stand_in) = self.compose_stand_in(executor, folded, &heading, (&text, "")) {
                 return Ok(Some((Extractive.name(), stand_in)));
             }
         }
@@ -175,14 +183,14 @@ impl Pass<'_> {
     /// Asks a summarizer, in chunks if it cannot take everything at once.
     fn ask_summarizer(
         &mut self,
-        hand: &Hand<'_>,
-        folded: &Folded,
+        executor: &Executor<'_>,
+        folded: &FoldSource,
         budget: u64,
         summarizer: &mut dyn Summarizer,
     ) -> Result<StandInText, SummarizerError> {
         let mut previous = folded.previous.clone();
         let request = SummaryRequest {
-            log: hand.log(),
+            log: executor.log(),
             runs: &folded.runs,
             previous: folded.previous.as_deref(),
             extract: &folded.extract,
@@ -191,7 +199,7 @@ impl Pass<'_> {
             budget: budget - budget / 4,
             prompt: self.aim.prompt.as_deref(),
         };
-        let chunks = folded.chunks(hand.log(), summarizer.takes(&request))?;
+        let chunks = folded.chunks(executor.log(), summarizer.takes(&request))?;
         for (at, chunk) in chunks.iter().enumerate() {
             let request = SummaryRequest {
                 runs: chunk,
@@ -222,21 +230,21 @@ impl Pass<'_> {
         } else {
             format!("{text}\n\n{lists}")
         };
-        self.check_claims(hand, folded, &text, budget)
+        self.check_claims(executor, folded, &text, budget)
     }
 
     /// Drops unsupported claims, adds the requests instead, and refuses a summary that is not worth showing.
     fn check_claims(
         &mut self,
-        hand: &Hand<'_>,
-        folded: &Folded,
+        executor: &Executor<'_>,
+        folded: &FoldSource,
         text: &str,
         budget: u64,
     ) -> Result<StandInText, SummarizerError> {
-        let mut checked = drop_unsupported(text, hand, folded)?;
+        let mut checked = drop_unsupported(text, executor, folded)?;
         if !checked.dropped.is_empty() {
             let text = self.aim.strategy.form.with_titles_apart(text);
-            checked = drop_unsupported(&text, hand, folded)?;
+            checked = drop_unsupported(&text, executor, folded)?;
         }
         let requests = if checked.dropped.is_empty() {
             String::new()
@@ -247,11 +255,12 @@ impl Pass<'_> {
         };
         // The rest of the summary must be worth something without them.
         let heading = heading(folded.cover.span, folded.cover.messages);
-        let mut stand_in = self.compose_stand_in(hand, folded, &heading, (&checked.text, ""))?;
+        let mut stand_in =
+            self.compose_stand_in(executor, folded, &heading, (&checked.text, ""))?;
         if !requests.is_empty() {
             let text = (&checked.text[..], &requests[..]);
             stand_in = self
-                .compose_stand_in(hand, folded, &heading, text)
+                .compose_stand_in(executor, folded, &heading, text)
                 .unwrap_or(stand_in);
         }
         self.outcome
@@ -263,8 +272,8 @@ impl Pass<'_> {
     /// Composes the stand-in of a summary; refuses one that is empty or would not make the view smaller.
     fn compose_stand_in(
         &self,
-        hand: &Hand<'_>,
-        folded: &Folded,
+        executor: &Executor<'_>,
+        folded: &FoldSource,
         heading: &str,
         (text, below): (&str, &str),
     ) -> Result<StandInText, SummarizerError> {
@@ -285,7 +294,7 @@ impl Pass<'_> {
         let fits = self
             .scale
             .counted(allow.saturating_sub(self.aim.frame.tokens));
-        let rest = view_without(hand, &folded.cover)?;
+        let rest = view_without(executor, &folded.cover)?;
         if rest < fits && rest + summary > fits {
             let room = fits - rest;
             return Err(SummarizerError::TooLong { summary, room });
@@ -323,14 +332,14 @@ impl Draft {
         asked: Option<Span>,
         text: &str,
     ) -> Result<Option<Draft>, ManageError> {
-        let hand = Hand::Imagines {
+        let executor = Executor::Simulates {
             log,
             state: log.state().clone(),
         };
         let cover = match asked {
             Some(span) => Some(steer::cover(log.state(), span, log)?),
             None => match forced_pass(log, aim)? {
-                Some(pass) => pass.choose_cover(&hand)?.map(|(cover, _)| cover),
+                Some(pass) => pass.choose_cover(&executor)?.map(|(cover, _)| cover),
                 None => None,
             },
         };
@@ -340,7 +349,7 @@ impl Draft {
         let draft = Draft {
             cover,
             summarizer: "hand".to_owned(),
-            leaves: leaves(&hand, &cover)?,
+            leaves: leaves(&executor, &cover)?,
             enters: 0,
             stand_in: Vec::new(),
             cost: 0.0,
@@ -394,12 +403,12 @@ pub(super) fn drafted(
     let Some(mut pass) = forced_pass(log, aim)? else {
         return Ok((Ok(None), Vec::new()));
     };
-    let hand = Hand::Imagines {
+    let executor = Executor::Simulates {
         log,
         state: log.state().clone(),
     };
     let found = match asked {
-        None => pass.choose_cover(&hand)?,
+        None => pass.choose_cover(&executor)?,
         Some(span) => {
             let cover = steer::cover(log.state(), span, log)?;
             Some((cover, cover.span.to().next()))
@@ -408,17 +417,17 @@ pub(super) fn drafted(
     let Some((cover, tail)) = found else {
         return Ok((Ok(None), Vec::new()));
     };
-    let draft = pass.draft(&hand, cover, tail, summarizer);
+    let draft = pass.draft(&executor, cover, tail, summarizer);
     Ok((draft, pass.spent))
 }
 
 /// Drops the claims of a summary that the user's messages do not support.
 fn drop_unsupported(
     summary: &str,
-    hand: &Hand<'_>,
-    folded: &Folded,
+    executor: &Executor<'_>,
+    folded: &FoldSource,
 ) -> Result<CheckedSummary, LogError> {
-    let (log, state) = (hand.log(), hand.state());
+    let (log, state) = (executor.log(), executor.state());
     let mut checker = ClaimChecker::new(summary);
     if checker.has_claims() {
         let mut text = String::new();
@@ -456,23 +465,23 @@ fn drop_unsupported(
 /// Returns a pass that is due because a person asks for it.
 fn forced_pass<'a>(log: &Log, aim: &'a Aim) -> Result<Option<Pass<'a>>, ManageError> {
     Ok(match Pass::begin(log, aim, true)? {
-        Begun::Go(pass) => Some(pass),
-        Begun::Stop(_) => None,
+        PassStart::Due(pass) => Some(pass),
+        PassStart::Skipped(_) => None,
     })
 }
 
 /// Returns the tokens that leave the view, as counted, when a cover is folded.
-pub(super) fn leaves(hand: &Hand<'_>, cover: &Cover) -> Result<u64, LogError> {
-    let before = View::of(hand.state().shown(), hand.log())?.tokens();
-    Ok(before.saturating_sub(view_without(hand, cover)?))
+pub(super) fn leaves(executor: &Executor<'_>, cover: &Cover) -> Result<u64, LogError> {
+    let before = View::of(executor.state().shown(), executor.log())?.tokens();
+    Ok(before.saturating_sub(view_without(executor, cover)?))
 }
 
 /// Returns the tokens of the view, as counted, if a cover were folded without a stand-in.
-fn view_without(hand: &Hand<'_>, cover: &Cover) -> Result<u64, LogError> {
-    let mut state = hand.state().clone();
+fn view_without(executor: &Executor<'_>, cover: &Cover) -> Result<u64, LogError> {
+    let mut state = executor.state().clone();
     let event = steer::folded(Cause::Summary, cover, 0);
-    state.event(&event, None, 0, hand.log())?;
-    Ok(View::of(state.shown(), hand.log())?.tokens())
+    state.event(&event, None, 0, executor.log())?;
+    Ok(View::of(state.shown(), executor.log())?.tokens())
 }
 
 /// Writes the messages that stay to a working file while the summary is written.

@@ -10,7 +10,7 @@ use infold_wire::Message;
 use super::Executor;
 use super::condense::leaves;
 use crate::extract::Extract;
-use crate::extract::facts::Facts;
+use crate::extract::facts::ExtractedFacts;
 use crate::strategy::StandIn;
 
 /// How often one pass calls a summarizer at most.
@@ -95,7 +95,7 @@ impl FoldSource {
         }
         let is_much = weigh(&rest, log)?.bytes >= MIN_KEPT_BYTES;
         if is_much && matches!(executor, Executor::Writes(_)) {
-            log.keep_facts(&mut |to| Facts::write(&covered, &extract, to));
+            log.keep_facts(&mut |to| ExtractedFacts::write(&covered, &extract, to));
         }
         for run in staying(executor, &cover, &exempt) {
             log.each_message(run, &mut |_, bytes| {
@@ -162,7 +162,7 @@ fn staying(executor: &Executor<'_>, cover: &Cover, spared: &BTreeSet<Seq>) -> Ve
 
 /// Returns what was collected for an earlier fold of the same messages, and the messages that were not read then.
 fn collected(log: &Log, covered: &[Span]) -> (Extract, Vec<Span>) {
-    let facts = log.facts().and_then(|bytes| Facts::read(&bytes));
+    let facts = log.facts().and_then(|bytes| ExtractedFacts::read(&bytes));
     let known = facts.and_then(|facts| Some((facts.rest(covered)?, facts.extract)));
     match known {
         Some((rest, extract)) => (extract, rest),

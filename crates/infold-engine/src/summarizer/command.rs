@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use super::{Summarizer, SummarizerError, SummaryRequest};
-use crate::child::{self, Ended};
+use crate::subprocess::{self, CommandEnd};
 
 /// Asks a command for a summary: the transcript on its standard input, the summary on its
 /// standard output.
@@ -39,29 +39,29 @@ impl Summarizer for CommandSummarizer {
             command: self.command.clone(),
             source,
         };
-        let mut shell = child::shell(&self.command);
+        let mut shell = subprocess::shell(&self.command);
         shell.env("INFOLD_SUMMARY_TOKENS", request.budget.to_string());
         if let Some(prompt) = request.prompt {
             shell.env("INFOLD_PROMPT", prompt);
         }
         shell.stdin(Stdio::from(File::open(transcript.path()).map_err(start)?));
-        let ended = child::run(shell, None, MAX_SUMMARY_BYTES, self.timeout).map_err(start)?;
+        let ended = subprocess::run(shell, None, MAX_SUMMARY_BYTES, self.timeout).map_err(start)?;
         let command = self.command.clone();
         match ended {
-            Ended::Hung => Err(SummarizerError::Hung {
+            CommandEnd::TimedOut => Err(SummarizerError::Hung {
                 command,
                 after: self.timeout,
             }),
-            Ended::Endless => Err(SummarizerError::Endless {
+            CommandEnd::TooMuchOutput => Err(SummarizerError::Endless {
                 command,
                 most: MAX_SUMMARY_BYTES,
             }),
-            Ended::Badly { status, stderr } => Err(SummarizerError::Failed {
+            CommandEnd::Failed { status, stderr } => Err(SummarizerError::Failed {
                 command,
                 status: status.to_string(),
                 stderr,
             }),
-            Ended::Well { stdout } => {
+            CommandEnd::Succeeded { stdout } => {
                 String::from_utf8(stdout).map_err(|_| SummarizerError::NotText)
             }
         }

@@ -7,10 +7,10 @@ use infold_wire::Wire;
 
 use super::{CommandSummarizer, Extractive, ModelSummarizer, Summarizer};
 use crate::config::Provider;
-use crate::connect::{self, OLLAMAS_OWN};
+use crate::connect::{self, OLLAMA_DEFAULT_WINDOW};
 use crate::models::Tokenizer;
 use crate::setup::SetupError;
-use crate::{Config, Connection, Profile, Switchboard};
+use crate::{Config, Connection, Connector, Profile};
 
 /// The kind of summarizer, as it is configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,17 +101,17 @@ impl SummarizerFactory<'_> {
     /// name begins, or else at this one.
     pub fn model(
         &self,
-        board: &Switchboard,
+        connector: &Connector,
         provider: &Provider,
         named: Option<&str>,
     ) -> Result<Box<dyn Summarizer + Send>, SetupError> {
         match self.other_provider(named) {
-            Some((other, name)) => self.model_at(board, &other, name.to_owned(), None),
+            Some((other, name)) => self.model_at(connector, &other, name.to_owned(), None),
             None => {
                 let name = self.model_name(provider, named)?;
                 // The conversation's model is the fallback where the provider lacks the condense model.
                 let main = self.main().filter(|main| *main != name && named.is_none());
-                self.model_at(board, provider, name, main)
+                self.model_at(connector, provider, name, main)
             }
         }
     }
@@ -132,13 +132,13 @@ impl SummarizerFactory<'_> {
 
     fn model_at(
         &self,
-        board: &Switchboard,
+        connector: &Connector,
         provider: &Provider,
         name: String,
         instead: Option<&str>,
     ) -> Result<Box<dyn Summarizer + Send>, SetupError> {
         let (config, profile, main) = (self.config, self.profile, self.main());
-        let connection = connect::connection(board, config, provider, &name)?;
+        let connection = connect::connection(connector, config, provider, &name)?;
         let own = Some(name.as_str()) == main;
         let told = if own {
             Some(profile.window).filter(|_| self.told)
@@ -157,7 +157,7 @@ impl SummarizerFactory<'_> {
         let window = told.or_else(looked_up).unwrap_or(profile.window);
         let row = config.find(&name);
         let learned = match self.contexts {
-            Some(contexts) => crate::usage::learned(contexts, &provider.name, &name)?,
+            Some(contexts) => crate::usage::learned_factor(contexts, &provider.name, &name)?,
             None => None,
         };
         let tokenizer = row.map_or(Tokenizer::Other, |row| row.tokenizer);
@@ -168,7 +168,7 @@ impl SummarizerFactory<'_> {
         model.timeout = self.timeout;
         model.checks = config.summarizer.check.value;
         if let Some(instead) = instead {
-            model.instead = Some(connect::connection(board, config, provider, instead)?);
+            model.instead = Some(connect::connection(connector, config, provider, instead)?);
         }
         Ok(Box::new(model))
     }
@@ -176,6 +176,6 @@ impl SummarizerFactory<'_> {
 
 /// Returns the window that a server reports for a model.
 fn reported_window(connection: &Connection) -> Option<u64> {
-    let usual = Some(OLLAMAS_OWN).filter(|_| connection.wire() == Wire::Ollama);
+    let usual = Some(OLLAMA_DEFAULT_WINDOW).filter(|_| connection.wire() == Wire::Ollama);
     connection.window().or(usual)
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use infold_log::Role;
-use infold_provider::{Body, CallError, Heard};
+use infold_provider::{CallError, CallEvent, RequestBody};
 use infold_store::{Purpose, Usage};
 use infold_wire::request::Frame;
 use infold_wire::tokens::{Encoding, count};
@@ -13,7 +13,7 @@ use infold_wire::{Delta, Stop, Trouble, Wire, render_text};
 use super::prompts::SummaryPrompt;
 use super::transcript::{cut_to_tokens, write_transcript};
 use super::{Summarizer, SummarizerError, SummaryRequest};
-use crate::connection::Unanswered;
+use crate::connection::CallFailure;
 use crate::strategy::StandIn;
 use crate::{Connection, Strategy};
 
@@ -93,21 +93,21 @@ impl ModelSummarizer {
             return Err(self.timeout_error());
         }
         let most = self.reply(budget);
-        let body = Body::Bytes(self.request(prompt, most));
+        let body = RequestBody::Bytes(self.request(prompt, most));
         let mut text = String::new();
         let mut hear = |heard| match heard {
-            Heard::Delta(Delta::Text(piece)) => text.push_str(&piece),
+            CallEvent::Delta(Delta::Text(piece)) => text.push_str(&piece),
             // A retry starts over.
-            Heard::Again => text.clear(),
-            Heard::Delta(_) | Heard::Sent { .. } | Heard::Waiting { .. } => {}
+            CallEvent::Discarded => text.clear(),
+            CallEvent::Delta(_) | CallEvent::Sent { .. } | CallEvent::Retrying { .. } => {}
         };
         let called = match self.connection.send_within(left, body, true, &mut hear) {
             Ok(called) => called,
-            Err(Unanswered::Cancelled) => return Err(SummarizerError::Cancelled),
-            Err(Unanswered::Call(_)) if Instant::now() >= self.until => {
+            Err(CallFailure::Cancelled) => return Err(SummarizerError::Cancelled),
+            Err(CallFailure::Call(_)) if Instant::now() >= self.until => {
                 return Err(self.timeout_error());
             }
-            Err(Unanswered::Call(error)) => {
+            Err(CallFailure::Call(error)) => {
                 let unknown = error.trouble == Trouble::Refused(Refused::Model);
                 let Some(instead) = self.instead.take().filter(|_| unknown) else {
                     return Err(SummarizerError::Call(error));

@@ -1,11 +1,11 @@
 //! Routes that fold a task, or say what a fold would do.
 
-use infold::config::Asked as Wanted;
-use infold::profile::{Set, Settings};
-use infold::setup::Known;
-use infold::summarizer::{Extractive, Who};
-use infold::usage::learned;
-use infold::{Outcome, Setup, SetupError, Strategy, rehearse, will_manage};
+use infold::config::ProfileRequest as Wanted;
+use infold::profile::{Setting, Settings};
+use infold::setup::ModelFacts;
+use infold::summarizer::{Extractive, SummarizerChoice};
+use infold::usage::learned_factor;
+use infold::{ManageOutcome, Setup, SetupError, Strategy, rehearse, will_manage};
 use infold_store::{Log, Metadata, Trigger};
 use serde_json::json;
 
@@ -61,9 +61,9 @@ pub fn manage(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     Ok(ApiReply::Json(outcome.json()))
 }
 
-fn tell(api: &Api, id: uuid::Uuid, outcome: &Outcome) {
+fn tell(api: &Api, id: uuid::Uuid, outcome: &ManageOutcome) {
     for step in &outcome.steps {
-        let (kind, before, after) = (step.did.kind(), step.before, step.after);
+        let (kind, before, after) = (step.action.kind(), step.before, step.after);
         api.metrics.folded(kind, before, after);
         let folds: Vec<String> = step.folds.iter().map(|fold| fold.to_string()).collect();
         let told =
@@ -95,30 +95,33 @@ fn setup(api: &Api, log: &Log, members: &BodyMembers) -> Result<Setup, ApiError>
             window: members
                 .number("window")?
                 .or(metadata.context_length)
-                .map(Set::call),
+                .map(Setting::call),
             threshold: members
                 .read("threshold", "a share such as 0.75 or 75", share)?
-                .map(Set::call),
-            max_tokens: members.number("max_tokens")?.map(Set::call),
-            strategy: strategy.map(Set::call),
+                .map(Setting::call),
+            max_tokens: members.number("max_tokens")?.map(Setting::call),
+            strategy: strategy.map(Setting::call),
             ..Settings::default()
         },
     };
     let resolved = api.config.resolve(&wanted).map_err(SetupError::from)?;
-    // What was learned is of the task's own model, not of another one.
+    // What was learned_factor is of the task's own model, not of another one.
     let named = metadata.llm_provider.zip(metadata.model).filter(|_| own);
-    let factor =
-        named.map(|(provider, model)| learned(api.conversations.contexts(), &provider, &model));
-    let known = Known {
+    let factor = named
+        .map(|(provider, model)| learned_factor(api.conversations.contexts(), &provider, &model));
+    let known = ModelFacts {
         factor: factor.transpose()?.flatten(),
         bytes: members.number("max_bytes")?,
-        ..Known::default()
+        ..ModelFacts::default()
     };
-    let made = Setup::new(&api.config, resolved, known, |pen| {
-        match Who::read(&api.config.summarizer.name.value)? {
-            Who::Command(command) => Ok(pen.command(command)),
-            Who::Extractive | Who::Model(_) => Ok(pen.built_in()),
-        }
-    });
+    let made = Setup::new(
+        &api.config,
+        resolved,
+        known,
+        |pen| match SummarizerChoice::read(&api.config.summarizer.name.value)? {
+            SummarizerChoice::Command(command) => Ok(pen.command(command)),
+            SummarizerChoice::Extractive | SummarizerChoice::Model(_) => Ok(pen.built_in()),
+        },
+    );
     made.map_err(|error: SetupError| error.into())
 }

@@ -1,6 +1,6 @@
 //! Routes that read a task: log, view, folds, recall.
 
-use infold::show::{Entry, Piece, Recalled, Seen};
+use infold::show::{LogEntry, LogSnapshot, RecalledMessage, ViewEntry};
 use infold_log::{Seq, Span};
 use infold_store::{Frame, iso};
 use infold_wire::quote;
@@ -10,10 +10,10 @@ use super::error::ApiError;
 use super::reply::ApiReply;
 use super::request::ApiRequest;
 
-fn seen(api: &Api, request: &ApiRequest) -> Result<Seen, ApiError> {
+fn seen(api: &Api, request: &ApiRequest) -> Result<LogSnapshot, ApiError> {
     let contexts = api.conversations.contexts();
     let log = contexts.read(request.task(contexts)?)?;
-    Ok(Seen::new(log, request.at()?)?)
+    Ok(LogSnapshot::new(log, request.at()?)?)
 }
 
 /// `GET /infold/api/tasks/{task}/log`
@@ -27,8 +27,8 @@ pub fn log(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
             return Ok(());
         }
         seen.entries(span, &mut |entry| match &entry {
-            Entry::Message { bytes, .. } => list.put_message(&entry.json(), bytes),
-            Entry::Event(_) => list.put(&entry.json()),
+            LogEntry::Message { bytes, .. } => list.put_message(&entry.json(), bytes),
+            LogEntry::Event(_) => list.put(&entry.json()),
         })
     })))
 }
@@ -58,9 +58,9 @@ pub fn recall(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     let log = contexts.read(request.task(contexts)?)?;
     let range = request.place(1).parse::<Span>();
     let range = range.map_err(|error| ApiError::bad(error.to_string()))?;
-    Recalled::check(&log, range)?;
+    RecalledMessage::check(&log, range)?;
     Ok(ApiReply::List(Box::new(move |list| {
-        Recalled::each(&log, range, &mut |message| {
+        RecalledMessage::each(&log, range, &mut |message| {
             list.put_message(&message.json(), message.bytes)
         })
     })))
@@ -73,9 +73,9 @@ pub fn view(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     let view = seen.view()?;
     Ok(ApiReply::List(Box::new(move |list| {
         seen.pieces(&view, raw, &mut |piece| match &piece {
-            Piece::Message { bytes, .. } if raw => list.put_raw(bytes),
-            Piece::Message { bytes, .. } => list.put_message(&piece.json(), bytes),
-            Piece::Fold(..) => list.put(&piece.json()),
+            ViewEntry::Message { bytes, .. } if raw => list.put_raw(bytes),
+            ViewEntry::Message { bytes, .. } => list.put_message(&piece.json(), bytes),
+            ViewEntry::Fold(..) => list.put(&piece.json()),
         })
     })))
 }

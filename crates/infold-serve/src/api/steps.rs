@@ -1,8 +1,8 @@
 //! Routes that append steps to a task: folds, rewinds, undo, pins, redactions.
 
 use infold::Hooks;
-use infold::redact::{PatternError, Redact, describe};
-use infold::step::{Step, Taken, fork_at, target};
+use infold::redact::{PatternError, RedactionRequest, describe};
+use infold::step::{Step, StepResult, fork_at, target};
 use infold_log::{Point, Span};
 use infold_store::Trigger;
 use serde_json::{Value, json};
@@ -27,12 +27,12 @@ pub fn step(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
         let _ = contexts.settle(id, writer);
         taken
     })??;
-    let Taken {
+    let StepResult {
         text,
         mut json,
-        back,
+        inverse: back,
         note,
-        unheard,
+        hook_error: unheard,
     } = taken;
     json["text"] = text.into();
     json["back"] = back.into();
@@ -85,7 +85,7 @@ pub fn redact(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
             "neither \"messages\" nor \"pattern\" says what is to go",
         ));
     }
-    let redact = Redact { spans, pattern };
+    let redact = RedactionRequest { spans, pattern };
     if members.flag("dry_run")? {
         return Ok(ApiReply::Json(describe(&redact.preview(contexts, id)?)));
     }

@@ -95,7 +95,7 @@ pub fn make(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
 pub fn show(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     let contexts = api.conversations.contexts();
     let id = request.task(contexts)?;
-    let whole = show::Whole::of(contexts, id)?;
+    let whole = show::TaskReport::of(contexts, id)?;
     let whole = whole.ok_or_else(|| ApiError::no_row(id))?;
     Ok(ApiReply::Json(whole.json()))
 }

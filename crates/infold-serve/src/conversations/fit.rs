@@ -1,7 +1,7 @@
 //! Folds a conversation if that is due, and assembles the request that is sent.
 
 use infold::summarizer::Extractive;
-use infold::{Aim, Did, Hooks, ManageError, Profile, Summarizer, manage, will_manage};
+use infold::{Aim, Hooks, ManageError, PassAction, Profile, Summarizer, manage, will_manage};
 use infold_log::{Due, Past as _, Seq, Shows, Span, View};
 use infold_store::{Log, LogError};
 use serde_json::json;
@@ -49,7 +49,7 @@ impl Core {
         open: &mut TaskLease,
         fold: &FoldDue,
         summary: Option<&mut RecordedSummary>,
-    ) -> Result<Did, ConversationError> {
+    ) -> Result<PassAction, ConversationError> {
         let hooks = Hooks::of(&self.config);
         if summary.is_none() {
             self.publish_folding(open.id, fold);
@@ -65,15 +65,15 @@ impl Core {
         open.wrote();
         let outcome = match managed {
             Ok(outcome) => outcome,
-            Err(ManageError::Floor { .. }) => return Ok(Did::Untouched),
+            Err(ManageError::Floor { .. }) => return Ok(PassAction::Untouched),
             Err(error) => return Err(error.into()),
         };
-        if outcome.did > Did::Untouched {
+        if outcome.action > PassAction::Untouched {
             let (before, after) = (outcome.before.tokens, outcome.after.tokens);
-            self.metrics.folded(outcome.did.kind(), before, after);
+            self.metrics.folded(outcome.action.kind(), before, after);
             self.publish(open.id, "fold", outcome.json().to_string());
         }
-        Ok(outcome.did)
+        Ok(outcome.action)
     }
 
     /// Assembles the request to send: the client's own bytes if nothing is folded, else a splice of them.
@@ -158,9 +158,10 @@ impl Core {
         }
         open.wrote();
         let after = scaled(aim, view_tokens(open)?);
-        self.metrics.folded(Did::Condensed.kind(), before, after);
+        self.metrics
+            .folded(PassAction::Condensed.kind(), before, after);
         let outcome = json!({
-            "outcome": Did::Condensed.name(),
+            "outcome": PassAction::Condensed.name(),
             "ahead": true,
             "tokens_before": before,
             "tokens_after": after,

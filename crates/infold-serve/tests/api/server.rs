@@ -7,8 +7,8 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use infold::{Config, Switchboard};
-use infold_provider::{Client, Patience};
+use infold::{Config, Connector};
+use infold_provider::{Client, RetryPolicy};
 use infold_serve::{Api, Conversations, Limits, LiveEvents, Metrics};
 use infold_store::{Contexts, Durability};
 use serde_json::{Value, json};
@@ -58,8 +58,8 @@ impl Server {
         let contexts = Contexts::new(dir.path().join("contexts"), Durability::Never);
         let runtime = Runtime::new().expect("a runtime");
         let (_, stop) = watch::channel(false);
-        let client = Client::new(Patience::default()).expect("a client");
-        let board = Switchboard::new(client, runtime.handle().clone(), stop);
+        let client = Client::new(RetryPolicy::default()).expect("a client");
+        let board = Connector::new(client, runtime.handle().clone(), stop);
         let conversations =
             Conversations::new(contexts.clone(), Arc::new(Config::default()), board);
         let conversations = conversations.expect("a conversations");

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use infold::{Config, Switchboard};
-use infold_provider::{Client, Patience};
+use infold::{Config, Connector};
+use infold_provider::{Client, RetryPolicy};
 use infold_serve::{Conversations, Limits, Options, Server, Upstreams};
 use infold_store::{Contexts, Durability};
 use infold_wire::Wire;
@@ -79,9 +79,9 @@ impl Setup {
         let (keep, never) = watch::channel(false);
         let client = {
             let _inside = runtime.enter();
-            Client::new(Patience::default()).expect("a client")
+            Client::new(RetryPolicy::default()).expect("a client")
         };
-        let board = Switchboard::new(client, runtime.handle().clone(), never);
+        let board = Connector::new(client, runtime.handle().clone(), never);
         let mut opened = None;
         let conversations = |address: &str| {
             let conversations =

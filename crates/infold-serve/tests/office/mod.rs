@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use infold::config::Provider;
-use infold::profile::{Origin, Set};
-use infold::{Config, Switchboard};
+use infold::profile::{Origin, Setting};
+use infold::{Config, Connector};
 use infold_log::steer::{Side, Target, locate};
 use infold_log::{Past as _, Shown};
-use infold_provider::{Client, Patience};
+use infold_provider::{Client, RetryPolicy};
 use infold_serve::{
-    OutgoingPart, ConversationName, Conversations, Exchange, ModelCall, OutgoingBody, IncomingBody,
+    ConversationName, Conversations, Exchange, IncomingBody, ModelCall, OutgoingBody, OutgoingPart,
 };
 use infold_store::{Contexts, Durability, Log};
 use infold_wire::{Reply, Stop, Wire};
@@ -33,12 +33,12 @@ pub struct Office {
 }
 
 fn provider(window: u64) -> Provider {
-    let set = |value: &str| Set::new(value.to_owned(), Origin::Default);
+    let set = |value: &str| Setting::new(value.to_owned(), Origin::Default);
     Provider {
         name: "scripted".to_owned(),
         api: set("openai"),
         model: None,
-        context_length: Some(Set::new(window, Origin::Default)),
+        context_length: Some(Setting::new(window, Origin::Default)),
         api_key: None,
         // Nobody is there.
         base_url: Some(set("http://127.0.0.1:9/v1")),
@@ -52,12 +52,12 @@ fn conversations(
     summarizer: &str,
 ) -> (Conversations, watch::Sender<bool>) {
     let (sender, stop) = watch::channel(false);
-    let client = Client::new(Patience::default()).expect("a client can be made");
-    let board = Switchboard::new(client, runtime.handle().clone(), stop);
+    let client = Client::new(RetryPolicy::default()).expect("a client can be made");
+    let board = Connector::new(client, runtime.handle().clone(), stop);
     let contexts = Contexts::new(dir, Durability::Never);
     let contexts = contexts.keeping().expect("a registry can be opened");
     let mut config = Config::default();
-    config.summarizer.name = Set::call(summarizer.to_owned());
+    config.summarizer.name = Setting::call(summarizer.to_owned());
     let config = Arc::new(config);
     let conversations = Conversations::new(contexts, config, board);
     (
@@ -116,7 +116,7 @@ impl Office {
     pub fn call(&self, wire: Wire, body: &Value, name: Option<ConversationName>) -> ModelCall {
         // The provider speaks what its clients do.
         let mut provider = Provider::clone(&self.provider);
-        provider.api.value = infold::config::SERVED[wire as usize].to_owned();
+        provider.api.value = infold::config::SERVED_APIS[wire as usize].to_owned();
         ModelCall {
             wire,
             model: (wire == Wire::Gemini).then(|| "m".to_owned()),

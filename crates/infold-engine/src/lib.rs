@@ -48,7 +48,6 @@ pub mod words;
 pub mod show;
 mod picture;
 mod scratch;
-pub mod eval;
 /// What providers report, and what is learned from it.
 pub mod usage;
 mod connection;

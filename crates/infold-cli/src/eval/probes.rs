@@ -1,7 +1,7 @@
 //! `infold eval --probes`: which planted facts survive a fold.
 
-use infold::eval::Design;
-use infold::eval::probes::{
+use infold_eval::Design;
+use infold_eval::probes::{
     Conversation, DISTANCES, KINDS, LANGUAGES, NOISES, PROBED, Probe, SPEAKERS,
 };
 use serde_json::{Value, json};

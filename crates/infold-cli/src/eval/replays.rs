@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use infold::eval::{
-    self, Compared, DEFAULT_MODEL, Line, Material, Measure, Plot, Replay, ReplayError, Session,
-    Unfit,
-};
 use infold::models::Prices;
 use infold::{Aim, Config, STRATEGIES, Strategy};
+use infold_eval::{
+    Compared, DEFAULT_MODEL, Line, Material, Measure, Plot, Replay, ReplayError, Session, Unfit,
+};
 use infold_wire::transcript::{Format, Transcript};
 
 use super::EvalArgs;
@@ -151,7 +150,7 @@ impl Setup {
         let mut replays = Vec::new();
         for aim in &self.aims {
             let mut watch = || progress.advance(1);
-            replays.push(eval::replay(
+            replays.push(infold_eval::replay(
                 session,
                 &material,
                 aim,
@@ -178,11 +177,11 @@ impl Setup {
             if aim.strategy.name == STRATEGIES[0].name {
                 join(
                     &mut sums.compared,
-                    eval::compare(session, &material, &replay.points),
+                    infold_eval::compare(session, &material, &replay.points),
                 );
             }
         }
-        if let Some(compared) = eval::compare_agent(session, &material) {
+        if let Some(compared) = infold_eval::compare_agent(session, &material) {
             join(&mut sums.agent, compared);
         }
         let folds = replays.iter().flat_map(|replay| &replay.requests);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use infold::STRATEGIES;
-use infold::eval::{Compared, Counts, Design, Lost, MEASURES, Measure, Replay};
+use infold_eval::{Compared, Counts, Design, Lost, MEASURES, Measure, Replay};
 use serde_json::{Value, json};
 
 use super::EvalArgs;

@@ -1,7 +1,7 @@
 //! `infold eval --sizes` and `--agent`: every stand-in at every point, in several sizes.
 
-use infold::eval::{self, DESIGNS, Design, Estimate, MEASURES, Material, Session, Size, Trials};
 use infold::{Config, STRATEGIES};
+use infold_eval::{DESIGNS, Design, Estimate, MEASURES, Material, Session, Size, Trials};
 use serde_json::{Value, json};
 
 use super::EvalArgs;
@@ -85,7 +85,7 @@ impl Run<'_> {
         let aims = setup.aims.iter();
         let ours = aims.filter(|aim| aim.strategy.name == STRATEGIES[0].name);
         for aim in ours {
-            let replay = eval::replay(session, &material, aim, None, &mut || {})?;
+            let replay = infold_eval::replay(session, &material, aim, None, &mut || {})?;
             trials.add_points(session, &material, &replay.points, &self.args.sizes);
         }
         Ok(())

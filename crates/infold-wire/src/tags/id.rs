@@ -28,7 +28,7 @@ impl TagId {
     }
 
     /// Reads an id; none if it is empty, `null` or otherwise false to JavaScript.
-    pub(crate) fn of(value: Json<'_>) -> Option<TagId> {
+    pub fn of(value: Json<'_>) -> Option<TagId> {
         js::is_truthy(value).then(|| TagId {
             json: match value.kind() {
                 Kind::String => js::quoted(value).into(),

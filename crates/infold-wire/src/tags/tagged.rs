@@ -166,7 +166,12 @@ impl Tagged {
 
     /// Returns what was said: a string or a list of blocks.
     pub fn content(&self) -> Option<Json<'_>> {
-        Json::checked(&self.body.bytes).get("content")
+        self.member("content")
+    }
+
+    /// Returns a member of the message as it came, without later changes of its tags.
+    pub fn member(&self, name: &str) -> Option<Json<'_>> {
+        Json::checked(&self.body.bytes).get(name)
     }
 
     /// Returns the fold that hides it, if that fold's stand-in is present.

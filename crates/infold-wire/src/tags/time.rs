@@ -18,7 +18,8 @@ pub enum Ts {
 }
 
 impl Ts {
-    pub(crate) fn of(value: Json<'_>) -> Ts {
+    /// Reads the value of a `ts` member.
+    pub fn of(value: Json<'_>) -> Ts {
         match value.kind() {
             Kind::Null => Ts::Null,
             _ => value.number().map_or(Ts::Missing, |at| Ts::At(Millis(at))),

@@ -1,75 +1,77 @@
-use crate::count::{padded, unpadded};
-use crate::{
-    Fold, Images, Kept, Millis, Model, Prompt, Reply, Request, TagId, Tagged,
-    keep_with_tool_blocks, since_last_summary,
-};
+//! Condenses a conversation: replaces its middle by a summary that a model writes.
+
 use infold_wire::tokens::{self, Encoding};
 use infold_wire::{js, quote};
 
+use crate::{
+    ImageHandling, KeptTail, Millis, SummaryModel, SummaryPrompt, SummaryReply, SummaryRequest,
+    TagId, TagKind, Tagged, count_unpadded, keep_with_tool_blocks, pad, since_last_summary,
+};
+
 /// A conversation, and how a model is asked to summarise it.
 #[derive(Clone, Copy, Debug)]
-pub struct Conversation<'a> {
+pub struct TaggedConversation<'a> {
     /// All messages, hidden ones and stand-ins included.
     pub messages: &'a [Tagged],
     /// The system prompt that is sent with them.
     pub system: &'a str,
-    /// What asks for a summary.
-    pub prompt: Prompt<'a>,
+    /// The prompt that asks for a summary.
+    pub prompt: SummaryPrompt<'a>,
     /// How tools are called.
-    pub tools: Tools,
-    /// What becomes of images in the request.
-    pub images: Images,
+    pub tools: ToolCallStyle,
+    /// How images are sent in the request.
+    pub images: ImageHandling,
 }
 
 /// How a conversation's tools are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tools {
+pub enum ToolCallStyle {
     /// By `tool_use` blocks. Calls that the first kept message answers go into the summary.
     Blocks,
     /// In the text. There is nothing to keep together.
     Text,
 }
 
-/// Where new stand-ins have their times and ids from.
+/// The source of times and ids for new stand-ins.
 pub struct Stamps<'a> {
     /// The time of a stand-in that comes before a message without one.
     pub now: Millis,
-    /// Draws an id that was not drawn before.
+    /// Returns a new id with each call.
     pub ids: &'a mut dyn FnMut() -> TagId,
 }
 
-/// What [`condense`] made of a conversation.
+/// A condensed conversation.
 #[derive(Clone, Debug)]
 pub struct Condensed {
     /// All messages, some of them newly tagged, and the summary.
     pub messages: Vec<Tagged>,
     /// The id of the new fold.
     pub id: TagId,
-    /// What the model wrote, without white space around it.
+    /// The text of the model, without white space around it.
     pub summary: String,
-    /// What the model's answer cost.
+    /// The cost of the model's reply.
     pub cost: f64,
-    /// How many tokens the conversation is now, to the peer: its first message is not counted.
+    /// The tokens of the conversation now, as the agent counts: without its first message.
     pub tokens: f64,
 }
 
-/// That a conversation was not condensed and is what it was.
+/// A conversation was not condensed and is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[error("{why}")]
-pub struct Refused {
+#[error("{reason}")]
+pub struct CondenseRefusal {
     /// The reason.
-    pub why: Refusal,
-    /// What was spent on a model's answer nevertheless.
+    pub reason: RefusalReason,
+    /// The cost of the model's reply, if it was asked nevertheless.
     pub cost: f64,
 }
 
 /// Why a conversation was not condensed.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum Refusal {
+pub enum RefusalReason {
     /// There are four messages or fewer, and not two of them to summarise.
     #[error("there are too few messages to condense")]
     TooFew,
-    /// A summary is one of the kept messages, or little else comes before them.
+    /// A summary is among the kept messages, or less than two messages come before them.
     #[error("the conversation was condensed only just now")]
     Recent,
     /// There is no model to ask.
@@ -81,7 +83,7 @@ pub enum Refusal {
     /// It would not be smaller.
     #[error("condensing would leave {tokens} tokens, no fewer than before")]
     Grew {
-        /// How many tokens it would be.
+        /// The tokens it would have.
         tokens: f64,
     },
 }
@@ -89,44 +91,45 @@ pub enum Refusal {
 /// Why [`condense`] changed nothing.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CondenseError<E> {
-    /// There is a reason not to.
+    /// The conversation cannot be condensed, or not usefully.
     #[error(transparent)]
-    Refused(#[from] Refused),
-    /// The model failed. The peer lets that through.
+    Refused(#[from] CondenseRefusal),
+    /// The model failed. The agent passes its error on.
     #[error("the model failed: {0}")]
     Model(E),
 }
 
-/// Replaces what comes between the first and the last three messages by a summary.
+/// Replaces all between the first and the last three messages by a summary.
 ///
-/// The model is asked about all from the last summary on, what a marker hides
-/// included. What it makes of that must be smaller than `before`. Then the
-/// messages between get the tag, earlier stand-ins too, if no summary had
-/// tagged them yet. The new summary stands before the kept messages and is
+/// The model gets all messages from the last summary on, those behind a marker
+/// included. With its summary the conversation must be smaller than `before`. Then the
+/// messages between get the tag, earlier stand-ins too, unless a summary tagged
+/// them already. The new summary stands before the kept messages and is
 /// dated just before them, or before `now` if they have no time.
 ///
 /// ```
 /// use infold_tags::{
-///     Conversation, Images, Millis, Prompt, Reply, Stamps, TagId, Tagged, Tools, condense, effective,
+///     ImageHandling, Millis, Stamps, SummaryPrompt, SummaryReply, TagId, Tagged,
+///     TaggedConversation, ToolCallStyle, condense, effective,
 /// };
 ///
 /// let said = r#"{"role":"user","content":"go on"}"#;
 /// let messages = Tagged::parse_list(format!("[{}]", [said; 9].join(",")).as_bytes())?;
-/// let conversation = Conversation {
+/// let conversation = TaggedConversation {
 ///     messages: &messages,
 ///     system: "",
-///     prompt: Prompt::Default,
-///     tools: Tools::Blocks,
-///     images: Images::Sent,
+///     prompt: SummaryPrompt::Default,
+///     tools: ToolCallStyle::Blocks,
+///     images: ImageHandling::Sent,
 /// };
 /// let stamps = Stamps { now: Millis(9.0), ids: &mut || TagId::new("c1") };
 /// let done = condense::<std::io::Error>(
 ///     conversation,
 ///     1000.0,
 ///     Some(Box::new(|request| {
-///         // Six of them, and what is wanted.
+///         // Six messages and the instruction.
 ///         assert_eq!(request.messages.len(), 7);
-///         Ok(Reply { text: "They went on.".to_owned(), ..Reply::default() })
+///         Ok(SummaryReply { text: "They went on.".to_owned(), ..SummaryReply::default() })
 ///     })),
 ///     stamps,
 /// )?;
@@ -135,96 +138,95 @@ pub enum CondenseError<E> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn condense<E>(
-    conversation: Conversation<'_>,
+    conversation: TaggedConversation<'_>,
     before: f64,
-    model: Option<Model<'_, E>>,
+    model: Option<SummaryModel<'_, E>>,
     stamps: Stamps<'_>,
 ) -> Result<Condensed, CondenseError<E>> {
-    let kept = kept(conversation);
-    let request = request(conversation, &kept, stamps.now)?;
-    let model = model.ok_or(Refusal::NoModel.free())?;
-    let reply = model(&request).map_err(CondenseError::Model)?;
-    Ok(finish(conversation, &kept, before, reply, stamps)?)
-}
-
-/// How many messages stay as they are.
-const KEPT: usize = 3;
-
-fn kept(conversation: Conversation<'_>) -> Kept<'_> {
-    let mut kept = keep_with_tool_blocks(conversation.messages, KEPT);
-    if conversation.tools == Tools::Text {
+    let mut kept = keep_with_tool_blocks(conversation.messages, KEPT_MESSAGES);
+    if conversation.tools == ToolCallStyle::Text {
         kept.calls.clear();
         kept.reasoning.clear();
     }
-    kept
+    let free = |reason| CondenseRefusal { reason, cost: 0.0 };
+    let request = build_request(conversation, &kept, stamps.now).map_err(free)?;
+    let model = model.ok_or(free(RefusalReason::NoModel))?;
+    let reply = model(&request).map_err(CondenseError::Model)?;
+    let paid = |reason| CondenseRefusal {
+        reason,
+        cost: reply.cost,
+    };
+    Ok(apply_summary(conversation, &kept, before, &reply, stamps).map_err(paid)?)
 }
 
-fn request<'a>(
-    conversation: Conversation<'a>,
-    kept: &Kept<'_>,
+/// The number of last messages that stay as they are.
+const KEPT_MESSAGES: usize = 3;
+
+fn build_request<'a>(
+    conversation: TaggedConversation<'a>,
+    kept: &KeptTail<'_>,
     now: Millis,
-) -> Result<Request<'a>, Refused> {
+) -> Result<SummaryRequest<'a>, RefusalReason> {
     let messages = conversation.messages;
-    // With the calls in the summary goes what they led to in the request.
+    // If the calls go into the summary, their results go into the request.
     let end = messages.len() - kept.messages.len() + usize::from(!kept.calls.is_empty());
     let since = since_last_summary(&messages[..end], now);
-    if since.len() < 2 && messages.len() <= KEPT + 1 {
-        return Err(Refusal::TooFew.free());
+    if since.len() < 2 && messages.len() <= KEPT_MESSAGES + 1 {
+        return Err(RefusalReason::TooFew);
     }
-    let is_summary = |message: &Tagged| message.is_stand_in(Fold::Summary);
+    let is_summary = |message: &Tagged| message.is_stand_in(TagKind::Summary);
     if since.len() < 2 || kept.messages.iter().any(is_summary) {
-        return Err(Refusal::Recent.free());
+        return Err(RefusalReason::Recent);
     }
-    Ok(Request::of(
+    Ok(SummaryRequest::of(
         &since,
         conversation.prompt,
         conversation.images,
     ))
 }
 
-fn finish(
-    conversation: Conversation<'_>,
-    kept: &Kept<'_>,
+fn apply_summary(
+    conversation: TaggedConversation<'_>,
+    kept: &KeptTail<'_>,
     before: f64,
-    reply: Reply,
+    reply: &SummaryReply,
     stamps: Stamps<'_>,
-) -> Result<Condensed, Refused> {
-    let cost = reply.cost;
-    let refused = |why| Refused { why, cost };
+) -> Result<Condensed, RefusalReason> {
     let summary = js::trim(&reply.text);
     if summary.is_empty() {
-        return Err(refused(Refusal::Empty));
+        return Err(RefusalReason::Empty);
     }
     let id = (stamps.ids)();
-    let stand_in = stand_in(summary, kept, &id, stamps.now);
+    let stand_in = build_stand_in(summary, kept, &id, stamps.now);
+    // The summary itself is counted only if the reply does not report its tokens.
     let counted = (reply.tokens == 0.0).then_some(&stand_in);
-    let counted = counted.into_iter().chain(kept.messages);
-    let tokens = reply.tokens + tokens(conversation.system, counted);
+    let contents = counted
+        .into_iter()
+        .chain(kept.messages)
+        .filter_map(Tagged::content);
+    let unpadded = contents.map(count_unpadded).sum::<u64>();
+    let system = tokens::count(Encoding::O200k, conversation.system);
+    let tokens = reply.tokens + pad(system + unpadded) as f64;
     if tokens >= before {
-        return Err(refused(Refusal::Grew { tokens }));
+        return Err(RefusalReason::Grew { tokens });
     }
     Ok(Condensed {
-        messages: hide(conversation.messages, kept.messages.len(), &id, stand_in),
+        messages: insert_summary(conversation.messages, kept.messages.len(), &id, stand_in),
         id,
         summary: summary.to_owned(),
-        cost,
+        cost: reply.cost,
         tokens,
     })
 }
 
-/// The tokens of a system prompt and some messages, counted in one call.
-fn tokens<'a>(system: &str, messages: impl Iterator<Item = &'a Tagged>) -> f64 {
-    let messages: u64 = messages.filter_map(Tagged::content).map(unpadded).sum();
-    padded(tokens::count(Encoding::O200k, system) + messages) as f64
-}
-
-fn hide(messages: &[Tagged], kept: usize, id: &TagId, stand_in: Tagged) -> Vec<Tagged> {
+/// Tags the messages before the kept ones, but for the first, and puts the summary between.
+fn insert_summary(messages: &[Tagged], kept: usize, id: &TagId, stand_in: Tagged) -> Vec<Tagged> {
     let at = messages.len() - kept;
     let mut all = Vec::with_capacity(messages.len() + 1);
     all.extend_from_slice(&messages[..at]);
     for message in all.iter_mut().skip(1) {
-        if message.parent(Fold::Summary).is_none() {
-            message.tag(Fold::Summary, id);
+        if message.parent(TagKind::Summary).is_none() {
+            message.tag(TagKind::Summary, id);
         }
     }
     all.push(stand_in);
@@ -232,12 +234,12 @@ fn hide(messages: &[Tagged], kept: usize, id: &TagId, stand_in: Tagged) -> Vec<T
     all
 }
 
-/// Opens every summary; the text is the peer's.
-const REASONING: &[u8] = br#"{"type":"reasoning","text":"Condensing conversation context. The summary below captures the key information from the prior conversation."}"#;
+/// Opens every summary; the text is the agent's.
+const REASONING_BLOCK: &[u8] = br#"{"type":"reasoning","text":"Condensing conversation context. The summary below captures the key information from the prior conversation."}"#;
 
-fn stand_in(summary: &str, kept: &Kept<'_>, id: &TagId, now: Millis) -> Tagged {
+fn build_stand_in(summary: &str, kept: &KeptTail<'_>, id: &TagId, now: Millis) -> Tagged {
     let text = format!(r#"{{"type":"text","text":{}}}"#, quote(summary));
-    let mut blocks = vec![REASONING];
+    let mut blocks = vec![REASONING_BLOCK];
     blocks.extend(kept.reasoning.iter().map(|block| block.bytes()));
     blocks.push(text.as_bytes());
     blocks.extend(kept.calls.iter().map(|block| block.bytes()));
@@ -250,14 +252,4 @@ fn stand_in(summary: &str, kept: &Kept<'_>, id: &TagId, now: Millis) -> Tagged {
     let start: &[u8] = br#"{"role":"assistant","content":["#;
     let whole = [start, &blocks.join(&b','), end.as_bytes()].concat();
     Tagged::parse(&whole).expect("a summary is an object")
-}
-
-impl Refusal {
-    /// Before any model was asked.
-    fn free(self) -> Refused {
-        Refused {
-            why: self,
-            cost: 0.0,
-        }
-    }
 }

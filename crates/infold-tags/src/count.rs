@@ -1,64 +1,66 @@
+//! Counts the tokens of a message's content as Roo Code does.
+
 use infold_wire::tokens::{Counter, Encoding, image};
 use infold_wire::{Json, Kind, js};
 
-/// Returns how many tokens the peer takes a message's content for, a text or a list of blocks.
+/// Returns the tokens of a message's content, a text or a list of blocks, as Roo Code counts them.
 ///
-/// Half as much again as the content has: the peer's answer to counting Claude's tokens
-/// with OpenAI's vocabulary.
-pub fn count(content: Json<'_>) -> u64 {
-    padded(unpadded(content))
+/// Half as much again as the content has: Roo Code counts Claude's tokens with OpenAI's
+/// vocabulary and adds a margin.
+pub fn count_tokens(content: Json<'_>) -> u64 {
+    pad(count_unpadded(content))
 }
 
-/// Returns the tokens of a content before anything is added to be safe.
+/// Returns the tokens of a content without the margin.
 ///
-/// Several contents that the peer counts in one call are added up first and [`padded`] once.
-pub fn unpadded(content: Json<'_>) -> u64 {
-    match content.kind() {
-        Kind::String => {
-            let mut counter = Counter::new(Encoding::O200k);
-            counter.push_json(content);
-            counter.finish()
-        }
-        _ => content.elements().map(block).sum(),
+/// Contents that Roo Code counts in one call are added up first and padded with [`pad`] once.
+pub fn count_unpadded(content: Json<'_>) -> u64 {
+    if content.kind() != Kind::String {
+        return content.elements().map(count_block).sum();
     }
+    let mut counter = Counter::new(Encoding::O200k);
+    counter.push_json(content);
+    counter.finish()
 }
 
 /// Returns a sum of tokens times 1.5, rounded up.
-pub fn padded(tokens: u64) -> u64 {
+pub fn pad(tokens: u64) -> u64 {
     (tokens * 3).div_ceil(2)
 }
 
-fn block(block: Json<'_>) -> u64 {
+fn count_block(block: Json<'_>) -> u64 {
     let mut counter = Counter::new(Encoding::O200k);
-    let kind = block.get("type").map(Json::name).unwrap_or_default();
-    match &*kind {
-        b"text" => block
-            .get("text")
-            .into_iter()
-            .for_each(|text| counter.push_json(text)),
+    match &*block.get("type").map(Json::name).unwrap_or_default() {
+        b"text" => push_text(block, &mut counter),
         b"image" => {
             let data = block.get("source").and_then(|source| source.get("data"));
             return image(data);
         }
-        b"tool_use" => call(block, &mut counter),
-        b"tool_result" => result(block, &mut counter),
+        b"tool_use" => push_call(block, &mut counter),
+        b"tool_result" => push_result(block, &mut counter),
         _ => {}
     }
     counter.finish()
 }
 
-fn call(block: Json<'_>, counter: &mut Counter) {
+fn push_text(block: Json<'_>, counter: &mut Counter) {
+    if let Some(text) = block.get("text") {
+        counter.push_json(text);
+    }
+}
+
+fn push_call(block: Json<'_>, counter: &mut Counter) {
     counter.push("Tool: ");
-    printed(block.get("name"), counter);
+    push_printed(block.get("name"), counter);
     if let Some(input) = block.get("input") {
         counter.push("\nArguments: ");
         counter.push(&js::stringify(input));
     }
 }
 
-fn result(block: Json<'_>, counter: &mut Counter) {
+fn push_result(block: Json<'_>, counter: &mut Counter) {
     counter.push("Tool Result (");
-    printed(block.get("tool_use_id"), counter);
+    push_printed(block.get("tool_use_id"), counter);
     counter.push(")");
     if block.get("is_error").is_some_and(js::is_truthy) {
         counter.push("\n[Error]");
@@ -74,22 +76,19 @@ fn result(block: Json<'_>, counter: &mut Counter) {
         counter.push("\n");
         let kind = item.get("type");
         match &*kind.map(Json::name).unwrap_or_default() {
-            b"text" => {
-                let text = item.get("text");
-                text.into_iter().for_each(|text| counter.push_json(text));
-            }
+            b"text" => push_text(item, counter),
             b"image" => counter.push("[Image content]"),
             _ => {
                 counter.push("[Unsupported content block: ");
-                printed(kind, counter);
+                push_printed(kind, counter);
                 counter.push("]");
             }
         }
     }
 }
 
-/// A value as JavaScript puts it into a text.
-fn printed(value: Option<Json<'_>>, counter: &mut Counter) {
+/// Pushes a value as a JavaScript template string prints it.
+fn push_printed(value: Option<Json<'_>>, counter: &mut Counter) {
     match value {
         None => counter.push("undefined"),
         Some(text) if text.kind() == Kind::String => counter.push_json(text),

@@ -32,32 +32,39 @@
 //! # Ok::<(), infold_tags::TaggedError>(())
 //! ```
 
-mod present;
+mod effective;
 mod truncate;
-mod keep;
-mod since;
-mod ui;
+mod kept_tail;
+mod since_summary;
+mod ui_entry;
 mod rewind;
-mod split;
+mod split_point;
 mod count;
-mod request;
+mod summary_request;
 mod condense;
 mod manage;
 pub use condense::{
-    CondenseError, Condensed, Conversation, Refusal, Refused, Stamps, Tools, condense,
+    CondenseError, CondenseRefusal, Condensed, RefusalReason, Stamps, TaggedConversation,
+    ToolCallStyle, condense,
 };
-pub use count::{count, padded, unpadded};
+pub use count::{count_tokens, count_unpadded, pad};
+pub use effective::{effective, untag_orphans};
 pub use infold_wire::tags::{
-    Fold, FromTags, Millis, Role, TagFold, TagId, Tagged, TaggedError, Ts, from_tags, to_tags,
+    Millis, TagFold, TagId, TagKind, Tagged, TaggedError, TaggedRole, Ts, UntaggedHistory,
+    from_tags, to_tags,
 };
-pub use keep::{Kept, keep_with_tool_blocks};
+pub use kept_tail::{KeptTail, keep_with_tool_blocks};
 pub use manage::{
-    Done, Limits, ManageError, Managed, Threshold, manage, manage_despite_failure, will_manage,
+    CondenseThreshold, ManageAction, ManageReport, TagManageError, WindowLimits, manage,
+    manage_despite_failure, will_manage,
 };
-pub use present::{effective, untag_orphans};
-pub use request::{Chunk, Images, Model, Prompt, Reply, Request};
-pub use rewind::{Orphans, RewindError, Rewound, Target, Task, rewind_to_index, rewind_to_ts};
-pub use since::since_last_summary;
-pub use split::{SplitError, split_point};
+pub use rewind::{
+    OrphanTags, RewindError, RewindTarget, RewoundTask, TaskLists, rewind_to_index, rewind_to_ts,
+};
+pub use since_summary::since_last_summary;
+pub use split_point::{SplitError, split_point};
+pub use summary_request::{
+    ImageHandling, ReplyChunk, SummaryModel, SummaryPrompt, SummaryReply, SummaryRequest,
+};
 pub use truncate::{Truncated, truncate};
-pub use ui::UiEntry;
+pub use ui_entry::UiEntry;

@@ -1,150 +1,155 @@
-use crate::count::{count, padded};
+//! Decides before a request whether to condense or truncate a conversation, and does it.
+
+use infold_wire::tokens::{self, Encoding};
+
 use crate::truncate::is_visible;
 use crate::{
-    CondenseError, Condensed, Conversation, Model, Refused, Stamps, TagId, Tagged, Truncated,
-    condense, truncate,
+    CondenseError, CondenseRefusal, Condensed, Stamps, SummaryModel, TagId, Tagged,
+    TaggedConversation, Truncated, condense, count_tokens, pad, truncate,
 };
-use infold_wire::tokens::{self, Encoding};
 
 /// How full a model's window is, and how full it may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct WindowLimits {
     /// Tokens of the last call, as the provider counted them; the last message came after it.
     pub used: f64,
-    /// Tokens the model takes at once.
+    /// Tokens of the model's window.
     pub window: f64,
-    /// Tokens held back for the answer; 8192 if none or zero is given.
+    /// Tokens reserved for the reply; 8192 if none or zero is given.
     pub reply: Option<f64>,
-    /// From where on to condense; if not, there is only truncation.
-    pub condense_at: Option<Threshold>,
+    /// When to condense; without it, there is only truncation.
+    pub condense_at: Option<CondenseThreshold>,
 }
 
 /// From how many percent of the window on a conversation is condensed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Threshold {
-    /// What holds where a profile says nothing of its own.
+pub struct CondenseThreshold {
+    /// The percentage for profiles without their own.
     pub everywhere: f64,
-    /// What the profile in use says; -1 is nothing of its own.
+    /// The percentage of the profile in use; -1 means that it has none.
     pub profile: Option<f64>,
 }
 
-/// What [`manage`] found and did.
+/// The result of [`manage`].
 #[derive(Clone, Debug)]
-pub struct Managed {
-    /// How many tokens the conversation was, the last message included.
+pub struct ManageReport {
+    /// The tokens of the conversation before, the last message included.
     pub before: f64,
-    /// Why it was not condensed though it should have been.
-    pub refused: Option<Refused>,
-    /// What was done.
-    pub done: Done,
+    /// Why it was not condensed although it should have been.
+    pub refused: Option<CondenseRefusal>,
+    /// How the conversation was changed.
+    pub action: ManageAction,
 }
 
-/// What was done to a conversation.
+/// How a conversation was changed.
 #[derive(Clone, Debug)]
-pub enum Done {
-    /// It is what it was.
+pub enum ManageAction {
+    /// It is unchanged.
     Nothing,
     /// It was condensed.
     Condensed(Condensed),
     /// It was truncated, though that may have changed nothing.
     Truncated {
-        /// What became of it.
+        /// The truncated conversation.
         truncated: Truncated,
         /// The id of the new fold, drawn even if there is none.
         id: TagId,
-        /// How many tokens it is now, to the peer: messages behind a summary are counted too.
+        /// The tokens it has now, as the agent counts: messages behind a summary are counted too.
         tokens: f64,
     },
 }
 
-/// Why a conversation could not be managed. It is what it was.
+/// Why a conversation could not be managed. It is unchanged.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum ManageError<E> {
+pub enum TagManageError<E> {
     /// There is no last message to count.
     #[error("a conversation without messages cannot be managed")]
     NoMessages,
-    /// The model failed. The peer does not truncate then, either.
+    /// The model failed. The agent does not truncate then, either.
     #[error("the model failed: {0}")]
     Model(E),
 }
 
-/// Says whether [`manage`] would try to change a conversation whose last message has so many tokens.
-pub fn will_manage(limits: &Limits, last: f64) -> bool {
+/// Says whether [`manage`] would try to change a conversation whose last message has `last` tokens.
+pub fn will_manage(limits: &WindowLimits, last: f64) -> bool {
     let tokens = limits.used + last;
-    limits.asks_for_summary(tokens) || limits.are_exceeded(tokens)
+    limits.should_condense(tokens) || limits.are_exceeded(tokens)
 }
 
-/// Condenses a conversation that has reached its threshold or has no room for an answer.
+/// Condenses a conversation that has reached its threshold or has no room for a reply.
 ///
-/// If it cannot be condensed and has no room, half of it is truncated. A model that fails ends it,
-/// as it does with the peer; see [`manage_despite_failure`].
+/// If it cannot be condensed and has no room, half of it is truncated. If the model fails,
+/// nothing changes, as in the agent; see [`manage_despite_failure`].
 pub fn manage<E>(
-    conversation: Conversation<'_>,
-    limits: &Limits,
-    model: Option<Model<'_, E>>,
+    conversation: TaggedConversation<'_>,
+    limits: &WindowLimits,
+    model: Option<SummaryModel<'_, E>>,
     stamps: Stamps<'_>,
-) -> Result<Managed, ManageError<E>> {
+) -> Result<ManageReport, TagManageError<E>> {
     match manage_despite_failure(conversation, limits, model, stamps)? {
-        (managed, None) => Ok(managed),
-        (_, Some(error)) => Err(ManageError::Model(error)),
+        (report, None) => Ok(report),
+        (_, Some(error)) => Err(TagManageError::Model(error)),
     }
 }
 
-/// As [`manage`], and where the model fails the conversation is truncated if it has no room: returns
-/// what was done, with the id of the new fold, and the model's error.
+/// As [`manage`], but truncates a conversation without room if the model fails: returns
+/// the report and the model's error.
 pub fn manage_despite_failure<E>(
-    conversation: Conversation<'_>,
-    limits: &Limits,
-    model: Option<Model<'_, E>>,
+    conversation: TaggedConversation<'_>,
+    limits: &WindowLimits,
+    model: Option<SummaryModel<'_, E>>,
     stamps: Stamps<'_>,
-) -> Result<(Managed, Option<E>), ManageError<E>> {
+) -> Result<(ManageReport, Option<E>), TagManageError<E>> {
     let messages = conversation.messages;
-    let last = messages.last().ok_or(ManageError::NoMessages)?;
-    let before = limits.used + tokens(last);
+    let last = messages.last().ok_or(TagManageError::NoMessages)?;
+    let before = limits.used + count_message(last);
     let Stamps { now, ids } = stamps;
     let (mut refused, mut failed) = (None, None);
-    let done = |refused, done| Managed {
-        before,
-        refused,
-        done,
-    };
-    if limits.asks_for_summary(before) {
+    let mut action = ManageAction::Nothing;
+    if limits.should_condense(before) {
         match condense(conversation, before, model, Stamps { now, ids }) {
-            Ok(condensed) => return Ok((done(None, Done::Condensed(condensed)), None)),
-            Err(CondenseError::Refused(why)) => refused = Some(why),
+            Ok(condensed) => action = ManageAction::Condensed(condensed),
+            Err(CondenseError::Refused(refusal)) => refused = Some(refusal),
             Err(CondenseError::Model(error)) => failed = Some(error),
         }
     }
-    if !limits.are_exceeded(before) {
-        return Ok((done(refused, Done::Nothing), failed));
+    if matches!(action, ManageAction::Nothing) && limits.are_exceeded(before) {
+        let id = ids();
+        let truncated = truncate(messages, TRUNCATED_SHARE, &id, now);
+        let system = pad(tokens::count(Encoding::O200k, conversation.system)) as f64;
+        let visible = truncated.messages.iter().filter(|m| is_visible(m));
+        let tokens = system + visible.map(count_message).sum::<f64>();
+        action = ManageAction::Truncated {
+            truncated,
+            id,
+            tokens,
+        };
     }
-    let id = ids();
-    let truncated = truncate(messages, HIDDEN, &id, now);
-    let visible = truncated.messages.iter().filter(|m| is_visible(m));
-    let tokens = system(conversation.system) + visible.map(tokens).sum::<f64>();
-    let truncated = Done::Truncated {
-        truncated,
-        id,
-        tokens,
-    };
-    Ok((done(refused, truncated), failed))
+    Ok((
+        ManageReport {
+            before,
+            refused,
+            action,
+        },
+        failed,
+    ))
 }
 
 /// The share of the window that is never filled.
-const HELD_BACK: f64 = 0.1;
-/// What is held back for an answer of unknown length.
-const REPLY: f64 = 8192.0;
+const UNFILLED_WINDOW_SHARE: f64 = 0.1;
+/// The tokens reserved for a reply of unknown length.
+const DEFAULT_REPLY_TOKENS: f64 = 8192.0;
 /// The share of the messages that truncation hides.
-const HIDDEN: f64 = 0.5;
+const TRUNCATED_SHARE: f64 = 0.5;
 
-impl Threshold {
-    /// Returns what holds.
+impl CondenseThreshold {
+    /// Returns the percentage that applies.
     pub fn percent(self) -> f64 {
         let profile = self.profile.filter(|own| is_percent(*own));
         profile.unwrap_or(self.everywhere)
     }
 
-    /// Says whether the profile says something that is no percentage, which the peer warns of.
+    /// Says whether the profile has a value that is no percentage, which the agent warns of.
     pub fn is_profile_ignored(self) -> bool {
         self.profile
             .is_some_and(|own| own != -1.0 && !is_percent(own))
@@ -155,32 +160,29 @@ fn is_percent(profile: f64) -> bool {
     (5.0..=100.0).contains(&profile)
 }
 
-impl Limits {
-    fn asks_for_summary(&self, tokens: f64) -> bool {
-        let reached = |at: Threshold| 100.0 * tokens / self.window >= at.percent();
+impl WindowLimits {
+    fn should_condense(&self, tokens: f64) -> bool {
+        let reached = |at: CondenseThreshold| 100.0 * tokens / self.window >= at.percent();
         self.condense_at
             .is_some_and(|at| reached(at) || self.are_exceeded(tokens))
     }
 
     fn are_exceeded(&self, tokens: f64) -> bool {
-        let reply = self.reply.filter(|reply| *reply != 0.0).unwrap_or(REPLY);
-        tokens > self.window * (1.0 - HELD_BACK) - reply
+        let reply = self.reply.filter(|reply| *reply != 0.0);
+        let reply = reply.unwrap_or(DEFAULT_REPLY_TOKENS);
+        tokens > self.window * (1.0 - UNFILLED_WINDOW_SHARE) - reply
     }
 }
 
-fn tokens(message: &Tagged) -> f64 {
-    message.content().map_or(0, count) as f64
-}
-
-fn system(prompt: &str) -> f64 {
-    padded(tokens::count(Encoding::O200k, prompt)) as f64
+fn count_message(message: &Tagged) -> f64 {
+    message.content().map_or(0, count_tokens) as f64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits {
+    const LIMITS: WindowLimits = WindowLimits {
         used: 0.0,
         window: 10_000.0,
         reply: None,
@@ -190,7 +192,7 @@ mod tests {
     #[test]
     fn without_a_length_an_answer_has_room_for_8192_tokens() {
         for (reply, room) in [(None, 808.0), (Some(0.0), 808.0), (Some(1000.0), 8000.0)] {
-            let limits = Limits { reply, ..LIMITS };
+            let limits = WindowLimits { reply, ..LIMITS };
             assert!(!will_manage(&limits, room), "{reply:?}");
             assert!(will_manage(&limits, room + 1.0), "{reply:?}");
         }
@@ -198,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_profile_has_its_say_from_5_to_100_percent() {
-        let threshold = |profile| Threshold {
+        let threshold = |profile| CondenseThreshold {
             everywhere: 75.0,
             profile,
         };

@@ -1,49 +1,52 @@
+//! Rewinds a task to an entry on screen: cuts off what followed it.
+
 use std::collections::HashSet;
 
-use crate::present::untag_in_place;
-use crate::{Fold, Millis, Role, TagId, Tagged, UiEntry};
 use infold_wire::js;
+
+use crate::effective::untag_in_place;
+use crate::{Millis, TagId, TagKind, Tagged, TaggedRole, UiEntry};
 
 /// The two lists an agent keeps of one task.
 #[derive(Clone, Copy, Debug)]
-pub struct Task<'a> {
-    /// What a person was shown.
+pub struct TaskLists<'a> {
+    /// The entries that a person was shown.
     pub ui: &'a [UiEntry],
-    /// What the model is sent, hidden messages included.
+    /// The messages that the model is sent, hidden ones included.
     pub history: &'a [Tagged],
 }
 
-/// What becomes of the entry that a rewind names.
+/// Whether the entry that a rewind names stays on screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum RewindTarget {
     /// It is cut off with what follows.
     Cut,
     /// It stays on screen; the history is cut all the same.
     Keep,
 }
 
-/// What becomes of tags whose stand-in was cut off.
+/// What happens to tags whose stand-in was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Orphans {
-    /// They go, and what they hid shows again.
+pub enum OrphanTags {
+    /// They are removed, and the messages they hid show again.
     Untag,
-    /// They stay for a later step to judge.
+    /// They stay; a later step may remove them.
     Leave,
 }
 
 /// A task after a rewind.
 #[derive(Clone, Debug)]
-pub struct Rewound<'a> {
+pub struct RewoundTask<'a> {
     /// The entries that stay on screen. They are to be stored in any case.
     pub ui: &'a [UiEntry],
-    /// The new history, to be stored; nothing if it is the old one.
+    /// The new history, to be stored; none if it did not change.
     pub history: Option<Vec<Tagged>>,
 }
 
 /// Why a task was not rewound.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RewindError {
-    /// No entry on screen has this time. The text is the peer's.
+    /// No entry on screen has this time. The text is the agent's.
     #[error("Message with timestamp {} not found in clineMessages", js::number(ts.0))]
     NotFound {
         /// The time asked for.
@@ -53,96 +56,88 @@ pub enum RewindError {
 
 /// Rewinds to the first entry on screen whose time is `ts`.
 pub fn rewind_to_ts<'a>(
-    task: Task<'a>,
+    task: TaskLists<'a>,
     ts: Millis,
-    target: Target,
-    orphans: Orphans,
-) -> Result<Rewound<'a>, RewindError> {
-    let found = task
-        .ui
-        .iter()
-        .position(|entry| entry.ts().given() == Some(ts));
+    target: RewindTarget,
+    orphans: OrphanTags,
+) -> Result<RewoundTask<'a>, RewindError> {
+    let mut entries = task.ui.iter();
+    let found = entries.position(|entry| entry.ts().given() == Some(ts));
     let index = found.ok_or(RewindError::NotFound { ts })?;
-    let stay = match target {
-        Target::Cut => index,
-        Target::Keep => index + 1,
-    };
-    Ok(rewind(task, stay, ts, orphans))
+    let kept = index + usize::from(target == RewindTarget::Keep);
+    Ok(rewind(task, kept, ts, orphans))
 }
 
 /// Rewinds so that `index` entries stay on screen.
 ///
-/// The history is cut at the time of the first entry that goes, or at `now` if
+/// The history is cut at the time of the first entry that is removed, or at `now` if
 /// there is none or it has no time.
-pub fn rewind_to_index(task: Task<'_>, index: usize, orphans: Orphans, now: Millis) -> Rewound<'_> {
+pub fn rewind_to_index(
+    task: TaskLists<'_>,
+    index: usize,
+    orphans: OrphanTags,
+    now: Millis,
+) -> RewoundTask<'_> {
     let at = task.ui.get(index).and_then(|entry| entry.ts().given());
     rewind(task, index, at.unwrap_or(now), orphans)
 }
 
-fn rewind(task: Task<'_>, stay: usize, at: Millis, orphans: Orphans) -> Rewound<'_> {
-    let (ui, gone) = task.ui.split_at(stay.min(task.ui.len()));
-    let undone = Undone::told_by(gone);
-    let cutoff = cutoff(task.history, at);
-    let stays = |message: &&Tagged| is_before(message, cutoff) && !undone.includes(message);
+fn rewind(task: TaskLists<'_>, kept: usize, at: Millis, orphans: OrphanTags) -> RewoundTask<'_> {
+    let (ui, removed) = task.ui.split_at(kept.min(task.ui.len()));
+    let removed_folds = RemovedFolds::announced_by(removed);
+    let cutoff = find_cutoff(task.history, at);
+    let stays = |message: &&Tagged| {
+        // A message without a time stays.
+        let is_before = message.ts().nonzero().is_none_or(|ts| ts < cutoff);
+        is_before && !removed_folds.include(message)
+    };
     let mut history: Vec<Tagged> = task.history.iter().filter(stays).cloned().collect();
     let untagged = match orphans {
-        Orphans::Untag => untag_in_place(&mut history),
-        Orphans::Leave => 0,
+        OrphanTags::Untag => untag_in_place(&mut history),
+        OrphanTags::Leave => 0,
     };
     let changed = untagged > 0 || history.len() != task.history.len();
-    Rewound {
+    RewoundTask {
         ui,
         history: changed.then_some(history),
     }
 }
 
-/// Where the history is cut if it is rewound to `at`.
+/// Returns the time at which the history is cut if it is rewound to `at`.
 ///
 /// A reply may be stored before the entry that announced it: then no message
-/// has that very time, and the reply belongs to what was said before. So the
+/// has that very time, and the reply belongs to the turn before. So the
 /// cut moves on to the next user message.
-fn cutoff(history: &[Tagged], at: Millis) -> Millis {
-    let times = || history.iter().filter_map(|message| message.ts().compared());
-    let exact = history
-        .iter()
-        .any(|message| message.ts().given() == Some(at));
-    if exact || !times().any(|ts| ts < at) {
+fn find_cutoff(history: &[Tagged], at: Millis) -> Millis {
+    let is_exact = |message: &Tagged| message.ts().given() == Some(at);
+    let is_earlier = |message: &Tagged| message.ts().compared().is_some_and(|ts| ts < at);
+    if history.iter().any(is_exact) || !history.iter().any(is_earlier) {
         return at;
     }
     let users = history
         .iter()
-        .filter(|message| message.role() == Role::User);
-    let mut later = users
-        .filter_map(|user| user.ts().compared())
-        .filter(|ts| *ts >= at);
-    later.next().unwrap_or(at)
+        .filter(|message| message.role() == TaggedRole::User);
+    let mut times = users.filter_map(|user| user.ts().compared());
+    times.find(|ts| *ts >= at).unwrap_or(at)
 }
 
-/// Says whether a message stays; one without a time does.
-fn is_before(message: &Tagged, cutoff: Millis) -> bool {
-    message.ts().nonzero().is_none_or(|ts| ts < cutoff)
-}
+/// The folds whose announcements are cut off, by kind; their stand-ins are removed with them.
+struct RemovedFolds<'a>([HashSet<&'a TagId>; 2]);
 
-/// The folds whose making is cut off, and whose stand-ins therefore go.
-struct Undone<'a> {
-    ids: [HashSet<&'a TagId>; 2],
-}
-
-impl<'a> Undone<'a> {
-    fn told_by(entries: &'a [UiEntry]) -> Undone<'a> {
+impl<'a> RemovedFolds<'a> {
+    fn announced_by(entries: &'a [UiEntry]) -> RemovedFolds<'a> {
         let mut ids = [HashSet::new(), HashSet::new()];
-        for (fold, id) in entries.iter().filter_map(UiEntry::made) {
-            ids[fold as usize].insert(id);
+        for (kind, id) in entries.iter().filter_map(UiEntry::created_fold) {
+            ids[kind as usize].insert(id);
         }
-        Undone { ids }
+        RemovedFolds(ids)
     }
 
-    fn includes(&self, message: &Tagged) -> bool {
-        let gone = |fold| {
-            let id = message.stands_for(fold);
-            id.is_some_and(|id| self.ids[fold as usize].contains(id))
-        };
-        Fold::ALL.into_iter().any(gone)
+    fn include(&self, message: &Tagged) -> bool {
+        TagKind::ALL.into_iter().any(|kind| {
+            let id = message.stands_for(kind);
+            id.is_some_and(|id| self.0[kind as usize].contains(id))
+        })
     }
 }
 
@@ -166,11 +161,11 @@ mod tests {
     fn stay(at: f64, messages: &[(&str, &str)]) -> usize {
         let at_text = at.to_string();
         let (ui, history) = (ui(&[&at_text]), history(messages));
-        let task = Task {
+        let task = TaskLists {
             ui: &ui,
             history: &history,
         };
-        let rewound = rewind_to_ts(task, Millis(at), Target::Cut, Orphans::Untag).unwrap();
+        let rewound = rewind_to_ts(task, Millis(at), RewindTarget::Cut, OrphanTags::Untag).unwrap();
         rewound
             .history
             .map_or(history.len(), |history| history.len())
@@ -179,11 +174,11 @@ mod tests {
     #[test]
     fn a_time_nobody_spoke_at_is_named() {
         let ui = ui(&["1", "null"]);
-        let task = Task {
+        let task = TaskLists {
             ui: &ui,
             history: &[],
         };
-        let rewind = |ts| rewind_to_ts(task, Millis(ts), Target::Keep, Orphans::Leave);
+        let rewind = |ts| rewind_to_ts(task, Millis(ts), RewindTarget::Keep, OrphanTags::Leave);
         assert_eq!(
             rewind(1e21).unwrap_err().to_string(),
             "Message with timestamp 1e+21 not found in clineMessages"
@@ -226,13 +221,13 @@ mod tests {
     #[test]
     fn an_entry_without_a_time_cuts_at_the_clock() {
         let (ui, history) = (ui(&["1", "null"]), history(&[("user", "1"), ("user", "9")]));
-        let task = Task {
+        let task = TaskLists {
             ui: &ui,
             history: &history,
         };
-        let kept = rewind_to_index(task, 1, Orphans::Untag, Millis(10.0));
+        let kept = rewind_to_index(task, 1, OrphanTags::Untag, Millis(10.0));
         assert_eq!((kept.ui.len(), kept.history.is_none()), (1, true));
-        let cut = rewind_to_index(task, 1, Orphans::Untag, Millis(9.0));
+        let cut = rewind_to_index(task, 1, OrphanTags::Untag, Millis(9.0));
         assert_eq!(cut.history.unwrap().len(), 1);
     }
 }

@@ -1,63 +1,50 @@
-use crate::{Fold, Millis, TagId, Tagged};
+//! Truncates a conversation: hides its oldest visible messages behind a marker.
+
 use infold_wire::js;
 
-/// What [`truncate`] made of a conversation.
+use crate::{Millis, TagId, TagKind, Tagged};
+
+/// A truncated conversation.
 #[derive(Clone, Debug)]
 pub struct Truncated {
     /// All messages, some of them newly tagged, and the marker.
     pub messages: Vec<Tagged>,
     /// How many messages the marker says are hidden; zero if there is none.
     ///
-    /// A double, as the peer's: a fraction above 1 makes it more than there are.
+    /// A double, as in JavaScript: a fraction above 1 makes it more than there are.
     pub reported: f64,
 }
 
 /// Hides the oldest visible messages behind a marker with the id `id`.
 ///
-/// Visible is what no marker hides and is no marker; messages behind a summary
-/// count, too. The first one always stays. Of the others `fraction` is hidden,
+/// A message is visible if it is no marker and no marker hides it; messages behind a
+/// summary count, too. The first one always stays. Of the others `fraction` is hidden,
 /// rounded down to an even number; if that is none, nothing changes. The marker
 /// stands before the first visible message that stays, and is dated just before
 /// it, or before `now` if that has no time.
 pub fn truncate(messages: &[Tagged], fraction: f64, id: &TagId, now: Millis) -> Truncated {
     let visible: Vec<usize> = (0..messages.len())
-        .filter(|&at| is_visible(&messages[at]))
+        .filter(|at| is_visible(&messages[*at]))
         .collect();
-    let count = even_share(visible.len(), fraction);
-    // Also false if an endless fraction made the count NaN.
-    if count > 0.0 {
-        hide(messages, &visible, count, id, now)
-    } else {
-        let messages = messages.to_vec();
-        Truncated {
-            messages,
+    let share = ((visible.len() as f64 - 1.0) * fraction).floor();
+    let count = share - share % 2.0;
+    // An infinite fraction makes the count NaN, which hides nothing either.
+    if count.is_nan() || count <= 0.0 {
+        return Truncated {
+            messages: messages.to_vec(),
             reported: 0.0,
-        }
+        };
     }
-}
-
-/// Says whether truncation takes the message for one that is sent.
-pub(crate) fn is_visible(message: &Tagged) -> bool {
-    message.parent(Fold::Window).is_none() && !message.is_stand_in(Fold::Window)
-}
-
-/// How many of the visible messages to hide, in the peer's arithmetic.
-fn even_share(visible: usize, fraction: f64) -> f64 {
-    let share = ((visible as f64 - 1.0) * fraction).floor();
-    share - share % 2.0
-}
-
-fn hide(messages: &[Tagged], visible: &[usize], count: f64, id: &TagId, now: Millis) -> Truncated {
     // A count beyond any index becomes the largest index, where there is no message.
     let stays = visible.get((count + 1.0) as usize).copied();
     let boundary = stays.unwrap_or(messages.len());
     let mut all = Vec::with_capacity(messages.len() + 1);
     all.extend_from_slice(&messages[..boundary]);
     for &at in visible.iter().skip(1).take_while(|at| **at < boundary) {
-        all[at].tag(Fold::Window, id);
+        all[at].tag(TagKind::Window, id);
     }
-    let kept = stays.and_then(|at| messages[at].ts().given());
-    all.push(marker(count, id, kept.unwrap_or(now)));
+    let before = stays.and_then(|at| messages[at].ts().given());
+    all.push(build_marker(count, id, before.unwrap_or(now)));
     all.extend_from_slice(&messages[boundary..]);
     Truncated {
         messages: all,
@@ -65,7 +52,12 @@ fn hide(messages: &[Tagged], visible: &[usize], count: f64, id: &TagId, now: Mil
     }
 }
 
-fn marker(count: f64, id: &TagId, before: Millis) -> Tagged {
+/// Says whether truncation takes the message for one that is sent.
+pub(crate) fn is_visible(message: &Tagged) -> bool {
+    message.parent(TagKind::Window).is_none() && !message.is_stand_in(TagKind::Window)
+}
+
+fn build_marker(count: f64, id: &TagId, before: Millis) -> Tagged {
     let count = js::number(count);
     let ts = js::json_number(before.0 - 1.0);
     let text = format!(
@@ -107,7 +99,7 @@ mod tests {
         let hidden = all
             .messages
             .iter()
-            .filter(|m| m.parent(Fold::Window).is_some());
+            .filter(|m| m.parent(TagKind::Window).is_some());
         assert_eq!(hidden.count(), 2);
         let marker = String::from_utf8(all.messages[3].bytes().into_owned()).unwrap();
         assert!(marker.contains(": 2e+30 messages"), "{marker}");

@@ -6,9 +6,10 @@ use std::collections::HashSet;
 
 use history::{Agent, Deed, any_next, stored, tagged, text, texts};
 use infold_tags::{
-    CondenseError, Conversation, Done, Fold, Images, Limits, ManageError, Millis, Model, Prompt,
-    Reply, Stamps, TagId, Tagged, Threshold, Tools, condense, count, effective, manage,
-    manage_despite_failure, will_manage,
+    CondenseError, CondenseThreshold, ImageHandling, ManageAction, Millis, Stamps, SummaryModel,
+    SummaryPrompt, SummaryReply, TagId, TagKind, TagManageError, Tagged, TaggedConversation,
+    ToolCallStyle, WindowLimits, condense, count_tokens, effective, manage, manage_despite_failure,
+    will_manage,
 };
 use proptest::prelude::*;
 
@@ -57,11 +58,11 @@ fn any_mood() -> impl Strategy<Value = Mood> {
 }
 
 impl Mood {
-    fn model<'a>(&self, asked: &'a mut bool) -> Option<Model<'a, &'static str>> {
+    fn model<'a>(&self, asked: &'a mut bool) -> Option<SummaryModel<'a, &'static str>> {
         let reply = match *self {
             Mood::Absent => return None,
             Mood::Fails => Err("no route"),
-            Mood::Says(text, tokens) => Ok(Reply {
+            Mood::Says(text, tokens) => Ok(SummaryReply {
                 text: text.to_owned(),
                 cost: 0.5,
                 tokens,
@@ -74,31 +75,32 @@ impl Mood {
     }
 }
 
-fn conversation(messages: &[Tagged], tools: Tools) -> Conversation<'_> {
-    Conversation {
+fn conversation(messages: &[Tagged], tools: ToolCallStyle) -> TaggedConversation<'_> {
+    TaggedConversation {
         messages,
         system: "be brief",
-        prompt: Prompt::Default,
+        prompt: SummaryPrompt::Default,
         tools,
-        images: Images::Named,
+        images: ImageHandling::Named,
     }
 }
 
-fn any_tools() -> impl Strategy<Value = Tools> {
-    prop::sample::select(vec![Tools::Blocks, Tools::Text])
+fn any_tools() -> impl Strategy<Value = ToolCallStyle> {
+    prop::sample::select(vec![ToolCallStyle::Blocks, ToolCallStyle::Text])
 }
 
-fn any_limits() -> impl Strategy<Value = Limits> {
+fn any_limits() -> impl Strategy<Value = WindowLimits> {
     let percent = || prop::sample::select(vec![-1.0, 0.0, 5.0, 50.0, 75.0, 100.0, 101.0]);
-    let threshold =
-        (percent(), prop::option::of(percent())).prop_map(|(everywhere, profile)| Threshold {
+    let threshold = (percent(), prop::option::of(percent())).prop_map(|(everywhere, profile)| {
+        CondenseThreshold {
             everywhere,
             profile,
-        });
+        }
+    });
     let reply = prop::option::of(prop::sample::select(vec![0.0, 1.0, 500.0]));
     let window = prop::sample::select(vec![0.0, 1000.0, 10_000.0]);
     (0..11_000u16, window, reply, prop::option::of(threshold)).prop_map(
-        |(used, window, reply, condense_at)| Limits {
+        |(used, window, reply, condense_at)| WindowLimits {
             used: f64::from(used),
             window,
             reply,
@@ -110,7 +112,7 @@ fn any_limits() -> impl Strategy<Value = Limits> {
 /// The tags that name no stand-in in the list.
 fn orphans(messages: &[Tagged]) -> Vec<&TagId> {
     let mut orphans = Vec::new();
-    for fold in Fold::ALL {
+    for fold in TagKind::ALL {
         let present: HashSet<_> = messages.iter().filter_map(|m| m.stands_for(fold)).collect();
         let parents = messages.iter().filter_map(|message| message.parent(fold));
         orphans.extend(parents.filter(|id| !present.contains(id)));
@@ -137,7 +139,7 @@ proptest! {
         expected.extend(kept_texts.into_iter().filter(|text| sent.contains(text)));
         prop_assert_eq!(texts(&effective(&done.messages)), expected.clone());
         prop_assert_eq!(texts(&effective(&stored(&done.messages))), expected);
-        prop_assert_eq!(done.messages[kept].stands_for(Fold::Summary), Some(&done.id));
+        prop_assert_eq!(done.messages[kept].stands_for(TagKind::Summary), Some(&done.id));
     }
 
     /// Taking the summary and its tags away gives back the same bytes.
@@ -151,8 +153,8 @@ proptest! {
         };
         done.messages.remove(history.len() - 3);
         for message in &mut done.messages {
-            if message.parent(Fold::Summary) == Some(&done.id) {
-                message.untag(Fold::Summary);
+            if message.parent(TagKind::Summary) == Some(&done.id) {
+                message.untag(TagKind::Summary);
             }
         }
         prop_assert_eq!(texts(&done.messages), texts(&history));
@@ -166,7 +168,7 @@ proptest! {
         let mut asked = false;
         let model = mood.model(&mut asked);
         let stamps = Stamps { now: Millis(7.0), ids: &mut || TagId::new("new") };
-        let outcome = condense(conversation(&history, Tools::Blocks), f64::from(before), model, stamps);
+        let outcome = condense(conversation(&history, ToolCallStyle::Blocks), f64::from(before), model, stamps);
         let (cost, failed) = match outcome {
             Ok(done) => {
                 prop_assert!(done.tokens < f64::from(before));
@@ -183,7 +185,7 @@ proptest! {
     fn managing_is_foretold(
         history in any_history(), tools in any_tools(), mood in any_mood(), limits in any_limits(),
     ) {
-        let last = history.last().and_then(Tagged::content).map_or(0, count) as f64;
+        let last = history.last().and_then(Tagged::content).map_or(0, count_tokens) as f64;
         let foretold = will_manage(&limits, last);
         let (mut asked, mut drawn) = (false, 0);
         let mut ids = || {
@@ -196,17 +198,17 @@ proptest! {
         match outcome {
             Ok(managed) => {
                 prop_assert_eq!(managed.before, limits.used + last);
-                let tried = managed.refused.is_some() || !matches!(managed.done, Done::Nothing);
+                let tried = managed.refused.is_some() || !matches!(managed.action, ManageAction::Nothing);
                 prop_assert_eq!(tried, foretold);
-                let messages = match &managed.done {
-                    Done::Nothing => &history,
-                    Done::Condensed(done) => &done.messages,
-                    Done::Truncated { truncated, .. } => &truncated.messages,
+                let messages = match &managed.action {
+                    ManageAction::Nothing => &history,
+                    ManageAction::Condensed(done) => &done.messages,
+                    ManageAction::Truncated { truncated, .. } => &truncated.messages,
                 };
                 prop_assert_eq!(orphans(messages), Vec::<&TagId>::new());
             }
-            Err(ManageError::Model(_)) => prop_assert!(asked),
-            Err(ManageError::NoMessages) => prop_assert!(history.is_empty()),
+            Err(TagManageError::Model(_)) => prop_assert!(asked),
+            Err(TagManageError::NoMessages) => prop_assert!(history.is_empty()),
         }
     }
 }
@@ -217,11 +219,11 @@ fn a_failing_model_is_not_made_up_for_by_truncation() {
     let history: Vec<Tagged> = (0..9)
         .map(|ts| tagged(&format!(r#"{{"role":"user","content":"go","ts":{ts}}}"#)))
         .collect();
-    let limits = Limits {
+    let limits = WindowLimits {
         used: 1e6,
         window: 1000.0,
         reply: None,
-        condense_at: Some(Threshold {
+        condense_at: Some(CondenseThreshold {
             everywhere: 75.0,
             profile: None,
         }),
@@ -232,8 +234,13 @@ fn a_failing_model_is_not_made_up_for_by_truncation() {
         ids: &mut || TagId::new("new"),
     };
     let model = Mood::Fails.model(&mut asked);
-    let outcome = manage(conversation(&history, Tools::Text), &limits, model, stamps);
-    assert_eq!(outcome.unwrap_err(), ManageError::Model("no route"));
+    let outcome = manage(
+        conversation(&history, ToolCallStyle::Text),
+        &limits,
+        model,
+        stamps,
+    );
+    assert_eq!(outcome.unwrap_err(), TagManageError::Model("no route"));
 }
 
 #[test]
@@ -241,11 +248,11 @@ fn on_request_a_failing_model_is_made_up_for_by_truncation() {
     let said = r#"{"role":"user","content":"go on"}"#;
     let list = format!("[{}]", [said; 20].join(","));
     let messages = Tagged::parse_list(list.as_bytes()).expect("messages");
-    let limits = |used| Limits {
+    let limits = |used| WindowLimits {
         used,
         window: 10_000.0,
         reply: Some(500.0),
-        condense_at: Some(Threshold {
+        condense_at: Some(CondenseThreshold {
             everywhere: 75.0,
             profile: None,
         }),
@@ -257,7 +264,7 @@ fn on_request_a_failing_model_is_made_up_for_by_truncation() {
             ids: &mut || TagId::new("t1"),
         };
         manage_despite_failure(
-            conversation(&messages, Tools::Blocks),
+            conversation(&messages, ToolCallStyle::Blocks),
             &limits(used),
             Mood::Fails.model(&mut asked),
             stamps,
@@ -266,8 +273,8 @@ fn on_request_a_failing_model_is_made_up_for_by_truncation() {
     };
     let (truncated, error) = managed(9_000.0);
     assert_eq!(error, Some("no route"));
-    match truncated.done {
-        Done::Truncated { id, truncated, .. } => {
+    match truncated.action {
+        ManageAction::Truncated { id, truncated, .. } => {
             assert_eq!(id, TagId::new("t1"));
             assert!(effective(&truncated.messages).len() < messages.len());
         }
@@ -276,5 +283,5 @@ fn on_request_a_failing_model_is_made_up_for_by_truncation() {
     // What still fits is left as it is.
     let (kept, error) = managed(8_000.0);
     assert_eq!(error, Some("no route"));
-    assert!(matches!(kept.done, Done::Nothing));
+    assert!(matches!(kept.action, ManageAction::Nothing));
 }

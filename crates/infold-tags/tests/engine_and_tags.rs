@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use history::{Agent, Deed, Next, any_next, tagged, text};
 use infold_log::steer::{self, Side, Target};
 use infold_log::{Cause, Floor, Item, Line, Memory, Rounds, Seq, Shows, Source, Span, View, check};
-use infold_tags::{Fold, Role, TagFold, TagId, Tagged, effective, from_tags, to_tags};
+use infold_tags::{TagFold, TagId, TagKind, Tagged, TaggedRole, effective, from_tags, to_tags};
 use infold_wire::Message;
 use proptest::prelude::*;
 
@@ -121,7 +121,9 @@ impl Both {
     /// Rewinds both to just before something the model said.
     fn rewind(&mut self, at: u16) {
         let plain = from_tags(&self.agent.history).messages;
-        let replies = plain.iter().filter(|said| said.role() == Role::Assistant);
+        let replies = plain
+            .iter()
+            .filter(|said| said.role() == TaggedRole::Assistant);
         let replies: Vec<&Tagged> = replies.collect();
         let Some(at) = usize::from(at).checked_rem(replies.len()) else {
             return;
@@ -142,11 +144,11 @@ impl Both {
         let history = &agent.history;
         let summary = history
             .iter()
-            .any(|message| message.is_stand_in(Fold::Summary));
+            .any(|message| message.is_stand_in(TagKind::Summary));
         let last = history
             .iter()
-            .rfind(|message| !message.is_stand_in(Fold::Window));
-        !summary && last.is_some_and(|last| last.parent(Fold::Window).is_none())
+            .rfind(|message| !message.is_stand_in(TagKind::Window));
+        !summary && last.is_some_and(|last| last.parent(TagKind::Window).is_none())
     }
 
     /// The cut splits no round, and what is kept is neither hidden nor a stand-in.
@@ -154,8 +156,8 @@ impl Both {
         let history = &self.agent.history;
         let kept = &history[history.len().saturating_sub(3)..];
         let plain = |message: &Tagged| {
-            !Fold::ALL.iter().any(|fold| message.is_stand_in(*fold))
-                && message.parent(Fold::Window).is_none()
+            !TagKind::ALL.iter().any(|fold| message.is_stand_in(*fold))
+                && message.parent(TagKind::Window).is_none()
         };
         let results = |message: &Tagged| text(message).contains("tool_result");
         kept.iter().all(plain) && kept.first().is_some_and(|first| !results(first))
@@ -254,9 +256,9 @@ fn sent_by(log: &Memory, said: &[String]) -> Vec<Sent> {
 
 fn sent_by_tags(messages: &[Tagged]) -> Vec<Sent> {
     let sent = |message: &Tagged| {
-        if message.is_stand_in(Fold::Summary) {
+        if message.is_stand_in(TagKind::Summary) {
             Sent::StandIn(Cause::Summary)
-        } else if message.is_stand_in(Fold::Window) {
+        } else if message.is_stand_in(TagKind::Window) {
             Sent::StandIn(Cause::Window)
         } else {
             Sent::Said(text(message))

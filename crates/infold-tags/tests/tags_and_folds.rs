@@ -4,7 +4,7 @@ mod history;
 
 use history::{Agent, Deed, Next, any_next, stored, tagged, text, texts};
 use infold_log::{Cause, Seq};
-use infold_tags::{FromTags, Tagged, effective, from_tags, to_tags};
+use infold_tags::{Tagged, UntaggedHistory, effective, from_tags, to_tags};
 use proptest::prelude::*;
 
 fn config() -> ProptestConfig {
@@ -31,7 +31,7 @@ fn any_deeds() -> impl Strategy<Value = Vec<Deed>> {
 }
 
 /// Forgets everything but bytes.
-fn reread(mut parts: FromTags) -> FromTags {
+fn reread(mut parts: UntaggedHistory) -> UntaggedHistory {
     parts.messages = stored(&parts.messages);
     for fold in &mut parts.folds {
         fold.stand_in = tagged(&text(&fold.stand_in));
@@ -240,7 +240,7 @@ fn folds_of_another_origin_can_be_written_as_tags() {
         "{expected:?}"
     );
     assert_eq!(
-        sent[1].stands_for(infold_tags::Fold::Summary),
+        sent[1].stands_for(infold_tags::TagKind::Summary),
         Some(&TagId::new("c"))
     );
     let again = from_tags(&array).folds;

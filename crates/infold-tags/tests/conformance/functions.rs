@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use infold_tags::{
-    Millis, Orphans, Rewound, TagId, Tagged, Target, Task, effective, keep_with_tool_blocks,
-    rewind_to_index, rewind_to_ts, since_last_summary, split_point, truncate, untag_orphans,
+    Millis, OrphanTags, RewindTarget, RewoundTask, TagId, Tagged, TaskLists, effective,
+    keep_with_tool_blocks, rewind_to_index, rewind_to_ts, since_last_summary, split_point,
+    truncate, untag_orphans,
 };
 use infold_wire::{Json, js, quote, tokens};
 
@@ -77,8 +78,8 @@ fn since(input: Input<'_>) -> Output {
 fn rewound_to_ts(input: Input<'_>) -> Output {
     let ts = Millis(input.number("ts")?);
     let target = match input.option("includeTargetMessage") {
-        true => Target::Keep,
-        false => Target::Cut,
+        true => RewindTarget::Keep,
+        false => RewindTarget::Cut,
     };
     rewound(input, |task, orphans| {
         rewind_to_ts(task, ts, target, orphans).map_err(|error| error.to_string())
@@ -97,19 +98,19 @@ fn rewound_to_index(input: Input<'_>) -> Output {
 
 fn rewound(
     input: Input<'_>,
-    rewind: impl for<'a> Fn(Task<'a>, Orphans) -> Result<Rewound<'a>, String>,
+    rewind: impl for<'a> Fn(TaskLists<'a>, OrphanTags) -> Result<RewoundTask<'a>, String>,
 ) -> Output {
     let (ui, history) = (
         input.entries("clineMessages")?,
         input.messages("apiConversationHistory")?,
     );
-    let task = Task {
+    let task = TaskLists {
         ui: &ui,
         history: &history,
     };
     let orphans = match input.option("skipCleanup") {
-        true => Orphans::Leave,
-        false => Orphans::Untag,
+        true => OrphanTags::Leave,
+        false => OrphanTags::Untag,
     };
     let result = rewind(task, orphans);
     let shown = result.as_ref().map_or(task.ui, |rewound| rewound.ui);
@@ -146,7 +147,7 @@ fn split(input: Input<'_>) -> Output {
 }
 
 fn counted(input: Input<'_>) -> Output {
-    Ok(infold_tags::count(input.json("content")?)
+    Ok(infold_tags::count_tokens(input.json("content")?)
         .to_string()
         .into())
 }

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use infold_tags::{
-    CondenseError, Condensed, Conversation, Done, Images, Limits, ManageError, Managed, Prompt,
-    Refusal, Refused, Stamps, TagId, Tagged, Threshold, Tools, condense, manage, will_manage,
+    CondenseError, CondenseRefusal, CondenseThreshold, Condensed, ImageHandling, ManageAction,
+    ManageReport, RefusalReason, Stamps, SummaryPrompt, TagId, TagManageError, Tagged,
+    TaggedConversation, ToolCallStyle, WindowLimits, condense, manage, will_manage,
 };
 use infold_wire::{Json, js, quote};
 
@@ -22,8 +23,8 @@ pub fn summarized(input: Input<'_>) -> Output {
     let outcome = condense(told.conversation(), before, model, stamps(&mut ids()));
     let counted = match &outcome {
         Ok(done) => Some(done.tokens),
-        Err(CondenseError::Refused(Refused {
-            why: Refusal::Grew { tokens },
+        Err(CondenseError::Refused(CondenseRefusal {
+            reason: RefusalReason::Grew { tokens },
             ..
         })) => Some(*tokens),
         Err(_) => None,
@@ -53,8 +54,8 @@ pub fn managed(input: Input<'_>) -> Output {
     let warnings = warnings(input, &outcome, script.as_ref())?;
     let mut output = match outcome {
         Ok(done) => vec![("result", object(&result(&done, &told.messages)))],
-        Err(ManageError::Model(message)) => vec![("throws", thrown("Error", &message))],
-        Err(error @ ManageError::NoMessages) => {
+        Err(TagManageError::Model(message)) => vec![("throws", thrown("Error", &message))],
+        Err(error @ TagManageError::NoMessages) => {
             vec![("throws", thrown("TypeError", &error.to_string()))]
         }
     };
@@ -71,28 +72,28 @@ pub fn will_be_managed(input: Input<'_>) -> Output {
 /// The messages that the peer logs: a threshold it ignores, a handler it cannot ask.
 fn warnings(
     input: Input<'_>,
-    outcome: &Result<Managed, ManageError<String>>,
+    outcome: &Result<ManageReport, TagManageError<String>>,
     script: Option<&Script<'_>>,
 ) -> Result<f64, input::Refused> {
     // Without a message it fails before it looks.
-    let looked = !matches!(outcome, Err(ManageError::NoMessages));
+    let looked = !matches!(outcome, Err(TagManageError::NoMessages));
     let ignored = looked && threshold(input)?.is_profile_ignored();
     let refused = outcome.as_ref().ok().and_then(|done| done.refused);
     let asked = script.is_some_and(|script| !script.calls.is_empty())
-        || refused.is_some_and(|refused| refused.why == Refusal::NoModel);
+        || refused.is_some_and(|refused| refused.reason == RefusalReason::NoModel);
     let fell_back = asked && Script::falls_back(input);
     Ok(f64::from(u8::from(ignored) + u8::from(fell_back)))
 }
 
-fn result(managed: &Managed, before: &[Tagged]) -> Members {
+fn result(managed: &ManageReport, before: &[Tagged]) -> Members {
     let mut members = vec![("prevContextTokens", number(managed.before))];
-    match &managed.done {
-        Done::Condensed(done) => members.extend(condensed(done)),
-        Done::Nothing => {
+    match &managed.action {
+        ManageAction::Condensed(done) => members.extend(condensed(done)),
+        ManageAction::Nothing => {
             members.push(("messages", list(before)));
             members.extend(unsummarized(managed.refused));
         }
-        Done::Truncated {
+        ManageAction::Truncated {
             truncated,
             id,
             tokens,
@@ -119,17 +120,17 @@ fn condensed(done: &Condensed) -> Members {
     ]
 }
 
-fn unsummarized(refused: Option<Refused>) -> Members {
+fn unsummarized(refused: Option<CondenseRefusal>) -> Members {
     let mut members = vec![
         ("summary", quote("").into()),
         ("cost", number(refused.map_or(0.0, |refused| refused.cost))),
     ];
-    let key = |refused: Refused| match refused.why {
-        Refusal::TooFew => "condense_not_enough_messages",
-        Refusal::Recent => "condensed_recently",
-        Refusal::NoModel => "condense_handler_invalid",
-        Refusal::Empty => "condense_failed",
-        Refusal::Grew { .. } => "condense_context_grew",
+    let key = |refused: CondenseRefusal| match refused.reason {
+        RefusalReason::TooFew => "condense_not_enough_messages",
+        RefusalReason::Recent => "condensed_recently",
+        RefusalReason::NoModel => "condense_handler_invalid",
+        RefusalReason::Empty => "condense_failed",
+        RefusalReason::Grew { .. } => "condense_context_grew",
     };
     let error = refused.map(|refused| quote(&format!("common:errors.{}", key(refused))));
     members.extend(error.map(|error| ("error", error.into())));
@@ -141,8 +142,8 @@ struct Told<'a> {
     messages: Vec<Tagged>,
     system: Cow<'a, str>,
     prompt: Option<Cow<'a, str>>,
-    tools: Tools,
-    images: Images,
+    tools: ToolCallStyle,
+    images: ImageHandling,
 }
 
 impl<'a> Told<'a> {
@@ -153,30 +154,30 @@ impl<'a> Told<'a> {
             system: input.text("systemPrompt").unwrap_or_default(),
             prompt: input.text("customCondensingPrompt"),
             tools: match input.flag("useNativeTools") {
-                true => Tools::Blocks,
-                false => Tools::Text,
+                true => ToolCallStyle::Blocks,
+                false => ToolCallStyle::Text,
             },
             images: match images.is_some_and(Json::is_true) {
-                true => Images::Sent,
-                false => Images::Named,
+                true => ImageHandling::Sent,
+                false => ImageHandling::Named,
             },
         })
     }
 
-    fn conversation(&self) -> Conversation<'_> {
-        Conversation {
+    fn conversation(&self) -> TaggedConversation<'_> {
+        TaggedConversation {
             messages: &self.messages,
             system: &self.system,
-            prompt: Prompt::of(self.prompt.as_deref()),
+            prompt: SummaryPrompt::of(self.prompt.as_deref()),
             tools: self.tools,
             images: self.images,
         }
     }
 }
 
-fn limits(input: Input<'_>) -> Result<Limits, input::Refused> {
+fn limits(input: Input<'_>) -> Result<WindowLimits, input::Refused> {
     let threshold = threshold(input)?;
-    Ok(Limits {
+    Ok(WindowLimits {
         used: input.number("totalTokens")?,
         window: input.number("contextWindow")?,
         reply: input.get("maxTokens").and_then(Json::number),
@@ -184,10 +185,10 @@ fn limits(input: Input<'_>) -> Result<Limits, input::Refused> {
     })
 }
 
-fn threshold(input: Input<'_>) -> Result<Threshold, input::Refused> {
+fn threshold(input: Input<'_>) -> Result<CondenseThreshold, input::Refused> {
     let id = input.text("currentProfileId").unwrap_or_default();
     let profile = input.json("profileThresholds")?.get(&id);
-    Ok(Threshold {
+    Ok(CondenseThreshold {
         everywhere: input.number("autoCondenseContextPercent")?,
         // What is no number is no percentage.
         profile: profile.map(|own| own.number().unwrap_or(f64::NAN)),

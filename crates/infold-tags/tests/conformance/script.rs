@@ -1,6 +1,6 @@
 //! A model that answers as the recording says, and notes what it was asked.
 
-use infold_tags::{Chunk, Model, Prompt, Reply, Request};
+use infold_tags::{ReplyChunk, SummaryModel, SummaryPrompt, SummaryReply, SummaryRequest};
 use infold_wire::{Json, quote};
 
 use crate::functions::{list, object};
@@ -48,7 +48,7 @@ impl<'a> Script<'a> {
     }
 
     /// Returns the model itself.
-    pub fn model(&mut self) -> Model<'_, String> {
+    pub fn model(&mut self) -> SummaryModel<'_, String> {
         Box::new(|request| {
             let reply = self.reply(request)?;
             self.said = reply.tokens;
@@ -57,10 +57,10 @@ impl<'a> Script<'a> {
     }
 
     /// Answers, or fails with a message.
-    fn reply(&mut self, request: &Request<'_>) -> Result<Reply, String> {
+    fn reply(&mut self, request: &SummaryRequest<'_>) -> Result<SummaryReply, String> {
         let prompt = match request.prompt {
-            Prompt::Default => "null".to_owned(),
-            Prompt::Custom(text) => quote(text),
+            SummaryPrompt::Default => "null".to_owned(),
+            SummaryPrompt::Custom(text) => quote(text),
         };
         self.calls.push(object(&[
             ("handler", quote(self.name).into()),
@@ -75,11 +75,11 @@ impl<'a> Script<'a> {
     }
 }
 
-fn chunk(chunk: Json<'_>) -> Option<Result<Chunk, String>> {
+fn chunk(chunk: Json<'_>) -> Option<Result<ReplyChunk, String>> {
     let number = |name| chunk.get(name).and_then(Json::number);
     match &*chunk.get("type")?.text()? {
-        "text" => Some(Ok(Chunk::Text(text(chunk.get("text")?)))),
-        "usage" => Some(Ok(Chunk::Usage {
+        "text" => Some(Ok(ReplyChunk::Text(text(chunk.get("text")?)))),
+        "usage" => Some(Ok(ReplyChunk::Usage {
             cost: number("totalCost"),
             tokens: number("outputTokens"),
         })),

@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "each test uses a part of this")]
 
 use infold_tags::{
-    Fold, Millis, Orphans, TagId, Tagged, Target, Task, UiEntry, keep_with_tool_blocks,
-    rewind_to_ts, truncate,
+    Millis, OrphanTags, RewindTarget, TagId, TagKind, Tagged, TaskLists, UiEntry,
+    keep_with_tool_blocks, rewind_to_ts, truncate,
 };
 use proptest::prelude::*;
 
@@ -118,7 +118,7 @@ impl Agent {
         if at < 3
             || kept
                 .iter()
-                .any(|message| message.is_stand_in(Fold::Summary))
+                .any(|message| message.is_stand_in(TagKind::Summary))
         {
             return false;
         }
@@ -132,8 +132,8 @@ impl Agent {
             id.json()
         );
         for message in &mut self.history[1..at] {
-            if message.parent(Fold::Summary).is_none() {
-                message.tag(Fold::Summary, &id);
+            if message.parent(TagKind::Summary).is_none() {
+                message.tag(TagKind::Summary, &id);
             }
         }
         self.history.insert(at, tagged(&text));
@@ -145,14 +145,14 @@ impl Agent {
 
     /// Cuts off what was said at this time and later; the first message stays.
     pub fn rewind(&mut self, ts: Millis) {
-        let task = Task {
+        let task = TaskLists {
             ui: &self.screen,
             history: &self.history,
         };
         if ts.0 <= 10.0 {
             return;
         }
-        let Ok(rewound) = rewind_to_ts(task, ts, Target::Cut, Orphans::Untag) else {
+        let Ok(rewound) = rewind_to_ts(task, ts, RewindTarget::Cut, OrphanTags::Untag) else {
             return;
         };
         let (screen, history) = (rewound.ui.to_vec(), rewound.history);

@@ -1,7 +1,10 @@
+//! Entries of the list that an agent shows to a person.
+
 use std::sync::Arc;
 
-use crate::{Fold, TagId, TaggedError, Ts};
 use infold_wire::{Json, Kind};
+
+use crate::{TagId, TagKind, TaggedError, Ts};
 
 /// One entry of the list an agent shows to a person, kept as the bytes it came in.
 ///
@@ -10,7 +13,7 @@ use infold_wire::{Json, Kind};
 pub struct UiEntry {
     bytes: Arc<[u8]>,
     ts: Ts,
-    made: Option<(Fold, TagId)>,
+    created_fold: Option<(TagKind, TagId)>,
 }
 
 impl UiEntry {
@@ -19,13 +22,13 @@ impl UiEntry {
         UiEntry::of(Json::parse(bytes)?)
     }
 
-    /// Reads an entry that has been found to be JSON.
+    /// Reads an entry from parsed JSON.
     pub fn of(json: Json<'_>) -> Result<UiEntry, TaggedError> {
         match json.kind() {
             Kind::Object => Ok(UiEntry {
                 bytes: json.bytes().into(),
                 ts: json.get("ts").map_or(Ts::Missing, Ts::of),
-                made: made(json),
+                created_fold: read_created_fold(json),
             }),
             found => Err(TaggedError::NotObject { found }),
         }
@@ -41,20 +44,19 @@ impl UiEntry {
         self.ts
     }
 
-    /// Returns the fold whose making it tells of, if it does.
-    pub fn made(&self) -> Option<(Fold, &TagId)> {
-        self.made.as_ref().map(|(fold, id)| (*fold, id))
+    /// Returns the fold whose creation it announces, if it does.
+    pub fn created_fold(&self) -> Option<(TagKind, &TagId)> {
+        self.created_fold.as_ref().map(|(kind, id)| (*kind, id))
     }
 }
 
-fn made(entry: Json<'_>) -> Option<(Fold, TagId)> {
-    let (fold, details, id) = match entry.get("say")?.text()?.as_ref() {
-        "condense_context" => (Fold::Summary, "contextCondense", "condenseId"),
-        "sliding_window_truncation" => (Fold::Window, "contextTruncation", "truncationId"),
+fn read_created_fold(entry: Json<'_>) -> Option<(TagKind, TagId)> {
+    let (kind, details, id) = match entry.get("say")?.text()?.as_ref() {
+        "condense_context" => (TagKind::Summary, "contextCondense", "condenseId"),
+        "sliding_window_truncation" => (TagKind::Window, "contextTruncation", "truncationId"),
         _ => return None,
     };
-    let id = TagId::of(entry.get(details)?.get(id)?)?;
-    Some((fold, id))
+    Some((kind, TagId::of(entry.get(details)?.get(id)?)?))
 }
 
 #[cfg(test)]
@@ -65,9 +67,9 @@ mod tests {
     fn only_a_said_event_with_an_id_tells_of_a_fold() {
         let made = |text: &str| {
             let entry = UiEntry::parse(text.as_bytes()).unwrap();
-            entry.made().map(|(fold, id)| (fold, id.clone()))
+            entry.created_fold().map(|(fold, id)| (fold, id.clone()))
         };
-        let c1 = Some((Fold::Summary, TagId::new("C1")));
+        let c1 = Some((TagKind::Summary, TagId::new("C1")));
         assert_eq!(
             made(r#"{"say":"condense_context","contextCondense":{"condenseId":"C1"}}"#),
             c1

@@ -1,14 +1,15 @@
+//! Decides which messages would be sent, and removes tags whose stand-in is gone.
+
 use std::collections::HashSet;
 
-use crate::{Fold, TagId, Tagged};
+use crate::{TagId, TagKind, Tagged};
 
-/// Returns the messages that would be sent.
+/// Returns the messages that would be sent: all that no present stand-in hides.
 ///
-/// Left out is what a present stand-in hides. Every stand-in in the list
-/// counts, hidden or not; markers themselves are sent.
+/// Every stand-in in the list counts, hidden or not; markers themselves are sent.
 pub fn effective(messages: &[Tagged]) -> Vec<Tagged> {
-    let present = Present::among(messages);
-    let is_hidden = |message| Fold::ALL.iter().any(|fold| present.hide(message, *fold));
+    let present = PresentFolds::among(messages);
+    let is_hidden = |message| TagKind::ALL.iter().any(|kind| present.hide(message, *kind));
     let shown = messages.iter().filter(|message| !is_hidden(message));
     shown.cloned().collect()
 }
@@ -23,43 +24,40 @@ pub fn untag_orphans(messages: &[Tagged]) -> Vec<Tagged> {
     messages
 }
 
-/// Does the same in place, and returns how many messages that changed.
+/// Does the same in place, and returns how many messages changed.
 pub(crate) fn untag_in_place(messages: &mut [Tagged]) -> usize {
-    let present = Present::among(messages);
-    let changed = messages
-        .iter_mut()
-        .filter_map(|message| present.untag(message));
-    changed.count()
+    let present = PresentFolds::among(messages);
+    let changed = messages.iter_mut().map(|message| present.untag(message));
+    changed.filter(|changed| *changed).count()
 }
 
-/// The folds whose stand-ins are in a list of messages.
-struct Present {
-    ids: [HashSet<TagId>; 2],
-}
+/// The ids of the folds whose stand-ins are in a list of messages, by kind.
+struct PresentFolds([HashSet<TagId>; 2]);
 
-impl Present {
-    fn among(messages: &[Tagged]) -> Present {
-        let of = |fold| messages.iter().filter_map(move |m| m.stands_for(fold));
-        Present {
-            ids: Fold::ALL.map(|fold| of(fold).cloned().collect()),
-        }
+impl PresentFolds {
+    fn among(messages: &[Tagged]) -> PresentFolds {
+        PresentFolds(TagKind::ALL.map(|kind| {
+            let ids = messages.iter().filter_map(|m| m.stands_for(kind));
+            ids.cloned().collect()
+        }))
     }
 
-    /// Takes the tags that are not live from a message with an orphan among them.
-    fn untag(&self, message: &mut Tagged) -> Option<()> {
-        let dead = Fold::ALL.map(|fold| !self.hide(message, fold));
-        let is_orphan = |fold: &Fold| dead[*fold as usize] && message.parent(*fold).is_some();
-        Fold::ALL.iter().find(|fold| is_orphan(fold))?;
-        for fold in Fold::ALL.into_iter().filter(|fold| dead[*fold as usize]) {
-            message.untag(fold);
+    /// Removes the tags that hide nothing from a message with an orphan among them.
+    fn untag(&self, message: &mut Tagged) -> bool {
+        let dead = TagKind::ALL
+            .into_iter()
+            .filter(|kind| !self.hide(message, *kind));
+        let dead: Vec<TagKind> = dead.collect();
+        let has_orphan = dead.iter().any(|kind| message.parent(*kind).is_some());
+        if has_orphan {
+            dead.into_iter().for_each(|kind| message.untag(kind));
         }
-        Some(())
+        has_orphan
     }
 
-    /// Says whether one of these folds, of this kind, hides the message.
-    fn hide(&self, message: &Tagged, fold: Fold) -> bool {
-        let parent = message.parent(fold);
-        parent.is_some_and(|id| self.ids[fold as usize].contains(id))
+    fn hide(&self, message: &Tagged, kind: TagKind) -> bool {
+        let parent = message.parent(kind);
+        parent.is_some_and(|id| self.0[kind as usize].contains(id))
     }
 }
 

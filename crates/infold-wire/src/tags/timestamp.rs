@@ -1,12 +1,14 @@
+//! Times of messages, with the comparisons that JavaScript makes.
+
 use crate::{Json, Kind};
 
 /// Milliseconds since 1970, a double as in JavaScript.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Millis(pub f64);
 
-/// When something was said, as far as its `ts` tells.
+/// The time of a message, from its `ts` member.
 ///
-/// The peers ask this in three ways that differ at the edges, each a method here.
+/// Agents test it in three ways that differ for zero and `null`, each a method here.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ts {
     /// No `ts`, or one that is neither a number nor `null`.
@@ -39,12 +41,11 @@ impl Ts {
         self.given().filter(|at| at.0 != 0.0)
     }
 
-    /// Returns what `<` and `>=` compare; nothing if `ts` is missing.
+    /// Returns the value that `<` and `>=` compare; none if `ts` is missing.
     pub fn compared(self) -> Option<Millis> {
         match self {
-            Ts::At(at) => Some(at),
             Ts::Null => Some(Millis(0.0)),
-            Ts::Missing => None,
+            other => other.given(),
         }
     }
 }

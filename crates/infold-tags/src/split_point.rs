@@ -1,9 +1,11 @@
+//! Finds the point at which Gemini CLI splits a conversation.
+
 use infold_wire::{Json, js};
 
 /// Why there is no split point.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SplitError {
-    /// The fraction is not strictly between 0 and 1. The text is the peer's.
+    /// The fraction is not strictly between 0 and 1. The text is Gemini CLI's.
     #[error("Fraction must be between 0 and 1")]
     Fraction {
         /// The fraction asked for.
@@ -15,7 +17,7 @@ pub enum SplitError {
 ///
 /// It splits before a user entry that answers no function call, the first one
 /// with at least `fraction` of the weight before it. Where there is none, all is
-/// condensed if the model spoke last and awaits nothing, else what comes before
+/// condensed if the last entry is the model's and calls nothing, else what comes before
 /// the last such user entry.
 pub fn split_point(contents: &[Json<'_>], fraction: f64) -> Result<usize, SplitError> {
     if fraction <= 0.0 || fraction >= 1.0 {
@@ -23,10 +25,9 @@ pub fn split_point(contents: &[Json<'_>], fraction: f64) -> Result<usize, SplitE
     }
     let weights: Vec<usize> = contents.iter().copied().map(js::weight).collect();
     let target = weights.iter().sum::<usize>() as f64 * fraction;
-    let mut before = 0;
-    let mut last = 0;
+    let (mut before, mut last) = (0, 0);
     for (at, &entry) in contents.iter().enumerate() {
-        if is_said_by(entry, "user") && !has_part(entry, "functionResponse") {
+        if has_role(entry, "user") && !has_part(entry, "functionResponse") {
             if before as f64 >= target {
                 return Ok(at);
             }
@@ -34,22 +35,22 @@ pub fn split_point(contents: &[Json<'_>], fraction: f64) -> Result<usize, SplitE
         }
         before += weights[at];
     }
-    match contents.last() {
-        Some(&entry) if is_said_by(entry, "model") && !has_part(entry, "functionCall") => {
-            Ok(contents.len())
-        }
-        _ => Ok(last),
-    }
+    let is_finished =
+        |entry: &Json<'_>| has_role(*entry, "model") && !has_part(*entry, "functionCall");
+    Ok(if contents.last().is_some_and(is_finished) {
+        contents.len()
+    } else {
+        last
+    })
 }
 
-fn is_said_by(entry: Json<'_>, role: &str) -> bool {
+fn has_role(entry: Json<'_>, role: &str) -> bool {
     entry.get("role").is_some_and(|found| found.is(role))
 }
 
 fn has_part(entry: Json<'_>, name: &str) -> bool {
-    let parts = entry.get("parts").into_iter().flat_map(Json::elements);
-    let mut found = parts.filter_map(|part| part.get(name));
-    found.any(js::is_truthy)
+    let mut parts = entry.get("parts").into_iter().flat_map(Json::elements);
+    parts.any(|part| part.get(name).is_some_and(js::is_truthy))
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
-use crate::{Role, Tagged};
+//! Splits off the end of a conversation together with the tool calls that it answers.
+
 use infold_wire::{Json, Kind};
 
-/// The end of a conversation, and what of the message before it must not be lost.
+use crate::{Tagged, TaggedRole};
+
+/// The end of a conversation, and the blocks of the message before it that belong to it.
 #[derive(Clone, Debug)]
-pub struct Kept<'a> {
+pub struct KeptTail<'a> {
     /// The last messages.
     pub messages: &'a [Tagged],
     /// The tool calls before them, if the first kept message answers any.
@@ -16,33 +19,31 @@ pub struct Kept<'a> {
 ///
 /// Ids are not compared: if the first kept message is from the user and has a
 /// `tool_result`, every `tool_use` of an assistant message right before it counts.
-pub fn keep_with_tool_blocks(messages: &[Tagged], count: usize) -> Kept<'_> {
-    let start = messages.len().saturating_sub(count);
-    let (before, kept) = messages.split_at(start);
-    let calls = match (before.last(), kept.first()) {
-        (Some(before), Some(first)) if !blocks(first, Role::User, "tool_result").is_empty() => {
-            blocks(before, Role::Assistant, "tool_use")
+pub fn keep_with_tool_blocks(messages: &[Tagged], count: usize) -> KeptTail<'_> {
+    let (before, messages) = messages.split_at(messages.len().saturating_sub(count));
+    let (mut calls, mut reasoning) = (Vec::new(), Vec::new());
+    if let (Some(before), Some(first)) = (before.last(), messages.first())
+        && !blocks(first, TaggedRole::User, "tool_result").is_empty()
+    {
+        calls = blocks(before, TaggedRole::Assistant, "tool_use");
+        if !calls.is_empty() {
+            reasoning = blocks(before, TaggedRole::Assistant, "reasoning");
         }
-        _ => Vec::new(),
-    };
-    let reasoning = match before.last() {
-        Some(before) if !calls.is_empty() => blocks(before, Role::Assistant, "reasoning"),
-        _ => Vec::new(),
-    };
-    Kept {
-        messages: kept,
+    }
+    KeptTail {
+        messages,
         calls,
         reasoning,
     }
 }
 
-/// The blocks of one type in a message; none if another role said it.
-fn blocks<'a>(message: &'a Tagged, role: Role, kind: &str) -> Vec<Json<'a>> {
+/// Returns the blocks of one type in a message; none if it has another role.
+fn blocks<'a>(message: &'a Tagged, role: TaggedRole, block_type: &str) -> Vec<Json<'a>> {
     let content = message.content().filter(|_| message.role() == role);
     let blocks = content.into_iter().flat_map(Json::elements);
     blocks
         .filter(|block| block.kind() == Kind::Object)
-        .filter(|block| block.get("type").is_some_and(|found| found.is(kind)))
+        .filter(|block| block.get("type").is_some_and(|found| found.is(block_type)))
         .collect()
 }
 

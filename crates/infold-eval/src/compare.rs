@@ -1,45 +1,45 @@
-//! Compares summaries with what else could stand in their place, each at the summary's size.
+//! Compares summaries with other designs at the same points, each at the summary's size.
 
 use std::collections::BTreeSet;
 
 use infold_log::Role;
 
-use super::designs::{self, Candidates, DESIGNS, Design};
-use super::score::{Measure, Scores};
-use super::sight::Sight;
-use super::{Material, Point, Session};
+use crate::designs::{self, DESIGNS, Design, StandInWriter};
+use crate::measure::{Measure, Scores};
+use crate::visibility::TermVisibility;
+use crate::{FoldPoint, ParsedSession, RecordedSession};
 
-/// What one design kept at some points, in all.
+/// The totals of one design over some points.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compared {
+pub struct DesignTotals {
     /// The design.
     pub design: Design,
-    /// How many stand-ins it made.
+    /// The number of stand-ins.
     pub folds: u64,
     /// Their tokens.
     pub tokens: u64,
-    /// Terms that were wanted and kept.
+    /// Terms that were wanted, and those that were kept.
     pub scores: Scores,
     /// References that were wanted and not kept.
-    pub lost: Vec<Lost>,
+    pub lost: Vec<LostReference>,
 }
 
 /// A reference that was wanted and not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lost {
+pub struct LostReference {
     /// The reference.
     pub reference: String,
-    /// At how many points.
+    /// The number of points at which it was lost.
     pub times: u64,
-    /// Who said it last before it was folded: `user`, `said`, `called`, or `result`.
+    /// Its last source before it was folded: `user`, `said`, `called`, or `result`.
     pub from: &'static str,
-    /// In how many messages it was folded away, when it was last wanted.
+    /// The number of folded messages with it, when it was last wanted.
     pub occurs: u64,
 }
 
-impl Compared {
-    fn new(design: Design) -> Compared {
-        Compared {
+impl DesignTotals {
+    fn new(design: Design) -> DesignTotals {
+        DesignTotals {
             design,
             folds: 0,
             tokens: 0,
@@ -48,41 +48,41 @@ impl Compared {
         }
     }
 
-    /// How many references were kept for each 1,000 tokens; none if there are no tokens.
+    /// Returns the references kept for each 1,000 tokens; none if there are no tokens.
     pub fn density(&self) -> Option<f64> {
         let kept = self.scores[Measure::References].kept;
         (self.tokens > 0).then(|| kept as f64 * 1000.0 / self.tokens as f64)
     }
 
-    /// Adds what the same design kept elsewhere.
-    pub fn add(&mut self, other: &Compared) {
+    /// Adds the totals of the same design over other points.
+    pub fn add(&mut self, other: &DesignTotals) {
         self.folds += other.folds;
         self.tokens += other.tokens;
         self.scores.add(other.scores);
         self.lost.extend(other.lost.iter().cloned());
     }
 
-    /// Measures one stand-in.
-    fn measure(&mut self, text: &str, point: &Point, material: &Material) {
+    /// Measures and adds one stand-in.
+    fn add_stand_in(&mut self, text: &str, point: &FoldPoint, parsed: &ParsedSession) {
         self.folds += 1;
-        self.tokens += designs::size(text);
-        let held = material.vocabulary.find(text);
-        self.scores.add(point.scores(&held, material));
+        self.tokens += designs::count_tokens(text);
+        let held = parsed.vocabulary.find(text);
+        self.scores.add(point.scores(&held, parsed));
         for term in &point.wanted {
-            let is_reference = material.vocabulary.measure(*term) == Measure::References;
+            let is_reference = parsed.vocabulary.measure(*term) == Measure::References;
             if is_reference && held.binary_search(term).is_err() {
-                self.lost.push(material.lost(*term, point));
+                self.lost.push(parsed.lost_reference(*term, point));
             }
         }
     }
 }
 
-impl Point {
-    /// How many of the terms that were wanted are among those that a stand-in holds.
-    pub(super) fn scores(&self, held: &[u32], material: &Material) -> Scores {
+impl FoldPoint {
+    /// Counts the wanted terms, and those of them that are among `held`.
+    pub(crate) fn scores(&self, held: &[u32], parsed: &ParsedSession) -> Scores {
         let mut scores = Scores::default();
         for term in &self.wanted {
-            let counts = &mut scores[material.vocabulary.measure(*term)];
+            let counts = &mut scores[parsed.vocabulary.measure(*term)];
             counts.wanted += 1;
             counts.kept += u64::from(held.binary_search(term).is_ok());
         }
@@ -90,8 +90,9 @@ impl Point {
     }
 }
 
-impl Material {
-    fn lost(&self, term: u32, point: &Point) -> Lost {
+impl ParsedSession {
+    /// Describes a reference that a stand-in at a point lost.
+    fn lost_reference(&self, term: u32, point: &FoldPoint) -> LostReference {
         let occurs = self.occurs[term as usize].iter();
         let folded = occurs.map(|place| *place as usize);
         let folded: Vec<usize> = folded
@@ -99,15 +100,15 @@ impl Material {
             .collect();
         let from = folded.last().map_or("", |place| {
             let said = &self.messages[*place];
-            let stands = |text: &str| self.vocabulary.find(text).binary_search(&term).is_ok();
+            let occurs_in = |text: &str| self.vocabulary.find(text).binary_search(&term).is_ok();
             match said.role {
-                Role::User if stands(&said.words.said) => "user",
-                Role::Assistant if stands(&said.words.called) => "called",
+                Role::User if occurs_in(&said.words.said) => "user",
+                Role::Assistant if occurs_in(&said.words.called) => "called",
                 Role::Assistant => "said",
                 _ => "result",
             }
         });
-        Lost {
+        LostReference {
             reference: self.vocabulary.text(term).to_owned(),
             times: 1,
             from,
@@ -116,55 +117,60 @@ impl Material {
     }
 }
 
-/// Compares summaries with what else could stand in their place, each at the summary's size.
-pub fn compare(session: &Session, material: &Material, points: &[Point]) -> Vec<Compared> {
+/// Compares summaries with other designs at the same points, each at the summary's size.
+pub fn compare(
+    session: &RecordedSession,
+    parsed: &ParsedSession,
+    points: &[FoldPoint],
+) -> Vec<DesignTotals> {
     let designs = DESIGNS
         .into_iter()
         .filter(|design| *design != Design::Agent);
-    let mut out: Vec<Compared> = designs.map(Compared::new).collect();
+    let mut out: Vec<DesignTotals> = designs.map(DesignTotals::new).collect();
     for point in points {
-        let budget = designs::size(&point.summary);
-        let mut candidates = Candidates::new(session, material, point);
-        for compared in &mut out {
-            let text = match compared.design {
-                // The summary that was shown is what the summarizer wrote then.
+        let budget = designs::count_tokens(&point.summary);
+        let mut writer = StandInWriter::new(session, parsed, point);
+        for totals in &mut out {
+            let text = match totals.design {
+                // The summarizer wrote the summary that was shown.
                 Design::Extractive => point.summary.clone(),
-                design => candidates.write(design, budget),
+                design => writer.write(design, budget),
             };
-            compared.measure(&text, point, material);
+            totals.add_stand_in(&text, point, parsed);
         }
     }
     out
 }
 
-/// Compares the summaries that a session's own agent wrote with others of the same size at the same points.
-///
-/// None if it wrote none.
-pub fn compare_agent(session: &Session, material: &Material) -> Option<Vec<Compared>> {
+/// Compares the summaries of a session's own agent with other designs; none if it wrote none.
+pub fn compare_agent(
+    session: &RecordedSession,
+    parsed: &ParsedSession,
+) -> Option<Vec<DesignTotals>> {
     if session.compactions.is_empty() {
         return None;
     }
-    let mut out: Vec<Compared> = DESIGNS.into_iter().map(Compared::new).collect();
-    // The agent's own comes first, for it sets the size.
+    let mut out: Vec<DesignTotals> = DESIGNS.into_iter().map(DesignTotals::new).collect();
+    // The agent's summary comes first because it sets the size.
     out.sort_by_key(|one| one.design != Design::Agent);
-    for point in agent_points(session, material) {
-        let budget = designs::size(&point.summary);
-        let mut candidates = Candidates::new(session, material, &point);
-        for compared in &mut out {
-            let text = candidates.write(compared.design, budget);
-            compared.measure(&text, &point, material);
+    for point in agent_points(session, parsed) {
+        let budget = designs::count_tokens(&point.summary);
+        let mut writer = StandInWriter::new(session, parsed, &point);
+        for totals in &mut out {
+            let text = writer.write(totals.design, budget);
+            totals.add_stand_in(&text, &point, parsed);
         }
     }
     Some(out)
 }
 
-/// Folds where the agent did, and collects what was wanted of what it left out.
-pub fn agent_points(session: &Session, material: &Material) -> Vec<Point> {
-    let mut points: Vec<Point> = Vec::new();
-    let mut sight = Sight::new(material);
-    let floor = material.floor();
+/// Folds where the agent did, and collects the wanted terms of the messages it left out.
+pub fn agent_points(session: &RecordedSession, parsed: &ParsedSession) -> Vec<FoldPoint> {
+    let mut points: Vec<FoldPoint> = Vec::new();
+    let mut visibility = TermVisibility::new(parsed);
+    let floor = parsed.floor();
     let mut compactions = session.compactions.iter().peekable();
-    for place in 0..material.len() {
+    for place in 0..parsed.len() {
         while let Some(compaction) = compactions.next_if(|found| found.at <= place) {
             let covers: Vec<usize> = (0..compaction.kept.min(place))
                 .filter(|place| !floor.contains(place))
@@ -173,8 +179,8 @@ pub fn agent_points(session: &Session, material: &Material) -> Vec<Point> {
             if covers.is_empty() {
                 continue;
             }
-            covers.iter().for_each(|message| sight.hide(*message));
-            points.push(Point {
+            covers.iter().for_each(|message| visibility.hide(*message));
+            points.push(FoldPoint {
                 summary: compaction.summary.clone(),
                 at: place,
                 covers,
@@ -182,9 +188,9 @@ pub fn agent_points(session: &Session, material: &Material) -> Vec<Point> {
             });
         }
         if let Some(point) = points.last_mut() {
-            point.wanted.extend(sight.wanted());
+            point.wanted.extend(visibility.wanted());
         }
-        sight.append();
+        visibility.append();
     }
     points
 }

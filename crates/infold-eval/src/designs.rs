@@ -1,98 +1,75 @@
-//! What may stand in for what was folded, each written at any size.
+//! Designs of stand-ins for folded messages, each written at any size.
 
 mod bm25;
 mod lexrank;
 mod names;
+mod newest;
 mod prose;
 mod selection;
 mod sentences;
-mod verbatim;
 
 use std::collections::HashMap;
 
+use infold::Extract;
 use infold_log::Seq;
 use infold_wire::Message;
 use infold_wire::tokens::{Encoding, count};
 
-use super::{Material, Point, Session};
-use infold::Extract;
+use crate::{FoldPoint, ParsedSession, RecordedSession};
 use prose::Prose;
 use selection::Selection;
 
-/// What may stand in for what was folded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Design {
-    /// What the built-in summarizer writes.
-    Extractive,
-    /// What the session's own agent wrote.
-    Agent,
-    /// The newest text of what was folded, as it was.
-    Truncation,
+named! {
+    /// A way to write a stand-in for folded messages.
+    Design,
+    /// All designs, in the order in which they are printed.
+    DESIGNS: 9
+    /// The summary of the built-in summarizer.
+    Extractive = "extractive",
+    /// The summary of the session's own agent.
+    Agent = "agent",
+    /// The newest text of the folded messages, as it was.
+    Truncation = "truncation",
     /// Sentences of user and assistant, evenly from the whole range.
-    Prose,
+    Prose = "prose",
     /// Sentences and lines that match the last request, by BM25.
-    Bm25,
+    Bm25 = "bm25",
     /// The most central sentences of user and assistant, by LexRank.
-    LexRank,
-    /// What the user said, the newest first.
-    Requests,
+    LexRank = "lexrank",
+    /// The messages of the user, the newest first.
+    Requests = "requests",
     /// The names that occur most often, and nothing else: no summary, but a point of reference.
-    Frequent,
+    Frequent = "frequent",
     /// The names that occur in most messages and were used last, and nothing else.
-    Names,
+    Names = "names",
 }
 
-/// All designs, in the order in which they are printed.
-pub const DESIGNS: [Design; 9] = [
-    Design::Extractive,
-    Design::Agent,
-    Design::Truncation,
-    Design::Prose,
-    Design::Bm25,
-    Design::LexRank,
-    Design::Requests,
-    Design::Frequent,
-    Design::Names,
-];
-
-impl Design {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Design::Extractive => "extractive",
-            Design::Agent => "agent",
-            Design::Truncation => "truncation",
-            Design::Prose => "prose",
-            Design::Bm25 => "bm25",
-            Design::LexRank => "lexrank",
-            Design::Requests => "requests",
-            Design::Frequent => "frequent",
-            Design::Names => "names",
-        }
-    }
-}
-
-/// Tokens of a text, the same for all designs.
-pub fn size(text: &str) -> u64 {
+/// Returns the tokens of a text, counted the same way for all designs.
+pub fn count_tokens(text: &str) -> u64 {
     count(Encoding::O200k, text)
 }
 
-/// What was folded at one point, read once, for writing stand-ins of any size.
-pub struct Candidates<'a> {
-    session: &'a Session,
-    material: &'a Material,
-    point: &'a Point,
+/// Writes stand-ins of any size for the messages that were folded at one point.
+pub struct StandInWriter<'a> {
+    session: &'a RecordedSession,
+    parsed: &'a ParsedSession,
+    point: &'a FoldPoint,
+    // Each of these is computed once, when its design is first written.
     extract: Option<Extract>,
     prose: Option<Prose>,
     selections: HashMap<Design, Selection>,
 }
 
-impl<'a> Candidates<'a> {
-    /// Returns the candidates for a point.
-    pub fn new(session: &'a Session, material: &'a Material, point: &'a Point) -> Candidates<'a> {
-        Candidates {
+impl<'a> StandInWriter<'a> {
+    /// Returns the writer for a point.
+    pub fn new(
+        session: &'a RecordedSession,
+        parsed: &'a ParsedSession,
+        point: &'a FoldPoint,
+    ) -> StandInWriter<'a> {
+        StandInWriter {
             session,
-            material,
+            parsed,
             point,
             extract: None,
             prose: None,
@@ -100,42 +77,40 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Writes a stand-in of at most so many tokens; that of the agent is as it was, whatever its size.
+    /// Writes a stand-in of at most `budget` tokens; that of the agent is as it was, whatever its size.
     pub fn write(&mut self, design: Design, budget: u64) -> String {
-        let (material, covers) = (self.material, &self.point.covers[..]);
-        match design {
-            Design::Agent => self.point.summary.clone(),
+        let (parsed, point) = (self.parsed, self.point);
+        let covers = &point.covers[..];
+        let selection: fn(&ParsedSession, &FoldPoint) -> Selection = match design {
+            Design::Agent => return point.summary.clone(),
             Design::Extractive => {
+                let session = self.session;
                 let extract = self
                     .extract
-                    .get_or_insert_with(|| read(self.session, self.point));
-                extract.write(budget as usize)
+                    .get_or_insert_with(|| build_extract(session, point));
+                return extract.write(budget as usize);
             }
-            Design::Truncation => verbatim::truncation(material, covers, budget),
-            Design::Requests => verbatim::requests(material, covers, budget),
+            Design::Truncation => return newest::truncation(parsed, covers, budget),
+            Design::Requests => return newest::requests(parsed, covers, budget),
             Design::Prose => {
-                let prose = self
-                    .prose
-                    .get_or_insert_with(|| Prose::new(material, covers));
-                prose.write(budget)
+                let prose = self.prose.get_or_insert_with(|| Prose::new(parsed, covers));
+                return prose.write(budget);
             }
-            Design::Bm25 | Design::LexRank | Design::Frequent | Design::Names => {
-                let point = self.point;
-                let selection = self.selections.entry(design);
-                let selection = selection.or_insert_with(|| match design {
-                    Design::Bm25 => bm25::selection(material, point),
-                    Design::LexRank => lexrank::selection(material, covers),
-                    Design::Frequent => names::frequent(material, covers),
-                    _ => names::recent(material, covers),
-                });
-                selection.write(budget)
-            }
-        }
+            Design::Bm25 => bm25::selection,
+            Design::LexRank => lexrank::selection,
+            Design::Frequent => names::frequent,
+            Design::Names => names::recent,
+        };
+        let selection = self
+            .selections
+            .entry(design)
+            .or_insert_with(|| selection(parsed, point));
+        selection.write(budget)
     }
 }
 
-/// Shows the messages of a point to the built-in summarizer: those that it folds, and those that stay.
-fn read(session: &Session, point: &Point) -> Extract {
+/// Gives the messages of a point to the built-in summarizer: those that it folds, and those that stay.
+fn build_extract(session: &RecordedSession, point: &FoldPoint) -> Extract {
     let mut extract = Extract::new();
     for place in 0..point.at {
         let seq = Seq::new(place as u64 + 1);

@@ -7,10 +7,10 @@
 //!
 //! ```
 //! use infold::{Aim, Strategy};
-//! use infold_eval::{Material, Measure, Session, replay};
+//! use infold_eval::{ParsedSession, Measure, RecordedSession, replay};
 //! use infold_log::{Budget, Limits};
 //!
-//! let mut session = Session::default();
+//! let mut session = RecordedSession::default();
 //! for turn in 0..200 {
 //!     for role in ["user", "assistant"] {
 //!         let text = format!("part_{turn}: {}", "and so on ".repeat(20));
@@ -23,9 +23,9 @@
 //!     threshold: Some(75.0),
 //!     ..Limits::default()
 //! })?;
-//! let material = Material::of(&session)?;
+//! let parsed = ParsedSession::of(&session)?;
 //! let aim = Aim::new(budget, Strategy::default());
-//! let replay = replay(&session, &material, &aim, None, &mut || {})?;
+//! let replay = replay(&session, &parsed, &aim, None, &mut || {})?;
 //! assert_eq!(replay.requests.len(), 200);
 //! assert!(replay.requests.iter().any(|request| request.folds > 0));
 //! assert!(replay.requests.iter().all(|request| request.tokens < 8_000));
@@ -33,29 +33,30 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[macro_use]
+mod named;
 mod session;
-mod score;
-mod material;
-mod sight;
-mod sent;
+mod measure;
+mod parsed_session;
+mod visibility;
+mod previous_request;
 mod replay;
 mod designs;
 mod compare;
-mod interval;
-mod trial;
+mod bootstrap;
+mod trials;
 pub mod probes;
 mod plot;
-
-pub use compare::{Compared, Lost, compare, compare_agent};
+pub use bootstrap::Estimate;
+pub use compare::{DesignTotals, LostReference, compare, compare_agent};
 pub use designs::{DESIGNS, Design};
 pub use infold_wire::MessageError;
-pub use interval::Estimate;
-pub use material::Material;
-pub use plot::{Line, Plot};
-pub use replay::{Point, Replay, ReplayError, Request, Unfit, replay};
-pub use score::{Counts, MEASURES, Measure, Scores, Vocabulary};
-pub use session::{Compaction, Session};
-pub use trial::{Size, Trial, Trials};
+pub use measure::{Counts, MEASURES, Measure, Scores, TermVocabulary};
+pub use parsed_session::ParsedSession;
+pub use plot::{Plot, PlotStrip};
+pub use replay::{FoldPoint, Replay, ReplayError, ReplayedRequest, UnfitRequest, replay};
+pub use session::{Compaction, RecordedSession};
+pub use trials::{SizeLimit, StandInTrial, Trials};
 
 /// The model whose prices are taken when none is named.
 pub const DEFAULT_MODEL: &str = "claude-sonnet-5-5";

@@ -12,14 +12,14 @@ pub struct Plot {
     /// What of it a view may have.
     pub allow: u64,
     /// A strip for each strategy.
-    pub lines: Vec<Line>,
+    pub lines: Vec<PlotStrip>,
     /// The requests at which another session begins.
     pub breaks: Vec<usize>,
 }
 
 /// How one strategy went.
 #[derive(Clone, Debug, Default)]
-pub struct Line {
+pub struct PlotStrip {
     /// Its name.
     pub name: String,
     /// The tokens of each request, and whether something was folded just before.
@@ -104,7 +104,7 @@ impl Plot {
         self.window.max(largest).max(1)
     }
 
-    fn strip(&self, out: &mut String, at: usize, line: &Line) {
+    fn strip(&self, out: &mut String, at: usize, line: &PlotStrip) {
         let top = TOP + at as f64 * (HEIGHT + GAP);
         let bottom = top + HEIGHT;
         let last = self.requests().saturating_sub(1).max(1) as f64;
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_picture_is_whole_whatever_is_in_it() {
-        let line = |name: &str, requests: Vec<(u64, bool)>, recall| Line {
+        let line = |name: &str, requests: Vec<(u64, bool)>, recall| PlotStrip {
             name: name.to_owned(),
             requests,
             recall,

@@ -2,21 +2,21 @@
 
 mod conversation;
 mod facts;
-mod kinds;
+mod variants;
 mod noise;
 
 use std::collections::BTreeSet;
 
-use super::designs::{Candidates, Design};
-use super::{Material, MessageError, Point, Session};
-use conversation::Plan;
-pub use kinds::{KINDS, Kind, LANGUAGES, Language, NOISES, Noise, SPEAKERS, Speaker};
+use super::designs::{Design, StandInWriter};
+use super::{FoldPoint, MessageError, ParsedSession, RecordedSession};
+use conversation::ProbePlan;
+pub use variants::{FACT_KINDS, FactKind, LANGUAGES, Language, NOISES, Noise, SPEAKERS, Speaker};
 
 /// How many tokens follow a fact, at least.
-pub const DISTANCES: [u64; 3] = [20_000, 60_000, 150_000];
+pub const DISTANCES_TOKENS: [u64; 3] = [20_000, 60_000, 150_000];
 
 /// The designs that are asked for facts.
-pub const PROBED: [Design; 4] = [
+pub const PROBED_DESIGNS: [Design; 4] = [
     Design::Extractive,
     Design::Requests,
     Design::LexRank,
@@ -27,7 +27,7 @@ pub const PROBED: [Design; 4] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// What it is about.
-    pub kind: Kind,
+    pub kind: FactKind,
     /// The language of everything that is said.
     pub language: Language,
     /// What stands around it.
@@ -44,16 +44,16 @@ pub struct Probe {
 
 /// A generated conversation and the facts in it.
 #[derive(Clone, Debug)]
-pub struct Conversation {
+pub struct ProbeConversation {
     /// Its messages, in the form of Anthropic.
-    pub session: Session,
+    pub session: RecordedSession,
     /// The facts, one of each kind.
     pub probes: Vec<Probe>,
 }
 
 /// Which facts a stand-in of one design and size still says, in the order of the probes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ProbeResult {
     /// The design.
     pub design: Design,
     /// How many tokens it might have.
@@ -73,33 +73,33 @@ impl Probe {
     }
 }
 
-impl Conversation {
+impl ProbeConversation {
     /// How many conversations there are: a sample of them, or all.
     pub fn count(all: bool) -> usize {
-        Plan::count(all)
+        ProbePlan::count(all)
     }
 
     /// Makes one of them. The same number gives the same conversation each time.
-    pub fn generate(number: usize, all: bool) -> Conversation {
-        Plan::new(number, all).generate()
+    pub fn generate(number: usize, all: bool) -> ProbeConversation {
+        ProbePlan::new(number, all).generate()
     }
 
     /// Folds the whole conversation at each size, and looks for the facts.
-    pub fn ask(&self, sizes: &[u64]) -> Result<Vec<Answer>, MessageError> {
-        let material = Material::without_terms(&self.session)?;
-        let point = Point {
+    pub fn ask(&self, sizes: &[u64]) -> Result<Vec<ProbeResult>, MessageError> {
+        let parsed = ParsedSession::without_terms(&self.session)?;
+        let point = FoldPoint {
             summary: String::new(),
-            at: material.len(),
-            covers: (0..material.len()).collect(),
+            at: parsed.len(),
+            covers: (0..parsed.len()).collect(),
             wanted: BTreeSet::new(),
         };
-        let mut candidates = Candidates::new(&self.session, &material, &point);
+        let mut candidates = StandInWriter::new(&self.session, &parsed, &point);
         let mut out = Vec::new();
         for size in sizes {
-            for design in PROBED {
+            for design in PROBED_DESIGNS {
                 let summary = normal(&candidates.write(design, *size));
                 let probes = self.probes.iter();
-                out.push(Answer {
+                out.push(ProbeResult {
                     design,
                     size: *size,
                     survives: probes.map(|probe| probe.survives_in(&summary)).collect(),
@@ -126,8 +126,8 @@ mod tests {
 
     #[test]
     fn a_perfect_summary_passes_and_an_empty_one_fails() {
-        let conversation = Conversation::generate(0, false);
-        assert_eq!(conversation.probes.len(), KINDS.len());
+        let conversation = ProbeConversation::generate(0, false);
+        assert_eq!(conversation.probes.len(), FACT_KINDS.len());
         let texts = conversation.probes.iter().map(|probe| &*probe.text);
         let perfect = texts.collect::<Vec<_>>().join("\n\n").to_uppercase();
         for probe in &conversation.probes {
@@ -139,11 +139,11 @@ mod tests {
 
     #[test]
     fn the_newer_value_has_to_survive() {
-        for number in 0..Conversation::count(false) {
-            let plan = Plan::new(number, false);
+        for number in 0..ProbeConversation::count(false) {
+            let plan = ProbePlan::new(number, false);
             for (probe, earlier) in plan.facts() {
                 if let Some(earlier) = earlier {
-                    assert_eq!(probe.kind, Kind::Corrected);
+                    assert_eq!(probe.kind, FactKind::Corrected);
                     assert!(!probe.survives(&earlier), "{probe:?} after {earlier}");
                     assert!(probe.survives(&format!("{earlier} {}", probe.text)));
                 }
@@ -154,9 +154,9 @@ mod tests {
     #[test]
     fn a_fact_is_said_where_it_was_planted_and_nowhere_else() {
         for number in [0, 5] {
-            let conversation = Conversation::generate(number, false);
-            let material = Material::without_terms(&conversation.session).unwrap();
-            let texts: Vec<String> = material.messages.iter().map(|said| said.text()).collect();
+            let conversation = ProbeConversation::generate(number, false);
+            let parsed = ParsedSession::without_terms(&conversation.session).unwrap();
+            let texts: Vec<String> = parsed.messages.iter().map(|said| said.text()).collect();
             for probe in &conversation.probes {
                 let holds = texts.iter().filter(|text| probe.survives(text)).count();
                 let expected = if probe.speaker == Speaker::Tool { 2 } else { 1 };
@@ -167,35 +167,39 @@ mod tests {
 
     #[test]
     fn a_conversation_is_the_same_each_time_and_facts_are_far_back() {
-        let first = Conversation::generate(3, false);
-        let again = Conversation::generate(3, false);
+        let first = ProbeConversation::generate(3, false);
+        let again = ProbeConversation::generate(3, false);
         assert_eq!(first.session, again.session);
         assert_eq!(first.probes, again.probes);
-        let material = Material::without_terms(&first.session).unwrap();
+        let parsed = ParsedSession::without_terms(&first.session).unwrap();
         let mut after: u64 = 0;
         let mut found = 0;
-        for said in material.messages.iter().rev() {
+        for said in parsed.messages.iter().rev() {
             let text = said.text();
             for probe in first.probes.iter().filter(|probe| probe.survives(&text)) {
                 let far = probe.distance..probe.distance * 3 / 2;
                 assert!(far.contains(&after), "{after} after {probe:?}");
                 found += 1;
             }
-            after += super::super::designs::size(&text);
+            after += crate::designs::count_tokens(&text);
         }
         assert!(found >= first.probes.len());
     }
 
     #[test]
     fn a_sample_has_every_kind_language_noise_and_distance() {
-        let plans = (0..Plan::count(false)).map(|number| Plan::new(number, false));
+        let plans = (0..ProbePlan::count(false)).map(|number| ProbePlan::new(number, false));
         let probes: Vec<Probe> = plans
             .flat_map(|plan| plan.facts())
             .map(|(probe, _)| probe)
             .collect();
         assert!((180..=250).contains(&probes.len()), "{}", probes.len());
         let holds = |test: &dyn Fn(&Probe) -> bool| probes.iter().any(test);
-        assert!(KINDS.iter().all(|kind| holds(&|probe| probe.kind == *kind)));
+        assert!(
+            FACT_KINDS
+                .iter()
+                .all(|kind| holds(&|probe| probe.kind == *kind))
+        );
         assert!(
             LANGUAGES
                 .iter()
@@ -207,7 +211,7 @@ mod tests {
                 .all(|noise| holds(&|probe| probe.noise == *noise))
         );
         assert!(
-            DISTANCES
+            DISTANCES_TOKENS
                 .iter()
                 .all(|distance| holds(&|probe| probe.distance == *distance))
         );
@@ -218,13 +222,13 @@ mod tests {
 
     #[test]
     fn the_full_product_asks_for_each_combination_once() {
-        let plans = (0..Plan::count(true)).map(|number| Plan::new(number, true));
+        let plans = (0..ProbePlan::count(true)).map(|number| ProbePlan::new(number, true));
         let mut seen = std::collections::HashSet::new();
         for (probe, _) in plans.flat_map(|plan| plan.facts()) {
             let combination = (probe.kind, probe.language, probe.noise, probe.distance);
             assert!(seen.insert(combination), "{probe:?}");
         }
-        let all = KINDS.len() * LANGUAGES.len() * NOISES.len() * DISTANCES.len();
+        let all = FACT_KINDS.len() * LANGUAGES.len() * NOISES.len() * DISTANCES_TOKENS.len();
         assert_eq!(seen.len(), all);
     }
 }

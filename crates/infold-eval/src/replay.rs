@@ -7,67 +7,67 @@ use infold_store::{Log, LogError, StepError};
 use infold_wire::Message;
 use infold_wire::acts::Words;
 
-use super::score::{Measure, Scores};
-use super::sent::Sent;
-use super::sight::{Sight, summaries};
-use super::{Material, Session};
+use crate::measure::{Measure, Scores};
+use crate::previous_request::PreviousRequest;
+use crate::visibility::{TermVisibility, shown_summaries};
+use crate::{ParsedSession, RecordedSession};
 use infold::models::Prices;
 use infold::summarizer::Extractive;
 use infold::{Aim, Hooks, ManageError, Scratch, ScratchError, TooSmall, manage};
 
-/// What a session came to under one strategy.
+/// The result of replaying a session under one strategy.
 #[derive(Clone, Debug, Default)]
 pub struct Replay {
-    /// Each request.
-    pub requests: Vec<Request>,
-    /// Terms that messages used and that were folded away, and how many of them a stand-in in the view held then.
+    /// The requests that fit.
+    pub requests: Vec<ReplayedRequest>,
+    /// Terms that messages used after they were folded away, and those that a stand-in in the view held then.
     pub scores: Scores,
-    /// How many of the references among them were found by reading hidden messages back from the log.
+    /// The number of references among them that reading hidden messages back from the log found.
     pub reached: u64,
     /// Requests that did not fit: they were not sent, and their replies not measured.
-    pub unfit: Vec<Unfit>,
+    pub unfit: Vec<UnfitRequest>,
     /// The summaries that were shown, in order.
-    pub points: Vec<Point>,
+    pub points: Vec<FoldPoint>,
 }
 
-/// What was sent once.
+/// One request, as it was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Request {
+pub struct ReplayedRequest {
     /// The tokens of the view.
     pub tokens: u64,
-    /// How many of them repeat the start of the request before, byte for byte.
+    /// The tokens that repeat the start of the request before, byte for byte.
     pub cached: u64,
     /// The tokens of the reply.
     pub output: u64,
     /// The bytes of the view.
     pub bytes: u64,
-    /// How many of them repeat the start of the request before.
+    /// The bytes that repeat the start of the request before.
     pub cached_bytes: u64,
-    /// How many folds were made just before.
+    /// The number of folds made just before.
     pub folds: u64,
-    /// It does not repeat the whole of the request before it: a prompt cache breaks here.
+    /// Whether it does not repeat the whole request before it: a prompt cache breaks here.
     pub breaks: bool,
-    /// What it costs, in dollars.
+    /// Its cost, in dollars.
     pub cost: f64,
 }
 
 /// A request that did not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfit {
-    /// The message that answers it, counted from one.
+pub struct UnfitRequest {
+    /// The message that replies to it, counted from one.
     pub before: u64,
-    /// Why.
-    pub why: TooSmall,
+    /// The floor that is too large.
+    pub reason: TooSmall,
 }
 
-/// A summary, and what was wanted of what it stands for while it was shown.
+/// A summary, and the terms that were wanted of the messages it covers while it was shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Point {
+pub struct FoldPoint {
     /// Its text.
     pub summary: String,
-    /// How many messages there were when it was written.
+    /// The number of messages when it was written.
     pub at: usize,
-    /// The messages it stands for, counted from zero.
+    /// The messages it covers, counted from zero.
     pub covers: Vec<usize>,
     /// The terms that were wanted, each once.
     pub(super) wanted: BTreeSet<u32>,
@@ -76,7 +76,7 @@ pub struct Point {
 /// Why a session could not be replayed to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// There is no room for the conversation on disk.
+    /// The conversation could not be written to disk.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
     /// A step of folding was refused.
@@ -89,92 +89,89 @@ pub enum ReplayError {
 
 /// Replays a session message by message, and folds before each request as `aim` says.
 ///
-/// A request that does not fit, because its last round alone is too large, say, is left out; the
-/// next one may fit again.
-///
-/// `watch` is called for each message.
+/// A request that does not fit, for example because its last round alone is too large, is left out; the
+/// next one may fit again. `on_message` is called after each message.
 pub fn replay(
-    session: &Session,
-    material: &Material,
+    session: &RecordedSession,
+    parsed: &ParsedSession,
     aim: &Aim,
     prices: Option<Prices>,
-    watch: &mut dyn FnMut(),
+    on_message: &mut dyn FnMut(),
 ) -> Result<Replay, ReplayError> {
-    let mut run = Run {
+    let mut run = ReplayRun {
         aim,
         prices,
-        material,
+        parsed,
         task: Scratch::new()?,
-        sight: Sight::new(material),
-        sent: Sent::default(),
+        visibility: TermVisibility::new(parsed),
+        previous: PreviousRequest::default(),
         active: Vec::new(),
         read_back: HashMap::new(),
         out: Replay::default(),
     };
     for (place, bytes) in session.messages.iter().enumerate() {
-        let replies = material.messages[place].role == Role::Assistant && place > 0;
-        let sent = replies && run.request(place)?;
-        if sent || !replies {
-            run.refer()?;
+        let is_reply = parsed.messages[place].role == Role::Assistant && place > 0;
+        let is_sent = is_reply && run.send_request(place)?;
+        if is_sent || !is_reply {
+            run.score_terms()?;
         }
         run.task.push(bytes.clone())?;
-        run.sight.append();
-        if sent {
-            run.reply(place)?;
+        run.visibility.append();
+        if is_sent {
+            run.add_reply(place)?;
         }
-        watch();
+        on_message();
     }
     Ok(run.out)
 }
 
-struct Run<'a> {
+struct ReplayRun<'a> {
     aim: &'a Aim,
     prices: Option<Prices>,
-    material: &'a Material,
+    parsed: &'a ParsedSession,
     task: Scratch,
-    sight: Sight<'a>,
-    sent: Sent,
-    /// The summaries that are shown: which fold, and which point.
-    active: Vec<(EventId, usize, HashSet<usize>)>,
-    /// What messages hold that were read back from the log.
+    visibility: TermVisibility<'a>,
+    previous: PreviousRequest,
+    active: Vec<ActiveSummary>,
+    /// The terms of messages that were read back from the log.
     read_back: HashMap<usize, Vec<u32>>,
     out: Replay,
 }
 
-impl Run<'_> {
-    /// Folds, and weighs what is sent; false if it does not fit.
-    fn request(&mut self, place: usize) -> Result<bool, ReplayError> {
+impl ReplayRun<'_> {
+    /// Folds, and measures the request; returns false if it does not fit.
+    fn send_request(&mut self, place: usize) -> Result<bool, ReplayError> {
         let writer = self.task.writer()?;
         let event = writer.log().state().at().event;
         let managed = manage(writer, self.aim, &mut Extractive, &Hooks::default());
         let log = self.task.log();
         let view = View::of(log.state().shown(), log)?;
-        // A pass that fails may have folded something, too.
+        // A pass that fails may still have folded something.
         if log.state().at().event > event {
-            self.sight.look(&view, log)?;
-            self.active = points(&view, log, place, &self.active, &mut self.out.points)?;
+            self.visibility.update(&view, log)?;
+            self.active = find_active(&view, log, place, &self.active, &mut self.out.points)?;
         }
         let outcome = match managed {
             Ok(outcome) => outcome,
             Err(ManageError::Floor { floor }) => {
-                self.out.unfit.push(Unfit {
+                self.out.unfit.push(UnfitRequest {
                     before: place as u64 + 1,
-                    why: *floor,
+                    reason: *floor,
                 });
                 return Ok(false);
             }
-            Err(ManageError::Cancelled) => unreachable!("the built-in summarizer asks nobody"),
+            Err(ManageError::Cancelled) => unreachable!("the built-in summarizer calls no model"),
             Err(ManageError::Step(error)) => return Err(error.into()),
             Err(ManageError::Log(error)) => return Err(error.into()),
         };
-        let before = self.sent.len();
-        let same = self.sent.next(&view, log)?;
+        let before = self.previous.len();
+        let same = self.previous.replace(&view, log)?;
         let scaled = |tokens: u64| (tokens as f64 * self.aim.factor).ceil() as u64;
-        self.out.requests.push(Request {
+        self.out.requests.push(ReplayedRequest {
             tokens: scaled(view.tokens()),
             cached: scaled(same.tokens),
             output: 0,
-            bytes: self.sent.len(),
+            bytes: self.previous.len(),
             cached_bytes: same.bytes,
             folds: outcome.folds().count() as u64,
             breaks: same.bytes < before,
@@ -183,43 +180,40 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Looks for what the next message uses.
-    fn refer(&mut self) -> Result<(), LogError> {
-        let wanted: Vec<u32> = self.sight.wanted().collect();
+    /// Scores the terms that the next message uses.
+    fn score_terms(&mut self) -> Result<(), LogError> {
+        let wanted: Vec<u32> = self.visibility.wanted().collect();
         for term in wanted {
-            let measure = self.material.vocabulary.measure(term);
+            let measure = self.parsed.vocabulary.measure(term);
             let counts = &mut self.out.scores[measure];
             counts.wanted += 1;
-            counts.kept += u64::from(self.sight.is_kept(term));
-            let hidden: Vec<usize> = self.sight.hidden_in(term).collect();
-            for (_, point, covers) in &self.active {
-                if hidden.iter().any(|message| covers.contains(message)) {
-                    self.out.points[*point].wanted.insert(term);
+            counts.kept += u64::from(self.visibility.is_kept(term));
+            let hidden: Vec<usize> = self.visibility.hidden_in(term).collect();
+            for summary in &self.active {
+                if hidden
+                    .iter()
+                    .any(|message| summary.covers.contains(message))
+                {
+                    self.out.points[summary.point].wanted.insert(term);
                 }
             }
             if measure == Measure::References {
-                self.reach(term, &hidden)?;
+                for message in hidden {
+                    if self.is_read_back(message, term)? {
+                        self.out.reached += 1;
+                        break;
+                    }
+                }
             }
         }
         Ok(())
     }
 
-    /// Reads hidden messages back until a term is found in one.
-    fn reach(&mut self, term: u32, hidden: &[usize]) -> Result<(), LogError> {
-        for message in hidden {
-            if self.is_read_back(*message, term)? {
-                self.out.reached += 1;
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads a hidden message from the log, and says whether the term is in it.
+    /// Reads a hidden message back from the log, and says whether the term is in it.
     fn is_read_back(&mut self, message: usize, term: u32) -> Result<bool, LogError> {
         if !self.read_back.contains_key(&message) {
             let found = match Seq::new(message as u64 + 1) {
-                Some(seq) => found_in(&self.task.log().message(seq)?, self.material),
+                Some(seq) => find_terms(&self.task.log().message(seq)?, self.parsed),
                 None => Vec::new(),
             };
             self.read_back.insert(message, found);
@@ -227,8 +221,8 @@ impl Run<'_> {
         Ok(self.read_back[&message].binary_search(&term).is_ok())
     }
 
-    /// Adds the reply to the last request, and what both cost.
-    fn reply(&mut self, place: usize) -> Result<(), ReplayError> {
+    /// Adds the reply to the last request, and the cost of both.
+    fn add_reply(&mut self, place: usize) -> Result<(), ReplayError> {
         let log = self.task.writer()?.log();
         let sums = log.sums()?.tokens;
         let before = match Seq::new(place as u64) {
@@ -244,7 +238,7 @@ impl Run<'_> {
 }
 
 impl Replay {
-    /// Adds what another session came to.
+    /// Adds the replay of another session.
     pub fn add(&mut self, other: Replay) {
         self.requests.extend(other.requests);
         self.unfit.extend(other.unfit);
@@ -253,8 +247,8 @@ impl Replay {
     }
 }
 
-impl Request {
-    /// What it costs: the unchanged start is read from the provider's cache, the rest is written to it.
+impl ReplayedRequest {
+    /// Returns its cost: the unchanged start is read from the provider's cache, the rest is written to it.
     fn price(&self, prices: Prices) -> f64 {
         let fresh = (self.tokens - self.cached) as f64;
         let sum = self.cached as f64 * prices.cached
@@ -264,40 +258,50 @@ impl Request {
     }
 }
 
-fn found_in(bytes: &[u8], material: &Material) -> Vec<u32> {
+fn find_terms(bytes: &[u8], parsed: &ParsedSession) -> Vec<u32> {
     let Ok(message) = Message::parse(bytes) else {
         return Vec::new();
     };
     let words = Words::of(&message);
     let mut texts: Vec<&str> = vec![&words.said, &words.called];
     texts.extend(words.given.iter().map(|(_, text)| &**text));
-    material.vocabulary.find(&texts.join("\n"))
+    parsed.vocabulary.find(&texts.join("\n"))
 }
 
-/// Which summaries are shown now; a new one is a new point.
-fn points(
+/// A summary that is shown.
+#[derive(Clone)]
+struct ActiveSummary {
+    fold: EventId,
+    /// Its index among the points.
+    point: usize,
+    covers: HashSet<usize>,
+}
+
+/// Returns the summaries that are shown now; a new one is a new point.
+fn find_active(
     view: &View,
     log: &Log,
     at: usize,
-    before: &[(EventId, usize, HashSet<usize>)],
-    points: &mut Vec<Point>,
-) -> Result<Vec<(EventId, usize, HashSet<usize>)>, LogError> {
+    before: &[ActiveSummary],
+    points: &mut Vec<FoldPoint>,
+) -> Result<Vec<ActiveSummary>, LogError> {
     let mut active = Vec::new();
-    for summary in summaries(view, log)? {
-        let known = before.iter().find(|(id, ..)| *id == summary.id);
-        active.push(match known {
-            Some(known) => known.clone(),
-            None => {
-                let covers = summary.covers.iter().copied().collect();
-                points.push(Point {
-                    summary: summary.text,
-                    at,
-                    covers: summary.covers,
-                    wanted: BTreeSet::new(),
-                });
-                (summary.id, points.len() - 1, covers)
+    for summary in shown_summaries(view, log)? {
+        let known = before.iter().find(|known| known.fold == summary.id);
+        active.push(known.cloned().unwrap_or_else(|| {
+            let covers = summary.covers.iter().copied().collect();
+            points.push(FoldPoint {
+                summary: summary.text,
+                at,
+                covers: summary.covers,
+                wanted: BTreeSet::new(),
+            });
+            ActiveSummary {
+                fold: summary.id,
+                point: points.len() - 1,
+                covers,
             }
-        });
+        }));
     }
     Ok(active)
 }

@@ -6,30 +6,30 @@ use infold_wire::transcript::{Entry, Transcript, TranscriptError};
 
 /// One conversation of a transcript.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Session {
+pub struct RecordedSession {
     /// Its messages.
     pub messages: Vec<Vec<u8>>,
-    /// Where its own agent condensed it.
+    /// The compactions by its own agent.
     pub compactions: Vec<Compaction>,
 }
 
-/// A summary that an agent put in place of what it left out.
+/// A summary that an agent put in place of older messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compaction {
-    /// How many messages there were.
+    /// The number of messages at that time.
     pub at: usize,
     /// The first message that was kept, counted from zero.
     pub kept: usize,
-    /// What it wrote.
+    /// The summary.
     pub summary: String,
 }
 
-impl Session {
+impl RecordedSession {
     /// Reads the next conversation that has messages; none at the end.
     pub fn next<R: BufRead + Seek>(
         transcript: &mut Transcript<R>,
-    ) -> Result<Option<Session>, TranscriptError> {
-        let mut session = Session::default();
+    ) -> Result<Option<RecordedSession>, TranscriptError> {
+        let mut session = RecordedSession::default();
         for entry in transcript {
             match entry? {
                 Entry::Message { text, .. } => session.messages.push(text),
@@ -39,7 +39,7 @@ impl Session {
                     summary,
                 }),
                 Entry::Next if !session.messages.is_empty() => return Ok(Some(session)),
-                // When a fold that tags stand for was made is not known: it cannot be replayed.
+                // A fold read from tags has no time, so it cannot be replayed.
                 Entry::Next | Entry::Fold { .. } => {}
             }
         }

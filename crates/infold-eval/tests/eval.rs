@@ -4,8 +4,8 @@ use infold::models::Prices;
 use infold::summarizer::Extractive;
 use infold::{Aim, Hooks, STRATEGIES, Scratch, Strategy, manage};
 use infold_eval::{
-    Compaction, Counts, DESIGNS, Design, MEASURES, Material, Measure, Replay, Scores, Session,
-    Size, Trials, Vocabulary, compare, compare_agent, replay,
+    Compaction, Counts, DESIGNS, Design, MEASURES, Measure, ParsedSession, RecordedSession, Replay,
+    Scores, SizeLimit, TermVocabulary, Trials, compare, compare_agent, replay,
 };
 use infold_log::{Budget, Limits, Role, Shows, View};
 use infold_store::{Log, What};
@@ -21,8 +21,8 @@ fn words(count: usize) -> String {
     "word ".repeat(count)
 }
 
-fn session(messages: Vec<Vec<u8>>) -> Session {
-    Session {
+fn session(messages: Vec<Vec<u8>>) -> RecordedSession {
+    RecordedSession {
         messages,
         compactions: Vec::new(),
     }
@@ -44,9 +44,9 @@ const PRICES: Prices = Prices {
     output: 10.0,
 };
 
-fn replayed(session: &Session, aim: &Aim) -> Replay {
-    let material = Material::of(session).expect("messages");
-    replay(session, &material, aim, Some(PRICES), &mut || {}).expect("a replay")
+fn replayed(session: &RecordedSession, aim: &Aim) -> Replay {
+    let parsed = ParsedSession::of(session).expect("messages");
+    replay(session, &parsed, aim, Some(PRICES), &mut || {}).expect("a replay")
 }
 
 fn references(replay: &Replay) -> Counts {
@@ -58,7 +58,7 @@ fn truncates() -> Strategy {
 }
 
 /// The second message has to go before the sixth is asked for.
-fn one_fold() -> Session {
+fn one_fold() -> RecordedSession {
     session(vec![
         say("user", "begin with first_request"),
         say(
@@ -187,8 +187,8 @@ fn what_an_agent_wrote_is_measured_where_it_wrote_it() {
         kept: 2,
         summary: "It was about old_one and old_three, in short.".to_owned(),
     });
-    let material = Material::of(&session).expect("messages");
-    let compared = compare_agent(&session, &material).expect("it has a summary");
+    let parsed = ParsedSession::of(&session).expect("messages");
+    let compared = compare_agent(&session, &parsed).expect("it has a summary");
     let row = |design: Design| {
         let found = compared.iter().find(|one| one.design == design);
         let one = found.expect("all designs");
@@ -210,7 +210,7 @@ const ANIMALS: [&str; 11] = [
 ];
 
 /// A session with tools: files are read, and later spoken of again.
-fn with_tools(rounds: usize) -> Session {
+fn with_tools(rounds: usize) -> RecordedSession {
     let mut messages = vec![
         say("system", "You work on repo_main."),
         say("user", "tidy up module_a and module_b"),
@@ -255,7 +255,7 @@ fn with_tools(rounds: usize) -> Session {
 }
 
 /// The same measures, each worked out anew for each message from the whole view.
-fn plainly(session: &Session, aim: &Aim) -> (Vec<(u64, u64)>, Scores) {
+fn plainly(session: &RecordedSession, aim: &Aim) -> (Vec<(u64, u64)>, Scores) {
     let mut task = Scratch::new().expect("a task");
     let (mut requests, mut scores) = (Vec::new(), Scores::default());
     let mut sent: Vec<u8> = Vec::new();
@@ -273,7 +273,7 @@ fn plainly(session: &Session, aim: &Aim) -> (Vec<(u64, u64)>, Scores) {
         }
         if matches!(message.role(), Role::User | Role::Assistant) {
             let words = Words::of(&message);
-            let mut vocabulary = Vocabulary::default();
+            let mut vocabulary = TermVocabulary::default();
             let mut used = vocabulary.learn(&words.said);
             used.extend(vocabulary.learn(&words.called));
             used.sort_unstable();
@@ -348,7 +348,7 @@ fn in_view(log: &Log) -> (String, String) {
 #[test]
 fn counting_as_it_goes_comes_to_the_same_as_counting_anew() {
     let session = with_tools(22);
-    let material = Material::of(&session).expect("messages");
+    let parsed = ParsedSession::of(&session).expect("messages");
     for strategy in STRATEGIES {
         let aim = aim(4000, strategy);
         let replay = replayed(&session, &aim);
@@ -366,7 +366,7 @@ fn counting_as_it_goes_comes_to_the_same_as_counting_anew() {
         assert_eq!((requests, replay.scores), plain, "{name}");
         let wanted = references(&replay).wanted;
         assert_eq!(replay.reached, wanted, "{name} loses nothing");
-        for one in compare(&session, &material, &replay.points) {
+        for one in compare(&session, &parsed, &replay.points) {
             let points = replay.points.iter();
             let ours: u64 = points.map(|point| tokens(&point.summary)).sum();
             assert!(one.tokens <= ours, "{name}: {:?} is larger", one.design);
@@ -384,21 +384,25 @@ fn every_design_is_tried_at_every_size_and_none_is_larger_or_empty() {
         kept: 55,
         summary: words(40),
     });
-    let material = Material::of(&session).expect("messages");
+    let parsed = ParsedSession::of(&session).expect("messages");
     let mut trials = Trials::default();
-    trials.add_agent(&session, &material, &[100, 300]);
+    trials.add_agent(&session, &parsed, &[100, 300]);
     assert_eq!(
         trials.sizes(),
-        [Size::Tokens(100), Size::Tokens(300), Size::Agent]
+        [
+            SizeLimit::Tokens(100),
+            SizeLimit::Tokens(300),
+            SizeLimit::Agent
+        ]
     );
     for size in trials.sizes() {
         let most = match size {
-            Size::Tokens(tokens) => tokens,
-            Size::Agent => tokens(&words(40)),
+            SizeLimit::Tokens(tokens) => tokens,
+            SizeLimit::Agent => tokens(&words(40)),
         };
         for design in DESIGNS {
             let found: Vec<_> = trials.of(design, size).collect();
-            let expected = usize::from(design != Design::Agent || size == Size::Agent);
+            let expected = usize::from(design != Design::Agent || size == SizeLimit::Agent);
             assert_eq!(found.len(), expected, "{design:?} at {size:?}");
             for trial in found {
                 assert!(trial.tokens <= most, "{design:?} has {}", trial.tokens);
@@ -409,7 +413,7 @@ fn every_design_is_tried_at_every_size_and_none_is_larger_or_empty() {
         }
     }
     // The words of the agent's summary are of no use, the names are.
-    let at = Size::Agent;
+    let at = SizeLimit::Agent;
     let mean = |design| {
         trials
             .mean(design, at, Measure::References)

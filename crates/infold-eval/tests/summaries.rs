@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use infold::Extract;
 use infold::extract::tokens;
-use infold_eval::Session;
+use infold_eval::RecordedSession;
 use infold_log::{Role, Seq};
 use infold_wire::Message;
 use infold_wire::transcript::Transcript;
@@ -52,7 +52,7 @@ fn read(name: &str) -> (Extract, usize, usize) {
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let reader = BufReader::new(Cursor::new(bytes));
     let mut transcript = Transcript::open(reader, None).expect("a known form");
-    let session = Session::next(&mut transcript)
+    let session = RecordedSession::next(&mut transcript)
         .expect("it can be read")
         .expect("a session");
     let mut extract = Extract::new();

@@ -2,7 +2,8 @@
 
 use infold_eval::Design;
 use infold_eval::probes::{
-    Conversation, DISTANCES, KINDS, LANGUAGES, NOISES, PROBED, Probe, SPEAKERS,
+    DISTANCES_TOKENS, FACT_KINDS, LANGUAGES, NOISES, PROBED_DESIGNS, Probe, ProbeConversation,
+    SPEAKERS,
 };
 use serde_json::{Value, json};
 
@@ -16,13 +17,13 @@ use crate::progress::Progress;
 const SIZES_TOKENS: [u64; 2] = [2_000, 4_000];
 
 /// A fact, and which stand-ins still say it.
-struct Asked {
+struct ProbedFact {
     probe: Probe,
     survives: Vec<(Design, u64, bool)>,
 }
 
 /// A test for one group of probes: what they are grouped by, the name of the group, and which belong to it.
-type Group = (&'static str, String, Box<dyn Fn(&Probe) -> bool>);
+type ProbeGroup = (&'static str, String, Box<dyn Fn(&Probe) -> bool>);
 
 /// Plants facts, folds, and prints what survived.
 pub fn run(args: &EvalArgs, out: &mut Out) -> Result<(), Failure> {
@@ -30,11 +31,11 @@ pub fn run(args: &EvalArgs, out: &mut Out) -> Result<(), Failure> {
         [] => &SIZES_TOKENS[..],
         sizes => sizes,
     };
-    let conversations = Conversation::count(args.all);
+    let conversations = ProbeConversation::count(args.all);
     let mut progress = Progress::new(out.is_json(), "probing", conversations as u64);
     let mut asked = Vec::new();
     for number in 0..conversations {
-        asked.extend(ask(&Conversation::generate(number, args.all), sizes)?);
+        asked.extend(ask(&ProbeConversation::generate(number, args.all), sizes)?);
         progress.advance(1);
     }
     drop(progress);
@@ -57,12 +58,12 @@ pub fn run(args: &EvalArgs, out: &mut Out) -> Result<(), Failure> {
     Ok(())
 }
 
-fn ask(conversation: &Conversation, sizes: &[u64]) -> Result<Vec<Asked>, Failure> {
+fn ask(conversation: &ProbeConversation, sizes: &[u64]) -> Result<Vec<ProbedFact>, Failure> {
     let answers = conversation.ask(sizes).map_err(|error| {
         Failure::new(Kind::No, format!("a generated message is broken: {error}"))
     })?;
     let probes = conversation.probes.iter().enumerate();
-    let asked = probes.map(|(at, probe)| Asked {
+    let asked = probes.map(|(at, probe)| ProbedFact {
         probe: probe.clone(),
         survives: answers
             .iter()
@@ -73,9 +74,9 @@ fn ask(conversation: &Conversation, sizes: &[u64]) -> Result<Vec<Asked>, Failure
 }
 
 /// Groups by everything in which probes differ.
-fn groups() -> Vec<Group> {
-    let mut out: Vec<Group> = vec![("all", String::new(), Box::new(|_| true))];
-    for kind in KINDS {
+fn groups() -> Vec<ProbeGroup> {
+    let mut out: Vec<ProbeGroup> = vec![("all", String::new(), Box::new(|_| true))];
+    for kind in FACT_KINDS {
         let test = move |probe: &Probe| probe.kind == kind;
         out.push(("kind", kind.name().to_owned(), Box::new(test)));
     }
@@ -87,7 +88,7 @@ fn groups() -> Vec<Group> {
         let test = move |probe: &Probe| probe.noise == noise;
         out.push(("noise", noise.name().to_owned(), Box::new(test)));
     }
-    for distance in DISTANCES {
+    for distance in DISTANCES_TOKENS {
         let test = move |probe: &Probe| probe.distance == distance;
         out.push(("distance", number(distance), Box::new(test)));
     }
@@ -99,7 +100,7 @@ fn groups() -> Vec<Group> {
 }
 
 /// How many probes a group has, and how many of them survive in a design at a size.
-fn survivors(asked: &[Asked], group: &Group, design: Design, size: u64) -> (u64, u64) {
+fn survivors(asked: &[ProbedFact], group: &ProbeGroup, design: Design, size: u64) -> (u64, u64) {
     let (mut all, mut alive) = (0, 0);
     for one in asked.iter().filter(|one| group.2(&one.probe)) {
         all += 1;
@@ -108,10 +109,10 @@ fn survivors(asked: &[Asked], group: &Group, design: Design, size: u64) -> (u64,
     (all, alive)
 }
 
-fn print(asked: &[Asked], size: u64, out: &mut Out) -> Result<(), Failure> {
+fn print(asked: &[ProbedFact], size: u64, out: &mut Out) -> Result<(), Failure> {
     out.line("")?;
     out.line(format!("At {} tokens", number(size)))?;
-    let [first, second, third, fourth] = PROBED.map(|design| design.name().to_owned());
+    let [first, second, third, fourth] = PROBED_DESIGNS.map(|design| design.name().to_owned());
     let mut rows = vec![[
         "by".to_owned(),
         String::new(),
@@ -123,7 +124,7 @@ fn print(asked: &[Asked], size: u64, out: &mut Out) -> Result<(), Failure> {
     ]];
     let mut last = "";
     for group in groups() {
-        let shares = PROBED.map(|design| survivors(asked, &group, design, size));
+        let shares = PROBED_DESIGNS.map(|design| survivors(asked, &group, design, size));
         if shares[0].0 == 0 {
             continue;
         }
@@ -145,8 +146,8 @@ fn print(asked: &[Asked], size: u64, out: &mut Out) -> Result<(), Failure> {
 }
 
 /// Names facts that the extractive summary lost.
-fn lost(asked: &[Asked], size: u64, most: usize, out: &mut Out) -> Result<(), Failure> {
-    let is_lost = |one: &&Asked| one.survives.contains(&(Design::Extractive, size, false));
+fn lost(asked: &[ProbedFact], size: u64, most: usize, out: &mut Out) -> Result<(), Failure> {
+    let is_lost = |one: &&ProbedFact| one.survives.contains(&(Design::Extractive, size, false));
     let mut rows = vec![["kind", "language", "noise", "distance", "fact"].map(str::to_owned)];
     for one in asked.iter().filter(is_lost).take(most) {
         rows.push([
@@ -169,10 +170,10 @@ fn lost(asked: &[Asked], size: u64, most: usize, out: &mut Out) -> Result<(), Fa
     Ok(())
 }
 
-fn objects(asked: &[Asked], sizes: &[u64], out: &mut Out) -> Result<(), Failure> {
+fn objects(asked: &[ProbedFact], sizes: &[u64], out: &mut Out) -> Result<(), Failure> {
     for size in sizes {
         for group in groups() {
-            for design in PROBED {
+            for design in PROBED_DESIGNS {
                 let (probes, survived) = survivors(asked, &group, design, *size);
                 if probes == 0 {
                     continue;

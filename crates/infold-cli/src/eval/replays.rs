@@ -5,12 +5,13 @@ use std::path::Path;
 use infold::models::Prices;
 use infold::{Aim, Config, STRATEGIES, Strategy};
 use infold_eval::{
-    Compared, DEFAULT_MODEL, Line, Material, Measure, Plot, Replay, ReplayError, Session, Unfit,
+    DEFAULT_MODEL, DesignTotals, Measure, ParsedSession, Plot, PlotStrip, RecordedSession, Replay,
+    ReplayError, UnfitRequest,
 };
 use infold_wire::transcript::{Format, Transcript};
 
 use super::EvalArgs;
-use super::tables::Tables;
+use super::tables::ReplayTables;
 use crate::failure::{Failure, Kind};
 use crate::fold::opened;
 use crate::out::{Out, count, say};
@@ -20,13 +21,13 @@ use crate::settings::{Choice, Known};
 
 /// Replays sessions under several strategies.
 pub fn run(config: &Config, args: &EvalArgs, out: &mut Out) -> Result<(), Failure> {
-    let setup = Setup::new(config, args, out.is_json())?;
-    let tables = Tables::new(args, &setup, out.width());
+    let setup = ReplaySetup::new(config, args, out.is_json())?;
+    let tables = ReplayTables::new(args, &setup, out.width());
     let name = match &args.files[..] {
         [file] => file.file_name().unwrap_or_default().to_string_lossy(),
         files => format!("all {} files", files.len()).into(),
     };
-    let mut all = Sums::new(&name, &setup);
+    let mut all = ReplayTotals::new(&name, &setup);
     for file in &args.files {
         let sums = setup.file(file, args.format, out.is_json())?;
         tables.print(&sums, out)?;
@@ -51,7 +52,7 @@ pub fn run(config: &Config, args: &EvalArgs, out: &mut Out) -> Result<(), Failur
 }
 
 /// What is replayed, and how.
-pub struct Setup {
+pub struct ReplaySetup {
     /// What to aim at with each strategy.
     pub aims: Vec<Aim>,
     /// Whose prices are taken.
@@ -61,7 +62,7 @@ pub struct Setup {
 }
 
 /// What came of the sessions of a file, or of all.
-pub struct Sums {
+pub struct ReplayTotals {
     /// Whose.
     pub name: String,
     pub sessions: u64,
@@ -77,14 +78,14 @@ pub struct Sums {
     /// For each strategy, what it came to; points are not kept.
     pub replays: Vec<Replay>,
     /// The summaries of `infold` against others.
-    pub compared: Vec<Compared>,
+    pub compared: Vec<DesignTotals>,
     /// Those that the sessions' own agents wrote against others.
-    pub agent: Vec<Compared>,
+    pub agent: Vec<DesignTotals>,
 }
 
-impl Setup {
+impl ReplaySetup {
     /// Returns how the arguments say that sessions are replayed.
-    pub fn new(config: &Config, args: &EvalArgs, json: bool) -> Result<Setup, Failure> {
+    pub fn new(config: &Config, args: &EvalArgs, json: bool) -> Result<ReplaySetup, Failure> {
         if args.window.is_none() && args.model.is_none() {
             return Err(Failure::new(Kind::Usage, "how large is the window?")
                 .hint("say --window 32k, or --model NAME (`infold models` lists them)"));
@@ -116,7 +117,7 @@ impl Setup {
         }
         let model = args.model.clone().unwrap_or(DEFAULT_MODEL.to_owned());
         let prices = config.find(&model).and_then(|model| model.prices);
-        Ok(Setup {
+        Ok(ReplaySetup {
             aims,
             model,
             prices,
@@ -124,8 +125,13 @@ impl Setup {
     }
 
     /// Replays the sessions of a file.
-    fn file(&self, file: &Path, format: Option<Format>, json: bool) -> Result<Sums, Failure> {
-        let mut sums = Sums::new(&file.display().to_string(), self);
+    fn file(
+        &self,
+        file: &Path,
+        format: Option<Format>,
+        json: bool,
+    ) -> Result<ReplayTotals, Failure> {
+        let mut sums = ReplayTotals::new(&file.display().to_string(), self);
         each_session(file, format, json, |session| {
             sums.sessions += 1;
             self.session(&session, &mut sums, json)
@@ -134,25 +140,30 @@ impl Setup {
     }
 
     /// Replays one session under each strategy.
-    fn session(&self, session: &Session, sums: &mut Sums, json: bool) -> Result<(), Failure> {
+    fn session(
+        &self,
+        session: &RecordedSession,
+        sums: &mut ReplayTotals,
+        json: bool,
+    ) -> Result<(), Failure> {
         let which = format!("session {} of {}", sums.sessions, sums.name);
         let warn = |text: String| Failure::new(Kind::No, format!("{which} {text}")).warn(json);
-        let material = match Material::of(session) {
-            Ok(material) => material,
+        let parsed = match ParsedSession::of(session) {
+            Ok(parsed) => parsed,
             Err(error) => {
                 sums.failed += 1;
                 warn(format!("is left out: {error}"));
                 return Ok(());
             }
         };
-        let total = (material.len() * self.aims.len()) as u64;
+        let total = (parsed.len() * self.aims.len()) as u64;
         let mut progress = Progress::new(json, "replaying", total);
         let mut replays = Vec::new();
         for aim in &self.aims {
             let mut watch = || progress.advance(1);
             replays.push(infold_eval::replay(
                 session,
-                &material,
+                &parsed,
                 aim,
                 self.prices,
                 &mut watch,
@@ -160,28 +171,28 @@ impl Setup {
         }
         drop(progress);
         if let Some((unfit, first)) = worst(&replays) {
-            let why = format!("before message {}: {}", first.before, first.why);
+            let why = format!("before message {}: {}", first.before, first.reason);
             if replays.iter().all(|replay| replay.requests.is_empty()) {
                 sums.failed += 1;
                 warn(format!("is left out, none of its requests fits; {why}"));
                 return Ok(());
             }
             sums.unfit += 1;
-            let all = material.requests();
+            let all = parsed.requests();
             warn(format!(
                 "has {unfit} of {all} requests that do not fit; the first {why}"
             ));
         }
-        sums.messages += material.len() as u64;
+        sums.messages += parsed.len() as u64;
         for (aim, replay) in self.aims.iter().zip(&replays) {
             if aim.strategy.name == STRATEGIES[0].name {
                 join(
                     &mut sums.compared,
-                    infold_eval::compare(session, &material, &replay.points),
+                    infold_eval::compare(session, &parsed, &replay.points),
                 );
             }
         }
-        if let Some(compared) = infold_eval::compare_agent(session, &material) {
+        if let Some(compared) = infold_eval::compare_agent(session, &parsed) {
             join(&mut sums.agent, compared);
         }
         let folds = replays.iter().flat_map(|replay| &replay.requests);
@@ -203,13 +214,15 @@ pub fn each_session(
     file: &Path,
     format: Option<Format>,
     json: bool,
-    mut take: impl FnMut(Session) -> Result<(), Failure>,
+    mut take: impl FnMut(RecordedSession) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let about = |failure: Failure| failure.within(&file.display().to_string());
     let (input, _) = opened(file, json)?;
     let mut transcript = Transcript::open(input, format).map_err(|error| about(error.into()))?;
     let mut sessions = 0;
-    while let Some(session) = Session::next(&mut transcript).map_err(|error| about(error.into()))? {
+    while let Some(session) =
+        RecordedSession::next(&mut transcript).map_err(|error| about(error.into()))?
+    {
         sessions += 1;
         take(session)?;
     }
@@ -225,7 +238,7 @@ pub fn each_session(
 }
 
 /// How many requests did not fit under the strategy with most of them, and the first of those.
-fn worst(replays: &[Replay]) -> Option<(usize, &Unfit)> {
+fn worst(replays: &[Replay]) -> Option<(usize, &UnfitRequest)> {
     let worst = replays.iter().max_by_key(|replay| replay.unfit.len())?;
     Some((worst.unfit.len(), worst.unfit.first()?))
 }
@@ -240,9 +253,9 @@ impl From<ReplayError> for Failure {
     }
 }
 
-impl Sums {
-    fn new(name: &str, setup: &Setup) -> Sums {
-        Sums {
+impl ReplayTotals {
+    fn new(name: &str, setup: &ReplaySetup) -> ReplayTotals {
+        ReplayTotals {
             name: name.to_owned(),
             sessions: 0,
             messages: 0,
@@ -256,7 +269,7 @@ impl Sums {
         }
     }
 
-    fn add(&mut self, other: Sums) {
+    fn add(&mut self, other: ReplayTotals) {
         let begin = self
             .replays
             .first()
@@ -275,7 +288,7 @@ impl Sums {
     }
 }
 
-fn join(sums: &mut Vec<Compared>, more: Vec<Compared>) {
+fn join(sums: &mut Vec<DesignTotals>, more: Vec<DesignTotals>) {
     for compared in more {
         match sums.iter_mut().find(|sum| sum.design == compared.design) {
             Some(sum) => sum.add(&compared),
@@ -284,10 +297,10 @@ fn join(sums: &mut Vec<Compared>, more: Vec<Compared>) {
     }
 }
 
-fn draw(path: &Path, sums: &Sums, setup: &Setup) -> Result<(), Failure> {
+fn draw(path: &Path, sums: &ReplayTotals, setup: &ReplaySetup) -> Result<(), Failure> {
     let lines = setup.aims.iter().zip(&sums.replays).map(|(aim, replay)| {
         let requests = replay.requests.iter();
-        Line {
+        PlotStrip {
             name: aim.strategy.name.to_owned(),
             requests: requests
                 .map(|request| (request.tokens, request.folds > 0))

@@ -3,28 +3,28 @@
 use std::collections::HashMap;
 
 use infold::STRATEGIES;
-use infold_eval::{Compared, Counts, Design, Lost, MEASURES, Measure, Replay};
+use infold_eval::{Counts, Design, DesignTotals, LostReference, MEASURES, Measure, Replay};
 use serde_json::{Value, json};
 
 use super::EvalArgs;
-use super::replays::{Setup, Sums};
+use super::replays::{ReplaySetup, ReplayTotals};
 use crate::failure::Failure;
 use crate::out::{DIM, Out, count, number, one_line, paint, say, table};
 
 /// Prints what came of it.
-pub struct Tables<'a> {
+pub struct ReplayTables<'a> {
     args: &'a EvalArgs,
-    setup: &'a Setup,
+    setup: &'a ReplaySetup,
     width: usize,
 }
 
-impl<'a> Tables<'a> {
-    pub fn new(args: &'a EvalArgs, setup: &'a Setup, width: usize) -> Tables<'a> {
-        Tables { args, setup, width }
+impl<'a> ReplayTables<'a> {
+    pub fn new(args: &'a EvalArgs, setup: &'a ReplaySetup, width: usize) -> ReplayTables<'a> {
+        ReplayTables { args, setup, width }
     }
 
     /// Prints the tables of a file, or of all.
-    pub fn print(&self, sums: &Sums, out: &mut Out) -> Result<(), Failure> {
+    pub fn print(&self, sums: &ReplayTotals, out: &mut Out) -> Result<(), Failure> {
         if out.is_json() {
             return self.objects(sums, out);
         }
@@ -58,7 +58,7 @@ impl<'a> Tables<'a> {
         out.line("")
     }
 
-    fn strategies(&self, sums: &Sums, out: &mut Out) -> Result<(), Failure> {
+    fn strategies(&self, sums: &ReplayTotals, out: &mut Out) -> Result<(), Failure> {
         let mut rows = vec![
             [
                 "strategy",
@@ -73,7 +73,7 @@ impl<'a> Tables<'a> {
             .map(str::to_owned),
         ];
         for (aim, replay) in self.setup.aims.iter().zip(&sums.replays) {
-            let total = Total::of(replay);
+            let total = RequestTotals::of(replay);
             rows.push([
                 aim.strategy.name.to_owned(),
                 match replay.unfit.len() {
@@ -99,7 +99,7 @@ impl<'a> Tables<'a> {
     }
 
     /// Says how often each strategy folds, and what is lost by it.
-    fn passes(&self, sums: &Sums, out: &mut Out) -> Result<(), Failure> {
+    fn passes(&self, sums: &ReplayTotals, out: &mut Out) -> Result<(), Failure> {
         let mut rows = vec![
             [
                 "strategy",
@@ -112,7 +112,7 @@ impl<'a> Tables<'a> {
             .map(str::to_owned),
         ];
         for (aim, replay) in self.setup.aims.iter().zip(&sums.replays) {
-            let total = Total::of(replay);
+            let total = RequestTotals::of(replay);
             if total.passes == 0 {
                 continue;
             }
@@ -137,7 +137,12 @@ impl<'a> Tables<'a> {
         lines(&table(&rows, &[1, 2, 3, 4], self.width), out)
     }
 
-    fn compared(&self, heading: &str, compared: &[Compared], out: &mut Out) -> Result<(), Failure> {
+    fn compared(
+        &self,
+        heading: &str,
+        compared: &[DesignTotals],
+        out: &mut Out,
+    ) -> Result<(), Failure> {
         if compared.iter().all(|compared| compared.folds == 0) {
             return Ok(());
         }
@@ -180,7 +185,7 @@ impl<'a> Tables<'a> {
         lines(&table(&rows, &[1, 2, 3, 4, 5, 6, 7, 8], self.width), out)
     }
 
-    fn lost(&self, compared: &[Compared], most: usize, out: &mut Out) -> Result<(), Failure> {
+    fn lost(&self, compared: &[DesignTotals], most: usize, out: &mut Out) -> Result<(), Failure> {
         let lost = most_lost(compared, most);
         if lost.is_empty() {
             return Ok(());
@@ -226,9 +231,9 @@ impl<'a> Tables<'a> {
         Ok(())
     }
 
-    fn objects(&self, sums: &Sums, out: &mut Out) -> Result<(), Failure> {
+    fn objects(&self, sums: &ReplayTotals, out: &mut Out) -> Result<(), Failure> {
         for (aim, replay) in self.setup.aims.iter().zip(&sums.replays) {
-            let total = Total::of(replay);
+            let total = RequestTotals::of(replay);
             let references = replay.scores[Measure::References];
             let window = aim.budget.window();
             let mut object = json!({
@@ -290,13 +295,13 @@ impl<'a> Tables<'a> {
     }
 }
 
-fn lost_object(lost: &Lost) -> Value {
+fn lost_object(lost: &LostReference) -> Value {
     json!({"reference": lost.reference, "times": lost.times, "last_in": lost.from, "messages": lost.occurs})
 }
 
 /// What the requests of a replay come to.
 #[derive(Default)]
-struct Total {
+struct RequestTotals {
     requests: u64,
     tokens: u64,
     cached: u64,
@@ -313,14 +318,14 @@ struct Total {
     cost: f64,
 }
 
-impl Total {
+impl RequestTotals {
     /// The mean share of the window that is used after a fold.
     fn used_share(&self, window: u64) -> Option<f64> {
         part(self.after_folds, window * self.passes)
     }
 
-    fn of(replay: &Replay) -> Total {
-        let mut total = Total::default();
+    fn of(replay: &Replay) -> RequestTotals {
+        let mut total = RequestTotals::default();
         for request in &replay.requests {
             total.requests += 1;
             total.tokens += request.tokens;
@@ -341,27 +346,29 @@ impl Total {
 }
 
 /// How many times as much the extractive summary keeps for each token.
-fn ratio(all: &[Compared], one: &Compared) -> Option<f64> {
+fn ratio(all: &[DesignTotals], one: &DesignTotals) -> Option<f64> {
     let ours = all.iter().find(|one| one.design == Design::Extractive)?;
     let (ours, other) = (ours.density()?, one.density()?);
     (other > 0.0).then(|| ours / other)
 }
 
 /// What the extractive summaries, or the only ones given, lost most often.
-fn most_lost(compared: &[Compared], most: usize) -> Vec<Lost> {
-    let mut sums: HashMap<&str, Lost> = HashMap::new();
+fn most_lost(compared: &[DesignTotals], most: usize) -> Vec<LostReference> {
+    let mut sums: HashMap<&str, LostReference> = HashMap::new();
     let ours = compared.iter();
     for lost in ours.take(1).flat_map(|one| &one.lost) {
-        let sum = sums.entry(&lost.reference).or_insert_with(|| Lost {
-            times: 0,
-            ..lost.clone()
-        });
+        let sum = sums
+            .entry(&lost.reference)
+            .or_insert_with(|| LostReference {
+                times: 0,
+                ..lost.clone()
+            });
         sum.times += lost.times;
         sum.occurs = sum.occurs.max(lost.occurs);
     }
-    let mut all: Vec<Lost> = sums.into_values().collect();
+    let mut all: Vec<LostReference> = sums.into_values().collect();
     all.sort_by(|a, b| {
-        let rank = |lost: &Lost| std::cmp::Reverse((lost.times, lost.occurs));
+        let rank = |lost: &LostReference| std::cmp::Reverse((lost.times, lost.occurs));
         rank(a).cmp(&rank(b)).then(a.reference.cmp(&b.reference))
     });
     all.truncate(most);
@@ -387,7 +394,7 @@ fn share(counts: Counts) -> String {
     })
 }
 
-fn recall(one: &Compared, measure: Measure) -> String {
+fn recall(one: &DesignTotals, measure: Measure) -> String {
     let share = one.scores[measure].share();
     share.map_or("–".to_owned(), |share| format!("{share:.3}"))
 }

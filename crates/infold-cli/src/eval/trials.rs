@@ -1,11 +1,13 @@
 //! `infold eval --sizes` and `--agent`: every stand-in at every point, in several sizes.
 
 use infold::{Config, STRATEGIES};
-use infold_eval::{DESIGNS, Design, Estimate, MEASURES, Material, Session, Size, Trials};
+use infold_eval::{
+    DESIGNS, Design, Estimate, MEASURES, ParsedSession, RecordedSession, SizeLimit, Trials,
+};
 use serde_json::{Value, json};
 
 use super::EvalArgs;
-use super::replays::{Setup, each_session};
+use super::replays::{ReplaySetup, each_session};
 use super::tables::lines;
 use crate::failure::{Failure, Kind};
 use crate::out::{DIM, Out, count, number, paint, say, table};
@@ -47,7 +49,7 @@ pub fn run(config: &Config, args: &EvalArgs, out: &mut Out) -> Result<(), Failur
 struct Run<'a> {
     args: &'a EvalArgs,
     /// How sessions are folded that no agent condensed.
-    setup: Option<Setup>,
+    setup: Option<ReplaySetup>,
     json: bool,
 }
 
@@ -55,27 +57,27 @@ impl Run<'_> {
     fn new<'a>(config: &Config, args: &'a EvalArgs, json: bool) -> Result<Run<'a>, Failure> {
         let is_sized = args.window.is_some() || args.model.is_some();
         let setup = match is_sized && !args.agent {
-            true => Some(Setup::new(config, args, json)?),
+            true => Some(ReplaySetup::new(config, args, json)?),
             false => None,
         };
         Ok(Run { args, setup, json })
     }
 
     /// Tries all stand-ins at the points of one session.
-    fn session(&self, session: &Session, trials: &mut Trials) -> Result<(), Failure> {
+    fn session(&self, session: &RecordedSession, trials: &mut Trials) -> Result<(), Failure> {
         let is_condensed = !session.compactions.is_empty();
         if !is_condensed && self.args.agent {
             return Ok(());
         }
-        let material = match Material::of(session) {
-            Ok(material) => material,
+        let parsed = match ParsedSession::of(session) {
+            Ok(parsed) => parsed,
             Err(error) => {
                 Failure::new(Kind::No, format!("a session is left out: {error}")).warn(self.json);
                 return Ok(());
             }
         };
         if is_condensed {
-            trials.add_agent(session, &material, &self.args.sizes);
+            trials.add_agent(session, &parsed, &self.args.sizes);
             return Ok(());
         }
         let Some(setup) = &self.setup else {
@@ -85,8 +87,8 @@ impl Run<'_> {
         let aims = setup.aims.iter();
         let ours = aims.filter(|aim| aim.strategy.name == STRATEGIES[0].name);
         for aim in ours {
-            let replay = infold_eval::replay(session, &material, aim, None, &mut || {})?;
-            trials.add_points(session, &material, &replay.points, &self.args.sizes);
+            let replay = infold_eval::replay(session, &parsed, aim, None, &mut || {})?;
+            trials.add_points(session, &parsed, &replay.points, &self.args.sizes);
         }
         Ok(())
     }
@@ -120,19 +122,19 @@ fn nothing_folded(args: &EvalArgs) -> Failure {
 }
 
 /// What others are compared with at a size.
-fn base(size: Size) -> Design {
+fn base(size: SizeLimit) -> Design {
     match size {
-        Size::Agent => Design::Agent,
-        Size::Tokens(_) => Design::Extractive,
+        SizeLimit::Agent => Design::Agent,
+        SizeLimit::Tokens(_) => Design::Extractive,
     }
 }
 
-fn print(trials: &Trials, size: Size, out: &mut Out) -> Result<(), Failure> {
+fn print(trials: &Trials, size: SizeLimit, out: &mut Out) -> Result<(), Failure> {
     let base = base(size);
     out.line("")?;
     out.line(match size {
-        Size::Tokens(tokens) => format!("At {} tokens", number(tokens)),
-        Size::Agent => "At the agent's size".to_owned(),
+        SizeLimit::Tokens(tokens) => format!("At {} tokens", number(tokens)),
+        SizeLimit::Agent => "At the agent's size".to_owned(),
     })?;
     let times = match base {
         Design::Extractive => "× extr.".to_owned(),
@@ -156,16 +158,16 @@ fn print(trials: &Trials, size: Size, out: &mut Out) -> Result<(), Failure> {
         for measure in MEASURES {
             let mean = trials.mean(design, size, measure);
             row.push(match size {
-                Size::Agent => mean.map_or("–".to_owned(), |mean| {
+                SizeLimit::Agent => mean.map_or("–".to_owned(), |mean| {
                     format!("{:.1}", mean.value * 100.0)
                 }),
-                Size::Tokens(_) => share(mean),
+                SizeLimit::Tokens(_) => share(mean),
             });
             let ratio = trials.ratio(design, base, size, measure);
             row.push(match size {
                 _ if design == base => String::new(),
-                Size::Agent => with_bounds(ratio),
-                Size::Tokens(_) => {
+                SizeLimit::Agent => with_bounds(ratio),
+                SizeLimit::Tokens(_) => {
                     ratio.map_or("–".to_owned(), |ratio| format!("{:.2}", ratio.value))
                 }
             });
@@ -197,7 +199,7 @@ fn objects(trials: &Trials, out: &mut Out) -> Result<(), Failure> {
                 object[measure.name()] = json!({
                     "share": bounds(trials.mean(design, size, measure)),
                     "times_extractive": against(Design::Extractive),
-                    "times_agent": (size == Size::Agent).then(|| against(Design::Agent)),
+                    "times_agent": (size == SizeLimit::Agent).then(|| against(Design::Agent)),
                 });
             }
             out.object(&object)?;
@@ -222,15 +224,15 @@ fn objects(trials: &Trials, out: &mut Out) -> Result<(), Failure> {
 }
 
 /// The mean tokens of a design at a size; none if it has no stand-in of that size.
-fn mean_tokens(trials: &Trials, design: Design, size: Size) -> Option<f64> {
+fn mean_tokens(trials: &Trials, design: Design, size: SizeLimit) -> Option<f64> {
     let tokens: Vec<u64> = trials.of(design, size).map(|trial| trial.tokens).collect();
     (!tokens.is_empty()).then(|| tokens.iter().sum::<u64>() as f64 / tokens.len() as f64)
 }
 
-fn size_value(size: Size) -> Value {
+fn size_value(size: SizeLimit) -> Value {
     match size {
-        Size::Tokens(tokens) => json!(tokens),
-        Size::Agent => json!("agent"),
+        SizeLimit::Tokens(tokens) => json!(tokens),
+        SizeLimit::Agent => json!("agent"),
     }
 }
 

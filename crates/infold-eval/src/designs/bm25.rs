@@ -2,25 +2,25 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::super::score::words;
-use super::super::{Material, Point};
 use super::selection::Selection;
 use super::sentences;
+use crate::measure::words;
+use crate::{FoldPoint, ParsedSession};
 
 /// More sentences and lines than this are sampled.
 const MAX_SENTENCES: usize = 20_000;
-/// How soon the same word again counts no more.
+/// How soon repetitions of a word stop counting (`k1`).
 const SATURATION: f64 = 1.2;
-/// How much long sentences are held against them.
+/// How much the length of a sentence counts against it (`b`).
 const LENGTH_WEIGHT: f64 = 0.75;
 
-/// Ranks the sentences and lines of what a point covers against the last request before it.
+/// Ranks the sentences and lines that a point covers against the last request before it.
 ///
-/// Where the request has no word in common with any, the newest come first.
-pub fn selection(material: &Material, point: &Point) -> Selection {
-    let said = sentences::all(material, &point.covers);
+/// If the request has no word in common with any, the newest come first.
+pub fn selection(parsed: &ParsedSession, point: &FoldPoint) -> Selection {
+    let said = sentences::all(parsed, &point.covers);
     let said = sentences::sampled(said, MAX_SENTENCES);
-    let query: HashSet<String> = last_request(material, point.at)
+    let query: HashSet<String> = last_request(parsed, point.at)
         .map(|text| words(text).into_iter().map(|word| word.text).collect())
         .unwrap_or_default();
     let mut lengths = Vec::with_capacity(said.len());
@@ -43,7 +43,7 @@ pub fn selection(material: &Material, point: &Point) -> Selection {
     let score = |counts: &HashMap<String, f64>, length: f64| -> f64 {
         let norm = SATURATION * (1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * length / mean);
         let mut words: Vec<(&String, &f64)> = counts.iter().collect();
-        // Sums of floats depend on their order.
+        // Sums of floats depend on their order, and a map has none.
         words.sort_by_key(|(word, _)| *word);
         let words = words.into_iter().map(|(word, times)| {
             let holders = holders[word];
@@ -61,9 +61,9 @@ pub fn selection(material: &Material, point: &Point) -> Selection {
     Selection::of_sentences(said.zip(scores).collect())
 }
 
-/// What the user asked for last before a fold.
-fn last_request(material: &Material, at: usize) -> Option<&str> {
-    let before = material.messages[..at.min(material.len())].iter().rev();
+/// Returns the last request of the user before a fold.
+fn last_request(parsed: &ParsedSession, at: usize) -> Option<&str> {
+    let before = parsed.messages[..at.min(parsed.len())].iter().rev();
     let mut requests = before.filter(|said| said.is_request() && !said.words.said.is_empty());
     requests.next().map(|said| &*said.words.said)
 }

@@ -2,33 +2,33 @@
 
 use std::collections::HashMap;
 
-use super::super::Material;
-use super::super::score::words;
 use super::selection::Selection;
 use super::sentences;
+use crate::measure::words;
+use crate::{FoldPoint, ParsedSession};
 
 /// More sentences than this are sampled.
 const MAX_SENTENCES: usize = 2_000;
-/// How often centrality is passed on.
+/// How many times centrality is passed on.
 const ITERATIONS: usize = 30;
-/// How much of its centrality each sentence has from nowhere.
+/// The share of its centrality that each sentence has by itself.
 const DAMPING: f64 = 0.15;
 
-/// Ranks what user and assistant say by how similar each sentence is to all others.
-pub fn selection(material: &Material, covers: &[usize]) -> Selection {
-    let said = sentences::said(material, covers);
+/// Ranks the sentences of user and assistant by how similar each is to all others.
+pub fn selection(parsed: &ParsedSession, point: &FoldPoint) -> Selection {
+    let said = sentences::said(parsed, &point.covers);
     let said = sentences::sampled(said, MAX_SENTENCES);
     let scores = centrality(&said);
     let said = said.into_iter().map(str::to_owned);
     Selection::of_sentences(said.zip(scores).collect())
 }
 
-/// The stationary distribution of walking from sentence to sentence by tf-idf cosine.
+/// Returns the stationary distribution of a walk from sentence to sentence by tf-idf cosine.
 ///
-/// The matrix of similarities is the product of the sentences' vectors with themselves and is never written down:
+/// The matrix of similarities is the product of the sentences' vectors with themselves and is never computed:
 /// each step goes from sentences to words and back, in time linear in the text.
 fn centrality(said: &[&str]) -> Vec<f64> {
-    let vectors = Vectors::new(said);
+    let vectors = SentenceVectors::new(said);
     let count = said.len().max(1) as f64;
     let sums = vectors.similarities(&vec![1.0; said.len()]);
     let mut ranks = vec![1.0 / count; said.len()];
@@ -47,13 +47,13 @@ fn centrality(said: &[&str]) -> Vec<f64> {
 }
 
 /// Sentences as vectors of length one.
-struct Vectors {
+struct SentenceVectors {
     sentences: Vec<Vec<(usize, f64)>>,
     words: usize,
 }
 
-impl Vectors {
-    fn new(said: &[&str]) -> Vectors {
+impl SentenceVectors {
+    fn new(said: &[&str]) -> SentenceVectors {
         let mut numbers: HashMap<String, usize> = HashMap::new();
         let mut holders: Vec<f64> = Vec::new();
         let mut sentences: Vec<Vec<(usize, f64)>> = Vec::with_capacity(said.len());
@@ -78,13 +78,13 @@ impl Vectors {
             let length = vector.iter().map(|(_, w)| w * w).sum::<f64>().sqrt();
             vector.iter_mut().for_each(|(_, weight)| *weight /= length);
         }
-        Vectors {
+        SentenceVectors {
             sentences,
             words: holders.len(),
         }
     }
 
-    /// The sum of the similarities of each sentence with all others, each weighted.
+    /// Returns the sum of the weighted similarities of each sentence with all others.
     fn similarities(&self, weights: &[f64]) -> Vec<f64> {
         let mut words = vec![0.0; self.words];
         for (vector, weight) in self.sentences.iter().zip(weights) {

@@ -1,21 +1,24 @@
-//! Sentences of user and assistant in order, taken evenly from all that was folded.
+//! Sentences of user and assistant in order, taken evenly from all folded messages.
 
-use super::super::Material;
 use super::selection::fill;
-use super::{sentences, size};
+use super::{count_tokens, sentences};
+use crate::ParsedSession;
 
 /// Sentences and their tokens.
 pub struct Prose(Vec<(String, u64)>);
 
 impl Prose {
     /// Reads the sentences of these messages.
-    pub fn new(material: &Material, covers: &[usize]) -> Prose {
-        let said = sentences::said(material, covers).into_iter();
-        // The space that parts a sentence from the next one weighs, too.
-        Prose(said.map(|text| (text.to_owned(), size(text) + 1)).collect())
+    pub fn new(parsed: &ParsedSession, covers: &[usize]) -> Prose {
+        let said = sentences::said(parsed, covers).into_iter();
+        // The space before the next sentence counts, too.
+        Prose(
+            said.map(|text| (text.to_owned(), count_tokens(text) + 1))
+                .collect(),
+        )
     }
 
-    /// Writes as many as have so many tokens.
+    /// Writes as many as fit into `budget` tokens.
     pub fn write(&self, budget: u64) -> String {
         fill(budget, |room| self.compose(room))
     }

@@ -1,23 +1,23 @@
-//! Chooses the best of ranked pieces until a size is reached.
+//! Selects the best of ranked pieces until a size is reached.
 
 use std::cell::OnceCell;
 
-use super::size;
+use super::count_tokens;
 
-/// How often a text is composed again to come closer to its size.
+/// How many times a text is composed to come closer to its size.
 const MAX_COMPOSITIONS: usize = 10;
-/// After so many pieces in a row that do not fit, smaller ones are no longer looked for.
+/// After this many pieces in a row that do not fit, the search for smaller ones ends.
 const MAX_MISSES: usize = 200;
 
-/// Pieces of text, and which of them to take first.
+/// Pieces of text with a rank.
 pub struct Selection {
     pieces: Vec<String>,
-    /// The tokens of each piece and of what parts it from the one before, counted when needed.
+    /// The tokens of each piece and its separator, counted when needed.
     tokens: Vec<OnceCell<u64>>,
     /// The numbers of pieces, the best first.
     rank: Vec<usize>,
     separator: &'static str,
-    /// Pieces are written in their own order, not by rank.
+    /// Whether pieces are written in their own order, not by rank.
     in_order: bool,
 }
 
@@ -55,7 +55,7 @@ impl Selection {
         }
     }
 
-    /// Writes as many pieces as have at most so many tokens together.
+    /// Writes as many pieces as fit into `budget` tokens.
     pub fn write(&self, budget: u64) -> String {
         fill(budget, |room| self.compose(room))
     }
@@ -64,7 +64,7 @@ impl Selection {
         let (mut taken, mut used, mut misses) = (Vec::new(), 0, 0);
         for at in &self.rank {
             let tokens = self.tokens[*at]
-                .get_or_init(|| size(&format!("{}{}", self.separator, self.pieces[*at])));
+                .get_or_init(|| count_tokens(&format!("{}{}", self.separator, self.pieces[*at])));
             if used + tokens > room {
                 misses += 1;
                 if misses > MAX_MISSES || used == room {
@@ -84,17 +84,17 @@ impl Selection {
     }
 }
 
-/// Composes a text with more or less room until it has as many tokens as it may, but for a few.
+/// Composes a text with more or less room until it has almost `budget` tokens, but no more.
 ///
-/// Pieces weigh something else together than one by one, so what `compose` counts as its room is not what the text has.
+/// Joined pieces have other tokens than each by itself, so the room that `compose` fills is not the size of its text.
 pub fn fill(budget: u64, compose: impl Fn(u64) -> String) -> String {
     let mut best = (0, String::new());
-    // A room whose text fits, and one whose text does not.
+    // The largest room whose text fits, and the smallest whose text does not.
     let (mut low, mut high) = (0, None);
     let mut room = budget;
     for _ in 0..MAX_COMPOSITIONS {
         let text = compose(room);
-        let used = size(&text);
+        let used = count_tokens(&text);
         if used > budget {
             high = Some(room);
         } else if low > 0 && used <= best.0 {
@@ -123,7 +123,7 @@ mod tests {
             .collect();
         let selection = Selection::of_names(names);
         for budget in [1, 10, 100, 1000, 5000] {
-            let used = size(&selection.write(budget));
+            let used = count_tokens(&selection.write(budget));
             assert!(used <= budget, "{used} of {budget}");
             assert!(
                 budget < 100 || used >= budget * 95 / 100,
@@ -137,7 +137,11 @@ mod tests {
         // Each word is one token by itself and two behind a comma and a space.
         let compose = |room: u64| "ZQX ".repeat(room as usize);
         let text = fill(1000, compose);
-        assert!((900..=1000).contains(&size(&text)), "{}", size(&text));
+        assert!(
+            (900..=1000).contains(&count_tokens(&text)),
+            "{}",
+            count_tokens(&text)
+        );
     }
 
     #[test]

@@ -1,17 +1,17 @@
-//! Splits what was folded into sentences and lines.
+//! Splits folded messages into sentences and lines.
 
 use infold_log::Role;
 
-use super::super::Material;
+use crate::ParsedSession;
 
-/// A longer line is cut into pieces of so many bytes.
+/// A longer line is cut into pieces of this many bytes.
 const MAX_SENTENCE_BYTES: usize = 400;
 
-/// The sentences of what user and assistant say, in order. Code blocks are left out.
-pub fn said<'a>(material: &'a Material, covers: &[usize]) -> Vec<&'a str> {
+/// Returns the sentences of user and assistant, in order, without code blocks.
+pub fn said<'a>(parsed: &'a ParsedSession, covers: &[usize]) -> Vec<&'a str> {
     let mut out = Vec::new();
     for place in covers {
-        let said = &material.messages[*place];
+        let said = &parsed.messages[*place];
         if matches!(said.role, Role::User | Role::Assistant) {
             split(&said.words.said, false, &mut out);
         }
@@ -19,11 +19,11 @@ pub fn said<'a>(material: &'a Material, covers: &[usize]) -> Vec<&'a str> {
     out
 }
 
-/// The sentences and lines of everything: what is said, called and given.
-pub fn all<'a>(material: &'a Material, covers: &[usize]) -> Vec<&'a str> {
+/// Returns the sentences and lines of everything: text, calls and results.
+pub fn all<'a>(parsed: &'a ParsedSession, covers: &[usize]) -> Vec<&'a str> {
     let mut out = Vec::new();
     for place in covers {
-        let words = &material.messages[*place].words;
+        let words = &parsed.messages[*place].words;
         split(&words.said, true, &mut out);
         split(&words.called, true, &mut out);
         for (_, given) in &words.given {
@@ -33,12 +33,12 @@ pub fn all<'a>(material: &'a Material, covers: &[usize]) -> Vec<&'a str> {
     out
 }
 
-/// At most so many, taken evenly.
+/// Returns at most `most` of them, taken evenly.
 pub fn sampled<T: Copy>(all: Vec<T>, most: usize) -> Vec<T> {
-    match all.len() > most {
-        true => (0..most).map(|at| all[at * all.len() / most]).collect(),
-        false => all,
+    if all.len() <= most {
+        return all;
     }
+    (0..most).map(|at| all[at * all.len() / most]).collect()
 }
 
 /// Splits a text at the ends of sentences and lines.
@@ -65,7 +65,7 @@ fn split<'a>(text: &'a str, with_code: bool, out: &mut Vec<&'a str>) {
     }
 }
 
-/// Where the first sentence of a line ends.
+/// Returns the end of the first sentence of a line.
 fn sentence_end(line: &str) -> usize {
     let mut last = ' ';
     for (at, c) in line.char_indices() {

@@ -2,10 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::super::interval::Random;
-use super::super::{Session, designs};
-use super::noise::Exchange;
-use super::{Conversation, DISTANCES, KINDS, LANGUAGES, Language, NOISES, Noise, Probe, Speaker};
+use super::noise::ToolExchange;
+use super::{
+    DISTANCES_TOKENS, FACT_KINDS, LANGUAGES, Language, NOISES, Noise, Probe, ProbeConversation,
+    Speaker,
+};
+use crate::bootstrap::XorShift;
+use crate::{RecordedSession, designs};
 
 /// Tokens before the first fact.
 const LEAD_TOKENS: u64 = 4_000;
@@ -25,7 +28,7 @@ const PASTE_EVERY: usize = 6;
 const PASTE_LINES: usize = 14;
 
 /// What one conversation holds.
-pub struct Plan {
+pub struct ProbePlan {
     language: Language,
     noise: Noise,
     /// Which distance the first kind has; the others follow in turn.
@@ -33,42 +36,42 @@ pub struct Plan {
     seed: u64,
 }
 
-impl Plan {
+impl ProbePlan {
     /// How many there are.
     pub fn count(all: bool) -> usize {
         match all {
-            true => LANGUAGES.len() * NOISES.len() * DISTANCES.len(),
+            true => LANGUAGES.len() * NOISES.len() * DISTANCES_TOKENS.len(),
             false => SAMPLE,
         }
     }
 
     /// The plan with a number.
-    pub fn new(number: usize, all: bool) -> Plan {
+    pub fn new(number: usize, all: bool) -> ProbePlan {
         let (language, noise, shift) = match all {
             true => {
-                let pair = number / DISTANCES.len();
+                let pair = number / DISTANCES_TOKENS.len();
                 (pair / NOISES.len(), pair % NOISES.len(), number)
             }
             // Each language once, then English again; each noise twice.
             false if number < LANGUAGES.len() => (number, number, number),
             false => (0, number, number),
         };
-        Plan {
+        ProbePlan {
             language: LANGUAGES[language % LANGUAGES.len()],
             noise: NOISES[noise % NOISES.len()],
-            shift: shift % DISTANCES.len(),
+            shift: shift % DISTANCES_TOKENS.len(),
             seed: (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
         }
     }
 
     /// The facts, and what was said before those that are corrections.
     pub fn facts(&self) -> Vec<(Probe, Option<String>)> {
-        let mut random = Random::new(self.seed);
+        let mut random = XorShift::new(self.seed);
         // The first numbers of similar seeds are similar.
         for _ in 0..8 {
             random.next();
         }
-        let kinds = KINDS.into_iter().enumerate();
+        let kinds = FACT_KINDS.into_iter().enumerate();
         let facts = kinds.map(|(at, kind)| {
             let fact = self.language.fact(kind, &mut random);
             let speaker = match random.below(20) {
@@ -82,7 +85,7 @@ impl Plan {
                 kind,
                 language: self.language,
                 noise: self.noise,
-                distance: DISTANCES[(at + self.shift) % DISTANCES.len()],
+                distance: DISTANCES_TOKENS[(at + self.shift) % DISTANCES_TOKENS.len()],
                 speaker,
                 text: fact.text,
                 keys: fact.keys,
@@ -93,23 +96,25 @@ impl Plan {
     }
 
     /// Writes the conversation.
-    pub fn generate(&self) -> Conversation {
+    pub fn generate(&self) -> ProbeConversation {
         let facts = self.facts();
-        let mut writer = Writer {
+        let mut writer = ConversationWriter {
             language: self.language,
             noise: self.noise,
-            random: Random::new(self.seed ^ 0x5555),
+            random: XorShift::new(self.seed ^ 0x5555),
             messages: Vec::new(),
             tokens: 0,
             calls: 0,
         };
-        let most = DISTANCES.into_iter().max().unwrap_or(0);
-        let group = facts.len().div_ceil(DISTANCES.len()) as u64 * GAP_TOKENS;
+        let most = DISTANCES_TOKENS.into_iter().max().unwrap_or(0);
+        let group = facts.len().div_ceil(DISTANCES_TOKENS.len()) as u64 * GAP_TOKENS;
         let end = LEAD_TOKENS + group + CORRECTION_TOKENS + most + ROUND_TOKENS;
         let mut planned: Vec<(u64, Speaker, &str)> = Vec::new();
-        let mut before = [0; DISTANCES.len()];
+        let mut before = [0; DISTANCES_TOKENS.len()];
         for (probe, earlier) in &facts {
-            let distance = DISTANCES.iter().position(|known| *known == probe.distance);
+            let distance = DISTANCES_TOKENS
+                .iter()
+                .position(|known| *known == probe.distance);
             let before = &mut before[distance.unwrap_or(0)];
             *before += GAP_TOKENS;
             // The noise before a fact may end later than it should.
@@ -130,8 +135,8 @@ impl Plan {
         while writer.tokens < end {
             writer.round();
         }
-        Conversation {
-            session: Session {
+        ProbeConversation {
+            session: RecordedSession {
                 messages: writer.messages,
                 compactions: Vec::new(),
             },
@@ -140,18 +145,18 @@ impl Plan {
     }
 }
 
-struct Writer {
+struct ConversationWriter {
     language: Language,
     noise: Noise,
-    random: Random,
+    random: XorShift,
     messages: Vec<Vec<u8>>,
     tokens: u64,
     calls: usize,
 }
 
-impl Writer {
+impl ConversationWriter {
     fn push(&mut self, role: &str, content: Value, text: &str) {
-        self.tokens += designs::size(text);
+        self.tokens += designs::count_tokens(text);
         let message = json!({"role": role, "content": content});
         self.messages.push(message.to_string().into_bytes());
     }
@@ -211,7 +216,7 @@ impl Writer {
         self.say("user", text);
     }
 
-    fn call(&mut self, remark: &str, exchange: Exchange) {
+    fn call(&mut self, remark: &str, exchange: ToolExchange) {
         self.calls += 1;
         let id = format!("call_{}", self.calls);
         let input = json!({exchange.argument: exchange.value});

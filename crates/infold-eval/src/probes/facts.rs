@@ -5,8 +5,8 @@
 
 use std::sync::OnceLock;
 
-use super::super::interval::Random;
-use super::{KINDS, Kind, LANGUAGES, Language};
+use super::{FACT_KINDS, FactKind, LANGUAGES, Language};
+use crate::bootstrap::XorShift;
 
 /// What is said once, or said and later corrected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Fact {
 
 /// The templates of a language.
 pub struct Phrases {
-    facts: Vec<(Kind, &'static str)>,
+    facts: Vec<(FactKind, &'static str)>,
     subjects: Vec<&'static str>,
     verbs: Vec<&'static str>,
     tails: Vec<&'static str>,
@@ -103,7 +103,7 @@ impl Language {
     }
 
     /// Makes a fact of a kind.
-    pub fn fact(self, kind: Kind, random: &mut Random) -> Fact {
+    pub fn fact(self, kind: FactKind, random: &mut XorShift) -> Fact {
         let facts = self.phrases().facts.iter();
         let templates: Vec<&str> = facts
             .filter(|(of, _)| *of == kind)
@@ -130,7 +130,7 @@ impl Language {
     }
 
     /// A sentence about nothing in particular.
-    pub fn filler(self, random: &mut Random) -> String {
+    pub fn filler(self, random: &mut XorShift) -> String {
         let phrases = self.phrases();
         let [subject, verb, tail] = [&phrases.subjects, &phrases.verbs, &phrases.tails]
             .map(|list| list[random.below(list.len())]);
@@ -140,13 +140,13 @@ impl Language {
     }
 
     /// So many such sentences.
-    pub fn fillers(self, count: usize, random: &mut Random) -> String {
+    pub fn fillers(self, count: usize, random: &mut XorShift) -> String {
         let sentences: Vec<String> = (0..count).map(|_| self.filler(random)).collect();
         sentences.join(" ")
     }
 
     /// What a user says to go on.
-    pub fn ask(self, random: &mut Random) -> String {
+    pub fn ask(self, random: &mut XorShift) -> String {
         let asks = &self.phrases().asks;
         filled(asks[random.below(asks.len())], random)
     }
@@ -171,7 +171,7 @@ impl Phrases {
                 "tail" => phrases.tails.push(text),
                 "ask" => phrases.asks.push(text),
                 name => {
-                    let kind = KINDS.into_iter().find(|kind| kind.name() == name);
+                    let kind = FACT_KINDS.into_iter().find(|kind| kind.name() == name);
                     phrases.facts.extend(kind.map(|kind| (kind, text)));
                 }
             }
@@ -196,7 +196,7 @@ fn shares_value(key: &str, earlier: &str) -> bool {
 }
 
 /// Fills in numbers and names.
-fn filled(template: &str, random: &mut Random) -> String {
+fn filled(template: &str, random: &mut XorShift) -> String {
     let mut out = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
@@ -208,7 +208,7 @@ fn filled(template: &str, random: &mut Random) -> String {
     out + rest
 }
 
-fn value(slot: &str, random: &mut Random) -> String {
+fn value(slot: &str, random: &mut XorShift) -> String {
     let mut one_of = |list: &[&str]| list[random.below(list.len())].to_owned();
     match slot {
         "name" => one_of(&NAMES),
@@ -250,14 +250,14 @@ mod tests {
     fn every_language_has_templates_of_every_kind() {
         for language in LANGUAGES {
             let phrases = language.phrases();
-            for kind in KINDS {
+            for kind in FACT_KINDS {
                 let of_kind = phrases.facts.iter().filter(|(of, _)| *of == kind);
                 let templates: Vec<&str> = of_kind.map(|(_, template)| *template).collect();
                 let least = if language == Language::English { 6 } else { 2 };
                 assert!(templates.len() >= least, "{language:?} {kind:?}");
                 for template in templates {
                     let is_corrected = template.contains(" || ");
-                    assert_eq!(is_corrected, kind == Kind::Corrected, "{template}");
+                    assert_eq!(is_corrected, kind == FactKind::Corrected, "{template}");
                     assert_eq!(template.matches('[').count(), 1, "{template}");
                     assert!(!template.contains('`'), "{template}");
                 }
@@ -274,10 +274,10 @@ mod tests {
 
     #[test]
     fn a_correction_never_says_the_same_value_again() {
-        let mut random = Random::new(11);
+        let mut random = XorShift::new(11);
         for _ in 0..3_000 {
             for language in [Language::English, Language::Spanish] {
-                let fact = language.fact(Kind::Corrected, &mut random);
+                let fact = language.fact(FactKind::Corrected, &mut random);
                 let earlier = fact.earlier.expect("a correction corrects something");
                 assert!(
                     !shares_value(&fact.keys[0], &earlier),
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn what_stands_in_brackets_is_the_key() {
-        let mut random = Random::new(7);
+        let mut random = XorShift::new(7);
         let text = filled("It [weighs {n} kilograms] when wet.", &mut random);
         let (text, keys) = unmarked(&text);
         assert!(text.contains(&keys[0]) && !text.contains('['));

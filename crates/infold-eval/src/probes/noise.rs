@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::super::interval::Random;
 use super::Noise;
+use crate::bootstrap::XorShift;
 
 const NOUNS: [&str; 16] = [
     "berth", "ledger", "tariff", "buoy", "crane", "cargo", "pilot", "anchor", "locker", "pontoon",
@@ -16,7 +16,7 @@ const VERBS: [&str; 12] = [
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// A call and what it gives back.
-pub struct Exchange {
+pub struct ToolExchange {
     /// The name of the tool.
     pub tool: &'static str,
     /// The name of its argument.
@@ -29,7 +29,7 @@ pub struct Exchange {
 
 impl Noise {
     /// Makes a call and its result; plain talk has none.
-    pub fn exchange(self, random: &mut Random) -> Option<Exchange> {
+    pub fn exchange(self, random: &mut XorShift) -> Option<ToolExchange> {
         let noun = pick(&NOUNS, random);
         let number = random.below(900) + 100;
         let (tool, argument, value, result) = match self {
@@ -68,7 +68,7 @@ impl Noise {
                 rows(noun, random),
             ),
         };
-        Some(Exchange {
+        Some(ToolExchange {
             tool,
             argument,
             value,
@@ -77,14 +77,14 @@ impl Noise {
     }
 }
 
-fn pick<'a>(list: &[&'a str], random: &mut Random) -> &'a str {
+fn pick<'a>(list: &[&'a str], random: &mut XorShift) -> &'a str {
     list[random.below(list.len())]
 }
 
 fn coding(
     noun: &str,
     number: usize,
-    random: &mut Random,
+    random: &mut XorShift,
 ) -> (&'static str, &'static str, String, String) {
     if random.below(4) == 0 {
         let mut result = String::new();
@@ -119,7 +119,7 @@ fn capital(word: &str) -> String {
     first.to_uppercase() + rest
 }
 
-fn base64(random: &mut Random) -> String {
+fn base64(random: &mut XorShift) -> String {
     let mut out = String::from("Content-Transfer-Encoding: base64\n\n");
     for _ in 0..24 {
         for _ in 0..76 {
@@ -130,7 +130,7 @@ fn base64(random: &mut Random) -> String {
     out
 }
 
-fn json(noun: &str, random: &mut Random) -> String {
+fn json(noun: &str, random: &mut XorShift) -> String {
     let mut out = String::from("{\"items\":[");
     for at in 0..30 {
         let comma = if at == 0 { "" } else { "," };
@@ -148,7 +148,7 @@ fn json(noun: &str, random: &mut Random) -> String {
     out + "],\"next\":null}"
 }
 
-fn html(noun: &str, random: &mut Random) -> String {
+fn html(noun: &str, random: &mut XorShift) -> String {
     let mut out = format!(
         "<!doctype html><html><head><title>{noun}</title><style>.c{{margin:0}}</style></head><body>\n"
     );
@@ -164,7 +164,7 @@ fn html(noun: &str, random: &mut Random) -> String {
     out + "</body></html>"
 }
 
-fn logs(noun: &str, random: &mut Random) -> String {
+fn logs(noun: &str, random: &mut XorShift) -> String {
     let mut out = String::new();
     for line in 0..40 {
         let level = ["INFO", "INFO", "DEBUG", "WARN"][random.below(4)];
@@ -183,7 +183,7 @@ fn logs(noun: &str, random: &mut Random) -> String {
     out
 }
 
-fn rows(noun: &str, random: &mut Random) -> String {
+fn rows(noun: &str, random: &mut XorShift) -> String {
     let mut out = format!("id | {noun} | amount | updated_at\n---+---+---+---\n");
     for _ in 0..45 {
         let _ = writeln!(

@@ -3,26 +3,26 @@
 use infold_log::{Past, Piece, Seq, Shows, Span, View};
 use infold_store::{Log, LogError};
 
-/// The last request as it was sent, for finding out how much of the next one repeats it.
+/// The last request as it was sent.
 #[derive(Default)]
-pub struct Sent {
+pub struct PreviousRequest {
     pieces: Vec<Piece>,
     bytes: Vec<u8>,
 }
 
-/// What of a request is the same, byte for byte from its start, as the one before.
+/// The start that a request has in common with the one before, byte for byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unchanged {
+pub struct CommonPrefix {
     /// Its bytes.
     pub bytes: u64,
-    /// Its tokens, as counted. Where a piece is the same only in part, in proportion.
+    /// Its tokens; of a piece that is the same only in part, in proportion.
     pub tokens: u64,
 }
 
-impl Sent {
-    /// Takes the next request; only what follows the pieces that are the same is rendered.
-    pub fn next(&mut self, view: &View, log: &Log) -> Result<Unchanged, LogError> {
-        let mut same = Unchanged::default();
+impl PreviousRequest {
+    /// Replaces it by the next request; only what follows equal pieces is rendered.
+    pub fn replace(&mut self, view: &View, log: &Log) -> Result<CommonPrefix, LogError> {
+        let mut same = CommonPrefix::default();
         let mut rest = view.pieces();
         for old in &self.pieces {
             let Some((new, after)) = rest.split_first() else {
@@ -41,7 +41,7 @@ impl Sent {
             && let (Shows::Verbatim(was), Shows::Verbatim(is)) = (&old.shows, &new.shows)
             && was.from() == is.from()
         {
-            // The same run of messages, longer or shorter now.
+            // It is the same run of messages, longer or shorter now.
             let common = Span::new(is.from(), is.to().min(was.to())).expect("a run has a message");
             let more = Span::new(common.to().next(), is.to());
             let head = verbatim(common, log)?;
@@ -69,7 +69,7 @@ impl Sent {
         Ok(same)
     }
 
-    /// How many bytes the request has.
+    /// Returns the number of bytes of the request.
     pub fn len(&self) -> u64 {
         self.bytes.len() as u64
     }
@@ -83,11 +83,11 @@ fn render(piece: &Piece, log: &Log, out: &mut Vec<u8>) -> Result<(), LogError> {
     })
 }
 
-/// How many bytes a piece has, a line for each message.
+/// Returns the number of bytes of a piece, a line for each message.
 fn size(piece: &Piece, log: &Log) -> Result<u64, LogError> {
     match piece.shows {
         Shows::Verbatim(span) => {
-            let (before, after) = (before(span.from(), log)?.1, sums(span.to(), log)?.1);
+            let (before, after) = (sums_before(span.from(), log)?.1, sums_to(span.to(), log)?.1);
             Ok(after - before + span.count())
         }
         _ => {
@@ -100,17 +100,17 @@ fn size(piece: &Piece, log: &Log) -> Result<u64, LogError> {
 
 fn verbatim(span: Span, log: &Log) -> Result<Piece, LogError> {
     Ok(Piece {
-        tokens: sums(span.to(), log)?.0 - before(span.from(), log)?.0,
+        tokens: sums_to(span.to(), log)?.0 - sums_before(span.from(), log)?.0,
         shows: Shows::Verbatim(span),
     })
 }
 
-/// Tokens and bytes of all messages up to one.
-fn sums(seq: Seq, log: &Log) -> Result<(u64, u64), LogError> {
+/// Returns the tokens and bytes of all messages up to one.
+fn sums_to(seq: Seq, log: &Log) -> Result<(u64, u64), LogError> {
     let sums = log.record(seq)?.sums;
     Ok((sums.tokens, sums.bytes))
 }
 
-fn before(seq: Seq, log: &Log) -> Result<(u64, u64), LogError> {
-    seq.prev().map_or(Ok((0, 0)), |seq| sums(seq, log))
+fn sums_before(seq: Seq, log: &Log) -> Result<(u64, u64), LogError> {
+    seq.prev().map_or(Ok((0, 0)), |seq| sums_to(seq, log))
 }

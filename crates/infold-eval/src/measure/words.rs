@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::each_reference;
-use super::stop::is_stop_word;
+use super::stop_words::is_stop_word;
 
 /// Shorter runs of letters are mostly endings and articles.
 const MIN_WORD_LETTERS: usize = 3;
@@ -12,20 +12,20 @@ const MAX_WORD_LETTERS: usize = 40;
 
 /// A word that is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Word {
+pub struct CountedWord {
     /// The word in small letters; in East Asian scripts, two characters.
     pub text: String,
-    /// The number of the sentence or line it stands in.
+    /// The number of its sentence or line.
     pub sentence: usize,
-    /// It stands in plain language, not inside of a reference.
+    /// Whether it is outside of references.
     pub is_plain: bool,
 }
 
 /// Returns the words of a text that are not stop words, in order.
-pub fn words(text: &str) -> Vec<Word> {
+pub fn words(text: &str) -> Vec<CountedWord> {
     let mut references = Vec::new();
     each_reference(text, |range| references.push(range));
-    let mut out = Reader {
+    let mut out = WordReader {
         out: Vec::new(),
         references,
         passed: 0,
@@ -38,7 +38,7 @@ pub fn words(text: &str) -> Vec<Word> {
         if let Some((start, is_dense)) = run
             && kind != Some(is_dense)
         {
-            out.run(text, start..at, is_dense);
+            out.push_run(text, start..at, is_dense);
             run = None;
         }
         if let Some(is_dense) = kind {
@@ -51,29 +51,29 @@ pub fn words(text: &str) -> Vec<Word> {
         last = c;
     }
     if let Some((start, is_dense)) = run {
-        out.run(text, start..text.len(), is_dense);
+        out.push_run(text, start..text.len(), is_dense);
     }
     out.out
 }
 
-/// A character of a script that is written without spaces, or, as Hangul, in syllables.
+/// Says whether a character belongs to a script without spaces, or to Hangul.
 pub fn is_east_asian(c: char) -> bool {
     matches!(u32::from(c),
         0x3040..=0x30ff | 0x31f0..=0x31ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff
         | 0xf900..=0xfaff | 0x1100..=0x11ff | 0xac00..=0xd7af | 0x20000..=0x3ffff)
 }
 
-struct Reader {
-    out: Vec<Word>,
+struct WordReader {
+    out: Vec<CountedWord>,
     references: Vec<Range<usize>>,
-    /// How many references end before the run at hand.
+    /// The number of references that end before the current run.
     passed: usize,
     sentence: usize,
 }
 
-impl Reader {
-    /// Takes a run of letters of one kind.
-    fn run(&mut self, text: &str, range: Range<usize>, is_dense: bool) {
+impl WordReader {
+    /// Adds the words of a run of letters of one kind.
+    fn push_run(&mut self, text: &str, range: Range<usize>, is_dense: bool) {
         let ends_before = |reference: &Range<usize>| reference.end <= range.start;
         while self.references.get(self.passed).is_some_and(ends_before) {
             self.passed += 1;
@@ -82,13 +82,8 @@ impl Reader {
         let is_plain = next.is_none_or(|next| next.start >= range.end);
         let letters = &text[range];
         if is_dense {
-            let seconds = letters.char_indices().skip(1).map(|(at, _)| at);
-            let ends = seconds.clone().skip(1).chain([letters.len()]);
-            let starts = letters.char_indices().map(|(at, _)| at);
-            for (start, end) in starts.zip(ends) {
-                if end > start && letters[start..end].chars().count() == 2 {
-                    self.push(letters[start..end].to_owned(), is_plain);
-                }
+            for (first, second) in letters.chars().zip(letters.chars().skip(1)) {
+                self.push(String::from_iter([first, second]), is_plain);
             }
             return;
         }
@@ -102,7 +97,7 @@ impl Reader {
     }
 
     fn push(&mut self, text: String, is_plain: bool) {
-        self.out.push(Word {
+        self.out.push(CountedWord {
             text,
             sentence: self.sentence,
             is_plain,

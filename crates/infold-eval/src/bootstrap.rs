@@ -1,11 +1,11 @@
-//! Means with bootstrap intervals: how much a figure would change with other sessions and other points.
+//! Means with bootstrap intervals: how much a figure would change with other sessions and points.
 
-/// How often points are drawn anew.
+/// The number of times that points are resampled.
 const RESAMPLES: usize = 2_000;
-/// The generator starts here each time, so the same points give the same interval.
+/// A fixed seed, so that the same points give the same interval.
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A figure, and between what bounds 95 of 100 resamples lie.
+/// A figure, and the bounds between which 95 of 100 resamples lie.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The figure.
@@ -16,18 +16,18 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// A pair of values at one point, and the session it is from: what is looked at, and what it is compared with.
+/// A value at one point of a session, and the value that it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observation {
     /// The number of the session.
     pub session: usize,
     /// The value.
     pub value: f64,
-    /// The value of what it is compared with.
+    /// The value that it is compared with.
     pub base: f64,
 }
 
-/// The mean over points; none without points.
+/// Returns the mean over points; none without points.
 pub fn mean(points: &[Observation]) -> Option<Estimate> {
     let value = |drawn: &[Observation]| {
         let sum: f64 = drawn.iter().map(|point| point.value).sum();
@@ -36,7 +36,7 @@ pub fn mean(points: &[Observation]) -> Option<Estimate> {
     estimate(points, value)
 }
 
-/// The ratio of the means of value and base; none if there is nothing to divide by.
+/// Returns the ratio of the means of value and base; none if the base is zero.
 pub fn ratio(points: &[Observation]) -> Option<Estimate> {
     let value = |drawn: &[Observation]| {
         let sum: f64 = drawn.iter().map(|point| point.value).sum();
@@ -48,7 +48,7 @@ pub fn ratio(points: &[Observation]) -> Option<Estimate> {
 
 /// Draws sessions with replacement, and in each of them points.
 ///
-/// Points of one session are alike, so drawing only points would say that more is known than is.
+/// Points of one session are alike, so drawing only points would make the interval too narrow.
 fn estimate(
     points: &[Observation],
     value: impl Fn(&[Observation]) -> Option<f64>,
@@ -60,7 +60,7 @@ fn estimate(
     for group in sorted.chunk_by(|a, b| a.session == b.session) {
         sessions.push(group.to_vec());
     }
-    let mut random = Random::new(SEED);
+    let mut random = XorShift::new(SEED);
     let mut values = Vec::with_capacity(RESAMPLES);
     let mut drawn = Vec::new();
     for _ in 0..RESAMPLES {
@@ -82,16 +82,16 @@ fn estimate(
     })
 }
 
-/// A small generator of numbers that look random: xorshift.
-pub struct Random(u64);
+/// A small pseudorandom number generator.
+pub struct XorShift(u64);
 
-impl Random {
-    /// Starts with a seed; zero would stay zero.
-    pub fn new(seed: u64) -> Random {
-        Random(seed | 1)
+impl XorShift {
+    /// Starts with a seed; its lowest bit is set because zero would stay zero.
+    pub fn new(seed: u64) -> XorShift {
+        XorShift(seed | 1)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -99,9 +99,9 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number less than `count`, or zero.
+    /// Returns a number less than `count`, or zero.
     pub fn below(&mut self, count: usize) -> usize {
-        // The upper bits are the better ones.
+        // The upper bits are more random than the lower ones.
         ((self.next() >> 33) as usize) % count.max(1)
     }
 }

@@ -1,71 +1,44 @@
-//! In what probes differ: what is planted, in what language, among what, and by whom.
-
-/// Defines choices that have names, and the list of all of them.
-macro_rules! named {
-    (
-        $(#[$about:meta])* $name:ident,
-        $(#[$list_about:meta])* $list:ident: $count:literal
-        $($(#[$doc:meta])* $variant:ident = $text:literal,)*
-    ) => {
-        $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum $name {
-            $($(#[$doc])* $variant,)*
-        }
-
-        $(#[$list_about])*
-        pub const $list: [$name; $count] = [$($name::$variant,)*];
-
-        impl $name {
-            /// Its name.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $($name::$variant => $text,)*
-                }
-            }
-        }
-    };
-}
+//! The ways in which probes differ: the planted fact, its language, its surroundings and its speaker.
 
 named! {
-    /// What a planted fact is about.
-    Kind,
+    /// The subject of a planted fact.
+    FactKind,
     /// All kinds.
-    KINDS: 15
-    /// Something that limits what may be done.
+    FACT_KINDS: 15
+    /// A limit on what may be done.
     Constraint = "constraint",
-    /// What was agreed on.
+    /// An agreement.
     Decision = "decision",
     /// A number or a setting.
     Value = "value",
     /// A value that replaces one said before; the newer one has to survive.
     Corrected = "corrected",
-    /// Where a file is.
+    /// The place of a file.
     Path = "path",
-    /// Why something failed.
+    /// The cause of a failure.
     Cause = "cause",
-    /// Who is responsible.
+    /// A person who is responsible.
     Person = "person",
-    /// By when something is due.
+    /// A date by which something is due.
     Deadline = "deadline",
-    /// How somebody likes it.
+    /// A preference of a person.
     Preference = "preference",
     /// A proposal that was turned down, with the reason.
     Rejected = "rejected",
-    /// Where a secret is kept, not the secret.
+    /// The place of a secret, not the secret.
     Credential = "credential",
     /// A number with a unit.
     Quantity = "quantity",
-    /// What an interface takes or gives.
+    /// The input or output of an interface.
     Api = "api",
-    /// What nobody has answered yet.
+    /// A question without an answer yet.
     Question = "question",
-    /// What is not to be touched.
+    /// A thing that must not be touched.
     Untouchable = "untouchable",
 }
 
 named! {
-    /// In what language people speak.
+    /// The language that people speak.
     Language,
     /// All languages.
     LANGUAGES: 10
@@ -92,7 +65,7 @@ named! {
 }
 
 named! {
-    /// What fills a conversation around the facts.
+    /// The messages around the facts.
     Noise,
     /// All kinds of noise.
     NOISES: 7
@@ -113,7 +86,7 @@ named! {
 }
 
 named! {
-    /// Who says a fact.
+    /// The speaker of a fact.
     Speaker,
     /// All speakers.
     SPEAKERS: 3

@@ -4,28 +4,26 @@ use std::ops::Range;
 
 use super::words::is_east_asian;
 
-/// A longer token is data, such as base64, and no name.
+/// A longer token is data, such as base64, not a name.
 const MAX_REFERENCE_BYTES: usize = 200;
-/// Of a token with more parts than this, only stretches of so many parts are looked up.
+/// Only stretches of at most this many parts of a token are looked up.
 const MAX_PARTS: usize = 12;
 
-/// Characters strung together without a space: its byte range and that of each part between connectors.
-pub struct Token {
+/// Characters without a space between them: the byte range of all and of each part between connectors.
+pub struct RawToken {
     pub range: Range<usize>,
     pub parts: Vec<Range<usize>>,
     is_url: bool,
 }
 
 /// Calls `found` with each token of `text`, references and others.
-pub fn each_token(text: &str, mut found: impl FnMut(Token)) {
+pub fn each_token(text: &str, mut found: impl FnMut(RawToken)) {
     let mut at = 0;
     while at < text.len() {
-        let rest = &text[at..];
-        match rest.find(is_part) {
-            None => break,
-            Some(skip) => at += skip,
-        }
-        let token = Token::read(text, at);
+        let Some(skip) = text[at..].find(is_part) else {
+            break;
+        };
+        let token = RawToken::read(text, at + skip);
         at = token.range.end;
         found(token);
     }
@@ -40,18 +38,19 @@ pub fn each_reference(text: &str, mut found: impl FnMut(Range<usize>)) {
     });
 }
 
-/// The form in which references are compared: in small letters, numbers without separators of thousands.
+/// Returns the form in which references are compared: in small letters, numbers without thousands separators.
 pub fn normal(text: &str) -> String {
     let lower = text.to_lowercase();
-    match lower.contains(',') && lower.bytes().all(|b| b.is_ascii_digit() || b == b',') {
-        true => lower.replace(',', ""),
-        false => lower,
+    if lower.contains(',') && lower.bytes().all(|b| b.is_ascii_digit() || b == b',') {
+        lower.replace(',', "")
+    } else {
+        lower
     }
 }
 
-impl Token {
-    fn read(text: &str, from: usize) -> Token {
-        let mut token = Token {
+impl RawToken {
+    fn read(text: &str, from: usize) -> RawToken {
+        let mut token = RawToken {
             range: from..from,
             parts: Vec::new(),
             is_url: false,
@@ -71,7 +70,7 @@ impl Token {
         token
     }
 
-    /// Says whether its shape makes it a name or a value, not a word.
+    /// Says whether it has the shape of a name or a value, not of a word.
     pub fn is_reference(&self, text: &str) -> bool {
         let token = &text[self.range.clone()];
         if token.len() > MAX_REFERENCE_BYTES {
@@ -96,7 +95,7 @@ impl Token {
             || (has(".") && parts().any(|part| part.chars().count() > 1))
     }
 
-    /// `and/or` is no path; `src/a.rs`, `/etc/hosts` and `a/b/c` are.
+    /// Says whether it is a path: `src/a.rs`, `/etc/hosts` and `a/b/c` are, `and/or` is not.
     fn is_path(&self, text: &str, digits: usize) -> bool {
         let token = &text[self.range.clone()];
         let slashes = token.matches('/').count();
@@ -104,7 +103,7 @@ impl Token {
         slashes > 1 || digits > 0 || is_rooted || token.contains(['.', '_'])
     }
 
-    /// Calls `found` with each stretch of whole parts: where a longer name stands, its parts stand, too.
+    /// Calls `found` with each stretch of whole parts: a longer name contains its parts.
     pub fn each_stretch<'a>(&self, text: &'a str, mut found: impl FnMut(&'a str)) {
         for (at, first) in self.parts.iter().enumerate() {
             for last in self.parts.iter().skip(at).take(MAX_PARTS) {
@@ -117,12 +116,12 @@ impl Token {
     }
 }
 
-/// Letters, digits and underscores make up the parts of a token; scripts without spaces do not.
+/// Says whether a character belongs to a part: letters, digits and underscores, but no scripts without spaces.
 fn is_part(c: char) -> bool {
     c == '_' || (c.is_alphanumeric() && !is_east_asian(c))
 }
 
-/// The length of what connects the part that ends at `at` with the next one, if anything does.
+/// Returns the length of the connector between the part that ends at `at` and the next one.
 fn connector(text: &str, at: usize, is_url: bool) -> Option<usize> {
     let rest = &text[at..];
     let known = ["://", "::", "/../", "/./", "/.", "/~", "/", ".", "-", "@"];
@@ -137,13 +136,13 @@ fn connector(text: &str, at: usize, is_url: bool) -> Option<usize> {
         .or_else(|| (is_thousands(text, at) || is_backslash(rest)).then_some(1))
 }
 
-/// A backslash between the parts of a path, not one that escapes a character.
+/// Says whether a backslash between the parts of a path follows, not one that escapes a character.
 fn is_backslash(rest: &str) -> bool {
     let after = rest.strip_prefix('\\').and_then(|rest| rest.chars().next());
     after.is_some_and(|c| is_part(c) && !"ntrbfvxu0".contains(c))
 }
 
-/// A comma stands here between the digits of one number.
+/// Says whether a comma between the digits of one number stands at `at`.
 fn is_thousands(text: &str, at: usize) -> bool {
     let bytes = text.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
@@ -154,7 +153,7 @@ fn is_thousands(text: &str, at: usize) -> bool {
         && !is_digit(at + 4)
 }
 
-/// One part that is a name by itself: with an underscore, in camel case, of letters and digits, or a hexadecimal id.
+/// Says whether a part is a name by itself: with an underscore, in camel case, of letters and digits, or a hexadecimal id.
 fn is_compound(part: &str) -> bool {
     let letters = part.chars().filter(|c| c.is_alphabetic()).count();
     let digits = part.chars().filter(char::is_ascii_digit).count();

@@ -1,60 +1,48 @@
-//! What a stand-in is measured by: references, words and pairs of words that are used again later.
+//! Measures stand-ins by the references, words and pairs of words that are used again later.
 //!
-//! The definitions here are the measure's own. What chooses the contents of a summary (`refs`, `extract`) does
-//! not use them, and they use nothing of it, so that a summary cannot be right by definition.
+//! The code that writes summaries (`infold::refs`, `infold::extract`) shares no definition with this module:
+//! otherwise a summary would be right by definition.
 
 mod references;
-mod stop;
+mod stop_words;
 mod vocabulary;
 mod words;
 
 use std::ops::{Index, IndexMut};
 
-pub(super) use references::each_reference;
-pub use vocabulary::Vocabulary;
-pub(super) use words::words;
+pub(crate) use references::each_reference;
+pub use vocabulary::TermVocabulary;
+pub(crate) use words::words;
 
-/// What is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Measure {
+named! {
+    /// A kind of term that is counted.
+    Measure,
+    /// All measures, in the order in which they are printed.
+    MEASURES: 3
     /// Tokens with inner structure: paths, identifiers, URLs, numbers, hexadecimal ids.
-    References,
+    References = "references",
     /// Plain words that are not stop words; in East Asian scripts, pairs of characters.
-    Words,
+    Words = "words",
     /// Two such words next to each other.
-    Pairs,
+    Pairs = "pairs",
 }
 
-/// All measures, in the order in which they are printed.
-pub const MEASURES: [Measure; 3] = [Measure::References, Measure::Words, Measure::Pairs];
-
-impl Measure {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Measure::References => "references",
-            Measure::Words => "words",
-            Measure::Pairs => "pairs",
-        }
-    }
-}
-
-/// How many terms were wanted, and how many of them were kept.
+/// The terms that were wanted, and those of them that were kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Terms that were used again after they had been folded away.
     pub wanted: u64,
-    /// How many of them a stand-in held.
+    /// Those of them that a stand-in held.
     pub kept: u64,
 }
 
 impl Counts {
-    /// The share that was kept; none if nothing was wanted.
+    /// Returns the share that was kept; none if nothing was wanted.
     pub fn share(self) -> Option<f64> {
         (self.wanted > 0).then(|| self.kept as f64 / self.wanted as f64)
     }
 
-    /// How many were lost.
+    /// Returns how many were lost.
     pub fn lost(self) -> u64 {
         self.wanted - self.kept
     }
@@ -65,7 +53,7 @@ impl Counts {
 pub struct Scores([Counts; MEASURES.len()]);
 
 impl Scores {
-    /// Adds what was counted elsewhere.
+    /// Adds other counts.
     pub fn add(&mut self, other: Scores) {
         for measure in MEASURES {
             self[measure].wanted += other[measure].wanted;

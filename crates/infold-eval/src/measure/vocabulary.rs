@@ -7,35 +7,35 @@ use super::{Measure, words};
 
 /// The terms of a session.
 #[derive(Default)]
-pub struct Vocabulary {
+pub struct TermVocabulary {
     references: HashMap<String, u32>,
     words: HashMap<String, u32>,
     pairs: HashMap<(u32, u32), u32>,
     terms: Vec<(Measure, String)>,
 }
 
-impl Vocabulary {
-    /// How many terms there are.
+impl TermVocabulary {
+    /// Returns the number of terms.
     pub fn len(&self) -> usize {
         self.terms.len()
     }
 
-    /// There are no terms.
+    /// Says whether there are no terms.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// What measure a term belongs to.
+    /// Returns the measure that a term belongs to.
     pub fn measure(&self, term: u32) -> Measure {
         self.terms[term as usize].0
     }
 
-    /// A reference or a word as it was first used; pairs have no text of their own.
+    /// Returns a reference or a word as it was first used; pairs have no text of their own.
     pub fn text(&self, term: u32) -> &str {
         &self.terms[term as usize].1
     }
 
-    /// Takes up the terms that a text uses, and returns their numbers, each once, in order.
+    /// Adds the terms that a text uses, and returns their numbers, each once, in order.
     pub fn learn(&mut self, text: &str) -> Vec<u32> {
         let mut out = Vec::new();
         each_token(text, |token| {
@@ -59,7 +59,7 @@ impl Vocabulary {
             }
             last = Some((number, word.sentence));
         }
-        sorted(out)
+        sort_unique(out)
     }
 
     /// Returns the known terms that occur in a text, each once, in order.
@@ -81,13 +81,15 @@ impl Vocabulary {
             }
             last = number.map(|number| (number, word.sentence));
         }
-        sorted(out)
+        sort_unique(out)
     }
 
     fn reference(&mut self, name: &str) -> u32 {
         let next = self.terms.len() as u32;
         let number = *self.references.entry(normal(name)).or_insert(next);
-        self.keep(number, Measure::References, || name.to_owned());
+        if number == next {
+            self.terms.push((Measure::References, name.to_owned()));
+        }
         number
     }
 
@@ -97,25 +99,21 @@ impl Vocabulary {
         }
         let next = self.terms.len() as u32;
         self.words.insert(word.to_owned(), next);
-        self.keep(next, Measure::Words, || word.to_owned());
+        self.terms.push((Measure::Words, word.to_owned()));
         next
     }
 
     fn pair(&mut self, first: u32, second: u32) -> u32 {
         let next = self.terms.len() as u32;
         let number = *self.pairs.entry((first, second)).or_insert(next);
-        self.keep(number, Measure::Pairs, String::new);
-        number
-    }
-
-    fn keep(&mut self, number: u32, measure: Measure, text: impl FnOnce() -> String) {
-        if number as usize == self.terms.len() {
-            self.terms.push((measure, text()));
+        if number == next {
+            self.terms.push((Measure::Pairs, String::new()));
         }
+        number
     }
 }
 
-fn sorted(mut terms: Vec<u32>) -> Vec<u32> {
+fn sort_unique(mut terms: Vec<u32>) -> Vec<u32> {
     terms.sort_unstable();
     terms.dedup();
     terms
@@ -127,10 +125,10 @@ mod tests {
 
     /// Which of the terms that `later` uses occur in `text`, by measure.
     fn kept(later: &str, text: &str) -> [(usize, usize); 3] {
-        let mut vocabulary = Vocabulary::default();
+        let mut vocabulary = TermVocabulary::default();
         let used = vocabulary.learn(later);
         let found = vocabulary.find(text);
-        super::super::MEASURES.map(|measure| {
+        crate::MEASURES.map(|measure| {
             let count = |terms: &[u32]| {
                 let of = terms
                     .iter()

@@ -1,144 +1,117 @@
-//! Draws how strategies went, as SVG.
+//! Draws the replays of strategies as SVG.
 
 use std::fmt::Write as _;
 
-/// A picture of how strategies went, as SVG: a strip for each, one under the other.
+/// A picture of replays: a strip for each strategy, one under the other.
 #[derive(Clone, Debug, Default)]
 pub struct Plot {
-    /// What was replayed.
+    /// The title.
     pub title: String,
     /// The window, in tokens.
     pub window: u64,
-    /// What of it a view may have.
+    /// The tokens that a view may have.
     pub allow: u64,
     /// A strip for each strategy.
-    pub lines: Vec<PlotStrip>,
+    pub strips: Vec<PlotStrip>,
     /// The requests at which another session begins.
     pub breaks: Vec<usize>,
 }
 
-/// How one strategy went.
+/// The replay of one strategy.
 #[derive(Clone, Debug, Default)]
 pub struct PlotStrip {
     /// Its name.
     pub name: String,
     /// The tokens of each request, and whether something was folded just before.
     pub requests: Vec<(u64, bool)>,
-    /// How many references were kept, of how many that were wanted.
+    /// The references that were kept, and those that were wanted.
     pub recall: (u64, u64),
 }
 
-const LEFT: f64 = 84.0;
-const STRIP: f64 = 600.0;
-const HEIGHT: f64 = 78.0;
-const GAP: f64 = 26.0;
-const TOP: f64 = 92.0;
-const BARS: f64 = LEFT + STRIP + 56.0;
-const BAR: f64 = 160.0;
-const WIDTH: f64 = BARS + BAR + 40.0;
+// Lengths in pixels.
+const STRIP_LEFT: f64 = 84.0;
+const STRIP_WIDTH: f64 = 600.0;
+const STRIP_RIGHT: f64 = STRIP_LEFT + STRIP_WIDTH;
+const STRIP_HEIGHT: f64 = 78.0;
+const STRIP_GAP: f64 = 26.0;
+const FIRST_STRIP_TOP: f64 = 92.0;
+const BAR_LEFT: f64 = STRIP_RIGHT + 56.0;
+const BAR_WIDTH: f64 = 160.0;
+const PLOT_WIDTH: f64 = BAR_LEFT + BAR_WIDTH + 40.0;
 
-/// Colours that are told apart on white and on black, and by people who see few colours.
-const STYLE: &str = "\
-svg{color-scheme:light dark;font:13px system-ui,sans-serif;--ink:#1f2430;--dim:#667085;--rule:#d0d5dd;--page:#fff;\
---s0:#2563c9;--s1:#b45309;--s2:#0f7b5f;--s3:#a21caf;--s4:#5b6472}\
-@media(prefers-color-scheme:dark){svg{--ink:#e6e9ef;--dim:#98a2b3;--rule:#3a4150;--page:#14171d;\
---s0:#7aa7ff;--s1:#f0a04b;--s2:#45c9a4;--s3:#e583f0;--s4:#a9b2c0}}\
-.page{fill:var(--page)}text{fill:var(--ink)}.dim{fill:var(--dim);font-size:11px}.title{font-size:16px;font-weight:600}\
-.name{font-weight:600}.rule{stroke:var(--rule);fill:none}.limit{stroke:var(--dim);stroke-dasharray:4 3}\
-.track{fill:var(--rule);opacity:.5}.line{fill:none;stroke-width:1.4;stroke-linejoin:round}.under{opacity:.14}\
-.mark{stroke:var(--page);stroke-width:.8}";
+/// The style sheet: its colours differ on white and on black, also for colour-blind readers.
+const STYLE: &str = include_str!("plot.css");
+
+/// The legend below the title.
+const LEGEND: &str =
+    "tokens sent with each request; a dot: something was folded just before. Dashed: the window";
 
 impl Plot {
-    /// Draws it: self-contained, in the colours of the reader's system.
+    /// Returns the picture: self-contained, in the colours of the reader's system.
     pub fn svg(&self) -> String {
-        let height = TOP + self.lines.len() as f64 * (HEIGHT + GAP) + 18.0;
-        let mut out = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" role=\"img\">\n<title>{title}</title>\n<style>{STYLE}</style>\n<rect class=\"page\" width=\"{WIDTH}\" height=\"{height}\"/>\n",
-            title = escaped(&self.title),
-        );
-        text(&mut out, "title", (LEFT, 32.0), "start", &self.title);
-        text(
-            &mut out,
-            "dim",
-            (LEFT, 52.0),
-            "start",
-            &format!(
-                "tokens sent with each request; a dot: something was folded just before. Dashed: the window ({}) and what of it a view may have ({})",
-                short(self.window),
-                short(self.allow)
-            ),
-        );
-        text(
-            &mut out,
-            "dim",
-            (BARS, TOP - 12.0),
-            "start",
-            "references to what was folded",
-        );
-        for (at, line) in self.lines.iter().enumerate() {
-            self.strip(&mut out, at, line);
+        let height = FIRST_STRIP_TOP + self.strips.len() as f64 * (STRIP_HEIGHT + STRIP_GAP) + 18.0;
+        let size = format!("width=\"{PLOT_WIDTH}\" height=\"{height}\"");
+        let title = escape_xml(&self.title);
+        let style = STYLE.replace('\n', "");
+        let mut svg = Svg(format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {PLOT_WIDTH} {height}\" {size} role=\"img\">\n\
+             <title>{title}</title>\n<style>{style}</style>\n<rect class=\"page\" {size}/>\n"
+        ));
+        svg.text("title", (STRIP_LEFT, 32.0), "start", &self.title);
+        let (window, allow) = (short_number(self.window), short_number(self.allow));
+        let legend = format!("{LEGEND} ({window}) and what of it a view may have ({allow})");
+        svg.text("dim", (STRIP_LEFT, 52.0), "start", &legend);
+        let heading = "references to what was folded";
+        svg.text("dim", (BAR_LEFT, FIRST_STRIP_TOP - 12.0), "start", heading);
+        for (at, strip) in self.strips.iter().enumerate() {
+            self.draw_strip(&mut svg, at, strip);
         }
-        let requests = self.requests();
         let foot = height - 14.0;
-        text(&mut out, "dim", (LEFT, foot), "start", "request 1");
-        text(
-            &mut out,
+        svg.text("dim", (STRIP_LEFT, foot), "start", "request 1");
+        svg.text(
             "dim",
-            (LEFT + STRIP, foot),
+            (STRIP_RIGHT, foot),
             "end",
-            &requests.to_string(),
+            &self.requests().to_string(),
         );
-        out.push_str("</svg>\n");
-        out
+        svg.0 + "</svg>\n"
     }
 
     fn requests(&self) -> usize {
-        let counts = self.lines.iter().map(|line| line.requests.len());
+        let counts = self.strips.iter().map(|strip| strip.requests.len());
         counts.max().unwrap_or(0)
     }
 
-    /// The height of a strip, in tokens.
-    fn most(&self) -> u64 {
-        let all = self.lines.iter().flat_map(|line| &line.requests);
+    /// Returns the tokens at the top of a strip.
+    fn max_tokens(&self) -> u64 {
+        let all = self.strips.iter().flat_map(|strip| &strip.requests);
         let largest = all.map(|(tokens, _)| *tokens).max().unwrap_or(0);
         self.window.max(largest).max(1)
     }
 
-    fn strip(&self, out: &mut String, at: usize, line: &PlotStrip) {
-        let top = TOP + at as f64 * (HEIGHT + GAP);
-        let bottom = top + HEIGHT;
+    fn draw_strip(&self, svg: &mut Svg, at: usize, strip: &PlotStrip) {
+        let top = FIRST_STRIP_TOP + at as f64 * (STRIP_HEIGHT + STRIP_GAP);
+        let bottom = top + STRIP_HEIGHT;
         let last = self.requests().saturating_sub(1).max(1) as f64;
-        let x = |request: usize| LEFT + request as f64 / last * STRIP;
-        let most = self.most() as f64;
-        let y = |tokens: u64| bottom - tokens as f64 / most * HEIGHT;
+        let x = |request: usize| STRIP_LEFT + request as f64 / last * STRIP_WIDTH;
+        let max = self.max_tokens() as f64;
+        let y = |tokens: u64| bottom - tokens as f64 / max * STRIP_HEIGHT;
         let colour = format!("var(--s{})", at % 5);
-        rule(out, "rule", (LEFT, bottom), (LEFT + STRIP, bottom));
+        svg.line("rule", (STRIP_LEFT, bottom), (STRIP_RIGHT, bottom));
         for limit in [self.window, self.allow] {
-            rule(out, "limit", (LEFT, y(limit)), (LEFT + STRIP, y(limit)));
+            svg.line("limit", (STRIP_LEFT, y(limit)), (STRIP_RIGHT, y(limit)));
         }
         if at == 0 {
-            let side = LEFT + STRIP + 4.0;
-            text(
-                out,
-                "dim",
-                (side, y(self.window) + 4.0),
-                "start",
-                &short(self.window),
-            );
-            text(
-                out,
-                "dim",
-                (side, y(self.allow) + 4.0),
-                "start",
-                &short(self.allow),
-            );
+            for limit in [self.window, self.allow] {
+                let place = (STRIP_RIGHT + 4.0, y(limit) + 4.0);
+                svg.text("dim", place, "start", &short_number(limit));
+            }
         }
         for request in &self.breaks {
-            rule(out, "rule", (x(*request), top), (x(*request), bottom));
+            svg.line("rule", (x(*request), top), (x(*request), bottom));
         }
-        let mut path = String::new();
-        let mut marks = String::new();
-        for (request, tokens, folded) in thinned(&line.requests) {
+        let (mut path, mut marks) = (String::new(), String::new());
+        for (request, tokens, folded) in thin_out(&strip.requests) {
             let (x, y) = (x(request), y(tokens));
             let _ = write!(path, "{x:.1},{y:.1} ");
             if folded {
@@ -148,41 +121,66 @@ impl Plot {
                 );
             }
         }
-        let end = x(line.requests.len().saturating_sub(1));
-        let _ = writeln!(
-            out,
-            "<polygon class=\"under\" fill=\"{colour}\" points=\"{LEFT},{bottom} {path}{end:.1},{bottom}\"/>\n<polyline class=\"line\" stroke=\"{colour}\" points=\"{path}\"/>\n{marks}"
+        let end = x(strip.requests.len().saturating_sub(1));
+        svg.push(&format!(
+            "<polygon class=\"under\" fill=\"{colour}\" points=\"{STRIP_LEFT},{bottom} {path}{end:.1},{bottom}\"/>\n\
+             <polyline class=\"line\" stroke=\"{colour}\" points=\"{path}\"/>\n{marks}"
+        ));
+        let label = STRIP_LEFT - 10.0;
+        svg.text("name", (label, top + 36.0), "end", &strip.name);
+        let folds = strip.requests.iter().filter(|(_, folded)| *folded).count();
+        svg.text(
+            "dim",
+            (label, top + 52.0),
+            "end",
+            &format!("folds {folds}×"),
         );
-        let label = LEFT - 10.0;
-        text(out, "name", (label, top + 36.0), "end", &line.name);
-        let folds = line.requests.iter().filter(|(_, folded)| *folded).count();
-        let folds = format!("folds {folds}×");
-        text(out, "dim", (label, top + 52.0), "end", &folds);
-        bar(out, (BARS, top), &colour, line.recall);
+        svg.recall_bar(top + 22.0, &colour, strip.recall);
     }
 }
 
-/// How much of what was wanted was kept.
-fn bar(out: &mut String, (x, top): (f64, f64), colour: &str, (kept, wanted): (u64, u64)) {
-    let y = top + 22.0;
-    let share = match wanted {
-        0 => {
-            return text(out, "dim", (x, y + 12.0), "start", "nothing was wanted");
+/// An SVG document that is being written.
+struct Svg(String);
+
+impl Svg {
+    fn push(&mut self, element: &str) {
+        self.0.push_str(element);
+        self.0.push('\n');
+    }
+
+    fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
+        self.push(&format!(
+            "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
+        ));
+    }
+
+    fn text(&mut self, class: &str, (x, y): (f64, f64), anchor: &str, text: &str) {
+        let text = escape_xml(text);
+        self.push(&format!(
+            "<text class=\"{class}\" x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\">{text}</text>"
+        ));
+    }
+
+    /// Draws the share of the wanted references that was kept.
+    fn recall_bar(&mut self, y: f64, colour: &str, (kept, wanted): (u64, u64)) {
+        if wanted == 0 {
+            return self.text("dim", (BAR_LEFT, y + 12.0), "start", "nothing was wanted");
         }
-        wanted => kept as f64 / wanted as f64,
-    };
-    let _ = writeln!(
-        out,
-        "<rect class=\"track\" x=\"{x}\" y=\"{y}\" width=\"{BAR}\" height=\"14\" rx=\"3\"/><rect x=\"{x}\" y=\"{y}\" width=\"{:.1}\" height=\"14\" rx=\"3\" fill=\"{colour}\"/>",
-        share * BAR
-    );
-    let told = format!("{:.0} % kept ({kept} of {wanted})", share * 100.0);
-    text(out, "dim", (x, y + 30.0), "start", &told);
+        let share = kept as f64 / wanted as f64;
+        let place = format!("x=\"{BAR_LEFT}\" y=\"{y}\"");
+        self.push(&format!(
+            "<rect class=\"track\" {place} width=\"{BAR_WIDTH}\" height=\"14\" rx=\"3\"/>\
+             <rect {place} width=\"{:.1}\" height=\"14\" rx=\"3\" fill=\"{colour}\"/>",
+            share * BAR_WIDTH
+        ));
+        let label = format!("{:.0} % kept ({kept} of {wanted})", share * 100.0);
+        self.text("dim", (BAR_LEFT, y + 30.0), "start", &label);
+    }
 }
 
-/// At most two points for each pixel: the largest, and those after a fold.
-fn thinned(requests: &[(u64, bool)]) -> Vec<(usize, u64, bool)> {
-    let step = requests.len().div_ceil(STRIP as usize * 2).max(1);
+/// Returns at most two points for each pixel: the largest request of each group, and whether one follows a fold.
+fn thin_out(requests: &[(u64, bool)]) -> Vec<(usize, u64, bool)> {
+    let step = requests.len().div_ceil(STRIP_WIDTH as usize * 2).max(1);
     let groups = requests.chunks(step).enumerate();
     groups
         .map(|(at, group)| {
@@ -193,52 +191,23 @@ fn thinned(requests: &[(u64, bool)]) -> Vec<(usize, u64, bool)> {
         .collect()
 }
 
-fn rule(out: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) {
-    let _ = writeln!(
-        out,
-        "<line class=\"{class}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
-        from.0, from.1, to.0, to.1
-    );
+/// Escapes a text for XML, without the characters that XML does not allow.
+fn escape_xml(text: &str) -> String {
+    let is_allowed = |c: &char| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}');
+    let text: String = text.chars().filter(is_allowed).collect();
+    let text = text.replace('&', "&amp;").replace('"', "&quot;");
+    text.replace('<', "&lt;").replace('>', "&gt;")
 }
 
-fn text(out: &mut String, class: &str, at: (f64, f64), anchor: &str, said: &str) {
-    let _ = writeln!(
-        out,
-        "<text class=\"{class}\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{}</text>",
-        at.0,
-        at.1,
-        escaped(said)
-    );
-}
-
-/// A text as XML has it; characters that XML does not have are left out.
-fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars().filter(|c| !c.is_control()) {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\u{fffe}' | '\u{ffff}' => {}
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// 32000 as 32k.
-fn short(tokens: u64) -> String {
-    match tokens {
-        0..1_000 => tokens.to_string(),
-        1_000..1_000_000 => format!("{}k", trimmed(tokens as f64 / 1e3)),
-        _ => format!("{}m", trimmed(tokens as f64 / 1e6)),
-    }
-}
-
-fn trimmed(number: f64) -> String {
+/// Writes 32000 as 32k.
+fn short_number(tokens: u64) -> String {
+    let (number, unit) = match tokens {
+        0..1_000 => return tokens.to_string(),
+        1_000..1_000_000 => (tokens as f64 / 1e3, "k"),
+        _ => (tokens as f64 / 1e6, "m"),
+    };
     let text = format!("{number:.1}");
-    text.trim_end_matches(".0").to_owned()
+    format!("{}{unit}", text.trim_end_matches(".0"))
 }
 
 #[cfg(test)]
@@ -272,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_picture_is_whole_whatever_is_in_it() {
-        let line = |name: &str, requests: Vec<(u64, bool)>, recall| PlotStrip {
+        let strip = |name: &str, requests: Vec<(u64, bool)>, recall| PlotStrip {
             name: name.to_owned(),
             requests,
             recall,
@@ -281,14 +250,14 @@ mod tests {
             title: "a <b> & \"c\"\u{1}.jsonl".to_owned(),
             window: 8_000,
             allow: 5_200,
-            lines: vec![
-                line(
+            strips: vec![
+                strip(
                     "infold",
                     vec![(100, false), (9_000, false), (900, true)],
                     (1, 4),
                 ),
-                line("none", Vec::new(), (0, 0)),
-                line(
+                strip("none", Vec::new(), (0, 0)),
+                strip(
                     "long",
                     (0..100_000)
                         .map(|at| (at % 7_000, at % 7_000 == 0))

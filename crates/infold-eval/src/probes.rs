@@ -1,4 +1,4 @@
-//! Plants facts into generated conversations, folds them once, and looks whether the summary still says them.
+//! Plants facts into generated conversations, folds them once, and checks whether the summary still contains them.
 
 mod conversation;
 mod facts;
@@ -12,10 +12,10 @@ use super::{FoldPoint, MessageError, ParsedSession, RecordedSession};
 use conversation::ProbePlan;
 pub use variants::{FACT_KINDS, FactKind, LANGUAGES, Language, NOISES, Noise, SPEAKERS, Speaker};
 
-/// How many tokens follow a fact, at least.
+/// The tokens that follow a fact, at least.
 pub const DISTANCES_TOKENS: [u64; 3] = [20_000, 60_000, 150_000];
 
-/// The designs that are asked for facts.
+/// The designs that are probed.
 pub const PROBED_DESIGNS: [Design; 4] = [
     Design::Extractive,
     Design::Requests,
@@ -26,19 +26,19 @@ pub const PROBED_DESIGNS: [Design; 4] = [
 /// One planted fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// What it is about.
+    /// Its subject.
     pub kind: FactKind,
-    /// The language of everything that is said.
+    /// The language of the conversation.
     pub language: Language,
-    /// What stands around it.
+    /// The messages around it.
     pub noise: Noise,
-    /// How many tokens follow it, at least.
+    /// The tokens that follow it, at least.
     pub distance: u64,
-    /// Who says it.
+    /// Its speaker.
     pub speaker: Speaker,
-    /// The sentence as it was said.
+    /// The sentence.
     pub text: String,
-    /// What of it a summary has to say.
+    /// The parts that a summary must contain.
     pub keys: Vec<String>,
 }
 
@@ -51,41 +51,43 @@ pub struct ProbeConversation {
     pub probes: Vec<Probe>,
 }
 
-/// Which facts a stand-in of one design and size still says, in the order of the probes.
+/// The facts that a stand-in of one design and size still contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeResult {
     /// The design.
     pub design: Design,
-    /// How many tokens it might have.
+    /// The tokens that it may have.
     pub size: u64,
-    /// Whether each fact is still said.
+    /// Whether it contains each fact, in the order of the probes.
     pub survives: Vec<bool>,
 }
 
 impl Probe {
-    /// Says whether a summary holds the fact, whatever its case and the spaces in it.
+    /// Says whether a summary contains the fact, ignoring case and white space.
     pub fn survives(&self, summary: &str) -> bool {
-        self.survives_in(&normal(summary))
+        self.survives_in(&normalize(summary))
     }
 
     fn survives_in(&self, summary: &str) -> bool {
-        self.keys.iter().all(|key| summary.contains(&normal(key)))
+        self.keys
+            .iter()
+            .all(|key| summary.contains(&normalize(key)))
     }
 }
 
 impl ProbeConversation {
-    /// How many conversations there are: a sample of them, or all.
+    /// Returns the number of conversations: of a sample, or of all combinations.
     pub fn count(all: bool) -> usize {
         ProbePlan::count(all)
     }
 
-    /// Makes one of them. The same number gives the same conversation each time.
+    /// Generates one of them. The same number gives the same conversation each time.
     pub fn generate(number: usize, all: bool) -> ProbeConversation {
         ProbePlan::new(number, all).generate()
     }
 
     /// Folds the whole conversation at each size, and looks for the facts.
-    pub fn ask(&self, sizes: &[u64]) -> Result<Vec<ProbeResult>, MessageError> {
+    pub fn probe(&self, sizes: &[u64]) -> Result<Vec<ProbeResult>, MessageError> {
         let parsed = ParsedSession::without_terms(&self.session)?;
         let point = FoldPoint {
             summary: String::new(),
@@ -93,11 +95,11 @@ impl ProbeConversation {
             covers: (0..parsed.len()).collect(),
             wanted: BTreeSet::new(),
         };
-        let mut candidates = StandInWriter::new(&self.session, &parsed, &point);
+        let mut writer = StandInWriter::new(&self.session, &parsed, &point);
         let mut out = Vec::new();
         for size in sizes {
             for design in PROBED_DESIGNS {
-                let summary = normal(&candidates.write(design, *size));
+                let summary = normalize(&writer.write(design, *size));
                 let probes = self.probes.iter();
                 out.push(ProbeResult {
                     design,
@@ -110,8 +112,8 @@ impl ProbeConversation {
     }
 }
 
-/// A text in small letters with single spaces, without marks around code and with plain apostrophes.
-fn normal(text: &str) -> String {
+/// Returns a text in small letters with single spaces, without marks around code and with plain apostrophes.
+fn normalize(text: &str) -> String {
     let lower = text
         .to_lowercase()
         .replace('’', "'")

@@ -1,4 +1,4 @@
-//! Puts a conversation together: noise, and facts at their distances from the end.
+//! Writes a conversation: noise, and facts at their distances from the end.
 
 use serde_json::{Value, json};
 
@@ -14,57 +14,58 @@ use crate::{RecordedSession, designs};
 const LEAD_TOKENS: u64 = 4_000;
 /// Tokens between two facts of the same distance.
 const GAP_TOKENS: u64 = 600;
-/// Tokens between what is said first and its correction.
+/// Tokens between a sentence and its correction.
 const CORRECTION_TOKENS: u64 = 1_500;
-/// More tokens than a stretch of noise has.
-const ROUND_TOKENS: u64 = 3_000;
-/// How many conversations a sample has.
-const SAMPLE: usize = 14;
-/// A user speaks before one in so many calls.
-const ASK_EVERY: usize = 4;
-/// In one of so many messages a user pastes something.
-const PASTE_EVERY: usize = 6;
-/// How many lines of it.
+/// More tokens than one exchange of noise has.
+const MAX_ROUND_TOKENS: u64 = 3_000;
+/// The number of conversations in a sample.
+const SAMPLE_CONVERSATIONS: usize = 14;
+/// The user speaks before one in this many calls.
+const REQUEST_EVERY_CALLS: usize = 4;
+/// The user pastes something into one in this many messages.
+const PASTE_EVERY_MESSAGES: usize = 6;
+/// The number of lines that are pasted.
 const PASTE_LINES: usize = 14;
 
-/// What one conversation holds.
+/// The plan of one conversation.
 pub struct ProbePlan {
     language: Language,
     noise: Noise,
-    /// Which distance the first kind has; the others follow in turn.
+    /// The index of the distance of the first kind; the others follow in turn.
     shift: usize,
     seed: u64,
 }
 
 impl ProbePlan {
-    /// How many there are.
+    /// Returns the number of plans.
     pub fn count(all: bool) -> usize {
-        match all {
-            true => LANGUAGES.len() * NOISES.len() * DISTANCES_TOKENS.len(),
-            false => SAMPLE,
+        if all {
+            LANGUAGES.len() * NOISES.len() * DISTANCES_TOKENS.len()
+        } else {
+            SAMPLE_CONVERSATIONS
         }
     }
 
-    /// The plan with a number.
+    /// Returns the plan with a number.
     pub fn new(number: usize, all: bool) -> ProbePlan {
-        let (language, noise, shift) = match all {
-            true => {
-                let pair = number / DISTANCES_TOKENS.len();
-                (pair / NOISES.len(), pair % NOISES.len(), number)
-            }
-            // Each language once, then English again; each noise twice.
-            false if number < LANGUAGES.len() => (number, number, number),
-            false => (0, number, number),
+        let pair = number / DISTANCES_TOKENS.len();
+        let (language, noise) = if all {
+            (pair / NOISES.len(), pair % NOISES.len())
+        } else if number < LANGUAGES.len() {
+            // A sample has each language once, then English again, and each noise twice.
+            (number, number)
+        } else {
+            (0, number)
         };
         ProbePlan {
             language: LANGUAGES[language % LANGUAGES.len()],
             noise: NOISES[noise % NOISES.len()],
-            shift: shift % DISTANCES_TOKENS.len(),
+            shift: number % DISTANCES_TOKENS.len(),
             seed: (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
         }
     }
 
-    /// The facts, and what was said before those that are corrections.
+    /// Returns the facts, and the sentences that corrections correct.
     pub fn facts(&self) -> Vec<(Probe, Option<String>)> {
         let mut random = XorShift::new(self.seed);
         // The first numbers of similar seeds are similar.
@@ -77,7 +78,7 @@ impl ProbePlan {
             let speaker = match random.below(20) {
                 0..14 => Speaker::User,
                 14..18 => Speaker::Assistant,
-                // There are no tools in plain talk.
+                // Chats have no tools.
                 _ if self.noise == Noise::Chat => Speaker::Assistant,
                 _ => Speaker::Tool,
             };
@@ -108,7 +109,7 @@ impl ProbePlan {
         };
         let most = DISTANCES_TOKENS.into_iter().max().unwrap_or(0);
         let group = facts.len().div_ceil(DISTANCES_TOKENS.len()) as u64 * GAP_TOKENS;
-        let end = LEAD_TOKENS + group + CORRECTION_TOKENS + most + ROUND_TOKENS;
+        let end = LEAD_TOKENS + group + CORRECTION_TOKENS + most + MAX_ROUND_TOKENS;
         let mut planned: Vec<(u64, Speaker, &str)> = Vec::new();
         let mut before = [0; DISTANCES_TOKENS.len()];
         for (probe, earlier) in &facts {
@@ -117,23 +118,23 @@ impl ProbePlan {
                 .position(|known| *known == probe.distance);
             let before = &mut before[distance.unwrap_or(0)];
             *before += GAP_TOKENS;
-            // The noise before a fact may end later than it should.
-            let at = end - probe.distance - *before - ROUND_TOKENS;
+            // The noise before a fact may end later than planned.
+            let at = end - probe.distance - *before - MAX_ROUND_TOKENS;
             planned.push((at, probe.speaker, &probe.text));
             if let Some(earlier) = earlier {
                 planned.push((at - CORRECTION_TOKENS, Speaker::User, earlier));
             }
         }
         planned.sort_by_key(|(at, ..)| *at);
-        writer.begin();
+        writer.say_request();
         for (at, speaker, text) in planned {
             while writer.tokens < at {
-                writer.round();
+                writer.write_noise();
             }
             writer.plant(speaker, text);
         }
         while writer.tokens < end {
-            writer.round();
+            writer.write_noise();
         }
         ProbeConversation {
             session: RecordedSession {
@@ -165,18 +166,18 @@ impl ConversationWriter {
         self.push(role, json!([{"type": "text", "text": text}]), text);
     }
 
-    fn begin(&mut self) {
-        let text = self.language.ask(&mut self.random);
+    fn say_request(&mut self) {
+        let text = self.language.request(&mut self.random);
         self.say("user", &text);
     }
 
-    /// One stretch of noise: a call and its result, or a question and an answer.
-    fn round(&mut self) {
+    /// Writes one exchange of noise: a call and its result, or a question and an answer.
+    fn write_noise(&mut self) {
         match self.noise.exchange(&mut self.random) {
             Some(exchange) => {
-                if self.random.below(ASK_EVERY) == 0 {
-                    let text = self.request();
-                    self.turn(&text);
+                if self.random.below(REQUEST_EVERY_CALLS) == 0 {
+                    let text = self.long_request();
+                    self.start_turn(&text);
                 }
                 let remark = self.language.filler(&mut self.random);
                 self.call(&remark, exchange);
@@ -184,21 +185,21 @@ impl ConversationWriter {
             None => {
                 let count = self.random.below(3) + 1;
                 let said = self.language.fillers(count, &mut self.random);
-                let asked = self.language.ask(&mut self.random);
-                self.turn(&format!("{said} {asked}"));
+                let asked = self.language.request(&mut self.random);
+                self.start_turn(&format!("{said} {asked}"));
             }
         }
     }
 
-    /// What a user says between facts: some sentences, and now and then something pasted.
-    fn request(&mut self) -> String {
+    /// Returns a message of the user between facts: some sentences, and sometimes pasted text.
+    fn long_request(&mut self) -> String {
         let count = self.random.below(4);
         let mut text = self.language.fillers(count, &mut self.random);
         if !text.is_empty() {
             text.push(' ');
         }
-        text.push_str(&self.language.ask(&mut self.random));
-        if self.random.below(PASTE_EVERY) == 0
+        text.push_str(&self.language.request(&mut self.random));
+        if self.random.below(PASTE_EVERY_MESSAGES) == 0
             && let Some(exchange) = self.noise.exchange(&mut self.random)
         {
             let lines: Vec<&str> = exchange.result.lines().take(PASTE_LINES).collect();
@@ -208,8 +209,8 @@ impl ConversationWriter {
         text
     }
 
-    /// The assistant ends its turn, and the user says something.
-    fn turn(&mut self, text: &str) {
+    /// Ends the assistant's turn, and starts the next one with the user's text.
+    fn start_turn(&mut self, text: &str) {
         let count = self.random.below(5) + 2;
         let closing = self.language.fillers(count, &mut self.random);
         self.say("assistant", &closing);
@@ -236,14 +237,13 @@ impl ConversationWriter {
 
     /// Says a fact, alone or among other sentences.
     fn plant(&mut self, speaker: Speaker, fact: &str) {
-        let among = self.among(fact);
+        let among = self.surround(fact);
         let exchange = self.noise.exchange(&mut self.random);
         match (speaker, exchange) {
-            (Speaker::User, _) => self.turn(&among),
+            (Speaker::User, _) => self.start_turn(&among),
             (_, None) => {
                 self.say("assistant", &among);
-                let text = self.language.ask(&mut self.random);
-                self.say("user", &text);
+                self.say_request();
             }
             (Speaker::Assistant, Some(exchange)) => self.call(&among, exchange),
             (Speaker::Tool, Some(mut exchange)) => {
@@ -260,7 +260,8 @@ impl ConversationWriter {
         }
     }
 
-    fn among(&mut self, fact: &str) -> String {
+    /// Puts a fact among other sentences.
+    fn surround(&mut self, fact: &str) -> String {
         let before = self.random.below(3);
         let after = self.random.below(3);
         let before = self.language.fillers(before, &mut self.random);

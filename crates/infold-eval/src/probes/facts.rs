@@ -1,21 +1,21 @@
-//! The sentences that are planted and those around them, in each language.
+//! The planted sentences and those around them, in each language.
 //!
-//! In a template, what a summary has to say stands in brackets, and `{n}` and the like are filled in.
-//! In front of `||` stands what is said earlier and corrected later.
+//! In a template, brackets mark the words that a summary must contain, and slots such as `{n}` are filled in.
+//! A sentence before `||` is said earlier and corrected by the one after it.
 
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use super::{FACT_KINDS, FactKind, LANGUAGES, Language};
 use crate::bootstrap::XorShift;
 
-/// What is said once, or said and later corrected.
+/// A sentence that is said once, or said and later corrected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// What was said before, if it is a correction.
+    /// The sentence that it corrects.
     pub earlier: Option<String>,
     /// The sentence.
     pub text: String,
-    /// What of it a summary has to say.
+    /// The parts that a summary must contain.
     pub keys: Vec<String>,
 }
 
@@ -28,61 +28,21 @@ pub struct Phrases {
     asks: Vec<&'static str>,
 }
 
-const NAMES: [&str; 20] = [
-    "Ingrid",
-    "Tomasz",
-    "Yusuf",
-    "Marisol",
-    "Henrike",
-    "Oluwaseun",
-    "Katrin",
-    "Benedikt",
-    "Aiko",
-    "Farida",
-    "Lorenzo",
-    "Svetlana",
-    "Matthias",
-    "Chiara",
-    "Dagny",
-    "Emeka",
-    "Rosalie",
-    "Viktor",
-    "Noor",
-    "Isabeau",
-];
-const CITIES: [&str; 12] = [
-    "Gdynia", "Trieste", "Aarhus", "Cork", "Bilbao", "Split", "Turku", "Ghent", "Vigo", "Emden",
-    "Bergen", "Riga",
-];
-const FOLDERS: [&str; 10] = [
-    "data", "srv", "share", "plans", "export", "letters", "depot", "forms", "inbox", "print",
-];
-const FILES: [&str; 10] = [
-    "ports.csv",
-    "tides.json",
-    "labels.txt",
-    "seasons.yaml",
-    "berths.xml",
-    "stamps.toml",
-    "ledger.ods",
-    "crew.ini",
-    "rates.tsv",
-    "notices.md",
-];
+// Words that fill the slots of templates.
+const NAMES: &str = "Ingrid Tomasz Yusuf Marisol Henrike Oluwaseun Katrin Benedikt Aiko Farida Lorenzo Svetlana Matthias Chiara Dagny Emeka Rosalie Viktor Noor Isabeau";
+const CITIES: &str = "Gdynia Trieste Aarhus Cork Bilbao Split Turku Ghent Vigo Emden Bergen Riga";
+const FOLDERS: &str = "data srv share plans export letters depot forms inbox print";
+const FILES: &str = "ports.csv tides.json labels.txt seasons.yaml berths.xml stamps.toml ledger.ods crew.ini rates.tsv notices.md";
 
 impl Language {
-    /// Its templates.
+    /// Returns its templates.
     pub fn phrases(self) -> &'static Phrases {
-        static PHRASES: OnceLock<Vec<Phrases>> = OnceLock::new();
-        let all = PHRASES.get_or_init(|| {
-            LANGUAGES
-                .map(|language| Phrases::read(language.text()))
-                .into()
-        });
-        &all[self as usize]
+        static PHRASES: LazyLock<[Phrases; LANGUAGES.len()]> =
+            LazyLock::new(|| LANGUAGES.map(|language| Phrases::read(language.templates())));
+        &PHRASES[self as usize]
     }
 
-    fn text(self) -> &'static str {
+    fn templates(self) -> &'static str {
         match self {
             Language::English => include_str!("facts/en.txt"),
             Language::German => include_str!("facts/de.txt"),
@@ -97,12 +57,12 @@ impl Language {
         }
     }
 
-    /// Whether words are parted by spaces.
+    /// Says whether words are separated by spaces.
     fn has_spaces(self) -> bool {
         !matches!(self, Language::Chinese | Language::Japanese)
     }
 
-    /// Makes a fact of a kind.
+    /// Returns a fact of a kind.
     pub fn fact(self, kind: FactKind, random: &mut XorShift) -> Fact {
         let facts = self.phrases().facts.iter();
         let templates: Vec<&str> = facts
@@ -115,9 +75,9 @@ impl Language {
             None => (None, template),
         };
         loop {
-            let earlier = earlier.map(|earlier| filled(earlier, random));
-            let (text, keys) = unmarked(&filled(template, random));
-            // What replaces a value must differ from it.
+            let earlier = earlier.map(|earlier| fill(earlier, random));
+            let (text, keys) = remove_brackets(&fill(template, random));
+            // The new value must differ from the one it corrects.
             let is_same = |earlier: &String| keys.iter().any(|key| shares_value(key, earlier));
             if !earlier.as_ref().is_some_and(is_same) {
                 return Fact {
@@ -129,26 +89,26 @@ impl Language {
         }
     }
 
-    /// A sentence about nothing in particular.
+    /// Returns a sentence that states no fact.
     pub fn filler(self, random: &mut XorShift) -> String {
         let phrases = self.phrases();
         let [subject, verb, tail] = [&phrases.subjects, &phrases.verbs, &phrases.tails]
             .map(|list| list[random.below(list.len())]);
         let space = if self.has_spaces() { " " } else { "" };
         let end = if self.has_spaces() { "." } else { "。" };
-        filled(&format!("{subject}{space}{verb}{space}{tail}{end}"), random)
+        fill(&format!("{subject}{space}{verb}{space}{tail}{end}"), random)
     }
 
-    /// So many such sentences.
+    /// Returns `count` such sentences.
     pub fn fillers(self, count: usize, random: &mut XorShift) -> String {
         let sentences: Vec<String> = (0..count).map(|_| self.filler(random)).collect();
         sentences.join(" ")
     }
 
-    /// What a user says to go on.
-    pub fn ask(self, random: &mut XorShift) -> String {
+    /// Returns a request of the user to continue.
+    pub fn request(self, random: &mut XorShift) -> String {
         let asks = &self.phrases().asks;
-        filled(asks[random.below(asks.len())], random)
+        fill(asks[random.below(asks.len())], random)
     }
 }
 
@@ -180,12 +140,14 @@ impl Phrases {
     }
 }
 
-/// Says whether a number or a name of a key stands in what was said before.
+/// Says whether a number or a name of a key occurs in the earlier sentence.
 fn shares_value(key: &str, earlier: &str) -> bool {
     let is_value = |word: &&str| {
         word.starts_with(|c: char| c.is_ascii_digit())
-            || NAMES.contains(word)
-            || CITIES.contains(word)
+            || NAMES
+                .split(' ')
+                .chain(CITIES.split(' '))
+                .any(|name| name == *word)
     };
     let words = |text: &str| -> Vec<String> {
         let words = text.split(|c: char| !c.is_ascii_alphanumeric());
@@ -195,33 +157,27 @@ fn shares_value(key: &str, earlier: &str) -> bool {
     words(key).iter().any(|word| known.contains(word))
 }
 
-/// Fills in numbers and names.
-fn filled(template: &str, random: &mut XorShift) -> String {
+/// Fills the slots of a template.
+fn fill(template: &str, random: &mut XorShift) -> String {
     let mut out = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
         let (slot, after) = after.split_once('}').expect("templates close their braces");
         out.push_str(before);
-        out.push_str(&value(slot, random));
+        out.push_str(&slot_value(slot, random));
         rest = after;
     }
     out + rest
 }
 
-fn value(slot: &str, random: &mut XorShift) -> String {
-    let mut one_of = |list: &[&str]| list[random.below(list.len())].to_owned();
+fn slot_value(slot: &str, random: &mut XorShift) -> String {
     match slot {
-        "name" => one_of(&NAMES),
-        "city" => one_of(&CITIES),
+        "name" => pick_word(NAMES, random).to_owned(),
+        "city" => pick_word(CITIES, random).to_owned(),
         "path" => {
-            let folders = [one_of(&FOLDERS), one_of(&FOLDERS)];
-            format!(
-                "{}/{}-{}/{}",
-                folders[0],
-                folders[1],
-                random.below(90) + 10,
-                { FILES[random.below(FILES.len())] }
-            )
+            let [first, second] = [FOLDERS; 2].map(|words| pick_word(words, random));
+            let number = random.below(90) + 10;
+            format!("{first}/{second}-{number}/{}", pick_word(FILES, random))
         }
         "h" => (random.below(5) + 5).to_string(),
         "d" => (random.below(17) + 4).to_string(),
@@ -230,16 +186,20 @@ fn value(slot: &str, random: &mut XorShift) -> String {
     }
 }
 
-/// Takes the brackets out, and returns what stood in them.
-fn unmarked(text: &str) -> (String, Vec<String>) {
-    let mut keys = Vec::new();
-    for piece in text.split('[').skip(1) {
-        let (key, _) = piece
+fn pick_word<'a>(words: &'a str, random: &mut XorShift) -> &'a str {
+    let words: Vec<&str> = words.split(' ').collect();
+    words[random.below(words.len())]
+}
+
+/// Removes the brackets, and returns their contents.
+fn remove_brackets(text: &str) -> (String, Vec<String>) {
+    let keys = text.split('[').skip(1).map(|rest| {
+        let (key, _) = rest
             .split_once(']')
             .expect("templates close their brackets");
-        keys.push(key.to_owned());
-    }
-    (text.replace(['[', ']'], ""), keys)
+        key.to_owned()
+    });
+    (text.replace(['[', ']'], ""), keys.collect())
 }
 
 #[cfg(test)]
@@ -304,8 +264,8 @@ mod tests {
     #[test]
     fn what_stands_in_brackets_is_the_key() {
         let mut random = XorShift::new(7);
-        let text = filled("It [weighs {n} kilograms] when wet.", &mut random);
-        let (text, keys) = unmarked(&text);
+        let text = fill("It [weighs {n} kilograms] when wet.", &mut random);
+        let (text, keys) = remove_brackets(&text);
         assert!(text.contains(&keys[0]) && !text.contains('['));
         assert!(keys[0].starts_with("weighs ") && keys[0].ends_with(" kilograms"));
     }

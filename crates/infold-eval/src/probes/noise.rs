@@ -1,4 +1,4 @@
-//! What a conversation is filled with between facts: results of tools that are mostly worth forgetting.
+//! Generates the messages between facts: tool calls and results that are mostly not worth keeping.
 
 use std::fmt::Write as _;
 
@@ -15,20 +15,20 @@ const VERBS: [&str; 12] = [
 ];
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// A call and what it gives back.
+/// A tool call and its result.
 pub struct ToolExchange {
     /// The name of the tool.
     pub tool: &'static str,
     /// The name of its argument.
     pub argument: &'static str,
-    /// What it is called with.
+    /// The value of its argument.
     pub value: String,
-    /// What comes back.
+    /// The result.
     pub result: String,
 }
 
 impl Noise {
-    /// Makes a call and its result; plain talk has none.
+    /// Returns a call and its result; chats have none.
     pub fn exchange(self, random: &mut XorShift) -> Option<ToolExchange> {
         let noun = pick(&NOUNS, random);
         let number = random.below(900) + 100;

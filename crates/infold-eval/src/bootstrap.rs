@@ -29,56 +29,44 @@ pub struct Observation {
 
 /// Returns the mean over points; none without points.
 pub fn mean(points: &[Observation]) -> Option<Estimate> {
-    let value = |drawn: &[Observation]| {
-        let sum: f64 = drawn.iter().map(|point| point.value).sum();
-        (!drawn.is_empty()).then(|| sum / drawn.len() as f64)
-    };
-    estimate(points, value)
+    let points = points.iter().map(|point| Observation {
+        base: 1.0,
+        ..*point
+    });
+    ratio(&points.collect::<Vec<_>>())
 }
 
 /// Returns the ratio of the means of value and base; none if the base is zero.
+///
+/// Draws sessions with replacement, and in each of them points: points of one session are
+/// alike, so drawing only points would make the interval too narrow.
 pub fn ratio(points: &[Observation]) -> Option<Estimate> {
-    let value = |drawn: &[Observation]| {
+    let ratio = |drawn: &[Observation]| {
         let sum: f64 = drawn.iter().map(|point| point.value).sum();
         let base: f64 = drawn.iter().map(|point| point.base).sum();
         (base > 0.0).then(|| sum / base)
     };
-    estimate(points, value)
-}
-
-/// Draws sessions with replacement, and in each of them points.
-///
-/// Points of one session are alike, so drawing only points would make the interval too narrow.
-fn estimate(
-    points: &[Observation],
-    value: impl Fn(&[Observation]) -> Option<f64>,
-) -> Option<Estimate> {
-    let whole = value(points)?;
-    let mut sessions: Vec<Vec<Observation>> = Vec::new();
+    let value = ratio(points)?;
     let mut sorted = points.to_vec();
     sorted.sort_by_key(|point| point.session);
-    for group in sorted.chunk_by(|a, b| a.session == b.session) {
-        sessions.push(group.to_vec());
-    }
+    let sessions: Vec<&[Observation]> = sorted.chunk_by(|a, b| a.session == b.session).collect();
     let mut random = XorShift::new(SEED);
     let mut values = Vec::with_capacity(RESAMPLES);
     let mut drawn = Vec::new();
     for _ in 0..RESAMPLES {
         drawn.clear();
         for _ in 0..sessions.len() {
-            let session = &sessions[random.below(sessions.len())];
-            for _ in 0..session.len() {
-                drawn.push(session[random.below(session.len())]);
-            }
+            let session = sessions[random.below(sessions.len())];
+            drawn.extend((0..session.len()).map(|_| session[random.below(session.len())]));
         }
-        values.extend(value(&drawn));
+        values.extend(ratio(&drawn));
     }
     values.sort_by(f64::total_cmp);
     let at = |share: f64| values.get((values.len() as f64 * share) as usize).copied();
     Some(Estimate {
-        value: whole,
-        low: at(0.025).unwrap_or(whole),
-        high: at(0.975).unwrap_or(whole),
+        value,
+        low: at(0.025).unwrap_or(value),
+        high: at(0.975).unwrap_or(value),
     })
 }
 

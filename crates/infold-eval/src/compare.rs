@@ -123,23 +123,14 @@ pub fn compare(
     parsed: &ParsedSession,
     points: &[FoldPoint],
 ) -> Vec<DesignTotals> {
-    let designs = DESIGNS
-        .into_iter()
-        .filter(|design| *design != Design::Agent);
-    let mut out: Vec<DesignTotals> = designs.map(DesignTotals::new).collect();
-    for point in points {
-        let budget = designs::count_tokens(&point.summary);
-        let mut writer = StandInWriter::new(session, parsed, point);
-        for totals in &mut out {
-            let text = match totals.design {
-                // The summarizer wrote the summary that was shown.
-                Design::Extractive => point.summary.clone(),
-                design => writer.write(design, budget),
-            };
-            totals.add_stand_in(&text, point, parsed);
-        }
-    }
-    out
+    // The summarizer wrote the summary that was shown.
+    compare_designs(
+        session,
+        parsed,
+        points,
+        Some(Design::Agent),
+        Design::Extractive,
+    )
 }
 
 /// Compares the summaries of a session's own agent with other designs; none if it wrote none.
@@ -150,18 +141,38 @@ pub fn compare_agent(
     if session.compactions.is_empty() {
         return None;
     }
-    let mut out: Vec<DesignTotals> = DESIGNS.into_iter().map(DesignTotals::new).collect();
+    let points = agent_points(session, parsed);
+    let mut out = compare_designs(session, parsed, &points, None, Design::Agent);
     // The agent's summary comes first because it sets the size.
     out.sort_by_key(|one| one.design != Design::Agent);
-    for point in agent_points(session, parsed) {
+    Some(out)
+}
+
+/// Measures all designs but `left_out`; that of the points' own summaries is `own`.
+fn compare_designs(
+    session: &RecordedSession,
+    parsed: &ParsedSession,
+    points: &[FoldPoint],
+    left_out: Option<Design>,
+    own: Design,
+) -> Vec<DesignTotals> {
+    let designs = DESIGNS
+        .into_iter()
+        .filter(|design| Some(*design) != left_out);
+    let mut out: Vec<DesignTotals> = designs.map(DesignTotals::new).collect();
+    for point in points {
         let budget = designs::count_tokens(&point.summary);
-        let mut writer = StandInWriter::new(session, parsed, &point);
+        let mut writer = StandInWriter::new(session, parsed, point);
         for totals in &mut out {
-            let text = writer.write(totals.design, budget);
-            totals.add_stand_in(&text, &point, parsed);
+            let text = if totals.design == own {
+                point.summary.clone()
+            } else {
+                writer.write(totals.design, budget)
+            };
+            totals.add_stand_in(&text, point, parsed);
         }
     }
-    Some(out)
+    out
 }
 
 /// Folds where the agent did, and collects the wanted terms of the messages it left out.

@@ -16,19 +16,15 @@ pub struct TermVisibility<'a> {
     visible: Vec<u32>,
     hidden: Vec<u32>,
     /// How each message so far is shown.
-    messages: Vec<MessageVisibility>,
+    messages: Vec<MaskedParts>,
     /// Whether some stand-in holds each term.
     kept: Vec<bool>,
     /// The terms that each stand-in and each stub holds.
     stand_ins: HashMap<EventId, Vec<u32>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum MessageVisibility {
-    Hidden,
-    /// Shown, but for these parts.
-    Shown(Vec<u32>),
-}
+/// The masked parts of a message that is shown; none if it is hidden.
+type MaskedParts = Option<Vec<u32>>;
 
 /// A fold behind a summary.
 pub struct ShownSummary {
@@ -55,13 +51,13 @@ impl<'a> TermVisibility<'a> {
 
     /// Shows the next message.
     pub fn append(&mut self) {
-        self.messages.push(MessageVisibility::Shown(Vec::new()));
+        self.messages.push(Some(Vec::new()));
         self.count_terms(self.messages.len() - 1, true);
     }
 
     /// Hides a message, as a fold does.
     pub fn hide(&mut self, message: usize) {
-        self.set(message, MessageVisibility::Hidden);
+        self.set(message, None);
     }
 
     /// Returns the terms that the next message uses and that are only in folded messages.
@@ -82,26 +78,26 @@ impl<'a> TermVisibility<'a> {
         let occurs = occurs.map(|message| *message as usize);
         occurs.filter(|message| {
             let shown = self.messages.get(*message);
-            shown.is_some_and(|shown| *shown != MessageVisibility::Shown(Vec::new()))
+            shown.is_some_and(|masked| *masked != Some(Vec::new()))
         })
     }
 
     /// Updates everything to what a view shows, after something was folded.
     pub fn update(&mut self, view: &View, log: &Log) -> Result<(), LogError> {
-        let mut shown = vec![MessageVisibility::Hidden; self.messages.len()];
+        let mut shown = vec![None; self.messages.len()];
         let mut stand_ins = Vec::new();
         for piece in view.pieces() {
             match &piece.shows {
                 Shows::Verbatim(span) => {
                     for seq in span.seqs() {
-                        shown[index(seq)] = MessageVisibility::Shown(Vec::new());
+                        shown[index(seq)] = Some(Vec::new());
                     }
                 }
                 Shows::Round { members, masks, .. } => {
                     for seq in members {
                         let masked = masks.iter().filter(|(masked, ..)| masked == seq);
                         let masked = masked.map(|(_, part, _)| *part).collect();
-                        shown[index(*seq)] = MessageVisibility::Shown(masked);
+                        shown[index(*seq)] = Some(masked);
                     }
                     stand_ins.extend(masks.iter().map(|(.., id)| *id));
                 }
@@ -138,7 +134,7 @@ impl<'a> TermVisibility<'a> {
         Ok(self.parsed.vocabulary.find(&text))
     }
 
-    fn set(&mut self, message: usize, shown: MessageVisibility) {
+    fn set(&mut self, message: usize, shown: MaskedParts) {
         if self.messages[message] != shown {
             self.count_terms(message, false);
             self.messages[message] = shown;
@@ -152,12 +148,9 @@ impl<'a> TermVisibility<'a> {
         let results = parsed.result_terms.iter();
         let results = results.map(|(part, terms)| (Some(*part), terms));
         for (part, terms) in std::iter::once((None, &parsed.own_terms)).chain(results) {
-            let is_shown = match &self.messages[message] {
-                MessageVisibility::Hidden => false,
-                MessageVisibility::Shown(masked) => {
-                    !part.is_some_and(|part| masked.contains(&part))
-                }
-            };
+            let masked = self.messages[message].as_ref();
+            let is_shown =
+                masked.is_some_and(|masked| part.is_none_or(|part| !masked.contains(&part)));
             let counts = if is_shown {
                 &mut self.visible
             } else {

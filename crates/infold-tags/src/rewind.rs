@@ -25,7 +25,7 @@ pub enum RewindTarget {
     Keep,
 }
 
-/// What happens to tags whose stand-in was cut off.
+/// Whether tags whose stand-in was cut off are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrphanTags {
     /// They are removed, and the messages they hid show again.

@@ -363,9 +363,10 @@ proptest! {
         both.condense();
         let weight = |sent: &[Sent]| sent.len() - count(sent, Cause::Window);
         let before = both.engine_sends();
-        match both.truncate(f64::from(percent) / 100.0) {
-            true => prop_assert!(weight(&both.engine_sends()) < weight(&before)),
-            false => prop_assert_eq!(both.engine_sends(), before),
+        if both.truncate(f64::from(percent) / 100.0) {
+            prop_assert!(weight(&both.engine_sends()) < weight(&before));
+        } else {
+            prop_assert_eq!(both.engine_sends(), before);
         }
     }
 

@@ -2,8 +2,8 @@
 
 use infold_eval::Design;
 use infold_eval::probes::{
-    DISTANCES_TOKENS, FACT_KINDS, LANGUAGES, NOISES, PROBED_DESIGNS, Probe, ProbeConversation,
-    SPEAKERS,
+    DISTANCES_TOKENS, FACT_KINDS, FactKind, LANGUAGES, Language, NOISES, Noise, PROBED_DESIGNS,
+    Probe, ProbeConversation, SPEAKERS, Speaker,
 };
 use serde_json::{Value, json};
 
@@ -22,8 +22,8 @@ struct ProbedFact {
     survives: Vec<(Design, u64, bool)>,
 }
 
-/// A group of probes: the property, its value, and the test for it.
-type ProbeGroup = (&'static str, String, Box<dyn Fn(&Probe) -> bool>);
+/// A group of probes: the property, its value, and the function that reads the value.
+type ProbeGroup = (&'static str, String, fn(&Probe) -> String);
 
 /// Plants facts, folds, and prints what survived.
 pub fn run(args: &EvalArgs, out: &mut Out) -> Result<(), Failure> {
@@ -78,47 +78,30 @@ fn probe(conversation: &ProbeConversation, sizes: &[u64]) -> Result<Vec<ProbedFa
 
 /// Returns the groups by every property in which probes differ.
 fn groups() -> Vec<ProbeGroup> {
-    let mut out: Vec<ProbeGroup> = vec![("all", String::new(), Box::new(|_| true))];
-    let mut add = |by, name: String, test: Box<dyn Fn(&Probe) -> bool>| out.push((by, name, test));
-    for kind in FACT_KINDS {
-        add(
-            "kind",
-            kind.name().to_owned(),
-            Box::new(move |probe| probe.kind == kind),
-        );
-    }
-    for language in LANGUAGES {
-        let name = language.name().to_owned();
-        add(
-            "language",
-            name,
-            Box::new(move |probe| probe.language == language),
-        );
-    }
-    for noise in NOISES {
-        add(
-            "noise",
-            noise.name().to_owned(),
-            Box::new(move |probe| probe.noise == noise),
-        );
-    }
-    for distance in DISTANCES_TOKENS {
-        let name = number(distance);
-        add(
-            "distance",
-            name,
-            Box::new(move |probe| probe.distance == distance),
-        );
-    }
-    for speaker in SPEAKERS {
-        let name = speaker.name().to_owned();
-        add(
-            "said by",
-            name,
-            Box::new(move |probe| probe.speaker == speaker),
-        );
-    }
-    out
+    type Property = (&'static str, Vec<String>, fn(&Probe) -> String);
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let properties: [Property; 6] = [
+        ("all", names(&[""]), |_| String::new()),
+        ("kind", names(&FACT_KINDS.map(FactKind::name)), |probe| {
+            probe.kind.name().to_owned()
+        }),
+        ("language", names(&LANGUAGES.map(Language::name)), |probe| {
+            probe.language.name().to_owned()
+        }),
+        ("noise", names(&NOISES.map(Noise::name)), |probe| {
+            probe.noise.name().to_owned()
+        }),
+        ("distance", DISTANCES_TOKENS.map(number).to_vec(), |probe| {
+            number(probe.distance)
+        }),
+        ("said by", names(&SPEAKERS.map(Speaker::name)), |probe| {
+            probe.speaker.name().to_owned()
+        }),
+    ];
+    let groups = properties
+        .into_iter()
+        .flat_map(|(by, names, read)| names.into_iter().map(move |name| (by, name, read)));
+    groups.collect()
 }
 
 /// Returns the number of probes in a group, and of those that survive in a design at a size.
@@ -129,7 +112,7 @@ fn count_survivors(
     size: u64,
 ) -> (u64, u64) {
     let (mut all, mut alive) = (0, 0);
-    for one in facts.iter().filter(|one| group.2(&one.probe)) {
+    for one in facts.iter().filter(|one| group.2(&one.probe) == group.1) {
         all += 1;
         alive += u64::from(one.survives.contains(&(design, size, true)));
     }

@@ -20,6 +20,7 @@ pub struct Fact {
 }
 
 /// The templates of a language.
+#[derive(Default)]
 pub struct Phrases {
     facts: Vec<(FactKind, &'static str)>,
     subjects: Vec<&'static str>,
@@ -27,6 +28,20 @@ pub struct Phrases {
     tails: Vec<&'static str>,
     asks: Vec<&'static str>,
 }
+
+/// The templates of each language, in the order of [`LANGUAGES`].
+const TEMPLATES: [&str; LANGUAGES.len()] = [
+    include_str!("facts/en.txt"),
+    include_str!("facts/de.txt"),
+    include_str!("facts/fr.txt"),
+    include_str!("facts/es.txt"),
+    include_str!("facts/pt.txt"),
+    include_str!("facts/it.txt"),
+    include_str!("facts/ru.txt"),
+    include_str!("facts/zh.txt"),
+    include_str!("facts/ja.txt"),
+    include_str!("facts/ko.txt"),
+];
 
 // Words that fill the slots of templates.
 const NAMES: &str = "Ingrid Tomasz Yusuf Marisol Henrike Oluwaseun Katrin Benedikt Aiko Farida Lorenzo Svetlana Matthias Chiara Dagny Emeka Rosalie Viktor Noor Isabeau";
@@ -38,23 +53,8 @@ impl Language {
     /// Returns its templates.
     pub fn phrases(self) -> &'static Phrases {
         static PHRASES: LazyLock<[Phrases; LANGUAGES.len()]> =
-            LazyLock::new(|| LANGUAGES.map(|language| Phrases::read(language.templates())));
+            LazyLock::new(|| TEMPLATES.map(Phrases::read));
         &PHRASES[self as usize]
-    }
-
-    fn templates(self) -> &'static str {
-        match self {
-            Language::English => include_str!("facts/en.txt"),
-            Language::German => include_str!("facts/de.txt"),
-            Language::French => include_str!("facts/fr.txt"),
-            Language::Spanish => include_str!("facts/es.txt"),
-            Language::Portuguese => include_str!("facts/pt.txt"),
-            Language::Italian => include_str!("facts/it.txt"),
-            Language::Russian => include_str!("facts/ru.txt"),
-            Language::Chinese => include_str!("facts/zh.txt"),
-            Language::Japanese => include_str!("facts/ja.txt"),
-            Language::Korean => include_str!("facts/ko.txt"),
-        }
     }
 
     /// Says whether words are separated by spaces.
@@ -114,13 +114,7 @@ impl Language {
 
 impl Phrases {
     fn read(text: &'static str) -> Phrases {
-        let mut phrases = Phrases {
-            facts: Vec::new(),
-            subjects: Vec::new(),
-            verbs: Vec::new(),
-            tails: Vec::new(),
-            asks: Vec::new(),
-        };
+        let mut phrases = Phrases::default();
         for line in text.lines() {
             let Some((name, text)) = line.split_once(": ") else {
                 continue;

@@ -77,9 +77,10 @@ fn since(input: Input<'_>) -> Output {
 
 fn rewound_to_ts(input: Input<'_>) -> Output {
     let ts = Millis(input.number("ts")?);
-    let target = match input.option("includeTargetMessage") {
-        true => RewindTarget::Keep,
-        false => RewindTarget::Cut,
+    let target = if input.option("includeTargetMessage") {
+        RewindTarget::Keep
+    } else {
+        RewindTarget::Cut
     };
     rewound(input, |task, orphans| {
         rewind_to_ts(task, ts, target, orphans).map_err(|error| error.to_string())
@@ -108,9 +109,10 @@ fn rewound(
         ui: &ui,
         history: &history,
     };
-    let orphans = match input.option("skipCleanup") {
-        true => OrphanTags::Leave,
-        false => OrphanTags::Untag,
+    let orphans = if input.option("skipCleanup") {
+        OrphanTags::Leave
+    } else {
+        OrphanTags::Untag
     };
     let result = rewind(task, orphans);
     let shown = result.as_ref().map_or(task.ui, |rewound| rewound.ui);

@@ -153,13 +153,15 @@ impl<'a> Told<'a> {
             messages: input.messages("messages")?,
             system: input.text("systemPrompt").unwrap_or_default(),
             prompt: input.text("customCondensingPrompt"),
-            tools: match input.flag("useNativeTools") {
-                true => ToolCallStyle::Blocks,
-                false => ToolCallStyle::Text,
+            tools: if input.flag("useNativeTools") {
+                ToolCallStyle::Blocks
+            } else {
+                ToolCallStyle::Text
             },
-            images: match images.is_some_and(Json::is_true) {
-                true => ImageHandling::Sent,
-                false => ImageHandling::Named,
+            images: if images.is_some_and(Json::is_true) {
+                ImageHandling::Sent
+            } else {
+                ImageHandling::Named
             },
         })
     }

@@ -102,7 +102,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is cut is gone, and the rest is there as it was.
+        /// The removed member is gone, and the rest is there as it was.
         #[test]
         fn cutting_takes_that_member_only(object in any_object()) {
             let members = |text: &str| -> Vec<String> {

@@ -90,10 +90,7 @@ impl TagKind {
     }
 
     pub(super) fn other(self) -> TagKind {
-        match self {
-            TagKind::Summary => TagKind::Window,
-            TagKind::Window => TagKind::Summary,
-        }
+        TagKind::ALL[1 - self as usize]
     }
 }
 

@@ -46,7 +46,6 @@ pub mod numbers;
 pub mod show;
 mod fold_map;
 mod scratch;
-pub mod eval;
 pub mod usage;
 mod connection;
 pub mod connect;

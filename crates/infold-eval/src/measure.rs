@@ -1,6 +1,6 @@
 //! Measures stand-ins by the references, words and pairs of words that are used again later.
 //!
-//! The code that writes summaries (`infold::refs`, `infold::extract`) shares no definition with this module:
+//! The code that writes summaries (`infold::references`, `infold::extract`) shares no definition with this module:
 //! otherwise a summary would be right by definition.
 
 mod references;

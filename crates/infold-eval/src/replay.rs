@@ -13,7 +13,7 @@ use crate::visibility::{TermVisibility, shown_summaries};
 use crate::{ParsedSession, RecordedSession};
 use infold::models::Prices;
 use infold::summarizer::Extractive;
-use infold::{Aim, Hooks, ManageError, Scratch, ScratchError, TooSmall, manage};
+use infold::{Aim, FloorTooLarge, Hooks, ManageError, Scratch, ScratchError, manage};
 
 /// The result of replaying a session under one strategy.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +57,7 @@ pub struct UnfitRequest {
     /// The message that replies to it, counted from one.
     pub before: u64,
     /// The floor that is too large.
-    pub reason: TooSmall,
+    pub reason: FloorTooLarge,
 }
 
 /// A summary, and the terms that were wanted of the messages it covers while it was shown.

@@ -6,7 +6,7 @@ use infold_log::{Cause, Role, Span};
 
 use super::said::plain;
 use super::{Entry, Found};
-use crate::tags::{Fold, TagFold, TagId, Tagged, from_tags, to_tags};
+use crate::tags::{TagFold, TagId, TagKind, Tagged, from_tags, to_tags};
 use crate::{Json, Message, quote};
 
 /// Reads messages without their tags, and in the end the folds that the tags stand for.
@@ -26,8 +26,9 @@ impl Roo {
         let message = Message::parse(text).map_err(|error| error.to_string())?;
         let tagged = Tagged::of(message.json()).map_err(|error| error.to_string())?;
         self.array.push(skeleton(&tagged)?);
-        let stands = |kind: Fold| Some((kind == Fold::Window, tagged.stands_for(kind)?.clone()));
-        let fold = Fold::ALL.into_iter().find_map(stands);
+        let stands =
+            |kind: TagKind| Some((kind == TagKind::Window, tagged.stands_for(kind)?.clone()));
+        let fold = TagKind::ALL.into_iter().find_map(stands);
         self.tagged |= fold.is_some();
         if let Some((window, id)) = fold
             && self.folds.insert((window, id.clone()))
@@ -53,7 +54,7 @@ impl Roo {
         }
         for fold in from_tags(&array).folds {
             let Some(covers) = fold.covers else { continue };
-            let window = Fold::from(fold.cause) == Fold::Window;
+            let window = TagKind::from(fold.cause) == TagKind::Window;
             let mut said = self.said.iter();
             let Some((.., role, text)) =
                 said.find(|(id, kind, ..)| *id == fold.id && *kind == window)
@@ -71,7 +72,7 @@ impl Roo {
 }
 
 /// A record as Roo Code has it, with a time and these tags.
-pub fn record(text: &str, tags: &[(Fold, TagId)], time: u64) -> Vec<u8> {
+pub fn record(text: &str, tags: &[(TagKind, TagId)], time: u64) -> Vec<u8> {
     let mut text = text.to_owned();
     let json = Json::parse(text.as_bytes()).ok();
     if json.is_none_or(|json| json.get("ts").is_none()) {
@@ -91,7 +92,7 @@ pub fn record(text: &str, tags: &[(Fold, TagId)], time: u64) -> Vec<u8> {
 #[derive(Clone, Debug)]
 pub enum Slot {
     /// The next message.
-    Message(Vec<(Fold, TagId)>),
+    Message(Vec<(TagKind, TagId)>),
     /// What stands in for messages.
     StandIn(Vec<u8>),
 }
@@ -103,7 +104,7 @@ pub fn slots(messages: usize, folds: &[TagFold]) -> Vec<Slot> {
     };
     let array = to_tags(&vec![nobody; messages], folds);
     let slot = |entry: &Tagged| {
-        let stands = Fold::ALL.into_iter().any(|kind| entry.is_stand_in(kind));
+        let stands = TagKind::ALL.into_iter().any(|kind| entry.is_stand_in(kind));
         let tags = entry.tags().into_iter();
         match stands {
             true => Slot::StandIn(entry.bytes().into_owned()),
@@ -141,10 +142,10 @@ pub fn fold(
     Some(TagFold::new(TagId::new(id), cause, covers, stand_in))
 }
 
-fn names(kind: Fold) -> (&'static str, &'static str) {
+fn names(kind: TagKind) -> (&'static str, &'static str) {
     match kind {
-        Fold::Summary => ("isSummary", "condenseId"),
-        Fold::Window => ("isTruncationMarker", "truncationId"),
+        TagKind::Summary => ("isSummary", "condenseId"),
+        TagKind::Window => ("isTruncationMarker", "truncationId"),
     }
 }
 
@@ -155,7 +156,7 @@ fn skeleton(tagged: &Tagged) -> Result<Tagged, String> {
         let comma = if text.len() > 1 { "," } else { "" };
         text.push_str(&format!("{comma}\"{name}\":{value}"));
     };
-    for kind in Fold::ALL {
+    for kind in TagKind::ALL {
         if let Some(id) = tagged.stands_for(kind) {
             let (flag, name) = names(kind);
             member(flag, "true");

@@ -4,7 +4,7 @@ use infold_log::Role;
 
 use super::said::{Block, Round, Said, block, id};
 use super::{Format, Layout, Session, chat, claude_code, codex, gemini, gemini_cli, pi, roo};
-use crate::tags::{Fold, TagId};
+use crate::tags::{TagId, TagKind};
 use crate::{Form, Json, Message, MessageError, quote};
 
 /// Why a format is not written.
@@ -30,7 +30,7 @@ pub struct Write {
     round: Round,
     waiting: Option<gemini_cli::Waiting>,
     /// Tags for the records of this message.
-    tags: Vec<(Fold, TagId)>,
+    tags: Vec<(TagKind, TagId)>,
 }
 
 /// What writers of formats write on.
@@ -201,7 +201,7 @@ impl Write {
         &mut self,
         text: &[u8],
         time: Option<u64>,
-        tags: Vec<(Fold, TagId)>,
+        tags: Vec<(TagKind, TagId)>,
         out: &mut Vec<u8>,
     ) -> Result<(), MessageError> {
         self.tags = tags;

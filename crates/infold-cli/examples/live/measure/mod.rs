@@ -16,8 +16,8 @@ mod figures;
 use std::path::Path;
 
 use infold::Aim;
-use infold::eval::Session;
 use infold::models::Prices;
+use infold_eval::RecordedSession;
 use infold_wire::{Message, plain};
 
 use client::Client;
@@ -61,7 +61,7 @@ const POINTS: [u64; 3] = [60, 80, 100];
 const TYPED_PARTS: u64 = 4;
 
 /// Plays a session, and measures.
-pub fn measure(session: &Session, setting: &Setting<'_>) -> Result<Measured, Failure> {
+pub fn measure(session: &RecordedSession, setting: &Setting<'_>) -> Result<Measured, Failure> {
     let record = Record::of(session)?;
     let upstream = Upstream::start(setting.window)?;
     let proxy = Proxy::start(setting, upstream.address())?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use infold::eval::Session;
+use infold_eval::RecordedSession;
 use infold_log::Role;
 use infold_wire::acts::Words;
 use infold_wire::tokens::{Encoding, count};
@@ -42,7 +42,7 @@ pub struct Recorded {
 
 impl Record {
     /// Reads a session.
-    pub fn of(session: &Session) -> Result<Record, Failure> {
+    pub fn of(session: &RecordedSession) -> Result<Record, Failure> {
         let (system, all) = anthropic(session)?;
         let mut read = Vec::new();
         for bytes in &all {
@@ -146,7 +146,7 @@ impl Record {
 }
 
 /// The system prompt and the messages of a session as Anthropic's API takes them.
-fn anthropic(session: &Session) -> Result<(String, Vec<Vec<u8>>), Failure> {
+fn anthropic(session: &RecordedSession) -> Result<(String, Vec<Vec<u8>>), Failure> {
     let mut all: Vec<Vec<u8>> = Vec::new();
     let mut converter = Converter::new(Wire::Anthropic);
     for bytes in &session.messages {

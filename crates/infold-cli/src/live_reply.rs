@@ -1,3 +1,6 @@
+//! Shows a reply while it streams.
+
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
@@ -6,89 +9,89 @@ use infold::News;
 use infold_provider::Heard;
 use infold_wire::Delta;
 
-use crate::fold::told;
-use crate::out::{DIM, bytes, count, paint, printable, say};
+use crate::fold::describe_step;
+use crate::output::{bytes, count, note, printable};
 
-/// Shows a reply as it comes: its text on standard output, all else beside.
+/// Shows a reply while it streams: its text on standard output, everything else on standard error.
 ///
-/// A terminal sees the text at once. Whoever else reads it cannot take back what broke off, and
-/// gets it when it is whole and recorded.
-pub struct Live {
+/// A terminal gets the text at once. A pipe gets it when it is complete and recorded, because a
+/// reader could not discard the text of a stream that breaks off.
+pub struct LiveReply {
     json: bool,
-    /// The text of the reply, for scripts.
+    /// The text of the reply.
     pub text: String,
-    /// What it thought before, for scripts.
+    /// The reasoning before it.
     pub reasoning: String,
-    /// What the request could not carry, and how often, for scripts.
+    /// What the request could not include, and how often.
     pub lost: BTreeMap<&'static str, u64>,
-    /// What was folded on the way, for scripts.
+    /// The passes that folded something.
     pub managed: Vec<serde_json::Value>,
-    /// Text goes to a terminal, where a line of progress would stand in its way.
-    shown: bool,
-    /// Somebody watches standard error.
-    watched: bool,
+    /// Standard output is a terminal.
+    to_terminal: bool,
+    /// Standard error is a terminal.
+    shows_progress: bool,
     started: Instant,
     first: Option<Instant>,
     next: Instant,
-    pieces: u64,
-    line: bool,
+    deltas: u64,
+    has_progress_line: bool,
     at_start: bool,
-    /// What was written last ends no line.
-    open: bool,
-    broken: io::Result<()>,
+    /// The last text written does not end with a newline.
+    in_line: bool,
+    written: io::Result<()>,
 }
 
-const PACE: Duration = Duration::from_millis(150);
+const UPDATE_INTERVAL: Duration = Duration::from_millis(150);
 
-/// What takes less, in seconds, has no speed that means anything.
-const MEASURABLE: f64 = 0.05;
+/// Below this time no rate is shown.
+const MIN_MEASURED_SECONDS: f64 = 0.05;
 
-impl Live {
-    /// Starts to listen.
-    pub fn new(json: bool) -> Live {
+impl LiveReply {
+    /// Makes an empty reply.
+    pub fn new(json: bool) -> LiveReply {
         let now = Instant::now();
-        Live {
+        LiveReply {
             json,
             text: String::new(),
             reasoning: String::new(),
             lost: BTreeMap::new(),
             managed: Vec::new(),
-            shown: !json && io::stdout().is_terminal(),
-            watched: !json && io::stderr().is_terminal(),
+            to_terminal: !json && io::stdout().is_terminal(),
+            shows_progress: !json && io::stderr().is_terminal(),
             started: now,
             first: None,
-            next: now + PACE,
-            pieces: 0,
-            line: false,
+            next: now + UPDATE_INTERVAL,
+            deltas: 0,
+            has_progress_line: false,
             at_start: true,
-            open: false,
-            broken: Ok(()),
+            in_line: false,
+            written: Ok(()),
         }
     }
 
-    /// Takes in what is heard.
-    pub fn hear(&mut self, news: News<'_>) {
+    /// Handles an event of the turn.
+    pub fn handle(&mut self, news: News<'_>) {
         match news {
             News::Managed(outcome) => {
                 if !outcome.steps.is_empty() || !outcome.errors.is_empty() {
                     self.managed.push(outcome.json());
                 }
                 for step in &outcome.steps {
-                    self.aside(told(step));
+                    self.note(describe_step(step));
                 }
                 for error in &outcome.errors {
-                    self.aside(format!("but {error}"));
+                    self.note(format!("problem: {error}"));
                 }
             }
             News::Sending(request) => {
                 self.lost.clone_from(&request.lost);
                 for (what, often) in &request.lost {
-                    self.aside(format!("not carried over: {what} ({often})"));
+                    self.note(format!("not included: {what} ({often})"));
                 }
                 let size = bytes(request.bytes);
                 self.progress(&format!("sending {size}"));
             }
-            News::TooLong(text) => self.aside(format!("too long: {text}; folding more")),
+            News::TooLong(text) => self.note(format!("too long: {text}; folding more")),
             News::Heard(Heard::Sent { bytes: sent, of }) if sent < of => {
                 let (part, size) = (sent * 100 / of, bytes(of));
                 self.progress(&format!("sending {part} % of {size}"));
@@ -102,19 +105,17 @@ impl Live {
                 why, wait, attempt, ..
             }) => {
                 let seconds = wait.as_secs_f64();
-                self.aside(format!("{why}; trying again in {seconds:.1} s ({attempt})"));
+                self.note(format!("{why}; trying again in {seconds:.1} s ({attempt})"));
             }
             News::Heard(Heard::Again) => {
                 self.text.clear();
                 self.reasoning.clear();
                 self.first = None;
-                self.pieces = 0;
+                self.deltas = 0;
                 if !self.at_start {
                     self.write("\n");
                     self.at_start = true;
-                    self.aside(
-                        "the reply broke off; what was shown of it does not count".to_owned(),
-                    );
+                    self.note("the reply broke off; ignore what was shown of it".to_owned());
                 }
             }
         }
@@ -122,33 +123,33 @@ impl Live {
 
     fn delta(&mut self, delta: Delta) {
         self.first.get_or_insert_with(Instant::now);
-        self.pieces += 1;
+        self.deltas += 1;
         match delta {
             Delta::Text(text) => {
                 self.text.push_str(&text);
-                if self.shown {
+                if self.to_terminal {
                     self.clear();
                     self.write(&text);
                 }
             }
             Delta::Call(name) => {
-                self.aside(format!("calls {name}"));
+                self.note(format!("calls {name}"));
             }
             Delta::Reasoning(text) => self.reasoning.push_str(&text),
             Delta::Arguments(_) => {}
         }
-        if !self.shown || self.at_start {
+        if !self.to_terminal || self.at_start {
             let seconds = self
                 .first
                 .map_or(0.0, |first| first.elapsed().as_secs_f64());
-            // A piece of a stream is about a token.
-            let rate = self.pieces as f64 / seconds.max(0.1);
-            self.progress(&format!("{}, {rate:.0}/s", count(self.pieces, "token")));
+            // A delta of a stream is about one token.
+            let rate = self.deltas as f64 / seconds.max(0.1);
+            self.progress(&format!("{}, {rate:.0}/s", count(self.deltas, "token")));
         }
     }
 
-    /// Shows what was not shown yet of a reply that is recorded.
-    pub fn show(&mut self) {
+    /// Prints the text of a recorded reply, unless it was printed already.
+    pub fn print(&mut self) {
         self.clear();
         if self.at_start && !self.text.is_empty() {
             let text = std::mem::take(&mut self.text);
@@ -157,73 +158,70 @@ impl Live {
         }
     }
 
-    /// Says how fast it was, and ends the line.
+    /// Ends the line, and returns the speed.
     pub fn finish(&mut self, output: Option<u64>) -> io::Result<Option<String>> {
         self.clear();
-        // Whoever reads it as data gets the text and one line end, always.
-        if !self.json && !self.at_start && (self.open || !self.shown) {
+        // A pipe always gets the text and one newline.
+        if !self.json && !self.at_start && (self.in_line || !self.to_terminal) {
             self.write("\n");
         }
-        if output.is_none() && self.pieces <= 1 {
-            // One piece is some number of tokens, and nobody counted them.
-            return std::mem::replace(&mut self.broken, Ok(())).map(|()| None);
+        if output.is_none() && self.deltas <= 1 {
+            // The number of tokens in a single delta is unknown.
+            return std::mem::replace(&mut self.written, Ok(())).map(|()| None);
         }
         let seconds = self.first.map(|first| first.elapsed().as_secs_f64());
         let waited = self.first.map(|first| (first - self.started).as_secs_f64());
-        let tokens = output.unwrap_or(self.pieces);
+        let tokens = output.unwrap_or(self.deltas);
         let speed = seconds.zip(waited).map(|(seconds, waited)| {
-            let streamed = self.pieces > 1;
+            let streamed = self.deltas > 1;
             let took = if streamed { seconds } else { seconds + waited };
-            let mut told = count(tokens, "token");
-            if took >= MEASURABLE {
-                told += &format!(", {:.0}/s", tokens as f64 / took);
+            let mut text = count(tokens, "token");
+            if took >= MIN_MEASURED_SECONDS {
+                text += &format!(", {:.0}/s", tokens as f64 / took);
             }
             if streamed {
-                told += &format!(", first after {waited:.1} s");
+                text += &format!(", first after {waited:.1} s");
             }
-            told
+            text
         });
-        std::mem::replace(&mut self.broken, Ok(())).map(|()| speed)
+        std::mem::replace(&mut self.written, Ok(())).map(|()| speed)
     }
 
     fn write(&mut self, text: &str) {
-        if self.json || self.broken.is_err() {
+        if self.json || self.written.is_err() {
             return;
         }
         let mut out = io::stdout().lock();
-        let safe;
-        let text = match self.shown {
-            // A terminal obeys what a file would only hold.
-            true => {
-                safe = printable(text);
-                &safe
-            }
-            false => text,
+        // A terminal would execute escape sequences.
+        let text = if self.to_terminal {
+            printable(text).into()
+        } else {
+            Cow::from(text)
         };
-        self.broken = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        self.written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         self.at_start = false;
-        self.open = !text.ends_with('\n');
+        self.in_line = !text.ends_with('\n');
     }
 
-    fn aside(&mut self, text: String) {
+    fn note(&mut self, text: String) {
         self.clear();
-        if self.shown && self.open {
+        if self.to_terminal && self.in_line {
             self.write("\n");
         }
-        say(self.json, paint(DIM, text));
+        note(self.json, text);
     }
 
     fn progress(&mut self, text: &str) {
         let now = Instant::now();
-        if self.watched && now >= self.next {
-            self.next = now + PACE;
-            self.line = true;
+        if self.shows_progress && now >= self.next {
+            self.next = now + UPDATE_INTERVAL;
+            self.has_progress_line = true;
             let _ = write!(io::stderr(), "\r\x1b[K{text}");
         }
     }
 
     fn clear(&mut self) {
-        if std::mem::take(&mut self.line) {
+        if std::mem::take(&mut self.has_progress_line) {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use clap::ValueEnum;
 
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 
 /// An agent whose sessions can be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -24,7 +24,7 @@ const MAX_DIRECTORY_DEPTH: usize = 5;
 
 impl AgentName {
     /// Returns the session that was written to last.
-    pub fn newest_session(self) -> Result<PathBuf, CliError> {
+    pub fn newest_session(self) -> CliResult<PathBuf> {
         let root = self.root();
         let mut newest = None;
         if let Some(root) = &root {

@@ -12,7 +12,7 @@ use infold_wire::{Message, Stop, Trouble, render_text, spoken};
 use serde_json::json;
 
 use crate::call_runtime::WINDOW_HINT;
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::fold::cannot_fold;
 use crate::live_reply::LiveReply;
 use crate::manage::task_model;
@@ -46,12 +46,7 @@ pub struct SendArgs {
 }
 
 /// `infold ask`
-pub fn ask(
-    contexts: &Contexts,
-    config: &Config,
-    args: &AskArgs,
-    out: &mut Output,
-) -> Result<(), CliError> {
+pub fn ask(contexts: &Contexts, config: &Config, args: &AskArgs, out: &mut Output) -> CliResult {
     let (task, text) = split_task_and_text(args.task.as_deref(), args.text.as_deref())?;
     let text = match text {
         Some("-") => Some(read_stdin()?),
@@ -71,7 +66,7 @@ pub fn ask(
             "`infold ask {task} 'your message'`; nothing was stored"
         )));
     }
-    let prompt = Prompt {
+    let prompt = PromptMessages {
         text,
         system: args.system.clone(),
     };
@@ -92,7 +87,7 @@ pub fn ask(
 fn split_task_and_text<'a>(
     task: Option<&'a str>,
     text: Option<&'a str>,
-) -> Result<(&'a str, Option<&'a str>), CliError> {
+) -> CliResult<(&'a str, Option<&'a str>)> {
     let is_id = |text: &str| {
         text.starts_with('@') || text.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
     };
@@ -109,22 +104,17 @@ fn split_task_and_text<'a>(
 }
 
 /// `infold send`
-pub fn send(
-    contexts: &Contexts,
-    config: &Config,
-    args: &SendArgs,
-    out: &mut Output,
-) -> Result<(), CliError> {
+pub fn send(contexts: &Contexts, config: &Config, args: &SendArgs, out: &mut Output) -> CliResult {
     ask_task(contexts, config, &args.task, None, &args.call, out)
 }
 
 /// The messages to append before the model answers.
-struct Prompt {
+struct PromptMessages {
     text: Option<String>,
     system: Option<String>,
 }
 
-fn read_stdin() -> Result<String, CliError> {
+fn read_stdin() -> CliResult<String> {
     let mut text = String::new();
     std::io::stdin()
         .read_to_string(&mut text)
@@ -141,7 +131,7 @@ fn create_task(
     call: &ModelCall,
     args: &CallArgs,
     json: bool,
-) -> Result<OpenedTask, CliError> {
+) -> CliResult<OpenedTask> {
     let endpoint = &call.connection.endpoint;
     let profile = &call.setup.setup.profile;
     let cwd = std::env::current_dir().ok();
@@ -171,10 +161,10 @@ fn ask_task(
     contexts: &Contexts,
     config: &Config,
     task: &str,
-    prompt: Option<Prompt>,
+    prompt: Option<PromptMessages>,
     args: &CallArgs,
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     let json = out.is_json();
     let open = open(contexts, task, json)?;
     let id = open.id.to_string();
@@ -203,9 +193,9 @@ fn answer(
     contexts: &Contexts,
     mut open: OpenedTask,
     mut call: ModelCall,
-    prompt: Option<Prompt>,
+    prompt: Option<PromptMessages>,
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     let id = open.id.to_string();
     let before = position(&open);
     let has_prompt = prompt.is_some();
@@ -235,9 +225,9 @@ fn turn(
     contexts: &Contexts,
     open: &mut OpenedTask,
     call: &mut ModelCall,
-    prompt: Option<Prompt>,
+    prompt: Option<PromptMessages>,
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     let json = out.is_json();
     let has_prompt = prompt.is_some();
     if let Some(prompt) = prompt {
@@ -282,12 +272,7 @@ fn turn(
 }
 
 /// Prints a reply that was recorded already.
-fn print_recorded(
-    writer: &Writer,
-    reply: Span,
-    task: &str,
-    out: &mut Output,
-) -> Result<(), CliError> {
+fn print_recorded(writer: &Writer, reply: Span, task: &str, out: &mut Output) -> CliResult {
     let mut live = LiveReply::new(out.is_json());
     for seq in reply.seqs() {
         if let Ok(message) = Message::parse(&writer.log().message(seq)?) {
@@ -314,7 +299,7 @@ fn print_recorded(
     Ok(told(writer)?)
 }
 
-impl Prompt {
+impl PromptMessages {
     /// Returns the text as a message of the task.
     fn message(&self, writer: &Writer) -> Option<Vec<u8>> {
         let text = self.text.as_ref()?;
@@ -323,7 +308,7 @@ impl Prompt {
 }
 
 /// Appends the messages that are not there yet.
-fn store_prompt(writer: &mut Writer, prompt: Prompt) -> Result<(), CliError> {
+fn store_prompt(writer: &mut Writer, prompt: PromptMessages) -> CliResult {
     let mut messages = Vec::new();
     if let Some(system) = &prompt.system {
         let message = render_text(writer.log().wire(), Role::System, system);
@@ -389,7 +374,7 @@ fn print_turn(
     speed: Option<String>,
     connection: &Connection,
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     let task = &open.id.to_string();
     let calls = reply_calls(&open.writer, turned.reply, Some(&turned.stop))?;
     if out.is_json() {
@@ -433,7 +418,7 @@ fn print_turn(
 }
 
 /// Returns whether the visible conversation has a reply of a model.
-fn has_reply(log: &Log) -> Result<bool, CliError> {
+fn has_reply(log: &Log) -> CliResult<bool> {
     let path = log.state().shown().path();
     for seq in path.iter().rev().flat_map(|run| run.seqs().rev()) {
         if log.record(seq)?.role == Role::Assistant {

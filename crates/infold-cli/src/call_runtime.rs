@@ -10,7 +10,7 @@ use infold_wire::trouble::Refused;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use crate::error::{CliError, Exit};
+use crate::error::{CliError, CliResult, Exit};
 use crate::signals::StopSignals;
 
 /// The provider of a call.
@@ -39,7 +39,7 @@ impl Drop for CallRuntime {
 
 impl CallRuntime {
     /// Starts a runtime.
-    pub fn new(patience: Patience) -> Result<CallRuntime, CliError> {
+    pub fn new(patience: Patience) -> CliResult<CallRuntime> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -78,7 +78,7 @@ impl CallRuntime {
         config: &Config,
         provider: &Provider,
         model: &str,
-    ) -> Result<Connection, CliError> {
+    ) -> CliResult<Connection> {
         Ok(connect::connection(&self.board, config, provider, model)?)
     }
 }

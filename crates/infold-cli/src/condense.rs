@@ -11,7 +11,7 @@ use infold_log::{Span, View};
 use infold_store::{Contexts, Writer};
 use serde_json::json;
 
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::fold::cannot_fold;
 use crate::fold_options::FoldOptions;
 use crate::inspect::print_gists;
@@ -48,7 +48,7 @@ pub fn run(
     config: &Config,
     args: &CondenseArgs,
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     let json = out.is_json();
     // A single range is one of the newest task: no id contains `..`.
     let (task, range) = match (args.range, args.task.parse::<Span>()) {
@@ -108,12 +108,7 @@ fn nothing_to_condense() -> CliError {
 }
 
 /// Prints what a fold would do.
-fn preview(
-    draft: &Draft,
-    writer: &Writer,
-    profile: &Profile,
-    out: &mut Output,
-) -> Result<(), CliError> {
+fn preview(draft: &Draft, writer: &Writer, profile: &Profile, out: &mut Output) -> CliResult {
     let log = writer.log();
     let before = View::of(log.state().shown(), log)?.tokens();
     let after = before - draft.leaves.min(before) + draft.enters;
@@ -164,7 +159,7 @@ fn preview(
 }
 
 /// Lets the user edit a text.
-fn edit(text: &str) -> Result<String, CliError> {
+fn edit(text: &str) -> CliResult<String> {
     let failed = |error: &dyn std::fmt::Display| {
         CliError::usage(format!("the summary could not be edited: {error}"))
             .hint("EDITOR sets the program; nothing was folded")

@@ -12,7 +12,7 @@ use infold::config::{ConfigError, Entry, Layer, RestrictedKey};
 use infold::profile::{Origin, Set};
 use serde_json::{Value, json};
 
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::output::{Output, cells, count, format_table, note, one_line};
 use files::{ConfigFiles, FILE_NAME};
 
@@ -53,7 +53,7 @@ pub fn run(
     named: Option<&Path>,
     contexts: Option<PathBuf>,
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     match &args.command {
         ConfigCommand::Show => show(&ConfigFiles::find(named)?, contexts, out),
         ConfigCommand::Check { file } => check(ConfigFiles::find(file.as_deref().or(named))?, out),
@@ -63,11 +63,7 @@ pub fn run(
 }
 
 /// Returns the configuration in effect. Warns if part of a file is ignored.
-pub fn load(
-    named: Option<&Path>,
-    contexts: Option<PathBuf>,
-    json: bool,
-) -> Result<Config, CliError> {
+pub fn load(named: Option<&Path>, contexts: Option<PathBuf>, json: bool) -> CliResult<Config> {
     let files = ConfigFiles::find(named)?;
     let parsed = files.parse()?;
     warn_of_project(&files, &parsed.ignored, json);
@@ -143,7 +139,7 @@ fn default_contexts() -> PathBuf {
     data.map_or(here, |data| data.join("contexts"))
 }
 
-fn show(files: &ConfigFiles, contexts: Option<PathBuf>, out: &mut Output) -> Result<(), CliError> {
+fn show(files: &ConfigFiles, contexts: Option<PathBuf>, out: &mut Output) -> CliResult {
     let parsed = files.parse()?;
     let entries = effective::entries(&with_contexts(parsed.config, contexts))?;
     if out.is_json() {
@@ -198,7 +194,7 @@ pub fn with_tilde(path: String) -> String {
     }
 }
 
-fn check(mut files: ConfigFiles, out: &mut Output) -> Result<(), CliError> {
+fn check(mut files: ConfigFiles, out: &mut Output) -> CliResult {
     let ignored = Config::restricted_keys(&files.layers()).unwrap_or_default();
     // A check covers restricted keys too.
     for file in &mut files.all {

@@ -11,7 +11,7 @@ use infold_wire::transcript::{Entry, Transcript, detect};
 use infold_wire::{Message, gist};
 use serde_json::json;
 
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::fold_options::no_profile;
 use crate::input::{Inputs, in_file, open_transcript, unreadable, warn_of_torn_line};
 use crate::output::{DIM, Output, count, fit, number, paint, role_style, say};
@@ -26,7 +26,7 @@ pub struct CountArgs {
     by: CountMethod,
     /// The vocabulary
     #[arg(long, value_enum, default_value = "o200k")]
-    encoding: Vocabulary,
+    encoding: VocabularyArg,
     /// Count for this model, as far as its tokenizer is known
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
@@ -43,7 +43,7 @@ enum CountMethod {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Vocabulary {
+enum VocabularyArg {
     /// GPT-4o and later
     O200k,
     /// GPT-4 and GPT-3.5
@@ -53,8 +53,8 @@ enum Vocabulary {
 impl CountArgs {
     fn estimator(&self) -> Estimator {
         match (self.by, self.encoding) {
-            (CountMethod::Bpe, Vocabulary::O200k) => Estimator::Bpe(Encoding::O200k),
-            (CountMethod::Bpe, Vocabulary::Cl100k) => Estimator::Bpe(Encoding::Cl100k),
+            (CountMethod::Bpe, VocabularyArg::O200k) => Estimator::Bpe(Encoding::O200k),
+            (CountMethod::Bpe, VocabularyArg::Cl100k) => Estimator::Bpe(Encoding::Cl100k),
             (CountMethod::Chars, _) => Estimator::Chars,
             (CountMethod::Bytes, _) => Estimator::Bytes,
         }
@@ -62,7 +62,7 @@ impl CountArgs {
 }
 
 /// `infold count`
-pub fn run(config: &Config, args: &CountArgs, out: &mut Output) -> Result<(), CliError> {
+pub fn run(config: &Config, args: &CountArgs, out: &mut Output) -> CliResult {
     let factor = match &args.model {
         Some(name) => token_factor(config, name, out)?,
         None => 1.0,
@@ -78,12 +78,7 @@ pub fn run(config: &Config, args: &CountArgs, out: &mut Output) -> Result<(), Cl
     Ok(())
 }
 
-fn count_file(
-    path: &Path,
-    args: &CountArgs,
-    factor: f64,
-    out: &mut Output,
-) -> Result<(), CliError> {
+fn count_file(path: &Path, args: &CountArgs, factor: f64, out: &mut Output) -> CliResult {
     let (mut input, _) = open_transcript(path, out.is_json())?;
     let mut start = Vec::new();
     input.rewind().map_err(unreadable(path))?;
@@ -103,7 +98,7 @@ fn count_file(
 }
 
 /// Returns the model's tokens per token that we count.
-fn token_factor(config: &Config, name: &str, out: &Output) -> Result<f64, CliError> {
+fn token_factor(config: &Config, name: &str, out: &Output) -> CliResult<f64> {
     let asked = Asked {
         model: Some(name.to_owned()),
         ..Asked::default()
@@ -120,7 +115,7 @@ fn count_messages<R: BufRead + Seek>(
     factor: f64,
     mut transcript: Transcript<R>,
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     let (mut seq, mut total) = (0, 0);
     let format = transcript.format();
     for entry in &mut transcript {
@@ -162,7 +157,7 @@ fn count_text(
     factor: f64,
     input: impl Read,
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     let mut counter = Counter::new(args.estimator());
     let (mut buffer, mut length, mut read) = (vec![0; 1 << 16], 0, 0);
     let mut input = input;
@@ -202,7 +197,7 @@ fn print_total(
     noun: &str,
     total: u64,
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     let by = match args.estimator() {
         Estimator::Bpe(Encoding::O200k) => "o200k",
         Estimator::Bpe(Encoding::Cl100k) => "cl100k",

@@ -4,13 +4,13 @@ use infold_store::{Chains, Contexts, Filter, Registry, Status, TaskRow};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::error::{CliError, error_chain};
+use crate::error::{CliError, CliResult, error_chain};
 use crate::output::{BAD, DIM, GOOD, Output, bytes, count, note, paint, say};
 use crate::progress::ProgressLine;
 use crate::task_lock::acquire;
 
 /// `infold verify`
-pub fn verify(contexts: &Contexts, task: Option<&str>, out: &mut Output) -> Result<(), CliError> {
+pub fn verify(contexts: &Contexts, task: Option<&str>, out: &mut Output) -> CliResult {
     let ids = match task {
         Some(task) => vec![contexts.resolve(task)?],
         None => contexts.tasks()?,
@@ -62,10 +62,7 @@ pub fn verify(contexts: &Contexts, task: Option<&str>, out: &mut Output) -> Resu
 }
 
 /// Checks the databases beside the tasks.
-fn damaged_databases(
-    contexts: &Contexts,
-    registry: Option<&Registry>,
-) -> Result<Vec<String>, CliError> {
+fn damaged_databases(contexts: &Contexts, registry: Option<&Registry>) -> CliResult<Vec<String>> {
     let mut found = Vec::new();
     if let Some(reason) = registry.map(Registry::check).transpose()?.flatten() {
         found.push(format!("tasks.db is damaged: {reason}"));
@@ -77,7 +74,7 @@ fn damaged_databases(
 }
 
 /// Sets a damaged conversation index aside; returns what was done.
-fn repair_index(contexts: &Contexts) -> Result<Option<String>, CliError> {
+fn repair_index(contexts: &Contexts) -> CliResult<Option<String>> {
     let root = contexts.root();
     if Chains::check(root)?.is_none() {
         return Ok(None);
@@ -105,7 +102,7 @@ struct Findings {
 }
 
 /// Checks all tasks, after repairing them if wanted.
-fn examine(contexts: &Contexts, repair: bool) -> Result<Findings, CliError> {
+fn examine(contexts: &Contexts, repair: bool) -> CliResult<Findings> {
     let exists = || contexts.root().exists();
     let mut repaired = Vec::new();
     let mut problems = Vec::new();
@@ -186,21 +183,17 @@ fn repair_all(
 }
 
 /// `infold doctor`
-pub fn doctor(contexts: &Contexts, repair: bool, out: &mut Output) -> Result<(), CliError> {
+pub fn doctor(contexts: &Contexts, repair: bool, out: &mut Output) -> CliResult {
     let version = env!("CARGO_PKG_VERSION");
     let root = contexts.root();
     let path = std::path::absolute(root).unwrap_or(root.to_owned());
-    let Findings {
-        ids,
-        rows,
-        problems,
-        repaired,
-    } = examine(contexts, repair)?;
+    let found = examine(contexts, repair)?;
+    let (problems, repaired) = (found.problems, found.repaired);
     let mut size = 0;
-    for dir in ids.iter().filter_map(|id| contexts.place(*id)) {
+    for dir in found.ids.iter().filter_map(|id| contexts.place(*id)) {
         size += infold_store::size(&dir)?;
     }
-    let with_status = |status| rows.iter().filter(|row| row.status == status).count() as u64;
+    let with_status = |status| found.rows.iter().filter(|row| row.status == status).count() as u64;
     let statuses = Status::ALL
         .iter()
         .map(|status| (status.to_string(), with_status(*status)));

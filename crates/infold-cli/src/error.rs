@@ -13,6 +13,9 @@ use infold_wire::transcript::{DetectError, TranscriptError};
 
 use crate::output::print_stderr;
 
+/// The result of a command.
+pub type CliResult<T = ()> = Result<T, CliError>;
+
 /// Why a command failed, and what the user can do about it.
 #[derive(Debug)]
 pub struct CliError {

@@ -12,7 +12,7 @@ use infold_log::{EventId, Past as _, Seq, Source, Span, View};
 use infold_store::{Contexts, FoldLine, Imported, Kept, Log, LogError, Metadata, What};
 use infold_wire::transcript::{Format, Layout, Session, Slot, Write, slots, tag_fold};
 
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::output::{Output, note};
 
 /// The arguments of `infold export`.
@@ -43,7 +43,7 @@ struct ExportTarget<'a> {
 }
 
 impl ExportTarget<'_> {
-    fn bytes(&mut self, bytes: &[u8]) -> Result<(), CliError> {
+    fn bytes(&mut self, bytes: &[u8]) -> CliResult {
         match &mut self.file {
             Some(file) => Ok(file.temporary.write_all(bytes)?),
             None => self.out.raw(bytes),
@@ -51,7 +51,7 @@ impl ExportTarget<'_> {
     }
 
     /// Writes the last bytes of a transcript and adds what it could not hold.
-    fn finish(&mut self, write: &Write, text: &[u8]) -> Result<(), CliError> {
+    fn finish(&mut self, write: &Write, text: &[u8]) -> CliResult {
         for (what, times) in write.lost() {
             *self.lost.entry(what).or_default() += times;
         }
@@ -60,7 +60,7 @@ impl ExportTarget<'_> {
 }
 
 /// `infold export`
-pub fn export(contexts: &Contexts, args: &ExportArgs, out: &mut Output) -> Result<(), CliError> {
+pub fn export(contexts: &Contexts, args: &ExportArgs, out: &mut Output) -> CliResult {
     let json = out.is_json();
     if let (Some(history), Some(shown)) = (&args.out, &args.ui)
         && is_same_file(history, shown)
@@ -96,7 +96,7 @@ pub fn export(contexts: &Contexts, args: &ExportArgs, out: &mut Output) -> Resul
 }
 
 /// Writes the list that Roo Code shows into a temporary file.
-fn write_roo_ui(contexts: &Contexts, args: &ExportArgs, path: &Path) -> Result<NewFile, CliError> {
+fn write_roo_ui(contexts: &Contexts, args: &ExportArgs, path: &Path) -> CliResult<NewFile> {
     let ([task], Some(Format::Roo), false) = (args.tasks.as_slice(), args.format, args.view) else {
         return Err(
             CliError::usage("--ui needs one task and --format roo, without --view")
@@ -131,7 +131,7 @@ struct NewFile {
 }
 
 impl NewFile {
-    fn create(path: &Path) -> Result<NewFile, CliError> {
+    fn create(path: &Path) -> CliResult<NewFile> {
         let temporary = tempfile::NamedTempFile::new_in(directory(path)).map_err(|error| {
             let kind = error.kind();
             // The error names the temporary file, which the user does not know.
@@ -152,7 +152,7 @@ impl NewFile {
         })
     }
 
-    fn publish(self) -> Result<(), CliError> {
+    fn publish(self) -> CliResult {
         let file = self
             .temporary
             .into_inner()
@@ -162,7 +162,7 @@ impl NewFile {
     }
 }
 
-fn export_task(log: &Log, args: &ExportArgs, to: &mut ExportTarget<'_>) -> Result<(), CliError> {
+fn export_task(log: &Log, args: &ExportArgs, to: &mut ExportTarget<'_>) -> CliResult {
     let imported = log.imported()?;
     let own = imported
         .as_ref()
@@ -210,15 +210,15 @@ fn export_task(log: &Log, args: &ExportArgs, to: &mut ExportTarget<'_>) -> Resul
     to.finish(&write, &text)
 }
 
-type Visit<'a> = &'a mut dyn FnMut(Source, &[u8]) -> Result<(), LogError>;
+type VisitMessage<'a> = &'a mut dyn FnMut(Source, &[u8]) -> Result<(), LogError>;
 
 /// Writes the messages that `each` visits.
 fn write_messages(
     write: &mut Write,
     to: &mut ExportTarget<'_>,
     log: &Log,
-    each: impl FnOnce(Visit<'_>) -> Result<(), LogError>,
-) -> Result<(), CliError> {
+    each: impl FnOnce(VisitMessage<'_>) -> Result<(), LogError>,
+) -> CliResult {
     let mut written = Ok(());
     let mut text = Vec::new();
     each(&mut |source, bytes| {
@@ -247,7 +247,7 @@ fn write_imported(
     (format, session): (Format, Session),
     last: u64,
     to: &mut ExportTarget<'_>,
-) -> Result<(), CliError> {
+) -> CliResult {
     let layout: Layout = imported.layout.parse().map_err(CliError::store)?;
     let next = Seq::new(last + 1).unwrap_or(Seq::FIRST);
     let last = log.state().last_seq();
@@ -332,12 +332,7 @@ impl PendingLine {
     }
 }
 
-fn write_new(
-    log: &Log,
-    span: Span,
-    write: &mut Write,
-    to: &mut ExportTarget<'_>,
-) -> Result<(), CliError> {
+fn write_new(log: &Log, span: Span, write: &mut Write, to: &mut ExportTarget<'_>) -> CliResult {
     write_messages(write, to, log, |visit| log.each_message(span, visit))?;
     let mut text = Vec::new();
     write.settle(&mut text);
@@ -345,7 +340,7 @@ fn write_new(
 }
 
 /// Returns the active folds, nested ones too, with the time of each.
-fn active_folds(log: &Log) -> Result<Vec<(EventId, u64, FoldLine)>, CliError> {
+fn active_folds(log: &Log) -> CliResult<Vec<(EventId, u64, FoldLine)>> {
     let mut folds = Vec::new();
     for id in (1..=log.state().at().event).filter_map(EventId::new) {
         let line = log.event(id)?;
@@ -362,7 +357,7 @@ fn active_folds(log: &Log) -> Result<Vec<(EventId, u64, FoldLine)>, CliError> {
 }
 
 /// Writes all messages, with the folds as tags.
-fn write_tagged(log: &Log, mut write: Write, to: &mut ExportTarget<'_>) -> Result<(), CliError> {
+fn write_tagged(log: &Log, mut write: Write, to: &mut ExportTarget<'_>) -> CliResult {
     let path = log.state().shown().path();
     let position = |seq: Seq| {
         let before = path.iter().take_while(|span| span.to() < seq);
@@ -381,7 +376,7 @@ fn write_tagged(log: &Log, mut write: Write, to: &mut ExportTarget<'_>) -> Resul
     }
     let total: u64 = path.iter().map(|span| span.count()).sum();
     let mut slots = slots(total as usize, &folds).into_iter();
-    let mut written: Result<(), CliError> = Ok(());
+    let mut written: CliResult = Ok(());
     let mut text = Vec::new();
     let mut visit = |source: Source, bytes: &[u8]| -> Result<(), LogError> {
         let time = recorded_at(log, source)?;

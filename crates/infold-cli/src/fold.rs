@@ -12,7 +12,7 @@ use infold_log::{Budget, View};
 use infold_wire::transcript::{Entry, Format, Layout, Session, Transcript, Write};
 use serde_json::json;
 
-use crate::error::{CliError, VETO_HINT};
+use crate::error::{CliError, CliResult, VETO_HINT};
 use crate::export::recorded_at;
 use crate::fold_options::{FoldOptions, FoldSetup, TaskModel};
 use crate::input::{Inputs, in_file, open_transcript, warn_of_torn_line};
@@ -57,7 +57,7 @@ fn parse_out_format(text: &str) -> Result<OutFormat, String> {
 }
 
 /// `infold fold`
-pub fn run(config: &Config, args: &FoldArgs, out: &mut Output) -> Result<(), CliError> {
+pub fn run(config: &Config, args: &FoldArgs, out: &mut Output) -> CliResult {
     let json = out.is_json();
     let options = &args.options;
     let has_window = options.sets_window(config, &TaskModel::default())?;
@@ -91,7 +91,7 @@ fn fold_file(
     setup: &mut FoldSetup,
     conversations: u64,
     out: &mut Output,
-) -> Result<(u64, Option<CliError>), CliError> {
+) -> CliResult<(u64, Option<CliError>)> {
     let json = out.is_json();
     let mut started = Instant::now();
     let (input, size) = open_transcript(path, json)?;
@@ -164,7 +164,7 @@ impl<'a> ConversationFolder<'a> {
         setup: &mut FoldSetup,
         read: Duration,
         out: &mut Output,
-    ) -> Result<(), CliError> {
+    ) -> CliResult {
         self.conversations += 1;
         let started = Instant::now();
         let setup = &mut setup.setup;
@@ -179,7 +179,7 @@ impl<'a> ConversationFolder<'a> {
         self.report(task, &setup.aim.budget, setup.aim.factor, &outcome, times)
     }
 
-    fn print_view(&self, task: &Scratch, out: &mut Output) -> Result<(), CliError> {
+    fn print_view(&self, task: &Scratch, out: &mut Output) -> CliResult {
         let log = task.log();
         let view = View::of(log.state().shown(), log)?;
         let format = match self.args.out_format {
@@ -230,7 +230,7 @@ impl<'a> ConversationFolder<'a> {
         factor: f64,
         outcome: &Outcome,
         (read, fold): (Duration, Duration),
-    ) -> Result<(), CliError> {
+    ) -> CliResult {
         let log = task.log();
         let messages = log.state().at().seq;
         let (read, fold) = (read.as_secs_f64(), fold.as_secs_f64());
@@ -279,7 +279,7 @@ impl<'a> ConversationFolder<'a> {
     }
 }
 
-fn print_stand_ins(task: &Scratch) -> Result<(), CliError> {
+fn print_stand_ins(task: &Scratch) -> CliResult {
     let log = task.log();
     let view = View::of(log.state().shown(), log)?;
     log.render(&view, &mut |source, bytes| {

@@ -11,7 +11,7 @@ use infold::{Config, Setup, SetupError, Strategy};
 use infold_log::NoRoom;
 
 use crate::call_runtime::CallRuntime;
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::model_access::{ModelAccess, SummarizerAndRuntime};
 
 /// The flags that decide how to fold.
@@ -62,7 +62,7 @@ impl FoldOptions {
         model: TaskModel,
         access: ModelAccess<'_>,
         json: bool,
-    ) -> Result<FoldSetup, CliError> {
+    ) -> CliResult<FoldSetup> {
         let resolved = self.resolve(config, &model)?;
         for warning in &resolved.warnings {
             CliError::usage(warning).warn(json);
@@ -95,11 +95,11 @@ impl FoldOptions {
     }
 
     /// Returns whether the flags, the task or the configuration set a window.
-    pub fn sets_window(&self, config: &Config, model: &TaskModel) -> Result<bool, CliError> {
+    pub fn sets_window(&self, config: &Config, model: &TaskModel) -> CliResult<bool> {
         Ok(is_told(&self.resolve(config, model)?))
     }
 
-    fn resolve(&self, config: &Config, model: &TaskModel) -> Result<Resolved, CliError> {
+    fn resolve(&self, config: &Config, model: &TaskModel) -> CliResult<Resolved> {
         let strategy = self
             .strategy
             .map(|strategy| Set::call(strategy.name.to_owned()));
@@ -123,7 +123,7 @@ impl FoldOptions {
         access: ModelAccess<'_>,
         task_provider: Option<&str>,
         json: bool,
-    ) -> Result<SummarizerAndRuntime, CliError> {
+    ) -> CliResult<SummarizerAndRuntime> {
         let configured = &pen.config.summarizer.name;
         let built_in = || (pen.built_in(), None);
         let name = match &self.summarizer {

@@ -13,7 +13,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::args::NewArgs;
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::input::{Inputs, SeekableInput, in_file, open_seekable, warn_of_torn_line};
 use crate::output::{Output, count, note, say};
 use crate::signals::Interrupt;
@@ -45,7 +45,7 @@ pub fn import(
     config: &Config,
     args: &ImportArgs,
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     let json = out.is_json();
     let paths = args.inputs.paths(json)?;
     let interrupt = Interrupt::listen();
@@ -72,12 +72,7 @@ pub fn import(
 }
 
 /// Publishes the tasks of one file and prints their ids.
-fn publish(
-    drafts: Drafts<'_>,
-    format: Format,
-    seen: &Seen,
-    out: &mut Output,
-) -> Result<(), CliError> {
+fn publish(drafts: Drafts<'_>, format: Format, seen: &Seen, out: &mut Output) -> CliResult {
     let mut total = ImportCounts::default();
     let mut ids: Vec<Uuid> = Vec::new();
     for (draft, counts) in drafts {
@@ -141,7 +136,7 @@ fn read<'a>(
     mut transcript: Transcript<BufReader<&mut Box<dyn SeekableInput>>>,
     new: &NewArgs,
     interrupt: &Interrupt,
-) -> Result<(Drafts<'a>, Seen), CliError> {
+) -> CliResult<(Drafts<'a>, Seen)> {
     let (format, layout) = (transcript.format(), transcript.layout());
     let session = transcript.session().clone();
     let start = || {
@@ -168,7 +163,7 @@ fn read<'a>(
     Ok((drafts, transcript.seen().clone()))
 }
 
-fn append(draft: &mut Draft<'_>, piece: Piece, counts: &mut ImportCounts) -> Result<(), CliError> {
+fn append(draft: &mut Draft<'_>, piece: Piece, counts: &mut ImportCounts) -> CliResult {
     let mut messages = Vec::new();
     let mut folds = Vec::new();
     for entry in piece.entries {

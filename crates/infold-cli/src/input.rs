@@ -9,7 +9,7 @@ use infold_wire::transcript::Seen;
 use tempfile::SpooledTempFile;
 
 use crate::agent_sessions::AgentName;
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::output::note;
 use crate::progress::ProgressLine;
 
@@ -26,7 +26,7 @@ pub struct Inputs {
 
 impl Inputs {
     /// Returns the files to read, in order.
-    pub fn paths(&self, json: bool) -> Result<Vec<PathBuf>, CliError> {
+    pub fn paths(&self, json: bool) -> CliResult<Vec<PathBuf>> {
         if let Some(agent) = self.last {
             let newest = agent.newest_session()?;
             note(json, newest.display().to_string());
@@ -60,7 +60,7 @@ impl<T: Read + Seek> SeekableInput for T {}
 const MAX_SPOOLED_BYTES: usize = 4 << 20;
 
 /// Opens an input so that it can be read again: a file, or a copy of standard input.
-pub fn open_seekable(file: &Path, json: bool) -> Result<Box<dyn SeekableInput>, CliError> {
+pub fn open_seekable(file: &Path, json: bool) -> CliResult<Box<dyn SeekableInput>> {
     match OpenedInput::open(file)? {
         OpenedInput::File(opened, _) => Ok(Box::new(opened)),
         OpenedInput::Stream(from) => {
@@ -79,8 +79,8 @@ pub fn open_seekable(file: &Path, json: bool) -> Result<Box<dyn SeekableInput>, 
 pub fn open_checked<T>(
     file: &Path,
     json: bool,
-    check: impl FnOnce(&mut dyn Read) -> Result<T, CliError>,
-) -> Result<(Box<dyn SeekableInput>, T), CliError> {
+    check: impl FnOnce(&mut dyn Read) -> CliResult<T>,
+) -> CliResult<(Box<dyn SeekableInput>, T)> {
     match OpenedInput::open(file)? {
         OpenedInput::File(mut opened, size) => {
             let mut progress = ProgressLine::new(json, "checking", size);
@@ -101,7 +101,7 @@ pub fn open_checked<T>(
 pub fn open_transcript(
     file: &Path,
     json: bool,
-) -> Result<(BufReader<Box<dyn SeekableInput>>, u64), CliError> {
+) -> CliResult<(BufReader<Box<dyn SeekableInput>>, u64)> {
     let mut input = open_seekable(file, json)?;
     let size = input.seek(SeekFrom::End(0)).map_err(unreadable(file))?;
     Ok((BufReader::with_capacity(1 << 18, input), size))
@@ -114,7 +114,7 @@ enum OpenedInput {
 }
 
 impl OpenedInput {
-    fn open(file: &Path) -> Result<OpenedInput, CliError> {
+    fn open(file: &Path) -> CliResult<OpenedInput> {
         if file.as_os_str() == "-" {
             if io::stdin().is_terminal() {
                 note(false, "reading from the terminal; end with Ctrl-D");

@@ -6,21 +6,21 @@ use infold_store::{Contexts, EventLine, Log, What, iso};
 use infold_wire::{Message, gist};
 
 use crate::args::{InspectArgs, ViewArgs};
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::output::{
     DIM, FOLD, Output, cells, count, fit, format_table, note, number, one_line, paint, printable,
     role_style,
 };
 use crate::steps::short;
 
-fn open(contexts: &Contexts, args: &InspectArgs) -> Result<Seen, CliError> {
+fn open(contexts: &Contexts, args: &InspectArgs) -> CliResult<Seen> {
     let log = contexts.read(contexts.resolve(&args.task)?)?;
     let seen = Seen::new(log, args.at);
     seen.map_err(|error| CliError::from(error).about(&short(&args.task)))
 }
 
 /// `infold view`
-pub fn view(contexts: &Contexts, args: &ViewArgs, out: &mut Output) -> Result<(), CliError> {
+pub fn view(contexts: &Contexts, args: &ViewArgs, out: &mut Output) -> CliResult {
     let seen = open(contexts, &args.inspect)?;
     let Seen { log, at, .. } = &seen;
     out.widen_names(at.seq);
@@ -56,12 +56,7 @@ pub fn view(contexts: &Contexts, args: &ViewArgs, out: &mut Output) -> Result<()
     Ok(())
 }
 
-fn print_shown_message(
-    source: Source,
-    bytes: &[u8],
-    note: &str,
-    out: &mut Output,
-) -> Result<(), CliError> {
+fn print_shown_message(source: Source, bytes: &[u8], note: &str, out: &mut Output) -> CliResult {
     let Ok(message) = Message::parse(bytes) else {
         return out.raw(bytes);
     };
@@ -87,7 +82,7 @@ fn speaker(message: &Message<'_>) -> Role {
     }
 }
 
-fn print_fold(line: &EventLine, tokens: u64, out: &mut Output) -> Result<(), CliError> {
+fn print_fold(line: &EventLine, tokens: u64, out: &mut Output) -> CliResult {
     let What::Fold(fold) = &line.what else {
         return Ok(());
     };
@@ -143,7 +138,7 @@ fn message_line(
 }
 
 /// `infold log`
-pub fn log(contexts: &Contexts, args: &InspectArgs, out: &mut Output) -> Result<(), CliError> {
+pub fn log(contexts: &Contexts, args: &InspectArgs, out: &mut Output) -> CliResult {
     let seen = open(contexts, args)?;
     out.widen_names(seen.at.seq);
     seen.entries(seen.all(), &mut |entry| match &entry {
@@ -174,7 +169,7 @@ pub fn log(contexts: &Contexts, args: &InspectArgs, out: &mut Output) -> Result<
     })
 }
 
-fn print_event(line: &EventLine, out: &mut Output) -> Result<(), CliError> {
+fn print_event(line: &EventLine, out: &mut Output) -> CliResult {
     let text = one_line(&describe(&line.what));
     let width = out.width().saturating_sub(out.name_width()).max(10);
     let name = fit(&line.id.to_string(), out.name_width());
@@ -185,7 +180,7 @@ fn print_event(line: &EventLine, out: &mut Output) -> Result<(), CliError> {
 }
 
 /// `infold folds`
-pub fn folds(contexts: &Contexts, args: &InspectArgs, out: &mut Output) -> Result<(), CliError> {
+pub fn folds(contexts: &Contexts, args: &InspectArgs, out: &mut Output) -> CliResult {
     let seen = open(contexts, args)?;
     let mut rows = Vec::new();
     let mut styles = Vec::new();
@@ -215,12 +210,7 @@ pub fn folds(contexts: &Contexts, args: &InspectArgs, out: &mut Output) -> Resul
 }
 
 /// `infold recall`
-pub fn recall(
-    contexts: &Contexts,
-    task: &str,
-    range: Span,
-    out: &mut Output,
-) -> Result<(), CliError> {
+pub fn recall(contexts: &Contexts, task: &str, range: Span, out: &mut Output) -> CliResult {
     let log = contexts.read(contexts.resolve(task)?)?;
     let exists = Recalled::check(&log, range);
     exists.map_err(|error| CliError::from(error).about(&short(task)))?;
@@ -233,14 +223,10 @@ pub fn recall(
     })
 }
 
-fn print_in_full(recalled: &Recalled<'_>, out: &mut Output) -> Result<(), CliError> {
-    let Recalled {
-        seq,
-        record,
-        shown,
-        bytes,
-    } = recalled;
-    let hidden = if *shown { "" } else { " · hidden" };
+fn print_in_full(recalled: &Recalled<'_>, out: &mut Output) -> CliResult {
+    let (record, bytes) = (&recalled.record, recalled.bytes);
+    let hidden = if recalled.shown { "" } else { " · hidden" };
+    let seq = recalled.seq;
     let head = format!("── {seq} {} · {}{hidden}", record.role, iso(record.time));
     out.line(paint(role_style(record.role), head))?;
     let message = Message::parse(bytes).ok();
@@ -257,7 +243,7 @@ fn print_in_full(recalled: &Recalled<'_>, out: &mut Output) -> Result<(), CliErr
 }
 
 /// Prints a line for each message of a span, without the middle of a long one.
-pub fn print_gists(log: &Log, span: Span, out: &mut Output) -> Result<(), CliError> {
+pub fn print_gists(log: &Log, span: Span, out: &mut Output) -> CliResult {
     const MAX_EDGE_MESSAGES: u64 = 6;
     let total = span.count();
     let skipped = total.saturating_sub(2 * MAX_EDGE_MESSAGES);

@@ -40,7 +40,7 @@ use std::process::ExitCode;
 
 use args::{Cli, CliCommand, Color};
 use clap::FromArgMatches as _;
-use error::CliError;
+use error::{CliError, CliResult};
 use infold::step::Step;
 use infold::{Config, Hooks};
 use infold_store::Contexts;
@@ -92,7 +92,7 @@ fn clap_error(text: &str) -> CliError {
         .hint(tip.unwrap_or("`infold --help` lists the commands"))
 }
 
-fn run(cli: Cli, out: &mut Output) -> Result<(), CliError> {
+fn run(cli: Cli, out: &mut Output) -> CliResult {
     // `infold config` itself reports what is wrong with the configuration.
     if let CliCommand::Config(args) = &cli.command {
         return config::run(args, cli.config.as_deref(), cli.contexts, out);

@@ -5,7 +5,7 @@ use infold::summarizer::Extractive;
 use infold::{Config, Left, Outcome, Picture, manage, rehearse};
 use infold_store::{Contexts, Log, Metadata, Trigger};
 
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::fold::{cannot_fold, describe_step, veto_error};
 use crate::fold_options::{FoldOptions, TaskModel};
 use crate::model_access::ModelAccess;
@@ -30,12 +30,7 @@ pub struct ManageArgs {
 }
 
 /// `infold manage`
-pub fn run(
-    contexts: &Contexts,
-    config: &Config,
-    args: &ManageArgs,
-    out: &mut Output,
-) -> Result<(), CliError> {
+pub fn run(contexts: &Contexts, config: &Config, args: &ManageArgs, out: &mut Output) -> CliResult {
     if args.dry_run {
         dry_run(contexts, config, args, out)
     } else {
@@ -43,12 +38,7 @@ pub fn run(
     }
 }
 
-fn dry_run(
-    contexts: &Contexts,
-    config: &Config,
-    args: &ManageArgs,
-    out: &mut Output,
-) -> Result<(), CliError> {
+fn dry_run(contexts: &Contexts, config: &Config, args: &ManageArgs, out: &mut Output) -> CliResult {
     let log = contexts.read(contexts.resolve(&args.task)?)?;
     let model = task_model(contexts, &log)?;
     let mut setup = args
@@ -60,12 +50,7 @@ fn dry_run(
     print_outcome(&outcome, None, "would be ", out)
 }
 
-fn fold(
-    contexts: &Contexts,
-    config: &Config,
-    args: &ManageArgs,
-    out: &mut Output,
-) -> Result<(), CliError> {
+fn fold(contexts: &Contexts, config: &Config, args: &ManageArgs, out: &mut Output) -> CliResult {
     let json = out.is_json();
     let mut open = open(contexts, &args.task, json)?;
     let access = ModelAccess {
@@ -113,7 +98,7 @@ fn fold(
 }
 
 /// Returns the model of a task and what was learned about it.
-pub fn task_model(contexts: &Contexts, log: &Log) -> Result<TaskModel, CliError> {
+pub fn task_model(contexts: &Contexts, log: &Log) -> CliResult<TaskModel> {
     let metadata = Metadata::read(log.dir())?;
     let model = metadata
         .llm_provider
@@ -137,7 +122,7 @@ fn print_outcome(
     picture: Option<&Picture>,
     would: &str,
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     if out.is_json() {
         return out.object(&outcome.json());
     }

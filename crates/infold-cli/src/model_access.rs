@@ -7,7 +7,7 @@ use infold_provider::Patience;
 use infold_store::Contexts;
 
 use crate::call_runtime::CallRuntime;
-use crate::error::CliError;
+use crate::error::CliResult;
 
 /// How a summarizing model is called: with the connection of a conversation, or one of its own.
 #[derive(Clone, Copy, Default)]
@@ -46,7 +46,7 @@ impl ModelAccess<'_> {
         pen: &Pen<'_>,
         task_provider: Option<&str>,
         name: Option<&str>,
-    ) -> Result<SummarizerAndRuntime, CliError> {
+    ) -> CliResult<SummarizerAndRuntime> {
         if let Some((runtime, provider)) = self.conversation {
             return Ok((pen.model(runtime.board(), provider, name)?, None));
         }

@@ -14,7 +14,7 @@ use infold_wire::tools::{self, Choice as ToolChoice};
 use infold_wire::{Json, Wire};
 
 use crate::call_runtime::{CallRuntime, ProviderArg};
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::fold_options::{FoldOptions, FoldSetup, TaskModel};
 use crate::model_access::ModelAccess;
 use crate::output::number;
@@ -77,7 +77,7 @@ impl ModelCall {
         call: &CallArgs,
         facts: TaskFacts,
         json: bool,
-    ) -> Result<ModelCall, CliError> {
+    ) -> CliResult<ModelCall> {
         let mut model = facts.model;
         let named = call.options.model.as_deref();
         let provider_flag = call.provider.provider.as_deref();
@@ -156,7 +156,7 @@ fn frame(
     setup: &FoldSetup,
     connection: &Connection,
     json: bool,
-) -> Result<Frame, CliError> {
+) -> CliResult<Frame> {
     let setup = &setup.setup;
     let wire = connection.wire();
     let mut frame = Frame {

@@ -8,7 +8,7 @@ use infold::{Config, usage};
 use infold_store::{Contexts, LearnedWindow};
 use serde_json::{Map, Value, json};
 
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::fold_options::no_profile;
 use crate::output::{DIM, FOLD, Output, format_table, number, one_line, paint};
 
@@ -29,12 +29,7 @@ pub struct ModelsArgs {
 }
 
 /// `infold models`
-pub fn run(
-    contexts: &Contexts,
-    config: &Config,
-    args: &ModelsArgs,
-    out: &mut Output,
-) -> Result<(), CliError> {
+pub fn run(contexts: &Contexts, config: &Config, args: &ModelsArgs, out: &mut Output) -> CliResult {
     let Some(name) = &args.name else {
         return list(config, args.provider.as_deref(), out);
     };
@@ -46,7 +41,7 @@ pub fn run(
 }
 
 /// Returns the windows learned from providers' errors. Does not create a registry.
-fn learned_windows(contexts: &Contexts, model: &str) -> Result<Vec<LearnedWindow>, CliError> {
+fn learned_windows(contexts: &Contexts, model: &str) -> CliResult<Vec<LearnedWindow>> {
     if !contexts.root().join("tasks.db").exists() {
         return Ok(Vec::new());
     }
@@ -58,7 +53,7 @@ fn forget(
     model: &str,
     learned: &[LearnedWindow],
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     if !learned.is_empty() {
         usage::forget_windows(contexts, model)?;
     }
@@ -86,7 +81,7 @@ fn learned_json(learned: &[LearnedWindow]) -> Value {
     learned.iter().map(object).collect()
 }
 
-fn list(config: &Config, provider: Option<&str>, out: &mut Output) -> Result<(), CliError> {
+fn list(config: &Config, provider: Option<&str>, out: &mut Output) -> CliResult {
     let own = config.models.iter().map(|own| &own.row);
     let replaced = |row: &&Model| config.models.iter().any(|own| own.row.name == row.name);
     let built_in = models::all().iter().filter(|row| !replaced(row));
@@ -194,7 +189,7 @@ fn show_model(
     profile: Option<String>,
     learned: &[LearnedWindow],
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     let asked = Asked {
         model: Some(name.to_owned()),
         profile,

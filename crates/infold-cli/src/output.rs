@@ -9,7 +9,7 @@ use infold_log::Role;
 use infold_store::Repair;
 use serde_json::Value;
 
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 
 /// Standard output: text for people, or JSON with one object per line.
 pub struct Output {
@@ -68,7 +68,7 @@ impl Output {
     }
 
     /// Prints a line of text.
-    pub fn line(&mut self, text: impl AsRef<str>) -> Result<(), CliError> {
+    pub fn line(&mut self, text: impl AsRef<str>) -> CliResult {
         let text = escape_bidi(text.as_ref().trim_end());
         if self.plain {
             writeln!(self.to, "{}", anstream::adapter::strip_str(&text))?;
@@ -79,17 +79,17 @@ impl Output {
     }
 
     /// Prints bytes unchanged.
-    pub fn raw(&mut self, bytes: &[u8]) -> Result<(), CliError> {
+    pub fn raw(&mut self, bytes: &[u8]) -> CliResult {
         Ok(self.to.write_all(bytes)?)
     }
 
     /// Prints a JSON object.
-    pub fn object(&mut self, object: &Value) -> Result<(), CliError> {
+    pub fn object(&mut self, object: &Value) -> CliResult {
         Ok(writeln!(self.to, "{object}")?)
     }
 
     /// Prints a result: the object if JSON is wanted, else the text.
-    pub fn result(&mut self, object: &Value, text: impl AsRef<str>) -> Result<(), CliError> {
+    pub fn result(&mut self, object: &Value, text: impl AsRef<str>) -> CliResult {
         if self.json {
             self.object(object)
         } else {
@@ -98,7 +98,7 @@ impl Output {
     }
 
     /// Prints a JSON object whose last member has the given bytes.
-    pub fn object_with(&mut self, object: &Value, name: &str, raw: &[u8]) -> Result<(), CliError> {
+    pub fn object_with(&mut self, object: &Value, name: &str, raw: &[u8]) -> CliResult {
         let text = object.to_string();
         let head = text.strip_suffix('}').unwrap_or(&text);
         write!(self.to, "{head},\"{name}\":")?;
@@ -112,7 +112,7 @@ impl Output {
         head: [&str; N],
         rows: impl IntoIterator<Item = [String; N]>,
         right: &[usize],
-    ) -> Result<(), CliError> {
+    ) -> CliResult {
         let mut all = vec![head.map(str::to_owned)];
         all.extend(rows);
         let mut lines = format_table(&all, right, self.width).into_iter();
@@ -121,7 +121,7 @@ impl Output {
     }
 
     /// Flushes standard output.
-    pub fn finish(&mut self) -> Result<(), CliError> {
+    pub fn finish(&mut self) -> CliResult {
         Ok(self.to.flush()?)
     }
 }
@@ -155,7 +155,7 @@ pub fn print_stderr(text: impl AsRef<str>) {
 }
 
 /// Asks for confirmation on the terminal; fails with `refusal` if there is none.
-pub fn confirm(details: &[String], question: &str, refusal: CliError) -> Result<bool, CliError> {
+pub fn confirm(details: &[String], question: &str, refusal: CliError) -> CliResult<bool> {
     if !io::stdin().is_terminal() {
         return Err(refusal);
     }

@@ -12,7 +12,7 @@ use infold_wire::trouble::Refused;
 use serde_json::json;
 
 use crate::call_runtime::CallRuntime;
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::output::{GOOD, Output, format_table, number, one_line, paint};
 
 /// A command of `infold provider`.
@@ -28,7 +28,7 @@ pub enum ProviderCommand {
 }
 
 /// `infold provider`
-pub fn run(config: &Config, command: &ProviderCommand, out: &mut Output) -> Result<(), CliError> {
+pub fn run(config: &Config, command: &ProviderCommand, out: &mut Output) -> CliResult {
     match command {
         ProviderCommand::List => list(config, out),
         ProviderCommand::Check { name } => check(config, name.as_deref(), out),
@@ -45,7 +45,7 @@ fn available_providers(config: &Config) -> Vec<Provider> {
     found.collect()
 }
 
-fn list(config: &Config, out: &mut Output) -> Result<(), CliError> {
+fn list(config: &Config, out: &mut Output) -> CliResult {
     let in_use = config.provider().map(|provider| provider.name.as_str());
     let mut rows = Vec::new();
     for provider in available_providers(config) {
@@ -86,7 +86,7 @@ fn list(config: &Config, out: &mut Output) -> Result<(), CliError> {
 
 const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 
-fn check(config: &Config, name: Option<&str>, out: &mut Output) -> Result<(), CliError> {
+fn check(config: &Config, name: Option<&str>, out: &mut Output) -> CliResult {
     let provider = connect::provider(config, name, None, None)?;
     let patience = Patience {
         deadline: CHECK_TIMEOUT,

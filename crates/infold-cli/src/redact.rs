@@ -6,7 +6,7 @@ use infold_log::Span;
 use infold_store::{Contexts, RedactedTask, Redaction, TaskError};
 use uuid::Uuid;
 
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::output::{Output, confirm, count, note};
 use crate::steps::short;
 use crate::task_lock::acquire;
@@ -32,7 +32,7 @@ pub struct RedactArgs {
 }
 
 /// `infold redact`
-pub fn run(contexts: &Contexts, args: &RedactArgs, out: &mut Output) -> Result<(), CliError> {
+pub fn run(contexts: &Contexts, args: &RedactArgs, out: &mut Output) -> CliResult {
     let id = contexts.resolve(&args.task)?;
     let redact = Redact {
         spans: args.messages.clone(),
@@ -76,7 +76,7 @@ fn no_match(found: &Redaction) -> CliError {
 const WHERE_MATCHES_STAY: &str = "in ids, roles, types and tool names, which pair messages";
 
 /// Prints what was redacted, or would be.
-fn print_redaction(id: Uuid, redaction: &Redaction, out: &mut Output) -> Result<(), CliError> {
+fn print_redaction(id: Uuid, redaction: &Redaction, out: &mut Output) -> CliResult {
     if out.is_json() {
         return out.object(&describe(redaction));
     }

@@ -5,7 +5,7 @@ use infold_store::Writer;
 use infold_wire::{Converter, Json, Message, Stop, Wire};
 use serde_json::json;
 
-use crate::error::CliError;
+use crate::error::CliResult;
 use crate::output::say;
 use crate::steps::short;
 
@@ -30,11 +30,7 @@ impl ReplyCall {
 }
 
 /// Returns the calls of a reply that ended with `stop`, if that is known.
-pub fn reply_calls(
-    writer: &Writer,
-    reply: Span,
-    stop: Option<&Stop>,
-) -> Result<Vec<ReplyCall>, CliError> {
+pub fn reply_calls(writer: &Writer, reply: Span, stop: Option<&Stop>) -> CliResult<Vec<ReplyCall>> {
     let mut calls = Vec::new();
     // Chat is the wire that has arguments as texts.
     let mut converter = Converter::new(Wire::Chat);

@@ -6,12 +6,12 @@ use infold_wire::secrets::rule_count;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::output::{BAD, DIM, GOOD, Output, count, note, paint, say};
 use crate::progress::ProgressLine;
 
 /// `infold doctor --secrets`
-pub fn find(contexts: &Contexts, task: Option<&str>, out: &mut Output) -> Result<(), CliError> {
+pub fn find(contexts: &Contexts, task: Option<&str>, out: &mut Output) -> CliResult {
     let tasks = match task {
         Some(task) => vec![contexts.resolve(task)?],
         None => contexts.tasks()?,
@@ -65,11 +65,7 @@ fn remove_derived(found: &mut Vec<StoredSecret>) {
     found.retain(|secret| !is_derived(secret) || !log.contains(&secret.found));
 }
 
-fn print_secrets(
-    task: Option<Uuid>,
-    found: &[StoredSecret],
-    out: &mut Output,
-) -> Result<(), CliError> {
+fn print_secrets(task: Option<Uuid>, found: &[StoredSecret], out: &mut Output) -> CliResult {
     let name = task.map_or_else(|| "beside the tasks".to_owned(), |task| task.to_string());
     let mut last_command = None;
     for secret in found {

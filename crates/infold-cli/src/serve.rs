@@ -24,7 +24,7 @@ use tokio::sync::watch as watch_channel;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::config::with_tilde;
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::fold_options::parse_tokens;
 use crate::output::{Output, note, print_stderr};
 use crate::signals::StopSignals;
@@ -107,7 +107,7 @@ pub fn serve(
     config: &Config,
     args: &ServeArgs,
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     let set = &config.serve;
     let port = args.port.or(set.port.as_ref().map(|set| set.value));
     let host = args.host.or(set.host.as_ref().map(|set| set.value));
@@ -121,7 +121,7 @@ pub fn serve(
         names,
         token: token(config, args)?,
     };
-    let proxy = Proxy::start(contexts, config, &args.proxy, listen)?;
+    let proxy = RunningProxy::start(contexts, config, &args.proxy, listen)?;
     // Listen for signals before the address is printed: the reader may send one at once.
     let signals = StopSignals::listen(&proxy.runtime);
     let base = proxy.server.url();
@@ -141,12 +141,7 @@ pub fn serve(
             note(false, line);
         }
     }
-    let Proxy {
-        runtime,
-        server,
-        stop,
-        ..
-    } = proxy;
+    let (runtime, server, stop) = (proxy.runtime, proxy.server, proxy.stop);
     if !out.is_json()
         && let Some(listener) = server.news().listen()
     {
@@ -166,7 +161,7 @@ pub fn serve(
 }
 
 /// `infold wrap`: returns the exit code of the agent.
-pub fn wrap(contexts: &Contexts, config: &Config, args: &WrapArgs) -> Result<u8, CliError> {
+pub fn wrap(contexts: &Contexts, config: &Config, args: &WrapArgs) -> CliResult<u8> {
     // Traces would be printed over the agent's screen.
     start_tracing(args.proxy.trace, LevelFilter::OFF)?;
     let listen = ListenOptions {
@@ -175,7 +170,7 @@ pub fn wrap(contexts: &Contexts, config: &Config, args: &WrapArgs) -> Result<u8,
         // The agent would not send one.
         token: None,
     };
-    let proxy = Proxy::start(contexts, config, &args.proxy, listen)?;
+    let proxy = RunningProxy::start(contexts, config, &args.proxy, listen)?;
     let base = match &args.name {
         Some(name) => format!("{}/t/{}", proxy.server.url(), escaped(name)),
         None => proxy.server.url(),
@@ -189,12 +184,7 @@ pub fn wrap(contexts: &Contexts, config: &Config, args: &WrapArgs) -> Result<u8,
     for name in ["NO_PROXY", "no_proxy"] {
         command.env(name, without_proxy(std::env::var(name).ok()));
     }
-    let Proxy {
-        runtime,
-        server,
-        stop,
-        ..
-    } = proxy;
+    let (runtime, server, stop) = (proxy.runtime, proxy.server, proxy.stop);
     let tasks = watch::TaskActivity::default();
     if let Some(listener) = server.news().listen() {
         runtime.spawn(tasks.clone().watch(listener));
@@ -269,20 +259,20 @@ struct ListenOptions {
 const MAX_BLOCKING_THREADS: usize = 1024;
 
 /// A listening server and its runtime.
-struct Proxy {
+struct RunningProxy {
     runtime: Runtime,
     server: Server,
     upstreams: Upstreams,
     stop: watch_channel::Sender<bool>,
 }
 
-impl Proxy {
+impl RunningProxy {
     fn start(
         contexts: &Contexts,
         config: &Config,
         args: &ProxyArgs,
         listen: ListenOptions,
-    ) -> Result<Proxy, CliError> {
+    ) -> CliResult<RunningProxy> {
         let config = &with_flags(config, args)?;
         let upstreams = Upstreams::new(config, &args.upstream, args.provider.as_deref())?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -310,7 +300,7 @@ impl Proxy {
             limits: limits(config),
         };
         let server = runtime.block_on(Server::bind(options, desk))?;
-        Ok(Proxy {
+        Ok(RunningProxy {
             runtime,
             server,
             upstreams,
@@ -335,7 +325,7 @@ impl Proxy {
 }
 
 /// Applies the flags to the configuration.
-fn with_flags(config: &Config, args: &ProxyArgs) -> Result<Config, CliError> {
+fn with_flags(config: &Config, args: &ProxyArgs) -> CliResult<Config> {
     let mut config = config.clone();
     if let Some(window) = args.window {
         config.environment.window = Some(Set::call(window));
@@ -359,7 +349,7 @@ fn limits(config: &Config) -> Limits {
     limits
 }
 
-fn token(config: &Config, args: &ServeArgs) -> Result<Option<Secret>, CliError> {
+fn token(config: &Config, args: &ServeArgs) -> CliResult<Option<Secret>> {
     let Some(variable) = &args.token_env else {
         return Ok(config.serve.token.as_ref().map(|set| set.value.clone()));
     };
@@ -372,36 +362,28 @@ fn token(config: &Config, args: &ServeArgs) -> Result<Option<Secret>, CliError> 
     }
 }
 
-/// Returns the variables that clients read their base address from.
+/// The variables that clients read their base address from: name, path after the address, clients.
+const CLIENT_VARIABLES: [(&str, &str, &str); 6] = [
+    ("ANTHROPIC_BASE_URL", "", "Claude Code, the Anthropic SDKs"),
+    ("OPENAI_BASE_URL", "/v1", "the OpenAI SDKs"),
+    ("OPENAI_API_BASE", "/v1", "aider"),
+    ("OPENAI_HOST", "", "goose"),
+    ("GOOGLE_GEMINI_BASE_URL", "", "Gemini CLI"),
+    ("OLLAMA_HOST", "", "Ollama clients"),
+];
+
 fn variables(base: &str) -> [(&'static str, String); 6] {
-    [
-        ("ANTHROPIC_BASE_URL", base.to_owned()),
-        ("OPENAI_BASE_URL", format!("{base}/v1")),
-        ("OPENAI_API_BASE", format!("{base}/v1")),
-        ("OPENAI_HOST", base.to_owned()),
-        ("GOOGLE_GEMINI_BASE_URL", base.to_owned()),
-        ("OLLAMA_HOST", base.to_owned()),
-    ]
+    CLIENT_VARIABLES.map(|(name, path, _)| (name, format!("{base}{path}")))
 }
 
-/// Returns shell lines that set them, with the clients that read each.
-fn exports(base: &str) -> Vec<String> {
-    let clients = [
-        "Claude Code, the Anthropic SDKs",
-        "the OpenAI SDKs",
-        "aider",
-        "goose",
-        "Gemini CLI",
-        "Ollama clients",
-    ];
-    let export = |((name, value), client): ((&str, String), &str)| {
-        format!("  {:<58}  # {client}", format!("export {name}={value}"))
-    };
-    variables(base)
-        .into_iter()
-        .zip(clients)
-        .map(export)
-        .collect()
+/// Returns shell lines that set the variables, with the clients that read each.
+fn exports(base: &str) -> [String; 6] {
+    CLIENT_VARIABLES.map(|(name, path, clients)| {
+        format!(
+            "  {:<58}  # {clients}",
+            format!("export {name}={base}{path}")
+        )
+    })
 }
 
 /// Returns the flags of an agent that reads no variable.
@@ -425,7 +407,7 @@ fn flags(program: &OsStr, base: &str) -> Vec<OsString> {
 }
 
 /// Starts tracing at the level of INFOLD_LOG, or of the flag.
-fn start_tracing(format: Option<TraceFormat>, quiet: LevelFilter) -> Result<(), CliError> {
+fn start_tracing(format: Option<TraceFormat>, quiet: LevelFilter) -> CliResult {
     let set = std::env::var("INFOLD_LOG")
         .ok()
         .filter(|level| !level.is_empty());

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::error::{CliError, Exit};
+use crate::error::{CliError, CliResult, Exit};
 
 /// Makes a write beyond the limit of file sizes (`ulimit -f`) fail instead of ending the process.
 ///
@@ -78,7 +78,7 @@ impl Interrupt {
     }
 
     /// Fails once a signal has come.
-    pub fn check(&self) -> Result<(), CliError> {
+    pub fn check(&self) -> CliResult {
         if self.0.load(Ordering::Relaxed) {
             return Err(CliError::interrupted("interrupted").hint("nothing was stored"));
         }

@@ -12,7 +12,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::args::{PinArgs, RewindArgs};
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::output::{Output, note, report_repairs, say, warn};
 use crate::task_lock::acquire;
 
@@ -27,7 +27,7 @@ pub struct OpenedTask {
 }
 
 /// Opens a task for writing and reports repairs.
-pub fn open(contexts: &Contexts, task: &str, json: bool) -> Result<OpenedTask, CliError> {
+pub fn open(contexts: &Contexts, task: &str, json: bool) -> CliResult<OpenedTask> {
     let id = contexts.resolve(task)?;
     let (writer, repairs) = acquire(|| contexts.write(id))?;
     report_repairs(json, &repairs);
@@ -50,7 +50,7 @@ pub fn take(
     task: &str,
     step: &Step,
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     let mut open = open(contexts, task, out.is_json())?;
     let taken = step.take(&mut open.writer, hooks);
     let taken = taken.map_err(|error| CliError::from(error).about(&open.name))?;
@@ -63,7 +63,7 @@ pub fn print_step(
     open: &OpenedTask,
     taken: Taken,
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     let json = out.is_json();
     // The step is recorded; the next write updates the registry too.
     warn(json, contexts.settle(open.id, &open.writer));
@@ -81,7 +81,7 @@ pub fn print_step(
 }
 
 /// `infold rewind`
-pub fn rewind(contexts: &Contexts, args: &RewindArgs, out: &mut Output) -> Result<(), CliError> {
+pub fn rewind(contexts: &Contexts, args: &RewindArgs, out: &mut Output) -> CliResult {
     let (side, target) = match (args.point.to, args.point.before) {
         (Some(target), _) => (Side::To, target),
         (None, Some(target)) => (Side::Before, target),
@@ -100,12 +100,7 @@ pub fn rewind(contexts: &Contexts, args: &RewindArgs, out: &mut Output) -> Resul
 }
 
 /// `infold fork`
-pub fn fork(
-    contexts: &Contexts,
-    task: &str,
-    at: Option<Target>,
-    out: &mut Output,
-) -> Result<(), CliError> {
+pub fn fork(contexts: &Contexts, task: &str, at: Option<Target>, out: &mut Output) -> CliResult {
     let parent = contexts.resolve(task)?;
     let forked = fork_at(contexts, parent, at);
     let id = forked.map_err(|error| CliError::from(error).about(&short(task)))?;
@@ -127,7 +122,7 @@ pub fn fork(
 }
 
 /// `infold pin`
-pub fn pin(contexts: &Contexts, args: PinArgs, out: &mut Output) -> Result<(), CliError> {
+pub fn pin(contexts: &Contexts, args: PinArgs, out: &mut Output) -> CliResult {
     let text = args.target.note.unwrap_or_default();
     let note = Step::Note { text };
     let step = args.target.seq.map_or(note, |seq| Step::Pin { seq });
@@ -135,12 +130,7 @@ pub fn pin(contexts: &Contexts, args: PinArgs, out: &mut Output) -> Result<(), C
 }
 
 /// `infold unpin`
-pub fn unpin(
-    contexts: &Contexts,
-    task: &str,
-    pinned: Target,
-    out: &mut Output,
-) -> Result<(), CliError> {
+pub fn unpin(contexts: &Contexts, task: &str, pinned: Target, out: &mut Output) -> CliResult {
     let what = match pinned {
         Target::Message(seq) => Seq::new(seq).map(Pinned::Message),
         Target::Event(id) => EventId::new(id).map(Pinned::Note),
@@ -161,7 +151,7 @@ pub fn unpin(
 }
 
 /// Reads the text of a summary from a file or standard input.
-pub fn read_text(path: &Path) -> Result<String, CliError> {
+pub fn read_text(path: &Path) -> CliResult<String> {
     let mut bytes = Vec::new();
     let read = if path.as_os_str() == "-" {
         std::io::stdin().read_to_end(&mut bytes).map(|_| ())

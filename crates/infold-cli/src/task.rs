@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::args::{NewArgs, TaskCommand};
 use crate::config::with_tilde;
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::input::{open_checked, unreadable};
 use crate::output::{
     DIM, Output, bytes, count, note, number, one_line, paint, report_repairs, warn,
@@ -36,7 +36,7 @@ pub fn run(
     config: &Config,
     command: TaskCommand,
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     match command {
         TaskCommand::New { args, wire } => create(contexts, config, &args, wire, out),
         TaskCommand::List { status, user, ids } => {
@@ -74,7 +74,7 @@ fn create(
     args: &NewArgs,
     wire: Option<Wire>,
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     let wire = match (wire, args.provider.as_deref()) {
         (Some(wire), _) => wire.name(),
         (None, Some("anthropic")) => "anthropic",
@@ -87,7 +87,7 @@ fn create(
     out.result(&json!({"uuid": id.to_string()}), id.to_string())
 }
 
-fn list(contexts: &Contexts, filter: &Filter, ids: bool, out: &mut Output) -> Result<(), CliError> {
+fn list(contexts: &Contexts, filter: &Filter, ids: bool, out: &mut Output) -> CliResult {
     // Listing does not create the directory.
     let rows = if contexts.root().exists() {
         contexts.rows(filter)?
@@ -194,7 +194,7 @@ fn cost(counters: &Counters) -> String {
     text
 }
 
-fn show(contexts: &Contexts, task: &str, out: &mut Output) -> Result<(), CliError> {
+fn show(contexts: &Contexts, task: &str, out: &mut Output) -> CliResult {
     let id = contexts.resolve(task)?;
     let whole = show::Whole::of(contexts, id)?.ok_or_else(|| {
         CliError::store(format!("task {id} has no row in the registry"))
@@ -269,7 +269,7 @@ fn push(
     file: &Path,
     key: Option<&str>,
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     let id = contexts.resolve(task)?;
     // All messages are checked before the first is stored.
     let checked = open_checked(file, out.is_json(), digest_messages);
@@ -325,7 +325,7 @@ fn agent_format(file: &Path) -> Option<Format> {
 }
 
 /// Checks that the input consists of messages, and returns their digest.
-fn digest_messages(input: &mut dyn Read) -> Result<ContentDigest, CliError> {
+fn digest_messages(input: &mut dyn Read) -> CliResult<ContentDigest> {
     let mut messages = Incoming::new(BufReader::new(input));
     let mut digest = ContentDigest::default();
     while let Some(message) = messages.next_message()? {
@@ -334,7 +334,7 @@ fn digest_messages(input: &mut dyn Read) -> Result<ContentDigest, CliError> {
     Ok(digest)
 }
 
-fn record_tool(contexts: &Contexts, task: &str, out: &mut Output) -> Result<(), CliError> {
+fn record_tool(contexts: &Contexts, task: &str, out: &mut Output) -> CliResult {
     let id = contexts.resolve(task)?;
     let mut record = Vec::new();
     let stdin = io::stdin()
@@ -354,12 +354,7 @@ fn record_tool(contexts: &Contexts, task: &str, out: &mut Output) -> Result<(), 
     out.result(&json!({"seq": number}), number.to_string())
 }
 
-fn end(
-    contexts: &Contexts,
-    task: &str,
-    outcome: &Outcome,
-    out: &mut Output,
-) -> Result<(), CliError> {
+fn end(contexts: &Contexts, task: &str, outcome: &Outcome, out: &mut Output) -> CliResult {
     let id = contexts.resolve(task)?;
     let repairs = acquire(|| contexts.finish(id, outcome));
     let repairs = repairs.map_err(|error| CliError::from(error).about(&short(task)))?;
@@ -372,8 +367,9 @@ fn end(
 /// Adds to an error which of the tasks in `before` are removed.
 fn with_removed(contexts: &Contexts, before: &[Uuid], error: CliError) -> CliError {
     let Ok(left) = contexts.tasks() else {
-        return error
-            .after("some tasks may have been removed: `infold task list` shows which are left");
+        return error.after(
+            "it may have taken effect for some tasks: `infold task list` shows which are left",
+        );
     };
     let gone = before.iter().filter(|id| !left.contains(id));
     let gone: Vec<String> = gone.map(Uuid::to_string).collect();
@@ -383,12 +379,7 @@ fn with_removed(contexts: &Contexts, before: &[Uuid], error: CliError) -> CliErr
     error.after(&format!("these were removed: {}", gone.join(", ")))
 }
 
-fn clean(
-    contexts: &Contexts,
-    age: SignedDuration,
-    dry_run: bool,
-    out: &mut Output,
-) -> Result<(), CliError> {
+fn clean(contexts: &Contexts, age: SignedDuration, dry_run: bool, out: &mut Output) -> CliResult {
     let before = Timestamp::now().checked_sub(age);
     let before = before.map_err(|error| CliError::usage(error).hint("use an age such as 30d"))?;
     let mut removed = Vec::new();

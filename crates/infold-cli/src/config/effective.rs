@@ -9,13 +9,13 @@ use infold_serve::Upstreams;
 use infold_wire::Wire;
 use serde_json::{Value, json};
 
-use crate::error::CliError;
+use crate::error::CliResult;
 use crate::fold_options::no_profile;
 use crate::models::keep_json;
 use crate::serve::DEFAULT_PORT;
 
 /// Returns every value in effect: what is set, and what follows from it for the model in use.
-pub fn entries(config: &Config) -> Result<Vec<Entry>, CliError> {
+pub fn entries(config: &Config) -> CliResult<Vec<Entry>> {
     let mut entries = config.entries();
     let summarizer = entries
         .iter_mut()
@@ -47,7 +47,7 @@ fn entry(key: &str, value: Value, origin: Origin) -> Entry {
 }
 
 /// Returns how a conversation with the model in use is folded.
-fn profile(config: &Config) -> Result<Vec<Entry>, CliError> {
+fn profile(config: &Config) -> CliResult<Vec<Entry>> {
     let resolved = config.resolve(&Asked::default()).map_err(no_profile)?;
     let profile = resolved.profile;
     let model = config.model();
@@ -80,7 +80,7 @@ fn profile(config: &Config) -> Result<Vec<Entry>, CliError> {
 }
 
 /// Returns where the proxy sends the requests of each API.
-fn upstreams(config: &Config) -> Result<Vec<Entry>, CliError> {
+fn upstreams(config: &Config) -> CliResult<Vec<Entry>> {
     const VARIABLE: &str = "INFOLD_PROVIDER";
     let named = std::env::var(VARIABLE).ok().filter(|name| !name.is_empty());
     let upstreams = Upstreams::new(config, &[], named.as_deref())?;

@@ -9,7 +9,7 @@ use infold::Config;
 use infold::config::{Layer, Parsed};
 
 use super::trust;
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 
 /// The name of a project's file and of the user's own.
 pub const FILE_NAME: &str = "config.yaml";
@@ -36,7 +36,7 @@ pub struct ConfigFile {
 
 impl ConfigFiles {
     /// Reads the named file, or else the user's own and the project's, as far as they exist.
-    pub fn find(named: Option<&Path>) -> Result<ConfigFiles, CliError> {
+    pub fn find(named: Option<&Path>) -> CliResult<ConfigFiles> {
         let mut files = ConfigFiles::default();
         if let Some(path) = named.filter(|path| !path.as_os_str().is_empty()) {
             // A file that the user names is trusted. It may be a pipe, or /dev/null.
@@ -69,7 +69,7 @@ impl ConfigFiles {
     }
 
     /// Parses the files.
-    pub fn parse(&self) -> Result<Parsed, CliError> {
+    pub fn parse(&self) -> CliResult<Parsed> {
         let parsed = Config::parse_layers(&self.layers(), &|name| std::env::var(name).ok());
         parsed.map_err(super::first_error)
     }
@@ -82,7 +82,7 @@ impl ConfigFiles {
 
 impl ConfigFile {
     /// Reads the user's own file, if it exists.
-    pub fn of_user() -> Result<Option<ConfigFile>, CliError> {
+    pub fn of_user() -> CliResult<Option<ConfigFile>> {
         let Some(dir) = user_directory("XDG_CONFIG_HOME", ".config") else {
             return Ok(None);
         };

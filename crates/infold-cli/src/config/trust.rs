@@ -11,7 +11,7 @@ use infold::config::{Layer, RestrictedKey};
 use serde_json::json;
 
 use super::files::{ConfigFile, FILE_NAME, unreadable, user_directory};
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::output::{Output, count, note, say};
 
 /// Returns whether the user trusts a file with exactly these bytes.
@@ -24,7 +24,7 @@ pub fn is_trusted(path: &Path, bytes: &[u8]) -> bool {
 }
 
 /// `infold config trust`
-pub fn trust(file: Option<&Path>, dry_run: bool, out: &mut Output) -> Result<(), CliError> {
+pub fn trust(file: Option<&Path>, dry_run: bool, out: &mut Output) -> CliResult {
     let path = file.unwrap_or(Path::new(FILE_NAME));
     if path.file_name() != Some(FILE_NAME.as_ref()) {
         let text = format!("only a file named {FILE_NAME} needs trust");
@@ -89,7 +89,7 @@ pub fn trust(file: Option<&Path>, dry_run: bool, out: &mut Output) -> Result<(),
 }
 
 /// `infold config untrust`
-pub fn untrust(file: Option<&Path>, out: &mut Output) -> Result<(), CliError> {
+pub fn untrust(file: Option<&Path>, out: &mut Output) -> CliResult {
     let path = file.unwrap_or(Path::new(FILE_NAME));
     let absolute = absolute_path(path).map_err(unreadable(path))?;
     let shown = absolute.display();
@@ -128,7 +128,7 @@ fn entry_of(absolute: &Path) -> Option<PathBuf> {
 }
 
 /// Records which bytes are trusted at a path, readable and writable by this user only.
-fn record(absolute: &Path, bytes: &[u8]) -> Result<(), CliError> {
+fn record(absolute: &Path, bytes: &[u8]) -> CliResult {
     let Some(entry) = entry_of(absolute) else {
         let text = "there is no home directory to record trust in";
         return Err(

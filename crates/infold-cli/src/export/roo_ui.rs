@@ -6,10 +6,10 @@ use infold_wire::{Message, spoken};
 use serde_json::{Value, json};
 
 use super::active_folds;
-use crate::error::CliError;
+use crate::error::CliResult;
 
 /// Returns the list for a task, as JSON.
-pub fn list(log: &Log) -> Result<Vec<u8>, CliError> {
+pub fn list(log: &Log) -> CliResult<Vec<u8>> {
     let mut entries = messages(log)?;
     for (id, ts, fold) in active_folds(log)? {
         entries.push((ts, fold_entry(log, id, ts, &fold)?));
@@ -21,7 +21,7 @@ pub fn list(log: &Log) -> Result<Vec<u8>, CliError> {
 }
 
 /// Returns the texts of user and model, without calls and results.
-fn messages(log: &Log) -> Result<Vec<(u64, Value)>, CliError> {
+fn messages(log: &Log) -> CliResult<Vec<(u64, Value)>> {
     let mut entries: Vec<(u64, Value)> = Vec::new();
     let mut visit = |source: Source, bytes: &[u8]| -> Result<(), LogError> {
         let Some(seq) = source.seq() else {
@@ -51,7 +51,7 @@ fn messages(log: &Log) -> Result<Vec<(u64, Value)>, CliError> {
 }
 
 /// Returns Roo Code's entry for a fold.
-fn fold_entry(log: &Log, id: EventId, ts: u64, fold: &FoldLine) -> Result<Value, CliError> {
+fn fold_entry(log: &Log, id: EventId, ts: u64, fold: &FoldLine) -> CliResult<Value> {
     let at = Point {
         seq: log.event(id)?.after,
         event: id.get(),

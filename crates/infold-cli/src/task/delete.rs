@@ -4,7 +4,7 @@ use infold_store::{Contexts, TaskError};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::error::CliError;
+use crate::error::{CliError, CliResult};
 use crate::output::{Output, confirm, count};
 use crate::task_lock::acquire;
 
@@ -15,7 +15,7 @@ pub fn run(
     with_forks: bool,
     yes: bool,
     out: &mut Output,
-) -> Result<(), CliError> {
+) -> CliResult {
     let id = contexts.resolve(task)?;
     let forks = contexts.continued_by(id)?;
     if !with_forks && !forks.is_empty() {

@@ -1,6 +1,4 @@
-//! `infold redact`: takes what messages say out of the log for good.
-
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+//! `infold redact`: permanently removes the content of messages.
 
 use clap::Args;
 use infold::redact::{Pattern, RedactionRequest, describe};
@@ -8,120 +6,116 @@ use infold_log::Span;
 use infold_store::{Contexts, RedactedTask, Redaction, TaskError};
 use uuid::Uuid;
 
-use crate::failure::{Failure, Kind};
-use crate::holder::released;
-use crate::out::{DIM, Out, count, paint, say};
+use crate::error::{CliError, CliResult};
+use crate::output::{Output, confirm, count, note};
 use crate::steps::short;
+use crate::task_lock::acquire;
 
+/// The arguments of `infold redact`.
 #[derive(Debug, Args)]
 pub struct RedactArgs {
     /// The task
     task: String,
-    /// The messages; all of them if there is a pattern
+    /// The messages [default with --pattern: all]
     #[arg(value_name = "SEQ|A..B", required_unless_present = "pattern")]
     messages: Vec<Span>,
-    /// Replace only what this regular expression matches
-    // A key in PEM begins with hyphens.
+    /// Replace only the matches of this regular expression
+    // A PEM key begins with hyphens.
     #[arg(long, value_name = "RE", allow_hyphen_values = true)]
     pattern: Option<Pattern>,
-    /// Only say what would go
+    /// Only print what would be redacted
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
 }
 
-pub fn run(contexts: &Contexts, args: &RedactArgs, out: &mut Out) -> Result<(), Failure> {
+/// `infold redact`
+pub fn run(contexts: &Contexts, args: &RedactArgs, out: &mut Output) -> CliResult {
     let id = contexts.resolve(&args.task)?;
     let redact = RedactionRequest {
         spans: args.messages.clone(),
         pattern: args.pattern.clone(),
     };
     let name = short(&args.task);
-    let failed = |error: TaskError| Failure::from(error).about(&name);
+    let failed = |error: TaskError| CliError::from(error).about(&name);
     if args.dry_run || !args.yes {
         let found = redact.preview(contexts, id).map_err(failed)?;
-        if found.messages() == 0 && args.dry_run {
-            return Err(nothing(&found));
+        if args.dry_run && found.messages() == 0 {
+            return Err(no_match(&found));
         }
         if args.dry_run {
-            return tell(id, &found, out);
+            return print_redaction(id, &found, out);
         }
-        if !is_confirmed(id, &found)? {
-            return Err(Failure::new(Kind::No, "nothing was redacted"));
+        let tasks: Vec<String> = found.tasks.iter().map(|task| task_line(id, task)).collect();
+        let messages = count(found.messages() as u64, "message");
+        let refusal = CliError::usage(
+            "this removes the content of messages permanently, and there is no terminal to confirm it",
+        )
+        .hint("--yes redacts without confirmation, --dry-run prints what would be redacted");
+        if !confirm(&tasks, &format!("redact {messages} permanently?"), refusal)? {
+            return Err(CliError::no("nothing was redacted"));
         }
     }
-    let done = released(|| redact.carry_out(contexts, id)).map_err(failed)?;
+    let done = acquire(|| redact.carry_out(contexts, id)).map_err(failed)?;
     if done.is_empty() {
-        return Err(nothing(&done));
+        return Err(no_match(&done));
     }
-    tell(id, &done, out)
+    print_redaction(id, &done, out)
 }
 
-fn nothing(found: &Redaction) -> Failure {
-    let failure = Failure::new(Kind::No, "the pattern matches nothing; nothing was changed");
+fn no_match(found: &Redaction) -> CliError {
+    let error = CliError::no("the pattern matches nothing; nothing was changed");
     match found.left {
-        0 => failure,
-        left => failure.hint(format!(
-            "{} in ids, roles, types and names of tools, by which messages are paired",
-            matches(left)
-        )),
+        0 => error,
+        left => error.hint(format!("{} {WHERE_MATCHES_STAY}", matches(left))),
     }
 }
 
-/// Says what was redacted, or would be.
-fn tell(id: Uuid, redaction: &Redaction, out: &mut Out) -> Result<(), Failure> {
+const WHERE_MATCHES_STAY: &str = "in ids, roles, types and tool names, which pair messages";
+
+/// Prints what was redacted, or would be.
+fn print_redaction(id: Uuid, redaction: &Redaction, out: &mut Output) -> CliResult {
     if out.is_json() {
         return out.object(&describe(redaction));
     }
     for task in &redaction.tasks {
-        out.line(line(id, task))?;
+        out.line(task_line(id, task))?;
     }
     for path in &redaction.removed {
         out.line(format!("{} removed", path.display()))?;
     }
     if redaction.left > 0 {
-        let left = matches(redaction.left);
-        say(
+        note(
             false,
-            paint(
-                DIM,
-                format!(
-                    "{left} left in ids, roles, types and names of tools, by which messages are paired"
-                ),
-            ),
+            format!("{} left {WHERE_MATCHES_STAY}", matches(redaction.left)),
         );
     }
     Ok(())
 }
 
-fn line(id: Uuid, task: &RedactedTask) -> String {
+fn task_line(id: Uuid, task: &RedactedTask) -> String {
     let messages = task.messages.iter().map(|(seq, found)| match found {
         1 => seq.to_string(),
         many => format!("{seq} ({})", matches(*many)),
     });
     let messages: Vec<String> = messages.collect();
-    let of = match task.task == id {
-        true => String::new(),
-        false => format!(" of task {}, which shares them", task.task),
+    let mut what = match messages.as_slice() {
+        [] => String::new(),
+        [message] => format!("message {message}"),
+        messages => format!("messages {}", messages.join(", ")),
     };
-    let texts = match task.texts {
-        0 => String::new(),
-        texts => format!(
-            "{}{} made of messages",
-            if messages.is_empty() { "" } else { ", and in " },
-            count(texts, "text")
-        ),
-    };
-    let listed = match messages.len() {
-        0 => String::new(),
-        1 => format!("message {}", messages[0]),
-        _ => format!("messages {}", messages.join(", ")),
-    };
+    if task.texts > 0 {
+        let and = if messages.is_empty() { "" } else { ", and in " };
+        what += &format!("{and}{} derived from messages", count(task.texts, "text"));
+    }
+    if task.task != id {
+        what += &format!(" of task {}, which shares them", task.task);
+    }
     match task.event {
-        Some(event) => format!("e{event}: redacted {listed}{texts}{of}"),
-        None => format!("would redact {listed}{texts}{of}"),
+        Some(event) => format!("e{event}: redacted {what}"),
+        None => format!("would redact {what}"),
     }
 }
 
@@ -130,22 +124,4 @@ fn matches(number: usize) -> String {
         1 => "1 match".to_owned(),
         many => format!("{many} matches"),
     }
-}
-
-/// Asks a person whether it is meant.
-fn is_confirmed(id: Uuid, found: &Redaction) -> Result<bool, Failure> {
-    if !io::stdin().is_terminal() {
-        let text = "this takes messages out of the log for good, and there is nobody to ask";
-        return Err(Failure::new(Kind::Usage, text)
-            .hint("--yes says that it is meant, --dry-run shows what would go"));
-    }
-    for task in &found.tasks {
-        eprintln!("  {}", line(id, task));
-    }
-    let messages = count(found.messages() as u64, "message");
-    eprint!("redact {messages} for good? [y/N] ");
-    let _ = io::stderr().flush();
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

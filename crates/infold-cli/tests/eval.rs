@@ -430,7 +430,7 @@ fn what_does_not_fit_is_named_and_the_rest_goes_on() {
     [2]
     $ infold eval none.jsonl --window 2k
     ! error: none.jsonl could not be read: No such file or directory (os error 2)
-    ! hint: say which file holds the messages, or - for standard input
+    ! hint: name the file with the messages, or - for standard input
     [2]
     ");
 }

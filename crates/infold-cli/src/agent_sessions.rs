@@ -1,4 +1,4 @@
-//! Where agents on this machine keep their sessions, and which of them is the newest.
+//! Finds the newest session of an agent on this machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::time::SystemTime;
 
 use clap::ValueEnum;
 
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, CliResult};
 
-/// An agent whose sessions are found.
+/// An agent whose sessions can be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Agent {
+pub enum AgentName {
     /// Claude Code
     Claude,
     /// Codex
@@ -19,53 +19,52 @@ pub enum Agent {
     Gemini,
 }
 
-/// How many directories deep sessions lie at most.
-const MAX_DEPTH: usize = 5;
+/// How many directories deep sessions are searched.
+const MAX_DIRECTORY_DEPTH: usize = 5;
 
-impl Agent {
-    /// Finds the session that was written to last.
-    pub fn newest_session(self) -> Result<PathBuf, Failure> {
+impl AgentName {
+    /// Returns the session that was written to last.
+    pub fn newest_session(self) -> CliResult<PathBuf> {
         let root = self.root();
         let mut newest = None;
         if let Some(root) = &root {
-            self.look(root, MAX_DEPTH, &mut newest);
+            self.search(root, MAX_DIRECTORY_DEPTH, &mut newest);
         }
         newest.map(|(_, path)| path).ok_or_else(|| {
             let place = root.map_or("a home directory".to_owned(), |root| {
                 root.display().to_string()
             });
-            Failure::new(Kind::No, format!("there is no session in {place}"))
-                .hint("name the file instead")
+            CliError::no(format!("no session found in {place}")).hint("name the file instead")
         })
     }
 
-    /// The directory of its sessions, where its own variable says or below the home directory.
+    /// Returns the directory of its sessions: the one of its variable, or one in the home directory.
     fn root(self) -> Option<PathBuf> {
         let (variable, usual, inside) = match self {
-            Agent::Claude => ("CLAUDE_CONFIG_DIR", ".claude", "projects"),
-            Agent::Codex => ("CODEX_HOME", ".codex", "sessions"),
-            Agent::Gemini => ("GEMINI_CLI_HOME", ".gemini", "tmp"),
+            AgentName::Claude => ("CLAUDE_CONFIG_DIR", ".claude", "projects"),
+            AgentName::Codex => ("CODEX_HOME", ".codex", "sessions"),
+            AgentName::Gemini => ("GEMINI_CLI_HOME", ".gemini", "tmp"),
         };
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let own = set(variable).map(PathBuf::from);
         let own = match self {
-            // The variable names what stands for the home directory.
-            Agent::Gemini => own.map(|home| home.join(usual)),
-            Agent::Claude | Agent::Codex => own,
+            // The variable replaces the home directory.
+            AgentName::Gemini => own.map(|home| home.join(usual)),
+            AgentName::Claude | AgentName::Codex => own,
         };
         let home = || Some(PathBuf::from(set("HOME")?).join(usual));
         Some(own.or_else(home)?.join(inside))
     }
 
-    fn look(self, dir: &Path, depth: usize, newest: &mut Option<(SystemTime, PathBuf)>) {
+    fn search(self, dir: &Path, depth: usize, newest: &mut Option<(SystemTime, PathBuf)>) {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let path = entry.path();
-            // Links are not followed: what they lead to is found where it is.
+            // Links are not followed: their targets are found in their own directories.
             let Ok(kind) = entry.file_type() else {
                 continue;
             };
             if kind.is_dir() && depth > 1 {
-                self.look(&path, depth - 1, newest);
+                self.search(&path, depth - 1, newest);
             } else if kind.is_file() && self.is_session(&path) {
                 let written = entry.metadata().and_then(|meta| meta.modified());
                 let found = (written.unwrap_or(SystemTime::UNIX_EPOCH), path);
@@ -81,10 +80,10 @@ impl Agent {
         let name = name.unwrap_or_default();
         let lines = name.ends_with(".jsonl");
         match self {
-            // Logs of its sub-agents are no sessions of their own.
-            Agent::Claude => lines && !name.starts_with("agent-"),
-            Agent::Codex => lines && name.starts_with("rollout-"),
-            Agent::Gemini => name.starts_with("session-") && (lines || name.ends_with(".json")),
+            // Logs of sub-agents are not sessions.
+            AgentName::Claude => lines && !name.starts_with("agent-"),
+            AgentName::Codex => lines && name.starts_with("rollout-"),
+            AgentName::Gemini => name.starts_with("session-") && (lines || name.ends_with(".json")),
         }
     }
 }

@@ -1,23 +1,25 @@
+//! The tool calls of a reply, and which results the model waits for.
+
 use infold_log::{Call as ToolCall, Span};
 use infold_store::Writer;
 use infold_wire::{Converter, Json, Message, Stop, Wire};
 use serde_json::json;
 
-use crate::failure::Failure;
-use crate::out::say;
+use crate::error::CliResult;
+use crate::output::say;
 use crate::steps::short;
 
-/// A call in a reply.
-pub struct Called {
+/// A tool call of a reply.
+pub struct ReplyCall {
     call: ToolCall,
-    /// Its arguments as the text of JSON, as far as the model wrote any.
+    /// Its arguments as JSON text, possibly incomplete.
     arguments: String,
-    /// It is all that the model wanted to write.
+    /// The model finished writing it.
     complete: bool,
 }
 
-impl Called {
-    /// The call for scripts.
+impl ReplyCall {
+    /// Returns the call for `--json`.
     pub fn json(&self) -> serde_json::Value {
         let value = serde_json::from_str(&self.arguments);
         json!({
@@ -27,11 +29,11 @@ impl Called {
     }
 }
 
-/// The calls in a reply that ended so, if that is known.
-pub fn calls(writer: &Writer, reply: Span, stop: Option<&Stop>) -> Result<Vec<Called>, Failure> {
+/// Returns the calls of a reply that ended with `stop`, if that is known.
+pub fn reply_calls(writer: &Writer, reply: Span, stop: Option<&Stop>) -> CliResult<Vec<ReplyCall>> {
     let mut calls = Vec::new();
-    // Whatever the form of the reply, this one has arguments as texts.
-    let mut plain = Converter::new(Wire::Chat);
+    // Chat is the wire that has arguments as texts.
+    let mut converter = Converter::new(Wire::Chat);
     let mut texts = Vec::new();
     let mut take = |bytes: &[u8]| texts.extend(arguments(bytes));
     for seq in reply.seqs() {
@@ -39,15 +41,15 @@ pub fn calls(writer: &Writer, reply: Span, stop: Option<&Stop>) -> Result<Vec<Ca
         if let Ok(message) = Message::parse(&bytes) {
             calls.extend(message.calls());
         }
-        // What is no message has no calls either.
-        let _ = plain.push(&bytes, &mut take);
+        // Bytes that are not a message have no calls.
+        let _ = converter.push(&bytes, &mut take);
     }
-    plain.finish(&mut take);
+    converter.finish(&mut take);
     let mut texts = texts.into_iter();
     let ended = stop.is_some_and(|stop| *stop != Stop::Length);
     let called = calls.into_iter().map(|call| {
         let arguments = texts.next().unwrap_or_default();
-        Called {
+        ReplyCall {
             complete: ended || Json::parse(arguments.as_bytes()).is_ok(),
             call,
             arguments,
@@ -56,7 +58,7 @@ pub fn calls(writer: &Writer, reply: Span, stop: Option<&Stop>) -> Result<Vec<Ca
     Ok(called.collect())
 }
 
-/// The arguments of the calls of a chat message, in order.
+/// Returns the arguments of the calls of a chat message, in order.
 fn arguments(message: &[u8]) -> Vec<String> {
     let Ok(json) = Json::parse(message) else {
         return Vec::new();
@@ -75,24 +77,19 @@ fn arguments(message: &[u8]) -> Vec<String> {
     texts.collect()
 }
 
-/// Says which results the model waits for.
-pub fn wait_for(calls: &[Called], task: &str) {
-    let named = |called: &Called| called.call.name.clone();
-    let (whole, cut): (Vec<_>, Vec<_>) = calls.iter().partition(|called| called.complete);
-    for name in cut.into_iter().filter_map(named) {
-        say(
-            false,
-            format!("the call of {name} was cut off: do not run it; push a result that says so"),
-        );
+/// Prints which results the model waits for.
+pub fn print_waiting(calls: &[ReplyCall], task: &str) {
+    let name = |call: &ReplyCall| call.call.name.clone();
+    let (complete, cut): (Vec<_>, Vec<_>) = calls.iter().partition(|call| call.complete);
+    for name in cut.into_iter().filter_map(name) {
+        let text =
+            format!("the call of {name} was cut off: do not run it; push a result that says so");
+        say(false, text);
     }
-    let names: Vec<String> = whole.into_iter().filter_map(named).collect();
+    let names: Vec<String> = complete.into_iter().filter_map(name).collect();
     if !names.is_empty() {
         let (names, task) = (names.join(", "), short(task));
-        say(
-            false,
-            format!(
-                "waits for results of {names}; `infold task push {task}`, then `infold ask {task}`"
-            ),
-        );
+        let next = format!("`infold task push {task}`, then `infold ask {task}`");
+        say(false, format!("waiting for results of {names}; {next}"));
     }
 }

@@ -1,4 +1,4 @@
-//! Roo Code's `ui_messages.json`: what it shows a person, folds among it.
+//! Roo Code's `ui_messages.json`: the list that it shows the user, including folds.
 
 use infold_log::{Cause, EventId, Past as _, Point, Role, Source, View};
 use infold_store::{FoldLine, Log, LogError, Purpose, What};
@@ -6,22 +6,22 @@ use infold_wire::{Message, spoken};
 use serde_json::{Value, json};
 
 use super::active_folds;
-use crate::failure::Failure;
+use crate::error::CliResult;
 
-/// The list for a task, as JSON.
-pub fn list(log: &Log) -> Result<Vec<u8>, Failure> {
-    let mut entries = said(log)?;
+/// Returns the list for a task, as JSON.
+pub fn list(log: &Log) -> CliResult<Vec<u8>> {
+    let mut entries = messages(log)?;
     for (id, ts, fold) in active_folds(log)? {
-        entries.push((ts, entry(log, id, ts, &fold)?));
+        entries.push((ts, fold_entry(log, id, ts, &fold)?));
     }
-    // What was said comes before the fold that was made in the same millisecond.
+    // The sort is stable: messages stay before a fold of the same millisecond.
     entries.sort_by_key(|(ts, _)| *ts);
     let entries: Vec<Value> = entries.into_iter().map(|(_, entry)| entry).collect();
     Ok(serde_json::to_vec(&entries).unwrap_or_default())
 }
 
-/// What people and the model said, without calls and results.
-fn said(log: &Log) -> Result<Vec<(u64, Value)>, Failure> {
+/// Returns the texts of user and model, without calls and results.
+fn messages(log: &Log) -> CliResult<Vec<(u64, Value)>> {
     let mut entries: Vec<(u64, Value)> = Vec::new();
     let mut visit = |source: Source, bytes: &[u8]| -> Result<(), LogError> {
         let Some(seq) = source.seq() else {
@@ -33,7 +33,7 @@ fn said(log: &Log) -> Result<Vec<(u64, Value)>, Failure> {
             spoken(&message, &mut text);
         }
         let say = match record.role {
-            // The first thing a person says is the task.
+            // The first user message is the task itself.
             Role::User if !entries.is_empty() => "user_feedback",
             Role::User | Role::Assistant => "text",
             _ => return Ok(()),
@@ -50,8 +50,8 @@ fn said(log: &Log) -> Result<Vec<(u64, Value)>, Failure> {
     Ok(entries)
 }
 
-/// How Roo Code tells of a fold.
-fn entry(log: &Log, id: EventId, ts: u64, fold: &FoldLine) -> Result<Value, Failure> {
+/// Returns Roo Code's entry for a fold.
+fn fold_entry(log: &Log, id: EventId, ts: u64, fold: &FoldLine) -> CliResult<Value> {
     let at = Point {
         seq: log.event(id)?.after,
         event: id.get(),
@@ -65,7 +65,7 @@ fn entry(log: &Log, id: EventId, ts: u64, fold: &FoldLine) -> Result<Value, Fail
             json!({
                 "ts": ts, "type": "say", "say": "condense_context",
                 "contextCondense": {
-                    "cost": cost(log, id)?, "prevContextTokens": before, "newContextTokens": after,
+                    "cost": summary_cost(log, id)?, "prevContextTokens": before, "newContextTokens": after,
                     "summary": summary.join("\n\n"), "condenseId": name,
                 },
             })
@@ -80,8 +80,8 @@ fn entry(log: &Log, id: EventId, ts: u64, fold: &FoldLine) -> Result<Value, Fail
     })
 }
 
-/// What calls of a summarizer cost since the fold before, in dollars.
-fn cost(log: &Log, id: EventId) -> Result<f64, LogError> {
+/// Returns the cost of the summarizer's calls since the previous fold, in dollars.
+fn summary_cost(log: &Log, id: EventId) -> Result<f64, LogError> {
     let mut millionths = 0;
     for number in (log.own().event..id.get()).rev() {
         let Some(earlier) = EventId::new(number) else {

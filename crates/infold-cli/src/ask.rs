@@ -3,8 +3,8 @@
 use std::io::{IsTerminal as _, Read as _};
 
 use clap::Args;
-use infold::turn::{is_waiting, told, unread};
-use infold::{Config, Connection, ManageError, Talk, TurnError, Turned, Unanswered};
+use infold::turn::{is_unanswered, mark_delivered, undelivered_reply};
+use infold::{CallFailure, Config, Connection, ManageError, TurnContext, TurnError, TurnReply};
 use infold_log::{EventId, Past as _, Role, Seq, Span};
 use infold_store::{Contexts, InEffect, Log, Metadata, Writer};
 use infold_wire::trouble::Refused;
@@ -170,7 +170,8 @@ fn ask_task(
     let id = open.id.to_string();
     let mut prepare = || {
         if let Some(prompt) = &prompt
-            && let Some(reply) = unread(&open.writer, prompt.message(&open.writer).as_deref())?
+            && let Some(reply) =
+                undelivered_reply(&open.writer, prompt.message(&open.writer).as_deref())?
         {
             return print_recorded(&open.writer, reply, &id, out).map(|()| None);
         }
@@ -237,7 +238,7 @@ fn turn(
     let mut live = LiveReply::new(json);
     let turned = {
         let setup = &mut call.setup.setup;
-        let mut talk = Talk {
+        let mut talk = TurnContext {
             contexts,
             writer: &mut open.writer,
             connection: &call.connection,
@@ -247,7 +248,7 @@ fn turn(
             hooks: &setup.hooks,
             frame: call.frame.clone(),
         };
-        let mut handle = |news: infold::News<'_>| live.handle(news);
+        let mut handle = |news: infold::TurnEvent<'_>| live.handle(news);
         if has_prompt {
             talk.turn(&mut handle)
         } else {
@@ -296,7 +297,7 @@ fn print_recorded(writer: &Writer, reply: Span, task: &str, out: &mut Output) ->
         print_waiting(&calls, task);
     }
     out.finish()?;
-    Ok(told(writer)?)
+    Ok(mark_delivered(writer)?)
 }
 
 impl PromptMessages {
@@ -324,7 +325,7 @@ fn store_prompt(writer: &mut Writer, prompt: PromptMessages) -> CliResult {
         }
     }
     if let Some(message) = prompt.message(writer)
-        && !is_waiting(writer, &message)?
+        && !is_unanswered(writer, &message)?
     {
         messages.push(message);
     }
@@ -346,7 +347,7 @@ fn turn_error(error: TurnError) -> CliError {
             CliError::provider(error).hint(hint)
         }
         TurnError::Manage(ManageError::Cancelled)
-        | TurnError::Unanswered(Unanswered::Cancelled) => {
+        | TurnError::Unanswered(CallFailure::Cancelled) => {
             CliError::interrupted(error).hint(PROMPT_STORED)
         }
         TurnError::Manage(error) => cannot_fold(error, "--window"),
@@ -354,13 +355,13 @@ fn turn_error(error: TurnError) -> CliError {
             CliError::provider(error).hint(format!("{WINDOW_HINT}; or unpin messages"))
         }
         // The request could not be read from the disk: the store failed, not the provider.
-        TurnError::Unanswered(Unanswered::Call(error))
+        TurnError::Unanswered(CallFailure::Call(error))
             if error.requests == 0
                 && matches!(error.trouble, Trouble::Refused(Refused::Request)) =>
         {
             CliError::store(error).hint(PROMPT_STORED)
         }
-        TurnError::Unanswered(Unanswered::Call(error)) => CliError::from(*error),
+        TurnError::Unanswered(CallFailure::Call(error)) => CliError::from(*error),
         TurnError::Reply(error) => CliError::from(error),
         TurnError::Task(error) => CliError::from(error),
     }
@@ -369,7 +370,7 @@ fn turn_error(error: TurnError) -> CliError {
 /// Prints the reply for scripts, or the usage for people.
 fn print_turn(
     open: &OpenedTask,
-    turned: &Turned,
+    turned: &TurnReply,
     live: &LiveReply,
     speed: Option<String>,
     connection: &Connection,

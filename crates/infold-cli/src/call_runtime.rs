@@ -3,8 +3,8 @@
 use clap::Args;
 use infold::config::Provider;
 use infold::connect::{self, ConnectError};
-use infold::{Config, Connection, Switchboard};
-use infold_provider::{CallError, Client, EndpointError, Patience};
+use infold::{Config, Connection, Connector};
+use infold_provider::{CallError, Client, EndpointError, RetryPolicy};
 use infold_wire::Trouble;
 use infold_wire::trouble::Refused;
 use tokio::runtime::Runtime;
@@ -25,7 +25,7 @@ pub struct ProviderArg {
 pub struct CallRuntime {
     // Connections work until this is dropped.
     runtime: Option<Runtime>,
-    board: Switchboard,
+    board: Connector,
 }
 
 impl Drop for CallRuntime {
@@ -39,7 +39,7 @@ impl Drop for CallRuntime {
 
 impl CallRuntime {
     /// Starts a runtime.
-    pub fn new(patience: Patience) -> CliResult<CallRuntime> {
+    pub fn new(patience: RetryPolicy) -> CliResult<CallRuntime> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -60,15 +60,15 @@ impl CallRuntime {
             let _guard = runtime.enter();
             Client::new(patience)?
         };
-        let board = Switchboard::new(client, runtime.handle().clone(), cancelled);
+        let board = Connector::new(client, runtime.handle().clone(), cancelled);
         Ok(CallRuntime {
             runtime: Some(runtime),
             board,
         })
     }
 
-    /// Returns the switchboard that makes connections.
-    pub fn board(&self) -> &Switchboard {
+    /// Returns the connector that makes connections.
+    pub fn board(&self) -> &Connector {
         &self.board
     }
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use infold::Config;
-use infold::config::{ConfigError, Entry, Layer, RestrictedKey};
-use infold::profile::{Origin, Set};
+use infold::config::{ConfigEntry, ConfigError, Layer, RestrictedKey};
+use infold::profile::{Origin, Setting};
 use serde_json::{Value, json};
 
 use crate::error::{CliError, CliResult};
@@ -121,7 +121,7 @@ fn first_error(errors: Vec<ConfigError>) -> CliError {
 fn with_contexts(mut config: Config, contexts: Option<PathBuf>) -> Config {
     let base = &mut config.context_storage.base_dir;
     match contexts.filter(|dir| *dir != base.value) {
-        Some(dir) => *base = Set::call(dir),
+        Some(dir) => *base = Setting::call(dir),
         None if base.origin == Origin::Default => base.value = default_contexts(),
         None => {}
     }
@@ -147,17 +147,17 @@ fn show(files: &ConfigFiles, contexts: Option<PathBuf>, out: &mut Output) -> Cli
             out.object(&json!({"key": entry.key, "value": entry.value, "origin": entry.origin.to_string()}))?;
         }
     } else {
-        let origin = |entry: &Entry| match entry.value {
+        let origin = |entry: &ConfigEntry| match entry.value {
             Value::Null => String::new(),
             _ => with_tilde(one_line(&entry.origin.to_string())),
         };
-        let widest = |column: &dyn Fn(&Entry) -> String| {
+        let widest = |column: &dyn Fn(&ConfigEntry) -> String| {
             let cells = entries.iter().map(|entry| cells(&column(entry)));
             cells.max().unwrap_or(0)
         };
         let used = widest(&|entry| one_line(&entry.key)) + widest(&origin) + 4;
         let room = out.width().saturating_sub(used).max(20);
-        let row = |entry: &Entry| {
+        let row = |entry: &ConfigEntry| {
             let value = match &entry.value {
                 Value::Null => "-".to_owned(),
                 Value::String(text) => infold_wire::shorten(text, room),

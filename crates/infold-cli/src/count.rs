@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use infold::Config;
-use infold::config::Asked;
+use infold::config::ProfileRequest;
 use infold_wire::tokens::{Counter, Encoding, Estimator, message_by};
 use infold_wire::transcript::{Entry, Transcript, detect};
 use infold_wire::{Message, gist};
@@ -99,9 +99,9 @@ fn count_file(path: &Path, args: &CountArgs, factor: f64, out: &mut Output) -> C
 
 /// Returns the model's tokens per token that we count.
 fn token_factor(config: &Config, name: &str, out: &Output) -> CliResult<f64> {
-    let asked = Asked {
+    let asked = ProfileRequest {
         model: Some(name.to_owned()),
-        ..Asked::default()
+        ..ProfileRequest::default()
     };
     let resolved = config.resolve(&asked).map_err(no_profile)?;
     for warning in resolved.warnings {

@@ -11,9 +11,9 @@ use clap::Args;
 use infold::{Config, Strategy};
 use infold_wire::transcript::Format;
 
-use crate::failure::Failure;
-use crate::out::Out;
-use crate::settings::tokens;
+use crate::error::CliError;
+use crate::fold_options::parse_tokens;
+use crate::output::Output;
 
 /// The arguments of `infold eval`.
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ pub struct EvalArgs {
     #[arg(value_name = "FILE", required_unless_present = "probes")]
     pub files: Vec<PathBuf>,
     /// The model's window in tokens, such as 8000, 32k or 1m
-    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub window: Option<u64>,
     /// Strategies, separated by commas; all if none is given
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -31,10 +31,10 @@ pub struct EvalArgs {
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
     /// Tokens of each summary, instead of what the window has room for
-    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub summary_tokens: Option<u64>,
     /// Write and measure every kind of stand-in at these sizes where sessions are folded, such as 1k,2k,4k
-    #[arg(long, value_name = "TOKENS", value_delimiter = ',', value_parser = tokens)]
+    #[arg(long, value_name = "TOKENS", value_delimiter = ',', value_parser = parse_tokens)]
     pub sizes: Vec<u64>,
     /// Compare with the summaries of the sessions' own agents, at their places and sizes
     #[arg(long)]
@@ -57,7 +57,7 @@ pub struct EvalArgs {
 }
 
 /// Runs `infold eval`.
-pub fn run(config: &Config, args: &EvalArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn run(config: &Config, args: &EvalArgs, out: &mut Output) -> Result<(), CliError> {
     if args.probes {
         return probes::run(args, out);
     }

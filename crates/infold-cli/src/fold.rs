@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use infold::{
-    Config, Did, Left, ManageError, Outcome, Picture, Scratch, ScratchError, Step, manage,
+    Config, FoldMap, ManageError, ManageOutcome, PassAction, PassStep, Scratch, ScratchError,
+    SkipReason, manage,
 };
 use infold_log::{Budget, View};
 use infold_wire::transcript::{Entry, Format, Layout, Session, Transcript, Write};
@@ -106,7 +107,7 @@ fn fold_file(
         for entry in piece.entries {
             match entry {
                 Entry::Message { text, time } => {
-                    task.push_said_at(text, time)?;
+                    task.push_at_time(text, time)?;
                     messages += 1;
                 }
                 Entry::Next if messages > 0 => {
@@ -228,7 +229,7 @@ impl<'a> ConversationFolder<'a> {
         task: &Scratch,
         budget: &Budget,
         factor: f64,
-        outcome: &Outcome,
+        outcome: &ManageOutcome,
         (read, fold): (Duration, Duration),
     ) -> CliResult {
         let log = task.log();
@@ -250,7 +251,7 @@ impl<'a> ConversationFolder<'a> {
             "read",
             format!("{messages} as {}, {before} tokens", self.format),
         );
-        for line in draw(&Picture::of(log.state(), log)?.scaled(factor)) {
+        for line in draw(&FoldMap::of(log.state(), log)?.scaled(factor)) {
             row("", line);
         }
         for step in &outcome.steps {
@@ -296,11 +297,11 @@ fn print_stand_ins(task: &Scratch) -> CliResult {
 }
 
 /// Describes a step of a pass in one line.
-pub fn describe_step(step: &Step) -> String {
-    let what = match step.did {
-        Did::Untouched => String::new(),
-        Did::Masked => format!("{} of {}", count(step.hidden, "part"), step.span),
-        Did::Condensed | Did::Truncated => {
+pub fn describe_step(step: &PassStep) -> String {
+    let what = match step.action {
+        PassAction::Untouched => String::new(),
+        PassAction::Masked => format!("{} of {}", count(step.hidden, "part"), step.span),
+        PassAction::Condensed | PassAction::Truncated => {
             format!("{} ({})", step.span, count(step.hidden, "message"))
         }
     };
@@ -311,13 +312,13 @@ pub fn describe_step(step: &Step) -> String {
     let (before, after) = (number(step.before), number(step.after));
     format!(
         "{:<10}{what}: {before} → {after} tokens{by}",
-        step.did.name()
+        step.action.name()
     )
 }
 
 /// Returns an error if a hook refused to fold a view that does not fit.
-pub fn veto_error(outcome: &Outcome, budget: &Budget) -> Option<CliError> {
-    if outcome.fits || outcome.left != Some(Left::Vetoed) {
+pub fn veto_error(outcome: &ManageOutcome, budget: &Budget) -> Option<CliError> {
+    if outcome.fits || outcome.skipped != Some(SkipReason::Vetoed) {
         return None;
     }
     let (size, tokens) = (outcome.after, number(outcome.after.tokens));

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
-use infold::config::{Asked, NoProfile};
-use infold::profile::{Origin, Resolved, Set, Settings};
-use infold::setup::{self, is_told};
-use infold::summarizer::{Pen, Who};
+use infold::config::{ProfileRequest, UnknownProfile};
+use infold::profile::{Origin, ResolvedProfile, Setting, Settings};
+use infold::setup::{self, is_window_set};
+use infold::summarizer::{SummarizerChoice, SummarizerFactory};
 use infold::{Config, Setup, SetupError, Strategy};
 use infold_log::NoRoom;
 
@@ -67,17 +67,17 @@ impl FoldOptions {
         for warning in &resolved.warnings {
             CliError::usage(warning).warn(json);
         }
-        let known = setup::Known {
+        let known = setup::ModelFacts {
             found: model.is_detected,
             // The factor was learned for the task's model, not for the one of the flag.
             factor: model.factor.filter(|_| self.model.is_none()),
             bytes: self.max_bytes,
-            ..setup::Known::default()
+            ..setup::ModelFacts::default()
         };
         let mut runtime = None;
         let setup = Setup::new(config, resolved, known, |pen| {
             let seconds = self.summarizer_timeout;
-            let pen = Pen {
+            let pen = SummarizerFactory {
                 contexts: access.contexts,
                 talks: access.conversation.is_some(),
                 timeout: Duration::from_secs(seconds.unwrap_or(config.summarizer.timeout.value)),
@@ -96,20 +96,20 @@ impl FoldOptions {
 
     /// Returns whether the flags, the task or the configuration set a window.
     pub fn sets_window(&self, config: &Config, model: &TaskModel) -> CliResult<bool> {
-        Ok(is_told(&self.resolve(config, model)?))
+        Ok(is_window_set(&self.resolve(config, model)?))
     }
 
-    fn resolve(&self, config: &Config, model: &TaskModel) -> CliResult<Resolved> {
+    fn resolve(&self, config: &Config, model: &TaskModel) -> CliResult<ResolvedProfile> {
         let strategy = self
             .strategy
-            .map(|strategy| Set::call(strategy.name.to_owned()));
-        let asked = Asked {
+            .map(|strategy| Setting::call(strategy.name.to_owned()));
+        let asked = ProfileRequest {
             model: self.model.clone().or_else(|| model.name.clone()),
             profile: self.profile.clone(),
             settings: Settings {
-                window: self.window.or(model.window).map(Set::call),
-                threshold: self.threshold.map(Set::call),
-                max_tokens: self.max_tokens.map(Set::call),
+                window: self.window.or(model.window).map(Setting::call),
+                threshold: self.threshold.map(Setting::call),
+                max_tokens: self.max_tokens.map(Setting::call),
                 strategy,
                 ..Settings::default()
             },
@@ -119,7 +119,7 @@ impl FoldOptions {
 
     fn summarizer(
         &self,
-        pen: &Pen<'_>,
+        pen: &SummarizerFactory<'_>,
         access: ModelAccess<'_>,
         task_provider: Option<&str>,
         json: bool,
@@ -143,10 +143,10 @@ impl FoldOptions {
             }
             None => &configured.value,
         };
-        match Who::read(name)? {
-            Who::Extractive => Ok(built_in()),
-            Who::Model(name) => access.model(pen, task_provider, name.as_deref()),
-            Who::Command(command) => Ok((pen.command(command), None)),
+        match SummarizerChoice::read(name)? {
+            SummarizerChoice::Extractive => Ok(built_in()),
+            SummarizerChoice::Model(name) => access.model(pen, task_provider, name.as_deref()),
+            SummarizerChoice::Command(command) => Ok((pen.command(command), None)),
         }
     }
 }
@@ -166,7 +166,7 @@ impl From<SetupError> for CliError {
 }
 
 /// Makes the error for a profile that does not exist.
-pub fn no_profile(error: NoProfile) -> CliError {
+pub fn no_profile(error: UnknownProfile) -> CliError {
     let hint = if error.all.is_empty() {
         "the configuration has no profiles".to_owned()
     } else {

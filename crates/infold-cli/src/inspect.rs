@@ -1,6 +1,6 @@
 //! `infold view`, `log`, `folds` and `recall`: print what a task holds.
 
-use infold::show::{Entry, Piece, Recalled, Seen, describe, kind};
+use infold::show::{LogEntry, LogSnapshot, RecalledMessage, ViewEntry, describe, kind};
 use infold_log::{Past as _, Role, Seq, Source, Span};
 use infold_store::{Contexts, EventLine, Log, What, iso};
 use infold_wire::{Message, gist};
@@ -13,30 +13,32 @@ use crate::output::{
 };
 use crate::steps::short;
 
-fn open(contexts: &Contexts, args: &InspectArgs) -> CliResult<Seen> {
+fn open(contexts: &Contexts, args: &InspectArgs) -> CliResult<LogSnapshot> {
     let log = contexts.read(contexts.resolve(&args.task)?)?;
-    let seen = Seen::new(log, args.at);
+    let seen = LogSnapshot::new(log, args.at);
     seen.map_err(|error| CliError::from(error).about(&short(&args.task)))
 }
 
 /// `infold view`
 pub fn view(contexts: &Contexts, args: &ViewArgs, out: &mut Output) -> CliResult {
     let seen = open(contexts, &args.inspect)?;
-    let Seen { log, at, .. } = &seen;
+    let LogSnapshot { log, at, .. } = &seen;
     out.widen_names(at.seq);
     let view = seen.view()?;
     seen.pieces(&view, args.raw, &mut |piece| match &piece {
-        Piece::Message { bytes, .. } if args.raw => out.raw(bytes).and_then(|()| out.raw(b"\n")),
-        Piece::Message { bytes, .. } if out.is_json() => {
+        ViewEntry::Message { bytes, .. } if args.raw => {
+            out.raw(bytes).and_then(|()| out.raw(b"\n"))
+        }
+        ViewEntry::Message { bytes, .. } if out.is_json() => {
             out.object_with(&piece.json(), "message", bytes)
         }
-        Piece::Fold(..) if out.is_json() => out.object(&piece.json()),
-        Piece::Message {
+        ViewEntry::Fold(..) if out.is_json() => out.object(&piece.json()),
+        ViewEntry::Message {
             source,
             note,
             bytes,
         } => print_shown_message(*source, bytes, note, out),
-        Piece::Fold(line, tokens) => print_fold(line, *tokens, out),
+        ViewEntry::Fold(line, tokens) => print_fold(line, *tokens, out),
     })?;
     let all = match Seq::new(at.seq) {
         Some(last) => log.record(last)?.sums.tokens,
@@ -142,11 +144,11 @@ pub fn log(contexts: &Contexts, args: &InspectArgs, out: &mut Output) -> CliResu
     let seen = open(contexts, args)?;
     out.widen_names(seen.at.seq);
     seen.entries(seen.all(), &mut |entry| match &entry {
-        Entry::Message { bytes, .. } if out.is_json() => {
+        LogEntry::Message { bytes, .. } if out.is_json() => {
             out.object_with(&entry.json(), "message", bytes)
         }
-        Entry::Event(_) if out.is_json() => out.object(&entry.json()),
-        Entry::Message {
+        LogEntry::Event(_) if out.is_json() => out.object(&entry.json()),
+        LogEntry::Message {
             seq,
             record,
             tokens,
@@ -165,7 +167,7 @@ pub fn log(contexts: &Contexts, args: &InspectArgs, out: &mut Output) -> CliResu
             // Hidden messages are dimmed as a whole.
             out.line(paint(DIM, anstream::adapter::strip_str(&line).to_string()))
         }
-        Entry::Event(line) => print_event(line, out),
+        LogEntry::Event(line) => print_event(line, out),
     })
 }
 
@@ -212,9 +214,9 @@ pub fn folds(contexts: &Contexts, args: &InspectArgs, out: &mut Output) -> CliRe
 /// `infold recall`
 pub fn recall(contexts: &Contexts, task: &str, range: Span, out: &mut Output) -> CliResult {
     let log = contexts.read(contexts.resolve(task)?)?;
-    let exists = Recalled::check(&log, range);
+    let exists = RecalledMessage::check(&log, range);
     exists.map_err(|error| CliError::from(error).about(&short(task)))?;
-    Recalled::each(&log, range, &mut |recalled| {
+    RecalledMessage::each(&log, range, &mut |recalled| {
         if out.is_json() {
             out.object_with(&recalled.json(), "message", recalled.bytes)
         } else {
@@ -223,7 +225,7 @@ pub fn recall(contexts: &Contexts, task: &str, range: Span, out: &mut Output) ->
     })
 }
 
-fn print_in_full(recalled: &Recalled<'_>, out: &mut Output) -> CliResult {
+fn print_in_full(recalled: &RecalledMessage<'_>, out: &mut Output) -> CliResult {
     let (record, bytes) = (&recalled.record, recalled.bytes);
     let hidden = if recalled.shown { "" } else { " · hidden" };
     let seq = recalled.seq;

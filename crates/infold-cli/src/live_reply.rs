@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-use infold::News;
-use infold_provider::Heard;
+use infold::TurnEvent;
+use infold_provider::CallEvent;
 use infold_wire::Delta;
 
 use crate::fold::describe_step;
@@ -70,9 +70,9 @@ impl LiveReply {
     }
 
     /// Handles an event of the turn.
-    pub fn handle(&mut self, news: News<'_>) {
+    pub fn handle(&mut self, news: TurnEvent<'_>) {
         match news {
-            News::Managed(outcome) => {
+            TurnEvent::Managed(outcome) => {
                 if !outcome.steps.is_empty() || !outcome.errors.is_empty() {
                     self.managed.push(outcome.json());
                 }
@@ -83,7 +83,7 @@ impl LiveReply {
                     self.note(format!("problem: {error}"));
                 }
             }
-            News::Sending(request) => {
+            TurnEvent::Sending(request) => {
                 self.lost.clone_from(&request.lost);
                 for (what, often) in &request.lost {
                     self.note(format!("not included: {what} ({often})"));
@@ -91,23 +91,23 @@ impl LiveReply {
                 let size = bytes(request.bytes);
                 self.progress(&format!("sending {size}"));
             }
-            News::TooLong(text) => self.note(format!("too long: {text}; folding more")),
-            News::Heard(Heard::Sent { bytes: sent, of }) if sent < of => {
+            TurnEvent::TooLong(text) => self.note(format!("too long: {text}; folding more")),
+            TurnEvent::Call(CallEvent::Sent { bytes: sent, of }) if sent < of => {
                 let (part, size) = (sent * 100 / of, bytes(of));
                 self.progress(&format!("sending {part} % of {size}"));
             }
-            News::Heard(Heard::Sent { .. }) => {
+            TurnEvent::Call(CallEvent::Sent { .. }) => {
                 let seconds = self.started.elapsed().as_secs();
                 self.progress(&format!("waiting for the reply, {seconds} s"));
             }
-            News::Heard(Heard::Delta(delta)) => self.delta(delta),
-            News::Heard(Heard::Waiting {
+            TurnEvent::Call(CallEvent::Delta(delta)) => self.delta(delta),
+            TurnEvent::Call(CallEvent::Retrying {
                 why, wait, attempt, ..
             }) => {
                 let seconds = wait.as_secs_f64();
                 self.note(format!("{why}; trying again in {seconds:.1} s ({attempt})"));
             }
-            News::Heard(Heard::Again) => {
+            TurnEvent::Call(CallEvent::Discarded) => {
                 self.text.clear();
                 self.reasoning.clear();
                 self.first = None;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use infold::summarizer::Extractive;
-use infold::{Config, Left, Outcome, Picture, manage, rehearse};
+use infold::{Config, FoldMap, ManageOutcome, SkipReason, manage, rehearse};
 use infold_store::{Contexts, Log, Metadata, Trigger};
 
 use crate::error::{CliError, CliResult};
@@ -83,7 +83,7 @@ fn fold(contexts: &Contexts, config: &Config, args: &ManageArgs, out: &mut Outpu
         error.about(&open.name)
     };
     let outcome = outcome.map_err(|error| explain(cannot_fold(error, "--window")))?;
-    let picture = Picture::of(log.state(), log).map_err(|error| explain(error.into()))?;
+    let picture = FoldMap::of(log.state(), log).map_err(|error| explain(error.into()))?;
     let picture = picture.scaled(setup.aim.factor);
     print_outcome(&outcome, Some(&picture), "", out)?;
     if !json && !outcome.steps.is_empty() {
@@ -105,7 +105,7 @@ pub fn task_model(contexts: &Contexts, log: &Log) -> CliResult<TaskModel> {
         .as_deref()
         .zip(metadata.model.as_deref());
     let factor = match model {
-        Some((provider, model)) => infold::usage::learned(contexts, provider, model)?,
+        Some((provider, model)) => infold::usage::learned_factor(contexts, provider, model)?,
         None => None,
     };
     Ok(TaskModel {
@@ -118,8 +118,8 @@ pub fn task_model(contexts: &Contexts, log: &Log) -> CliResult<TaskModel> {
 }
 
 fn print_outcome(
-    outcome: &Outcome,
-    picture: Option<&Picture>,
+    outcome: &ManageOutcome,
+    picture: Option<&FoldMap>,
     would: &str,
     out: &mut Output,
 ) -> CliResult {
@@ -151,18 +151,18 @@ fn print_outcome(
     out.line(format!("{:<10}{before} → {after} tokens", "view"))
 }
 
-fn why_nothing(outcome: &Outcome) -> String {
-    match outcome.left {
+fn why_nothing(outcome: &ManageOutcome) -> String {
+    match outcome.skipped {
         None => "the view is below the threshold".to_owned(),
-        Some(Left::Waiting) => {
+        Some(SkipReason::Waiting) => {
             "the last pass did not help or was undone; the next one waits until the view grows"
                 .to_owned()
         }
-        Some(Left::Floor) => {
+        Some(SkipReason::Floor) => {
             "what cannot be folded nearly fills the threshold; raise the threshold or the window"
                 .to_owned()
         }
-        Some(Left::Vetoed) => outcome.errors.join("; "),
-        Some(Left::Nothing) => "there is nothing to fold".to_owned(),
+        Some(SkipReason::Vetoed) => outcome.errors.join("; "),
+        Some(SkipReason::Nothing) => "there is nothing to fold".to_owned(),
     }
 }

@@ -1,9 +1,9 @@
 //! How a model that writes summaries is reached.
 
 use infold::config::Provider;
-use infold::summarizer::Pen;
+use infold::summarizer::SummarizerFactory;
 use infold::{Summarizer, connect};
-use infold_provider::Patience;
+use infold_provider::RetryPolicy;
 use infold_store::Contexts;
 
 use crate::call_runtime::CallRuntime;
@@ -27,7 +27,7 @@ impl ModelAccess<'_> {
     /// Returns the model of the conversation or of the configuration, if it is available.
     pub fn available_model(
         &self,
-        pen: &Pen<'_>,
+        pen: &SummarizerFactory<'_>,
         task_provider: Option<&str>,
     ) -> Option<SummarizerAndRuntime> {
         let is_ready = self.conversation.is_some()
@@ -43,7 +43,7 @@ impl ModelAccess<'_> {
     /// Returns the model with this name, or else the one configured for summaries.
     pub fn model(
         &self,
-        pen: &Pen<'_>,
+        pen: &SummarizerFactory<'_>,
         task_provider: Option<&str>,
         name: Option<&str>,
     ) -> CliResult<SummarizerAndRuntime> {
@@ -54,10 +54,10 @@ impl ModelAccess<'_> {
             Some((other, _)) => other,
             None => connect::provider(pen.config, None, task_provider, pen.main())?,
         };
-        let runtime = CallRuntime::new(Patience {
+        let runtime = CallRuntime::new(RetryPolicy {
             deadline: pen.timeout,
             attempts: 3,
-            ..Patience::default()
+            ..RetryPolicy::default()
         })?;
         let summarizer = pen.model(runtime.board(), &provider, name)?;
         Ok((summarizer, Some(runtime)))

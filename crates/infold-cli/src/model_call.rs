@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use infold::connect::{self, OLLAMAS_OWN};
+use infold::connect::{self, OLLAMA_DEFAULT_WINDOW};
 use infold::models::UNKNOWN_WINDOW;
 use infold::{Config, Connection};
-use infold_provider::Patience;
+use infold_provider::RetryPolicy;
 use infold_store::{Contexts, Metadata};
 use infold_wire::request::Frame;
 use infold_wire::tools::{self, Choice as ToolChoice};
@@ -89,16 +89,16 @@ impl ModelCall {
             .as_deref()
             .filter(|_| provider_flag.is_none());
         let name = connect::model(config, &provider, named, of_task)?;
-        let mut patience = Patience {
+        let mut patience = RetryPolicy {
             deadline: Duration::from_secs(call.deadline),
-            ..Patience::default()
+            ..RetryPolicy::default()
         };
         if let Some(wait) = call.first_wait {
             patience.first_wait = Duration::from_millis(wait);
         }
         let runtime = CallRuntime::new(patience)?;
         let connection = runtime.connect(config, &provider, &name)?;
-        model.factor = infold::usage::learned(contexts, &provider.name, &name)?;
+        model.factor = infold::usage::learned_factor(contexts, &provider.name, &name)?;
         model.name = Some(name);
         let options = FoldOptions {
             model: None,
@@ -136,13 +136,13 @@ fn detect_window(
     json: bool,
 ) -> Option<u64> {
     let model = &connection.model;
-    let found = connect::running(config, connection, learned);
+    let found = connect::served_window(config, connection, learned);
     if connection.wire() == Wire::Ollama {
         return found.or_else(|| {
-            let tokens = number(OLLAMAS_OWN);
+            let tokens = number(OLLAMA_DEFAULT_WINDOW);
             let text = format!("the window that Ollama runs `{model}` with is unknown: assuming {tokens} tokens; --window TOKENS sets it");
             CliError::provider(text).warn(json);
-            Some(OLLAMAS_OWN)
+            Some(OLLAMA_DEFAULT_WINDOW)
         });
     }
     // The warning about an unknown model was printed before the first reply.
@@ -163,7 +163,7 @@ fn frame(
         max_tokens: setup.profile.max_tokens,
         temperature: call.temperature,
         // A window that the user did not choose could make Ollama reload the model, or fail to.
-        window: Some(setup.profile.window).filter(|_| setup.told && wire == Wire::Ollama),
+        window: Some(setup.profile.window).filter(|_| setup.has_set_window && wire == Wire::Ollama),
         stream: !call.no_stream,
         official: connection.endpoint.is_openai_itself(),
         ..Frame::new(wire, &connection.model)

@@ -1,9 +1,9 @@
 //! `infold models`: the table of models, and what holds for one of them.
 
 use clap::Args;
-use infold::config::Asked;
+use infold::config::ProfileRequest;
 use infold::models::{self, Model, Prices};
-use infold::profile::{Keep, Origin, Resolved};
+use infold::profile::{KeepRecent, Origin, ResolvedProfile};
 use infold::{Config, usage};
 use infold_store::{Contexts, LearnedWindow};
 use serde_json::{Map, Value, json};
@@ -137,8 +137,8 @@ fn columns(row: &Model) -> [String; 8] {
         or_dash(row.prices.map(format_prices)),
         or_dash(row.threshold.map(|threshold| threshold.to_string())),
         or_dash(row.keep.map(|keep| match keep {
-            Keep::Messages(count) => count.to_string(),
-            Keep::Share(_) => keep.to_string(),
+            KeepRecent::Messages(count) => count.to_string(),
+            KeepRecent::Share(_) => keep.to_string(),
         })),
         or_dash(row.condense_model.as_deref().map(one_line)),
     ]
@@ -155,10 +155,10 @@ fn format_prices(prices: Prices) -> String {
 }
 
 /// Returns a number of messages, or a share below 1.
-pub fn keep_json(keep: Keep) -> Value {
+pub fn keep_json(keep: KeepRecent) -> Value {
     match keep {
-        Keep::Messages(count) => json!(count),
-        Keep::Share(share) => json!(share),
+        KeepRecent::Messages(count) => json!(count),
+        KeepRecent::Share(share) => json!(share),
     }
 }
 
@@ -190,10 +190,10 @@ fn show_model(
     learned: &[LearnedWindow],
     out: &mut Output,
 ) -> CliResult {
-    let asked = Asked {
+    let asked = ProfileRequest {
         model: Some(name.to_owned()),
         profile,
-        ..Asked::default()
+        ..ProfileRequest::default()
     };
     let resolved = config.resolve(&asked).map_err(no_profile)?;
     let matched = config.find(name).map(|row| row.name.as_str());
@@ -224,7 +224,7 @@ fn learned_row(row: &LearnedWindow) -> [String; 3] {
     ]
 }
 
-fn resolved_rows(resolved: &Resolved, matched: Option<&str>) -> Vec<[String; 3]> {
+fn resolved_rows(resolved: &ResolvedProfile, matched: Option<&str>) -> Vec<[String; 3]> {
     let profile = &resolved.profile;
     let tokens = |count: Option<u64>| count.map(|count| format!("{} tokens", number(count)));
     let trigger = profile.threshold.of(profile.window);
@@ -268,7 +268,7 @@ fn resolved_rows(resolved: &Resolved, matched: Option<&str>) -> Vec<[String; 3]>
     rows
 }
 
-fn resolved_json(resolved: &Resolved, matched: Option<&str>) -> Value {
+fn resolved_json(resolved: &ResolvedProfile, matched: Option<&str>) -> Value {
     let profile = &resolved.profile;
     let origin =
         |(name, origin): &(&'static str, Origin)| ((*name).to_owned(), origin.to_string().into());

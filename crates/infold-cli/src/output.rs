@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, BufRead as _, BufWriter, IsTerminal as _, Stdout, Write, stdout};
 
 use anstyle::{AnsiColor, Style};
-pub use infold::words::{count, number};
+pub use infold::numbers::{count, number};
 use infold_log::Role;
 use infold_store::Repair;
 use serde_json::Value;

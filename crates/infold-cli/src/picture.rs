@@ -1,16 +1,16 @@
 //! Draws which parts of a conversation are shown, as a bar.
 
 use anstyle::AnsiColor;
-use infold::{Fate, Picture};
+use infold::{FoldMap, Treatment};
 
 use crate::output::{number, paint};
 
 const BAR_WIDTH: usize = 64;
 
 /// Draws a conversation as a bar, with a legend below.
-pub fn draw(picture: &Picture) -> Vec<String> {
+pub fn draw(picture: &FoldMap) -> Vec<String> {
     let bar: String = picture.cells(BAR_WIDTH).into_iter().map(cell).collect();
-    let legend = Fate::ALL
+    let legend = Treatment::ALL
         .into_iter()
         .filter(|fate| picture.total(*fate) > 0);
     let legend = legend.map(|fate| {
@@ -24,12 +24,12 @@ pub fn draw(picture: &Picture) -> Vec<String> {
     vec![bar, legend.collect::<Vec<_>>().join("   ")]
 }
 
-fn cell(fate: Fate) -> String {
+fn cell(fate: Treatment) -> String {
     let (color, shade) = match fate {
-        Fate::Kept => (AnsiColor::Green, "█"),
-        Fate::Masked => (AnsiColor::Yellow, "▓"),
-        Fate::Condensed => (AnsiColor::Magenta, "▒"),
-        Fate::Hidden => (AnsiColor::BrightBlack, "░"),
+        Treatment::Kept => (AnsiColor::Green, "█"),
+        Treatment::Masked => (AnsiColor::Yellow, "▓"),
+        Treatment::Condensed => (AnsiColor::Magenta, "▒"),
+        Treatment::Hidden => (AnsiColor::BrightBlack, "░"),
     };
     paint(color.on_default(), shade)
 }

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use infold::Config;
 use infold::config::{APIS, Provider};
 use infold::connect;
-use infold_provider::{Listed, Patience};
+use infold_provider::{Listed, RetryPolicy};
 use infold_wire::Trouble;
 use infold_wire::trouble::Refused;
 use serde_json::json;
@@ -88,10 +88,10 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 
 fn check(config: &Config, name: Option<&str>, out: &mut Output) -> CliResult {
     let provider = connect::provider(config, name, None, None)?;
-    let patience = Patience {
+    let patience = RetryPolicy {
         deadline: CHECK_TIMEOUT,
         attempts: 2,
-        ..Patience::default()
+        ..RetryPolicy::default()
     };
     let runtime = CallRuntime::new(patience)?;
     let model = provider.model.as_ref().map(|set| set.value.clone());
@@ -99,11 +99,11 @@ fn check(config: &Config, name: Option<&str>, out: &mut Output) -> CliResult {
     let started = Instant::now();
     let models = connection.models().map_err(|error| match error {
         // The hint about request.json does not apply: there is no task.
-        infold::Unanswered::Call(error) if error.trouble == Trouble::Refused(Refused::Request) => {
+        infold::CallFailure::Call(error) if error.trouble == Trouble::Refused(Refused::Request) => {
             CliError::provider(error)
                 .hint("check `provider` and `base_url` in config.yaml: is it this kind of API?")
         }
-        infold::Unanswered::Call(error) => CliError::from(*error),
+        infold::CallFailure::Call(error) => CliError::from(*error),
         error => CliError::interrupted(error),
     })?;
     let took = started.elapsed().as_millis();

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use infold::config::Secret;
-use infold::profile::Set;
-use infold::summarizer::Who;
-use infold::{Config, Strategy, Switchboard};
-use infold_provider::{Client, Patience, escaped};
-use infold_serve::{Desk, Limits, Options, ServeError, Server, UpstreamError, Upstreams};
+use infold::profile::Setting;
+use infold::summarizer::SummarizerChoice;
+use infold::{Config, Connector, Strategy};
+use infold_provider::{Client, RetryPolicy, percent_encode};
+use infold_serve::{Conversations, Limits, Options, ServeError, Server, UpstreamError, Upstreams};
 use infold_store::{Contexts, Durability};
 use infold_wire::Wire;
 use serde_json::json;
@@ -143,7 +143,7 @@ pub fn serve(
     }
     let (runtime, server, stop) = (proxy.runtime, proxy.server, proxy.stop);
     if !out.is_json()
-        && let Some(listener) = server.news().listen()
+        && let Some(listener) = server.events().listen()
     {
         runtime.spawn(watch::print_folds(listener));
     }
@@ -172,7 +172,7 @@ pub fn wrap(contexts: &Contexts, config: &Config, args: &WrapArgs) -> CliResult<
     };
     let proxy = RunningProxy::start(contexts, config, &args.proxy, listen)?;
     let base = match &args.name {
-        Some(name) => format!("{}/t/{}", proxy.server.url(), escaped(name)),
+        Some(name) => format!("{}/t/{}", proxy.server.url(), percent_encode(name)),
         None => proxy.server.url(),
     };
     let (program, rest) = args.agent.split_first().expect("clap demands an agent");
@@ -186,7 +186,7 @@ pub fn wrap(contexts: &Contexts, config: &Config, args: &WrapArgs) -> CliResult<
     }
     let (runtime, server, stop) = (proxy.runtime, proxy.server, proxy.stop);
     let tasks = watch::TaskActivity::default();
-    if let Some(listener) = server.news().listen() {
+    if let Some(listener) = server.events().listen() {
         runtime.spawn(tasks.clone().watch(listener));
     }
     let (ended, end) = tokio::sync::oneshot::channel::<()>();
@@ -283,15 +283,16 @@ impl RunningProxy {
         let (stop, stopped) = watch_channel::channel(false);
         let client = {
             let _guard = runtime.enter();
-            Client::new(Patience::default())?
+            Client::new(RetryPolicy::default())?
         };
-        let board = Switchboard::new(client, runtime.handle().clone(), stopped);
+        let board = Connector::new(client, runtime.handle().clone(), stopped);
         // Clients resend their history, so requests do not wait for the disk; writes are synced a moment later.
         let contexts = Contexts::new(contexts.root(), Durability::Never)
             .telling(|text| tracing::warn!("{text}"));
         let desk_config = Arc::new(config.clone());
-        let desk =
-            move |address: &str| Desk::new(contexts.keeping()?.at(address), desk_config, board);
+        let desk = move |address: &str| {
+            Conversations::new(contexts.keeping()?.at(address), desk_config, board)
+        };
         let options = Options {
             address: listen.address,
             token: listen.token,
@@ -328,14 +329,14 @@ impl RunningProxy {
 fn with_flags(config: &Config, args: &ProxyArgs) -> CliResult<Config> {
     let mut config = config.clone();
     if let Some(window) = args.window {
-        config.environment.window = Some(Set::call(window));
+        config.environment.window = Some(Setting::call(window));
     }
     if let Some(strategy) = &args.strategy {
-        config.environment.strategy = Some(Set::call(strategy.name.to_owned()));
+        config.environment.strategy = Some(Setting::call(strategy.name.to_owned()));
     }
     if let Some(who) = &args.summarizer {
-        Who::read(who)?;
-        config.summarizer.name = Set::call(who.clone());
+        SummarizerChoice::read(who)?;
+        config.summarizer.name = Setting::call(who.clone());
     }
     Ok(config)
 }

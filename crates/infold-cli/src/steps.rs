@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use infold::Hooks;
-use infold::step::{Step, Taken, fork_at};
+use infold::step::{Step, StepResult, fork_at};
 use infold_log::steer::{Side, Target};
 use infold_log::{EventId, Pinned, Point, Seq};
 use infold_store::{Contexts, Writer};
@@ -61,19 +61,19 @@ pub fn take(
 pub fn print_step(
     contexts: &Contexts,
     open: &OpenedTask,
-    taken: Taken,
+    taken: StepResult,
     out: &mut Output,
 ) -> CliResult {
     let json = out.is_json();
     // The step is recorded; the next write updates the registry too.
     warn(json, contexts.settle(open.id, &open.writer));
-    if let Some(error) = taken.unheard {
+    if let Some(error) = taken.hook_error {
         CliError::no(error).warn(json);
     }
     if let Some(text) = taken.note {
         note(json, text);
     }
-    let (text, back, name) = (taken.text, taken.back, &open.name);
+    let (text, back, name) = (taken.text, taken.inverse, &open.name);
     out.result(
         &taken.json,
         format!("{text} ({back}: infold {back} {name})"),

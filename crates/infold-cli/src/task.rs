@@ -196,7 +196,7 @@ fn cost(counters: &Counters) -> String {
 
 fn show(contexts: &Contexts, task: &str, out: &mut Output) -> CliResult {
     let id = contexts.resolve(task)?;
-    let whole = show::Whole::of(contexts, id)?.ok_or_else(|| {
+    let whole = show::TaskReport::of(contexts, id)?.ok_or_else(|| {
         CliError::store(format!("task {id} has no row in the registry"))
             .hint("`infold doctor --repair` adds it")
     })?;

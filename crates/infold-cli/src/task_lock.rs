@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use infold_serve::ask_to_let_go;
+use infold_serve::request_release;
 use infold_store::{OpenError, TaskError};
 
 /// How long to wait for a server's answer.
@@ -39,7 +39,7 @@ pub fn acquire<T>(mut open: impl FnMut() -> Result<T, TaskError>) -> Result<T, T
             // On a busy machine the server may have taken the task again before this process
             // opened it: then it is asked once more.
             Some(address) => {
-                is_released = ask_to_let_go(address, *task, token.as_deref(), SERVER_TIMEOUT);
+                is_released = request_release(address, *task, token.as_deref(), SERVER_TIMEOUT);
             }
             // The lock names no holder while it changes hands.
             None => {

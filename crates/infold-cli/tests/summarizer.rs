@@ -131,7 +131,7 @@ fn a_model_that_nobody_has_is_asked_for_in_vain() {
     home.tell("task new --context-length 8000\ntask push T1 session.jsonl");
     insta::assert_snapshot!(home.tell("manage T1 --summarizer model"), @"
     $ infold manage T1 --summarizer model
-    ! error: no provider: nobody says whom to ask
+    ! error: no provider configured
     ! hint: use --provider NAME, or set `llm:` in config.yaml (docs/CONFIG.md); `--provider ollama` uses a model on this machine, without a key
     [2]
     ");

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use infold::config::{Asked, Entry, SERVED};
-use infold::profile::{Origin, Set};
+use infold::config::{ConfigEntry, ProfileRequest, SERVED_APIS};
+use infold::profile::{Origin, Setting};
 use infold::{Config, connect};
 use infold_serve::Upstreams;
 use infold_wire::Wire;
@@ -15,7 +15,7 @@ use crate::models::keep_json;
 use crate::serve::DEFAULT_PORT;
 
 /// Returns every value in effect: what is set, and what follows from it for the model in use.
-pub fn entries(config: &Config) -> CliResult<Vec<Entry>> {
+pub fn entries(config: &Config) -> CliResult<Vec<ConfigEntry>> {
     let mut entries = config.entries();
     let summarizer = entries
         .iter_mut()
@@ -27,19 +27,19 @@ pub fn entries(config: &Config) -> CliResult<Vec<Entry>> {
         summarizer.value = json!("model");
     }
     entries.extend(profile(config)?);
-    let address = |set: Option<&Set<IpAddr>>| set.map(|set| (set.value, set.origin.clone()));
+    let address = |set: Option<&Setting<IpAddr>>| set.map(|set| (set.value, set.origin.clone()));
     let host = address(config.serve.host.as_ref());
     let (host, origin) = host.unwrap_or((Ipv4Addr::LOCALHOST.into(), Origin::Default));
     entries.push(entry("serve.host", json!(host.to_string()), origin));
     let port = config.serve.port.clone();
-    let port = port.unwrap_or(Set::new(DEFAULT_PORT, Origin::Default));
+    let port = port.unwrap_or(Setting::new(DEFAULT_PORT, Origin::Default));
     entries.push(entry("serve.port", json!(port.value), port.origin));
     entries.extend(upstreams(config)?);
     Ok(entries)
 }
 
-fn entry(key: &str, value: Value, origin: Origin) -> Entry {
-    Entry {
+fn entry(key: &str, value: Value, origin: Origin) -> ConfigEntry {
+    ConfigEntry {
         key: format!("effective.{key}"),
         value,
         origin,
@@ -47,8 +47,10 @@ fn entry(key: &str, value: Value, origin: Origin) -> Entry {
 }
 
 /// Returns how a conversation with the model in use is folded.
-fn profile(config: &Config) -> CliResult<Vec<Entry>> {
-    let resolved = config.resolve(&Asked::default()).map_err(no_profile)?;
+fn profile(config: &Config) -> CliResult<Vec<ConfigEntry>> {
+    let resolved = config
+        .resolve(&ProfileRequest::default())
+        .map_err(no_profile)?;
     let profile = resolved.profile;
     let model = config.model();
     let origin = model.map_or(Origin::Default, |model| model.origin.clone());
@@ -80,12 +82,12 @@ fn profile(config: &Config) -> CliResult<Vec<Entry>> {
 }
 
 /// Returns where the proxy sends the requests of each API.
-fn upstreams(config: &Config) -> CliResult<Vec<Entry>> {
+fn upstreams(config: &Config) -> CliResult<Vec<ConfigEntry>> {
     const VARIABLE: &str = "INFOLD_PROVIDER";
     let named = std::env::var(VARIABLE).ok().filter(|name| !name.is_empty());
     let upstreams = Upstreams::new(config, &[], named.as_deref())?;
     let row = |wire: Wire| {
-        let (api, upstream) = (SERVED[wire as usize], upstreams.of(wire));
+        let (api, upstream) = (SERVED_APIS[wire as usize], upstreams.of(wire));
         let provider = &upstream.provider;
         let set = config.serve.upstreams.iter().find(|(of, _)| *of == api);
         let origin = match (set, &provider.base_url) {
@@ -99,7 +101,7 @@ fn upstreams(config: &Config) -> CliResult<Vec<Entry>> {
         let value = if speaks == wire {
             base
         } else {
-            format!("{}+{base}", SERVED[speaks as usize])
+            format!("{}+{base}", SERVED_APIS[speaks as usize])
         };
         entry(&format!("upstreams.{api}"), json!(value), origin)
     };

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use infold::Config;
-use infold::config::{Layer, Parsed};
+use infold::config::{Layer, ParsedConfig};
 
 use super::trust;
 use crate::error::{CliError, CliResult};
@@ -69,7 +69,7 @@ impl ConfigFiles {
     }
 
     /// Parses the files.
-    pub fn parse(&self) -> CliResult<Parsed> {
+    pub fn parse(&self) -> CliResult<ParsedConfig> {
         let parsed = Config::parse_layers(&self.layers(), &|name| std::env::var(name).ok());
         parsed.map_err(super::first_error)
     }

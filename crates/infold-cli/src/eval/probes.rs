@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::EvalArgs;
 use super::tables::print_table;
-use crate::failure::{Failure, Kind};
-use crate::out::{DIM, Out, count, number, one_line, paint, say};
-use crate::progress::Progress;
+use crate::error::CliError;
+use crate::output::{DIM, Output, count, number, one_line, paint, say};
+use crate::progress::ProgressLine;
 
 /// The sizes of summaries if none are given.
 const DEFAULT_SIZES_TOKENS: [u64; 2] = [2_000, 4_000];
@@ -26,13 +26,13 @@ struct ProbedFact {
 type ProbeGroup = (&'static str, String, fn(&Probe) -> String);
 
 /// Plants facts, folds, and prints what survived.
-pub fn run(args: &EvalArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn run(args: &EvalArgs, out: &mut Output) -> Result<(), CliError> {
     let sizes = match &args.sizes[..] {
         [] => &DEFAULT_SIZES_TOKENS[..],
         sizes => sizes,
     };
     let conversations = ProbeConversation::count(args.all);
-    let mut progress = Progress::new(out.is_json(), "probing", conversations as u64);
+    let mut progress = ProgressLine::new(out.is_json(), "probing", conversations as u64);
     let mut facts = Vec::new();
     for number in 0..conversations {
         facts.extend(probe(
@@ -61,10 +61,10 @@ pub fn run(args: &EvalArgs, out: &mut Out) -> Result<(), Failure> {
     Ok(())
 }
 
-fn probe(conversation: &ProbeConversation, sizes: &[u64]) -> Result<Vec<ProbedFact>, Failure> {
-    let answers = conversation.probe(sizes).map_err(|error| {
-        Failure::new(Kind::No, format!("a generated message is broken: {error}"))
-    })?;
+fn probe(conversation: &ProbeConversation, sizes: &[u64]) -> Result<Vec<ProbedFact>, CliError> {
+    let answers = conversation
+        .probe(sizes)
+        .map_err(|error| CliError::no(format!("a generated message is broken: {error}")))?;
     let probes = conversation.probes.iter().enumerate();
     let facts = probes.map(|(at, probe)| ProbedFact {
         probe: probe.clone(),
@@ -119,7 +119,7 @@ fn count_survivors(
     (all, alive)
 }
 
-fn print_size(facts: &[ProbedFact], size: u64, out: &mut Out) -> Result<(), Failure> {
+fn print_size(facts: &[ProbedFact], size: u64, out: &mut Output) -> Result<(), CliError> {
     out.line("")?;
     out.line(format!("At {} tokens", number(size)))?;
     let mut rows = Vec::new();
@@ -141,7 +141,12 @@ fn print_size(facts: &[ProbedFact], size: u64, out: &mut Out) -> Result<(), Fail
 }
 
 /// Lists facts that the extractive summary lost.
-fn print_lost(facts: &[ProbedFact], size: u64, most: usize, out: &mut Out) -> Result<(), Failure> {
+fn print_lost(
+    facts: &[ProbedFact],
+    size: u64,
+    most: usize,
+    out: &mut Output,
+) -> Result<(), CliError> {
     let is_lost = |one: &&ProbedFact| one.survives.contains(&(Design::Extractive, size, false));
     let rows: Vec<[String; 5]> = facts
         .iter()
@@ -168,7 +173,7 @@ fn print_lost(facts: &[ProbedFact], size: u64, most: usize, out: &mut Out) -> Re
     print_table("kind|language|noise|distance|fact", rows, &[3], out)
 }
 
-fn print_objects(facts: &[ProbedFact], sizes: &[u64], out: &mut Out) -> Result<(), Failure> {
+fn print_objects(facts: &[ProbedFact], sizes: &[u64], out: &mut Output) -> Result<(), CliError> {
     for size in sizes {
         for group in groups() {
             for design in PROBED_DESIGNS {

@@ -12,15 +12,15 @@ use infold_wire::transcript::{Format, Transcript};
 
 use super::EvalArgs;
 use super::tables::ReplayTables;
-use crate::failure::{Failure, Kind};
-use crate::fold::opened;
-use crate::out::{Out, count, say};
-use crate::pen::Reach;
-use crate::progress::Progress;
-use crate::settings::{Choice, Known};
+use crate::error::CliError;
+use crate::fold_options::{FoldOptions, TaskModel};
+use crate::input::open_transcript;
+use crate::model_access::ModelAccess;
+use crate::output::{Output, count, say};
+use crate::progress::ProgressLine;
 
 /// Replays sessions under several strategies.
-pub fn run(config: &Config, args: &EvalArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn run(config: &Config, args: &EvalArgs, out: &mut Output) -> Result<(), CliError> {
     let setup = ReplaySetup::new(config, args, out.is_json())?;
     let tables = ReplayTables::new(args, &setup);
     let name = match &args.files[..] {
@@ -47,7 +47,7 @@ pub fn run(config: &Config, args: &EvalArgs, out: &mut Out) -> Result<(), Failur
         return Ok(());
     }
     let error = format!("not all requests of {} fit", count(affected, "session"));
-    Err(Failure::new(Kind::No, error).hint("give a larger --window"))
+    Err(CliError::no(error).hint("give a larger --window"))
 }
 
 /// How sessions are replayed.
@@ -85,9 +85,9 @@ pub struct ReplayTotals {
 
 impl ReplaySetup {
     /// Returns the setup for the arguments.
-    pub fn new(config: &Config, args: &EvalArgs, json: bool) -> Result<ReplaySetup, Failure> {
+    pub fn new(config: &Config, args: &EvalArgs, json: bool) -> Result<ReplaySetup, CliError> {
         if args.window.is_none() && args.model.is_none() {
-            return Err(Failure::new(Kind::Usage, "no window size given")
+            return Err(CliError::usage("no window size given")
                 .hint("give --window 32k, or --model NAME (`infold models` lists them)"));
         }
         let mut strategies: Vec<Strategy> = Vec::new();
@@ -103,14 +103,14 @@ impl ReplaySetup {
         }
         let mut aims = Vec::new();
         for strategy in strategies {
-            let choice = Choice {
+            let choice = FoldOptions {
                 window: args.window,
                 model: args.model.clone(),
                 strategy: Some(strategy),
-                ..Choice::default()
+                ..FoldOptions::default()
             };
             let mut aim = choice
-                .chosen(config, Known::default(), Reach::default(), json)?
+                .setup(config, TaskModel::default(), ModelAccess::default(), json)?
                 .setup
                 .aim;
             aim.summary = args.summary_tokens;
@@ -131,7 +131,7 @@ impl ReplaySetup {
         file: &Path,
         format: Option<Format>,
         json: bool,
-    ) -> Result<ReplayTotals, Failure> {
+    ) -> Result<ReplayTotals, CliError> {
         let mut totals = ReplayTotals::new(&file.display().to_string(), self);
         each_session(file, format, json, |session| {
             totals.sessions += 1;
@@ -146,9 +146,9 @@ impl ReplaySetup {
         session: &RecordedSession,
         totals: &mut ReplayTotals,
         json: bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         let which = format!("session {} of {}", totals.sessions, totals.name);
-        let warn = |text: String| Failure::new(Kind::No, format!("{which} {text}")).warn(json);
+        let warn = |text: String| CliError::no(format!("{which} {text}")).warn(json);
         let parsed = match ParsedSession::of(session) {
             Ok(parsed) => parsed,
             Err(error) => {
@@ -158,7 +158,7 @@ impl ReplaySetup {
             }
         };
         let total = (parsed.len() * self.aims.len()) as u64;
-        let mut progress = Progress::new(json, "replaying", total);
+        let mut progress = ProgressLine::new(json, "replaying", total);
         let mut replays = Vec::new();
         for aim in &self.aims {
             let mut on_message = || progress.advance(1);
@@ -211,10 +211,10 @@ pub fn each_session(
     file: &Path,
     format: Option<Format>,
     json: bool,
-    mut handle: impl FnMut(RecordedSession) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let about = |failure: Failure| failure.within(&file.display().to_string());
-    let (input, _) = opened(file, json)?;
+    mut handle: impl FnMut(RecordedSession) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    let about = |failure: CliError| failure.within(&file.display().to_string());
+    let (input, _) = open_transcript(file, json)?;
     let mut transcript = Transcript::open(input, format).map_err(|error| about(error.into()))?;
     let mut sessions = 0;
     while let Some(session) =
@@ -227,7 +227,7 @@ pub fn each_session(
         let error = format!("no messages in {}", file.display());
         let format = transcript.format();
         let hint = format!("it was read as {format}; --format sets another format");
-        return Err(Failure::new(Kind::No, error).hint(hint));
+        return Err(CliError::no(error).hint(hint));
     }
     Ok(())
 }
@@ -238,8 +238,8 @@ fn most_unfit(replays: &[Replay]) -> Option<(usize, &UnfitRequest)> {
     Some((worst.unfit.len(), worst.unfit.first()?))
 }
 
-impl From<ReplayError> for Failure {
-    fn from(error: ReplayError) -> Failure {
+impl From<ReplayError> for CliError {
+    fn from(error: ReplayError) -> CliError {
         match error {
             ReplayError::Scratch(error) => error.into(),
             ReplayError::Step(error) => error.into(),
@@ -288,7 +288,7 @@ fn join(totals: &mut Vec<DesignTotals>, more: Vec<DesignTotals>) {
     }
 }
 
-fn write_plot(path: &Path, totals: &ReplayTotals, setup: &ReplaySetup) -> Result<(), Failure> {
+fn write_plot(path: &Path, totals: &ReplayTotals, setup: &ReplaySetup) -> Result<(), CliError> {
     let strips = setup.aims.iter().zip(&totals.replays).map(|(aim, replay)| {
         let requests = replay.requests.iter();
         let references = replay.scores[Measure::References];
@@ -315,6 +315,6 @@ fn write_plot(path: &Path, totals: &ReplayTotals, setup: &ReplaySetup) -> Result
     };
     std::fs::write(path, plot.svg()).map_err(|error| {
         let text = format!("{} cannot be written: {error}", path.display());
-        Failure::new(Kind::Usage, text).hint("--svg takes a file in an existing directory")
+        CliError::usage(text).hint("--svg takes a file in an existing directory")
     })
 }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::EvalArgs;
 use super::replays::{ReplaySetup, ReplayTotals};
-use crate::failure::Failure;
-use crate::out::{DIM, Out, count, number, one_line, paint, say, table};
+use crate::error::CliError;
+use crate::output::{DIM, Output, count, format_table, number, one_line, paint, say};
 
 /// The explanations of the figures, printed below the tables.
 const LEGEND: [&str; 5] = [
@@ -33,7 +33,7 @@ impl<'a> ReplayTables<'a> {
     }
 
     /// Prints the tables of a file, or of all.
-    pub fn print(&self, totals: &ReplayTotals, out: &mut Out) -> Result<(), Failure> {
+    pub fn print(&self, totals: &ReplayTotals, out: &mut Output) -> Result<(), CliError> {
         if out.is_json() {
             self.print_strategy_objects(totals, out)?;
             return self.print_stand_in_objects(totals, out);
@@ -70,7 +70,7 @@ impl<'a> ReplayTables<'a> {
         out.line("")
     }
 
-    fn print_strategies(&self, totals: &ReplayTotals, out: &mut Out) -> Result<(), Failure> {
+    fn print_strategies(&self, totals: &ReplayTotals, out: &mut Output) -> Result<(), CliError> {
         let mut rows = Vec::new();
         for (aim, replay) in self.setup.aims.iter().zip(&totals.replays) {
             let total = RequestTotals::of(replay);
@@ -98,7 +98,7 @@ impl<'a> ReplayTables<'a> {
     }
 
     /// Prints how often each strategy folds, and what it loses.
-    fn print_passes(&self, totals: &ReplayTotals, out: &mut Out) -> Result<(), Failure> {
+    fn print_passes(&self, totals: &ReplayTotals, out: &mut Output) -> Result<(), CliError> {
         let mut rows = Vec::new();
         for (aim, replay) in self.setup.aims.iter().zip(&totals.replays) {
             let total = RequestTotals::of(replay);
@@ -126,7 +126,7 @@ impl<'a> ReplayTables<'a> {
     }
 
     /// Prints the prices, and what the figures mean.
-    pub fn print_legend(&self, out: &mut Out) -> Result<(), Failure> {
+    pub fn print_legend(&self, out: &mut Output) -> Result<(), CliError> {
         if out.is_json() {
             return Ok(());
         }
@@ -143,7 +143,11 @@ impl<'a> ReplayTables<'a> {
         Ok(())
     }
 
-    fn print_strategy_objects(&self, totals: &ReplayTotals, out: &mut Out) -> Result<(), Failure> {
+    fn print_strategy_objects(
+        &self,
+        totals: &ReplayTotals,
+        out: &mut Output,
+    ) -> Result<(), CliError> {
         for (aim, replay) in self.setup.aims.iter().zip(&totals.replays) {
             let total = RequestTotals::of(replay);
             let references = replay.scores[Measure::References];
@@ -185,7 +189,11 @@ impl<'a> ReplayTables<'a> {
         Ok(())
     }
 
-    fn print_stand_in_objects(&self, totals: &ReplayTotals, out: &mut Out) -> Result<(), Failure> {
+    fn print_stand_in_objects(
+        &self,
+        totals: &ReplayTotals,
+        out: &mut Output,
+    ) -> Result<(), CliError> {
         for (of, designs) in [
             ("infold", &totals.designs),
             ("agent", &totals.agent_designs),
@@ -217,7 +225,11 @@ impl<'a> ReplayTables<'a> {
     }
 }
 
-fn print_designs(heading: &str, designs: &[DesignTotals], out: &mut Out) -> Result<(), Failure> {
+fn print_designs(
+    heading: &str,
+    designs: &[DesignTotals],
+    out: &mut Output,
+) -> Result<(), CliError> {
     if designs.iter().all(|one| one.folds == 0) {
         return Ok(());
     }
@@ -247,7 +259,7 @@ fn print_designs(heading: &str, designs: &[DesignTotals], out: &mut Out) -> Resu
     print_table(header, rows.collect(), &[1, 2, 3, 4, 5, 6, 7, 8], out)
 }
 
-fn print_lost(designs: &[DesignTotals], most: usize, out: &mut Out) -> Result<(), Failure> {
+fn print_lost(designs: &[DesignTotals], most: usize, out: &mut Output) -> Result<(), CliError> {
     // The extractive summaries come first.
     let lost = designs
         .first()
@@ -385,11 +397,11 @@ pub fn print_table<const N: usize>(
     header: &str,
     mut rows: Vec<[String; N]>,
     right: &[usize],
-    out: &mut Out,
-) -> Result<(), Failure> {
+    out: &mut Output,
+) -> Result<(), CliError> {
     let mut names = header.split('|').map(str::to_owned);
     rows.insert(0, std::array::from_fn(|_| names.next().unwrap_or_default()));
-    let mut lines = table(&rows, right, out.width()).into_iter();
+    let mut lines = format_table(&rows, right, out.width()).into_iter();
     if let Some(header) = lines.next() {
         out.line(paint(DIM, header))?;
     }

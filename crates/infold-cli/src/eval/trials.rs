@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 use super::EvalArgs;
 use super::replays::{ReplaySetup, each_session};
 use super::tables::{or_dash, print_table};
-use crate::failure::{Failure, Kind};
-use crate::out::{DIM, Out, count, number, paint, say};
-use crate::progress::Progress;
+use crate::error::CliError;
+use crate::output::{DIM, Output, count, number, paint, say};
+use crate::progress::ProgressLine;
 
 /// Tries every design where agents condensed, or where `infold` folds, and prints what each keeps.
-pub fn run(config: &Config, args: &EvalArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn run(config: &Config, args: &EvalArgs, out: &mut Output) -> Result<(), CliError> {
     let run = TrialRun::new(config, args, out.is_json())?;
     let mut trials = Trials::default();
-    let mut progress = Progress::new(out.is_json(), "measuring", args.files.len() as u64);
+    let mut progress = ProgressLine::new(out.is_json(), "measuring", args.files.len() as u64);
     for file in &args.files {
         each_session(file, args.format, out.is_json(), |session| {
             run.try_session(&session, &mut trials)
@@ -54,7 +54,7 @@ struct TrialRun<'a> {
 }
 
 impl TrialRun<'_> {
-    fn new<'a>(config: &Config, args: &'a EvalArgs, json: bool) -> Result<TrialRun<'a>, Failure> {
+    fn new<'a>(config: &Config, args: &'a EvalArgs, json: bool) -> Result<TrialRun<'a>, CliError> {
         let is_sized = args.window.is_some() || args.model.is_some();
         let setup = (is_sized && !args.agent)
             .then(|| ReplaySetup::new(config, args, json))
@@ -63,7 +63,7 @@ impl TrialRun<'_> {
     }
 
     /// Tries all stand-ins at the points of one session.
-    fn try_session(&self, session: &RecordedSession, trials: &mut Trials) -> Result<(), Failure> {
+    fn try_session(&self, session: &RecordedSession, trials: &mut Trials) -> Result<(), CliError> {
         let is_condensed = !session.compactions.is_empty();
         if !is_condensed && self.args.agent {
             return Ok(());
@@ -71,7 +71,7 @@ impl TrialRun<'_> {
         let parsed = match ParsedSession::of(session) {
             Ok(parsed) => parsed,
             Err(error) => {
-                Failure::new(Kind::No, format!("a session is left out: {error}")).warn(self.json);
+                CliError::no(format!("a session is left out: {error}")).warn(self.json);
                 return Ok(());
             }
         };
@@ -80,7 +80,7 @@ impl TrialRun<'_> {
             return Ok(());
         }
         let Some(setup) = &self.setup else {
-            return Err(Failure::new(Kind::Usage, "no window size given")
+            return Err(CliError::usage("no window size given")
                 .hint("--window sets it for sessions that their agent did not condense; --agent leaves these out"));
         };
         let aims = setup.aims.iter();
@@ -92,7 +92,7 @@ impl TrialRun<'_> {
         Ok(())
     }
 
-    fn print_heading(&self, trials: &Trials, out: &mut Out) -> Result<(), Failure> {
+    fn print_heading(&self, trials: &Trials, out: &mut Output) -> Result<(), CliError> {
         let folded = (trials.points - trials.agent_points) as u64;
         let points = count(trials.points as u64, "point");
         let sessions = count(trials.sessions as u64, "session");
@@ -112,12 +112,12 @@ impl TrialRun<'_> {
     }
 }
 
-fn no_points(args: &EvalArgs) -> Failure {
+fn no_points(args: &EvalArgs) -> CliError {
     if args.agent {
-        Failure::new(Kind::No, "no agent condensed any of these sessions")
+        CliError::no("no agent condensed any of these sessions")
             .hint("leave --agent out and give --sizes and --window")
     } else {
-        Failure::new(Kind::No, "nothing was folded").hint("give a smaller --window")
+        CliError::no("nothing was folded").hint("give a smaller --window")
     }
 }
 
@@ -129,7 +129,7 @@ fn base(size: SizeLimit) -> Design {
     }
 }
 
-fn print_size(trials: &Trials, size: SizeLimit, out: &mut Out) -> Result<(), Failure> {
+fn print_size(trials: &Trials, size: SizeLimit, out: &mut Output) -> Result<(), CliError> {
     let base = base(size);
     out.line("")?;
     out.line(match size {
@@ -167,7 +167,7 @@ fn print_size(trials: &Trials, size: SizeLimit, out: &mut Out) -> Result<(), Fai
     print_table(&header, rows, &[1, 2, 3, 4, 5, 6], out)
 }
 
-fn print_objects(trials: &Trials, out: &mut Out) -> Result<(), Failure> {
+fn print_objects(trials: &Trials, out: &mut Output) -> Result<(), CliError> {
     for size in trials.sizes() {
         for design in DESIGNS {
             let Some(tokens) = mean_tokens(trials, design, size) else {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use infold_serve::{Change, Heard, Listener};
+use infold_serve::{Listener, LiveEvent, LiveItem};
 use uuid::Uuid;
 
 use crate::output::{count, note, number};
@@ -11,7 +11,7 @@ use crate::output::{count, note, number};
 /// Prints folds as they happen, until the server ends.
 pub async fn print_folds(mut listener: Listener) {
     while let Some(heard) = listener.next().await {
-        if let Heard::Change(change) = heard
+        if let LiveItem::Event(change) = heard
             && let Some(text) = describe_fold(&change)
         {
             note(false, text);
@@ -20,8 +20,8 @@ pub async fn print_folds(mut listener: Listener) {
 }
 
 /// Describes a fold in one line; returns none for other changes.
-fn describe_fold(change: &Change) -> Option<String> {
-    if change.what != "fold" {
+fn describe_fold(change: &LiveEvent) -> Option<String> {
+    if change.name != "fold" {
         return None;
     }
     let object: serde_json::Value = serde_json::from_str(&change.json).ok()?;
@@ -46,11 +46,11 @@ impl TaskActivity {
     /// Counts messages and folds, until the server ends.
     pub async fn watch(self, mut listener: Listener) {
         while let Some(heard) = listener.next().await {
-            if let Heard::Change(change) = heard {
+            if let LiveItem::Event(change) = heard {
                 let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
                 let activity = tasks.entry(change.task).or_default();
-                activity.messages += u64::from(change.what == "message");
-                activity.folds += u64::from(change.what == "fold");
+                activity.messages += u64::from(change.name == "message");
+                activity.folds += u64::from(change.name == "fold");
             }
         }
     }

@@ -1,16 +1,15 @@
-//! What a conversation is about, in one line: the first words that a person typed.
+//! Titles of conversations: the first words that a person typed.
 
 use infold_log::Role;
 
 use crate::acts::{Deed, deeds};
 use crate::{Message, Typist};
 
-/// A title has no more characters.
-const MAX_CHARS: usize = 80;
+const MAX_TITLE_CHARS: usize = 80;
 
-/// Returns the title that a message gives to the conversation which begins with it; none if no person typed any of it.
+/// Returns the title of the conversation that begins with a message; none if no person typed any of it.
 ///
-/// The typist sees the messages in order.
+/// The typist must get the messages in order.
 pub fn title_of(typist: &mut Typist, message: &Message<'_>) -> Option<String> {
     match message.role() {
         Role::User => {}
@@ -21,19 +20,18 @@ pub fn title_of(typist: &mut Typist, message: &Message<'_>) -> Option<String> {
         _ => return None,
     }
     deeds(message).into_iter().find_map(|deed| match deed {
-        Deed::Said(text) => shortened(&typist.text(&text)?),
+        Deed::Said(text) => shorten_title(&typist.text(&text)?),
         Deed::Given(_) | Deed::Called(_) => None,
     })
 }
 
-fn shortened(text: &str) -> Option<String> {
+fn shorten_title(text: &str) -> Option<String> {
     let mut title = String::new();
-    // What comes behind the last word that fits is not looked at.
     for word in text.split_whitespace() {
         let length = title.chars().count() + word.chars().count() + 1;
-        if length > MAX_CHARS {
+        if length > MAX_TITLE_CHARS {
             if title.is_empty() {
-                title.extend(word.chars().take(MAX_CHARS - 1));
+                title.extend(word.chars().take(MAX_TITLE_CHARS - 1));
             }
             title.push('…');
             break;
@@ -74,9 +72,12 @@ mod tests {
             "some words ".repeat(50)
         );
         let title_of_long = title(&long).expect("a title");
-        assert!(title_of_long.chars().count() <= MAX_CHARS);
+        assert!(title_of_long.chars().count() <= MAX_TITLE_CHARS);
         assert!(title_of_long.ends_with("words…") || title_of_long.ends_with("some…"));
         let one = format!(r#"{{"role":"user","content":"{}"}}"#, "ab".repeat(500));
-        assert_eq!(title(&one).map(|one| one.chars().count()), Some(MAX_CHARS));
+        assert_eq!(
+            title(&one).map(|one| one.chars().count()),
+            Some(MAX_TITLE_CHARS)
+        );
     }
 }

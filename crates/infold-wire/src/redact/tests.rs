@@ -1,3 +1,5 @@
+//! Tests of redaction.
+
 use std::ops::Range;
 
 use proptest::prelude::*;
@@ -44,7 +46,7 @@ const MESSAGES: [&str; 21] = [
     r#"{"type":"mcp_call","id":"m_1","approval_request_id":"a","name":"f","server_label":"l","arguments":"{\"a\":\"SECRET\"}","output":"SECRET"}"#,
 ];
 
-/// What others are paired with it by.
+/// The values that other messages are paired with it by.
 fn pairs(message: &[u8]) -> impl PartialEq + std::fmt::Debug {
     let message = Message::read(message).unwrap();
     let facts = message.facts();
@@ -159,7 +161,7 @@ fn what_messages_are_paired_by_is_left_and_counted() {
 fn without_a_match_there_are_no_new_bytes() {
     for message in MESSAGES {
         let redacted = redact_matches(message.as_bytes(), MARKER, &mut hits("nowhere")).unwrap();
-        assert_eq!(redacted, Redacted::default());
+        assert_eq!(redacted, RedactedMatches::default());
     }
 }
 

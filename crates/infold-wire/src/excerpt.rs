@@ -1,15 +1,20 @@
-use crate::message::Piece;
-use crate::{Form, Item, Json, Kind, Message};
+//! One-line excerpts of messages, for people.
 
-/// Returns what a message says in one line, for people, at most `width` characters.
-pub fn gist(message: &Message<'_>, width: usize) -> String {
+use crate::message::ContentItem;
+use crate::neutral::raw_json;
+use crate::{Form, Item, Json, JsonKind, Message};
+
+/// Returns one line of at most `width` characters about a message: its text, its calls, or its type.
+pub fn message_excerpt(message: &Message<'_>, width: usize) -> String {
     let mut words = Vec::new();
-    for call in calls(message) {
-        words.push(format!("calls {call}"));
+    let text = leading_text(message);
+    if !text.is_empty() {
+        words.push(text);
     }
-    let said = said(message);
-    if !said.is_empty() {
-        words.insert(0, said);
+    for (_, item) in message.content_items() {
+        if let ContentItem::Call { tool, given, .. } = item {
+            words.push(format!("calls {}", format_call(&tool.name(), given)));
+        }
     }
     if words.is_empty() && message.facts().reasoning {
         words.push("(reasoning)".to_owned());
@@ -28,18 +33,13 @@ pub fn shorten(text: &str, width: usize) -> String {
     let mut line = String::new();
     let mut count = 0;
     for word in text.split_whitespace() {
-        for c in line
-            .chars()
-            .next()
-            .map(|_| ' ')
-            .into_iter()
-            .chain(word.chars())
-        {
+        let space = (!line.is_empty()).then_some(' ');
+        for c in space.into_iter().chain(word.chars()) {
             if count + 1 >= width {
                 line.push('…');
                 return line;
             }
-            // A control character in a terminal does more than show itself.
+            // Control characters would act on a terminal.
             line.push(if c.is_control() { '\u{fffd}' } else { c });
             count += 1;
         }
@@ -47,68 +47,54 @@ pub fn shorten(text: &str, width: usize) -> String {
     line
 }
 
-fn said(message: &Message<'_>) -> String {
-    const ENOUGH: usize = 400;
+fn leading_text(message: &Message<'_>) -> String {
+    const MAX_EXCERPT_CHARS: usize = 400;
     let mut out = String::new();
-    for (_, piece) in message.pieces() {
-        let text = match piece {
-            Piece::Text(said) => said.text().unwrap_or_default().into_owned(),
-            Piece::Result(given) => given.content.map(inner_text).unwrap_or_default(),
-            Piece::Image => "[image]".to_owned(),
-            Piece::Call { .. } => continue,
+    for (_, item) in message.content_items() {
+        let text = match item {
+            ContentItem::Text(text) => text.text().unwrap_or_default().into_owned(),
+            ContentItem::Result(result) => result.content.map(result_text).unwrap_or_default(),
+            ContentItem::Image => "[image]".to_owned(),
+            ContentItem::Call { .. } => continue,
         };
-        out.push_str(&text.chars().take(ENOUGH).collect::<String>());
+        out.extend(text.chars().take(MAX_EXCERPT_CHARS));
         out.push(' ');
-        if out.len() > ENOUGH {
+        if out.len() > MAX_EXCERPT_CHARS {
             break;
         }
     }
     out.trim().to_owned()
 }
 
-fn inner_text(content: Json<'_>) -> String {
+fn result_text(content: Json<'_>) -> String {
     match content.kind() {
-        Kind::String => content.text().unwrap_or_default().into_owned(),
-        Kind::Array => content
-            .elements()
-            .filter_map(|block| block.get("text")?.text())
-            .collect::<Vec<_>>()
-            .join(" "),
-        _ => first_text(content).unwrap_or_default(),
+        JsonKind::String => content.text().unwrap_or_default().into_owned(),
+        JsonKind::Array => {
+            let texts = content.elements();
+            let texts = texts.filter_map(|block| block.get("text")?.text());
+            texts.collect::<Vec<_>>().join(" ")
+        }
+        _ => first_scalar(content).unwrap_or_default(),
     }
 }
 
-/// The calls of a message as `name(argument)`, the argument being the first text in it.
-fn calls(message: &Message<'_>) -> Vec<String> {
-    let calls = message.pieces().into_iter();
-    calls
-        .filter_map(|(_, piece)| match piece {
-            Piece::Call { tool, given, .. } => Some(named(&tool.name(), given)),
-            _ => None,
-        })
-        .collect()
-}
-
-fn named(name: &str, arguments: Option<Json<'_>>) -> String {
+/// Formats a call as `name(argument)` with the first text among its arguments.
+fn format_call(name: &str, arguments: Option<Json<'_>>) -> String {
     // OpenAI's arguments are JSON inside a text.
-    let inner = arguments.and_then(Json::text);
-    let parsed = inner
-        .as_ref()
-        .and_then(|text| Json::parse(text.as_bytes()).ok());
-    let first = parsed
-        .or(arguments)
-        .and_then(first_text)
-        .unwrap_or_default();
-    format!("{name}({})", shorten(&first, 40))
+    let text = arguments.and_then(Json::text);
+    let inner = text.as_ref();
+    let inner = inner.and_then(|text| Json::parse(text.as_bytes()).ok());
+    let first = inner.or(arguments).and_then(first_scalar);
+    format!("{name}({})", shorten(&first.unwrap_or_default(), 40))
 }
 
-fn first_text(value: Json<'_>) -> Option<String> {
+fn first_scalar(value: Json<'_>) -> Option<String> {
     match value.kind() {
-        Kind::String => value.text().map(|text| text.into_owned()),
-        Kind::Object => value.members().find_map(|(_, value)| first_text(value)),
-        Kind::Array => value.elements().find_map(first_text),
-        Kind::Number | Kind::Bool => Some(String::from_utf8_lossy(value.bytes()).into_owned()),
-        Kind::Null => None,
+        JsonKind::String => value.text().map(|text| text.into_owned()),
+        JsonKind::Object => value.members().find_map(|(_, value)| first_scalar(value)),
+        JsonKind::Array => value.elements().find_map(first_scalar),
+        JsonKind::Number | JsonKind::Bool => Some(raw_json(value).into_owned()),
+        JsonKind::Null => None,
     }
 }
 
@@ -117,7 +103,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> String {
-        gist(&Message::parse(text.as_bytes()).unwrap(), 60)
+        message_excerpt(&Message::parse(text.as_bytes()).unwrap(), 60)
     }
 
     #[test]

@@ -1,3 +1,5 @@
+//! Tests of digests.
+
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -7,7 +9,7 @@ use serde_json::{Value, json};
 use super::*;
 
 fn of(message: &str) -> Option<Digest> {
-    digest(message.as_bytes()).unwrap_or_else(|error| panic!("{error}: {message}"))
+    message_digest(message.as_bytes()).unwrap_or_else(|error| panic!("{error}: {message}"))
 }
 
 /// All of them say the same, and something.
@@ -90,7 +92,7 @@ fn what_says_nothing_that_comes_back_has_no_digest() {
     ] {
         assert_eq!(of(message), None, "{message}");
     }
-    assert!(digest(b"{}").is_err());
+    assert!(message_digest(b"{}").is_err());
 }
 
 #[test]
@@ -144,9 +146,9 @@ fn what_differs_in_what_it_says_differs() {
 #[test]
 fn chains_tell_orders_apart() {
     let (one, other) = ([1; 16], [2; 16]);
-    let two = |one, other| chain(chain(root(), one), other);
+    let two = |one, other| chain_digest(chain_digest(empty_chain(), one), other);
     assert_ne!(two(one, other), two(other, one));
-    assert_ne!(chain(root(), one), one);
+    assert_ne!(chain_digest(empty_chain(), one), one);
 }
 
 #[test]
@@ -155,7 +157,7 @@ fn hostile_nesting_takes_its_time_and_no_more() {
     let message = format!(
         r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"i","name":"n","input":{deep}}}]}}"#
     );
-    let _ = digest(message.as_bytes());
+    let _ = message_digest(message.as_bytes());
 }
 
 /// A value written with its members in any order and white space anywhere.
@@ -317,7 +319,7 @@ fn ten_times_as_many_results_take_about_ten_times_as_long() {
         let message = message(results);
         let began = spent();
         for _ in 0..times {
-            digest(message.as_bytes()).unwrap();
+            message_digest(message.as_bytes()).unwrap();
         }
         spent() - began
     };

@@ -1,39 +1,39 @@
-//! Tool calls and what came of them, for a record of tools.
+//! Tool calls and tool results, for the record of tools.
 
-use crate::said::{Block, Said};
+use crate::neutral::{NeutralBlock, NeutralMessage};
 use crate::{Json, Message};
 
-/// A call that a message makes.
+/// A tool call in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
+pub struct RecordedCall {
     /// Its id; empty if it has none.
     pub id: String,
-    /// The tool.
+    /// The tool's name.
     pub tool: String,
     /// Its arguments: a JSON object.
     pub args: String,
 }
 
-/// A result that a message brings.
+/// A tool result in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Came {
-    /// The id of the call; empty if it is not said.
+pub struct RecordedResult {
+    /// The id of the call; empty if it is not given.
     pub id: String,
-    /// The tool; empty if it is not said.
+    /// The tool's name; empty if it is not given.
     pub tool: String,
-    /// What it says: the text, or what stands for other things.
+    /// Its text, with placeholders for other content.
     pub text: String,
-    /// It says that it failed.
+    /// Whether it is marked as failed.
     pub failed: bool,
 }
 
-/// The calls of a message.
-pub fn made(message: &Message<'_>) -> Vec<Made> {
-    let blocks = Said::of(message).blocks.into_iter();
+/// Returns the calls of a message.
+pub fn tool_calls(message: &Message<'_>) -> Vec<RecordedCall> {
+    let blocks = NeutralMessage::of(message).blocks.into_iter();
     let calls = blocks.filter_map(|block| match block {
-        Block::Call(id, tool, args) => Some(Made {
-            id: word(&id),
-            tool: word(&tool),
+        NeutralBlock::Call(id, tool, args) => Some(RecordedCall {
+            id: decode(&id),
+            tool: decode(&tool),
             args: args.into_owned(),
         }),
         _ => None,
@@ -41,19 +41,19 @@ pub fn made(message: &Message<'_>) -> Vec<Made> {
     calls.collect()
 }
 
-/// The results in a message.
-pub fn came(message: &Message<'_>) -> Vec<Came> {
-    let blocks = Said::of(message).blocks.into_iter();
+/// Returns the results in a message.
+pub fn tool_results(message: &Message<'_>) -> Vec<RecordedResult> {
+    let blocks = NeutralMessage::of(message).blocks.into_iter();
     let results = blocks.filter_map(|block| match block {
-        Block::Result {
+        NeutralBlock::Result {
             id,
             name,
             content,
             failed,
-        } => Some(Came {
-            id: word(&id),
-            tool: word(&name),
-            text: text(&content),
+        } => Some(RecordedResult {
+            id: decode(&id),
+            tool: decode(&name),
+            text: join_texts(&content),
             failed,
         }),
         _ => None,
@@ -61,23 +61,19 @@ pub fn came(message: &Message<'_>) -> Vec<Came> {
     results.collect()
 }
 
-/// What blocks say, one below the other.
-fn text(blocks: &[Block<'_>]) -> String {
+fn join_texts(blocks: &[NeutralBlock<'_>]) -> String {
     let lines = blocks.iter().filter_map(|block| match block {
-        Block::Text(text) => Some(word(text)),
-        Block::Image(..) | Block::Link(_) => Some("[image]".to_owned()),
-        Block::Other(other) => Some(other.clone().into_owned()),
+        NeutralBlock::Text(text) => Some(decode(text)),
+        NeutralBlock::Image(..) | NeutralBlock::Link(_) => Some("[image]".to_owned()),
+        NeutralBlock::Other(other) => Some(other.clone().into_owned()),
         _ => None,
     });
-    let lines: Vec<String> = lines.collect();
-    lines.join("\n")
+    lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What a JSON string says.
-fn word(raw: &str) -> String {
+fn decode(raw: &str) -> String {
     let json = Json::parse(raw.as_bytes()).ok();
-    let text = json.and_then(Json::text);
-    text.map(|text| text.into_owned()).unwrap_or_default()
+    json.and_then(Json::text).unwrap_or_default().into_owned()
 }
 
 #[cfg(test)]
@@ -86,7 +82,7 @@ mod tests {
 
     fn both(text: &str) -> String {
         let message = Message::parse(text.as_bytes()).unwrap();
-        format!("{:?} {:?}", made(&message), came(&message))
+        format!("{:?} {:?}", tool_calls(&message), tool_results(&message))
     }
 
     #[test]

@@ -1,38 +1,38 @@
-//! Which result answers which call.
+//! Pairs results with the calls of a round.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
-use super::Block;
+use super::NeutralBlock;
 use crate::{Json, quote};
 
 /// The calls of one model output that wait for their results.
 ///
 /// A result is paired with its call by id, else by the tool's name, else by order.
 #[derive(Debug, Default)]
-pub struct Round {
+pub struct CallRound {
     /// Calls of all rounds so far.
-    made: u64,
-    calls: Vec<Made>,
+    call_count: u64,
+    calls: Vec<PendingCall>,
     ids: HashMap<String, VecDeque<usize>>,
     names: HashMap<String, VecDeque<usize>>,
-    /// No call before this one waits.
+    /// All calls before this index are answered.
     first: usize,
     answered: usize,
 }
 
 /// A call, in JSON strings.
 #[derive(Debug)]
-pub struct Made {
-    /// Its id as it is known from now on.
+pub struct PendingCall {
+    /// Its new id.
     pub id: String,
-    /// The tool.
+    /// The tool's name.
     pub name: String,
     answered: bool,
 }
 
-impl Round {
-    /// Starts with a new output: what was not answered is not waited for any more.
+impl CallRound {
+    /// Starts a new output: calls without a result no longer wait.
     pub fn clear(&mut self) {
         self.calls.clear();
         self.ids.clear();
@@ -42,38 +42,38 @@ impl Round {
     }
 
     /// Counts a call and returns its number.
-    pub fn next(&mut self) -> u64 {
-        self.made += 1;
-        self.made
+    pub fn count_call(&mut self) -> u64 {
+        self.call_count += 1;
+        self.call_count
     }
 
-    /// Takes a call that was made under one id and is known by another.
-    pub fn call(&mut self, given: &str, name: &str, id: String) {
+    /// Adds a call with the id `given`, whose new id is `id`.
+    pub fn add_call(&mut self, given: &str, name: &str, id: String) {
         let at = self.calls.len();
         let queue = |map: &mut HashMap<String, VecDeque<usize>>, key: &str| {
             if key != "\"\"" {
-                map.entry(plain(key).into_owned())
+                map.entry(normalize_string(key).into_owned())
                     .or_default()
                     .push_back(at);
             }
         };
         queue(&mut self.ids, given);
         queue(&mut self.names, name);
-        self.calls.push(Made {
+        self.calls.push(PendingCall {
             id,
             name: name.to_owned(),
             answered: false,
         });
     }
 
-    /// Says whether a call was made under this id.
+    /// Returns whether a call of the round had this id.
     pub fn has(&self, given: &str) -> bool {
-        self.ids.contains_key(&*plain(given))
+        self.ids.contains_key(&*normalize_string(given))
     }
 
-    /// Finds the call that a result answers.
-    pub fn answer(&mut self, id: &str, name: &str) -> Option<&Made> {
-        let Round {
+    /// Finds the call that a result answers, and marks it as answered.
+    pub fn answer(&mut self, id: &str, name: &str) -> Option<&PendingCall> {
+        let CallRound {
             calls,
             ids,
             names,
@@ -81,7 +81,7 @@ impl Round {
             ..
         } = self;
         let waiting = |map: &mut HashMap<String, VecDeque<usize>>, key: &str| {
-            let queue = map.get_mut(&*plain(key))?;
+            let queue = map.get_mut(&*normalize_string(key))?;
             while let Some(at) = queue.pop_front() {
                 if !calls[at].answered {
                     return Some(at);
@@ -104,26 +104,26 @@ impl Round {
         Some(&self.calls[at])
     }
 
-    /// Says whether no call waits.
+    /// Returns whether every call has its result.
     pub fn is_answered(&self) -> bool {
         self.answered == self.calls.len()
     }
 
     /// Gives calls without an id one, and their results the same.
-    pub fn settle(&mut self, block: &mut Block<'_>) {
+    pub fn assign_id(&mut self, block: &mut NeutralBlock<'_>) {
         match block {
-            Block::Call(id, name, _) => {
-                let number = self.next();
+            NeutralBlock::Call(id, name, _) => {
+                let number = self.count_call();
                 let given = id.clone();
                 if id == "\"\"" {
                     *id = Cow::Owned(format!("\"call_{number}\""));
                 }
-                self.call(&given, name, id.to_string());
+                self.add_call(&given, name, id.to_string());
             }
-            Block::Result { id, name, .. } => {
-                let made = self.answer(id, name);
+            NeutralBlock::Result { id, name, .. } => {
+                let call = self.answer(id, name);
                 if id == "\"\"" {
-                    *id = made.map_or(name.clone(), |made| Cow::Owned(made.id.clone()));
+                    *id = call.map_or(name.clone(), |call| Cow::Owned(call.id.clone()));
                 }
             }
             _ => {}
@@ -131,12 +131,11 @@ impl Round {
     }
 }
 
-/// A JSON string in the one form it has with no escape that is not needed.
-fn plain(string: &str) -> Cow<'_, str> {
-    match string.contains('\\') {
-        true => Cow::Owned(quote(
-            &Json::checked(string.as_bytes()).text().unwrap_or_default(),
-        )),
-        false => Cow::Borrowed(string),
+/// Returns a JSON string without needless escapes, for comparing.
+fn normalize_string(string: &str) -> Cow<'_, str> {
+    if !string.contains('\\') {
+        return Cow::Borrowed(string);
     }
+    let text = Json::checked(string.as_bytes()).text();
+    Cow::Owned(quote(&text.unwrap_or_default()))
 }

@@ -1,90 +1,85 @@
+//! Messages as plain text.
+
 use infold_log::Role;
 
-use crate::message::{Piece, Tool};
-use crate::{Json, Kind, Message};
+use crate::message::{CalledTool, ContentItem};
+use crate::neutral::raw_json;
+use crate::{Json, JsonKind, Message};
 
-/// Appends what a message says as plain text: calls with their arguments, results, no images.
-pub fn plain(message: &Message<'_>, out: &mut String) {
+/// Appends a message as plain text: calls with their arguments, results, no images.
+pub fn append_plain_text(message: &Message<'_>, out: &mut String) {
     let start = out.len();
-    for (_, piece) in message.pieces() {
-        match piece {
-            Piece::Text(said) => text(said, start, out),
-            Piece::Call { tool, given, .. } => called(tool, given, start, out),
-            Piece::Result(given) => {
+    for (_, item) in message.content_items() {
+        match item {
+            ContentItem::Text(text) => append_text(text, start, out),
+            ContentItem::Call { tool, given, .. } => append_call(tool, given, start, out),
+            ContentItem::Result(result) => {
                 if message.role() != Role::Tool {
-                    apart(start, out);
-                    out.push_str("(result) ");
+                    append_part("(result) ", start, out);
                 }
-                if let Some(content) = given.content {
-                    result_text(content, out);
+                if let Some(content) = result.content {
+                    append_result_text(content, out);
                 }
             }
-            Piece::Image => {
-                apart(start, out);
-                out.push_str("(image)");
-            }
+            ContentItem::Image => append_part("(image)", start, out),
         }
     }
 }
 
-/// Appends only the words of a message: no calls, no results.
-pub fn spoken(message: &Message<'_>, out: &mut String) {
+/// Appends the words of a message, without calls and results.
+pub fn append_words(message: &Message<'_>, out: &mut String) {
     let start = out.len();
-    for (_, piece) in message.pieces() {
-        match piece {
-            Piece::Text(said) => text(said, start, out),
-            // A result of a message of its own is all that it says.
-            Piece::Result(given) if message.role() == Role::Tool => {
-                let said = given.content.into_iter();
-                said.for_each(|content| result_text(content, out));
+    for (_, item) in message.content_items() {
+        match item {
+            ContentItem::Text(text) => append_text(text, start, out),
+            // A tool message holds nothing but its result.
+            ContentItem::Result(result) if message.role() == Role::Tool => {
+                let content = result.content.into_iter();
+                content.for_each(|content| append_result_text(content, out));
             }
             _ => {}
         }
     }
 }
 
-pub(crate) fn result_text(content: Json<'_>, out: &mut String) {
+pub(crate) fn append_result_text(content: Json<'_>, out: &mut String) {
     let start = out.len();
     match content.kind() {
-        Kind::String => text(content, start, out),
-        Kind::Array => content.elements().for_each(|block| {
-            if let Some(said) = block.get("text") {
-                text(said, start, out);
+        JsonKind::String => append_text(content, start, out),
+        JsonKind::Array => content.elements().for_each(|block| {
+            if let Some(text) = block.get("text") {
+                append_text(text, start, out);
             } else if block.get("source").is_some() || block.get("image_url").is_some() {
-                apart(start, out);
-                out.push_str("(image)");
+                append_part("(image)", start, out);
             }
         }),
-        Kind::Null => {}
-        _ => out.push_str(&String::from_utf8_lossy(content.bytes())),
+        JsonKind::Null => {}
+        _ => out.push_str(&raw_json(content)),
     }
 }
 
-fn text(value: Json<'_>, start: usize, out: &mut String) {
+fn append_text(value: Json<'_>, start: usize, out: &mut String) {
     if let Some(text) = value.text() {
-        apart(start, out);
-        out.push_str(&text);
+        append_part(&text, start, out);
     }
 }
 
-fn called(tool: Tool<'_>, arguments: Option<Json<'_>>, start: usize, out: &mut String) {
-    apart(start, out);
-    out.push_str("(calls ");
+fn append_call(tool: CalledTool<'_>, arguments: Option<Json<'_>>, start: usize, out: &mut String) {
+    append_part("(calls ", start, out);
     out.push_str(&tool.name());
     if let Some(arguments) = arguments {
         out.push(' ');
-        match arguments.text() {
-            Some(inner) => out.push_str(&inner),
-            None => out.push_str(&String::from_utf8_lossy(arguments.bytes())),
-        }
+        out.push_str(&arguments.text().unwrap_or_else(|| raw_json(arguments)));
     }
     out.push(')');
 }
 
-fn apart(start: usize, out: &mut String) {
+/// Appends a text, on a new line if something was appended since `start`.
+fn append_part(text: &str, start: usize, out: &mut String) {
     if out.len() > start && !out.ends_with(' ') {
         out.push('\n');
     }
+    out.push_str(text);
 }
 
 #[cfg(test)]
@@ -93,7 +88,7 @@ mod tests {
 
     fn said(text: &str) -> String {
         let mut out = String::new();
-        plain(&Message::parse(text.as_bytes()).unwrap(), &mut out);
+        append_plain_text(&Message::parse(text.as_bytes()).unwrap(), &mut out);
         out
     }
 

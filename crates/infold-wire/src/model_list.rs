@@ -1,24 +1,26 @@
-use crate::{Json, Kind, Wire, quote};
+//! A provider's list of models, read and written for every wire.
 
-/// A model that a provider says it has.
+use crate::{Json, JsonKind, Wire, quote};
+
+/// A model of a provider's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedModel {
     /// Its name, as a request gives it.
     pub name: String,
-    /// How many tokens it takes, where the list says so.
+    /// How many tokens it takes, if the list contains that.
     pub window: Option<u64>,
 }
 
-impl Listed {
-    /// Says whether a request that names this model means it.
+impl ListedModel {
+    /// Returns whether a request for `name` means this model.
     pub fn is(&self, name: &str) -> bool {
-        // Ollama's names have a tag, and the usual one need not be said.
+        // Ollama's names have a tag, and `latest` may be left out.
         self.name == name || self.name.strip_suffix(":latest") == Some(name)
     }
 }
 
-/// Where the window is said, the one in force before the one that could be.
-const WINDOWS: [&str; 7] = [
+/// Members that hold the window: that of the loaded model before the possible one.
+const WINDOW_MEMBERS: [&str; 7] = [
     "loaded_context_length",
     "max_model_len",
     "context_length",
@@ -28,17 +30,19 @@ const WINDOWS: [&str; 7] = [
     "max_input_tokens",
 ];
 
-/// Reads a provider's list of models, in the form of any wire; none if it is no such list.
-pub fn listed(body: &[u8]) -> Option<Vec<Listed>> {
+/// Reads a provider's list of models, in the form of any wire; none if it is not such a list.
+pub fn read_model_list(body: &[u8]) -> Option<Vec<ListedModel>> {
     let json = Json::parse(body).ok()?;
     let [data, models] = json.pick(["data", "models"]);
-    let list = data.or(models).filter(|list| list.kind() == Kind::Array)?;
-    Some(list.elements().filter_map(model).collect())
+    let list = data
+        .or(models)
+        .filter(|list| list.kind() == JsonKind::Array)?;
+    Some(list.elements().filter_map(read_model).collect())
 }
 
-/// Writes a list of models as a provider of this wire would; `by` is who has them.
-pub fn list(wire: Wire, by: &str, models: &[Listed]) -> Vec<u8> {
-    let by = quote(by);
+/// Writes a list of models as a provider of this wire would; `owner` is the provider.
+pub fn write_model_list(wire: Wire, owner: &str, models: &[ListedModel]) -> Vec<u8> {
+    let by = quote(owner);
     let written = models.iter().map(|model| {
         let name = quote(&model.name);
         let window = |key: &str| match model.window {
@@ -66,7 +70,7 @@ pub fn list(wire: Wire, by: &str, models: &[Listed]) -> Vec<u8> {
     });
     let written: Vec<String> = written.collect();
     let all = written.join(",");
-    let end = |model: Option<&Listed>| model.map_or("null".to_owned(), |it| quote(&it.name));
+    let end = |model: Option<&ListedModel>| model.map_or("null".to_owned(), |it| quote(&it.name));
     let (first, last) = (end(models.first()), end(models.last()));
     let body = match wire {
         Wire::Chat | Wire::Responses => format!(r#"{{"object":"list","data":[{all}]}}"#),
@@ -78,8 +82,8 @@ pub fn list(wire: Wire, by: &str, models: &[Listed]) -> Vec<u8> {
     body.into_bytes()
 }
 
-/// Reads the window that a model of Ollama's was made with; none if it has the server's own.
-pub fn set_window(body: &[u8]) -> Option<u64> {
+/// Reads the window set in a model of Ollama's; none if it has the server's default.
+pub fn read_ollama_window(body: &[u8]) -> Option<u64> {
     let parameters = Json::parse(body).ok()?.get("parameters")?.text()?;
     let set = parameters.lines().find_map(|line| {
         let value = line.trim().strip_prefix("num_ctx")?;
@@ -88,22 +92,19 @@ pub fn set_window(body: &[u8]) -> Option<u64> {
     set.filter(|window| *window > 0)
 }
 
-fn model(json: Json<'_>) -> Option<Listed> {
+fn read_model(json: Json<'_>) -> Option<ListedModel> {
     let [id, name, meta, verbs] = json.pick(["id", "name", "meta", "supportedGenerationMethods"]);
-    // Gemini lists models that only count or embed, too.
+    // Gemini also lists models that only count or embed.
     if verbs.is_some_and(|verbs| !verbs.elements().any(|verb| verb.is("generateContent"))) {
         return None;
     }
     let name = id.or(name)?.text()?;
     let number = |value: Json<'_>| value.number().filter(|n| *n >= 1.0).map(|n| n as u64);
-    let said = json.pick(WINDOWS);
-    let in_force = meta.and_then(|meta| meta.get("n_ctx"));
-    Some(Listed {
+    let loaded = meta.and_then(|meta| meta.get("n_ctx"));
+    let windows = json.pick(WINDOW_MEMBERS).into_iter().flatten();
+    Some(ListedModel {
         name: name.strip_prefix("models/").unwrap_or(&name).to_owned(),
-        window: in_force
-            .into_iter()
-            .chain(said.into_iter().flatten())
-            .find_map(number),
+        window: loaded.into_iter().chain(windows).find_map(number),
     })
 }
 
@@ -113,22 +114,23 @@ mod tests {
 
     #[test]
     fn a_list_that_is_written_reads_the_same() {
-        let models: Vec<Listed> = ["a", "b/c:latest"]
-            .map(|name| Listed {
+        let models: Vec<ListedModel> = ["a", "b/c:latest"]
+            .map(|name| ListedModel {
                 name: name.to_owned(),
                 window: Some(4096),
             })
             .to_vec();
         for wire in Wire::ALL {
-            let read = listed(&list(wire, "local", &models)).expect("a list");
-            let names = |list: &[Listed]| list.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
+            let read = read_model_list(&write_model_list(wire, "local", &models)).expect("a list");
+            let names =
+                |list: &[ListedModel]| list.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
             assert_eq!(names(&read), names(&models), "{wire}");
         }
     }
 
     fn names(body: &str) -> String {
-        let list = listed(body.as_bytes()).expect("a list");
-        let show = |model: &Listed| match model.window {
+        let list = read_model_list(body.as_bytes()).expect("a list");
+        let show = |model: &ListedModel| match model.window {
             Some(window) => format!("{} {window}", model.name),
             None => model.name.clone(),
         };
@@ -138,14 +140,14 @@ mod tests {
     #[test]
     fn the_window_of_a_model_is_the_one_set_and_not_the_one_trained() {
         let show = r#"{"parameters":"stop   \"x\"\nnum_ctx                        8192\ntemperature 1","model_info":{"llama.context_length":131072}}"#;
-        assert_eq!(set_window(show.as_bytes()), Some(8192));
+        assert_eq!(read_ollama_window(show.as_bytes()), Some(8192));
         for none in [
             r#"{"model_info":{"llama.context_length":131072}}"#,
             r#"{"parameters":"num_ctx 0"}"#,
             r#"{"parameters":"num_ctx many"}"#,
             "",
         ] {
-            assert_eq!(set_window(none.as_bytes()), None, "{none}");
+            assert_eq!(read_ollama_window(none.as_bytes()), None, "{none}");
         }
     }
 
@@ -188,7 +190,7 @@ mod tests {
             r#"{"error":"Unexpected endpoint"}"#,
             r#"{"data":1}"#,
         ] {
-            assert_eq!(listed(none.as_bytes()), None, "{none}");
+            assert_eq!(read_model_list(none.as_bytes()), None, "{none}");
         }
     }
 }

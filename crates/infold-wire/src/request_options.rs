@@ -1,21 +1,22 @@
-//! What a request asks for, beside its messages.
+//! The options of a request, beside its messages.
 
-use crate::{Json, Kind, Wire};
+use crate::message::as_bool;
+use crate::{Json, JsonKind, Wire};
 
-/// What a request asks for.
+/// The options of a request that the proxy acts on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Params {
+pub struct RequestOptions {
     /// The model. Gemini has it in the path, not here.
     pub model: Option<String>,
-    /// The reply is to come bit by bit. Gemini has that in the path, not here.
+    /// The reply is to be streamed. Gemini has that in the path, not here.
     pub stream: bool,
     /// The most tokens the reply may have.
     pub max_tokens: Option<u64>,
-    /// What the service keeps and this request goes on from: a response or a conversation.
+    /// The stored response or conversation that this request continues.
     pub previous: Option<String>,
-    /// The client's own name for its session.
+    /// The client's id of its session.
     pub session: Option<String>,
-    /// What the tools to call are called, in order; those of the provider's own by their type.
+    /// The names of the tools, in order; the types of the provider's own.
     pub tool_names: Vec<String>,
     /// The window that Ollama is to give the model.
     pub num_ctx: Option<u64>,
@@ -23,45 +24,43 @@ pub struct Params {
     pub long_context: bool,
 }
 
-/// Says whether the name of a beta feature of Anthropic's is that of a window of a million tokens.
+/// Returns whether a beta feature of Anthropic's is the window of a million tokens.
 pub fn is_long_context_beta(name: &str) -> bool {
     name.trim().starts_with("context-1m-")
 }
 
-impl Params {
-    /// Reads them; `member` gives the JSON of a member of the request, if there is one.
+impl RequestOptions {
+    /// Reads the options; `member` returns the JSON of a member of the request, if there is one.
     ///
-    /// What is malformed counts as not there: to refuse it is the provider's business.
-    pub fn read(wire: Wire, member: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Params {
-        let mut read = Members(member);
-        let tool_names = tool_names(wire, &mut read);
-        let apart = wire == Wire::Gemini;
-        Params {
-            model: read.text("model").filter(|_| !apart),
-            stream: match wire {
-                Wire::Gemini => false,
-                Wire::Ollama => read.word("stream") != Some(false),
-                _ => read.word("stream") == Some(true),
-            },
+    /// Malformed members count as missing: the provider will refuse them.
+    pub fn read(wire: Wire, member: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> RequestOptions {
+        let mut read = MemberReader(member);
+        let mut options = RequestOptions {
+            tool_names: tool_names(wire, &mut read),
             max_tokens: max_tokens(wire, &mut read),
-            previous: (wire == Wire::Responses)
-                .then(|| previous(&mut read))
-                .flatten(),
             session: session(wire, &mut read),
-            tool_names,
-            num_ctx: (wire == Wire::Ollama)
-                .then(|| read.number(&["options"], &["num_ctx"]))
-                .flatten(),
-            long_context: wire == Wire::Anthropic && read.names_long_context(),
+            ..RequestOptions::default()
+        };
+        if wire != Wire::Gemini {
+            options.model = read.text("model");
+            // Ollama streams by default.
+            let stream = read.find("stream", as_bool);
+            options.stream = stream.unwrap_or(wire == Wire::Ollama);
         }
+        match wire {
+            Wire::Responses => options.previous = previous(&mut read),
+            Wire::Ollama => options.num_ctx = read.number(&["options"], &["num_ctx"]),
+            Wire::Anthropic => options.long_context = read.names_long_context(),
+            Wire::Chat | Wire::Gemini => {}
+        }
+        options
     }
 }
 
-/// The members of a request.
-struct Members<'m>(&'m mut dyn FnMut(&str) -> Option<Vec<u8>>);
+struct MemberReader<'m>(&'m mut dyn FnMut(&str) -> Option<Vec<u8>>);
 
-impl Members<'_> {
-    /// What `read` finds in a member that is there and is JSON.
+impl MemberReader<'_> {
+    /// Applies `read` to a member that is there and is JSON.
     fn find<T>(&mut self, name: &str, read: impl FnOnce(Json<'_>) -> Option<T>) -> Option<T> {
         let bytes = (self.0)(name)?;
         read(Json::parse(&bytes).ok()?)
@@ -69,12 +68,6 @@ impl Members<'_> {
 
     fn text(&mut self, name: &str) -> Option<String> {
         self.find(name, text)
-    }
-
-    fn word(&mut self, name: &str) -> Option<bool> {
-        self.find(name, |json| {
-            (json.kind() == Kind::Bool).then(|| json.is_true())
-        })
     }
 
     /// Some clouds have the names of beta features in the body.
@@ -86,9 +79,9 @@ impl Members<'_> {
         named == Some(true)
     }
 
-    /// A number within an object; each may have several names.
+    /// Reads a number within an object; each may have several names.
     fn number(&mut self, objects: &[&str], names: &[&str]) -> Option<u64> {
-        let within = |json: Json<'_>| names.iter().find_map(|name| whole(json.get(name)?));
+        let within = |json: Json<'_>| names.iter().find_map(|name| count(json.get(name)?));
         objects.iter().find_map(|object| self.find(object, within))
     }
 }
@@ -97,13 +90,13 @@ fn text(json: Json<'_>) -> Option<String> {
     json.text().map(|text| text.into_owned())
 }
 
-/// A number of something. Less than none means "no limit" where it is allowed.
-fn whole(json: Json<'_>) -> Option<u64> {
+/// Reads a number. A negative one means "no limit" where it is allowed.
+fn count(json: Json<'_>) -> Option<u64> {
     let number = json.number().filter(|number| *number >= 0.0)?;
     Some(number as u64)
 }
 
-fn max_tokens(wire: Wire, read: &mut Members<'_>) -> Option<u64> {
+fn max_tokens(wire: Wire, read: &mut MemberReader<'_>) -> Option<u64> {
     let names: &[&str] = match wire {
         Wire::Chat => &["max_completion_tokens", "max_tokens"],
         Wire::Anthropic => &["max_tokens"],
@@ -114,26 +107,28 @@ fn max_tokens(wire: Wire, read: &mut Members<'_>) -> Option<u64> {
         }
         Wire::Ollama => return read.number(&["options"], &["num_predict"]),
     };
-    names.iter().find_map(|name| read.find(name, whole))
+    names.iter().find_map(|name| read.find(name, count))
 }
 
-fn previous(read: &mut Members<'_>) -> Option<String> {
+fn previous(read: &mut MemberReader<'_>) -> Option<String> {
     let conversation = |json: Json<'_>| text(json.get("id").unwrap_or(json));
     let response = read.text("previous_response_id");
     response.or_else(|| read.find("conversation", conversation))
 }
 
-fn session(wire: Wire, read: &mut Members<'_>) -> Option<String> {
+fn session(wire: Wire, read: &mut MemberReader<'_>) -> Option<String> {
     match wire {
         Wire::Chat | Wire::Responses => read.text("prompt_cache_key"),
-        Wire::Anthropic => read.find("metadata", |json| in_user(&json.get("user_id")?.text()?)),
+        Wire::Anthropic => read.find("metadata", |json| {
+            session_in_user_id(&json.get("user_id")?.text()?)
+        }),
         Wire::Gemini | Wire::Ollama => None,
     }
     .filter(|session| !session.is_empty())
 }
 
-/// The session in the name of a user: Claude Code puts it there, as JSON or at the end.
-fn in_user(user: &str) -> Option<String> {
+/// Finds the session in a user id: Claude Code puts it there, as JSON or at the end.
+fn session_in_user_id(user: &str) -> Option<String> {
     if let Ok(json) = Json::parse(user.as_bytes()) {
         return text(json.get("session_id")?);
     }
@@ -141,43 +136,40 @@ fn in_user(user: &str) -> Option<String> {
     Some(session.to_owned())
 }
 
-fn tool_names(wire: Wire, read: &mut Members<'_>) -> Vec<String> {
+fn tool_names(wire: Wire, read: &mut MemberReader<'_>) -> Vec<String> {
     let mut names = Vec::new();
     let mut put = |json: Json<'_>| {
-        // Gemini takes one that is no list.
-        let one = (json.kind() == Kind::Object).then_some(json);
-        for tool in json.elements().chain(one) {
+        // Gemini accepts a single object instead of a list.
+        let single = (json.kind() == JsonKind::Object).then_some(json);
+        for tool in json.elements().chain(single) {
             match wire {
-                Wire::Gemini => put_gemini(tool, &mut names),
-                _ => names.extend(name(tool)),
+                Wire::Gemini => add_gemini_names(tool, &mut names),
+                _ => names.extend(tool_name(tool)),
             }
         }
         None::<()>
     };
     read.find("tools", &mut put);
     if wire == Wire::Chat {
-        // What tools were before they were called so.
+        // Functions are the predecessors of tools.
         read.find("functions", &mut put);
     }
     names
 }
 
-fn name(tool: Json<'_>) -> Option<String> {
+fn tool_name(tool: Json<'_>) -> Option<String> {
     let [name, function, custom, kind] = tool.pick(["name", "function", "custom", "type"]);
     let inner = || text(function.or(custom)?.get("name")?);
     name.and_then(text).or_else(inner).or_else(|| text(kind?))
 }
 
-/// Gemini's tools: functions in a list, others by the name of a member.
-fn put_gemini(tool: Json<'_>, names: &mut Vec<String>) {
+/// Adds the names of Gemini's tools: functions are in a list, others are members.
+fn add_gemini_names(tool: Json<'_>, names: &mut Vec<String>) {
     for (kind, value) in tool.members() {
         match &*kind.name() {
             b"functionDeclarations" | b"function_declarations" => {
-                names.extend(
-                    value
-                        .elements()
-                        .filter_map(|function| text(function.get("name")?)),
-                );
+                let functions = value.elements();
+                names.extend(functions.filter_map(|function| text(function.get("name")?)));
             }
             _ => names.extend(text(kind)),
         }
@@ -189,11 +181,11 @@ mod tests {
     use super::*;
     use crate::envelope::Envelope;
 
-    fn params(wire: Wire, body: &str) -> Params {
+    fn options(wire: Wire, body: &str) -> RequestOptions {
         let list = crate::envelope::list_name(wire);
         let body = format!(r#"{{"{list}":[],{body}}}"#);
         let envelope = Envelope::of(wire, body.as_bytes()).expect("a request");
-        Params::read(wire, &mut |name| {
+        RequestOptions::read(wire, &mut |name| {
             let range = envelope.member(name)?;
             Some(body.as_bytes()[range.start as usize..range.end as usize].to_vec())
         })
@@ -201,53 +193,53 @@ mod tests {
 
     #[test]
     fn each_wire_asks_in_its_own_words() {
-        let chat = params(
+        let chat = options(
             Wire::Chat,
             r#""model":"gpt","stream":true,"max_tokens":5,"max_completion_tokens":7,"prompt_cache_key":"k","tools":[{"type":"function","function":{"name":"ls"}},{"type":"custom","custom":{"name":"grep"}}],"functions":[{"name":"old"}]"#,
         );
         assert_eq!(
             chat,
-            Params {
+            RequestOptions {
                 model: Some("gpt".into()),
                 stream: true,
                 max_tokens: Some(7),
                 session: Some("k".into()),
                 tool_names: vec!["ls".into(), "grep".into(), "old".into()],
-                ..Params::default()
+                ..RequestOptions::default()
             }
         );
-        let responses = params(
+        let responses = options(
             Wire::Responses,
             r#""model":"gpt","max_output_tokens":9,"previous_response_id":"resp_1","tools":[{"type":"function","name":"shell"},{"type":"web_search"}]"#,
         );
         assert_eq!(responses.max_tokens, Some(9));
         assert_eq!(responses.previous.as_deref(), Some("resp_1"));
         assert_eq!(responses.tool_names, ["shell", "web_search"]);
-        let talk = |body| params(Wire::Responses, body).previous;
+        let talk = |body| options(Wire::Responses, body).previous;
         assert_eq!(talk(r#""conversation":"c""#).as_deref(), Some("c"));
         assert_eq!(talk(r#""conversation":{"id":"d"}"#).as_deref(), Some("d"));
         assert_eq!(talk(r#""previous_response_id":null"#), None);
-        let gemini = params(
+        let gemini = options(
             Wire::Gemini,
             r#""model":"x","stream":true,"generationConfig":{"maxOutputTokens":11},"tools":{"functionDeclarations":[{"name":"a"},{"name":"b"}],"googleSearch":{}}"#,
         );
         assert_eq!((gemini.model, gemini.stream), (None, false));
         assert_eq!(gemini.max_tokens, Some(11));
         assert_eq!(gemini.tool_names, ["a", "b", "googleSearch"]);
-        let ollama = params(
+        let ollama = options(
             Wire::Ollama,
             r#""model":"q","options":{"num_ctx":8192,"num_predict":-1}"#,
         );
         assert!(ollama.stream && ollama.tool_names.is_empty());
         assert_eq!((ollama.num_ctx, ollama.max_tokens), (Some(8192), None));
-        assert!(!params(Wire::Ollama, r#""stream":false"#).stream);
+        assert!(!options(Wire::Ollama, r#""stream":false"#).stream);
     }
 
     #[test]
     fn a_session_is_found_in_the_name_of_a_user() {
         let session = |user: &str| {
             let user = crate::quote(user);
-            params(
+            options(
                 Wire::Anthropic,
                 &format!(r#""metadata":{{"user_id":{user}}}"#),
             )
@@ -266,8 +258,8 @@ mod tests {
     fn what_is_malformed_is_not_there() {
         let body =
             r#""model":7,"stream":"yes","max_tokens":"many","metadata":[],"tools":[1,{"name":2}]"#;
-        assert_eq!(params(Wire::Anthropic, body), Params::default());
-        let broken = Params::read(Wire::Chat, &mut |_| Some(b"{\"x".to_vec()));
-        assert_eq!(broken, Params::default());
+        assert_eq!(options(Wire::Anthropic, body), RequestOptions::default());
+        let broken = RequestOptions::read(Wire::Chat, &mut |_| Some(b"{\"x".to_vec()));
+        assert_eq!(broken, RequestOptions::default());
     }
 }

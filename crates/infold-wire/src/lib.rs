@@ -32,10 +32,11 @@ pub mod redact;
 pub mod secrets;
 pub mod request;
 pub mod reply;
-pub mod trouble;
+pub mod provider_error;
 mod listed;
-pub mod acts;
-mod typed;
+mod phrase_list;
+pub mod tool_action;
+mod typed_text;
 mod title;
 pub mod js;
 pub mod tokens;
@@ -48,12 +49,12 @@ pub use json::{Json, JsonError, Kind, quote};
 pub use listed::{Listed, list, listed, set_window};
 pub use message::{Form, Item, Message, MessageError, Part, PartKind, estimate};
 pub use plain::{plain, spoken};
+pub use provider_error::ProviderError;
 pub use render::{
     EMPTY, INTERRUPTED, Rendered, clip_result, part_text, render_round, render_stand_in,
     render_stub, render_text, splice, splice_apart, without_thinking,
 };
-pub use reply::{Delivery, Delta, Reader, Reply, ReplyError, Reported, Stop};
+pub use reply::{Delivery, Reply, ReplyDelta, ReplyError, ReplyReader, StopReason, TokenUsage};
 pub use title::title_of;
-pub use trouble::Trouble;
-pub use typed::{Typist, is_compaction};
+pub use typed_text::{TypedTextFilter, is_compaction};
 pub use wire::{UnknownWire, Wire, Wires};

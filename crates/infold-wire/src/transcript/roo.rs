@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use infold_log::{Cause, Role, Span};
 
 use super::said::plain;
-use super::{Entry, Found};
+use super::{ReaderOutput, TranscriptEntry};
 use crate::tags::{Fold, TagFold, TagId, Tagged, from_tags, to_tags};
 use crate::{Json, Message, quote};
 
 /// Reads messages without their tags, and in the end the folds that the tags stand for.
 #[derive(Default)]
-pub struct Roo {
+pub struct RooReader {
     /// All entries, with nothing but their tags.
     array: Vec<Tagged>,
     /// The folds whose stand-ins were met.
@@ -21,8 +21,8 @@ pub struct Roo {
     tagged: bool,
 }
 
-impl Roo {
-    pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
+impl RooReader {
+    pub fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
         let message = Message::parse(text).map_err(|error| error.to_string())?;
         let tagged = Tagged::of(message.json()).map_err(|error| error.to_string())?;
         self.array.push(skeleton(&tagged)?);
@@ -42,11 +42,11 @@ impl Roo {
         for kind in bare.tags() {
             bare.untag(kind);
         }
-        found.message(bare.bytes().into_owned(), time);
+        output.message(bare.bytes().into_owned(), time);
         Ok(())
     }
 
-    pub fn end(&mut self, found: &mut Found<'_>) {
+    pub fn finish(&mut self, output: &mut ReaderOutput<'_>) {
         let array = std::mem::take(&mut self.array);
         if !self.tagged {
             return;
@@ -60,7 +60,7 @@ impl Roo {
             else {
                 continue;
             };
-            found.entries.push(Entry::Fold {
+            output.entries.push(TranscriptEntry::Fold {
                 cause: fold.cause,
                 covers,
                 role: *role,

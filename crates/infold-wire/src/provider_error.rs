@@ -60,7 +60,7 @@ pub enum ProviderError {
     Broken,
 }
 
-/// What a person must act on.
+/// The thing that a person must act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalCause {
     /// The key is missing, wrong, or may not do this.

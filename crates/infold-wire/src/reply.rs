@@ -96,7 +96,7 @@ pub enum ReplyError {
     /// The reply is not one of this wire.
     #[error("the reply is malformed: {reason}")]
     Malformed {
-        /// What is wrong, and where.
+        /// The defect, and where it is.
         reason: String,
     },
     /// The reply is a web page, or a text.
@@ -127,6 +127,25 @@ impl StopReason {
 }
 
 impl TokenUsage {
+    /// Returns the usage of a request whose count includes tokens read from and written into a cache.
+    fn including_cache(
+        sent: u64,
+        read: u64,
+        write: u64,
+        output: u64,
+        reasoning: u64,
+    ) -> TokenUsage {
+        let cache_read = read.min(sent);
+        let cache_write = write.min(sent - cache_read);
+        TokenUsage {
+            input: sent - cache_read - cache_write,
+            cache_read,
+            cache_write,
+            output,
+            reasoning: reasoning.min(output),
+        }
+    }
+
     /// Returns the tokens of the request.
     pub fn sent(&self) -> u64 {
         self.input + self.cache_read + self.cache_write

@@ -59,7 +59,7 @@ pub use roo::{Slot, fold as tag_fold, slots};
 pub use session::AgentSession;
 pub use writer::{ReadOnlyFormat, TranscriptWriter};
 
-use format_reader::{FormatReader, ReaderOutput};
+use format_reader::{FormatReader, ReaderOutput, reader_of};
 use record_reader::{InputChunk, RecordReader, RecordToken};
 
 /// The formats of transcripts.
@@ -231,7 +231,7 @@ pub enum TranscriptError {
         noun: &'static str,
         /// Its number, counted from one.
         count: u64,
-        /// What is wrong.
+        /// The defect.
         reason: String,
     },
     /// A record is too large to be one.
@@ -245,7 +245,7 @@ pub enum TranscriptError {
     Malformed {
         /// The line, counted from one.
         line: u64,
-        /// What is wrong.
+        /// The defect.
         what: &'static str,
     },
     /// It could not be read.
@@ -257,7 +257,7 @@ pub enum TranscriptError {
 pub struct Transcript<R> {
     records: RecordReader<R>,
     format: TranscriptFormat,
-    reader: FormatReader,
+    reader: Box<dyn FormatReader>,
     /// Chunks that were read and not yet returned.
     chunks: VecDeque<TranscriptChunk>,
     /// Bytes of a message that is not yet complete.
@@ -309,7 +309,7 @@ impl<R: BufRead + Seek> Transcript<R> {
         let mut transcript = Transcript {
             records: RecordReader::new(input, layout, SYSTEM_NAMES),
             format,
-            reader: FormatReader::of(format),
+            reader: reader_of(format),
             chunks: VecDeque::new(),
             pending: Vec::new(),
             entries: VecDeque::new(),

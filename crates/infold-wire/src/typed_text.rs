@@ -16,7 +16,7 @@ mod text_protocol;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use parse::{Origin, ParsedText};
+use parse::{ParsedText, PassageOrigin};
 use slash_command::SlashCommand;
 pub(crate) use text_protocol::tool_output;
 
@@ -68,7 +68,7 @@ impl TypedTextFilter {
         let (is_prompt, next) = self.command.follow(&parsed);
         self.command = next;
         let passages = parsed.passages.into_iter();
-        let typed = passages.filter(|passage| passage.origin == Origin::User || !is_prompt);
+        let typed = passages.filter(|passage| passage.origin == PassageOrigin::User || !is_prompt);
         join_lines(typed.map(|passage| passage.text))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::growing_json::{
-    GrowingText, OnDelta, array, non_empty_text, object, raw, token_count, with_members,
+    GrowingText, OnDelta, array, object, pick, raw, text_of, token_count, with_members,
 };
 use super::reader::MissingPart;
 use super::{Reply, ReplyDelta, StopReason, TokenUsage};
@@ -37,15 +37,8 @@ struct BlockBuilder {
 impl AnthropicBuilder {
     /// Reads an event, or a whole message.
     pub fn push(&mut self, name: &[u8], json: Json<'_>, on_delta: &mut OnDelta<'_>) {
-        let keys = [
-            "type",
-            "message",
-            "index",
-            "content_block",
-            "delta",
-            "usage",
-        ];
-        let [kind, message, index, block, delta, usage] = json.pick(keys);
+        let keys = "type message index content_block delta usage";
+        let [kind, message, index, block, delta, usage] = pick(keys, json);
         let kind = kind.map(Json::name);
         match kind.as_deref().unwrap_or(name) {
             b"message_start" => {
@@ -71,7 +64,7 @@ impl AnthropicBuilder {
                 }
             }
             b"message_delta" => {
-                let reason = non_empty_text(delta.and_then(|delta| delta.get("stop_reason")));
+                let reason = text_of(delta.and_then(|delta| delta.get("stop_reason")));
                 self.reason = reason.or_else(|| self.reason.take());
                 self.add_usage(usage);
             }
@@ -89,8 +82,8 @@ impl AnthropicBuilder {
         let [model, content, reason, usage] =
             json.pick(["model", "content", "stop_reason", "usage"]);
         self.has_begun = true;
-        self.model = non_empty_text(model);
-        self.reason = non_empty_text(reason);
+        self.model = text_of(model);
+        self.reason = text_of(reason);
         self.add_usage(usage);
         for block in content.into_iter().flat_map(Json::elements) {
             self.blocks.push(BlockBuilder::start(block, on_delta));
@@ -102,13 +95,8 @@ impl AnthropicBuilder {
         let Some(usage) = usage.filter(|usage| usage.kind() == Kind::Object) else {
             return;
         };
-        let keys = [
-            "input_tokens",
-            "cache_read_input_tokens",
-            "cache_creation_input_tokens",
-            "output_tokens",
-        ];
-        let [input, read, write, output] = usage.pick(keys).map(token_count);
+        let keys = "input_tokens cache_read_input_tokens cache_creation_input_tokens output_tokens";
+        let [input, read, write, output] = pick(keys, usage).map(token_count);
         let details = usage.get("output_tokens_details");
         let thinking = token_count(details.and_then(|details| details.get("thinking_tokens")));
         let total = self.usage.get_or_insert_default();
@@ -166,16 +154,14 @@ impl BlockBuilder {
         let kind = kind.map(Json::name).unwrap_or_default();
         let is_call = kind.ends_with(b"tool_use");
         if is_call {
-            on_delta(ReplyDelta::Call(non_empty_text(name).unwrap_or_default()));
+            on_delta(ReplyDelta::Call(text_of(name).unwrap_or_default()));
         }
         match &*kind {
-            b"text" => block
-                .text
-                .push_and_report_some(text, on_delta, ReplyDelta::Text),
+            b"text" => block.text.grow(text, on_delta, ReplyDelta::Text),
             b"thinking" => {
                 block
                     .thinking
-                    .push_and_report_some(thinking, on_delta, ReplyDelta::Reasoning);
+                    .grow(thinking, on_delta, ReplyDelta::Reasoning);
                 block.signature = signature.map(raw);
             }
             _ => {}
@@ -192,10 +178,9 @@ impl BlockBuilder {
     fn grow(&mut self, delta: Json<'_>, on_delta: &mut OnDelta<'_>, last: bool) {
         let keys = ["text", "thinking", "signature", "partial_json", "citation"];
         let [text, thinking, signature, input, citation] = delta.pick(keys);
-        self.text
-            .push_and_report_some(text, on_delta, ReplyDelta::Text);
+        self.text.grow(text, on_delta, ReplyDelta::Text);
         self.thinking
-            .push_and_report_some(thinking, on_delta, ReplyDelta::Reasoning);
+            .grow(thinking, on_delta, ReplyDelta::Reasoning);
         self.signature = signature.map(raw).or_else(|| self.signature.take());
         if crate::message::block_is(delta, "compaction_delta") {
             self.compaction = delta.pick(COMPACTION_MEMBERS).map(|form| form.map(raw));

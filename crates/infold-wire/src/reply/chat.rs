@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::growing_json::{
-    GrowingText, OnDelta, array, first_choice, non_empty_text, object, raw, token_count,
+    GrowingText, OnDelta, array, first_choice, object, pick, raw, text_of, token_count,
     with_members,
 };
 use super::reader::MissingPart;
@@ -44,7 +44,7 @@ impl ChatBuilder {
             return;
         }
         let [model, choices, usage, groq] = json.pick(["model", "choices", "usage", "x_groq"]);
-        self.model = non_empty_text(model).or_else(|| self.model.take());
+        self.model = text_of(model).or_else(|| self.model.take());
         let choice = first_choice(choices);
         let mut elsewhere = groq.and_then(|groq| groq.get("usage"));
         if let Some(choice) = choice {
@@ -55,7 +55,7 @@ impl ChatBuilder {
             for (key, value) in delta.or(message).into_iter().flat_map(Json::members) {
                 self.push_member(&key.name(), value, on_delta);
             }
-            self.finish = non_empty_text(finish).or_else(|| self.finish.take());
+            self.finish = text_of(finish).or_else(|| self.finish.take());
             elsewhere = usage.or(elsewhere);
         }
         let usage = usage.filter(|usage| usage.kind() == Kind::Object);
@@ -80,21 +80,15 @@ impl ChatBuilder {
                     self.parts.push(part, on_delta, ReplyDelta::Text);
                 }
             }
-            b"content" => self
-                .content
-                .push_and_report(value, on_delta, ReplyDelta::Text),
-            b"refusal" => self
-                .refusal
-                .push_and_report(value, on_delta, ReplyDelta::Text),
+            b"content" => self.content.grow(value, on_delta, ReplyDelta::Text),
+            b"refusal" => self.refusal.grow(value, on_delta, ReplyDelta::Text),
             b"reasoning_content" => {
                 self.reasoning_content
-                    .push_and_report(value, on_delta, ReplyDelta::Reasoning)
+                    .grow(value, on_delta, ReplyDelta::Reasoning)
             }
             // Some servers send the same text under both names.
             b"reasoning" if self.reasoning_content.has_chunk() => self.reasoning.push(value),
-            b"reasoning" => self
-                .reasoning
-                .push_and_report(value, on_delta, ReplyDelta::Reasoning),
+            b"reasoning" => self.reasoning.grow(value, on_delta, ReplyDelta::Reasoning),
             b"reasoning_details" => {
                 let silent = &mut |_| {};
                 for part in value.elements() {
@@ -196,37 +190,19 @@ impl ChatBuilder {
 
 /// Reads usage, in which the prompt includes tokens from a cache.
 fn read_usage(usage: Json<'_>) -> TokenUsage {
-    let keys = [
-        "prompt_tokens",
-        "completion_tokens",
-        "total_tokens",
-        "prompt_tokens_details",
-        "completion_tokens_details",
-        "prompt_cache_hit_tokens",
-        "cached_tokens",
-    ];
-    let [sent, output, total, sent_of, output_of, hit, cached] = usage.pick(keys);
+    let keys = "prompt_tokens completion_tokens total_tokens prompt_tokens_details completion_tokens_details prompt_cache_hit_tokens cached_tokens";
+    let [sent, output, total, sent_of, output_of, hit, cached] = pick(keys, usage);
     fn of<'a>(details: Option<Json<'a>>, name: &str) -> Option<Json<'a>> {
         details.and_then(|details| details.get(name))
     }
-    let sent = token_count(sent);
     let read = of(sent_of, "cached_tokens").or(hit).or(cached);
-    let cache_read = token_count(read).min(sent);
-    let cache_write = token_count(of(sent_of, "cache_write_tokens")).min(sent - cache_read);
-    let (output, reasoning) = (
-        token_count(output),
-        token_count(of(output_of, "reasoning_tokens")),
-    );
+    let write = token_count(of(sent_of, "cache_write_tokens"));
+    let [sent, read, output] = [sent, read, output].map(token_count);
+    let reasoning = token_count(of(output_of, "reasoning_tokens"));
     // Some providers count reasoning apart from the reply; only the total includes both.
-    let apart = token_count(total) >= sent + output + reasoning;
-    let output = output + if apart { reasoning } else { 0 };
-    TokenUsage {
-        input: sent - cache_read - cache_write,
-        cache_read,
-        cache_write,
-        output,
-        reasoning: reasoning.min(output),
-    }
+    let is_apart = token_count(total) >= sent + output + reasoning;
+    let output = output + if is_apart { reasoning } else { 0 };
+    TokenUsage::including_cache(sent, read, write, output, reasoning)
 }
 
 /// The tool calls so far.
@@ -322,7 +298,7 @@ impl CallBuilder {
         if let Some(name) = name
             && !self.name.is(name)
         {
-            self.name.push_and_report(name, on_delta, ReplyDelta::Call);
+            self.name.grow(name, on_delta, ReplyDelta::Call);
         }
         let Some(given) = arguments.or(input).filter(|given| !given.is_null()) else {
             return;
@@ -400,7 +376,7 @@ impl PartList {
             return;
         };
         if let Some(text) = text {
-            last.text.push_and_report(text, on_delta, delta);
+            last.text.grow(text, on_delta, delta);
         }
         if let Some(summary) = summary {
             last.summary.push(summary);
@@ -444,8 +420,7 @@ impl Audio {
             self.data.push(data);
         }
         if let Some(transcript) = transcript {
-            self.transcript
-                .push_and_report(transcript, on_delta, ReplyDelta::Text);
+            self.transcript.grow(transcript, on_delta, ReplyDelta::Text);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Builds a Gemini content of chunks of its parts.
 
 use super::growing_json::{
-    GrowingText, OnDelta, array, first_choice, non_empty_text, object, raw, token_count,
+    GrowingText, OnDelta, array, first_choice, object, pick, raw, text_of, token_count,
     with_members,
 };
 use super::reader::MissingPart;
@@ -11,7 +11,7 @@ use crate::{Json, Kind};
 /// Builds a content.
 #[derive(Debug, Default)]
 pub struct GeminiBuilder {
-    parts: Vec<PartBuilder>,
+    parts: Vec<GeminiPart>,
     has_calls: bool,
     has_begun: bool,
     finish: Option<String>,
@@ -26,7 +26,7 @@ const DECLINED: &str = "SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII IMAG
     IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION";
 
 #[derive(Debug)]
-struct PartBuilder {
+struct GeminiPart {
     start: String,
     /// Its text, if it is one, which may grow.
     text: Option<GrowingText>,
@@ -38,24 +38,19 @@ struct PartBuilder {
 impl GeminiBuilder {
     /// Reads a chunk, or a whole reply.
     pub fn push(&mut self, json: Json<'_>, on_delta: &mut OnDelta<'_>) {
-        let keys = [
-            "candidates",
-            "promptFeedback",
-            "usageMetadata",
-            "modelVersion",
-        ];
-        let [candidates, feedback, usage, model] = json.pick(keys);
-        self.model = non_empty_text(model).or_else(|| self.model.take());
+        let keys = "candidates promptFeedback usageMetadata modelVersion";
+        let [candidates, feedback, usage, model] = pick(keys, json);
+        self.model = text_of(model).or_else(|| self.model.take());
         let usage = usage.filter(|usage| usage.kind() == Kind::Object);
         self.usage = usage.map(read_usage).or(self.usage);
-        let blocked = non_empty_text(feedback.and_then(|feedback| feedback.get("blockReason")));
+        let blocked = text_of(feedback.and_then(|feedback| feedback.get("blockReason")));
         self.blocked = blocked.or_else(|| self.blocked.take());
         let Some(candidate) = first_choice(candidates) else {
             return;
         };
         self.has_begun = true;
         let [content, finish] = candidate.pick(["content", "finishReason"]);
-        self.finish = non_empty_text(finish).or_else(|| self.finish.take());
+        self.finish = text_of(finish).or_else(|| self.finish.take());
         let parts = content.and_then(|content| content.get("parts"));
         for part in parts.into_iter().flat_map(Json::elements) {
             self.push_part(part, on_delta);
@@ -71,7 +66,7 @@ impl GeminiBuilder {
         let [text, thought, call] = json.pick(["text", "thought", "functionCall"]);
         if let Some(call) = call {
             let [name, args] = call.pick(["name", "args"]);
-            on_delta(ReplyDelta::Call(non_empty_text(name).unwrap_or_default()));
+            on_delta(ReplyDelta::Call(text_of(name).unwrap_or_default()));
             on_delta(ReplyDelta::Arguments(args.map(raw).unwrap_or_default()));
             self.has_calls = true;
         }
@@ -80,9 +75,9 @@ impl GeminiBuilder {
         let is_text = |name: Json<'_>| name.is("text") || name.is("thought");
         // A signature belongs to the part it came with, so that part stays by itself.
         let open = text.is_some() && json.members().all(|(name, _)| is_text(name));
-        let grows = |last: &&mut PartBuilder| open && last.open && last.thought == thought;
+        let grows = |last: &&mut GeminiPart| open && last.open && last.thought == thought;
         if self.parts.last_mut().filter(grows).is_none() {
-            self.parts.push(PartBuilder {
+            self.parts.push(GeminiPart {
                 start: raw(json),
                 text: text.map(|_| GrowingText::default()),
                 thought,
@@ -96,7 +91,7 @@ impl GeminiBuilder {
             } else {
                 ReplyDelta::Text
             };
-            last.push_and_report(text, on_delta, delta);
+            last.grow(text, on_delta, delta);
         }
     }
 
@@ -108,7 +103,7 @@ impl GeminiBuilder {
         if self.finish.is_none() && self.blocked.is_none() && !is_whole {
             return Err(MissingPart::End);
         }
-        let parts: Vec<String> = self.parts.iter().filter_map(PartBuilder::to_json).collect();
+        let parts: Vec<String> = self.parts.iter().filter_map(GeminiPart::to_json).collect();
         let message = array(&parts).map(|parts| {
             let role = Some("\"model\"".to_owned());
             object(&[("role", role), ("parts", Some(parts))]).into_bytes()
@@ -136,7 +131,7 @@ impl GeminiBuilder {
     }
 }
 
-impl PartBuilder {
+impl GeminiPart {
     /// Returns the part as it would have come as a whole; none if it is empty.
     fn to_json(&self) -> Option<String> {
         let Some(text) = &self.text else {
@@ -152,14 +147,8 @@ impl PartBuilder {
 
 /// Reads usage, in which the prompt includes tokens from a cache, but the reply no thoughts.
 fn read_usage(usage: Json<'_>) -> TokenUsage {
-    let keys = [
-        "promptTokenCount",
-        "cachedContentTokenCount",
-        "candidatesTokenCount",
-        "thoughtsTokenCount",
-        "toolUsePromptTokenCount",
-    ];
-    let [sent, cached, said, thoughts, tools] = usage.pick(keys).map(token_count);
+    let keys = "promptTokenCount cachedContentTokenCount candidatesTokenCount thoughtsTokenCount toolUsePromptTokenCount";
+    let [sent, cached, said, thoughts, tools] = pick(keys, usage).map(token_count);
     let cache_read = cached.min(sent);
     TokenUsage {
         input: sent - cache_read + tools,

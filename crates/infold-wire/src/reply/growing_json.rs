@@ -32,26 +32,16 @@ impl GrowingText {
         self.inner.push_str(&chunk[1..chunk.len() - 1]);
     }
 
-    /// Appends a chunk and reports the new text.
-    pub fn push_and_report(
+    /// Appends a chunk, if there is one, and reports the new text.
+    pub fn grow<'a>(
         &mut self,
-        chunk: Json<'_>,
+        chunk: impl Into<Option<Json<'a>>>,
         on_delta: &mut OnDelta<'_>,
         delta: fn(String) -> ReplyDelta,
     ) {
-        self.push(chunk);
-        self.report(on_delta, delta);
-    }
-
-    /// As [`GrowingText::push_and_report`], if there is a chunk.
-    pub fn push_and_report_some(
-        &mut self,
-        chunk: Option<Json<'_>>,
-        on_delta: &mut OnDelta<'_>,
-        delta: fn(String) -> ReplyDelta,
-    ) {
-        if let Some(chunk) = chunk {
-            self.push_and_report(chunk, on_delta, delta);
+        if let Some(chunk) = chunk.into() {
+            self.push(chunk);
+            self.report(on_delta, delta);
         }
     }
 
@@ -196,7 +186,7 @@ pub fn token_count(json: Option<Json<'_>>) -> u64 {
 }
 
 /// Returns the text of a member that is a string, and not empty.
-pub fn non_empty_text(json: Option<Json<'_>>) -> Option<String> {
+pub fn text_of(json: Option<Json<'_>>) -> Option<String> {
     let text = json?.text()?.into_owned();
     (!text.is_empty()).then_some(text)
 }
@@ -207,4 +197,10 @@ pub fn first_choice(choices: Option<Json<'_>>) -> Option<Json<'_>> {
         let index = choice.get("index").and_then(Json::number);
         index.is_none_or(|index| index == 0.0)
     })
+}
+
+/// Returns the values of these members, whose names have blanks between them.
+pub fn pick<'a, const N: usize>(names: &str, object: Json<'a>) -> [Option<Json<'a>>; N] {
+    let mut names = names.split(' ');
+    object.pick([(); N].map(|()| names.next().unwrap_or_default()))
 }

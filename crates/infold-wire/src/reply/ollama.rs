@@ -1,6 +1,6 @@
 //! Builds an Ollama reply of JSON lines, the last of which is `done`.
 
-use super::growing_json::{GrowingText, OnDelta, array, non_empty_text, object, raw, token_count};
+use super::growing_json::{GrowingText, OnDelta, array, object, pick, raw, text_of, token_count};
 use super::reader::MissingPart;
 use super::{Reply, ReplyDelta, StopReason, TokenUsage};
 use crate::Json;
@@ -22,26 +22,14 @@ pub struct OllamaBuilder {
 impl OllamaBuilder {
     /// Reads a line, or a whole reply.
     pub fn push(&mut self, json: Json<'_>, on_delta: &mut OnDelta<'_>) {
-        let keys = [
-            "model",
-            "message",
-            "done",
-            "done_reason",
-            "prompt_eval_count",
-            "eval_count",
-        ];
-        let [model, message, done, reason, sent, output] = json.pick(keys);
-        self.model = non_empty_text(model).or_else(|| self.model.take());
+        let keys = "model message done done_reason prompt_eval_count eval_count";
+        let [model, message, done, reason, sent, output] = pick(keys, json);
+        self.model = text_of(model).or_else(|| self.model.take());
         self.has_begun |= message.is_some();
         for (key, value) in message.into_iter().flat_map(Json::members) {
             match &*key.name() {
-                b"content" => self
-                    .content
-                    .push_and_report(value, on_delta, ReplyDelta::Text),
-                b"thinking" => {
-                    self.thinking
-                        .push_and_report(value, on_delta, ReplyDelta::Reasoning)
-                }
+                b"content" => self.content.grow(value, on_delta, ReplyDelta::Text),
+                b"thinking" => self.thinking.grow(value, on_delta, ReplyDelta::Reasoning),
                 b"images" => self.images.extend(value.elements().map(raw)),
                 b"tool_calls" => value
                     .elements()
@@ -50,7 +38,7 @@ impl OllamaBuilder {
             }
         }
         self.done |= done.is_some_and(Json::is_true);
-        self.reason = non_empty_text(reason).or_else(|| self.reason.take());
+        self.reason = text_of(reason).or_else(|| self.reason.take());
         if sent.or(output).is_some() {
             self.usage = Some(TokenUsage {
                 input: token_count(sent),
@@ -68,7 +56,7 @@ impl OllamaBuilder {
     fn push_call(&mut self, call: Json<'_>, on_delta: &mut OnDelta<'_>) {
         let function = call.get("function").unwrap_or(call);
         let [name, arguments] = function.pick(["name", "arguments"]);
-        on_delta(ReplyDelta::Call(non_empty_text(name).unwrap_or_default()));
+        on_delta(ReplyDelta::Call(text_of(name).unwrap_or_default()));
         on_delta(ReplyDelta::Arguments(
             arguments.map(raw).unwrap_or_default(),
         ));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::growing_json::{
-    GrowingText, OnDelta, non_empty_text, object, raw, token_count, with_members,
+    GrowingText, OnDelta, object, pick, raw, text_of, token_count, with_members,
 };
 use super::reader::MissingPart;
 use super::{Reply, ReplyDelta, ReplyError, StopReason, TokenUsage};
@@ -34,16 +34,8 @@ impl ResponsesBuilder {
         json: Json<'_>,
         on_delta: &mut OnDelta<'_>,
     ) -> Result<(), ReplyError> {
-        let keys = [
-            "type",
-            "response",
-            "item",
-            "output_index",
-            "delta",
-            "object",
-            "summary_index",
-        ];
-        let [kind, response, item, index, delta, whole, part] = json.pick(keys);
+        let keys = "type response item output_index delta object summary_index";
+        let [kind, response, item, index, delta, whole, part] = pick(keys, json);
         if whole.is_some_and(|whole| whole.is("response")) {
             self.has_output = true;
             return self.push_whole(json, on_delta);
@@ -52,14 +44,14 @@ impl ResponsesBuilder {
         match (kind.as_deref().unwrap_or(name), response, delta) {
             (b"response.created" | b"response.in_progress" | b"response.queued", _, _) => {
                 self.has_begun = true;
-                self.model = non_empty_text(response.and_then(|response| response.get("model")));
+                self.model = text_of(response.and_then(|response| response.get("model")));
                 return Ok(());
             }
             (b"response.output_item.added", ..) => {
                 let named = item
                     .filter(|item| is_call(*item))
                     .and_then(|item| item.get("name"));
-                if let Some(name) = non_empty_text(named) {
+                if let Some(name) = text_of(named) {
                     on_delta(ReplyDelta::Call(name));
                 }
             }
@@ -69,15 +61,13 @@ impl ResponsesBuilder {
                 }
             }
             (b"response.output_text.delta" | b"response.refusal.delta", _, Some(delta)) => {
-                self.text.push_and_report(delta, on_delta, ReplyDelta::Text);
+                self.text.grow(delta, on_delta, ReplyDelta::Text);
             }
             (
                 b"response.reasoning_summary_text.delta" | b"response.reasoning_text.delta",
                 _,
                 Some(delta),
-            ) => self
-                .reasoning
-                .push_and_report(delta, on_delta, ReplyDelta::Reasoning),
+            ) => self.reasoning.grow(delta, on_delta, ReplyDelta::Reasoning),
             (b"response.reasoning_summary_part.added", ..) if token_count(part) > 0 => {
                 on_delta(ReplyDelta::Reasoning("\n\n".to_owned()));
             }
@@ -86,9 +76,7 @@ impl ResponsesBuilder {
                 | b"response.custom_tool_call_input.delta",
                 _,
                 Some(delta),
-            ) => self
-                .arguments
-                .push_and_report(delta, on_delta, ReplyDelta::Arguments),
+            ) => self.arguments.grow(delta, on_delta, ReplyDelta::Arguments),
             (b"response.failed", Some(response), _) => return Err(failed(response)),
             (
                 b"response.completed" | b"response.incomplete" | b"response.cancelled",
@@ -119,7 +107,7 @@ impl ResponsesBuilder {
     ) -> Result<(), ReplyError> {
         self.has_begun = true;
         let [status, output] = response.pick(["status", "output"]);
-        let status = non_empty_text(status).unwrap_or_default();
+        let status = text_of(status).unwrap_or_default();
         if matches!(status.as_str(), "in_progress" | "queued") {
             return Ok(());
         }
@@ -145,29 +133,22 @@ impl ResponsesBuilder {
             } else {
                 ReplyDelta::Text
             };
-            if let Some(text) = non_empty_text(text.or(refusal)) {
+            if let Some(text) = text_of(text.or(refusal)) {
                 on_delta(delta(text));
             }
         }
         if is_call(item) {
-            on_delta(ReplyDelta::Call(non_empty_text(name).unwrap_or_default()));
+            on_delta(ReplyDelta::Call(text_of(name).unwrap_or_default()));
             on_delta(ReplyDelta::Arguments(
-                non_empty_text(arguments.or(input)).unwrap_or_default(),
+                text_of(arguments.or(input)).unwrap_or_default(),
             ));
         }
     }
 
     /// Reads the end of the response.
     fn finish_response(&mut self, response: Json<'_>) -> Result<(), ReplyError> {
-        let keys = [
-            "output",
-            "status",
-            "incomplete_details",
-            "usage",
-            "model",
-            "id",
-        ];
-        let [output, status, details, usage, model, id] = response.pick(keys);
+        let keys = "output status incomplete_details usage model id";
+        let [output, status, details, usage, model, id] = pick(keys, response);
         let output = output.into_iter().flat_map(Json::elements);
         let mut items: Vec<Vec<u8>> = output.map(|item| raw(item).into_bytes()).collect();
         // Some servers omit them at the end.
@@ -180,8 +161,8 @@ impl ResponsesBuilder {
             });
         }
         mark_unfinished_reasoning(&mut items);
-        let reason = non_empty_text(details.and_then(|details| details.get("reason")));
-        let status = non_empty_text(status).unwrap_or_default();
+        let reason = text_of(details.and_then(|details| details.get("reason")));
+        let status = text_of(status).unwrap_or_default();
         let usage = usage.filter(|usage| usage.kind() == Kind::Object);
         self.reply = Some(Reply {
             stop: match (status.as_str(), reason.as_deref()) {
@@ -193,8 +174,8 @@ impl ResponsesBuilder {
             },
             messages: items,
             usage: usage.map(read_usage),
-            model: non_empty_text(model).or_else(|| self.model.take()),
-            id: non_empty_text(id),
+            model: text_of(model).or_else(|| self.model.take()),
+            id: text_of(id),
         });
         Ok(())
     }
@@ -266,24 +247,21 @@ fn stop_of_items(items: &[Vec<u8>]) -> StopReason {
 
 /// Reads usage, in which the input includes tokens from a cache, and the output reasoning.
 fn read_usage(usage: Json<'_>) -> TokenUsage {
-    let keys = [
-        "input_tokens",
-        "output_tokens",
-        "input_tokens_details",
-        "output_tokens_details",
-    ];
-    let [sent, output, sent_of, output_of] = usage.pick(keys);
+    let keys = "input_tokens output_tokens input_tokens_details output_tokens_details";
+    let [sent, output, sent_of, output_of] = pick(keys, usage);
     let of = |details: Option<Json<'_>>, name| {
         token_count(details.and_then(|details| details.get(name)))
     };
-    let (sent, output) = (token_count(sent), token_count(output));
-    let cache_read = of(sent_of, "cached_tokens").min(sent);
-    let cache_write = of(sent_of, "cache_write_tokens").min(sent - cache_read);
-    TokenUsage {
-        input: sent - cache_read - cache_write,
-        cache_read,
-        cache_write,
-        output,
-        reasoning: of(output_of, "reasoning_tokens").min(output),
-    }
+    let (read, write) = (
+        of(sent_of, "cached_tokens"),
+        of(sent_of, "cache_write_tokens"),
+    );
+    let reasoning = of(output_of, "reasoning_tokens");
+    TokenUsage::including_cache(
+        token_count(sent),
+        read,
+        write,
+        token_count(output),
+        reasoning,
+    )
 }

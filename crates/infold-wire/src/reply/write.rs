@@ -91,6 +91,16 @@ fn stop_name(stop: &StopReason, [end, length, calls, declined]: [&str; 4]) -> St
     })
 }
 
+/// Writes the details of a prompt's usage, as OpenAI's wires have them.
+fn prompt_details(usage: TokenUsage) -> String {
+    // Most providers do not report what they write into a cache.
+    let written = match usage.cache_write {
+        0 => String::new(),
+        written => format!(r#","cache_write_tokens":{written}"#),
+    };
+    format!(r#"{{"cached_tokens":{}{written}}}"#, usage.cache_read)
+}
+
 /// Writes a server-sent event.
 fn event(data: &str) -> String {
     format!("data: {data}\n\n")

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use super::reply_format::{ReplyFormat, Settings};
+use super::reply_format::{ReplyFormat, RequestSettings};
 use crate::{Json, Kind, Wire};
 
 /// A parameter that some wires have: its path within the request for each wire, in the
@@ -67,7 +67,7 @@ const TRUE_BY_DEFAULT: [&str; 4] = ["parallel_tool_calls", "think", "truncate", 
 #[derive(Debug, Default)]
 pub(super) struct CarriedParameters {
     /// Their paths and values.
-    pub settings: Settings,
+    pub settings: RequestSettings,
     /// The names of those that the wire does not have.
     pub lost: BTreeSet<String>,
 }

@@ -43,8 +43,8 @@ const DEFAULT_SCHEMA_NAME: &str = "\"response\"";
 
 const JSON_MIME_TYPE: &str = "\"application/json\"";
 
-/// Settings of a request: paths and values.
-pub(super) type Settings = Vec<(&'static str, String)>;
+/// RequestSettings of a request: paths and values.
+pub(super) type RequestSettings = Vec<(&'static str, String)>;
 
 impl<'a> ReplyFormat<'a> {
     /// Returns whether a path is part of the format.
@@ -109,7 +109,7 @@ impl<'a> ReplyFormat<'a> {
     }
 
     /// Returns the format's members on another wire; none if that does not have it.
-    pub fn write(&self, to: Wire) -> Option<Settings> {
+    pub fn write(&self, to: Wire) -> Option<RequestSettings> {
         let schema = match self {
             ReplyFormat::Schema(schema) => schema,
             ReplyFormat::Json => return write_any_json(to),
@@ -144,7 +144,7 @@ impl<'a> ReplyFormat<'a> {
     }
 }
 
-fn write_any_json(to: Wire) -> Option<Settings> {
+fn write_any_json(to: Wire) -> Option<RequestSettings> {
     let object = r#"{"type":"json_object"}"#.to_owned();
     let member = match to {
         Wire::Chat => ("response_format", object),

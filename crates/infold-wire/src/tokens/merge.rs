@@ -22,9 +22,9 @@ const BLOCK_PAIRS: usize = 16;
 /// Returns how many tokens a piece merges into.
 pub fn merge(vocabulary: &Vocabulary, piece: &[u8]) -> u64 {
     if piece.len() <= SMALL_WINDOW_BYTES {
-        Window::<SMALL_WINDOW_BYTES>::new(vocabulary, piece).count as u64
+        MergeWindow::<SMALL_WINDOW_BYTES>::new(vocabulary, piece).count as u64
     } else if piece.len() <= WINDOW_BYTES {
-        Window::<WINDOW_BYTES>::new(vocabulary, piece).count as u64
+        MergeWindow::<WINDOW_BYTES>::new(vocabulary, piece).count as u64
     } else {
         merge_long(vocabulary, piece).0
     }
@@ -32,7 +32,7 @@ pub fn merge(vocabulary: &Vocabulary, piece: &[u8]) -> u64 {
 
 /// Returns where the tokens of a piece of at most [`WINDOW_BYTES`] bytes end.
 pub fn ends(vocabulary: &Vocabulary, piece: &[u8]) -> Vec<usize> {
-    let merged = Window::<WINDOW_BYTES>::new(vocabulary, piece).tokens(0);
+    let merged = MergeWindow::<WINDOW_BYTES>::new(vocabulary, piece).tokens(0);
     merged.into_iter().map(|(_, end)| end).collect()
 }
 
@@ -71,13 +71,13 @@ fn tokens(vocabulary: &Vocabulary, piece: &[u8], start: usize, size: usize) -> V
     let end = piece.len().min(start + size);
     let bytes = &piece[start..end];
     match size {
-        ..=WINDOW_BYTES => Window::<WINDOW_BYTES>::new(vocabulary, bytes).tokens(start),
+        ..=WINDOW_BYTES => MergeWindow::<WINDOW_BYTES>::new(vocabulary, bytes).tokens(start),
         _ => merge_large(vocabulary, bytes, start),
     }
 }
 
 /// A piece that is being merged. Parts stand at the place of their first byte.
-struct Window<const N: usize> {
+struct MergeWindow<const N: usize> {
     ranks: [Rank; N],
     /// The distance to the next part.
     lengths: [u16; N],
@@ -94,10 +94,10 @@ struct Window<const N: usize> {
 /// No pair.
 const NEVER: i32 = i32::MAX;
 
-impl<const N: usize> Window<N> {
+impl<const N: usize> MergeWindow<N> {
     #[inline]
-    fn new(vocabulary: &Vocabulary, piece: &[u8]) -> Window<N> {
-        let mut window = Window {
+    fn new(vocabulary: &Vocabulary, piece: &[u8]) -> MergeWindow<N> {
+        let mut window = MergeWindow {
             ranks: [0; N],
             lengths: [1; N],
             before: [1; N],

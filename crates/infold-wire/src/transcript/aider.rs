@@ -2,7 +2,7 @@
 
 use infold_log::Role;
 
-use super::{ReaderOutput, TranscriptEntry, time};
+use super::{FormatReader, ReaderOutput, TranscriptEntry, time};
 use crate::{Wire, render_text};
 
 /// Reads the lines of a history.
@@ -14,14 +14,12 @@ pub struct AiderReader {
     has_messages: bool,
 }
 
-impl AiderReader {
-    /// Returns whether a message is not yet complete.
-    pub fn is_pending(&self) -> bool {
+impl FormatReader for AiderReader {
+    fn is_pending(&self) -> bool {
         self.pending.is_some()
     }
 
-    /// Reads one line.
-    pub fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) {
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
         let line = String::from_utf8_lossy(text);
         if let Some(when) = line.strip_prefix("# aider chat started at ") {
             self.finish(output);
@@ -36,8 +34,22 @@ impl AiderReader {
         } else if !line.trim().is_empty() || matches!(self.pending, Some((Role::Assistant, _))) {
             self.add_line(Role::Assistant, &line, output);
         }
+        Ok(())
     }
 
+    fn finish(&mut self, output: &mut ReaderOutput<'_>) {
+        if let Some((role, text)) = self.pending.take() {
+            self.has_messages = true;
+            let text = render_text(Wire::Chat, role, text.trim());
+            output.earlier.push(TranscriptEntry::Message {
+                text,
+                time: self.time,
+            });
+        }
+    }
+}
+
+impl AiderReader {
     fn add_line(&mut self, role: Role, line: &str, output: &mut ReaderOutput<'_>) {
         match &mut self.pending {
             Some((speaker, text)) if *speaker == role => {
@@ -48,18 +60,6 @@ impl AiderReader {
                 self.finish(output);
                 self.pending = Some((role, line.to_owned()));
             }
-        }
-    }
-
-    /// Adds the pending message.
-    pub fn finish(&mut self, output: &mut ReaderOutput<'_>) {
-        if let Some((role, text)) = self.pending.take() {
-            self.has_messages = true;
-            let text = render_text(Wire::Chat, role, text.trim());
-            output.earlier.push(TranscriptEntry::Message {
-                text,
-                time: self.time,
-            });
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use infold_log::Role;
 
-use super::ReaderOutput;
 use super::said::chat::{put_call, put_part};
 use super::said::{Block, Said, list, message, put, texts};
 use super::writer::RecordOutput;
+use super::{FormatReader, ReaderOutput};
 use crate::message::block_is;
 use crate::{Form, Json, Kind, Message};
 
@@ -13,16 +13,22 @@ use crate::{Form, Json, Kind, Message};
 #[derive(Default)]
 pub struct ChatReader;
 
-impl ChatReader {
-    /// Reads one message.
-    pub fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
+impl FormatReader for ChatReader {
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
         let parsed = Message::parse(text).map_err(|error| error.to_string())?;
         output.message(parsed.bytes().to_vec(), None);
         Ok(())
     }
 
-    /// Reads Anthropic's system prompt, which stands beside the messages.
-    pub fn system(&mut self, value: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
+    fn system(
+        &mut self,
+        name: &str,
+        value: &[u8],
+        output: &mut ReaderOutput<'_>,
+    ) -> Result<(), String> {
+        if name != "system" {
+            return Ok(());
+        }
         let json = Json::parse(value).map_err(|error| error.to_string())?;
         match json.kind() {
             Kind::Null => {}

@@ -7,7 +7,7 @@ use infold_log::Role;
 use super::record_tree::{RecordTree, id_hash};
 use super::said::{Fields, id};
 use super::writer::RecordOutput;
-use super::{ReaderOutput, TranscriptEntry, chat, said, time};
+use super::{FormatReader, ReaderOutput, TranscriptEntry, TranscriptLayout, chat, said, time};
 use crate::message::block_is;
 use crate::{Json, Kind, Message, quote};
 
@@ -22,9 +22,12 @@ pub struct ClaudeCodeReader {
     count: usize,
 }
 
-impl ClaudeCodeReader {
-    /// Sees a record beforehand.
-    pub fn plan(&mut self, text: &[u8]) {
+impl FormatReader for ClaudeCodeReader {
+    fn plans(&self, _: TranscriptLayout) -> bool {
+        true
+    }
+
+    fn plan(&mut self, text: &[u8]) {
         let Ok(json) = Fields::parse(text) else {
             return;
         };
@@ -42,18 +45,15 @@ impl ClaudeCodeReader {
         }
     }
 
-    /// Chooses the branch.
-    pub fn finish_plan(&mut self) {
+    fn finish_plan(&mut self) {
         self.tree.choose_branch();
     }
 
-    /// Returns whether a message is not yet complete.
-    pub fn is_pending(&self) -> bool {
+    fn is_pending(&self) -> bool {
         self.pending.is_some()
     }
 
-    /// Reads one record.
-    pub fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
         let json = Fields::parse(text)?;
         let kind = json.get("type").and_then(Json::text).ok_or("no \"type\"")?;
         if !matches!(&*kind, "user" | "assistant") {
@@ -84,6 +84,23 @@ impl ClaudeCodeReader {
         )
     }
 
+    fn finish(&mut self, output: &mut ReaderOutput<'_>) {
+        if let Some((_, blocks, when)) = self.pending.take() {
+            let text = [
+                br#"{"role":"assistant","content":["#.as_slice(),
+                &blocks,
+                b"]}",
+            ]
+            .concat();
+            self.count += 1;
+            output
+                .earlier
+                .push(TranscriptEntry::Message { text, time: when });
+        }
+    }
+}
+
+impl ClaudeCodeReader {
     /// Returns whether a record is on the branch. Results of parallel calls, and parts of one message, branch off too.
     fn is_on_branch(&mut self, json: &Fields<'_>, inner: Json<'_>) -> bool {
         let Some(own) = json.get("uuid").map(id_hash) else {
@@ -168,22 +185,6 @@ impl ClaudeCodeReader {
             }
         }
         Ok(())
-    }
-
-    /// Adds the pending message.
-    pub fn finish(&mut self, output: &mut ReaderOutput<'_>) {
-        if let Some((_, blocks, when)) = self.pending.take() {
-            let text = [
-                br#"{"role":"assistant","content":["#.as_slice(),
-                &blocks,
-                b"]}",
-            ]
-            .concat();
-            self.count += 1;
-            output
-                .earlier
-                .push(TranscriptEntry::Message { text, time: when });
-        }
     }
 }
 

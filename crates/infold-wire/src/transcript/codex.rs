@@ -4,7 +4,7 @@ use infold_log::Role;
 
 use super::said::{Block, Fields, Said, message, plain, raw, responses, texts};
 use super::writer::RecordOutput;
-use super::{ReaderOutput, TranscriptEntry, time};
+use super::{FormatReader, ReaderOutput, TranscriptEntry, time};
 use crate::{Json, Kind, quote};
 
 /// Reads items; consecutive ones of the model become one message.
@@ -16,14 +16,12 @@ pub struct CodexReader {
     count: usize,
 }
 
-impl CodexReader {
-    /// Returns whether a message is not yet complete.
-    pub fn is_pending(&self) -> bool {
+impl FormatReader for CodexReader {
+    fn is_pending(&self) -> bool {
         self.pending.is_some()
     }
 
-    /// Reads one record.
-    pub fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
         let whole = Json::checked(text.trim_ascii());
         let json = Fields::parse(text)?;
         let when = json.get("timestamp").and_then(Json::text);
@@ -57,6 +55,16 @@ impl CodexReader {
         Ok(())
     }
 
+    fn finish(&mut self, output: &mut ReaderOutput<'_>) {
+        if let Some((blocks, time)) = self.pending.take() {
+            let text = format!(r#"{{"role":"assistant","content":[{blocks}]}}"#).into_bytes();
+            self.count += 1;
+            output.earlier.push(TranscriptEntry::Message { text, time });
+        }
+    }
+}
+
+impl CodexReader {
     fn read_meta(&mut self, json: &Fields<'_>, output: &mut ReaderOutput<'_>) {
         let text = json
             .get("instructions")
@@ -128,15 +136,6 @@ impl CodexReader {
         self.finish(output);
         self.count += 1;
         output.message(message(role, blocks), when);
-    }
-
-    /// Adds the pending message.
-    pub fn finish(&mut self, output: &mut ReaderOutput<'_>) {
-        if let Some((blocks, time)) = self.pending.take() {
-            let text = format!(r#"{{"role":"assistant","content":[{blocks}]}}"#).into_bytes();
-            self.count += 1;
-            output.earlier.push(TranscriptEntry::Message { text, time });
-        }
     }
 }
 

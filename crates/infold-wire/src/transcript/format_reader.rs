@@ -1,4 +1,4 @@
-//! Dispatches records to the reader of their format.
+//! The interface of the readers of all formats.
 
 use super::{
     SkippedRecords, TranscriptEntry, TranscriptFormat, TranscriptLayout, aider, chat, claude_code,
@@ -6,19 +6,41 @@ use super::{
 };
 
 /// Reads the records of one format.
-pub enum FormatReader {
-    Chat(chat::ChatReader),
-    Roo(roo::RooReader),
-    Gemini(gemini::GeminiReader),
-    ClaudeCode(Box<claude_code::ClaudeCodeReader>),
-    Codex(codex::CodexReader),
-    GeminiCli(Box<gemini_cli::GeminiCliReader>),
-    Pi(Box<pi::PiReader>),
-    SweAgent(swe_agent::SweAgentReader),
-    Aider(aider::AiderReader),
+pub trait FormatReader: Send + Sync {
+    /// Returns whether it must see all records before it can read the first.
+    fn plans(&self, _layout: TranscriptLayout) -> bool {
+        false
+    }
+
+    /// Sees a record beforehand.
+    fn plan(&mut self, _text: &[u8]) {}
+
+    /// Notes that all records have been seen.
+    fn finish_plan(&mut self) {}
+
+    /// Reads one record; an error says what is wrong with it.
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String>;
+
+    /// Reads the system prompt in the member `_name` beside the records.
+    fn system(
+        &mut self,
+        _name: &str,
+        _value: &[u8],
+        _output: &mut ReaderOutput<'_>,
+    ) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Returns whether it waits for more of a message that is not yet complete.
+    fn is_pending(&self) -> bool {
+        false
+    }
+
+    /// Adds the entries that are still pending at the end.
+    fn finish(&mut self, _output: &mut ReaderOutput<'_>) {}
 }
 
-/// The entries that a reader output.
+/// The entries that a reader found.
 pub struct ReaderOutput<'a> {
     /// The entries of records before this one.
     pub earlier: Vec<TranscriptEntry>,
@@ -34,103 +56,17 @@ impl ReaderOutput<'_> {
     }
 }
 
-impl FormatReader {
-    /// Returns the reader of a format.
-    pub fn of(format: TranscriptFormat) -> FormatReader {
-        match format {
-            TranscriptFormat::OpenAi | TranscriptFormat::Anthropic => {
-                FormatReader::Chat(chat::ChatReader)
-            }
-            TranscriptFormat::Roo => FormatReader::Roo(roo::RooReader::default()),
-            TranscriptFormat::Gemini => FormatReader::Gemini(gemini::GeminiReader::default()),
-            TranscriptFormat::ClaudeCode => FormatReader::ClaudeCode(Box::default()),
-            TranscriptFormat::Codex => FormatReader::Codex(codex::CodexReader::default()),
-            TranscriptFormat::GeminiCli => FormatReader::GeminiCli(Box::default()),
-            TranscriptFormat::Pi => FormatReader::Pi(Box::default()),
-            TranscriptFormat::SweAgent => FormatReader::SweAgent(swe_agent::SweAgentReader),
-            TranscriptFormat::Aider => FormatReader::Aider(aider::AiderReader::default()),
-        }
-    }
-
-    /// Returns whether it must see all records before it can read the first.
-    pub fn plans(&self, layout: TranscriptLayout) -> bool {
-        match self {
-            FormatReader::ClaudeCode(_) | FormatReader::Pi(_) => true,
-            FormatReader::GeminiCli(_) => layout == TranscriptLayout::Lines,
-            _ => false,
-        }
-    }
-
-    /// Sees a record beforehand.
-    pub fn plan(&mut self, text: &[u8]) {
-        match self {
-            FormatReader::ClaudeCode(reader) => reader.plan(text),
-            FormatReader::GeminiCli(reader) => reader.plan(text),
-            FormatReader::Pi(reader) => reader.plan(text),
-            _ => {}
-        }
-    }
-
-    /// Notes that all records have been seen.
-    pub fn finish_plan(&mut self) {
-        match self {
-            FormatReader::ClaudeCode(reader) => reader.finish_plan(),
-            FormatReader::GeminiCli(reader) => reader.finish_plan(),
-            FormatReader::Pi(reader) => reader.finish_plan(),
-            _ => {}
-        }
-    }
-
-    /// Reads one record; an error says what is wrong with it.
-    pub fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
-        match self {
-            FormatReader::Chat(reader) => reader.record(text, output),
-            FormatReader::Roo(reader) => reader.record(text, output),
-            FormatReader::Gemini(reader) => reader.record(text, output),
-            FormatReader::ClaudeCode(reader) => reader.record(text, output),
-            FormatReader::Codex(reader) => reader.record(text, output),
-            FormatReader::GeminiCli(reader) => reader.record(text, output),
-            FormatReader::Pi(reader) => reader.record(text, output),
-            FormatReader::SweAgent(reader) => reader.record(text, output),
-            FormatReader::Aider(reader) => {
-                reader.record(text, output);
-                Ok(())
-            }
-        }
-    }
-
-    /// Reads a system prompt that stands beside the records.
-    pub fn system(
-        &mut self,
-        name: &str,
-        value: &[u8],
-        output: &mut ReaderOutput<'_>,
-    ) -> Result<(), String> {
-        match self {
-            FormatReader::Chat(reader) if name == "system" => reader.system(value, output),
-            FormatReader::Gemini(reader) if name != "system" => reader.system(value, output),
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns whether it waits for more of a message that is not yet complete.
-    pub fn is_pending(&self) -> bool {
-        match self {
-            FormatReader::ClaudeCode(reader) => reader.is_pending(),
-            FormatReader::Codex(reader) => reader.is_pending(),
-            FormatReader::Aider(reader) => reader.is_pending(),
-            _ => false,
-        }
-    }
-
-    /// Adds the entries that are still pending at the end.
-    pub fn finish(&mut self, output: &mut ReaderOutput<'_>) {
-        match self {
-            FormatReader::Roo(reader) => reader.finish(output),
-            FormatReader::ClaudeCode(reader) => reader.finish(output),
-            FormatReader::Codex(reader) => reader.finish(output),
-            FormatReader::Aider(reader) => reader.finish(output),
-            _ => {}
-        }
+/// Returns the reader of a format.
+pub fn reader_of(format: TranscriptFormat) -> Box<dyn FormatReader> {
+    match format {
+        TranscriptFormat::OpenAi | TranscriptFormat::Anthropic => Box::new(chat::ChatReader),
+        TranscriptFormat::Roo => Box::new(roo::RooReader::default()),
+        TranscriptFormat::Gemini => Box::new(gemini::GeminiReader::default()),
+        TranscriptFormat::ClaudeCode => Box::new(claude_code::ClaudeCodeReader::default()),
+        TranscriptFormat::Codex => Box::new(codex::CodexReader::default()),
+        TranscriptFormat::GeminiCli => Box::new(gemini_cli::GeminiCliReader::default()),
+        TranscriptFormat::Pi => Box::new(pi::PiReader::default()),
+        TranscriptFormat::SweAgent => Box::new(swe_agent::SweAgentReader),
+        TranscriptFormat::Aider => Box::new(aider::AiderReader::default()),
     }
 }

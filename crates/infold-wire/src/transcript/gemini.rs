@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use infold_log::Role;
 
-use super::ReaderOutput;
 use super::said::gemini::{part, put_part, put_result};
 use super::said::{Block, Fields, Round, Said, list, message, put, raw};
 use super::writer::RecordOutput;
+use super::{FormatReader, ReaderOutput};
 use crate::{Json, Kind};
 
 /// Reads contents. Calls without an id get one, and their results the same.
@@ -19,9 +19,8 @@ pub struct GeminiReader {
 /// No more names of calls are remembered; results of older calls have none.
 const MAX_CALL_NAMES: usize = 1024;
 
-impl GeminiReader {
-    /// Reads one content.
-    pub fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
+impl FormatReader for GeminiReader {
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
         let json = Fields::parse(text)?;
         let parts = json.get("parts").ok_or("no \"parts\"")?;
         let role = match json.get("role").and_then(Json::text).as_deref() {
@@ -43,8 +42,15 @@ impl GeminiReader {
         Ok(())
     }
 
-    /// Reads a system prompt.
-    pub fn system(&mut self, value: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
+    fn system(
+        &mut self,
+        name: &str,
+        value: &[u8],
+        output: &mut ReaderOutput<'_>,
+    ) -> Result<(), String> {
+        if name == "system" {
+            return Ok(());
+        }
         let json = Json::parse(value).map_err(|error| error.to_string())?;
         if json.is_null() {
             return Ok(());

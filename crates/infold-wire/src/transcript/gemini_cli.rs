@@ -8,7 +8,7 @@ use super::record_tree::id_hash;
 use super::said::gemini::{part, response};
 use super::said::{Block, Fields, Round, Said, arguments, id, list, message, put};
 use super::writer::{RecordOutput, join_texts};
-use super::{ReaderOutput, time};
+use super::{FormatReader, ReaderOutput, TranscriptLayout, time};
 use crate::{Json, Kind, quote};
 
 /// Reads messages, some of which later records replace or remove.
@@ -22,9 +22,12 @@ pub struct GeminiCliReader {
     number: u64,
 }
 
-impl GeminiCliReader {
-    /// Sees a record beforehand.
-    pub fn plan(&mut self, text: &[u8]) {
+impl FormatReader for GeminiCliReader {
+    fn plans(&self, layout: TranscriptLayout) -> bool {
+        layout == TranscriptLayout::Lines
+    }
+
+    fn plan(&mut self, text: &[u8]) {
         self.number += 1;
         let Ok(json) = Fields::parse(text) else {
             return;
@@ -44,15 +47,13 @@ impl GeminiCliReader {
         }
     }
 
-    /// Notes that all records have been seen.
-    pub fn finish_plan(&mut self) {
+    fn finish_plan(&mut self) {
         self.order = Vec::new();
         self.is_planned = true;
         self.number = 0;
     }
 
-    /// Reads one record.
-    pub fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
         self.number += 1;
         let json = Fields::parse(text)?;
         let kind = json.get("type").and_then(Json::text).unwrap_or_default();
@@ -84,7 +85,9 @@ impl GeminiCliReader {
         }
         Ok(())
     }
+}
 
+impl GeminiCliReader {
     fn read_parts<'a>(&mut self, content: Option<Json<'a>>) -> Vec<Block<'a>> {
         let mut blocks: Vec<Block<'a>> = match content {
             None => Vec::new(),
@@ -269,18 +272,9 @@ pub fn flush(pending: &mut Option<PendingMessage>, to: &mut RecordOutput) {
     if !calls.is_empty() {
         start.push_str(",\"toolCalls\":");
         list(&calls, &mut start, |(id, name, input), out| {
-            put(
-                out,
-                &["{\"id\":", id, ",\"name\":", name, ",\"args\":", input],
-            );
             let result = results.iter().find(|(of, _)| of == id);
-            put(
-                out,
-                &[
-                    result.map_or(",\"status\":\"cancelled\"", |(_, text)| text),
-                    "}",
-                ],
-            );
+            let result = result.map_or(",\"status\":\"cancelled\"", |(_, text)| text);
+            *out += &format!(r#"{{"id":{id},"name":{name},"args":{input}{result}}}"#);
         });
     }
     start.push('}');

@@ -3,9 +3,9 @@
 use infold_log::Role;
 
 use super::record_tree::{RecordTree, id_hash};
-use super::said::{Block, Fields, Said, arguments, block, id, list, message, put, raw, texts};
+use super::said::{Block, Fields, Said, arguments, block, id, list, message, raw, texts};
 use super::writer::RecordOutput;
-use super::{ReaderOutput, TranscriptEntry, time};
+use super::{FormatReader, ReaderOutput, TranscriptEntry, TranscriptLayout, time};
 use crate::{Json, Kind, quote};
 
 /// Reads entries; newer sessions are a tree of them.
@@ -17,9 +17,12 @@ pub struct PiReader {
     messages: u32,
 }
 
-impl PiReader {
-    /// Sees a record beforehand.
-    pub fn plan(&mut self, text: &[u8]) {
+impl FormatReader for PiReader {
+    fn plans(&self, _: TranscriptLayout) -> bool {
+        true
+    }
+
+    fn plan(&mut self, text: &[u8]) {
         // Most sessions are not trees; the search is faster than parsing.
         if memchr::memmem::find(text, b"\"parentId\"").is_none() {
             return;
@@ -34,13 +37,11 @@ impl PiReader {
         }
     }
 
-    /// Chooses the branch.
-    pub fn finish_plan(&mut self) {
+    fn finish_plan(&mut self) {
         self.tree.choose_branch();
     }
 
-    /// Reads one record.
-    pub fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
         let json = Fields::parse(text)?;
         let kind = json.get("type").and_then(Json::text).ok_or("no \"type\"")?;
         let own = json.get("id").map(id_hash).unwrap_or_default();
@@ -71,7 +72,9 @@ impl PiReader {
         }
         Ok(())
     }
+}
 
+impl PiReader {
     /// Returns the index of the first message that a compaction keeps.
     fn first_kept(&self, json: &Fields<'_>) -> Option<u32> {
         if let Some(id) = json.get("firstKeptEntryId").map(id_hash) {
@@ -160,10 +163,7 @@ pub fn write(said: &Said<'_>, to: &mut RecordOutput) {
         let mut inner =
             format!(r#""role":"toolResult","toolCallId":{id},"toolName":{name},"content":"#);
         list(content, &mut inner, put_part);
-        put(
-            &mut inner,
-            &[",\"isError\":", if *failed { "true" } else { "false" }],
-        );
+        inner += &format!(",\"isError\":{failed}");
         write_entry(&inner, to);
     }
     if !rest.is_empty() || said.blocks.is_empty() {
@@ -201,41 +201,16 @@ fn write_entry(inner: &str, to: &mut RecordOutput) {
 }
 
 fn put_part(block: &Block<'_>, out: &mut String) {
-    match block {
+    *out += &match block {
         Block::Call(id, name, input) => {
-            let kind = r#"{"type":"toolCall","id":"#;
-            put(
-                out,
-                &[
-                    kind,
-                    id,
-                    r#","name":"#,
-                    name,
-                    r#","arguments":"#,
-                    input,
-                    "}",
-                ],
-            );
+            format!(r#"{{"type":"toolCall","id":{id},"name":{name},"arguments":{input}}}"#)
         }
         Block::Thinking(text, Some(signature)) => {
-            let kind = r#"{"type":"thinking","thinking":"#;
-            put(
-                out,
-                &[kind, text, r#","thinkingSignature":"#, signature, "}"],
-            );
+            format!(r#"{{"type":"thinking","thinking":{text},"thinkingSignature":{signature}}}"#)
         }
         Block::Image(kind, data) => {
-            put(
-                out,
-                &[
-                    r#"{"type":"image","data":"#,
-                    data,
-                    r#","mimeType":"#,
-                    kind,
-                    "}",
-                ],
-            );
+            format!(r#"{{"type":"image","data":{data},"mimeType":{kind}}}"#)
         }
-        other => other.anthropic(out),
-    }
+        other => return other.anthropic(out),
+    };
 }

@@ -1,28 +1,28 @@
-//! Roo Code's history: Anthropic messages, with folds kept as tags.
+//! Reads and writes Roo Code's history: Anthropic messages, with folds as tags.
 
 use std::collections::HashSet;
 
 use infold_log::{Cause, Role, Span};
 
 use super::said::plain;
-use super::{ReaderOutput, TranscriptEntry};
+use super::{FormatReader, ReaderOutput, TranscriptEntry};
 use crate::tags::{Fold, TagFold, TagId, Tagged, from_tags, to_tags};
 use crate::{Json, Message, quote};
 
-/// Reads messages without their tags, and in the end the folds that the tags stand for.
+/// Reads messages without their tags, and at the end the folds that the tags describe.
 #[derive(Default)]
 pub struct RooReader {
     /// All entries, with nothing but their tags.
     array: Vec<Tagged>,
     /// The folds whose stand-ins were met.
     folds: HashSet<(bool, TagId)>,
-    /// What the stand-ins say, by their places in the array.
+    /// The texts of the stand-ins, in order.
     said: Vec<(TagId, bool, Role, String)>,
     tagged: bool,
 }
 
-impl RooReader {
-    pub fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
+impl FormatReader for RooReader {
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
         let message = Message::parse(text).map_err(|error| error.to_string())?;
         let tagged = Tagged::of(message.json()).map_err(|error| error.to_string())?;
         self.array.push(skeleton(&tagged)?);
@@ -46,7 +46,7 @@ impl RooReader {
         Ok(())
     }
 
-    pub fn finish(&mut self, output: &mut ReaderOutput<'_>) {
+    fn finish(&mut self, output: &mut ReaderOutput<'_>) {
         let array = std::mem::take(&mut self.array);
         if !self.tagged {
             return;
@@ -87,12 +87,12 @@ pub fn record(text: &str, tags: &[(Fold, TagId)], time: u64) -> Vec<u8> {
     }
 }
 
-/// What stands in a tagged array: a message and its tags, or a stand-in.
+/// An element of a tagged array: a message and its tags, or a stand-in.
 #[derive(Clone, Debug)]
 pub enum Slot {
     /// The next message.
     Message(Vec<(Fold, TagId)>),
-    /// What stands in for messages.
+    /// A stand-in for messages.
     StandIn(Vec<u8>),
 }
 
@@ -105,13 +105,11 @@ pub fn slots(messages: usize, folds: &[TagFold]) -> Vec<Slot> {
     let slot = |entry: &Tagged| {
         let stands = Fold::ALL.into_iter().any(|kind| entry.is_stand_in(kind));
         let tags = entry.tags().into_iter();
-        match stands {
-            true => Slot::StandIn(entry.bytes().into_owned()),
-            false => Slot::Message(
-                tags.filter_map(|kind| Some((kind, entry.parent(kind)?.clone())))
-                    .collect(),
-            ),
+        if stands {
+            return Slot::StandIn(entry.bytes().into_owned());
         }
+        let tags = tags.filter_map(|kind| Some((kind, entry.parent(kind)?.clone())));
+        Slot::Message(tags.collect())
     };
     array.iter().map(slot).collect()
 }

@@ -1,16 +1,15 @@
 //! Reads SWE-agent's trajectories: chat messages with members of its own.
 
-use super::ReaderOutput;
 use super::said::{Fields, Raw, put, raw};
+use super::{FormatReader, ReaderOutput};
 use crate::Message;
 
 /// Reads the history.
 #[derive(Default)]
 pub struct SweAgentReader;
 
-impl SweAgentReader {
-    /// Reads one message.
-    pub fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
+impl FormatReader for SweAgentReader {
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
         let json = Fields::parse(text)?;
         let role = json.or_empty("role");
         let mut out = format!("{{\"role\":{role}");

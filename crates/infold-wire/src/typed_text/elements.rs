@@ -12,7 +12,7 @@ const MAX_TAG_BYTES: usize = 1000;
 
 /// An element: where it starts and ends in the text, and its inside.
 #[derive(Clone, Copy, Debug)]
-pub struct Element<'a> {
+pub struct TextElement<'a> {
     pub at: usize,
     pub end: usize,
     pub name: &'static str,
@@ -40,7 +40,7 @@ struct Tag {
 ///
 /// A tag in the middle of a sentence is only mentioned, and so is one that is never closed, one in quotes, and an
 /// element in a code fence.
-pub fn find_elements(text: &str) -> Vec<Element<'_>> {
+pub fn find_elements(text: &str) -> Vec<TextElement<'_>> {
     let tags = find_tags(text);
     if tags.is_empty() {
         return Vec::new();
@@ -82,7 +82,7 @@ pub fn find_elements(text: &str) -> Vec<Element<'_>> {
             continue;
         }
         let (name, content) = ELEMENTS[tag.name];
-        out.push(Element {
+        out.push(TextElement {
             at: tag.at,
             end: close.end,
             name,
@@ -96,13 +96,13 @@ pub fn find_elements(text: &str) -> Vec<Element<'_>> {
 }
 
 /// Returns the element that a text starts with, if an excerpt left out its end.
-fn cut_off<'a>(text: &'a str, tag: &Tag) -> Option<Element<'a>> {
+fn cut_off<'a>(text: &'a str, tag: &Tag) -> Option<TextElement<'a>> {
     let (name, content) = ELEMENTS[tag.name];
     if tag.at > 0 || !matches!(content, ElementContent::Context | ElementContent::Reminder) {
         return None;
     }
     let gap = memmem::find(text.as_bytes(), GAP.as_bytes())?;
-    Some(Element {
+    Some(TextElement {
         at: 0,
         end: gap + GAP.len(),
         name,

@@ -2,9 +2,9 @@
 
 use memchr::memmem;
 
-use super::elements::{Element, is_name_byte};
+use super::elements::{TextElement, is_name_byte};
 use super::markers::{ELEMENTS, ElementContent};
-use super::parse::{Origin, Passage};
+use super::parse::{Passage, PassageOrigin};
 
 /// Takes the wrappers off loose passages that consist of elements only.
 ///
@@ -13,7 +13,7 @@ use super::parse::{Origin, Passage};
 pub fn unwrap(passages: &mut Vec<Passage<'_>>, has_injection: bool) {
     let mut out = Vec::new();
     for passage in passages.iter() {
-        if passage.origin != Origin::Loose {
+        if passage.origin != PassageOrigin::Loose {
             out.push(*passage);
             continue;
         }
@@ -24,7 +24,7 @@ pub fn unwrap(passages: &mut Vec<Passage<'_>>, has_injection: bool) {
         for element in elements {
             match element.typed_text(is_certain) {
                 Typed::Text(text) => out.push(Passage {
-                    origin: Origin::Wrapper,
+                    origin: PassageOrigin::Wrapper,
                     text,
                 }),
                 Typed::Nothing => {}
@@ -57,7 +57,7 @@ impl ElementsOnly {
     }
 
     /// Returns whether an element counts as what its list says.
-    pub fn allows(self, element: &Element<'_>) -> bool {
+    pub fn allows(self, element: &TextElement<'_>) -> bool {
         match element.content {
             ElementContent::CommonTyped | ElementContent::LoneContext => self != ElementsOnly::No,
             ElementContent::Output => self != ElementsOnly::No || element.at == 0,

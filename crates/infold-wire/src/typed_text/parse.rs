@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::elements::{Element, find_elements};
+use super::elements::{TextElement, find_elements};
 use super::markers::{
     COMPACTIONS, EXACT_TEXTS, ElementContent, INSERTED_PHRASE_START, INSERTED_PHRASES,
     SENT_MEANWHILE, SENT_MEANWHILE_ENDS, TEXT_PAIRS, TEXTS, TEXTS_WITH_FEEDBACK,
@@ -20,7 +20,7 @@ const MAX_WRAPPERS: usize = 3;
 
 /// Where a passage comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum PassageOrigin {
     /// It stands by itself.
     Loose,
     /// It stands in a wrapper of the agent.
@@ -32,7 +32,7 @@ pub enum Origin {
 /// Words that the agent did not inject.
 #[derive(Clone, Copy, Debug)]
 pub struct Passage<'a> {
-    pub origin: Origin,
+    pub origin: PassageOrigin,
     pub text: &'a str,
 }
 
@@ -90,7 +90,7 @@ impl<'a> ParsedText<'a> {
                 from += end;
                 continue;
             }
-            let counts = |element: &Element<'_>| {
+            let counts = |element: &TextElement<'_>| {
                 is_reachable(element, text, from) && elements_only.allows(element)
             };
             while elements.next_if(|element| !counts(element)).is_some() {}
@@ -141,13 +141,13 @@ impl<'a> ParsedText<'a> {
         true
     }
 
-    fn take_element(&mut self, element: &Element<'a>) {
+    fn take_element(&mut self, element: &TextElement<'a>) {
         match element.content {
             ElementContent::Typed | ElementContent::CommonTyped => self.add_wrapped(element.inside),
-            ElementContent::Arguments => self.add(Origin::User, element.inside),
+            ElementContent::Arguments => self.add(PassageOrigin::User, element.inside),
             ElementContent::Reminder => {
                 if let Some(message) = sent_meanwhile(element.inside) {
-                    self.add(Origin::User, message);
+                    self.add(PassageOrigin::User, message);
                 }
             }
             ElementContent::Command => match element.name {
@@ -177,12 +177,12 @@ impl<'a> ParsedText<'a> {
     /// Adds the words in a wrapper. The agent may have injected something in there too.
     fn add_wrapped(&mut self, inside: &'a str) {
         if self.depth == MAX_WRAPPERS {
-            return self.add(Origin::Wrapper, inside);
+            return self.add(PassageOrigin::Wrapper, inside);
         }
         for passage in ParsedText::parse_nested(inside, self.depth + 1).passages {
             let origin = match passage.origin {
-                Origin::User => Origin::User,
-                Origin::Loose | Origin::Wrapper => Origin::Wrapper,
+                PassageOrigin::User => PassageOrigin::User,
+                PassageOrigin::Loose | PassageOrigin::Wrapper => PassageOrigin::Wrapper,
             };
             self.add(origin, passage.text);
         }
@@ -194,14 +194,14 @@ impl<'a> ParsedText<'a> {
         for at in memmem::find_iter(words.as_bytes(), INSERTED_PHRASE_START) {
             let mut phrases = INSERTED_PHRASES.iter();
             if let Some(phrase) = phrases.find(|phrase| words[at..].starts_with(**phrase)) {
-                self.add(Origin::Loose, &words[from..at]);
+                self.add(PassageOrigin::Loose, &words[from..at]);
                 from = at + phrase.len();
             }
         }
-        self.add(Origin::Loose, &words[from..]);
+        self.add(PassageOrigin::Loose, &words[from..]);
     }
 
-    fn add(&mut self, origin: Origin, text: &'a str) {
+    fn add(&mut self, origin: PassageOrigin, text: &'a str) {
         let text = text.trim();
         if !text.is_empty() {
             self.passages.push(Passage { origin, text });
@@ -224,7 +224,7 @@ fn interruption_end(text: &str) -> Option<usize> {
 }
 
 /// Returns whether an element starts a line, or follows `from` directly.
-fn is_reachable(element: &Element<'_>, text: &str, from: usize) -> bool {
+fn is_reachable(element: &TextElement<'_>, text: &str, from: usize) -> bool {
     element.at >= from && (element.starts_line || text[from..element.at].trim().is_empty())
 }
 

@@ -1,7 +1,7 @@
 //! Tracks slash commands, to recognise the prompt that Claude Code puts in after one.
 
 use super::markers::LOCAL_COMMANDS;
-use super::parse::{Origin, ParsedText};
+use super::parse::{ParsedText, PassageOrigin};
 
 /// A shorter text is no template, unless its command certainly has a prompt.
 const MIN_TEMPLATE_BYTES: usize = 400;
@@ -69,13 +69,13 @@ impl SlashCommand {
 
 fn has_words(text: &ParsedText<'_>) -> bool {
     let mut passages = text.passages.iter();
-    passages.any(|passage| passage.origin != Origin::User)
+    passages.any(|passage| passage.origin != PassageOrigin::User)
 }
 
 /// Returns whether a text is written for every use of a command: long, with headings, a role or a slot for arguments.
 fn looks_like_template(text: &ParsedText<'_>) -> bool {
     let mut passages = text.passages.iter();
-    let Some(first) = passages.find(|passage| passage.origin == Origin::Loose) else {
+    let Some(first) = passages.find(|passage| passage.origin == PassageOrigin::Loose) else {
         return false;
     };
     let text = first.text;

@@ -1,6 +1,8 @@
 //! Writes a reply as a chat completion.
 
-use super::{ReplyData, event, split_string, stop_name, text, text_member, with_members};
+use super::{
+    ReplyData, event, prompt_details, split_string, stop_name, text, text_member, with_members,
+};
 use crate::said::put;
 use crate::{Json, Kind, TokenUsage};
 
@@ -108,9 +110,13 @@ pub(super) fn head(data: &ReplyData<'_>) -> String {
     format!(r#""id":"chatcmpl-{id}","object":"chat.completion.chunk","created":0,"model":{model}"#)
 }
 
+pub(super) fn choice(delta: &str, stop: &str) -> String {
+    format!(r#"{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":{stop}}}"#)
+}
+
 pub(super) fn chunk(data: &ReplyData<'_>, delta: &str, stop: &str) -> String {
     let usage = data.usage.map_or("", |_| ",\"usage\":null");
-    let choice = format!(r#"{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":{stop}}}"#);
+    let choice = choice(delta, stop);
     event(&format!(
         r#"{{{},"choices":[{choice}]{usage}}}"#,
         head(data)
@@ -118,17 +124,12 @@ pub(super) fn chunk(data: &ReplyData<'_>, delta: &str, stop: &str) -> String {
 }
 
 pub(super) fn usage_json(usage: TokenUsage) -> String {
-    // Most providers do not report what they write into a cache.
-    let written = match usage.cache_write {
-        0 => String::new(),
-        written => format!(r#","cache_write_tokens":{written}"#),
-    };
+    let prompt = prompt_details(usage);
     format!(
-        r#"{{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},"prompt_tokens_details":{{"cached_tokens":{}{written}}},"completion_tokens_details":{{"reasoning_tokens":{}}}}}"#,
+        r#"{{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},"prompt_tokens_details":{prompt},"completion_tokens_details":{{"reasoning_tokens":{}}}}}"#,
         usage.sent(),
         usage.output,
         usage.total(),
-        usage.cache_read,
         usage.reasoning
     )
 }

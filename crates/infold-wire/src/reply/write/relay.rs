@@ -217,27 +217,20 @@ impl ReplyRelay {
         let data = self.reply_data(&StopReason::End, None);
         match self.to {
             Wire::Chat => {
-                out.push_str(&chat::chunk(
-                    &data,
-                    &format!(r#"{{"content":{text}}}"#),
-                    "null",
-                ));
+                let delta = format!(r#"{{"content":{text}}}"#);
+                out.push_str(&chat::chunk(&data, &delta, "null"));
             }
             Wire::Gemini => self.send_gemini_part(&format!(r#"{{"text":{text}}}"#), out),
             Wire::Ollama => {
-                let said = format!(r#"{{"role":"assistant","content":{text}}}"#);
-                self.send_ollama_message(&said, out);
+                self.send_ollama_message(&format!(r#""content":{text}"#), out);
             }
             Wire::Anthropic => {
                 if self.open_text.is_none() {
                     self.open_text = Some(String::new());
-                    let empty = r#"{"type":"text","text":""}"#;
-                    let start = format!(r#""index":{},"content_block":{empty}"#, self.index);
-                    out.push_str(&anthropic::event("content_block_start", &start));
+                    self.send_block_start(r#"{"type":"text","text":""}"#, out);
                 }
                 let delta = format!(r#"{{"type":"text_delta","text":{text}}}"#);
-                let delta = format!(r#""index":{},"delta":{delta}"#, self.index);
-                out.push_str(&anthropic::event("content_block_delta", &delta));
+                self.send_block_delta(&delta, out);
             }
             Wire::Responses => {
                 let within = self.item_position();
@@ -279,8 +272,8 @@ impl ReplyRelay {
                 self.send_gemini_part(&format!(r#"{{"text":{text},"thought":true}}"#), out)
             }
             Wire::Ollama => {
-                let said = format!(r#"{{"role":"assistant","content":"","thinking":{text}}}"#);
-                self.send_ollama_message(&said, out);
+                let members = format!(r#""content":"","thinking":{text}"#);
+                self.send_ollama_message(&members, out);
             }
             Wire::Anthropic => out.push_str(&anthropic::event("ping", "")),
             Wire::Responses => out.push_str(": reasoning\n\n"),
@@ -311,33 +304,25 @@ impl ReplyRelay {
             Wire::Anthropic => {
                 Block::Call(id.as_ref().into(), name.as_ref().into(), "{}".into())
                     .anthropic(&mut whole);
-                let start = format!(r#""index":{},"content_block":{whole}"#, self.index);
-                out.push_str(&anthropic::event("content_block_start", &start));
+                self.send_block_start(&whole, out);
                 let input = quote(input);
                 let delta = format!(r#"{{"type":"input_json_delta","partial_json":{input}}}"#);
-                let delta = format!(r#""index":{},"delta":{delta}"#, self.index);
-                out.push_str(&anthropic::event("content_block_delta", &delta));
-                let stop = format!(r#""index":{}"#, self.index);
-                out.push_str(&anthropic::event("content_block_stop", &stop));
+                self.send_block_delta(&delta, out);
+                self.send_block_stop(out);
                 self.index += 1;
             }
             Wire::Gemini => {
                 said::gemini::put_part(call, &mut whole);
                 if index == 0 {
                     whole.pop();
-                    said::put(
-                        &mut whole,
-                        &[",\"thoughtSignature\":", said::gemini::UNSIGNED, "}"],
-                    );
+                    whole += &format!(r#","thoughtSignature":{}}}"#, said::gemini::UNSIGNED);
                 }
                 self.send_gemini_part(&whole, out);
             }
             Wire::Ollama => {
-                let start = [r#"{"id":"#, id, r#","function":{"name":"#, name];
-                said::put(&mut whole, &start);
-                said::put(&mut whole, &[r#","arguments":"#, input, "}}"]);
-                let said = format!(r#"{{"role":"assistant","content":"","tool_calls":[{whole}]}}"#);
-                self.send_ollama_message(&said, out);
+                let call = format!(r#""id":{id},"function":{{"name":{name},"arguments":{input}}}"#);
+                let members = format!(r#""content":"","tool_calls":[{{{call}}}]"#);
+                self.send_ollama_message(&members, out);
             }
             Wire::Responses => {
                 whole = said::responses::call(id, name, input);
@@ -363,8 +348,7 @@ impl ReplyRelay {
         };
         match self.to {
             Wire::Anthropic => {
-                let stop = format!(r#""index":{}"#, self.index);
-                out.push_str(&anthropic::event("content_block_stop", &stop));
+                self.send_block_stop(out);
             }
             Wire::Responses => {
                 let text = format!("\"{said}\"");
@@ -398,24 +382,20 @@ impl ReplyRelay {
         match self.to {
             Wire::Chat => {
                 let word = stop_name(stop, chat::STOPS);
+                let head = chat::head(&data);
                 let usage = data.usage.map(chat::usage_json);
-                match usage {
-                    Some(usage) if self.usage_apart => {
-                        out.push_str(&chat::chunk(&data, "{}", &word));
-                        let last =
-                            format!(r#"{{{},"choices":[],"usage":{usage}}}"#, chat::head(&data));
-                        out.push_str(&event(&last));
-                    }
+                if usage.is_none() || self.usage_apart {
+                    out.push_str(&chat::chunk(&data, "{}", &word));
+                }
+                if let Some(usage) = usage {
                     // Clients that did not ask for usage accept it beside a choice.
-                    Some(usage) => {
-                        let choice = format!(
-                            r#"{{"index":0,"delta":{{}},"logprobs":null,"finish_reason":{word}}}"#
-                        );
-                        let head = chat::head(&data);
-                        let last = format!(r#"{{{head},"choices":[{choice}],"usage":{usage}}}"#);
-                        out.push_str(&event(&last));
-                    }
-                    None => out.push_str(&chat::chunk(&data, "{}", &word)),
+                    let choice = if self.usage_apart {
+                        String::new()
+                    } else {
+                        chat::choice("{}", &word)
+                    };
+                    let last = format!(r#"{{{head},"choices":[{choice}],"usage":{usage}}}"#);
+                    out.push_str(&event(&last));
                 }
                 out.push_str(&event("[DONE]"));
             }
@@ -448,22 +428,36 @@ impl ReplyRelay {
         }
     }
 
+    fn send_block_start(&self, block: &str, out: &mut String) {
+        let start = format!(r#""index":{},"content_block":{block}"#, self.index);
+        out.push_str(&anthropic::event("content_block_start", &start));
+    }
+
+    fn send_block_delta(&self, delta: &str, out: &mut String) {
+        let delta = format!(r#""index":{},"delta":{delta}"#, self.index);
+        out.push_str(&anthropic::event("content_block_delta", &delta));
+    }
+
+    fn send_block_stop(&self, out: &mut String) {
+        let stop = format!(r#""index":{}"#, self.index);
+        out.push_str(&anthropic::event("content_block_stop", &stop));
+    }
+
     /// Sends a chunk of Gemini's with this part.
     fn send_gemini_part(&mut self, part: &str, out: &mut String) {
         let data = self.reply_data(&StopReason::End, None);
-        out.push_str(&event(&gemini::response(
-            &data,
-            &format!("[{part}]"),
-            None,
-            None,
-        )));
+        let parts = format!("[{part}]");
+        out.push_str(&event(&gemini::response(&data, &parts, None, None)));
     }
 
-    /// Sends a line of Ollama's.
-    fn send_ollama_message(&mut self, said: &str, out: &mut String) {
+    /// Sends a line of Ollama's with these members of its message.
+    fn send_ollama_message(&mut self, members: &str, out: &mut String) {
         let data = self.reply_data(&StopReason::End, None);
-        out.push_str(&ollama::line(&data, said, r#""done":false"#));
-        out.push('\n');
+        let message = format!(r#"{{"role":"assistant",{members}}}"#);
+        said::put(
+            out,
+            &[&ollama::line(&data, &message, r#""done":false"#), "\n"],
+        );
     }
 
     /// Returns the message that is open, on Responses.

@@ -1,6 +1,9 @@
 //! Writes a reply as a response.
 
-use super::{ReplyData, named_event, split_string, text, text_member, with_defaults, with_members};
+use super::{
+    ReplyData, named_event, prompt_details, split_string, text, text_member, with_defaults,
+    with_members,
+};
 use crate::{Json, Kind, StopReason, TokenUsage, quote};
 
 pub(super) fn write_body(data: &ReplyData<'_>) -> String {
@@ -245,15 +248,10 @@ pub(super) fn response(
 }
 
 fn usage_json(usage: TokenUsage) -> String {
-    // Most providers do not report what they write into a cache.
-    let written = match usage.cache_write {
-        0 => String::new(),
-        written => format!(r#","cache_write_tokens":{written}"#),
-    };
+    let input = prompt_details(usage);
     format!(
-        r#"{{"input_tokens":{},"input_tokens_details":{{"cached_tokens":{}{written}}},"output_tokens":{},"output_tokens_details":{{"reasoning_tokens":{}}},"total_tokens":{}}}"#,
+        r#"{{"input_tokens":{},"input_tokens_details":{input},"output_tokens":{},"output_tokens_details":{{"reasoning_tokens":{}}},"total_tokens":{}}}"#,
         usage.sent(),
-        usage.cache_read,
         usage.output,
         usage.reasoning,
         usage.total()

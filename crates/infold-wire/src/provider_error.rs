@@ -43,12 +43,12 @@ pub enum ProviderError {
     /// The request has too many bytes: fold harder and ask again.
     TooLarge,
     /// The roles of user and assistant must alternate.
-    RolesMustAlternate,
+    AlternateRoles,
     /// Thinking was signed behind other messages than now: leave it out, and ask again.
-    ThinkingBound,
+    BoundThinking,
     /// Messages have members that the provider does not know: leave out those that
     /// [`crate::request::plain_chat`] leaves out, and ask again.
-    UnknownMember,
+    PlainMessages,
     /// A person must act.
     Refused(RefusalCause),
     /// The provider gives no reason, or only a web server does: see [`ProviderError::explain`].
@@ -91,7 +91,7 @@ pub fn classify(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Prov
         return classify_by_status(status, retry_after, &body);
     }
     if unknown_member::is_reported(status, &body) {
-        return ProviderError::UnknownMember;
+        return ProviderError::PlainMessages;
     }
     if status == 402 || body.has_code(&QUOTA_CODES) || body.says_any(&QUOTA_PHRASES) {
         return ProviderError::Refused(RefusalCause::Quota);
@@ -102,10 +102,10 @@ pub fn classify(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Prov
     }
     // The templates of local models raise this as an error of the server.
     if body.says("alternat") && body.says_any(&["role", "assistant", "between user"]) {
-        return ProviderError::RolesMustAlternate;
+        return ProviderError::AlternateRoles;
     }
     if body.says("block is bound to a different conversation") {
-        return ProviderError::ThinkingBound;
+        return ProviderError::BoundThinking;
     }
     let overflow = overflow::classify(status, &body, is_busy(status, &body));
     overflow.unwrap_or_else(|| classify_by_status(status, retry_after, &body))

@@ -275,7 +275,7 @@ fn public_address(text: &str) -> Option<String> {
 /// Returns a chat message with only the members that every chat provider knows; none if it has no others.
 ///
 /// Some providers refuse a message for members of another provider, and say so:
-/// [`crate::ProviderError::UnknownMember`]. Then the same messages are sent once more, plain. The remaining
+/// [`crate::ProviderError::PlainMessages`]. Then the same messages are sent once more, plain. The remaining
 /// members keep their bytes. A refusal with no content beside it becomes the content.
 pub fn plain_chat(message: &[u8]) -> Option<Vec<u8>> {
     let message = Message::parse(message).ok()?;

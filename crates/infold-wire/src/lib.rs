@@ -34,10 +34,11 @@ pub mod redact;
 pub mod secrets;
 pub mod request;
 pub mod reply;
-pub mod trouble;
+pub mod provider_error;
 mod model_list;
-pub mod acts;
-mod typed;
+mod phrase_list;
+pub mod tool_action;
+mod typed_text;
 mod title;
 pub mod js;
 pub mod tokens;
@@ -51,12 +52,12 @@ pub use json::{Json, JsonError, JsonKind, quote};
 pub use message::{Form, Item, Message, MessageError, Part, PartKind, estimate_tokens};
 pub use model_list::{ListedModel, read_model_list, read_ollama_window, write_model_list};
 pub use plain_text::{append_plain_text, append_words};
+pub use provider_error::ProviderError;
 pub use render::{
     EMPTY_PLACEHOLDER, INTERRUPTED_RESULT, RenderedMessage, clip_result, part_text, render_round,
     render_stand_in, render_stub, render_text, without_thinking,
 };
-pub use reply::{Delivery, Delta, Reader, Reply, ReplyError, Reported, Stop};
+pub use reply::{Delivery, Reply, ReplyDelta, ReplyError, ReplyReader, StopReason, TokenUsage};
 pub use title::title_of;
-pub use trouble::Trouble;
-pub use typed::{Typist, is_compaction};
+pub use typed_text::{TypedTextFilter, is_compaction};
 pub use wire::{UnknownWire, Wire, Wires};

@@ -1,87 +1,93 @@
-//! pi's sessions: one entry a line, results as messages of their own.
+//! Reads and writes pi's sessions: one entry a line, results as messages of their own.
 
 use infold_log::Role;
 
-use super::said::{Block, Fields, Said, arguments, block, id, list, message, put, raw, texts};
-use super::tree::{Tree, key};
-use super::write::Sheet;
-use super::{Entry, Found, time};
+use super::record_tree::{RecordTree, id_hash};
+use super::said::{Block, Fields, Said, arguments, block, id, list, message, raw, texts};
+use super::writer::RecordOutput;
+use super::{FormatReader, ReaderOutput, TranscriptEntry, TranscriptLayout, time};
 use crate::{Json, Kind, quote};
 
 /// Reads entries; newer sessions are a tree of them.
 #[derive(Default)]
-pub struct Pi {
-    tree: Tree,
-    /// The entries so far, and how many messages came before each.
+pub struct PiReader {
+    tree: RecordTree,
+    /// The ids of the entries so far, each with the number of messages before it.
     before: Vec<(u64, u32)>,
     messages: u32,
 }
 
-impl Pi {
-    pub fn plan(&mut self, text: &[u8]) {
-        // Most sessions are no trees, and this is soon found.
+impl FormatReader for PiReader {
+    fn plans(&self, _: TranscriptLayout) -> bool {
+        true
+    }
+
+    fn plan(&mut self, text: &[u8]) {
+        // Most sessions are not trees; the search is faster than parsing.
         if memchr::memmem::find(text, b"\"parentId\"").is_none() {
             return;
         }
         let Ok(json) = Fields::parse(text) else {
             return;
         };
-        // Entries of a tree say where they belong, even if that is nowhere.
+        // Entries of a tree name a parent, which may be null.
         if let (Some(id), Some(parent)) = (json.get("id"), json.get("parentId")) {
-            let parent = (!parent.is_null()).then(|| key(parent));
-            self.tree.add(key(id), parent, true);
+            let parent = (!parent.is_null()).then(|| id_hash(parent));
+            self.tree.add(id_hash(id), parent, true);
         }
     }
 
-    pub fn planned(&mut self) {
-        self.tree.settle();
+    fn finish_plan(&mut self) {
+        self.tree.choose_branch();
     }
 
-    pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
         let json = Fields::parse(text)?;
         let kind = json.get("type").and_then(Json::text).ok_or("no \"type\"")?;
-        let own = json.get("id").map(key).unwrap_or_default();
+        let own = json.get("id").map(id_hash).unwrap_or_default();
         self.before.push((own, self.messages));
-        if json.get("parentId").is_some() && !self.tree.keeps(own) {
-            found.seen.skip("other branch");
+        if json.get("parentId").is_some() && !self.tree.is_on_branch(own) {
+            output.skipped.add("other branch");
             return Ok(());
         }
         match &*kind {
             "message" => {
                 let inner = Fields::of(json.get("message").ok_or("no \"message\"")?);
-                let said = said(&inner)?;
+                let text = read_message(&inner)?;
                 let when = inner.get("timestamp").and_then(Json::number);
                 let when = when.filter(|when| *when > 0.0).map(|when| when as u64);
                 let when = when.or_else(|| time::parse(&json.get("timestamp")?.text()?));
-                found.message(said, when);
+                output.message(text, when);
                 self.messages += 1;
             }
             "compaction" => {
                 let summary = json.get("summary").and_then(Json::text).unwrap_or_default();
-                let kept = self.kept(&json).unwrap_or(self.messages);
-                found.entries.push(Entry::Compaction {
+                let kept = self.first_kept(&json).unwrap_or(self.messages);
+                output.entries.push(TranscriptEntry::Compaction {
                     summary: summary.into_owned(),
                     kept: kept as usize,
                 });
             }
-            other => found.seen.skip(other),
+            other => output.skipped.add(other),
         }
         Ok(())
     }
+}
 
-    /// The first message that a compaction keeps.
-    fn kept(&self, json: &Fields<'_>) -> Option<u32> {
-        if let Some(id) = json.get("firstKeptEntryId").map(key) {
-            let found = self.before.iter().rev().find(|(own, _)| *own == id);
-            return found.map(|(_, before)| *before);
+impl PiReader {
+    /// Returns the index of the first message that a compaction keeps.
+    fn first_kept(&self, json: &Fields<'_>) -> Option<u32> {
+        if let Some(id) = json.get("firstKeptEntryId").map(id_hash) {
+            let output = self.before.iter().rev().find(|(own, _)| *own == id);
+            return output.map(|(_, before)| *before);
         }
         let index = json.get("firstKeptEntryIndex").and_then(Json::number)?;
         self.before.get(index as usize).map(|(_, before)| *before)
     }
 }
 
-/// One of pi's messages as an Anthropic message.
-fn said(json: &Fields<'_>) -> Result<Vec<u8>, String> {
+/// Converts one of pi's messages into an Anthropic message.
+fn read_message(json: &Fields<'_>) -> Result<Vec<u8>, String> {
     let role = json.get("role").and_then(Json::text).ok_or("no \"role\"")?;
     let content = json.get("content");
     let blocks = || match content {
@@ -129,7 +135,7 @@ fn part(whole: Json<'_>) -> Block<'_> {
 }
 
 /// Writes the entry that comes first.
-pub fn header(to: &mut Sheet) {
+pub fn header(to: &mut RecordOutput) {
     let when = time::iso(to.time);
     let (id, cwd) = (to.session_id(), to.cwd());
     to.records.push(format!(
@@ -138,7 +144,7 @@ pub fn header(to: &mut Sheet) {
 }
 
 /// Writes a message; results become messages of their own.
-pub fn write(said: &Said<'_>, to: &mut Sheet) {
+pub fn write(said: &Said<'_>, to: &mut RecordOutput) {
     if said.role == Role::System {
         return to.lose("system messages");
     }
@@ -157,21 +163,18 @@ pub fn write(said: &Said<'_>, to: &mut Sheet) {
         let mut inner =
             format!(r#""role":"toolResult","toolCallId":{id},"toolName":{name},"content":"#);
         list(content, &mut inner, put_part);
-        put(
-            &mut inner,
-            &[",\"isError\":", if *failed { "true" } else { "false" }],
-        );
-        entry(&inner, to);
+        inner += &format!(",\"isError\":{failed}");
+        write_entry(&inner, to);
     }
     if !rest.is_empty() || said.blocks.is_empty() {
         let mut inner = format!(r#""role":"{}","content":"#, said.role.wire_name());
         list(&rest, &mut inner, |block, out| put_part(block, out));
-        entry(&inner, to);
+        write_entry(&inner, to);
     }
 }
 
-/// The id of the last entry in some bytes, if they are of a tree.
-pub fn last(bytes: &[u8]) -> Option<String> {
+/// Returns the id of the last entry in some bytes, if they are of a tree.
+pub fn last_id(bytes: &[u8]) -> Option<String> {
     const ID: &[u8] = b"\"id\":\"";
     let parent = memchr::memmem::rfind(bytes, b"\"parentId\":")?;
     let at = memchr::memmem::rfind(&bytes[..parent], ID)? + ID.len();
@@ -179,11 +182,11 @@ pub fn last(bytes: &[u8]) -> Option<String> {
     Some(quote(std::str::from_utf8(id).ok()?))
 }
 
-fn entry(inner: &str, to: &mut Sheet) {
+fn write_entry(inner: &str, to: &mut RecordOutput) {
     let (when, iso) = (to.time, time::iso(to.time));
-    to.made += 1;
-    let own = quote(&id(to.made));
-    // Only a session that is a tree goes on as one.
+    to.ids_made += 1;
+    let own = quote(&id(to.ids_made));
+    // Only a session that is a tree is continued as one.
     let tree = match to.parent.take() {
         Some(parent) => {
             let tree = format!(r#""id":{own},"parentId":{parent},"#);
@@ -198,41 +201,16 @@ fn entry(inner: &str, to: &mut Sheet) {
 }
 
 fn put_part(block: &Block<'_>, out: &mut String) {
-    match block {
+    *out += &match block {
         Block::Call(id, name, input) => {
-            let kind = r#"{"type":"toolCall","id":"#;
-            put(
-                out,
-                &[
-                    kind,
-                    id,
-                    r#","name":"#,
-                    name,
-                    r#","arguments":"#,
-                    input,
-                    "}",
-                ],
-            );
+            format!(r#"{{"type":"toolCall","id":{id},"name":{name},"arguments":{input}}}"#)
         }
         Block::Thinking(text, Some(signature)) => {
-            let kind = r#"{"type":"thinking","thinking":"#;
-            put(
-                out,
-                &[kind, text, r#","thinkingSignature":"#, signature, "}"],
-            );
+            format!(r#"{{"type":"thinking","thinking":{text},"thinkingSignature":{signature}}}"#)
         }
         Block::Image(kind, data) => {
-            put(
-                out,
-                &[
-                    r#"{"type":"image","data":"#,
-                    data,
-                    r#","mimeType":"#,
-                    kind,
-                    "}",
-                ],
-            );
+            format!(r#"{{"type":"image","data":{data},"mimeType":{kind}}}"#)
         }
-        other => other.anthropic(out),
-    }
+        other => return other.anthropic(out),
+    };
 }

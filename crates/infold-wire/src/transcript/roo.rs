@@ -1,28 +1,28 @@
-//! Roo Code's history: Anthropic messages, with folds kept as tags.
+//! Reads and writes Roo Code's history: Anthropic messages, with folds as tags.
 
 use std::collections::HashSet;
 
 use infold_log::{Cause, Role, Span};
 
 use super::said::plain;
-use super::{Entry, Found};
+use super::{FormatReader, ReaderOutput, TranscriptEntry};
 use crate::tags::{TagFold, TagId, TagKind, Tagged, from_tags, to_tags};
 use crate::{Json, Message, quote};
 
-/// Reads messages without their tags, and in the end the folds that the tags stand for.
+/// Reads messages without their tags, and at the end the folds that the tags describe.
 #[derive(Default)]
-pub struct Roo {
+pub struct RooReader {
     /// All entries, with nothing but their tags.
     array: Vec<Tagged>,
     /// The folds whose stand-ins were met.
     folds: HashSet<(bool, TagId)>,
-    /// What the stand-ins say, by their places in the array.
+    /// The texts of the stand-ins, in order.
     said: Vec<(TagId, bool, Role, String)>,
     tagged: bool,
 }
 
-impl Roo {
-    pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
+impl FormatReader for RooReader {
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
         let message = Message::parse(text).map_err(|error| error.to_string())?;
         let tagged = Tagged::of(message.json()).map_err(|error| error.to_string())?;
         self.array.push(skeleton(&tagged)?);
@@ -43,11 +43,11 @@ impl Roo {
         for kind in bare.tags() {
             bare.untag(kind);
         }
-        found.message(bare.bytes().into_owned(), time);
+        output.message(bare.bytes().into_owned(), time);
         Ok(())
     }
 
-    pub fn end(&mut self, found: &mut Found<'_>) {
+    fn finish(&mut self, output: &mut ReaderOutput<'_>) {
         let array = std::mem::take(&mut self.array);
         if !self.tagged {
             return;
@@ -61,7 +61,7 @@ impl Roo {
             else {
                 continue;
             };
-            found.entries.push(Entry::Fold {
+            output.entries.push(TranscriptEntry::Fold {
                 cause: fold.cause,
                 covers,
                 role: *role,
@@ -88,12 +88,17 @@ pub fn record(text: &str, tags: &[(TagKind, TagId)], time: u64) -> Vec<u8> {
     }
 }
 
-/// What stands in a tagged array: a message and its tags, or a stand-in.
+/// An element of a tagged array: a message and its tags, or a stand-in.
 #[derive(Clone, Debug)]
 pub enum Slot {
     /// The next message.
+<<<<<<< HEAD
     Message(Vec<(TagKind, TagId)>),
     /// What stands in for messages.
+=======
+    Message(Vec<(Fold, TagId)>),
+    /// A stand-in for messages.
+>>>>>>> h-wire2~1
     StandIn(Vec<u8>),
 }
 
@@ -106,13 +111,11 @@ pub fn slots(messages: usize, folds: &[TagFold]) -> Vec<Slot> {
     let slot = |entry: &Tagged| {
         let stands = TagKind::ALL.into_iter().any(|kind| entry.is_stand_in(kind));
         let tags = entry.tags().into_iter();
-        match stands {
-            true => Slot::StandIn(entry.bytes().into_owned()),
-            false => Slot::Message(
-                tags.filter_map(|kind| Some((kind, entry.parent(kind)?.clone())))
-                    .collect(),
-            ),
+        if stands {
+            return Slot::StandIn(entry.bytes().into_owned());
         }
+        let tags = tags.filter_map(|kind| Some((kind, entry.parent(kind)?.clone())));
+        Slot::Message(tags.collect())
     };
     array.iter().map(slot).collect()
 }

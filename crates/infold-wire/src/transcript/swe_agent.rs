@@ -1,15 +1,15 @@
-//! SWE-agent's trajectories: chat messages with members of its own.
+//! Reads SWE-agent's trajectories: chat messages with members of its own.
 
-use super::Found;
 use super::said::{Fields, Raw, put, raw};
+use super::{FormatReader, ReaderOutput};
 use crate::Message;
 
 /// Reads the history.
 #[derive(Default)]
-pub struct SweAgent;
+pub struct SweAgentReader;
 
-impl SweAgent {
-    pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
+impl FormatReader for SweAgentReader {
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
         let json = Fields::parse(text)?;
         let role = json.or_empty("role");
         let mut out = format!("{{\"role\":{role}");
@@ -27,7 +27,7 @@ impl SweAgent {
         let content: Raw<'_> = member("content").map_or("\"\"".into(), raw);
         put(&mut out, &[",\"content\":", &content, "}"]);
         Message::parse(out.as_bytes()).map_err(|error| error.to_string())?;
-        found.message(out.into_bytes(), None);
+        output.message(out.into_bytes(), None);
         Ok(())
     }
 }

@@ -7,8 +7,8 @@ use infold::turn::{is_unanswered, mark_delivered, undelivered_reply};
 use infold::{CallFailure, Config, Connection, ManageError, TurnContext, TurnError, TurnReply};
 use infold_log::{EventId, Past as _, Role, Seq, Span};
 use infold_store::{Contexts, InEffect, Log, Metadata, Writer};
-use infold_wire::trouble::Refused;
-use infold_wire::{Message, Stop, Trouble, render_text, spoken};
+use infold_wire::provider_error::RefusalCause;
+use infold_wire::{Message, ProviderError, StopReason, append_words, render_text};
 use serde_json::json;
 
 use crate::call_runtime::WINDOW_HINT;
@@ -277,7 +277,7 @@ fn print_recorded(writer: &Writer, reply: Span, task: &str, out: &mut Output) ->
     let mut live = LiveReply::new(out.is_json());
     for seq in reply.seqs() {
         if let Ok(message) = Message::parse(&writer.log().message(seq)?) {
-            spoken(&message, &mut live.text);
+            append_words(&message, &mut live.text);
         }
     }
     live.print();
@@ -357,7 +357,7 @@ fn turn_error(error: TurnError) -> CliError {
         // The request could not be read from the disk: the store failed, not the provider.
         TurnError::Unanswered(CallFailure::Call(error))
             if error.requests == 0
-                && matches!(error.trouble, Trouble::Refused(Refused::Request)) =>
+                && matches!(error.trouble, ProviderError::Refused(RefusalCause::Request)) =>
         {
             CliError::store(error).hint(PROMPT_STORED)
         }
@@ -410,7 +410,7 @@ fn print_turn(
             parts.push(format!("${:.4}", usage.cost as f64 / 1e6));
         }
     }
-    if !matches!(turned.stop, Stop::End | Stop::Calls) {
+    if !matches!(turned.stop, StopReason::End | StopReason::Calls) {
         parts.push(format!("ended early: {}", turned.stop.name()));
     }
     note(false, parts.join("; "));

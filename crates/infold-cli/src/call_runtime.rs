@@ -5,8 +5,8 @@ use infold::config::Provider;
 use infold::connect::{self, ConnectError};
 use infold::{Config, Connection, Connector};
 use infold_provider::{CallError, Client, EndpointError, RetryPolicy};
-use infold_wire::Trouble;
-use infold_wire::trouble::Refused;
+use infold_wire::ProviderError;
+use infold_wire::provider_error::RefusalCause;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -133,32 +133,36 @@ pub const WINDOW_HINT: &str =
 impl From<CallError> for CliError {
     fn from(error: CallError) -> CliError {
         let hint = match &error.trouble {
-            Trouble::Busy { .. } => "it is busy; try again later",
-            Trouble::TooLong { .. } | Trouble::TooLarge => WINDOW_HINT,
-            Trouble::ReplyTooLong { .. } => "use a smaller --max-tokens",
-            Trouble::Unexplained { .. } => "it gives no reason; try again later",
-            Trouble::Bound => "it refuses reasoning that is not in its original position",
-            Trouble::Alternate => "this model's template requires user and assistant to alternate",
-            Trouble::Plain => "this provider accepts only plain messages",
-            Trouble::Refused(Refused::Key) => {
+            ProviderError::Busy { .. } => "it is busy; try again later",
+            ProviderError::TooLong { .. } | ProviderError::TooLarge => WINDOW_HINT,
+            ProviderError::ReplyTooLong { .. } => "use a smaller --max-tokens",
+            ProviderError::Unexplained { .. } => "it gives no reason; try again later",
+            ProviderError::BoundThinking => {
+                "it refuses reasoning that is not in its original position"
+            }
+            ProviderError::AlternateRoles => {
+                "this model's template requires user and assistant to alternate"
+            }
+            ProviderError::PlainMessages => "this provider accepts only plain messages",
+            ProviderError::Refused(RefusalCause::Key) => {
                 "check the key: is it set, of this provider, and not expired?"
             }
-            Trouble::Refused(Refused::Model) => {
+            ProviderError::Refused(RefusalCause::Model) => {
                 "check the model's name; `infold provider check NAME` lists the models"
             }
-            Trouble::Refused(Refused::Quota) => {
+            ProviderError::Refused(RefusalCause::Quota) => {
                 "check the account: the provider says there is no credit left"
             }
-            Trouble::Refused(Refused::Address) => {
+            ProviderError::Refused(RefusalCause::Address) => {
                 "check the address: `base_url` in config.yaml; is it this kind of API?"
             }
-            Trouble::Refused(Refused::Request) if mentions_reply_length(&error.text) => {
+            ProviderError::Refused(RefusalCause::Request) if mentions_reply_length(&error.text) => {
                 "use a smaller --max-tokens"
             }
-            Trouble::Refused(Refused::Request) => {
+            ProviderError::Refused(RefusalCause::Request) => {
                 "request.json in the task's directory is what was sent"
             }
-            Trouble::Broken => "is the server running and reachable?",
+            ProviderError::Broken => "is the server running and reachable?",
         };
         CliError::provider(&error).hint(hint)
     }

@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 use infold::Config;
 use infold::config::ProfileRequest;
 use infold_wire::tokens::{Counter, Encoding, Estimator, message_by};
-use infold_wire::transcript::{Entry, Transcript, detect};
-use infold_wire::{Message, gist};
+use infold_wire::transcript::{Transcript, TranscriptEntry, detect};
+use infold_wire::{Message, message_excerpt};
 use serde_json::json;
 
 use crate::error::{CliError, CliResult};
@@ -119,7 +119,7 @@ fn count_messages<R: BufRead + Seek>(
     let (mut seq, mut total) = (0, 0);
     let format = transcript.format();
     for entry in &mut transcript {
-        let Entry::Message { text, .. } = entry? else {
+        let TranscriptEntry::Message { text, .. } = entry? else {
             continue;
         };
         seq += 1;
@@ -137,11 +137,11 @@ fn count_messages<R: BufRead + Seek>(
             .width()
             .saturating_sub(seq.len() + tokens.len() + 15)
             .max(10);
-        let text = fit(&gist(&message, room), room);
+        let text = fit(&message_excerpt(&message, room), room);
         let role = paint(role_style(message.role()), format!("{role:<9}"));
         out.line(format!("{seq}  {role}  {tokens}  {text}"))?;
     }
-    warn_of_torn_line(transcript.seen(), out.is_json());
+    warn_of_torn_line(transcript.skipped(), out.is_json());
     let noun = format!("{} as {format}", count(seq, "message"));
     let object = json!({"messages": seq, "format": format.name()});
     print_total(args, object, &noun, total, out)

@@ -358,7 +358,7 @@ impl From<TranscriptError> for CliError {
             TranscriptError::TooLarge { .. } => {
                 "records of this size are not read; nothing was stored"
             }
-            TranscriptError::Record { .. } | TranscriptError::Shape { .. } => {
+            TranscriptError::Record { .. } | TranscriptError::Malformed { .. } => {
                 "correct that line, or remove it if it is incomplete; nothing was stored"
             }
             TranscriptError::Read(_) => NOTHING_STORED,

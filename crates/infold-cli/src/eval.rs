@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use infold::{Config, Strategy};
-use infold_wire::transcript::Format;
+use infold_wire::transcript::TranscriptFormat;
 
 use crate::error::CliError;
 use crate::fold_options::parse_tokens;
@@ -53,7 +53,7 @@ pub struct EvalArgs {
     pub lost: Option<usize>,
     /// The format of the transcripts, instead of recognising it
     #[arg(long, value_name = "FORMAT")]
-    pub format: Option<Format>,
+    pub format: Option<TranscriptFormat>,
 }
 
 /// Runs `infold eval`.

@@ -10,7 +10,9 @@ use clap::Args;
 use infold_log::steer::{Refused, unfold};
 use infold_log::{EventId, Past as _, Seq, Source, Span, View};
 use infold_store::{Contexts, FoldLine, Imported, Kept, Log, LogError, Metadata, What};
-use infold_wire::transcript::{Format, Layout, Session, Slot, Write, slots, tag_fold};
+use infold_wire::transcript::{
+    AgentSession, Slot, TranscriptFormat, TranscriptLayout, TranscriptWriter, slots, tag_fold,
+};
 
 use crate::error::{CliError, CliResult};
 use crate::output::{Output, note};
@@ -23,11 +25,11 @@ pub struct ExportArgs {
     tasks: Vec<String>,
     /// The format [default: the one it was imported from]
     #[arg(long, value_name = "FORMAT")]
-    format: Option<Format>,
-    /// Write only what the model would be shown
+    format: Option<TranscriptFormat>,
+    /// TranscriptWriter only what the model would be shown
     #[arg(long)]
     view: bool,
-    /// Write to this file instead of standard output
+    /// TranscriptWriter to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// With --format roo: also write the list that Roo Code shows, including its entries for folds
@@ -51,7 +53,7 @@ impl ExportTarget<'_> {
     }
 
     /// Writes the last bytes of a transcript and adds what it could not hold.
-    fn finish(&mut self, write: &Write, text: &[u8]) -> CliResult {
+    fn finish(&mut self, write: &TranscriptWriter, text: &[u8]) -> CliResult {
         for (what, times) in write.lost() {
             *self.lost.entry(what).or_default() += times;
         }
@@ -97,7 +99,9 @@ pub fn export(contexts: &Contexts, args: &ExportArgs, out: &mut Output) -> CliRe
 
 /// Writes the list that Roo Code shows into a temporary file.
 fn write_roo_ui(contexts: &Contexts, args: &ExportArgs, path: &Path) -> CliResult<NewFile> {
-    let ([task], Some(Format::Roo), false) = (args.tasks.as_slice(), args.format, args.view) else {
+    let ([task], Some(TranscriptFormat::Roo), false) =
+        (args.tasks.as_slice(), args.format, args.view)
+    else {
         return Err(
             CliError::usage("--ui needs one task and --format roo, without --view")
                 .hint("`infold export TASK --format roo --ui FILE`"),
@@ -166,7 +170,7 @@ fn export_task(log: &Log, args: &ExportArgs, to: &mut ExportTarget<'_>) -> CliRe
     let imported = log.imported()?;
     let own = imported
         .as_ref()
-        .and_then(|imported| imported.format.parse::<Format>().ok());
+        .and_then(|imported| imported.format.parse::<TranscriptFormat>().ok());
     // The messages can be written without the metadata.
     let metadata = Metadata::read(log.dir()).unwrap_or_else(|error| {
         CliError::from(error).warn(to.out.is_json());
@@ -174,10 +178,10 @@ fn export_task(log: &Log, args: &ExportArgs, to: &mut ExportTarget<'_>) -> CliRe
     });
     let session = metadata.session.unwrap_or_default();
     let default = match metadata.wire.as_deref() {
-        Some("anthropic") => Format::Anthropic,
-        Some("gemini") => Format::Gemini,
-        Some("responses") => Format::Codex,
-        _ => Format::OpenAi,
+        Some("anthropic") => TranscriptFormat::Anthropic,
+        Some("gemini") => TranscriptFormat::Gemini,
+        Some("responses") => TranscriptFormat::Codex,
+        _ => TranscriptFormat::OpenAi,
     };
     let format = args.format.or(own).unwrap_or(default);
     if let Some(imported) = imported.filter(|_| own == Some(format) && !args.view) {
@@ -185,15 +189,15 @@ fn export_task(log: &Log, args: &ExportArgs, to: &mut ExportTarget<'_>) -> CliRe
         // In Roo's format folds are tags, so new folds change earlier bytes; and the list of
         // `--ui` names folds by our ids.
         let is_unchanged = end.event == log.state().at().event && args.ui.is_none();
-        if format != Format::Roo || is_unchanged {
+        if format != TranscriptFormat::Roo || is_unchanged {
             return write_imported(log, imported, (format, session), end.seq, to);
         }
     }
-    let write = Write::new(format, None).map_err(|error| {
+    let write = TranscriptWriter::new(format, None).map_err(|error| {
         CliError::usage(error).hint("--format names one that can be written, such as openai")
     })?;
     let mut write = write.session(session);
-    if format == Format::Roo && !args.view {
+    if format == TranscriptFormat::Roo && !args.view {
         return write_tagged(log, write, to);
     }
     write_messages(&mut write, to, log, |visit| {
@@ -214,7 +218,7 @@ type VisitMessage<'a> = &'a mut dyn FnMut(Source, &[u8]) -> Result<(), LogError>
 
 /// Writes the messages that `each` visits.
 fn write_messages(
-    write: &mut Write,
+    write: &mut TranscriptWriter,
     to: &mut ExportTarget<'_>,
     log: &Log,
     each: impl FnOnce(VisitMessage<'_>) -> Result<(), LogError>,
@@ -244,15 +248,16 @@ pub fn recorded_at(log: &Log, source: Source) -> Result<Option<u64>, LogError> {
 fn write_imported(
     log: &Log,
     mut imported: Imported,
-    (format, session): (Format, Session),
+    (format, session): (TranscriptFormat, AgentSession),
     last: u64,
     to: &mut ExportTarget<'_>,
 ) -> CliResult {
-    let layout: Layout = imported.layout.parse().map_err(CliError::store)?;
+    let layout: TranscriptLayout = imported.layout.parse().map_err(CliError::store)?;
     let next = Seq::new(last + 1).unwrap_or(Seq::FIRST);
     let last = log.state().last_seq();
     let new = last.and_then(|last| Span::new(next, last));
-    let write = new.map(|_| Write::behind(format, layout).map(|write| write.session(session)));
+    let write =
+        new.map(|_| TranscriptWriter::behind(format, layout).map(|write| write.session(session)));
     let mut write = write.transpose().map_err(|error| {
         CliError::usage(error)
             .hint("the task has new messages; --format writes another format, such as openai")
@@ -260,7 +265,7 @@ fn write_imported(
     let mut ends_line = true;
     // New messages must not follow an incomplete line, so the last line is held back.
     let mut line = PendingLine::default();
-    let holds_back = write.is_some() && layout == Layout::Lines;
+    let holds_back = write.is_some() && layout == TranscriptLayout::Lines;
     while let Some(kept) = imported.next_piece()? {
         match kept {
             Kept::Bytes(bytes) => {
@@ -278,11 +283,11 @@ fn write_imported(
             }
             Kept::ListEnd(filled) => {
                 if let (Some(span), Some(write)) = (new, &mut write) {
-                    write.fill(filled);
+                    write.set_has_records(filled);
                     write_new(log, span, write, to)?;
                 }
             }
-            Kept::End(_) if layout == Layout::Lines => {
+            Kept::End(_) if layout == TranscriptLayout::Lines => {
                 if let (Some(span), Some(write)) = (new, &mut write) {
                     let last = line.finish();
                     write.follow(&last);
@@ -332,10 +337,15 @@ impl PendingLine {
     }
 }
 
-fn write_new(log: &Log, span: Span, write: &mut Write, to: &mut ExportTarget<'_>) -> CliResult {
+fn write_new(
+    log: &Log,
+    span: Span,
+    write: &mut TranscriptWriter,
+    to: &mut ExportTarget<'_>,
+) -> CliResult {
     write_messages(write, to, log, |visit| log.each_message(span, visit))?;
     let mut text = Vec::new();
-    write.settle(&mut text);
+    write.flush_pending(&mut text);
     to.finish(write, &text)
 }
 
@@ -357,7 +367,7 @@ fn active_folds(log: &Log) -> CliResult<Vec<(EventId, u64, FoldLine)>> {
 }
 
 /// Writes all messages, with the folds as tags.
-fn write_tagged(log: &Log, mut write: Write, to: &mut ExportTarget<'_>) -> CliResult {
+fn write_tagged(log: &Log, mut write: TranscriptWriter, to: &mut ExportTarget<'_>) -> CliResult {
     let path = log.state().shown().path();
     let position = |seq: Seq| {
         let before = path.iter().take_while(|span| span.to() < seq);

@@ -10,7 +10,9 @@ use infold::{
     SkipReason, manage,
 };
 use infold_log::{Budget, View};
-use infold_wire::transcript::{Entry, Format, Layout, Session, Transcript, Write};
+use infold_wire::transcript::{
+    AgentSession, Transcript, TranscriptEntry, TranscriptFormat, TranscriptLayout, TranscriptWriter,
+};
 use serde_json::json;
 
 use crate::error::{CliError, CliResult, VETO_HINT};
@@ -31,7 +33,7 @@ pub struct FoldArgs {
     pub options: FoldOptions,
     /// The format of the transcript [default: detected]
     #[arg(long, value_name = "FORMAT")]
-    pub format: Option<Format>,
+    pub format: Option<TranscriptFormat>,
     /// The format of the view: `same` as the input, or a format [default: messages as JSON Lines,
     /// with an empty line between conversations]
     #[arg(long, value_name = "FORMAT", value_parser = parse_out_format)]
@@ -47,7 +49,7 @@ pub enum OutFormat {
     /// That of the input.
     Same,
     /// This one.
-    In(Format),
+    In(TranscriptFormat),
 }
 
 fn parse_out_format(text: &str) -> Result<OutFormat, String> {
@@ -102,27 +104,29 @@ fn fold_file(
     folder.conversations = conversations;
     let mut task = Scratch::new()?;
     let mut messages = 0;
-    while let Some(piece) = transcript.next_piece()? {
+    while let Some(piece) = transcript.next_chunk()? {
         progress.advance(piece.raw.len() as u64);
         for entry in piece.entries {
             match entry {
-                Entry::Message { text, time } => {
+                TranscriptEntry::Message { text, time } => {
                     task.push_at_time(text, time)?;
                     messages += 1;
                 }
-                Entry::Next if messages > 0 => {
+                TranscriptEntry::Next if messages > 0 => {
                     folder.fold(&mut task, setup, started.elapsed(), out)?;
                     started = Instant::now();
                     task = Scratch::new()?;
                     messages = 0;
                 }
                 // The agent's own folds are ignored: all messages are there.
-                Entry::Next | Entry::Compaction { .. } | Entry::Fold { .. } => {}
+                TranscriptEntry::Next
+                | TranscriptEntry::Compaction { .. }
+                | TranscriptEntry::Fold { .. } => {}
             }
         }
     }
     drop(progress);
-    warn_of_torn_line(transcript.seen(), json);
+    warn_of_torn_line(transcript.skipped(), json);
     if messages == 0 && folder.conversations == conversations {
         let hint = format!(
             "it was read as {}; --format reads it as another",
@@ -137,9 +141,9 @@ fn fold_file(
 /// Folds the conversations of one file, and prints and reports each.
 struct ConversationFolder<'a> {
     args: &'a FoldArgs,
-    format: Format,
-    layout: Layout,
-    session: Session,
+    format: TranscriptFormat,
+    layout: TranscriptLayout,
+    session: AgentSession,
     json: bool,
     conversations: u64,
     /// The error for the first conversation that a hook refused to fold although it does not fit.
@@ -193,7 +197,7 @@ impl<'a> ConversationFolder<'a> {
             out.raw(b"\n")?;
         }
         let write = format
-            .map(|(format, layout)| Write::new(format, layout))
+            .map(|(format, layout)| TranscriptWriter::new(format, layout))
             .transpose();
         let write =
             write.map_err(|error| CliError::usage(error).hint("use another --out-format"))?;
@@ -288,7 +292,7 @@ fn print_stand_ins(task: &Scratch) -> CliResult {
             && let Ok(message) = infold_wire::Message::parse(bytes)
         {
             let mut text = String::new();
-            infold_wire::plain(&message, &mut text);
+            infold_wire::append_plain_text(&message, &mut text);
             print_stderr(format!("\n{text}"));
         }
         Ok(())

@@ -8,7 +8,9 @@ use infold::setup::in_effect;
 use infold_log::{Cause, Role, Seq, Span};
 use infold_store::{Contexts, Draft, Metadata};
 use infold_wire::Message;
-use infold_wire::transcript::{Entry, Format, Piece, Seen, Session, Transcript};
+use infold_wire::transcript::{
+    AgentSession, SkippedRecords, Transcript, TranscriptChunk, TranscriptEntry, TranscriptFormat,
+};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -25,7 +27,7 @@ pub struct ImportArgs {
     inputs: Inputs,
     /// Read it as this format instead of detecting it
     #[arg(long, value_name = "FORMAT")]
-    format: Option<Format>,
+    format: Option<TranscriptFormat>,
     #[command(flatten)]
     new: NewArgs,
 }
@@ -72,7 +74,12 @@ pub fn import(
 }
 
 /// Publishes the tasks of one file and prints their ids.
-fn publish(drafts: Drafts<'_>, format: Format, seen: &Seen, out: &mut Output) -> CliResult {
+fn publish(
+    drafts: Drafts<'_>,
+    format: TranscriptFormat,
+    seen: &SkippedRecords,
+    out: &mut Output,
+) -> CliResult {
     let mut total = ImportCounts::default();
     let mut ids: Vec<Uuid> = Vec::new();
     for (draft, counts) in drafts {
@@ -136,22 +143,22 @@ fn read<'a>(
     mut transcript: Transcript<BufReader<&mut Box<dyn SeekableInput>>>,
     new: &NewArgs,
     interrupt: &Interrupt,
-) -> CliResult<(Drafts<'a>, Seen)> {
+) -> CliResult<(Drafts<'a>, SkippedRecords)> {
     let (format, layout) = (transcript.format(), transcript.layout());
     let session = transcript.session().clone();
     let start = || {
         let metadata = Metadata {
             in_effect: in_effect(config, new.model.as_deref(), new.context_length),
-            session: (session != Session::default()).then(|| session.clone()),
+            session: (session != AgentSession::default()).then(|| session.clone()),
             ..metadata(new, format)
         };
         contexts.draft(metadata, format.name(), &layout.to_string())
     };
     let mut drafts = Vec::new();
     let (mut draft, mut counts) = (start()?, ImportCounts::default());
-    while let Some(piece) = transcript.next_piece()? {
+    while let Some(piece) = transcript.next_chunk()? {
         interrupt.check()?;
-        if piece.entries.contains(&Entry::Next) {
+        if piece.entries.contains(&TranscriptEntry::Next) {
             draft.finish()?;
             drafts.push((draft, counts));
             (draft, counts) = (start()?, ImportCounts::default());
@@ -160,29 +167,29 @@ fn read<'a>(
     }
     draft.finish()?;
     drafts.push((draft, counts));
-    Ok((drafts, transcript.seen().clone()))
+    Ok((drafts, transcript.skipped().clone()))
 }
 
-fn append(draft: &mut Draft<'_>, piece: Piece, counts: &mut ImportCounts) -> CliResult {
+fn append(draft: &mut Draft<'_>, piece: TranscriptChunk, counts: &mut ImportCounts) -> CliResult {
     let mut messages = Vec::new();
     let mut folds = Vec::new();
     for entry in piece.entries {
         match entry {
-            Entry::Message { text, time } => {
+            TranscriptEntry::Message { text, time } => {
                 counts.calls += Message::parse(&text).map_or(0, |message| message.calls().len());
                 messages.push((text, time));
             }
-            Entry::Compaction { summary, kept } => {
+            TranscriptEntry::Compaction { summary, kept } => {
                 let covers = Seq::new(kept as u64).and_then(|to| Span::new(Seq::FIRST, to));
                 folds.push((Cause::Summary, covers, Role::User, summary));
             }
-            Entry::Fold {
+            TranscriptEntry::Fold {
                 cause,
                 covers,
                 role,
                 text,
             } => folds.push((cause, Some(covers), role, text)),
-            Entry::Next => {}
+            TranscriptEntry::Next => {}
         }
     }
     counts.messages += messages.len();
@@ -203,13 +210,16 @@ fn append(draft: &mut Draft<'_>, piece: Piece, counts: &mut ImportCounts) -> Cli
     Ok(())
 }
 
-fn metadata(new: &NewArgs, format: Format) -> Metadata {
+fn metadata(new: &NewArgs, format: TranscriptFormat) -> Metadata {
     let wire = match format {
-        Format::OpenAi | Format::SweAgent | Format::Aider => "openai",
+        TranscriptFormat::OpenAi | TranscriptFormat::SweAgent | TranscriptFormat::Aider => "openai",
         _ => "anthropic",
     };
     // The formats of providers name no agent.
-    let is_agent = !matches!(format, Format::OpenAi | Format::Anthropic | Format::Gemini);
+    let is_agent = !matches!(
+        format,
+        TranscriptFormat::OpenAi | TranscriptFormat::Anthropic | TranscriptFormat::Gemini
+    );
     Metadata {
         agent: is_agent.then(|| format.name().to_owned()),
         ..new.metadata(wire)

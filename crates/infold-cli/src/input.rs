@@ -5,7 +5,7 @@ use std::io::{self, BufReader, IsTerminal as _, Read, Seek, SeekFrom, Write as _
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use infold_wire::transcript::Seen;
+use infold_wire::transcript::SkippedRecords;
 use tempfile::SpooledTempFile;
 
 use crate::agent_sessions::AgentName;
@@ -149,7 +149,7 @@ impl<R: Read> Read for CopyingReader<R> {
 }
 
 /// Warns if the last line of a transcript was incomplete.
-pub fn warn_of_torn_line(seen: &Seen, json: bool) {
+pub fn warn_of_torn_line(seen: &SkippedRecords, json: bool) {
     if let Some(line) = seen.torn {
         let text = format!(
             "line {line}, the last one, is incomplete and was skipped: the session is still being written, or the file was cut off"

@@ -3,7 +3,7 @@
 use infold::show::{LogEntry, LogSnapshot, RecalledMessage, ViewEntry, describe, kind};
 use infold_log::{Past as _, Role, Seq, Source, Span};
 use infold_store::{Contexts, EventLine, Log, What, iso};
-use infold_wire::{Message, gist};
+use infold_wire::{Message, message_excerpt};
 
 use crate::args::{InspectArgs, ViewArgs};
 use crate::error::{CliError, CliResult};
@@ -67,7 +67,7 @@ fn print_shown_message(source: Source, bytes: &[u8], note: &str, out: &mut Outpu
     let line = message_line(
         &name,
         speaker(&message),
-        &gist(&message, 400),
+        &message_excerpt(&message, 400),
         note,
         tokens,
         out,
@@ -157,7 +157,7 @@ pub fn log(contexts: &Contexts, args: &InspectArgs, out: &mut Output) -> CliResu
         } => {
             let message = Message::parse(bytes);
             let (role, text) = match &message {
-                Ok(message) => (speaker(message), gist(message, 400)),
+                Ok(message) => (speaker(message), message_excerpt(message, 400)),
                 Err(error) => (record.role, error.to_string()),
             };
             let line = message_line(&seq.to_string(), role, &text, place, *tokens, out).join("");
@@ -260,7 +260,7 @@ pub fn print_gists(log: &Log, span: Span, out: &mut Output) -> CliResult {
         if let Ok(message) = Message::parse(&bytes) {
             let width = out.width().saturating_sub(out.name_width() + 10).max(10);
             let name = fit(&seq.to_string(), out.name_width());
-            let (role, text) = (speaker(&message), gist(&message, width));
+            let (role, text) = (speaker(&message), message_excerpt(&message, width));
             out.line(format!("  {name}{role:<7}{text}"))?;
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use infold::TurnEvent;
 use infold_provider::CallEvent;
-use infold_wire::Delta;
+use infold_wire::ReplyDelta;
 
 use crate::fold::describe_step;
 use crate::output::{bytes, count, note, printable};
@@ -121,22 +121,22 @@ impl LiveReply {
         }
     }
 
-    fn delta(&mut self, delta: Delta) {
+    fn delta(&mut self, delta: ReplyDelta) {
         self.first.get_or_insert_with(Instant::now);
         self.deltas += 1;
         match delta {
-            Delta::Text(text) => {
+            ReplyDelta::Text(text) => {
                 self.text.push_str(&text);
                 if self.to_terminal {
                     self.clear();
                     self.write(&text);
                 }
             }
-            Delta::Call(name) => {
+            ReplyDelta::Call(name) => {
                 self.note(format!("calls {name}"));
             }
-            Delta::Reasoning(text) => self.reasoning.push_str(&text),
-            Delta::Arguments(_) => {}
+            ReplyDelta::Reasoning(text) => self.reasoning.push_str(&text),
+            ReplyDelta::Arguments(_) => {}
         }
         if !self.to_terminal || self.at_start {
             let seconds = self

@@ -9,8 +9,8 @@ use infold::models::UNKNOWN_WINDOW;
 use infold::{Config, Connection};
 use infold_provider::RetryPolicy;
 use infold_store::{Contexts, Metadata};
-use infold_wire::request::Frame;
-use infold_wire::tools::{self, Choice as ToolChoice};
+use infold_wire::request::RequestFrame;
+use infold_wire::tools::{self, ToolChoice};
 use infold_wire::{Json, Wire};
 
 use crate::call_runtime::{CallRuntime, ProviderArg};
@@ -64,7 +64,7 @@ pub struct ModelCall {
     /// How to fold for it.
     pub setup: FoldSetup,
     /// The request without its messages.
-    pub frame: Frame,
+    pub frame: RequestFrame,
     // The connection works until this is dropped.
     _runtime: CallRuntime,
 }
@@ -156,17 +156,17 @@ fn frame(
     setup: &FoldSetup,
     connection: &Connection,
     json: bool,
-) -> CliResult<Frame> {
+) -> CliResult<RequestFrame> {
     let setup = &setup.setup;
     let wire = connection.wire();
-    let mut frame = Frame {
+    let mut frame = RequestFrame {
         max_tokens: setup.profile.max_tokens,
         temperature: call.temperature,
         // A window that the user did not choose could make Ollama reload the model, or fail to.
         window: Some(setup.profile.window).filter(|_| setup.has_set_window && wire == Wire::Ollama),
         stream: !call.no_stream,
         official: connection.endpoint.is_openai_itself(),
-        ..Frame::new(wire, &connection.model)
+        ..RequestFrame::new(wire, &connection.model)
     };
     if wire == Wire::Anthropic {
         frame.max_tokens = frame.max_tokens.or(Some(setup.aim.budget.reserve()));
@@ -178,7 +178,7 @@ fn frame(
         };
         let bytes = std::fs::read(path).map_err(|error| wrong(&error))?;
         let list = Json::parse(&bytes).map_err(|error| wrong(&error))?;
-        frame.tools = Some(tools::tools(list, wire).map_err(|error| wrong(&error))?);
+        frame.tools = Some(tools::convert_tools(list, wire).map_err(|error| wrong(&error))?);
         match call.tool_choice.as_deref() {
             // Ollama has no tool choice: without tools the model calls none.
             Some("none") if wire == Wire::Ollama => frame.tools = None,
@@ -195,7 +195,7 @@ fn frame(
                 "any" => ToolChoice::Any,
                 name => ToolChoice::Named(name.to_owned()),
             };
-            tools::tool_choice(choice, wire)
+            tools::write_tool_choice(choice, wire)
         });
     }
     Ok(frame)

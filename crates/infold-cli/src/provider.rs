@@ -6,9 +6,9 @@ use clap::Subcommand;
 use infold::Config;
 use infold::config::{APIS, Provider};
 use infold::connect;
-use infold_provider::{Listed, RetryPolicy};
-use infold_wire::Trouble;
-use infold_wire::trouble::Refused;
+use infold_provider::{ListedModel, RetryPolicy};
+use infold_wire::ProviderError;
+use infold_wire::provider_error::RefusalCause;
 use serde_json::json;
 
 use crate::call_runtime::CallRuntime;
@@ -99,7 +99,9 @@ fn check(config: &Config, name: Option<&str>, out: &mut Output) -> CliResult {
     let started = Instant::now();
     let models = connection.models().map_err(|error| match error {
         // The hint about request.json does not apply: there is no task.
-        infold::CallFailure::Call(error) if error.trouble == Trouble::Refused(Refused::Request) => {
+        infold::CallFailure::Call(error)
+            if error.trouble == ProviderError::Refused(RefusalCause::Request) =>
+        {
             CliError::provider(error)
                 .hint("check `provider` and `base_url` in config.yaml: is it this kind of API?")
         }
@@ -143,7 +145,7 @@ fn check(config: &Config, name: Option<&str>, out: &mut Output) -> CliResult {
     }
 }
 
-fn model_row(model: &Listed) -> [String; 2] {
+fn model_row(model: &ListedModel) -> [String; 2] {
     let window = model
         .window
         .map(|window| format!("{} tokens", number(window)));

@@ -2,7 +2,7 @@
 
 use infold_log::{Call as ToolCall, Span};
 use infold_store::Writer;
-use infold_wire::{Converter, Json, Message, Stop, Wire};
+use infold_wire::{Converter, Json, Message, StopReason, Wire};
 use serde_json::json;
 
 use crate::error::CliResult;
@@ -30,7 +30,11 @@ impl ReplyCall {
 }
 
 /// Returns the calls of a reply that ended with `stop`, if that is known.
-pub fn reply_calls(writer: &Writer, reply: Span, stop: Option<&Stop>) -> CliResult<Vec<ReplyCall>> {
+pub fn reply_calls(
+    writer: &Writer,
+    reply: Span,
+    stop: Option<&StopReason>,
+) -> CliResult<Vec<ReplyCall>> {
     let mut calls = Vec::new();
     // Chat is the wire that has arguments as texts.
     let mut converter = Converter::new(Wire::Chat);
@@ -46,7 +50,7 @@ pub fn reply_calls(writer: &Writer, reply: Span, stop: Option<&Stop>) -> CliResu
     }
     converter.finish(&mut take);
     let mut texts = texts.into_iter();
-    let ended = stop.is_some_and(|stop| *stop != Stop::Length);
+    let ended = stop.is_some_and(|stop| *stop != StopReason::Length);
     let called = calls.into_iter().map(|call| {
         let arguments = texts.next().unwrap_or_default();
         ReplyCall {

@@ -14,7 +14,7 @@ use infold_store::{
     TaskRow,
 };
 use infold_wire::Wire;
-use infold_wire::transcript::{Format, detect};
+use infold_wire::transcript::{TranscriptFormat, detect};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use uuid::Uuid;
@@ -315,12 +315,15 @@ fn push(
 }
 
 /// Detects whether a file is an agent's transcript.
-fn agent_format(file: &Path) -> Option<Format> {
+fn agent_format(file: &Path) -> Option<TranscriptFormat> {
     let mut start = Vec::new();
     let opened = File::open(file).ok()?;
     opened.take(1 << 16).read_to_end(&mut start).ok()?;
     let format = detect(&start).ok()?;
-    let is_plain = matches!(format, Format::OpenAi | Format::Anthropic | Format::Gemini);
+    let is_plain = matches!(
+        format,
+        TranscriptFormat::OpenAi | TranscriptFormat::Anthropic | TranscriptFormat::Gemini
+    );
     (!is_plain).then_some(format)
 }
 

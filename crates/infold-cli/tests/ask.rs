@@ -7,7 +7,7 @@ use std::net::TcpListener;
 
 use common::Home;
 use infold_testkit::{Answer, Model, Script, Server, Step};
-use infold_wire::Stop;
+use infold_wire::StopReason;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
@@ -123,7 +123,7 @@ fn a_call_that_was_cut_off_is_not_to_be_run() {
         let cut = || {
             Step::answer(Answer {
                 calls: vec![("ls".to_owned(), begun.to_owned())],
-                stop: Some(Stop::Length),
+                stop: Some(StopReason::Length),
                 ..Answer::default()
             })
         };

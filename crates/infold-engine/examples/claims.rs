@@ -13,8 +13,8 @@ use std::io::BufReader;
 
 use infold::claims::{ClaimChecker, append_typed_text};
 use infold_log::Role;
-use infold_wire::transcript::{Entry, Transcript};
-use infold_wire::{Message, Typist, spoken};
+use infold_wire::transcript::{Transcript, TranscriptEntry};
+use infold_wire::{Message, TypedTextFilter, append_words};
 
 /// Claims that are about no conversation at all.
 const INVENTED: &str = include_str!("../tests/claims/invented.txt");
@@ -33,15 +33,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut said = Vec::new();
         for entry in Transcript::open(BufReader::new(File::open(file)?), None)? {
             match entry? {
-                Entry::Message { text, .. } => said.push(text),
-                Entry::Next => said.clear(),
-                Entry::Compaction { .. } if given.is_some() => {}
-                Entry::Compaction { summary, .. } => {
+                TranscriptEntry::Message { text, .. } => said.push(text),
+                TranscriptEntry::Next => said.clear(),
+                TranscriptEntry::Compaction { .. } if given.is_some() => {}
+                TranscriptEntry::Compaction { summary, .. } => {
                     let counts = measure(&summary, &said, &shows);
                     println!("{file} after {} messages: {counts}", said.len());
                     total.add(&counts);
                 }
-                Entry::Fold { .. } => {}
+                TranscriptEntry::Fold { .. } => {}
             }
         }
         if let Some(summary) = &given {
@@ -154,7 +154,7 @@ fn about_user(claim: &str) -> &str {
 /// Holds claims against a conversation.
 fn hold(claims: &mut ClaimChecker<'_>, said: &[Vec<u8>]) {
     let mut text = String::new();
-    let mut typist = Typist::default();
+    let mut typist = TypedTextFilter::default();
     for (at, bytes) in said.iter().enumerate() {
         let Ok(message) = Message::parse(bytes) else {
             continue;
@@ -163,7 +163,7 @@ fn hold(claims: &mut ClaimChecker<'_>, said: &[Vec<u8>]) {
         match message.role() {
             Role::Assistant => {
                 typist.reply();
-                spoken(&message, &mut text);
+                append_words(&message, &mut text);
                 claims.read_assistant(&text);
             }
             _ => {

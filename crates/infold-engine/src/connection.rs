@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use infold_provider::{
-    CallError, CallEvent, CallReply, Client, Endpoint, EndpointError, Listed, RequestBody,
+    CallError, CallEvent, CallReply, Client, Endpoint, EndpointError, ListedModel, RequestBody,
 };
-use infold_wire::{Reported, Trouble, Wire};
+use infold_wire::{ProviderError, TokenUsage, Wire};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
@@ -106,7 +106,7 @@ impl Connection {
             .send(&self.endpoint, &self.model, body, stream, on_event);
         self.wait(async {
             let late = || CallError {
-                trouble: Trouble::Broken,
+                trouble: ProviderError::Broken,
                 status: None,
                 text: format!(
                     "{} gave no reply within {} s",
@@ -121,7 +121,7 @@ impl Connection {
     }
 
     /// Returns the models of the provider.
-    pub fn models(&self) -> Result<Vec<Listed>, CallFailure> {
+    pub fn models(&self) -> Result<Vec<ListedModel>, CallFailure> {
         self.wait(self.client.models(&self.endpoint))
     }
 
@@ -142,7 +142,7 @@ impl Connection {
     }
 
     /// Returns the cost of a call, in millionths of a dollar.
-    pub fn cost(&self, usage: &Reported) -> u64 {
+    pub fn cost(&self, usage: &TokenUsage) -> u64 {
         crate::usage::cost(self.prices, usage)
     }
 

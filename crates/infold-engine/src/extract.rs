@@ -20,8 +20,8 @@ mod write;
 use std::collections::VecDeque;
 
 use infold_log::{Role, Seq};
-use infold_wire::acts::{self, Act, Called, Deed, Given, Todo};
-use infold_wire::{Message, Typist, is_compaction};
+use infold_wire::tool_action::{self, MessageAction, Todo, ToolAction, ToolCall, ToolResult};
+use infold_wire::{Message, TypedTextFilter, is_compaction};
 
 use crate::references;
 use candidates::CandidatePool;
@@ -46,7 +46,7 @@ pub struct Extract {
     /// The last reply of the assistant.
     last_reply: Option<CitedText>,
     /// Separates what the user typed from what their agent injected.
-    typist: Typist,
+    typist: TypedTextFilter,
     /// Calls whose results are still to come.
     pending: VecDeque<PendingCall>,
     errors: OpenErrors,
@@ -117,11 +117,11 @@ impl Extract {
         if message.role() == Role::Assistant {
             self.typist.reply();
         }
-        for deed in acts::deeds_within(message, self.read_bytes) {
+        for deed in tool_action::message_actions_within(message, self.read_bytes) {
             match deed {
-                Deed::Said(text) => self.read_text(seq, message.role(), &text),
-                Deed::Called(call) => self.read_call(seq, call),
-                Deed::Given(given) => self.read_result(seq, given),
+                MessageAction::Text(text) => self.read_text(seq, message.role(), &text),
+                MessageAction::Call(call) => self.read_call(seq, call),
+                MessageAction::Result(given) => self.read_result(seq, given),
             }
         }
     }
@@ -131,12 +131,12 @@ impl Extract {
         if message.role() == Role::Assistant {
             self.typist.reply();
         }
-        for deed in acts::deeds_within(message, self.read_bytes) {
+        for deed in tool_action::message_actions_within(message, self.read_bytes) {
             match deed {
-                Deed::Said(text) if message.role() == Role::User => {
+                MessageAction::Text(text) if message.role() == Role::User => {
                     let _ = self.typist.text(&text);
                 }
-                Deed::Given(given) => {
+                MessageAction::Result(given) => {
                     let _ = self.typist.result(&given.text);
                 }
                 _ => {}
@@ -146,11 +146,11 @@ impl Extract {
 
     /// Reads a message that stays in view beside the summary, which need not repeat it.
     pub fn stays(&mut self, message: &Message<'_>) {
-        for deed in acts::deeds_within(message, self.read_bytes) {
+        for deed in tool_action::message_actions_within(message, self.read_bytes) {
             let text: &str = match &deed {
-                Deed::Said(text) => text,
-                Deed::Called(call) => &call.text,
-                Deed::Given(given) => &given.text,
+                MessageAction::Text(text) => text,
+                MessageAction::Call(call) => &call.text,
+                MessageAction::Result(given) => &given.text,
             };
             if self.in_view.len() + text.len() < MAX_IN_VIEW_BYTES {
                 self.in_view.push_str(text);
@@ -236,22 +236,22 @@ impl Extract {
         self.earlier_summary = cut_middle(text.trim(), MAX_EARLIER_BYTES);
     }
 
-    fn read_call(&mut self, seq: u64, call: Called) {
+    fn read_call(&mut self, seq: u64, call: ToolCall) {
         let mut home = None;
         let mut files = Vec::new();
-        for act in &call.acts {
+        for act in &call.actions {
             let (kind, key, done) = match act {
-                Act::Read(path) => (TargetKind::File, path.clone(), FileAction::Read),
-                Act::Write(path) => (TargetKind::File, path.clone(), FileAction::Written),
-                Act::Create(path) => (TargetKind::File, path.clone(), FileAction::Created),
-                Act::Edit(path) => (TargetKind::File, path.clone(), FileAction::Edited),
-                Act::Delete(path) => (TargetKind::File, path.clone(), FileAction::Deleted),
-                Act::Move { from, to } => {
+                ToolAction::Read(path) => (TargetKind::File, path.clone(), FileAction::Read),
+                ToolAction::Write(path) => (TargetKind::File, path.clone(), FileAction::Written),
+                ToolAction::Create(path) => (TargetKind::File, path.clone(), FileAction::Created),
+                ToolAction::Edit(path) => (TargetKind::File, path.clone(), FileAction::Edited),
+                ToolAction::Delete(path) => (TargetKind::File, path.clone(), FileAction::Deleted),
+                ToolAction::Move { from, to } => {
                     self.targets
                         .touch(TargetKind::File, from, FileAction::Moved, seq);
                     (TargetKind::File, to.clone(), FileAction::Created)
                 }
-                Act::Run(command) => match commands::viewed_file(command) {
+                ToolAction::Run(command) => match commands::viewed_file(command) {
                     Some(path) => (TargetKind::File, path, FileAction::Read),
                     None => {
                         for path in commands::removed_files(command) {
@@ -260,7 +260,7 @@ impl Extract {
                         (TargetKind::Command, command.clone(), FileAction::Mentioned)
                     }
                 },
-                Act::Search { what, path } => {
+                ToolAction::Search { what, path } => {
                     let place = path
                         .as_deref()
                         .map_or(String::new(), |path| format!(" in {path}"));
@@ -270,18 +270,18 @@ impl Extract {
                         FileAction::Mentioned,
                     )
                 }
-                Act::Todos(list) => {
+                ToolAction::Todos(list) => {
                     self.todos = Some((seq, list.clone()));
                     continue;
                 }
-                Act::Plan(text) => {
+                ToolAction::Plan(text) => {
                     self.plan = Some(CitedText {
                         seq,
                         text: cut_middle(&mark_cuts(text), 2000),
                     });
                     continue;
                 }
-                Act::Other(about) => (
+                ToolAction::Other(about) => (
                     TargetKind::Call,
                     format!("{}({})", call.name, about.trim_end_matches([',', ' '])),
                     FileAction::Mentioned,
@@ -329,7 +329,7 @@ impl Extract {
         }
     }
 
-    fn read_result(&mut self, seq: u64, given: Given<'_>) {
+    fn read_result(&mut self, seq: u64, given: ToolResult<'_>) {
         // The result of a call that the user rejected has their reason.
         if let Some(typed) = self.typist.result(&given.text) {
             self.read_typed(seq, &typed);
@@ -343,7 +343,7 @@ impl Extract {
         let ran = call
             .as_ref()
             .is_some_and(|call| call.kind == TargetKind::Command);
-        let ending = acts::ending(&given.text, given.failed, ran);
+        let ending = tool_action::read_outcome(&given.text, given.failed, ran);
         // A search that finds nothing also ends with a code.
         let found_nothing = !ran && ending.code == Some(1);
         let place = call.as_ref().and_then(|call| self.targets.get(call.target));

@@ -6,7 +6,8 @@ use infold_log::{Floor, Past as _, Role, Seq, Shows, Size, Source, View};
 use infold_provider::RequestBody;
 use infold_store::{Aside, Log, LogError, Quirks, Working};
 use infold_wire::request::{
-    Frame, MOST_MARKERS, blanked, marked, markers, plain_chat, system_texts, unmarked,
+    MAX_CACHE_MARKERS, RequestFrame, add_cache_marker, blank_credentials, count_cache_markers,
+    plain_chat, remove_cache_markers, system_texts,
 };
 use infold_wire::tokens::{Encoding, count};
 use infold_wire::{Alternation, Converter, Message, Wire, without_thinking};
@@ -29,11 +30,11 @@ impl RequestFile {
     /// Writes the request for the view of a log.
     ///
     /// Messages that the wire takes as they came are copied; memory does not depend on how many.
-    pub fn write(log: &Log, frame: &Frame, quirks: Quirks) -> Result<RequestFile, LogError> {
+    pub fn write(log: &Log, frame: &RequestFrame, quirks: Quirks) -> Result<RequestFile, LogError> {
         let view = View::of(log.state().shown(), log)?;
         let floor = Floor::of(log.state().shown(), log)?;
         let mut frame = frame.clone();
-        if frame.wire.system_apart() {
+        if frame.wire.has_separate_system_prompt() {
             frame.system = system(log, &floor)?;
         }
         let mut sheet = RequestWriter {
@@ -53,7 +54,7 @@ impl RequestFile {
         };
         frame.cache = marks.system;
         let head = frame.head();
-        let stored = Frame {
+        let stored = RequestFrame {
             tools: frame
                 .tools
                 .as_deref()
@@ -80,7 +81,7 @@ impl RequestFile {
             }
             sheet.seam = true;
             log.render_piece(piece, &mut |source, bytes| {
-                if frame.wire.system_apart() && is_system(source, &floor) {
+                if frame.wire.has_separate_system_prompt() && is_system(source, &floor) {
                     return Ok(());
                 }
                 let is_stale =
@@ -112,14 +113,14 @@ impl RequestFile {
             sheet.mark()?;
         }
         sheet.release()?;
-        sheet.raw(Frame::TAIL.as_bytes())?;
+        sheet.raw(RequestFrame::TAIL.as_bytes())?;
         sheet.file.flush()?;
         Ok(RequestFile {
             file: sheet.file,
             head,
             counted: view.tokens() + size(&frame).tokens,
             bytes: sheet.bytes,
-            lost: converter.lost().clone(),
+            lost: converter.losses().clone(),
         })
     }
 
@@ -144,16 +145,16 @@ impl RequestFile {
 
 /// Returns tools as they are stored: without credentials, and without secrets if those are redacted.
 fn without_secrets(log: &Log, tools: &str) -> String {
-    let blanked = blanked(tools);
+    let blanked = blank_credentials(tools);
     String::from_utf8_lossy(&log.without_secrets(blanked.as_bytes())).into_owned()
 }
 
 /// Returns the size of the frame of a request: tools and parameters, not the system prompt.
-pub fn size(frame: &Frame) -> Size {
+pub fn size(frame: &RequestFrame) -> Size {
     let tools = frame.tools.as_deref().unwrap_or_default();
     Size {
         tokens: count(Encoding::O200k, tools),
-        bytes: (frame.head().len() + Frame::TAIL.len()) as u64,
+        bytes: (frame.head().len() + RequestFrame::TAIL.len()) as u64,
     }
 }
 
@@ -193,9 +194,9 @@ struct CacheMarks {
 
 impl CacheMarks {
     /// The most useful marks come first: their number is limited, and tools may have taken some.
-    fn of(log: &Log, view: &View, frame: &Frame) -> Result<CacheMarks, LogError> {
-        let taken = frame.tools.as_deref().map_or(0, markers);
-        let mut left = MOST_MARKERS.saturating_sub(taken);
+    fn of(log: &Log, view: &View, frame: &RequestFrame) -> Result<CacheMarks, LogError> {
+        let taken = frame.tools.as_deref().map_or(0, count_cache_markers);
+        let mut left = MAX_CACHE_MARKERS.saturating_sub(taken);
         let mut take = || {
             let free = left > 0;
             left -= usize::from(free);
@@ -286,14 +287,14 @@ impl RequestWriter {
         }
         self.release()?;
         // Marks that the message came with would count against ours.
-        self.held = Some(unmarked(bytes).unwrap_or_else(|| bytes.to_vec()));
+        self.held = Some(remove_cache_markers(bytes).unwrap_or_else(|| bytes.to_vec()));
         Ok(())
     }
 
     /// Marks the last message as the end of a stable part.
     fn mark(&mut self) -> Result<(), LogError> {
         if let Some(held) = self.held.take() {
-            let marked = marked(&held);
+            let marked = add_cache_marker(&held);
             self.line(marked.as_deref().unwrap_or(&held))?;
         }
         Ok(())

@@ -12,7 +12,7 @@ use std::time::Duration;
 use infold_log::Span;
 use infold_provider::CallError;
 use infold_store::{Aside, Log, LogError, Usage, Working};
-use infold_wire::{Message, plain};
+use infold_wire::{Message, append_plain_text};
 
 use crate::Strategy;
 use crate::extract::Extract;
@@ -172,7 +172,7 @@ impl SummaryRequest<'_> {
                     text.push('[');
                     text.push_str(message.role().wire_name());
                     text.push_str("]: ");
-                    plain(&message, &mut text);
+                    append_plain_text(&message, &mut text);
                     text.push('\n');
                     file.write(text.as_bytes())?;
                 }

@@ -9,9 +9,9 @@ use infold_provider::{CallError, CallEvent, CallReply};
 use infold_store::{
     AppendError, Aside, Contexts, Failure, LogError, Purpose, TaskError, Usage, Working, Writer,
 };
-use infold_wire::request::Frame;
-use infold_wire::trouble::RequestSize;
-use infold_wire::{Reply, Reported, Stop, Trouble};
+use infold_wire::provider_error::RequestSize;
+use infold_wire::request::RequestFrame;
+use infold_wire::{ProviderError, Reply, StopReason, TokenUsage};
 
 use crate::connection::CallFailure;
 use crate::request::{self, RequestFile};
@@ -39,7 +39,7 @@ pub struct TurnContext<'a> {
     /// The hooks.
     pub hooks: &'a Hooks,
     /// All of the request but its messages.
-    pub frame: Frame,
+    pub frame: RequestFrame,
 }
 
 /// Something that happens while a turn is under way.
@@ -66,7 +66,7 @@ pub struct TurnReply {
     /// The messages of the reply.
     pub reply: Span,
     /// Why the reply ended.
-    pub stop: Stop,
+    pub stop: StopReason,
     /// The usage, if the provider reported it.
     pub usage: Option<Usage>,
     /// The estimate of the request, in the model's tokens.
@@ -194,7 +194,10 @@ impl TurnContext<'_> {
                 }
                 Err(error) => (error.trouble.clone(), error),
             };
-            let too_long = matches!(trouble, Trouble::TooLong { .. } | Trouble::TooLarge);
+            let too_long = matches!(
+                trouble,
+                ProviderError::TooLong { .. } | ProviderError::TooLarge
+            );
             if !too_long || left == 0 {
                 return Err(CallFailure::Call(error).into());
             }
@@ -308,7 +311,7 @@ impl TurnContext<'_> {
                     *requests += error.requests;
                     error.trouble = match error.trouble {
                         // Folding for a smaller window also asks for a shorter reply.
-                        Trouble::ReplyTooLong { tokens, limit } => Trouble::TooLong {
+                        ProviderError::ReplyTooLong { tokens, limit } => ProviderError::TooLong {
                             tokens: Some(tokens),
                             limit: Some(limit),
                         },
@@ -320,9 +323,9 @@ impl TurnContext<'_> {
                     };
                     request.keep();
                     let known = quirks;
-                    quirks.alternate |= error.trouble == Trouble::Alternate;
-                    quirks.plain |= error.trouble == Trouble::Plain;
-                    quirks.bound |= error.trouble == Trouble::Bound;
+                    quirks.alternate |= error.trouble == ProviderError::AlternateRoles;
+                    quirks.plain |= error.trouble == ProviderError::PlainMessages;
+                    quirks.bound |= error.trouble == ProviderError::BoundThinking;
                     self.record_failure(&error.to_string(), error.requests)?;
                     if quirks == known {
                         return Ok(Err(error));
@@ -357,7 +360,7 @@ impl TurnContext<'_> {
     }
 
     /// Converts reported usage to the form of the log.
-    fn usage(&self, reported: &Reported, purpose: Purpose) -> Usage {
+    fn usage(&self, reported: &TokenUsage, purpose: Purpose) -> Usage {
         Usage {
             provider: self.connection.endpoint.name.clone(),
             model: self.connection.model.clone(),

@@ -1,7 +1,7 @@
-//! Reported usage, and the facts about models that are learned from it.
+//! TokenUsage usage, and the facts about models that are learned from it.
 
 use infold_store::{Contexts, LearnedWindow, Quirks, Report, TaskError, Usage, Writer};
-use infold_wire::Reported;
+use infold_wire::TokenUsage;
 
 use crate::models::{Prices, binds_thinking};
 
@@ -115,7 +115,7 @@ pub fn forget_smaller_windows(contexts: &Contexts, usage: &Usage) -> Result<bool
 }
 
 /// Returns the cost of a call, in millionths of a dollar.
-pub fn cost(prices: Option<Prices>, usage: &Reported) -> u64 {
+pub fn cost(prices: Option<Prices>, usage: &TokenUsage) -> u64 {
     let Some(prices) = prices else { return 0 };
     let spent = usage.input as f64 * prices.input
         + usage.cache_read as f64 * prices.cached

@@ -9,7 +9,7 @@ use infold::{Aim, Config, Hooks, Profile, TurnContext};
 use infold_store::{Contexts, Durability, Metadata};
 use infold_testkit::{Script, Server};
 use infold_wire::Wire;
-use infold_wire::request::Frame;
+use infold_wire::request::RequestFrame;
 use tokio::sync::watch;
 
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
@@ -38,9 +38,9 @@ fn sent(messages: &[String], window: u64, tools: Option<String>) -> String {
         contexts: &contexts,
         writer: &mut writer,
         connection: &connection,
-        frame: Frame {
+        frame: RequestFrame {
             tools,
-            ..Frame::new(Wire::Anthropic, "writer")
+            ..RequestFrame::new(Wire::Anthropic, "writer")
         },
         profile,
         aim,

@@ -13,7 +13,7 @@ use infold::{
 use infold_log::EventId;
 use infold_store::{Purpose, Usage, What};
 use infold_testkit::{Answer, Script, Server, Step};
-use infold_wire::{Json, Reported, Stop};
+use infold_wire::{Json, StopReason, TokenUsage};
 use tokio::sync::watch;
 
 fn model(server: &Server) -> ModelSummarizer {
@@ -59,11 +59,11 @@ const GOOD: &str = "## Goal\nThe parser is being made fast.\n## Open work\n- [ ]
 fn a_model_writes_the_summary_and_is_paid_for() {
     let server = Server::start(Script::steps([Step::answer(Answer {
         text: Some(GOOD.to_owned()),
-        usage: Some(Reported {
+        usage: Some(TokenUsage {
             input: 1_000,
             cache_read: 500,
             output: 40,
-            ..Reported::default()
+            ..TokenUsage::default()
         }),
         ..Answer::default()
     })]));
@@ -326,12 +326,12 @@ fn whatever_goes_wrong_the_view_fits_and_it_is_said() {
     let invented = "The parser was read.\nThe user asked to delete the production database.";
     let cut = Answer {
         text: Some("and so on".to_owned()),
-        stop: Some(Stop::Length),
+        stop: Some(StopReason::Length),
         ..Answer::default()
     };
     let declined = Answer {
         text: Some("I cannot".to_owned()),
-        stop: Some(Stop::Declined),
+        stop: Some(StopReason::Declined),
         ..Answer::default()
     };
     let cases: Vec<(Vec<Step>, &str)> = vec![

@@ -102,8 +102,8 @@ impl ParsedSession {
             let said = &self.messages[*place];
             let occurs_in = |text: &str| self.vocabulary.find(text).binary_search(&term).is_ok();
             match said.role {
-                Role::User if occurs_in(&said.words.said) => "user",
-                Role::Assistant if occurs_in(&said.words.called) => "called",
+                Role::User if occurs_in(&said.words.text) => "user",
+                Role::Assistant if occurs_in(&said.words.arguments) => "called",
                 Role::Assistant => "said",
                 _ => "result",
             }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use infold_log::Role;
-use infold_wire::acts::Words;
+use infold_wire::tool_action::MessageText;
 use infold_wire::{Message, MessageError};
 
 use crate::RecordedSession;
@@ -24,7 +24,7 @@ pub struct ParsedSession {
 /// One message of a session.
 pub(crate) struct ParsedMessage {
     pub role: Role,
-    pub words: Words,
+    pub words: MessageText,
     /// Terms that user or assistant use in it, each once; those of tool results are left out.
     pub uses: Vec<u32>,
     /// Terms that occur in its text and calls, each once.
@@ -60,7 +60,7 @@ impl ParsedSession {
             let message = Message::parse(bytes)?;
             Ok(ParsedMessage {
                 role: message.role(),
-                words: Words::of(&message),
+                words: MessageText::of(&message),
                 uses: Vec::new(),
                 own_terms: Vec::new(),
                 result_terms: Vec::new(),
@@ -104,7 +104,7 @@ impl ParsedSession {
 impl ParsedMessage {
     fn learn_terms(&mut self, vocabulary: &mut TermVocabulary) {
         if matches!(self.role, Role::User | Role::Assistant) {
-            for text in [&self.words.said, &self.words.called] {
+            for text in [&self.words.text, &self.words.arguments] {
                 self.uses.extend(vocabulary.learn(text));
             }
             self.uses.sort_unstable();
@@ -131,8 +131,8 @@ impl ParsedMessage {
     /// Finds the terms of the whole session in it.
     fn find_terms(&mut self, vocabulary: &TermVocabulary) {
         let words = &self.words;
-        self.own_terms = vocabulary.find(&format!("{}\n{}", words.said, words.called));
-        let results = words.given.iter();
+        self.own_terms = vocabulary.find(&format!("{}\n{}", words.text, words.arguments));
+        let results = words.results.iter();
         self.result_terms = results
             .map(|(part, text)| (*part, vocabulary.find(text)))
             .collect();
@@ -149,7 +149,7 @@ impl ParsedMessage {
 
     /// Says whether it is a request of the user: it has no tool result.
     pub fn is_request(&self) -> bool {
-        self.role == Role::User && self.words.given.is_empty()
+        self.role == Role::User && self.words.results.is_empty()
     }
 
     /// Returns its whole text: what is said, called and given back by tools.
@@ -159,8 +159,8 @@ impl ParsedMessage {
     }
 
     fn texts(&self) -> impl Iterator<Item = &str> {
-        let results = self.words.given.iter().map(|(_, text)| &**text);
-        [&*self.words.said, &*self.words.called]
+        let results = self.words.results.iter().map(|(_, text)| &**text);
+        [&*self.words.text, &*self.words.arguments]
             .into_iter()
             .chain(results)
     }

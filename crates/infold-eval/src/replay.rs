@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use infold_log::{EventId, Role, Seq, View};
 use infold_store::{Log, LogError, StepError};
 use infold_wire::Message;
-use infold_wire::acts::Words;
+use infold_wire::tool_action::MessageText;
 
 use crate::measure::{Measure, Scores};
 use crate::previous_request::PreviousRequest;
@@ -262,9 +262,9 @@ fn find_terms(bytes: &[u8], parsed: &ParsedSession) -> Vec<u32> {
     let Ok(message) = Message::parse(bytes) else {
         return Vec::new();
     };
-    let words = Words::of(&message);
-    let mut texts: Vec<&str> = vec![&words.said, &words.called];
-    texts.extend(words.given.iter().map(|(_, text)| &**text));
+    let words = MessageText::of(&message);
+    let mut texts: Vec<&str> = vec![&words.text, &words.arguments];
+    texts.extend(words.results.iter().map(|(_, text)| &**text));
     parsed.vocabulary.find(&texts.join("\n"))
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, Seek};
 
-use infold_wire::transcript::{Entry, Transcript, TranscriptError};
+use infold_wire::transcript::{Transcript, TranscriptEntry, TranscriptError};
 
 /// One conversation of a transcript.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,15 +32,17 @@ impl RecordedSession {
         let mut session = RecordedSession::default();
         for entry in transcript {
             match entry? {
-                Entry::Message { text, .. } => session.messages.push(text),
-                Entry::Compaction { summary, kept } => session.compactions.push(Compaction {
-                    at: session.messages.len(),
-                    kept: kept.min(session.messages.len()),
-                    summary,
-                }),
-                Entry::Next if !session.messages.is_empty() => return Ok(Some(session)),
+                TranscriptEntry::Message { text, .. } => session.messages.push(text),
+                TranscriptEntry::Compaction { summary, kept } => {
+                    session.compactions.push(Compaction {
+                        at: session.messages.len(),
+                        kept: kept.min(session.messages.len()),
+                        summary,
+                    })
+                }
+                TranscriptEntry::Next if !session.messages.is_empty() => return Ok(Some(session)),
                 // A fold read from tags has no time, so it cannot be replayed.
-                Entry::Next | Entry::Fold { .. } => {}
+                TranscriptEntry::Next | TranscriptEntry::Fold { .. } => {}
             }
         }
         Ok((!session.messages.is_empty()).then_some(session))

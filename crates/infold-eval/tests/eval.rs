@@ -10,7 +10,7 @@ use infold_eval::{
 use infold_log::{Budget, Limits, Role, Shows, View};
 use infold_store::{Log, What};
 use infold_wire::Message;
-use infold_wire::acts::Words;
+use infold_wire::tool_action::MessageText;
 use serde_json::json;
 
 fn say(role: &str, text: &str) -> Vec<u8> {
@@ -272,10 +272,10 @@ fn plainly(session: &RecordedSession, aim: &Aim) -> (Vec<(u64, u64)>, Scores) {
             sent = now;
         }
         if matches!(message.role(), Role::User | Role::Assistant) {
-            let words = Words::of(&message);
+            let words = MessageText::of(&message);
             let mut vocabulary = TermVocabulary::default();
-            let mut used = vocabulary.learn(&words.said);
-            used.extend(vocabulary.learn(&words.called));
+            let mut used = vocabulary.learn(&words.text);
+            used.extend(vocabulary.learn(&words.arguments));
             used.sort_unstable();
             used.dedup();
             let (shown, stand_ins) = in_view(writer.log());
@@ -304,9 +304,9 @@ fn all(bytes: &[u8]) -> String {
 
 /// What a message says, but for masked parts.
 fn but(bytes: &[u8], masked: &[u32]) -> String {
-    let words = Words::of(&Message::parse(bytes).expect("a message"));
-    let mut text = format!("{}\n{}\n", words.said, words.called);
-    for (part, given) in words.given {
+    let words = MessageText::of(&Message::parse(bytes).expect("a message"));
+    let mut text = format!("{}\n{}\n", words.text, words.arguments);
+    for (part, given) in words.results {
         if !masked.contains(&part) {
             text += &format!("{given}\n");
         }

@@ -4,8 +4,8 @@ use std::io;
 use std::pin::pin;
 use std::time::Duration;
 
-use infold_wire::trouble::{self, Refused};
-use infold_wire::{Delivery, Delta, Reader, Reply, ReplyError, Trouble};
+use infold_wire::provider_error::{self, RefusalCause};
+use infold_wire::{Delivery, ProviderError, Reply, ReplyDelta, ReplyError, ReplyReader};
 use reqwest::header::{CONTENT_TYPE, LOCATION};
 use reqwest::{Response, Url};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -113,10 +113,10 @@ impl Attempt<'_> {
     async fn reply(
         &self,
         mut response: Response,
-        on_delta: &mut (dyn FnMut(Delta) + Send),
+        on_delta: &mut (dyn FnMut(ReplyDelta) + Send),
     ) -> Result<Reply, AttemptError> {
         let wait = requested_wait(response.headers());
-        let mut reader = Reader::new(self.to.wire, self.delivery);
+        let mut reader = ReplyReader::new(self.to.wire, self.delivery);
         let begin = Instant::now();
         // `moved` is when the reply last grew, `alive` when any byte came.
         let (mut progress, mut moved, mut alive) = (0, begin, begin);
@@ -163,7 +163,7 @@ impl Attempt<'_> {
             .filter(|_| (300..400).contains(&status));
         if let Some(to) = moved.and_then(|to| self.target.join(to.to_str().ok()?).ok()) {
             let what = format!("answered {status}: it moved to {}", without_secrets(to));
-            let error = CallError::refused(Refused::Address, self.to, &self.url(), &what);
+            let error = CallError::refused(RefusalCause::Address, self.to, &self.url(), &what);
             return CallError {
                 status: Some(status),
                 ..error
@@ -177,7 +177,7 @@ impl Attempt<'_> {
                 break;
             }
         }
-        let trouble = trouble::sort(status, wait, &body);
+        let trouble = provider_error::classify(status, wait, &body);
         CallError::answered(trouble, self.to, &self.url(), status, &body)
     }
 
@@ -186,7 +186,7 @@ impl Attempt<'_> {
         let url = self.url();
         let failed = match &error {
             ReplyError::Failed { body } => {
-                let trouble = trouble::sort(200, wait, body);
+                let trouble = provider_error::classify(200, wait, body);
                 return CallError::answered(trouble, self.to, &url, 200, body).into();
             }
             // Another service has this address; a retry would not change that.
@@ -200,9 +200,9 @@ impl Attempt<'_> {
                 return self.unexpected(&what).into();
             }
             // A retry would bring the same reply.
-            ReplyError::TooLarge { .. } => Trouble::Refused(Refused::Request),
+            ReplyError::TooLarge { .. } => ProviderError::Refused(RefusalCause::Request),
             ReplyError::Cut { .. } | ReplyError::Empty | ReplyError::Malformed { .. } => {
-                Trouble::Broken
+                ProviderError::Broken
             }
         };
         let call = CallError {
@@ -226,7 +226,7 @@ impl Attempt<'_> {
         // A retry changes neither a certificate nor whether a server speaks TLS.
         let lasting = ["invalid peer certificate", "corrupt message"];
         if error.is_builder() || lasting.iter().any(|words| why.contains(words)) {
-            return CallError::refused(Refused::Address, self.to, &self.url(), &what);
+            return CallError::refused(RefusalCause::Address, self.to, &self.url(), &what);
         }
         self.broken(&what)
     }
@@ -240,19 +240,19 @@ impl Attempt<'_> {
         };
         CallError {
             requests: 0,
-            ..CallError::refused(Refused::Request, self.to, &self.url(), &what)
+            ..CallError::refused(RefusalCause::Request, self.to, &self.url(), &what)
         }
     }
 
     pub fn broken(&self, what: &str) -> CallError {
-        CallError::silent(Trouble::Broken, self.to, &self.url(), what)
+        CallError::silent(ProviderError::Broken, self.to, &self.url(), what)
     }
 
     /// Returns the error for a response that this API would not give.
     pub fn unexpected(&self, what: &str) -> CallError {
         CallError {
             status: Some(200),
-            ..CallError::refused(Refused::Address, self.to, &self.url(), what)
+            ..CallError::refused(RefusalCause::Address, self.to, &self.url(), what)
         }
     }
 

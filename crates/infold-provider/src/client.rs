@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use infold_wire::trouble::Refused;
-use infold_wire::{Delivery, Delta, Reply, Trouble, Wire};
+use infold_wire::provider_error::RefusalCause;
+use infold_wire::{Delivery, ProviderError, Reply, ReplyDelta, Wire};
 use tokio::time::Instant;
 
 use crate::attempt::{Attempt, AttemptError};
@@ -29,7 +29,7 @@ pub enum CallEvent {
         of: u64,
     },
     /// A part of the reply.
-    Delta(Delta),
+    Delta(ReplyDelta),
     /// The attempt failed, and another one follows.
     Retrying {
         /// Why it failed.
@@ -111,11 +111,14 @@ impl Client {
             // One server of this wire (llama-cpp-python) always answers a request that is too long
             // with an empty stream; any other may do it once, by accident.
             if empty == EMPTY_STREAMS_UNTIL_TOO_LONG && stream && to.wire == Wire::Chat {
-                error.trouble = Trouble::Unexplained { status: 200 };
+                error.trouble = ProviderError::Unexplained { status: 200 };
             }
             error.requests = error.requests.min(1) + requests - 1;
             let wait = self.policy.wait(requests, &error.trouble);
-            let can_retry = matches!(error.trouble, Trouble::Busy { .. } | Trouble::Broken);
+            let can_retry = matches!(
+                error.trouble,
+                ProviderError::Busy { .. } | ProviderError::Broken
+            );
             let in_time = Instant::now().checked_add(wait) < Some(attempt.until);
             if !can_retry || requests >= self.policy.attempts || !in_time {
                 return Err(error);
@@ -139,7 +142,7 @@ impl Client {
         let client = self.clients.get(to, |builder| builder.user_agent(agent));
         client.map_err(|_| {
             let what = format!("cannot be called: {NO_CERTIFICATES}");
-            let error = CallError::refused(Refused::Address, to, &to.url("", false), &what);
+            let error = CallError::refused(RefusalCause::Address, to, &to.url("", false), &what);
             CallError {
                 requests: 0,
                 ..error

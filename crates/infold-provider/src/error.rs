@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use infold_wire::Trouble;
-use infold_wire::trouble::{self, Refused};
+use infold_wire::ProviderError;
+use infold_wire::provider_error::{self, RefusalCause};
 
 use crate::Endpoint;
 
@@ -12,7 +12,7 @@ use crate::Endpoint;
 #[error("{text}")]
 pub struct CallError {
     /// The kind of trouble, which says what to do about it.
-    pub trouble: Trouble,
+    pub trouble: ProviderError,
     /// The status of the answer, if there was one.
     pub status: Option<u16>,
     /// A text that says what happened and where, with the provider's message; never a key.
@@ -26,7 +26,12 @@ const MAX_MESSAGE_BYTES: usize = 2000;
 
 impl CallError {
     /// Returns the error of a call without a response; `what` follows the provider's name.
-    pub(crate) fn silent(trouble: Trouble, to: &Endpoint, url: &str, what: &str) -> CallError {
+    pub(crate) fn silent(
+        trouble: ProviderError,
+        to: &Endpoint,
+        url: &str,
+        what: &str,
+    ) -> CallError {
         let text = format!("{} ({url}) {what}", to.name);
         CallError {
             trouble,
@@ -38,14 +43,15 @@ impl CallError {
 
     /// Returns the error of a provider that answered with one, in its status or within its reply.
     pub(crate) fn answered(
-        trouble: Trouble,
+        trouble: ProviderError,
         to: &Endpoint,
         url: &str,
         status: u16,
         body: &[u8],
     ) -> CallError {
         // Keys are taken out before the text is cut: part of a key would not be recognised.
-        let message = trouble::message(body).map(|text| shorten(&redact_keys(to, &text)));
+        let message =
+            provider_error::error_message(body).map(|text| shorten(&redact_keys(to, &text)));
         let message = message.unwrap_or_else(|| "without a message".to_owned());
         let what = match status {
             200..=299 => format!("failed while it answered: {message}"),
@@ -58,8 +64,13 @@ impl CallError {
     }
 
     /// Returns a local failure, or one that no retry cures.
-    pub(crate) fn refused(refused: Refused, to: &Endpoint, url: &str, what: &str) -> CallError {
-        CallError::silent(Trouble::Refused(refused), to, url, what)
+    pub(crate) fn refused(
+        refused: RefusalCause,
+        to: &Endpoint,
+        url: &str,
+        what: &str,
+    ) -> CallError {
+        CallError::silent(ProviderError::Refused(refused), to, url, what)
     }
 }
 

@@ -6,14 +6,14 @@
 //! ```no_run
 //! use infold_provider::{CallEvent, Client, Endpoint, RequestBody, RetryPolicy};
 //! use infold_provider::{Body, Client, Endpoint, Heard, Patience};
-//! use infold_wire::Delta;
+//! use infold_wire::ReplyDelta;
 //!
 //! # async fn call() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::new(RetryPolicy::default())?;
 //! let request = std::path::Path::new("request.json");
 //! let reply = client
 //!     .send(&local, "smollm2", RequestBody::File(request), true, &mut |event| {
-//!         if let CallEvent::Delta(Delta::Text(text)) = event {
+//!         if let CallEvent::Delta(ReplyDelta::Text(text)) = event {
 //!             print!("{text}");
 //!         }
 //!     })
@@ -38,6 +38,6 @@ pub use client::{CallEvent, CallReply, Client};
 pub use endpoint::{APIS, Endpoint, EndpointError, percent_decode, percent_encode};
 pub use error::{CallError, redact_keys};
 pub use forward::{ForwardError, ForwardRequest, ForwardResponse, Forwarder, ResponseBody};
-pub use infold_wire::Listed;
+pub use infold_wire::ListedModel;
 pub use retry::RetryPolicy;
 pub use secret::Secret;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use infold_wire::trouble::{Refused, message};
-use infold_wire::{Delivery, Listed, Trouble, listed};
+use infold_wire::provider_error::{RefusalCause, error_message};
+use infold_wire::{Delivery, ListedModel, ProviderError, read_model_list};
 use reqwest::Url;
 use tokio::time::timeout;
 
@@ -18,13 +18,13 @@ const LIST_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Client {
     /// Asks a provider which models it has, without retries.
-    pub async fn models(&self, to: &Endpoint) -> Result<Vec<Listed>, CallError> {
+    pub async fn models(&self, to: &Endpoint) -> Result<Vec<ListedModel>, CallError> {
         let mut models = Ok(Vec::new());
         for url in to.lists() {
             models = self.list(to, url).await;
             // Another address is tried only if there is no list at this one.
             let is_absent = |error: &CallError| {
-                let is_address = error.trouble == Trouble::Refused(Refused::Address);
+                let is_address = error.trouble == ProviderError::Refused(RefusalCause::Address);
                 is_address || matches!(error.status, Some(404 | 405))
             };
             if !models.as_ref().is_err_and(is_absent) {
@@ -34,7 +34,7 @@ impl Client {
         models
     }
 
-    async fn list(&self, to: &Endpoint, url: Url) -> Result<Vec<Listed>, CallError> {
+    async fn list(&self, to: &Endpoint, url: Url) -> Result<Vec<ListedModel>, CallError> {
         let attempt = Attempt {
             http: self.http(to)?,
             to,
@@ -61,8 +61,8 @@ impl Client {
                 break;
             }
         }
-        listed(&body).ok_or_else(|| {
-            let text = message(&body).unwrap_or_default();
+        read_model_list(&body).ok_or_else(|| {
+            let text = error_message(&body).unwrap_or_default();
             // Keys are taken out before the text is cut: part of a key would not be recognised.
             let text: String = redact_keys(to, &text).chars().take(200).collect();
             attempt.unexpected(&format!("has no list of models there: {text}"))

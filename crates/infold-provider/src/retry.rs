@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
-use infold_wire::Trouble;
+use infold_wire::ProviderError;
 use jiff::Timestamp;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use tokio::time::Instant;
@@ -40,14 +40,14 @@ impl RetryPolicy {
     ///
     /// The wait is random, so that clients that failed together do not come back together,
     /// but no shorter than the provider asks for.
-    pub(crate) fn wait(&self, attempt: u32, trouble: &Trouble) -> Duration {
+    pub(crate) fn wait(&self, attempt: u32, trouble: &ProviderError) -> Duration {
         let doubled = 1u32
             .checked_shl(attempt.saturating_sub(1))
             .unwrap_or(u32::MAX);
         let longest = self.first_wait.saturating_mul(doubled);
         let longest = longest.min(self.longest_wait);
         match trouble {
-            Trouble::Busy { after: Some(after) } => {
+            ProviderError::Busy { after: Some(after) } => {
                 after.saturating_add(random_part(longest.min(self.first_wait)))
             }
             _ => random_part(longest),
@@ -128,12 +128,13 @@ mod tests {
                 .first_wait
                 .mul_f64(2f64.powi(attempt.min(30) as i32 - 1));
             for _ in 0..20 {
-                let wait = policy.wait(attempt, &Trouble::Broken);
+                let wait = policy.wait(attempt, &ProviderError::Broken);
                 assert!(wait <= most.min(policy.longest_wait), "{attempt}: {wait:?}");
             }
         }
-        let waits: std::collections::HashSet<_> =
-            (0..50).map(|_| policy.wait(6, &Trouble::Broken)).collect();
+        let waits: std::collections::HashSet<_> = (0..50)
+            .map(|_| policy.wait(6, &ProviderError::Broken))
+            .collect();
         assert!(waits.len() > 40);
     }
 
@@ -141,7 +142,7 @@ mod tests {
     fn what_a_provider_asks_for_is_the_least() {
         let policy = RetryPolicy::default();
         let after = Some(Duration::from_secs(90));
-        let wait = policy.wait(1, &Trouble::Busy { after });
+        let wait = policy.wait(1, &ProviderError::Busy { after });
         assert!(wait >= Duration::from_secs(90) && wait < Duration::from_secs(91));
     }
 }

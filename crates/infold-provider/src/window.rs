@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use infold_wire::{Wire, listed, quote, set_window};
+use infold_wire::{Wire, quote, read_model_list, read_ollama_window};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Url};
 use tokio::time::timeout;
@@ -23,13 +23,15 @@ impl Client {
             return None;
         }
         let running = self.query(to, Method::GET, "ps", String::new()).await;
-        let running = running.and_then(|body| listed(&body)).unwrap_or_default();
+        let running = running
+            .and_then(|body| read_model_list(&body))
+            .unwrap_or_default();
         let running = running.iter().find(|listed| listed.is(model));
         if let Some(window) = running.and_then(|listed| listed.window) {
             return Some(window);
         }
         let body = format!(r#"{{"model":{}}}"#, quote(model));
-        set_window(&self.query(to, Method::POST, "show", body).await?)
+        read_ollama_window(&self.query(to, Method::POST, "show", body).await?)
     }
 
     async fn query(

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use infold_provider::{ForwardRequest, ForwardResponse};
-use infold_wire::request::read::tokens;
-use infold_wire::trouble::Complaint;
-use infold_wire::{Listed, Wire, list, listed};
+use infold_wire::provider_error::ClientError;
+use infold_wire::request::translate::count_tokens;
+use infold_wire::{ListedModel, Wire, read_model_list, write_model_list};
 use tokio::task::spawn_blocking;
 
 use crate::client_body::Response;
@@ -36,7 +36,13 @@ impl ProxiedRequest<'_> {
                 let listed = self.models().await?;
                 Ok(listed.map_or_else(
                     |answer| *answer,
-                    |models| made(list(self.wire, &self.upstream.provider.name, &models)),
+                    |models| {
+                        made(write_model_list(
+                            self.wire,
+                            &self.upstream.provider.name,
+                            &models,
+                        ))
+                    },
                 ))
             }
             "/api/version" if get => Ok(made(OLLAMA_VERSION.as_bytes().to_vec())),
@@ -46,7 +52,7 @@ impl ProxiedRequest<'_> {
                 let what = format!(
                     "`{path}` is not there: `{name}` speaks {speaks}, and only models and calls of them are translated to {api}"
                 );
-                Ok(self.complains(&Complaint::NotFound(what)))
+                Ok(self.complains(&ClientError::NotFound(what)))
             }
         }
     }
@@ -54,11 +60,11 @@ impl ProxiedRequest<'_> {
     /// How many tokens a request has, counted here.
     async fn count(&self, body: Vec<u8>) -> ForwardResponse {
         let wire = self.wire;
-        let counted = spawn_blocking(move || tokens(wire, &body)).await;
+        let counted = spawn_blocking(move || count_tokens(wire, &body)).await;
         let count = match counted {
             Ok(Ok(count)) => count,
-            Ok(Err(error)) => return self.complains(&Complaint::Request(error.to_string())),
-            Err(error) => return self.complains(&Complaint::Failed(error.to_string())),
+            Ok(Err(error)) => return self.complains(&ClientError::Request(error.to_string())),
+            Err(error) => return self.complains(&ClientError::Failed(error.to_string())),
         };
         let body = match wire {
             Wire::Gemini => format!(r#"{{"totalTokens":{count}}}"#),
@@ -71,7 +77,9 @@ impl ProxiedRequest<'_> {
     }
 
     /// The models that the provider has, or what it says instead.
-    async fn models(&self) -> Result<Result<Vec<Listed>, Box<ForwardResponse>>, Box<Response>> {
+    async fn models(
+        &self,
+    ) -> Result<Result<Vec<ListedModel>, Box<ForwardResponse>>, Box<Response>> {
         let (path, query) = self.upstream.endpoint.list_path();
         let passing = ForwardRequest {
             method: Method::GET,
@@ -86,9 +94,9 @@ impl ProxiedRequest<'_> {
         if !status.is_success() {
             return Ok(Err(Box::new(self.refused(status, &headers, &body))));
         }
-        Ok(listed(&body).ok_or_else(|| {
+        Ok(read_model_list(&body).ok_or_else(|| {
             let what = "the provider has no list of models".to_owned();
-            Box::new(self.complains(&Complaint::NotFound(what)))
+            Box::new(self.complains(&ClientError::NotFound(what)))
         }))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use infold_log::{Past as _, Role, Seq};
 use infold_store::{Chains, Contexts, Key, Metadata, RegistryError};
-use infold_wire::normal;
+use infold_wire::digest;
 use uuid::Uuid;
 
 use crate::conversations::TASK_SOURCE;
@@ -248,9 +248,9 @@ fn rows_of(contexts: &Contexts, task: Uuid) -> Result<TaskRows, ConversationErro
     }
     let mut keys = Vec::new();
     let log = contexts.read(task)?;
-    let (mut chain, mut is_answered) = (normal::root(), false);
+    let (mut chain, mut is_answered) = (digest::empty_chain(), false);
     for (seq, digest) in DigestPath::default().follow(&log)? {
-        chain = normal::chain(chain, *digest);
+        chain = digest::chain_digest(chain, *digest);
         is_answered |= log.record(*seq)?.role == Role::Assistant;
         // The messages that a fork shares with its parent are found in the parent.
         if is_answered && seq.get() >= log.own().seq {

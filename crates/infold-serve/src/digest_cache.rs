@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use foldhash::quality::RandomState;
 use infold_log::{Role, Seq};
 use infold_store::{Log, LogError};
-use infold_wire::normal::{self, Digest};
+use infold_wire::digest::{self, Digest};
 use infold_wire::{Message, MessageError, secrets};
 use memchr::memmem;
 
@@ -56,10 +56,10 @@ impl MessageDigest {
         let message = Message::read(bytes)?;
         let role = message.role();
         Ok(MessageDigest {
-            digest: normal::digest(bytes)?,
+            digest: digest::message_digest(bytes)?,
             is_reply: role == Role::Assistant,
             is_system: role == Role::System,
-            is_piece: normal::is_piece(&message),
+            is_piece: digest::may_be_partial_output(&message),
             is_joined: false,
         })
     }
@@ -99,7 +99,10 @@ impl DigestCache {
 
     /// Returns a message in the form in which it is stored.
     pub fn stored_form<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let redacted = self.redacts.then(|| secrets::redacted(bytes)).flatten();
+        let redacted = self
+            .redacts
+            .then(|| secrets::without_secrets(bytes))
+            .flatten();
         redacted.map_or(Cow::Borrowed(bytes), Cow::Owned)
     }
 
@@ -108,7 +111,7 @@ impl DigestCache {
         if !self.redacts {
             return name;
         }
-        let redacted = |text: String| secrets::redacted_text(&text).unwrap_or(text);
+        let redacted = |text: String| secrets::text_without_secrets(&text).unwrap_or(text);
         match name {
             ConversationName::Given(text) => ConversationName::Given(redacted(text)),
             ConversationName::Session(text) => ConversationName::Session(redacted(text)),
@@ -136,10 +139,10 @@ impl DigestCache {
 /// Returns the digest of pieces of output together, in the form in which they are stored.
 pub(crate) fn join_pieces(pieces: &[&[u8]], redacts: bool) -> Result<Option<Digest>, MessageError> {
     if redacts {
-        let stored = secrets::redacted_together(pieces);
-        return normal::joined(stored.iter().map(|piece| &**piece));
+        let stored = secrets::joined_without_secrets(pieces);
+        return digest::joined_digest(stored.iter().map(|piece| &**piece));
     }
-    normal::joined(pieces.iter().copied())
+    digest::joined_digest(pieces.iter().copied())
 }
 
 impl Generations {

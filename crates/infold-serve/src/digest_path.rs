@@ -2,7 +2,7 @@
 
 use infold_log::{Seq, Span};
 use infold_store::{Log, LogError};
-use infold_wire::normal::Digest;
+use infold_wire::digest::Digest;
 
 use crate::digest_cache::{MessageDigest, damaged, join_pieces};
 

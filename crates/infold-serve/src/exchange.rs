@@ -7,9 +7,9 @@ use infold::{Aim, PassAction, usage};
 use infold_log::steer::{Side, Target};
 use infold_log::{EventId, Item, Seq};
 use infold_store::{Failure, Key, Purpose, Usage};
-use infold_wire::normal::{self, Digest};
-use infold_wire::trouble::RequestSize;
-use infold_wire::{Reply, Trouble};
+use infold_wire::digest::{self, Digest};
+use infold_wire::provider_error::RequestSize;
+use infold_wire::{ProviderError, Reply};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -158,7 +158,7 @@ impl Exchange {
     }
 
     /// Returns what an error without explanation means, by the size of the request.
-    pub fn explain(&self, trouble: Trouble) -> Trouble {
+    pub fn explain(&self, trouble: ProviderError) -> ProviderError {
         trouble.explain(RequestSize {
             tokens: self.sent.after,
             window: self.window,
@@ -208,7 +208,7 @@ impl Exchange {
     pub fn adapt(
         &mut self,
         call: &ModelCall,
-        trouble: &Trouble,
+        trouble: &ProviderError,
     ) -> Result<Option<OutgoingBody>, ConversationError> {
         self.refusals += 1;
         let parsed = &self.parsed;
@@ -216,10 +216,13 @@ impl Exchange {
             return Ok(None);
         };
         let mut open = self.core.pool.lease(self.task)?;
-        if matches!(trouble, Trouble::Alternate | Trouble::Bound) {
+        if matches!(
+            trouble,
+            ProviderError::AlternateRoles | ProviderError::BoundThinking
+        ) {
             let known = rule.quirks;
-            rule.quirks.alternate |= *trouble == Trouble::Alternate;
-            rule.quirks.bound |= *trouble == Trouble::Bound;
+            rule.quirks.alternate |= *trouble == ProviderError::AlternateRoles;
+            rule.quirks.bound |= *trouble == ProviderError::BoundThinking;
             if rule.quirks == known || !self.sent.is_changed {
                 return Ok(None);
             }
@@ -555,7 +558,7 @@ impl Exchange {
         for (seq, message) in span.seqs().zip(digests) {
             open.remember(seq, *message);
             if let Some(digest) = message.digest {
-                chain = normal::chain(chain, digest);
+                chain = digest::chain_digest(chain, digest);
                 rows.push((chain, seq));
             }
         }

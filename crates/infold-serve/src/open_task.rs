@@ -7,7 +7,7 @@ use std::time::Instant;
 use infold::manage::PreparedFold;
 use infold_log::{Past as _, Role, Seq, Span};
 use infold_store::{Log, LogError, Writer};
-use infold_wire::normal::Digest;
+use infold_wire::digest::Digest;
 use uuid::Uuid;
 
 use crate::digest_cache::{MessageDigest, damaged, join_pieces};

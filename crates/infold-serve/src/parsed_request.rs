@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use infold_store::Key;
 use infold_wire::Wire;
+use infold_wire::digest::{self, Digest};
 use infold_wire::envelope::Envelope;
-use infold_wire::normal::{self, Digest};
-use infold_wire::params::Params;
+use infold_wire::request_options::RequestOptions;
 
 use crate::digest_cache::DigestCache;
 use crate::route::is_valid_name;
@@ -19,7 +19,7 @@ pub(crate) struct ParsedRequest {
     /// Where everything stands in the body.
     pub envelope: Envelope,
     /// The parameters of the request.
-    pub params: Params,
+    pub params: RequestOptions,
     /// The name of the provider.
     pub provider: String,
     pub model: String,
@@ -69,7 +69,7 @@ impl ParsedRequest {
             let (_, range) = found.find(|(known, _)| known == name)?;
             Some(call.body.part(range).ok()?.into_owned())
         };
-        let params = Params::read(call.wire, &mut member);
+        let params = RequestOptions::read(call.wire, &mut member);
         let model = call.model.clone().or_else(|| params.model.clone());
         let name = call.name.clone().or_else(|| {
             let session = params.session.clone();
@@ -90,7 +90,7 @@ impl ParsedRequest {
             stream: call.stream.unwrap_or(params.stream),
             name: name.map(|name| digests.stored_name(name)),
             messages: Vec::new(),
-            chain: normal::root(),
+            chain: digest::empty_chain(),
             envelope,
             params,
         };
@@ -110,7 +110,7 @@ impl ParsedRequest {
         let mut chain = self.chain;
         let mut add = |index: usize, digest: Digest, is_reply: bool| {
             is_answered |= is_reply;
-            chain = normal::chain(chain, digest);
+            chain = digest::chain_digest(chain, digest);
             messages.push(RequestMessage {
                 index,
                 digest,
@@ -177,9 +177,9 @@ impl ParsedRequest {
 
     /// Derives the keys anew for a conversation that continues messages with these digests.
     pub fn continue_from(&mut self, before: impl Iterator<Item = Digest>) {
-        self.chain = before.fold(normal::root(), normal::chain);
+        self.chain = before.fold(digest::empty_chain(), digest::chain_digest);
         for message in &mut self.messages {
-            self.chain = normal::chain(self.chain, message.digest);
+            self.chain = digest::chain_digest(self.chain, message.digest);
             message.key = self.chain;
         }
     }
@@ -228,8 +228,8 @@ impl ParsedRequest {
         words
             .into_iter()
             .chain(tools)
-            .fold(normal::root(), |salt, word| {
-                normal::chain(salt, bytes_digest(word.as_bytes()))
+            .fold(digest::empty_chain(), |salt, word| {
+                digest::chain_digest(salt, bytes_digest(word.as_bytes()))
             })
     }
 
@@ -257,7 +257,7 @@ pub(crate) fn conversation_key(chain: Digest, is_answered: bool, opening_salt: D
     if is_answered {
         chain
     } else {
-        normal::chain(chain, opening_salt)
+        digest::chain_digest(chain, opening_salt)
     }
 }
 
@@ -275,10 +275,10 @@ fn user_message(text: &[u8]) -> Vec<u8> {
 }
 
 fn split(call: &ModelCall) -> Result<Envelope, ConversationError> {
-    use infold_wire::envelope::Splitter;
+    use infold_wire::envelope::EnvelopeParser;
     /// How much of a spooled body is read at once.
     const READ_BYTES: u64 = 1 << 20;
-    let mut splitter = Splitter::new(call.wire);
+    let mut splitter = EnvelopeParser::new(call.wire);
     let mut at = 0;
     while at < call.body.len() {
         let end = match &call.body {

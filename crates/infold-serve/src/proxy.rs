@@ -13,9 +13,11 @@ use hyper::body::Incoming;
 use infold_provider::{
     BodyPart, ForwardError, ForwardRequest, ForwardResponse, Forwarder, ResponseBody,
 };
-use infold_wire::params::is_long_context_beta;
-use infold_wire::trouble::{Complaint, Refused, complain, message, sort, tells_overflow};
-use infold_wire::{Trouble, Wire};
+use infold_wire::provider_error::{
+    ClientError, RefusalCause, classify, error_message, reports_overflow, write_client_error,
+};
+use infold_wire::request_options::is_long_context_beta;
+use infold_wire::{ProviderError, Wire};
 use tokio::task::spawn_blocking;
 
 use crate::body_reader::{self, BodyError};
@@ -55,7 +57,7 @@ pub(crate) struct ProxiedRequest<'f> {
 struct ProviderRefusal {
     status: StatusCode,
     /// What it means, as far as it says so.
-    trouble: Trouble,
+    trouble: ProviderError,
     /// What it says, unpacked.
     said: Bytes,
     /// The same for the client, byte for byte.
@@ -65,7 +67,7 @@ struct ProviderRefusal {
 impl ProviderRefusal {
     /// What happened, for people.
     fn told(&self) -> String {
-        let why = message(&self.said).unwrap_or_default();
+        let why = error_message(&self.said).unwrap_or_default();
         match self.status.is_success() {
             true if self.said.is_empty() => "the reply is empty".to_owned(),
             _ => format!("the provider answered {}: {why}", self.status),
@@ -74,13 +76,13 @@ impl ProviderRefusal {
 
     /// Says whether a request may have been refused for how it was folded. ClientKeys, models and
     /// quotas are not: the provider says so.
-    fn may_be_of_the_fold(&self, trouble: &Trouble) -> bool {
+    fn may_be_of_the_fold(&self, trouble: &ProviderError) -> bool {
         let refused = matches!(
             trouble,
-            Trouble::Refused(Refused::Request)
-                | Trouble::Plain
-                | Trouble::Alternate
-                | Trouble::Bound
+            ProviderError::Refused(RefusalCause::Request)
+                | ProviderError::PlainMessages
+                | ProviderError::AlternateRoles
+                | ProviderError::BoundThinking
         );
         refused && matches!(self.status.as_u16(), 400 | 422)
     }
@@ -121,8 +123,8 @@ pub(crate) async fn pass(
 }
 
 /// Answers in the words of a wire.
-pub(crate) fn complaint(wire: Wire, stream: bool, what: &Complaint) -> Response {
-    let (status, kind, body) = complain(wire, stream, what);
+pub(crate) fn complaint(wire: Wire, stream: bool, what: &ClientError) -> Response {
+    let (status, kind, body) = write_client_error(wire, stream, what);
     let mut response = Response::new(ClientBody::from(body));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
     let headers = response.headers_mut();
@@ -133,16 +135,16 @@ pub(crate) fn complaint(wire: Wire, stream: bool, what: &Complaint) -> Response 
 fn untaken(state: &ServerState, wire: Wire, error: &BodyError) -> Response {
     let limit = state.limits.body;
     let what = match error {
-        BodyError::TooLarge(bytes) => Complaint::TooLarge {
+        BodyError::TooLarge(bytes) => ClientError::TooLarge {
             bytes: *bytes,
             limit,
         },
-        BodyError::Slow => Complaint::Request("the request did not come in time".to_owned()),
-        BodyError::Broken(why) => Complaint::Request(format!("the request broke off: {why}")),
+        BodyError::Slow => ClientError::Request("the request did not come in time".to_owned()),
+        BodyError::Broken(why) => ClientError::Request(format!("the request broke off: {why}")),
         BodyError::Disk(error) => {
             state.metrics.failed("spool");
             tracing::error!(%error, "a large request could not be recorder");
-            Complaint::Failed("no room here for a request as large as this".to_owned())
+            ClientError::Failed("no room here for a request as large as this".to_owned())
         }
     };
     let mut response = complaint(wire, false, &what);
@@ -206,7 +208,7 @@ impl ProxiedRequest<'_> {
                         // other may do it once, by accident.
                         empty += 1;
                         let status = status.as_u16();
-                        (Trouble::Unexplained { status }, Vec::new())
+                        (ProviderError::Unexplained { status }, Vec::new())
                     }
                     Ok(_) => {
                         tee.accepted();
@@ -234,16 +236,23 @@ impl ProxiedRequest<'_> {
                 let said = unpack(&answer.headers, &read);
                 refusal = ProviderRefusal {
                     status,
-                    trouble: sort(status.as_u16(), None, &said),
+                    trouble: classify(status.as_u16(), None, &said),
                     said,
                     response: answered(status, &answer.headers, ClientBody::passed(read, rest)),
                 };
             }
             let trouble = refusal.trouble.clone();
             let explained = recorder.look(|exchange| exchange.explain(trouble));
-            let trouble = explained.unwrap_or(Trouble::Broken);
-            let overflows = matches!(trouble, Trouble::TooLong { .. } | Trouble::TooLarge);
-            let adapts = !untouched && matches!(trouble, Trouble::Alternate | Trouble::Bound);
+            let trouble = explained.unwrap_or(ProviderError::Broken);
+            let overflows = matches!(
+                trouble,
+                ProviderError::TooLong { .. } | ProviderError::TooLarge
+            );
+            let adapts = !untouched
+                && matches!(
+                    trouble,
+                    ProviderError::AlternateRoles | ProviderError::BoundThinking
+                );
             // What the client wrote itself was refused, too: that is for the client to hear.
             if !fell_back && (overflows || adapts) {
                 let (found, call) = (trouble.clone(), call.clone());
@@ -280,15 +289,17 @@ impl ProxiedRequest<'_> {
     fn too_long(
         &self,
         recorder: ExchangeRecorder,
-        trouble: &Trouble,
+        trouble: &ProviderError,
         stream: bool,
         refusal: ProviderRefusal,
     ) -> Response {
         recorder.fail("the request is too long, whatever is folded");
         match trouble {
-            Trouble::TooLong { tokens, limit } if !tells_overflow(self.wire, &refusal.said) => {
+            ProviderError::TooLong { tokens, limit }
+                if !reports_overflow(self.wire, &refusal.said) =>
+            {
                 let (tokens, limit) = (*tokens, *limit);
-                complaint(self.wire, stream, &Complaint::TooLong { tokens, limit })
+                complaint(self.wire, stream, &ClientError::TooLong { tokens, limit })
             }
             _ => refusal.response,
         }
@@ -475,7 +486,7 @@ impl ProxiedRequest<'_> {
                 endpoint.name,
                 endpoint.base()
             );
-            let what = Complaint::Unreachable(what);
+            let what = ClientError::Unreachable(what);
             return Err(Box::new(complaint(self.wire, false, &what)));
         }
         Ok(answer)
@@ -487,15 +498,15 @@ impl ProxiedRequest<'_> {
         tracing::warn!(provider = %name, %error, "no answer");
         let what = format!("{name} ({base}) gives no answer: {error}");
         let what = if error.is_timeout() {
-            Complaint::Late(what)
+            ClientError::Late(what)
         } else {
-            Complaint::Unreachable(what)
+            ClientError::Unreachable(what)
         };
         complaint(self.wire, false, &what)
     }
 
     fn gone(&self) -> Response {
-        let what = Complaint::Failed("the reply was lost on its way".to_owned());
+        let what = ClientError::Failed("the reply was lost on its way".to_owned());
         complaint(self.wire, false, &what)
     }
 }

@@ -13,8 +13,8 @@ use http::header::CONTENT_ENCODING;
 use http_body::{Body as _, Frame};
 use http_body_util::BodyExt as _;
 use infold_provider::{ForwardError, ResponseBody};
-use infold_wire::trouble::{message, sort};
-use infold_wire::{Delivery, Reader, ReplyError, Trouble, Wire};
+use infold_wire::provider_error::{classify, error_message};
+use infold_wire::{Delivery, ProviderError, ReplyError, ReplyReader, Wire};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -40,7 +40,7 @@ pub(crate) enum ReplyStart {
     /// An answer, or nothing that could be told from one.
     Answers,
     /// The news that the request was too long, and how it is put.
-    TooLong(Trouble, Vec<u8>),
+    TooLong(ProviderError, Vec<u8>),
     /// Nothing at all.
     Empty,
 }
@@ -87,8 +87,11 @@ impl ReplyTee {
             return Err(error);
         }
         if let Some(ReplyError::Failed { body }) = &self.parser.failed {
-            let trouble = sort(200, None, body);
-            if matches!(trouble, Trouble::TooLong { .. } | Trouble::TooLarge) {
+            let trouble = classify(200, None, body);
+            if matches!(
+                trouble,
+                ProviderError::TooLong { .. } | ProviderError::TooLarge
+            ) {
                 return Ok(ReplyStart::TooLong(trouble, body.clone()));
             }
         }
@@ -211,7 +214,7 @@ impl Drop for ReplyTee {
 struct ReplyParser {
     wire: Wire,
     stream: bool,
-    reader: Option<Reader>,
+    reader: Option<ReplyReader>,
     coding: ReplyCoding,
     failed: Option<ReplyError>,
 }
@@ -236,7 +239,7 @@ impl ReplyParser {
         ReplyParser {
             wire,
             stream,
-            reader: Some(Reader::new(wire, form)),
+            reader: Some(ReplyReader::new(wire, form)),
             coding: match coding {
                 None | Some(b"identity") => ReplyCoding::Plain,
                 Some(b"gzip" | b"x-gzip") => {
@@ -272,7 +275,7 @@ impl ReplyParser {
         if self.failed.is_some() || matches!(self.coding, ReplyCoding::Unknown) {
             return false;
         }
-        let begun = self.reader.as_ref().is_none_or(Reader::is_begun);
+        let begun = self.reader.as_ref().is_none_or(ReplyReader::is_begun);
         if self.stream && self.wire != Wire::Responses {
             bytes == 0
         } else {
@@ -281,7 +284,7 @@ impl ReplyParser {
     }
 
     fn is_complete(&self) -> bool {
-        self.reader.as_ref().is_some_and(Reader::is_complete)
+        self.reader.as_ref().is_some_and(ReplyReader::is_complete)
     }
 
     /// What was heard, if it is a whole reply; or why not.
@@ -307,7 +310,7 @@ impl ReplyParser {
 fn told(error: &ReplyError) -> String {
     match error {
         ReplyError::Failed { body } => {
-            let said = message(body).unwrap_or_default();
+            let said = error_message(body).unwrap_or_default();
             format!("the provider failed while it answered: {said}")
         }
         error => error.to_string(),

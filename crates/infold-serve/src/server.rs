@@ -14,7 +14,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use infold_provider::{Forwarder, Secret};
 use infold_store::TaskError;
 use infold_wire::Wire;
-use infold_wire::trouble::Complaint;
+use infold_wire::provider_error::ClientError;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -272,7 +272,7 @@ async fn answer(state: &Arc<ServerState>, client: IpAddr, request: Request<Incom
         .take(client, most, &state.metrics, method, path);
     let Some(mut permit) = permit else {
         let why = format!("this client has {most} requests under way already");
-        return proxy::complaint(wire.unwrap_or(Wire::Chat), false, &Complaint::Busy(why));
+        return proxy::complaint(wire.unwrap_or(Wire::Chat), false, &ClientError::Busy(why));
     };
     permit.wire = wire;
     let mut response = respond(state, request, route).await;
@@ -312,7 +312,7 @@ async fn respond(
     let route = match route {
         Ok(route) => route,
         Err(bad) => {
-            let what = Complaint::Request(bad.0.to_owned());
+            let what = ClientError::Request(bad.0.to_owned());
             return proxy::complaint(Wire::Chat, false, &what);
         }
     };
@@ -341,7 +341,7 @@ fn is_websocket(headers: &HeaderMap) -> bool {
 /// at once; after any other it retries for several seconds.
 fn refuse_websocket(wire: Wire) -> Response {
     let why = "WebSockets are not supported here: send plain HTTP requests".to_owned();
-    let mut response = proxy::complaint(wire, false, &Complaint::Request(why));
+    let mut response = proxy::complaint(wire, false, &ClientError::Request(why));
     *response.status_mut() = StatusCode::UPGRADE_REQUIRED;
     // A response with this status has to name the protocol that would be accepted.
     let headers = response.headers_mut();
@@ -379,9 +379,9 @@ fn refused(wire: Option<Wire>, refusal: &AccessDenied) -> Response {
     );
     let why = refusal.why.to_owned();
     let what = match refusal.status {
-        StatusCode::UNAUTHORIZED => Complaint::Key(why),
-        StatusCode::FORBIDDEN => Complaint::Forbidden(why),
-        _ => Complaint::Request(why),
+        StatusCode::UNAUTHORIZED => ClientError::Key(why),
+        StatusCode::FORBIDDEN => ClientError::Forbidden(why),
+        _ => ClientError::Request(why),
     };
     let mut response = proxy::complaint(wire.unwrap_or(Wire::Chat), false, &what);
     *response.status_mut() = refusal.status;

@@ -6,10 +6,10 @@ use std::ops::Range;
 use bytes::Bytes;
 use infold_log::{EventId, Role, Seq, Shows, View};
 use infold_store::{Log, Quirks, What};
-use infold_wire::normal::Digest;
+use infold_wire::digest::Digest;
 use infold_wire::{
-    Alternation, Message, PartKind, Wire, render_round, render_stand_in, render_text, splice_apart,
-    without_thinking,
+    Alternation, Message, PartKind, Wire, render_round, render_stand_in, render_text,
+    splice_unordered, without_thinking,
 };
 
 use crate::parsed_request::ParsedRequest;
@@ -271,7 +271,7 @@ impl RequestSplicer<'_> {
                 edits.push((part.range.clone(), mask.stub));
             }
         }
-        Ok(splice_apart(&body, edits))
+        Ok(splice_unordered(&body, edits))
     }
 }
 

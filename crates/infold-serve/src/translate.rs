@@ -13,9 +13,11 @@ use http::header::{
 use http::{HeaderMap, Method, StatusCode};
 use infold::config::SERVED_APIS;
 use infold_provider::{BodyPart, ForwardRequest, ForwardResponse, ResponseBody, percent_decode};
-use infold_wire::request::read::{Aim, Translated, translate};
-use infold_wire::trouble::{Complaint, complain, is_overloaded, message, sort};
-use infold_wire::{Delivery, Trouble, Wire};
+use infold_wire::provider_error::{
+    ClientError, classify, error_message, is_overloaded, write_client_error,
+};
+use infold_wire::request::translate::{TranslateTarget, TranslatedRequest, translate};
+use infold_wire::{Delivery, ProviderError, Wire};
 use tokio::task::spawn_blocking;
 
 use crate::access::key;
@@ -81,7 +83,7 @@ impl ProxiedRequest<'_> {
             Ok(body) => body,
             Err(error) => {
                 let what = format!("the request could not be read: {error}");
-                return Ok(self.complains(&Complaint::Request(what)));
+                return Ok(self.complains(&ClientError::Request(what)));
             }
         };
         let Destination::Model { model, stream, .. } = &self.route.to else {
@@ -94,7 +96,7 @@ impl ProxiedRequest<'_> {
         let listed = *stream == Some(true) && !query.split('&').any(|pair| pair == "alt=sse");
         let own = self::model(self.upstream, from);
         let window = provider.context_length.as_ref().map(|set| set.value);
-        let aim = Aim {
+        let aim = TranslateTarget {
             to: endpoint.wire,
             model: own.or_else(|| model.clone()),
             stream: stream.map(|stream| stream && !listed),
@@ -105,10 +107,10 @@ impl ProxiedRequest<'_> {
         let told = spawn_blocking(move || translate(from, &body, &aim)).await;
         let told = match told {
             Ok(Ok(told)) => told,
-            Ok(Err(error)) => return Ok(self.complains(&Complaint::Request(error.to_string()))),
+            Ok(Err(error)) => return Ok(self.complains(&ClientError::Request(error.to_string()))),
             Err(_) => {
                 let what = "the request could not be translated".to_owned();
-                return Ok(self.complains(&Complaint::Failed(what)));
+                return Ok(self.complains(&ClientError::Failed(what)));
             }
         };
         self.note(&told);
@@ -156,15 +158,15 @@ impl ProxiedRequest<'_> {
     }
 
     /// A complaint of ours, as an answer.
-    pub fn complains(&self, what: &Complaint) -> ForwardResponse {
-        let (status, kind, body) = complain(self.wire, false, what);
+    pub fn complains(&self, what: &ClientError) -> ForwardResponse {
+        let (status, kind, body) = write_client_error(self.wire, false, what);
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
         answered(status, kind, Bytes::from(body).into())
     }
 
     /// What the provider says instead of an answer, in the words that the client knows.
     pub fn refused(&self, status: StatusCode, headers: &HeaderMap, said: &[u8]) -> ForwardResponse {
-        if let Trouble::Unexplained { .. } = sort(status.as_u16(), None, said) {
+        if let ProviderError::Unexplained { .. } = classify(status.as_u16(), None, said) {
             // There is nothing to put in other words.
             let kind = headers.get(CONTENT_TYPE).cloned();
             return ForwardResponse {
@@ -174,7 +176,7 @@ impl ProxiedRequest<'_> {
             };
         }
         let (status, what) = refusal(status, said);
-        let (_, kind, body) = complain(self.wire, false, &what);
+        let (_, kind, body) = write_client_error(self.wire, false, &what);
         let mut answer = answered(status, kind, Bytes::from(body).into());
         let kept = [RETRY_AFTER, HeaderName::from_static("retry-after-ms")];
         for name in kept {
@@ -216,7 +218,7 @@ impl ProxiedRequest<'_> {
             .or_else(|| in_query.map(percent_decode))
     }
 
-    fn note(&self, told: &Translated) {
+    fn note(&self, told: &TranslatedRequest) {
         if told.lost.is_empty() {
             return;
         }
@@ -276,20 +278,20 @@ pub(crate) fn answered(
 }
 
 /// What an error of a provider is to a client of another wire; its status is kept where it says something.
-pub(crate) fn refusal(status: StatusCode, said: &[u8]) -> (StatusCode, Complaint) {
-    let text = message(said).unwrap_or_else(|| {
+pub(crate) fn refusal(status: StatusCode, said: &[u8]) -> (StatusCode, ClientError) {
+    let text = error_message(said).unwrap_or_else(|| {
         if said.is_empty() {
             format!("the provider answered {status}")
         } else {
             String::from_utf8_lossy(said).chars().take(500).collect()
         }
     });
-    match sort(status.as_u16(), None, said) {
-        Trouble::TooLong { tokens, limit } => {
-            let what = Complaint::TooLong { tokens, limit };
+    match classify(status.as_u16(), None, said) {
+        ProviderError::TooLong { tokens, limit } => {
+            let what = ClientError::TooLong { tokens, limit };
             return (StatusCode::BAD_REQUEST, what);
         }
-        Trouble::Busy { .. } if is_overloaded(status.as_u16(), said) => {
+        ProviderError::Busy { .. } if is_overloaded(status.as_u16(), said) => {
             // An error within a reply has no status of its own.
             let status = match status {
                 StatusCode::BAD_GATEWAY => {
@@ -297,18 +299,18 @@ pub(crate) fn refusal(status: StatusCode, said: &[u8]) -> (StatusCode, Complaint
                 }
                 status => status,
             };
-            return (status, Complaint::Overloaded(text));
+            return (status, ClientError::Overloaded(text));
         }
         _ => {}
     }
     let what = match status.as_u16() {
-        401 => Complaint::Key(text),
-        403 => Complaint::Forbidden(text),
-        404 => Complaint::NotFound(text),
-        429 => Complaint::Busy(text),
-        400..=499 => Complaint::Request(text),
-        504 => Complaint::Late(text),
-        _ => Complaint::Failed(text),
+        401 => ClientError::Key(text),
+        403 => ClientError::Forbidden(text),
+        404 => ClientError::NotFound(text),
+        429 => ClientError::Busy(text),
+        400..=499 => ClientError::Request(text),
+        504 => ClientError::Late(text),
+        _ => ClientError::Failed(text),
     };
     (status, what)
 }

@@ -8,10 +8,10 @@ use http::StatusCode;
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
 use infold_provider::{ForwardError, ResponseBody};
-use infold_wire::reply::relay::Relay;
+use infold_wire::provider_error::{ClientError, write_client_error};
+use infold_wire::reply::relay::ReplyRelay;
 use infold_wire::reply::{self, Delivery};
-use infold_wire::trouble::{Complaint, complain};
-use infold_wire::{Reader, ReplyError, Wire, quote};
+use infold_wire::{ReplyError, ReplyReader, Wire, quote};
 use uuid::Uuid;
 
 use crate::translate::refusal;
@@ -21,8 +21,8 @@ use crate::translate::refusal;
 pub(crate) struct TranslatedReply {
     upstream: ResponseBody,
     /// Until the reply is whole, or has failed.
-    reader: Option<Reader>,
-    relay: Relay,
+    reader: Option<ReplyReader>,
+    relay: ReplyRelay,
     to: Wire,
     id: String,
     ended: bool,
@@ -39,8 +39,8 @@ impl TranslatedReply {
         let id = Uuid::new_v4().simple().to_string();
         TranslatedReply {
             upstream,
-            reader: Some(Reader::new(from, form)),
-            relay: Relay::new(to, model, &id[..24]),
+            reader: Some(ReplyReader::new(from, form)),
+            relay: ReplyRelay::new(to, model, &id[..24]),
             to,
             id: id[..24].to_owned(),
             ended: false,
@@ -88,17 +88,18 @@ impl TranslatedReply {
         }
         let what = match error {
             ReplyError::Failed { body } => refusal(StatusCode::BAD_GATEWAY, body).1,
-            error => Complaint::Failed(format!("the reply of the provider broke: {error}")),
+            error => ClientError::Failed(format!("the reply of the provider broke: {error}")),
         };
-        let (_, _, body) = complain(self.to, false, &what);
+        let (_, _, body) = write_client_error(self.to, false, &what);
         let body = String::from_utf8_lossy(&body).into_owned();
         match (self.to, &what) {
             // A response that is too long fails as a whole, and its clients look for that.
-            (Wire::Responses, Complaint::TooLong { .. }) if !self.relay.is_begun() => {
-                complain(self.to, true, &what).2
+            (Wire::Responses, ClientError::TooLong { .. }) if !self.relay.is_begun() => {
+                write_client_error(self.to, true, &what).2
             }
             (Wire::Responses, _) => {
-                let text = infold_wire::trouble::message(body.as_bytes()).unwrap_or_default();
+                let text =
+                    infold_wire::provider_error::error_message(body.as_bytes()).unwrap_or_default();
                 let event = format!(
                     r#"{{"type":"error","code":"server_error","message":{},"param":null,"sequence_number":0}}"#,
                     quote(&text)
@@ -170,9 +171,9 @@ pub(crate) async fn whole(mut relayed: TranslatedReply) -> Result<Vec<u8>, Vec<u
         }
     }
     told.extend(relayed.finish().map_err(said)?);
-    let mut reader = Reader::new(relayed.to, Delivery::Stream);
+    let mut reader = ReplyReader::new(relayed.to, Delivery::Stream);
     let read = reader.push(&told, &mut |_| {});
     let mut reply = read.and_then(|()| reader.finish()).map_err(said)?;
     reply.id = Some(relayed.id);
-    Ok(reply::whole(relayed.to, &reply))
+    Ok(reply::write_reply(relayed.to, &reply))
 }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, Method};
-use infold_wire::{Json, Kind};
+use infold_wire::{Json, JsonKind};
 
 use crate::IncomingBody;
 use crate::content_coding::ContentCoding;
@@ -79,6 +79,6 @@ fn is_call(headers: &HeaderMap, body: &IncomingBody) -> bool {
         return false;
     };
     let [messages, input, contents] = json.pick(["messages", "input", "contents"]);
-    let list = |json: Option<Json<'_>>| json.is_some_and(|json| json.kind() == Kind::Array);
+    let list = |json: Option<Json<'_>>| json.is_some_and(|json| json.kind() == JsonKind::Array);
     list(messages) || list(contents) || input.is_some_and(|input| !input.is_null())
 }

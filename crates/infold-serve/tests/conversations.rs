@@ -494,7 +494,7 @@ fn what_a_provider_finds_too_long_is_folded_harder() {
     let call = office.call(Wire::Chat, &body, None);
     let mut taken = office.conversations.accept(&call).expect("it is taken");
     assert_eq!(taken.outgoing.len(), call.body.len());
-    let trouble = infold_wire::Trouble::TooLong {
+    let trouble = infold_wire::ProviderError::TooLong {
         tokens: Some(9_000),
         limit: Some(4_096),
     };
@@ -527,7 +527,7 @@ fn folds_that_did_not_help_are_taken_back() {
         let before = office.shows(task);
         let mut sent = Vec::new();
         for limit in [3_000, 2_000, 1_000] {
-            let trouble = infold_wire::Trouble::TooLong {
+            let trouble = infold_wire::ProviderError::TooLong {
                 tokens: None,
                 limit: Some(limit),
             };
@@ -576,7 +576,7 @@ fn what_was_folded_in_vain_is_opened_and_nothing_else() {
             .with(task, |writer| writer.note("before"));
         noted.expect("it can be had").expect("it can be noted");
         for limit in [4_096, 2_048] {
-            let trouble = infold_wire::Trouble::TooLong {
+            let trouble = infold_wire::ProviderError::TooLong {
                 tokens: Some(9_000),
                 limit: Some(limit),
             };

@@ -5,7 +5,7 @@ mod office;
 use std::collections::{BTreeMap, BTreeSet};
 
 use infold_serve::ModelCall;
-use infold_wire::{Trouble, Wire};
+use infold_wire::{ProviderError, Wire};
 use office::{Office, bytes};
 use serde_json::{Value, json};
 
@@ -160,7 +160,7 @@ fn what_is_not_known_stays_with_what_has_the_same_id() {
 
 fn refused(call: &ModelCall, office: &Office) -> Option<Value> {
     let mut taken = office.conversations.accept(call).expect("it is taken");
-    let again = taken.exchange.adapt(call, &Trouble::Alternate);
+    let again = taken.exchange.adapt(call, &ProviderError::AlternateRoles);
     let again = again.expect("it can be put together")?;
     Some(serde_json::from_slice(&bytes(&call.body, &again)).expect("JSON"))
 }
@@ -279,7 +279,7 @@ fn thinking_is_sent_only_behind_what_it_was_signed_behind() {
             let mut sent = list(&taken.outgoing);
             if learns && stale(&sent) {
                 refusals += 1;
-                let again = taken.exchange.adapt(&call, &Trouble::Bound);
+                let again = taken.exchange.adapt(&call, &ProviderError::BoundThinking);
                 let again = again.expect("it can be put together");
                 sent = list(&again.expect("it is sent again"));
             }

@@ -10,9 +10,11 @@ use infold_provider::{Client, RetryPolicy, Secret};
 use infold_serve::{Conversations, Limits, Options, Server, Upstreams};
 use infold_store::{Contexts, Durability};
 use infold_testkit::{Answer, Gate, Model, Script, Server as Provider, Step};
-use infold_wire::request::Frame;
-use infold_wire::tools::tools;
-use infold_wire::{Delivery, Json, Message, Reader, Reply, Stop, Wire, quote, render_text, spoken};
+use infold_wire::request::RequestFrame;
+use infold_wire::tools::convert_tools;
+use infold_wire::{
+    Delivery, Json, Message, Reply, ReplyReader, StopReason, Wire, append_words, quote, render_text,
+};
 use reqwest::Response;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -134,20 +136,20 @@ fn path(wire: Wire, stream: bool) -> &'static str {
 fn request(wire: Wire, stream: bool, messages: &[Vec<u8>]) -> Vec<u8> {
     let definition = br#"[{"name":"ls","description":"Lists.","input_schema":{"type":"object","properties":{"path":{"type":"string"}}}}]"#;
     let definition = Json::parse(definition).expect("JSON");
-    let mut frame = Frame {
-        tools: Some(tools(definition, wire).expect("tools")),
+    let mut frame = RequestFrame {
+        tools: Some(convert_tools(definition, wire).expect("tools")),
         max_tokens: Some(300),
         stream,
-        ..Frame::new(wire, "m")
+        ..RequestFrame::new(wire, "m")
     };
     let mut all = messages.to_vec();
-    match wire.system_apart() {
+    match wire.has_separate_system_prompt() {
         true => frame.system = vec![quote("Be brief.")],
         false => all.insert(0, render_text(wire, Role::System, "Be brief.")),
     }
     let mut body = frame.head().into_bytes();
     body.extend(all.join(&b','));
-    body.extend(Frame::TAIL.bytes());
+    body.extend(RequestFrame::TAIL.bytes());
     body
 }
 
@@ -156,7 +158,7 @@ fn read(wire: Wire, stream: bool, body: &[u8]) -> Reply {
         true => Delivery::Stream,
         false => Delivery::Whole,
     };
-    let mut reader = Reader::new(wire, form);
+    let mut reader = ReplyReader::new(wire, form);
     let shown = String::from_utf8_lossy(body);
     reader
         .push(body, &mut |_| {})
@@ -171,7 +173,7 @@ fn said(reply: &Reply) -> String {
     for message in &reply.messages {
         let message = Message::parse(message).expect("a message");
         if message.facts().calls.is_empty() {
-            spoken(&message, &mut text);
+            append_words(&message, &mut text);
         }
     }
     text
@@ -244,7 +246,7 @@ fn a_tool_loop_and_what_follows_it_are_one_task_on_any_pair_of_wires() {
             messages.extend(reply.messages.clone());
             match turn {
                 0 => {
-                    assert_eq!(reply.stop, Stop::Calls, "{both}");
+                    assert_eq!(reply.stop, StopReason::Calls, "{both}");
                     messages.push(result(from, &reply));
                 }
                 1 => {
@@ -376,7 +378,7 @@ fn errors_are_told_in_the_words_of_the_client() {
         let proxy = Proxy::new(to, Script::steps([cut]));
         let response = proxy.ask(from, true, &[render_text(from, Role::User, "hello")]);
         let body = proxy.runtime.block_on(response.bytes());
-        let mut reader = Reader::new(from, Delivery::Stream);
+        let mut reader = ReplyReader::new(from, Delivery::Stream);
         let whole = body.map(|body| {
             reader
                 .push(&body, &mut |_| {})

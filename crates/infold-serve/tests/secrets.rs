@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use front::{Proxy, Setup, place};
 use infold_testkit::{Answer, Script, Server, Step};
-use infold_wire::{Delivery, Reader, Wire};
+use infold_wire::{Delivery, ReplyReader, Wire};
 use serde_json::{Value, json};
 
 const WIRES: [Wire; 5] = [
@@ -95,7 +95,7 @@ impl Client {
 
     /// Takes up what was answered; returns the ids of its calls.
     fn hear(&mut self, body: &[u8]) -> Vec<String> {
-        let mut reader = Reader::new(self.wire, Delivery::Stream);
+        let mut reader = ReplyReader::new(self.wire, Delivery::Stream);
         reader.push(body, &mut |_| {}).expect("it can be read");
         let reply = reader.finish().expect("it is whole");
         let mut ids = Vec::new();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use front::{Proxy, Setup, connect, head, place};
 use infold_testkit::{Gate, Model, Script, Seen, Server, Step};
-use infold_wire::{Delivery, Reader, Wire};
+use infold_wire::{Delivery, ReplyReader, Wire};
 
 /// A client that keeps all that was said, as clients do.
 struct Talk<'p> {
@@ -62,7 +62,7 @@ impl Talk<'_> {
                 .map_err(|error| error.to_string())?;
             read.extend_from_slice(&some[..count]);
             let answer = front::Answer::parse(&read);
-            let mut reader = Reader::new(self.wire, form);
+            let mut reader = ReplyReader::new(self.wire, form);
             let heard = reader.push(&answer.body, &mut |_| {});
             if heard.is_ok() && reader.is_complete() && answer.status == 200 {
                 let reply = reader.finish().map_err(|error| error.to_string())?;
@@ -191,7 +191,7 @@ fn the_last_event_waits_until_the_reply_is_recorded() {
         is_busy.wait();
         gate.open();
         let complete = |read: &[u8]| {
-            let mut reader = Reader::new(wire, Delivery::Stream);
+            let mut reader = ReplyReader::new(wire, Delivery::Stream);
             let heard = reader.push(&front::Answer::parse(read).body, &mut |_| {});
             heard.is_ok() && reader.is_complete()
         };
@@ -352,10 +352,10 @@ fn a_client_that_leaves_is_counted_once() {
 #[test]
 fn a_request_that_is_not_folded_is_as_long_after_as_before() {
     // The provider counts far more than we do.
-    let reported = infold_wire::Reported {
+    let reported = infold_wire::TokenUsage {
         input: 5_000,
         output: 7,
-        ..infold_wire::Reported::default()
+        ..infold_wire::TokenUsage::default()
     };
     let script = Script::new().otherwise(move |_| {
         Step::answer(infold_testkit::Answer {

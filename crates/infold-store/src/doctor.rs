@@ -231,9 +231,10 @@ impl Contexts {
 
 /// Says whether the files of a task name another one as the one that it continues. A file that cannot be read may.
 fn may_continue(dir: &Path, parent: Uuid) -> bool {
-    let first = match dir.join("events.jsonl").exists() {
-        true => continued_by(dir),
-        false => Ok(None),
+    let first = if dir.join("events.jsonl").exists() {
+        continued_by(dir)
+    } else {
+        Ok(None)
     };
     let named = first.map(|first| first.or_else(|| kept_parent(dir)));
     named.map_or(true, |named| named.is_some_and(|(task, _)| task == parent))

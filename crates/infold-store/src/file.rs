@@ -234,10 +234,9 @@ pub fn create(path: &Path) -> Result<File, LogError> {
 /// Makes a file with these bytes, which are on the disk itself if they are to last.
 pub fn write_new(path: &Path, bytes: &[u8], lasting: bool) -> Result<(), LogError> {
     let file = create(path)?;
-    let written = file.write_all_at(bytes, 0).and_then(|()| match lasting {
-        true => file.sync_data(),
-        false => Ok(()),
-    });
+    let written = file
+        .write_all_at(bytes, 0)
+        .and_then(|()| if lasting { file.sync_data() } else { Ok(()) });
     written.map_err(|error| LogError::io(path, "written", error))
 }
 

@@ -81,9 +81,10 @@ impl Contexts {
         let (messages, events) = (dir.join("messages.jsonl"), dir.join("events.jsonl"));
         let asides = [file::copy_aside(&messages)?, file::copy_aside(&events)?];
         let [aside, aside_events] = asides.map(|aside| aside.display().to_string());
-        let note = |seq| match seq <= fork.after {
-            true => note_of_loss(seq),
-            false => {
+        let note = |seq| {
+            if seq <= fork.after {
+                note_of_loss(seq)
+            } else {
                 format!("[message {seq} was damaged on disk; what is left of it is in {aside}]")
             }
         };

@@ -71,9 +71,10 @@ impl Contexts {
         let lock = self.locked(id, dir)?;
         let path = dir.join(name);
         let is_missing = !path.exists();
-        let aside = match is_missing {
-            false => file::copy_aside(&path)?,
-            true => PathBuf::new(),
+        let aside = if is_missing {
+            PathBuf::new()
+        } else {
+            file::copy_aside(&path)?
         };
         let (mended, said) = match name {
             MESSAGES => {
@@ -114,9 +115,10 @@ fn said_of_messages(mended: &Mended) -> String {
 }
 
 fn said_of_events(mended: &Mended) -> String {
-    let restored = match mended.restored {
-        true => "the event that says what the task continues made again from lineage.idx",
-        false => "",
+    let restored = if mended.restored {
+        "the event that says what the task continues made again from lineage.idx"
+    } else {
+        ""
     };
     let replaced = match mended.replaced {
         0 => String::new(),
@@ -151,9 +153,10 @@ fn changed(what: &str, numbers: &[u64]) -> String {
 
 fn join(texts: impl IntoIterator<Item = String>) -> String {
     let said: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
-    match said.is_empty() {
-        true => "no line had to be replaced".to_owned(),
-        false => said.join("; "),
+    if said.is_empty() {
+        "no line had to be replaced".to_owned()
+    } else {
+        said.join("; ")
     }
 }
 
@@ -304,7 +307,7 @@ pub(crate) fn mended_messages(
         let marks = Marks {
             seq: Seq::new(seq).expect("counted from one"),
             stamp: &time::iso(time),
-            tokens: tokens::said(&text),
+            tokens: tokens::text_message(&text),
             role: None,
             redacted: None,
         };

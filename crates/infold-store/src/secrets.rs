@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use infold_wire::Json;
-use infold_wire::secrets::{Found, found};
+use infold_wire::secrets::{FoundSecret, find_secrets};
 use uuid::Uuid;
 
 use crate::{Contexts, LogError, TaskError};
@@ -18,7 +18,7 @@ pub struct StoredSecret {
     /// The message, or the event, frame or line, that it is in.
     pub place: SecretPlace,
     /// What it is, without saying it.
-    pub found: Found,
+    pub found: FoundSecret,
 }
 
 /// Where in a file a secret is.
@@ -74,9 +74,10 @@ impl Contexts {
         read: &mut dyn FnMut(u64),
         take: &mut dyn FnMut(StoredSecret),
     ) -> Result<Scanned, LogError> {
-        match self.root().is_dir() {
-            true => in_directory(self.root(), read, take),
-            false => Ok(Scanned::default()),
+        if self.root().is_dir() {
+            in_directory(self.root(), read, take)
+        } else {
+            Ok(Scanned::default())
         }
     }
 }
@@ -132,7 +133,7 @@ fn in_file(
         looked_at(read);
         scanned.messages += u64::from(name == "messages.jsonl");
         let place = place(name, number, &line);
-        let mut tell = |found: Vec<Found>| {
+        let mut tell = |found: Vec<FoundSecret>| {
             for found in found {
                 take(StoredSecret {
                     file: name.to_owned(),
@@ -141,7 +142,7 @@ fn in_file(
                 });
             }
         };
-        tell(found(&line));
+        tell(find_secrets(&line));
         if read < MAX_LINE_BYTES || line.ends_with(b"\n") {
             continue;
         }
@@ -154,7 +155,7 @@ fn in_file(
                 .read_until(b'\n', &mut line);
             let read = limited.map_err(fail)?;
             looked_at(read as u64);
-            tell(infold_wire::secrets::found_from(&line, before));
+            tell(infold_wire::secrets::find_secrets_after(&line, before));
             if read == 0 || line.ends_with(b"\n") {
                 break;
             }

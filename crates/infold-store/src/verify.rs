@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use infold_log::{EventId, Fault, Floor, Past as _, Point, View};
-use infold_wire::normal;
+use infold_wire::digest;
 use uuid::Uuid;
 
 use crate::current::Current;
@@ -190,7 +190,9 @@ fn returned(log: &Log) -> Result<Vec<LogError>, LogError> {
             let reason = match log.redacted(seq)? {
                 Some(now) if now == original => continue,
                 Some(_) => format!("message {seq} is not the one that {id} redacted"),
-                None if normal::digest(&log.message(seq)?).ok() != Some(original) => continue,
+                None if digest::message_digest(&log.message(seq)?).ok() != Some(original) => {
+                    continue;
+                }
                 None => format!("message {seq} was redacted by {id} and is there again"),
             };
             found.push(LogError::damaged(

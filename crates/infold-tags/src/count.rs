@@ -1,7 +1,7 @@
 //! Counts the tokens of a message's content as Roo Code does.
 
 use infold_wire::tokens::{Counter, Encoding, image};
-use infold_wire::{Json, Kind, js};
+use infold_wire::{Json, JsonKind, js};
 
 /// Returns the tokens of a message's content, a text or a list of blocks, as Roo Code counts them.
 ///
@@ -15,7 +15,7 @@ pub fn count_tokens(content: Json<'_>) -> u64 {
 ///
 /// Contents that Roo Code counts in one call are added up first and padded with [`pad`] once.
 pub fn count_unpadded(content: Json<'_>) -> u64 {
-    if content.kind() != Kind::String {
+    if content.kind() != JsonKind::String {
         return content.elements().map(count_block).sum();
     }
     let mut counter = Counter::new(Encoding::O200k);
@@ -68,7 +68,7 @@ fn push_result(block: Json<'_>, counter: &mut Counter) {
     let Some(content) = block.get("content") else {
         return;
     };
-    if content.kind() == Kind::String {
+    if content.kind() == JsonKind::String {
         counter.push("\n");
         counter.push_json(content);
     }
@@ -91,7 +91,7 @@ fn push_result(block: Json<'_>, counter: &mut Counter) {
 fn push_printed(value: Option<Json<'_>>, counter: &mut Counter) {
     match value {
         None => counter.push("undefined"),
-        Some(text) if text.kind() == Kind::String => counter.push_json(text),
+        Some(text) if text.kind() == JsonKind::String => counter.push_json(text),
         Some(other) => counter.push(&js::stringify(other)),
     }
 }

@@ -1,6 +1,6 @@
 //! Splits off the end of a conversation together with the tool calls that it answers.
 
-use infold_wire::{Json, Kind};
+use infold_wire::{Json, JsonKind};
 
 use crate::{Tagged, TaggedRole};
 
@@ -42,7 +42,7 @@ fn blocks<'a>(message: &'a Tagged, role: TaggedRole, block_type: &str) -> Vec<Js
     let content = message.content().filter(|_| message.role() == role);
     let blocks = content.into_iter().flat_map(Json::elements);
     blocks
-        .filter(|block| block.kind() == Kind::Object)
+        .filter(|block| block.kind() == JsonKind::Object)
         .filter(|block| block.get("type").is_some_and(|found| found.is(block_type)))
         .collect()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use infold_wire::{Json, Kind};
+use infold_wire::{Json, JsonKind};
 
 use crate::{TagId, TagKind, TaggedError, Ts};
 
@@ -25,7 +25,7 @@ impl UiEntry {
     /// Reads an entry from parsed JSON.
     pub fn of(json: Json<'_>) -> Result<UiEntry, TaggedError> {
         match json.kind() {
-            Kind::Object => Ok(UiEntry {
+            JsonKind::Object => Ok(UiEntry {
                 bytes: json.bytes().into(),
                 ts: json.get("ts").map_or(Ts::Missing, Ts::of),
                 created_fold: read_created_fold(json),

@@ -20,18 +20,18 @@ use std::fmt::Write;
 
 use memchr::memchr;
 
-use crate::{Json, Kind};
+use crate::{Json, JsonKind};
 
 /// Says whether JavaScript takes the value for true.
 ///
 /// Zero, the empty string, `false` and `null` are not; an empty list is.
 pub fn is_truthy(value: Json<'_>) -> bool {
     match value.kind() {
-        Kind::Object | Kind::Array => true,
-        Kind::String => value.bytes() != br#""""#,
-        Kind::Number => value.number().is_some_and(|number| number != 0.0),
-        Kind::Bool => value.is_true(),
-        Kind::Null => false,
+        JsonKind::Object | JsonKind::Array => true,
+        JsonKind::String => value.bytes() != br#""""#,
+        JsonKind::Number => value.number().is_some_and(|number| number != 0.0),
+        JsonKind::Bool => value.is_true(),
+        JsonKind::Null => false,
     }
 }
 
@@ -129,7 +129,7 @@ enum PrintStep<'a> {
 fn print<'a>(value: Json<'a>, out: &mut String, todo: &mut Vec<PrintStep<'a>>) {
     let start = todo.len();
     match value.kind() {
-        Kind::Object => {
+        JsonKind::Object => {
             todo.push(PrintStep::Text("{"));
             for (key, value) in properties(value) {
                 todo.extend([
@@ -141,17 +141,17 @@ fn print<'a>(value: Json<'a>, out: &mut String, todo: &mut Vec<PrintStep<'a>>) {
             }
             close(todo, start, "}");
         }
-        Kind::Array => {
+        JsonKind::Array => {
             todo.push(PrintStep::Text("["));
             for element in value.elements() {
                 todo.extend([PrintStep::Value(element), PrintStep::Text(",")]);
             }
             close(todo, start, "]");
         }
-        Kind::String => out.push_str(&quoted(value)),
-        Kind::Number => out.push_str(&json_number(value.number().unwrap_or(f64::NAN))),
-        Kind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
-        Kind::Null => out.push_str("null"),
+        JsonKind::String => out.push_str(&quoted(value)),
+        JsonKind::Number => out.push_str(&json_number(value.number().unwrap_or(f64::NAN))),
+        JsonKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
+        JsonKind::Null => out.push_str("null"),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use crate::{Json, Kind};
+use crate::{Json, JsonKind};
 
 /// A list that is read from its file when it is first used.
 pub(crate) type PhraseList = LazyLock<Vec<&'static str>>;
@@ -30,7 +30,7 @@ pub(crate) fn rows(file: &'static str, name: &str) -> Vec<Vec<&'static str>> {
 
 fn read_row(line: &'static str) -> Vec<&'static str> {
     let json = Json::parse(line.as_bytes()).expect("a row is JSON");
-    let string = Some(json).filter(|json| json.kind() == Kind::String);
+    let string = Some(json).filter(|json| json.kind() == JsonKind::String);
     let strings = string.into_iter().chain(json.elements());
     let texts = strings.filter_map(Json::text).map(|text| match text {
         Cow::Borrowed(text) => text,

@@ -9,7 +9,7 @@ pub use cache_markers::{
     MAX_CACHE_MARKERS, add_cache_marker, count_cache_markers, remove_cache_markers,
 };
 
-use crate::{Form, Json, Kind, Message, Wire, quote};
+use crate::{Form, Json, JsonKind, Message, Wire, quote};
 use cache_markers::CACHE_MARKER;
 
 /// All of a request but its messages, in the form of its wire.
@@ -238,7 +238,7 @@ pub fn blank_credentials(value: &str) -> String {
             let is = |names: &str| names.split_whitespace().any(|it| it == name);
             if is(CREDENTIALS) {
                 blank_texts(value, &mut blanks);
-            } else if is(ADDRESSES) && value.kind() == Kind::String {
+            } else if is(ADDRESSES) && value.kind() == JsonKind::String {
                 let public = public_address(&value.text().unwrap_or_default());
                 blanks.extend(public.map(|public| (value.range(), quote(&public))));
             } else if !is(SCHEMAS) {
@@ -255,9 +255,9 @@ fn blank_texts(value: Json<'_>, blanks: &mut Replacements) {
     let mut rest = vec![value];
     while let Some(value) = rest.pop() {
         match value.kind() {
-            Kind::String => blanks.push((value.range(), quote(""))),
-            Kind::Object => rest.extend(value.members().map(|(_, value)| value)),
-            Kind::Array => rest.extend(value.elements()),
+            JsonKind::String => blanks.push((value.range(), quote(""))),
+            JsonKind::Object => rest.extend(value.members().map(|(_, value)| value)),
+            JsonKind::Array => rest.extend(value.elements()),
             _ => {}
         }
     }
@@ -301,8 +301,8 @@ pub fn plain_chat(message: &[u8]) -> Option<Vec<u8>> {
     let has_calls = calls.is_some_and(|calls| calls.elements().next().is_some());
     let is_absent = message.content().is_none_or(Json::is_null);
     if is_absent && !has_calls && function.is_none_or(Json::is_null) {
-        let refusal = refusal.filter(|refusal| refusal.kind() == Kind::String);
-        content = Some(refusal.map_or_else(|| quote(crate::EMPTY), raw));
+        let refusal = refusal.filter(|refusal| refusal.kind() == JsonKind::String);
+        content = Some(refusal.map_or_else(|| quote(crate::EMPTY_PLACEHOLDER), raw));
     }
     let kept = json.members().filter(|(name, _)| keeps(*name));
     let kept = kept.filter(|(name, _)| content.is_none() || !name.is("content"));
@@ -329,14 +329,14 @@ pub fn system_texts(message: &Message<'_>) -> Vec<String> {
 fn strings(json: Json<'_>) -> Vec<String> {
     let raw = |json: Json<'_>| String::from_utf8_lossy(json.bytes()).into_owned();
     let text = |json: Json<'_>| match json.kind() {
-        Kind::String => Some(raw(json)),
+        JsonKind::String => Some(raw(json)),
         _ => json
             .get("text")
-            .filter(|text| text.kind() == Kind::String)
+            .filter(|text| text.kind() == JsonKind::String)
             .map(raw),
     };
     match json.kind() {
-        Kind::Array => json.elements().filter_map(text).collect(),
+        JsonKind::Array => json.elements().filter_map(text).collect(),
         _ => text(json).into_iter().collect(),
     }
 }

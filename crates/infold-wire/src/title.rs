@@ -2,15 +2,15 @@
 
 use infold_log::Role;
 
-use crate::acts::{Deed, deeds};
-use crate::{Message, Typist};
+use crate::tool_action::{MessageAction, message_actions};
+use crate::{Message, TypedTextFilter};
 
 const MAX_TITLE_CHARS: usize = 80;
 
 /// Returns the title of the conversation that begins with a message; none if no person typed any of it.
 ///
 /// The typist must get the messages in order.
-pub fn title_of(typist: &mut Typist, message: &Message<'_>) -> Option<String> {
+pub fn title_of(typist: &mut TypedTextFilter, message: &Message<'_>) -> Option<String> {
     match message.role() {
         Role::User => {}
         Role::Assistant => {
@@ -19,10 +19,12 @@ pub fn title_of(typist: &mut Typist, message: &Message<'_>) -> Option<String> {
         }
         _ => return None,
     }
-    deeds(message).into_iter().find_map(|deed| match deed {
-        Deed::Said(text) => shorten_title(&typist.text(&text)?),
-        Deed::Given(_) | Deed::Called(_) => None,
-    })
+    message_actions(message)
+        .into_iter()
+        .find_map(|deed| match deed {
+            MessageAction::Text(text) => shorten_title(&typist.text(&text)?),
+            MessageAction::Result(_) | MessageAction::Call(_) => None,
+        })
 }
 
 fn shorten_title(text: &str) -> Option<String> {
@@ -50,7 +52,7 @@ mod tests {
 
     fn title(message: &str) -> Option<String> {
         let message = Message::parse(message.as_bytes()).expect("a message");
-        title_of(&mut Typist::default(), &message)
+        title_of(&mut TypedTextFilter::default(), &message)
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl Counter {
 
     /// Counts the text of a JSON string, and nothing of any other value. A lone surrogate is U+FFFD.
     pub fn push_json(&mut self, string: Json<'_>) {
-        string.chunks(|chunk| self.push(chunk));
+        string.for_each_chunk(|chunk| self.push(chunk));
     }
 
     /// Returns the number of tokens; the next chunk starts a new text.

@@ -14,8 +14,8 @@ use std::borrow::Cow;
 
 use infold_log::Role;
 
-use crate::message::Piece;
-use crate::{Json, Kind, Message, typed_text};
+use crate::message::ContentItem;
+use crate::{Json, JsonKind, Message, typed_text};
 
 use excerpt::{excerpt, raw_excerpt};
 pub use message_text::MessageText;
@@ -116,11 +116,13 @@ pub fn message_actions_within<'a>(
     let mut out = Vec::new();
     // Some agents put the heading of a result and the result into two texts.
     let mut is_headed = false;
-    for (_, piece) in message.pieces() {
+    for (_, piece) in message.content_items() {
         let id = |id: Option<Json<'_>>| id.and_then(Json::text).map(Cow::into_owned);
         match piece {
-            Piece::Text(text) => is_headed = read_text(message.role(), text, is_headed, &mut out),
-            Piece::Call {
+            ContentItem::Text(text) => {
+                is_headed = read_text(message.role(), text, is_headed, &mut out)
+            }
+            ContentItem::Call {
                 id: of,
                 tool,
                 given,
@@ -128,7 +130,7 @@ pub fn message_actions_within<'a>(
                 let call = tool_call::read(id(of), &tool.name(), given);
                 out.push(MessageAction::Call(call));
             }
-            Piece::Result(given) => out.push(MessageAction::Result(ToolResult {
+            ContentItem::Result(given) => out.push(MessageAction::Result(ToolResult {
                 id: id(given.id),
                 failed: given.failed,
                 text: given
@@ -136,7 +138,7 @@ pub fn message_actions_within<'a>(
                     .map(|content| result_text(content, max_result_bytes))
                     .unwrap_or_default(),
             })),
-            Piece::Image => {}
+            ContentItem::Image => {}
         }
     }
     out
@@ -180,7 +182,7 @@ fn result_text(content: Json<'_>, max_bytes: usize) -> Cow<'_, str> {
     if let Some(text) = excerpt(content, front, back) {
         return text;
     }
-    if content.kind() == Kind::Object {
+    if content.kind() == JsonKind::Object {
         return raw_excerpt(content, front, back);
     }
     let mut out = String::new();

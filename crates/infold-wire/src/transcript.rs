@@ -51,7 +51,7 @@ use std::str::FromStr;
 
 use infold_log::{Cause, Role, Span};
 
-use crate::said;
+use crate::neutral;
 
 pub use detect::{DetectError, detect};
 pub use record_reader::{MAX_RECORD_BYTES, TranscriptLayout};

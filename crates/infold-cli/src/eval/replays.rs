@@ -8,7 +8,7 @@ use infold_eval::{
     DEFAULT_MODEL, DesignTotals, Measure, ParsedSession, Plot, PlotStrip, RecordedSession, Replay,
     ReplayError, UnfitRequest,
 };
-use infold_wire::transcript::{Format, Transcript};
+use infold_wire::transcript::{Transcript, TranscriptFormat};
 
 use super::EvalArgs;
 use super::tables::ReplayTables;
@@ -129,7 +129,7 @@ impl ReplaySetup {
     fn replay_file(
         &self,
         file: &Path,
-        format: Option<Format>,
+        format: Option<TranscriptFormat>,
         json: bool,
     ) -> Result<ReplayTotals, CliError> {
         let mut totals = ReplayTotals::new(&file.display().to_string(), self);
@@ -209,7 +209,7 @@ impl ReplaySetup {
 /// Reads the sessions of a file one by one.
 pub fn each_session(
     file: &Path,
-    format: Option<Format>,
+    format: Option<TranscriptFormat>,
     json: bool,
     mut handle: impl FnMut(RecordedSession) -> Result<(), CliError>,
 ) -> Result<(), CliError> {

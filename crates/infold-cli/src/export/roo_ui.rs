@@ -2,7 +2,7 @@
 
 use infold_log::{Cause, EventId, Past as _, Point, Role, Source, View};
 use infold_store::{FoldLine, Log, LogError, Purpose, What};
-use infold_wire::{Message, spoken};
+use infold_wire::{Message, append_words};
 use serde_json::{Value, json};
 
 use super::active_folds;
@@ -30,7 +30,7 @@ fn messages(log: &Log) -> CliResult<Vec<(u64, Value)>> {
         let record = log.record(seq)?;
         let mut text = String::new();
         if let Ok(message) = Message::parse(bytes) {
-            spoken(&message, &mut text);
+            append_words(&message, &mut text);
         }
         let say = match record.role {
             // The first user message is the task itself.

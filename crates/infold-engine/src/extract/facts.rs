@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hash};
 use std::io::{self, Write};
 
 use infold_log::{Seq, Span};
-use infold_wire::acts::{Ending, State, Todo};
+use infold_wire::tool_action::{Todo, TodoState, ToolOutcome};
 
 use super::Extract;
 
@@ -340,8 +340,8 @@ impl<K: Persist + Eq + Hash, V: Persist, S: BuildHasher + Default> Persist for H
 }
 
 persist!(Todo: text, state);
-persist_enum!(State: Open, Doing, Done);
-persist!(Ending: failed, code, key);
+persist_enum!(TodoState: Open, Doing, Done);
+persist!(ToolOutcome: failed, code, key);
 
 #[cfg(test)]
 mod tests {

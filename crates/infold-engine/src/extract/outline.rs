@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use infold_wire::acts;
 use infold_wire::shorten;
+use infold_wire::tool_action;
 
 use super::names::is_plausible;
 use crate::references;
@@ -22,7 +22,7 @@ pub fn outline(text: &str) -> String {
     }
     let has_text = |line: &&str| line.chars().any(char::is_alphanumeric);
     let mut out = format!("\n{} lines", text.lines().count());
-    if acts::ending(text, None, true).failed == Some(true) {
+    if tool_action::read_outcome(text, None, true).failed == Some(true) {
         out.push_str(", failed");
     }
     if let Some(first) = text.lines().find(has_text) {

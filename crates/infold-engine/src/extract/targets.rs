@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use infold_wire::acts::Ending;
+use infold_wire::tool_action::ToolOutcome;
 
 use super::facts::{FactsWriter, Persist, persist, persist_enum};
 
@@ -62,7 +62,7 @@ pub struct CallTarget {
     /// The state before the last action.
     before: PastAction,
     /// How the last action ended.
-    pub ending: Option<Ending>,
+    pub ending: Option<ToolOutcome>,
     /// The message with that result.
     pub ended: Option<u64>,
 }
@@ -146,7 +146,7 @@ impl TargetTable {
     }
 
     /// Records how the last action ended.
-    pub fn end(&mut self, id: TargetId, seq: u64, ending: Ending) {
+    pub fn end(&mut self, id: TargetId, seq: u64, ending: ToolOutcome) {
         if let Some(target) = self.all.get_mut(&id) {
             target.ended = Some(seq);
             target.ending = Some(ending);

@@ -8,9 +8,9 @@ mod lists;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use infold_wire::acts::State;
 use infold_wire::shorten;
 use infold_wire::tokens::{Encoding, count};
+use infold_wire::tool_action::TodoState;
 
 use super::Extract;
 use super::excerpt::{CitedText, cut_middle, select_sentences};
@@ -245,12 +245,15 @@ impl<'a> SummaryWriter<'a> {
     fn open_work(&mut self, with_words: bool) {
         let mut share = self.share(OPEN_WORK_PERCENT);
         if let Some((seq, list)) = &self.from.todos {
-            let done = list.iter().filter(|todo| todo.state == State::Done).count();
-            for todo in list.iter().filter(|todo| todo.state != State::Done) {
+            let done = list
+                .iter()
+                .filter(|todo| todo.state == TodoState::Done)
+                .count();
+            for todo in list.iter().filter(|todo| todo.state != TodoState::Done) {
                 if self.summary.contains(&todo.text) {
                     continue;
                 }
-                let mark = if todo.state == State::Doing {
+                let mark = if todo.state == TodoState::Doing {
                     "[-]"
                 } else {
                     "[ ]"

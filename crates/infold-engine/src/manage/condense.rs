@@ -4,7 +4,7 @@ use infold_log::plan::{self, FloorSize, Keep};
 use infold_log::steer::Cover;
 use infold_log::{Cause, Role, Seq, Source, Span, View, steer};
 use infold_store::{Aside, Log, LogError, Usage, Working, Writer, heading, stand_in_tokens};
-use infold_wire::{Message, Typist, spoken};
+use infold_wire::{Message, TypedTextFilter, append_words};
 
 use super::fold_source::FoldSource;
 use super::{Aim, Executor, ManageError, Pass, PassStart};
@@ -431,14 +431,14 @@ fn drop_unsupported(
     let mut checker = ClaimChecker::new(summary);
     if checker.has_claims() {
         let mut text = String::new();
-        let mut typist = Typist::default();
+        let mut typist = TypedTextFilter::default();
         let mut against = |source: Source, bytes: &[u8]| {
             if let (Some(seq), Ok(message)) = (source.seq(), Message::parse(bytes)) {
                 text.clear();
                 match message.role() {
                     Role::Assistant => {
                         typist.reply();
-                        spoken(&message, &mut text);
+                        append_words(&message, &mut text);
                         checker.read_assistant(&text);
                     }
                     _ => {

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use infold_log::Role;
 use infold_provider::{CallError, CallEvent, RequestBody};
 use infold_store::{Purpose, Usage};
-use infold_wire::request::Frame;
+use infold_wire::provider_error::RefusalCause;
+use infold_wire::request::RequestFrame;
 use infold_wire::tokens::{Encoding, count};
-use infold_wire::trouble::Refused;
-use infold_wire::{Delta, Stop, Trouble, Wire, render_text};
+use infold_wire::{ProviderError, ReplyDelta, StopReason, Wire, render_text};
 
 use super::prompts::SummaryPrompt;
 use super::transcript::{cut_to_tokens, write_transcript};
@@ -96,7 +96,7 @@ impl ModelSummarizer {
         let body = RequestBody::Bytes(self.request(prompt, most));
         let mut text = String::new();
         let mut hear = |heard| match heard {
-            CallEvent::Delta(Delta::Text(piece)) => text.push_str(&piece),
+            CallEvent::Delta(ReplyDelta::Text(piece)) => text.push_str(&piece),
             // A retry starts over.
             CallEvent::Discarded => text.clear(),
             CallEvent::Delta(_) | CallEvent::Sent { .. } | CallEvent::Retrying { .. } => {}
@@ -108,7 +108,7 @@ impl ModelSummarizer {
                 return Err(self.timeout_error());
             }
             Err(CallFailure::Call(error)) => {
-                let unknown = error.trouble == Trouble::Refused(Refused::Model);
+                let unknown = error.trouble == ProviderError::Refused(RefusalCause::Model);
                 let Some(instead) = self.instead.take().filter(|_| unknown) else {
                     return Err(SummarizerError::Call(error));
                 };
@@ -129,24 +129,24 @@ impl ModelSummarizer {
             });
         }
         match called.reply.stop {
-            Stop::Length => Err(SummarizerError::Cut { most }),
-            Stop::Declined => Err(SummarizerError::Declined),
-            Stop::End | Stop::Calls | Stop::Other(_) => Ok(text),
+            StopReason::Length => Err(SummarizerError::Cut { most }),
+            StopReason::Declined => Err(SummarizerError::Declined),
+            StopReason::End | StopReason::Calls | StopReason::Other(_) => Ok(text),
         }
     }
 
     /// Returns a request of one user message: some models accept no other role.
     fn request(&self, prompt: &str, most: u64) -> Vec<u8> {
         let wire = self.connection.wire();
-        let frame = Frame {
+        let frame = RequestFrame {
             max_tokens: Some(most),
             window: Some(self.window).filter(|_| self.told && wire == Wire::Ollama),
             official: self.connection.endpoint.is_openai_itself(),
-            ..Frame::new(wire, &self.connection.model)
+            ..RequestFrame::new(wire, &self.connection.model)
         };
         let mut body = frame.head().into_bytes();
         body.extend(render_text(wire, Role::User, prompt));
-        body.extend(Frame::TAIL.bytes());
+        body.extend(RequestFrame::TAIL.bytes());
         body
     }
 
@@ -256,7 +256,7 @@ fn prompt<'a>(request: &'a SummaryRequest<'_>, previous: Option<&'a str>) -> Sum
 fn is_too_long(error: &CallError) -> bool {
     matches!(
         error.trouble,
-        Trouble::TooLong { .. } | Trouble::TooLarge | Trouble::Unexplained { .. }
+        ProviderError::TooLong { .. } | ProviderError::TooLarge | ProviderError::Unexplained { .. }
     )
 }
 

@@ -2,7 +2,7 @@
 
 use infold_store::LogError;
 use infold_wire::tokens::{Encoding, count};
-use infold_wire::{Message, plain};
+use infold_wire::{Message, append_plain_text};
 
 use super::SummaryRequest;
 
@@ -27,7 +27,7 @@ pub fn write_transcript(
                 return Ok(());
             };
             text.clear();
-            plain(&message, &mut text);
+            append_plain_text(&message, &mut text);
             let said = keep_ends(
                 &text,
                 room.saturating_mul(MAX_TOKEN_BYTES)

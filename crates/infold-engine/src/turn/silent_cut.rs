@@ -2,7 +2,7 @@
 
 use infold_log::{Past as _, Role, Seq, View};
 use infold_provider::CallError;
-use infold_wire::{Message, Part, PartKind, Trouble, Wire};
+use infold_wire::{Message, Part, PartKind, ProviderError, Wire};
 
 use super::{CompletedCall, MAX_OVERFLOWS, TurnContext};
 use crate::{ManageOutcome, PassAction, manage};
@@ -48,7 +48,7 @@ impl TurnContext<'_> {
         estimate: u64,
     ) -> Option<ManageOutcome> {
         let before = (self.profile.clone(), self.aim.clone(), self.frame.clone());
-        let trouble = Trouble::TooLong {
+        let trouble = ProviderError::TooLong {
             tokens: None,
             limit: done.called.reply.usage.map(|usage| usage.sent()),
         };
@@ -101,7 +101,7 @@ pub(super) fn silent_cut_error(done: &CompletedCall) -> Box<CallError> {
         done.request.counted
     );
     Box::new(CallError {
-        trouble: Trouble::TooLong {
+        trouble: ProviderError::TooLong {
             tokens: None,
             limit: Some(sent),
         },

@@ -1,7 +1,7 @@
 //! Aims at a smaller request after one that was too long for the provider.
 
 use infold_log::{NoRoom, View};
-use infold_wire::Trouble;
+use infold_wire::ProviderError;
 
 use super::TurnContext;
 use crate::{Aim, Profile};
@@ -10,7 +10,7 @@ use crate::{Aim, Profile};
 #[derive(Clone, Copy, Debug)]
 pub struct TooLongRequest<'a> {
     /// The error of the provider.
-    pub trouble: &'a Trouble,
+    pub trouble: &'a ProviderError,
     /// Our estimate of the request, in the model's tokens.
     pub estimate: u64,
     /// The length of the reply that it asked for.
@@ -25,7 +25,7 @@ impl TooLongRequest<'_> {
         let window = profile.window;
         let mut bytes = aim.budget.bytes();
         match self.trouble {
-            Trouble::TooLong { tokens, limit } => {
+            ProviderError::TooLong { tokens, limit } => {
                 let off = tokens.map_or(1.0, |tokens| self.count_ratio(tokens));
                 let room = limit.unwrap_or(window).min(window) as f64 / off.max(1.0);
                 // If the numbers are nothing new, three quarters of what was sent must do.
@@ -54,7 +54,7 @@ impl TooLongRequest<'_> {
     /// Returns the window that the provider named, if it is credible.
     pub fn named(&self) -> Option<u64> {
         match self.trouble {
-            Trouble::TooLong {
+            ProviderError::TooLong {
                 limit,
                 tokens: Some(_),
             } => *limit,
@@ -77,7 +77,7 @@ impl TurnContext<'_> {
     /// `named` becomes the window that the provider names, if it names one.
     pub(super) fn narrow(
         &mut self,
-        trouble: &Trouble,
+        trouble: &ProviderError,
         estimate: u64,
         named: &mut Option<u64>,
     ) -> Result<(), NoRoom> {

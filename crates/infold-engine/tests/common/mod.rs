@@ -12,7 +12,7 @@ use infold::{Aim, Connection, Connector, Hooks, ManageOutcome, Scratch, Strategy
 use infold_log::{Budget, Limits, View};
 use infold_provider::{Client, RetryPolicy};
 use infold_testkit::Server;
-use infold_wire::{Message, plain};
+use infold_wire::{Message, append_plain_text};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -110,7 +110,7 @@ pub fn size(task: &Scratch) -> u64 {
 pub fn shown(task: &Scratch) -> Vec<String> {
     seen(task, |message| {
         let mut text = String::new();
-        plain(message, &mut text);
+        append_plain_text(message, &mut text);
         text
     })
 }

@@ -64,6 +64,6 @@ pub fn selection(parsed: &ParsedSession, point: &FoldPoint) -> Selection {
 /// Returns the last request of the user before a fold.
 fn last_request(parsed: &ParsedSession, at: usize) -> Option<&str> {
     let before = parsed.messages[..at.min(parsed.len())].iter().rev();
-    let mut requests = before.filter(|said| said.is_request() && !said.words.said.is_empty());
-    requests.next().map(|said| &*said.words.said)
+    let mut requests = before.filter(|said| said.is_request() && !said.words.text.is_empty());
+    requests.next().map(|said| &*said.words.text)
 }

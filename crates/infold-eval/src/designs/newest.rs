@@ -31,7 +31,7 @@ pub fn requests(parsed: &ParsedSession, covers: &[usize], budget: u64) -> String
     let mut room = budget;
     for place in covers.iter().rev() {
         let said = &parsed.messages[*place];
-        let text = said.words.said.trim();
+        let text = said.words.text.trim();
         if said.role != Role::User || text.is_empty() {
             continue;
         }

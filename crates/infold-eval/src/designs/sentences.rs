@@ -13,7 +13,7 @@ pub fn said<'a>(parsed: &'a ParsedSession, covers: &[usize]) -> Vec<&'a str> {
     for place in covers {
         let said = &parsed.messages[*place];
         if matches!(said.role, Role::User | Role::Assistant) {
-            split(&said.words.said, false, &mut out);
+            split(&said.words.text, false, &mut out);
         }
     }
     out
@@ -24,9 +24,9 @@ pub fn all<'a>(parsed: &'a ParsedSession, covers: &[usize]) -> Vec<&'a str> {
     let mut out = Vec::new();
     for place in covers {
         let words = &parsed.messages[*place].words;
-        split(&words.said, true, &mut out);
-        split(&words.called, true, &mut out);
-        for (_, given) in &words.given {
+        split(&words.text, true, &mut out);
+        split(&words.arguments, true, &mut out);
+        for (_, given) in &words.results {
             split(given, true, &mut out);
         }
     }

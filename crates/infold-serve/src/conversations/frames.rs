@@ -6,8 +6,8 @@ use std::sync::Mutex;
 
 use infold_log::Size;
 use infold_store::is_prompt;
-use infold_wire::normal::{self, Digest};
-use infold_wire::request::blanked;
+use infold_wire::digest::{self, Digest};
+use infold_wire::request::blank_credentials;
 use infold_wire::tokens::{Encoding, count};
 use uuid::Uuid;
 
@@ -87,9 +87,9 @@ impl Core {
         }
         let digest = members
             .iter()
-            .fold(normal::root(), |digest, (name, bytes)| {
-                let digest = normal::chain(digest, bytes_digest(name.as_bytes()));
-                normal::chain(digest, bytes_digest(bytes))
+            .fold(digest::empty_chain(), |digest, (name, bytes)| {
+                let digest = digest::chain_digest(digest, bytes_digest(name.as_bytes()));
+                digest::chain_digest(digest, bytes_digest(bytes))
             });
         if locked(&self.frames.recorded).get(&open.id) == Some(&digest) {
             return Ok(());
@@ -99,7 +99,8 @@ impl Core {
             if !is_prompt(name.as_bytes()) {
                 // The name counts too: a member of the request itself may be a credential.
                 let name = infold_wire::quote(name);
-                let whole = blanked(&format!("{{{name}:{}}}", String::from_utf8_lossy(bytes)));
+                let whole =
+                    blank_credentials(&format!("{{{name}:{}}}", String::from_utf8_lossy(bytes)));
                 let value = whole.get(name.len() + 2..whole.len() - 1).unwrap_or("null");
                 *bytes = Cow::Owned(value.to_owned().into_bytes());
             }

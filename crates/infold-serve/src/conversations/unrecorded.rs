@@ -2,7 +2,7 @@
 
 use infold_log::{Item, Seq, View};
 use infold_store::{Log, Quirks};
-use infold_wire::normal::Digest;
+use infold_wire::digest::Digest;
 use uuid::Uuid;
 
 use super::{ConversationError, Conversations, Core};

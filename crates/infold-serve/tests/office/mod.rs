@@ -16,7 +16,7 @@ use infold_serve::{
     ConversationName, Conversations, Exchange, IncomingBody, ModelCall, OutgoingBody, OutgoingPart,
 };
 use infold_store::{Contexts, Durability, Log};
-use infold_wire::{Reply, Stop, Wire};
+use infold_wire::{Reply, StopReason, Wire};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -227,7 +227,7 @@ pub fn bytes(body: &IncomingBody, outgoing: &OutgoingBody) -> Vec<u8> {
 pub fn reply(text: &str) -> Reply {
     Reply {
         messages: vec![assistant(text).to_string().into_bytes()],
-        stop: Stop::End,
+        stop: StopReason::End,
         usage: None,
         model: None,
         id: None,

@@ -218,9 +218,10 @@ impl Ancestor {
 
 /// Checks that a file has all that its sidecar knows; if not, what it has is found out by deriving it.
 fn check_file_length(file: &Growing, end: u64) -> Result<(), LogError> {
-    match file.len() < end {
-        true => Err(behind(file.path().with_extension("idx"))),
-        false => Ok(()),
+    if file.len() < end {
+        Err(behind(file.path().with_extension("idx")))
+    } else {
+        Ok(())
     }
 }
 

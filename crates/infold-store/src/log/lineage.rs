@@ -323,9 +323,10 @@ impl Log {
         let event = EventId::new(self.base.event).map(|id| self.mark(id));
         let is_newer = message.transpose()?.is_some_and(|last| last.time > forked)
             || event.transpose()?.is_some_and(|last| last.time > forked);
-        match is_newer {
-            true => Err(no_fork_point(parent.task)),
-            false => Ok(()),
+        if is_newer {
+            Err(no_fork_point(parent.task))
+        } else {
+            Ok(())
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use infold_wire::{Json, Kind};
+use infold_wire::{Json, JsonKind};
 
 /// A decoded value: no key order, lone surrogates kept, numbers as doubles.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,12 +18,12 @@ pub enum Value {
 impl Value {
     pub fn of(json: Json<'_>) -> Value {
         match json.kind() {
-            Kind::Null => Value::Null,
-            Kind::Bool => Value::Bool(json.is_true()),
-            Kind::Number => Value::Number(json.number().unwrap_or(f64::NAN)),
-            Kind::String => Value::Text(json.utf16().unwrap_or_default()),
-            Kind::Array => Value::List(json.elements().map(Value::of).collect()),
-            Kind::Object => {
+            JsonKind::Null => Value::Null,
+            JsonKind::Bool => Value::Bool(json.is_true()),
+            JsonKind::Number => Value::Number(json.number().unwrap_or(f64::NAN)),
+            JsonKind::String => Value::Text(json.utf16().unwrap_or_default()),
+            JsonKind::Array => Value::List(json.elements().map(Value::of).collect()),
+            JsonKind::Object => {
                 let member = |(key, value): (Json<'_>, _)| {
                     (key.utf16().unwrap_or_default(), Value::of(value))
                 };

@@ -73,9 +73,10 @@ impl Holdings {
             .tasks
             .iter()
             .map(|(id, task)| {
-                let id = match known.tasks.contains_key(id) {
-                    true => id.clone(),
-                    false => "new".to_owned(),
+                let id = if known.tasks.contains_key(id) {
+                    id.clone()
+                } else {
+                    "new".to_owned()
                 };
                 let steady = |lines: &[String]| lines.iter().map(|line| steady(line)).collect();
                 let task = Task {

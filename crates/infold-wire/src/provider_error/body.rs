@@ -1,7 +1,7 @@
 //! Reads the error bodies of all providers and gateways into one form.
 
 use super::unquoted::without_quotes;
-use crate::{Json, Kind};
+use crate::{Json, JsonKind};
 
 /// Only so much of an error body is read.
 const MAX_BODY_BYTES: usize = 64 << 10;
@@ -115,16 +115,16 @@ impl ErrorBody {
             return;
         }
         match json.kind() {
-            Kind::String => self.read_text(&json.text().unwrap_or_default(), depth - 1),
-            Kind::Array => json
+            JsonKind::String => self.read_text(&json.text().unwrap_or_default(), depth - 1),
+            JsonKind::Array => json
                 .elements()
                 .for_each(|each| self.read_value(each, depth - 1)),
-            Kind::Object => {
+            JsonKind::Object => {
                 for (name, value) in json.members() {
                     self.read_member(&name.name(), value, depth);
                 }
             }
-            Kind::Number | Kind::Bool | Kind::Null => {}
+            JsonKind::Number | JsonKind::Bool | JsonKind::Null => {}
         }
     }
 
@@ -161,12 +161,12 @@ impl ErrorBody {
 
     fn read_code(&mut self, value: Json<'_>) {
         match value.kind() {
-            Kind::String => {
+            JsonKind::String => {
                 let code = value.text().unwrap_or_default();
                 self.set_status(code.parse().ok());
                 self.codes.push(code.to_lowercase());
             }
-            Kind::Number => self.set_status(whole_number(value)),
+            JsonKind::Number => self.set_status(whole_number(value)),
             _ => {}
         }
     }

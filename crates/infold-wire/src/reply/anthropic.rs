@@ -7,7 +7,7 @@ use super::growing_json::{
 };
 use super::reader::MissingPart;
 use super::{Reply, ReplyDelta, StopReason, TokenUsage};
-use crate::{Json, Kind};
+use crate::{Json, JsonKind};
 
 /// Builds a message.
 #[derive(Debug, Default)]
@@ -92,7 +92,7 @@ impl AnthropicBuilder {
 
     /// Adds usage: counts only grow, and those that are not repeated still hold.
     fn add_usage(&mut self, usage: Option<Json<'_>>) {
-        let Some(usage) = usage.filter(|usage| usage.kind() == Kind::Object) else {
+        let Some(usage) = usage.filter(|usage| usage.kind() == JsonKind::Object) else {
             return;
         };
         let keys = "input_tokens cache_read_input_tokens cache_creation_input_tokens output_tokens";

@@ -8,7 +8,7 @@ use super::growing_json::{
 };
 use super::reader::MissingPart;
 use super::{Reply, ReplyDelta, StopReason, TokenUsage};
-use crate::{Json, Kind, quote};
+use crate::{Json, JsonKind, quote};
 
 /// Builds a chat completion.
 #[derive(Debug, Default)]
@@ -51,15 +51,15 @@ impl ChatBuilder {
             let keys = ["delta", "message", "finish_reason", "usage"];
             let [delta, message, finish, usage] = choice.pick(keys);
             self.has_begun = true;
-            self.is_whole |= message.is_some_and(|message| message.kind() == Kind::Object);
+            self.is_whole |= message.is_some_and(|message| message.kind() == JsonKind::Object);
             for (key, value) in delta.or(message).into_iter().flat_map(Json::members) {
                 self.push_member(&key.name(), value, on_delta);
             }
             self.finish = text_of(finish).or_else(|| self.finish.take());
             elsewhere = usage.or(elsewhere);
         }
-        let usage = usage.filter(|usage| usage.kind() == Kind::Object);
-        let elsewhere = elsewhere.filter(|usage| usage.kind() == Kind::Object);
+        let usage = usage.filter(|usage| usage.kind() == JsonKind::Object);
+        let elsewhere = elsewhere.filter(|usage| usage.kind() == JsonKind::Object);
         self.usage = usage.or(elsewhere).map(read_usage).or(self.usage);
     }
 
@@ -75,7 +75,7 @@ impl ChatBuilder {
 
     fn push_member(&mut self, name: &[u8], value: Json<'_>, on_delta: &mut OnDelta<'_>) {
         match name {
-            b"content" if value.kind() == Kind::Array => {
+            b"content" if value.kind() == JsonKind::Array => {
                 for part in value.elements() {
                     self.parts.push(part, on_delta, ReplyDelta::Text);
                 }
@@ -102,7 +102,7 @@ impl ChatBuilder {
             b"tool_calls" => value
                 .elements()
                 .for_each(|call| self.calls.push(call, on_delta)),
-            b"function_call" if value.kind() == Kind::Object => {
+            b"function_call" if value.kind() == JsonKind::Object => {
                 let call = self.function.get_or_insert_default();
                 call.push_function(value, on_delta, true);
             }
@@ -232,9 +232,9 @@ impl CallList {
     fn push(&mut self, json: Json<'_>, on_delta: &mut OnDelta<'_>) {
         let keys = ["index", "id", "type", "function", "custom", "extra_content"];
         let [index, id, kind, function, custom, extra] = json.pick(keys);
-        let index = index.filter(|index| index.kind() == Kind::Number);
+        let index = index.filter(|index| index.kind() == JsonKind::Number);
         let index = index.map(|index| token_count(Some(index)));
-        let string = |json: Json<'_>| json.kind() == Kind::String && json.bytes() != b"\"\"";
+        let string = |json: Json<'_>| json.kind() == JsonKind::String && json.bytes() != b"\"\"";
         let id = id.filter(|id| string(*id));
         let inner = function.or(custom).unwrap_or(json);
         let named = inner.get("name").is_some_and(string);
@@ -304,7 +304,7 @@ impl CallBuilder {
             return;
         };
         match given.kind() {
-            Kind::String => self.arguments.push(given),
+            JsonKind::String => self.arguments.push(given),
             // Some servers send an object where its text belongs.
             _ => self.arguments.push_raw(&quote(&raw(given))),
         }

@@ -6,7 +6,7 @@ use super::growing_json::{
 };
 use super::reader::MissingPart;
 use super::{Reply, ReplyDelta, StopReason, TokenUsage};
-use crate::{Json, Kind};
+use crate::{Json, JsonKind};
 
 /// Builds a content.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ impl GeminiBuilder {
         let keys = "candidates promptFeedback usageMetadata modelVersion";
         let [candidates, feedback, usage, model] = pick(keys, json);
         self.model = text_of(model).or_else(|| self.model.take());
-        let usage = usage.filter(|usage| usage.kind() == Kind::Object);
+        let usage = usage.filter(|usage| usage.kind() == JsonKind::Object);
         self.usage = usage.map(read_usage).or(self.usage);
         let blocked = text_of(feedback.and_then(|feedback| feedback.get("blockReason")));
         self.blocked = blocked.or_else(|| self.blocked.take());
@@ -71,7 +71,7 @@ impl GeminiBuilder {
             self.has_calls = true;
         }
         let thought = thought.is_some_and(Json::is_true);
-        let text = text.filter(|text| text.kind() == Kind::String);
+        let text = text.filter(|text| text.kind() == JsonKind::String);
         let is_text = |name: Json<'_>| name.is("text") || name.is("thought");
         // A signature belongs to the part it came with, so that part stays by itself.
         let open = text.is_some() && json.members().all(|(name, _)| is_text(name));

@@ -1,7 +1,7 @@
 //! Builds JSON strings whose chunks come one by one, and the objects that hold them.
 
 use super::ReplyDelta;
-use crate::{Json, Kind, quote};
+use crate::{Json, JsonKind, quote};
 
 /// Called with each delta as soon as it is there.
 pub type OnDelta<'a> = dyn FnMut(ReplyDelta) + 'a;
@@ -21,7 +21,7 @@ pub struct GrowingText {
 impl GrowingText {
     /// Appends a chunk, if it is a string.
     pub fn push(&mut self, chunk: Json<'_>) {
-        if chunk.kind() == Kind::String {
+        if chunk.kind() == JsonKind::String {
             self.push_raw(&String::from_utf8_lossy(chunk.bytes()));
         }
     }
@@ -91,9 +91,9 @@ impl GrowingText {
         let raw = self.raw();
         let text = unescaped(Json::checked(raw.as_bytes()));
         match Json::parse(text.as_bytes()) {
-            Ok(json) if json.kind() == Kind::Object => text.trim().to_owned(),
+            Ok(json) if json.kind() == JsonKind::Object => text.trim().to_owned(),
             _ if text.trim().is_empty() => "{}".to_owned(),
-            _ => crate::said::arguments(Some(Json::checked(raw.as_bytes()))).into_owned(),
+            _ => crate::neutral::arguments_object(Some(Json::checked(raw.as_bytes()))).into_owned(),
         }
     }
 }
@@ -160,7 +160,7 @@ pub fn object(members: &[(&str, Option<String>)]) -> String {
 
 fn push_member(out: &mut String, key: &str, value: &str) {
     out.push(if out.is_empty() { '{' } else { ',' });
-    crate::said::put(out, &[key, ":", value]);
+    crate::neutral::push_all(out, &[key, ":", value]);
 }
 
 /// Returns an array; none if it is empty.

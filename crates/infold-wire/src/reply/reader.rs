@@ -3,7 +3,7 @@
 use super::growing_json::OnDelta;
 use super::stream::{EventSplitter, StreamEvent};
 use super::{Reply, ReplyDelta, ReplyError, anthropic, chat, gemini, ollama, responses};
-use crate::{Json, Kind, Wire};
+use crate::{Json, JsonKind, Wire};
 
 /// The maximum size of one reply.
 pub const MAX_REPLY_BYTES: u64 = 512 << 20;
@@ -191,7 +191,7 @@ impl ReplyBuilder {
             body: data.to_vec(),
         };
         let json = match Json::parse(data) {
-            Ok(json) if json.kind() == Kind::Object => json,
+            Ok(json) if json.kind() == JsonKind::Object => json,
             _ if event.name == b"error" => return Err(body()),
             Ok(_) => return Err(malformed("an event is not a JSON object", data)),
             Err(error) => return Err(malformed(&error.to_string(), data)),

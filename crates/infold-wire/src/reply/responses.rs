@@ -7,7 +7,7 @@ use super::growing_json::{
 };
 use super::reader::MissingPart;
 use super::{Reply, ReplyDelta, ReplyError, StopReason, TokenUsage};
-use crate::{Json, Kind};
+use crate::{Json, JsonKind};
 
 /// Builds a response.
 #[derive(Debug, Default)]
@@ -163,7 +163,7 @@ impl ResponsesBuilder {
         mark_unfinished_reasoning(&mut items);
         let reason = text_of(details.and_then(|details| details.get("reason")));
         let status = text_of(status).unwrap_or_default();
-        let usage = usage.filter(|usage| usage.kind() == Kind::Object);
+        let usage = usage.filter(|usage| usage.kind() == JsonKind::Object);
         self.reply = Some(Reply {
             stop: match (status.as_str(), reason.as_deref()) {
                 (_, Some("max_output_tokens" | "max_tokens")) => StopReason::Length,

@@ -12,7 +12,7 @@ pub mod relay;
 use std::hash::{DefaultHasher, Hasher};
 
 use super::{Reply, StopReason, TokenUsage, growing_json};
-use crate::{Json, Kind, Wire, quote};
+use crate::{Json, JsonKind, Wire, quote};
 
 /// Returns the body of a reply that is not streamed.
 ///
@@ -135,7 +135,7 @@ fn text(json: Json<'_>) -> &str {
 /// Returns a member that is a string, and not empty.
 fn text_member<'a>(object: Json<'a>, name: &str) -> Option<&'a str> {
     let value = object.get(name)?;
-    let is_text = value.kind() == Kind::String && value.bytes() != b"\"\"";
+    let is_text = value.kind() == JsonKind::String && value.bytes() != b"\"\"";
     is_text.then(|| text(value))
 }
 

@@ -6,7 +6,7 @@ use infold_log::Role;
 use memchr::memmem;
 
 use crate::message::block_is;
-use crate::{Json, Kind, Message};
+use crate::{Json, JsonKind, Message};
 
 /// A cache marker, as a member behind others.
 pub(super) const CACHE_MARKER: &str = r#","cache_control":{"type":"ephemeral"}"#;
@@ -27,16 +27,16 @@ pub fn add_cache_marker(message: &[u8]) -> Option<Vec<u8>> {
     }
     let content = json.content()?;
     let (range, replacement) = match content.kind() {
-        Kind::String => {
+        JsonKind::String => {
             let text = String::from_utf8_lossy(content.bytes());
             let block = format!(r#"[{{"type":"text","text":{text}{CACHE_MARKER}}}]"#);
             (content.range(), block)
         }
-        Kind::Array => {
+        JsonKind::Array => {
             let last = content.elements().last()?;
             // Reasoning takes no marker, and one is enough.
             let reasoning = ["thinking", "redacted_thinking"];
-            if last.kind() != Kind::Object
+            if last.kind() != JsonKind::Object
                 || reasoning.iter().any(|kind| block_is(last, kind))
                 || last.get("cache_control").is_some()
             {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use super::reply_format::{ReplyFormat, RequestSettings};
-use crate::{Json, Kind, Wire};
+use crate::{Json, JsonKind, Wire};
 
 /// A parameter that some wires have: its path within the request for each wire, in the
 /// order of [`Wire::ALL`], empty where there is none.
@@ -137,8 +137,8 @@ impl GivenParameter<'_> {
         };
         let value = self.value.bytes();
         let is_empty = match self.value.kind() {
-            Kind::Array => self.value.elements().next().is_none(),
-            Kind::Object => self.value.members().next().is_none(),
+            JsonKind::Array => self.value.elements().next().is_none(),
+            JsonKind::Object => self.value.members().next().is_none(),
             _ => matches!(value, b"null" | b"false"),
         };
         !is_empty && !defaults.contains(&value)
@@ -147,7 +147,7 @@ impl GivenParameter<'_> {
 
 fn flatten_member<'a>(from: Wire, name: &str, value: Json<'a>, all: &mut Vec<GivenParameter<'a>>) {
     let path = spell(from, name);
-    if !GROUPS.split(' ').any(|group| group == path) || value.kind() != Kind::Object {
+    if !GROUPS.split(' ').any(|group| group == path) || value.kind() != JsonKind::Object {
         let name = name.to_owned();
         return all.push(GivenParameter { name, path, value });
     }

@@ -1,6 +1,6 @@
 //! Translates the format that a request wants its reply in.
 
-use crate::tools::schema;
+use crate::tools::lowercase_schema;
 use crate::{Json, Wire};
 
 /// The format of a reply.
@@ -115,7 +115,7 @@ impl<'a> ReplyFormat<'a> {
             ReplyFormat::Json => return write_any_json(to),
             ReplyFormat::Text | ReplyFormat::Other => return None,
         };
-        let plain = || crate::tools::schema(schema.schema).into_owned();
+        let plain = || crate::tools::lowercase_schema(schema.schema).into_owned();
         Some(match to {
             Wire::Chat => {
                 let members = schema.members();
@@ -186,7 +186,7 @@ impl<'a> ReplySchema<'a> {
                 members.push_str(&format!(r#","{name}":{}"#, raw(value)));
             }
         }
-        members.push_str(&format!(r#","schema":{}"#, schema(self.schema)));
+        members.push_str(&format!(r#","schema":{}"#, lowercase_schema(self.schema)));
         members
     }
 }

@@ -18,9 +18,9 @@ use infold_log::Role;
 use super::parameters::CarriedParameters;
 use super::{RequestFrame, remove_cache_markers, strings, system_texts};
 use crate::envelope::{Envelope, EnvelopeError};
-use crate::params::Params;
+use crate::request_options::RequestOptions;
 use crate::tokens::{Encoding, count, message};
-use crate::tools::{self, Choice};
+use crate::tools::{self, ToolChoice};
 use crate::{Converter, Json, Message, MessageError, Wire, render_text};
 
 /// The request that another one is translated into.
@@ -131,7 +131,7 @@ pub fn translate(
     }
     converter.finish(&mut add);
     out.extend_from_slice(RequestFrame::TAIL.as_bytes());
-    let changed = converter.lost().keys().map(|name| (*name).to_owned());
+    let changed = converter.losses().keys().map(|name| (*name).to_owned());
     request.lost.extend(changed);
     Ok(TranslatedRequest {
         body: out,
@@ -178,7 +178,7 @@ struct SourceRequest<'a> {
     from: Wire,
     body: &'a [u8],
     envelope: Envelope,
-    params: Params,
+    params: RequestOptions,
     lost: BTreeSet<String>,
 }
 
@@ -191,7 +191,7 @@ impl<'a> SourceRequest<'a> {
                 return Err(TranslateError::Member(name.clone()));
             }
         }
-        let params = Params::read(from, &mut |name| {
+        let params = RequestOptions::read(from, &mut |name| {
             envelope.member(name).map(|range| part(&range).to_vec())
         });
         if params.previous.is_some() {
@@ -280,7 +280,7 @@ impl<'a> SourceRequest<'a> {
         self.tools(&mut frame)?;
         let texts = self.system();
         let mut messages = Vec::new();
-        if to.system_apart() {
+        if to.has_separate_system_prompt() {
             frame.system = texts;
         } else if !texts.is_empty() {
             // Some providers take only one, as the first message.
@@ -314,7 +314,7 @@ impl<'a> SourceRequest<'a> {
     fn tools(&mut self, frame: &mut RequestFrame) -> Result<(), TranslateError> {
         let list = self.member(&["tools"]);
         if let Some(list) = list {
-            let carried = tools::carried(list, frame.wire)?;
+            let carried = tools::convert_known_tools(list, frame.wire)?;
             let names = carried.left_out.into_iter();
             self.lost.extend(names.map(|name| format!("tool {name}")));
             let members = carried.members.into_iter();
@@ -333,11 +333,11 @@ impl<'a> SourceRequest<'a> {
         let choice = given.and_then(read_choice);
         match (choice, frame.wire) {
             (None, _) if given.is_some() => drop(self.lost.insert("tool_choice".to_owned())),
-            (None | Some(Choice::Auto), Wire::Ollama) | (None, _) => {}
+            (None | Some(ToolChoice::Auto), Wire::Ollama) | (None, _) => {}
             // A model that is shown no tools calls none.
-            (Some(Choice::None), Wire::Ollama) => frame.tools = None,
+            (Some(ToolChoice::None), Wire::Ollama) => frame.tools = None,
             (Some(_), Wire::Ollama) => drop(self.lost.insert("tool_choice".to_owned())),
-            (Some(choice), to) => frame.tool_choice = Some(tools::tool_choice(choice, to)),
+            (Some(choice), to) => frame.tool_choice = Some(tools::write_tool_choice(choice, to)),
         }
         if self.calls_one_at_a_time() {
             self.limit_calls(frame);
@@ -360,11 +360,11 @@ impl<'a> SourceRequest<'a> {
         const NAME: &str = "parallel_tool_calls";
         match frame.wire {
             Wire::Anthropic => {
-                let spelled = |choice| tools::tool_choice(choice, Wire::Anthropic);
+                let spelled = |choice| tools::write_tool_choice(choice, Wire::Anthropic);
                 let choice = frame.tool_choice.take();
-                let mut choice = choice.unwrap_or_else(|| spelled(Choice::Auto));
+                let mut choice = choice.unwrap_or_else(|| spelled(ToolChoice::Auto));
                 // A choice of no tool takes no limit.
-                if choice != spelled(Choice::None) && choice.pop().is_some() {
+                if choice != spelled(ToolChoice::None) && choice.pop().is_some() {
                     choice.push_str(r#","disable_parallel_tool_use":true}"#);
                 }
                 frame.tool_choice = Some(choice);
@@ -386,7 +386,7 @@ impl<'a> SourceRequest<'a> {
 }
 
 /// Reads which tool a request wants called; none if no other wire can express it.
-fn read_choice(json: Json<'_>) -> Option<Choice> {
+fn read_choice(json: Json<'_>) -> Option<ToolChoice> {
     if let Some(config) = json
         .get("functionCallingConfig")
         .or_else(|| json.get("function_calling_config"))
@@ -401,29 +401,29 @@ fn read_choice(json: Json<'_>) -> Option<Choice> {
         let mode = config.get("mode").and_then(Json::text)?;
         return Some(
             match (&*mode.to_ascii_uppercase(), names.next(), names.next()) {
-                ("AUTO" | "MODE_UNSPECIFIED", None, _) => Choice::Auto,
-                ("NONE", ..) => Choice::None,
-                ("ANY", None, _) => Choice::Any,
-                ("ANY", Some(name), None) => Choice::Named(name.into_owned()),
+                ("AUTO" | "MODE_UNSPECIFIED", None, _) => ToolChoice::Auto,
+                ("NONE", ..) => ToolChoice::None,
+                ("ANY", None, _) => ToolChoice::Any,
+                ("ANY", Some(name), None) => ToolChoice::Named(name.into_owned()),
                 _ => return None,
             },
         );
     }
     if let Some(word) = json.text() {
         return match &*word {
-            "auto" => Some(Choice::Auto),
-            "none" => Some(Choice::None),
-            "required" => Some(Choice::Any),
+            "auto" => Some(ToolChoice::Auto),
+            "none" => Some(ToolChoice::None),
+            "required" => Some(ToolChoice::Any),
             _ => None,
         };
     }
     let [kind, name, function] = json.pick(["type", "name", "function"]);
     let name = name.or_else(|| function?.get("name")).and_then(Json::text);
     match (&*kind?.text()?, name) {
-        ("auto", _) => Some(Choice::Auto),
-        ("none", _) => Some(Choice::None),
-        ("any", _) => Some(Choice::Any),
-        ("tool" | "function", Some(name)) => Some(Choice::Named(name.into_owned())),
+        ("auto", _) => Some(ToolChoice::Auto),
+        ("none", _) => Some(ToolChoice::None),
+        ("any", _) => Some(ToolChoice::Any),
+        ("tool" | "function", Some(name)) => Some(ToolChoice::Named(name.into_owned())),
         _ => None,
     }
 }
@@ -508,18 +508,18 @@ mod tests {
     #[test]
     fn a_choice_that_no_other_wire_has_is_left_out() {
         let of = |text: &str| read_choice(Json::parse(text.as_bytes()).unwrap());
-        assert_eq!(of(r#""auto""#), Some(Choice::Auto));
+        assert_eq!(of(r#""auto""#), Some(ToolChoice::Auto));
         assert_eq!(
             of(r#"{"type":"allowed_tools","mode":"auto","tools":[]}"#),
             None
         );
         assert_eq!(
             of(r#"{"type":"function","function":{"name":"ls"}}"#),
-            Some(Choice::Named("ls".to_owned()))
+            Some(ToolChoice::Named("ls".to_owned()))
         );
         assert_eq!(
             of(r#"{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["ls"]}}"#),
-            Some(Choice::Named("ls".to_owned()))
+            Some(ToolChoice::Named("ls".to_owned()))
         );
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Json, Kind, js, quote};
+use crate::{Json, JsonKind, js, quote};
 
 /// The id of a fold, as tags carry it.
 ///
@@ -33,7 +33,7 @@ impl TagId {
     pub fn of(value: Json<'_>) -> Option<TagId> {
         js::is_truthy(value).then(|| TagId {
             json: match value.kind() {
-                Kind::String => js::quoted(value).into(),
+                JsonKind::String => js::quoted(value).into(),
                 _ => js::stringify(value).into(),
             },
         })

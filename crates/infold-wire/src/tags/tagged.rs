@@ -6,7 +6,7 @@ use std::sync::Arc;
 use infold_log::Cause;
 
 use super::{TagId, Ts, splice};
-use crate::{Json, JsonError, Kind, js};
+use crate::{Json, JsonError, JsonKind, js};
 
 /// A message that may carry tags, kept as the bytes it came in.
 ///
@@ -60,13 +60,13 @@ pub enum TaggedError {
     #[error("a message is an object, not {found:?}")]
     NotObject {
         /// The kind of value it is.
-        found: Kind,
+        found: JsonKind,
     },
     /// A list that is JSON, but not an array.
     #[error("a list of messages is an array, not {found:?}")]
     NotList {
         /// The kind of value it is.
-        found: Kind,
+        found: JsonKind,
     },
 }
 
@@ -122,7 +122,7 @@ impl Tagged {
     pub fn parse_list(bytes: &[u8]) -> Result<Vec<Tagged>, TaggedError> {
         let list = Json::parse(bytes)?;
         match list.kind() {
-            Kind::Array => list.elements().map(Tagged::of).collect(),
+            JsonKind::Array => list.elements().map(Tagged::of).collect(),
             found => Err(TaggedError::NotList { found }),
         }
     }
@@ -132,7 +132,7 @@ impl Tagged {
         const SUMMARY: usize = TagKind::Summary as usize;
         const WINDOW: usize = TagKind::Window as usize;
         let found = json.kind();
-        if found != Kind::Object {
+        if found != JsonKind::Object {
             return Err(TaggedError::NotObject { found });
         }
         let (mut role, mut ts) = (TaggedRole::Other, Ts::Missing);

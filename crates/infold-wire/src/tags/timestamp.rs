@@ -1,6 +1,6 @@
 //! Times of messages, with the comparisons that JavaScript makes.
 
-use crate::{Json, Kind};
+use crate::{Json, JsonKind};
 
 /// Milliseconds since 1970, a double as in JavaScript.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -23,7 +23,7 @@ impl Ts {
     /// Reads the value of a `ts` member.
     pub fn of(value: Json<'_>) -> Ts {
         match value.kind() {
-            Kind::Null => Ts::Null,
+            JsonKind::Null => Ts::Null,
             _ => value.number().map_or(Ts::Missing, |at| Ts::At(Millis(at))),
         }
     }

@@ -1,6 +1,6 @@
 //! Estimates tokens by characters.
 
-use crate::{Json, Kind, js};
+use crate::{Json, JsonKind, js};
 
 /// Estimates the tokens of a list of Gemini parts by their characters.
 ///
@@ -9,7 +9,10 @@ use crate::{Json, Kind, js};
 pub fn parts<'a>(parts: impl IntoIterator<Item = Json<'a>>) -> u64 {
     let mut sum = 0.0;
     for part in parts {
-        match part.get("text").filter(|text| text.kind() == Kind::String) {
+        match part
+            .get("text")
+            .filter(|text| text.kind() == JsonKind::String)
+        {
             Some(text) => add(&text.text().unwrap_or_default(), &mut sum),
             None => sum += js::weight(part) as f64 / 4.0,
         }

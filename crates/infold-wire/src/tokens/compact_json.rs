@@ -2,7 +2,7 @@
 
 use super::{Counter, image};
 use crate::Json;
-use crate::scan::{space, string_end};
+use crate::scan::{skip_space, string_end};
 
 /// Counts a value as compact JSON.
 ///
@@ -15,12 +15,12 @@ pub fn count_json(value: Json<'_>, counter: &mut Counter) -> u64 {
         if byte != b'"' {
             let end = plain_end(text, at);
             counter.push(std::str::from_utf8(&text[at..end]).unwrap_or_default());
-            at = space(text, end);
+            at = skip_space(text, end);
             continue;
         }
         let end = string_end(text, at);
         let string = Json::checked(&text[at..end]);
-        at = space(text, end);
+        at = skip_space(text, end);
         if text.get(at) == Some(&b':') {
             key = string;
         } else if is_data(key, string) {
@@ -28,7 +28,7 @@ pub fn count_json(value: Json<'_>, counter: &mut Counter) -> u64 {
             continue;
         }
         counter.push("\"");
-        string.chunks(|chunk| counter.push(escaped(chunk)));
+        string.for_each_chunk(|chunk| counter.push(escaped(chunk)));
         counter.push("\"");
     }
     data

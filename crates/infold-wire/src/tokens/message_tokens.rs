@@ -6,8 +6,8 @@ use infold_log::Role;
 
 use super::compact_json::count_json;
 use super::{Counter, Encoding, Estimator, count, image};
-use crate::message::{Piece, is_image};
-use crate::{Form, Item, Json, Kind, Message};
+use crate::message::{ContentItem, is_image_data};
+use crate::{Form, Item, Json, JsonKind, Message};
 
 /// The tokens that a provider adds to each message.
 const MESSAGE_OVERHEAD_TOKENS: u64 = 4;
@@ -27,7 +27,7 @@ pub fn message_by(by: impl Into<Estimator>, message: &Message<'_>) -> u64 {
     match message.form() {
         Form::Turn | Form::Item(Item::Message) => counter.turn(message),
         Form::Content => {
-            let parts = message.contents().into_iter().flat_map(Json::elements);
+            let parts = message.gemini_parts().into_iter().flat_map(Json::elements);
             parts.for_each(|part| counter.part(part));
         }
         Form::Item(item) => counter.item(item, message),
@@ -107,9 +107,9 @@ impl MessageCounter {
         let names = ["call_id", "encrypted_content", "summary", "content"];
         let [id, encrypted, summary, content] = message.json().pick(names);
         // Base64 has four bytes for three, and a token about four bytes.
-        let encrypted = encrypted.filter(|encrypted| encrypted.kind() == Kind::String);
+        let encrypted = encrypted.filter(|encrypted| encrypted.kind() == JsonKind::String);
         self.total += encrypted.map_or(0, |encrypted| encrypted.bytes().len() as u64 * 3 / 16);
-        match (item, message.pieces().first()) {
+        match (item, message.content_items().first()) {
             (Item::Reasoning, _) => [summary, content]
                 .into_iter()
                 .flatten()
@@ -119,7 +119,7 @@ impl MessageCounter {
                 let output = message.output().into_iter();
                 output.for_each(|output| self.content(output));
             }
-            (Item::Call, Some((_, Piece::Call { tool, given, .. }))) => {
+            (Item::Call, Some((_, ContentItem::Call { tool, given, .. }))) => {
                 self.counter.push("Tool: ");
                 self.counter.push(&tool.name());
                 self.arguments(*given);
@@ -134,7 +134,7 @@ impl MessageCounter {
         let mut known = false;
         for (name, value) in part.members() {
             match &*name.name() {
-                b"text" if value.kind() == Kind::String => self.text(value),
+                b"text" if value.kind() == JsonKind::String => self.text(value),
                 b"functionCall" | b"function_call" => {
                     self.call(value.get("name"), value.get("args"))
                 }
@@ -143,10 +143,10 @@ impl MessageCounter {
                     self.label("Tool Result (", id.or(name), ")\n");
                     response.into_iter().for_each(|value| self.json(value));
                 }
-                b"inlineData" | b"inline_data" if is_image(value) => {
+                b"inlineData" | b"inline_data" if is_image_data(value) => {
                     self.total += image(value.get("data"));
                 }
-                b"fileData" | b"file_data" if is_image(value) => self.total += image(None),
+                b"fileData" | b"file_data" if is_image_data(value) => self.total += image(None),
                 _ => continue,
             }
             known = true;
@@ -158,7 +158,7 @@ impl MessageCounter {
 
     /// Adds the part of a Gemini content, or the result in it, with this range.
     fn gemini_part(&mut self, message: &Message<'_>, range: &Range<usize>) {
-        let parts = message.contents().into_iter().flat_map(Json::elements);
+        let parts = message.gemini_parts().into_iter().flat_map(Json::elements);
         let Some(part) = parts.into_iter().find(|part| {
             let whole = part.range();
             whole.start <= range.start && range.end <= whole.end
@@ -193,9 +193,9 @@ impl MessageCounter {
     /// Adds a text, or a list of blocks.
     fn content(&mut self, content: Json<'_>) {
         match content.kind() {
-            Kind::String => self.text(content),
-            Kind::Array => content.elements().for_each(|block| self.block(block)),
-            Kind::Null => {}
+            JsonKind::String => self.text(content),
+            JsonKind::Array => content.elements().for_each(|block| self.block(block)),
+            JsonKind::Null => {}
             _ => self.json(content),
         }
     }
@@ -214,7 +214,7 @@ impl MessageCounter {
         let [kind, text, thinking, name, input, answers, error, content] = block.pick(names);
         let kind = kind.map(Json::name).unwrap_or_default();
         let is_string =
-            |value: Option<Json<'_>>| value.is_some_and(|value| value.kind() == Kind::String);
+            |value: Option<Json<'_>>| value.is_some_and(|value| value.kind() == JsonKind::String);
         match (&*kind, text, thinking) {
             (b"tool_use", ..) => self.call(name, input),
             (b"tool_result", ..) => {
@@ -234,7 +234,7 @@ impl MessageCounter {
                 Some(content),
                 _,
             ) if is_string(text) => self.text(content),
-            _ if block.kind() == Kind::String => self.text(block),
+            _ if block.kind() == JsonKind::String => self.text(block),
             _ => self.json(block),
         }
     }
@@ -279,7 +279,7 @@ impl MessageCounter {
         self.label("\nArguments: ", None, "");
         match given {
             // Arguments that are a string already are sent as they are.
-            Some(text) if text.kind() == Kind::String => self.text(text),
+            Some(text) if text.kind() == JsonKind::String => self.text(text),
             Some(value) => self.json(value),
             None => {}
         }

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-use crate::{Json, Kind};
+use crate::{Json, JsonKind};
 
 /// Returns a string's text; of a long one its front and its end, with a line `…` between.
 ///
 /// Only what is returned is decoded, so the cost of a huge text is that of a short one.
 pub fn excerpt(json: Json<'_>, front: usize, back: usize) -> Option<Cow<'_, str>> {
-    if json.kind() != Kind::String {
+    if json.kind() != JsonKind::String {
         return None;
     }
     let bytes = json.bytes();

@@ -2,8 +2,8 @@
 
 use infold_log::Role;
 
-use crate::message::Piece;
-use crate::{Json, Kind, Message, typed_text};
+use crate::message::ContentItem;
+use crate::{Json, JsonKind, Message, typed_text};
 
 /// All text of a message except reasoning, to be searched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,17 +21,17 @@ impl MessageText {
     pub fn of(message: &Message<'_>) -> MessageText {
         let mut out = MessageText::default();
         let mut is_headed = false;
-        for (part, piece) in message.pieces() {
+        for (part, piece) in message.content_items() {
             match piece {
-                Piece::Text(text) => {
+                ContentItem::Text(text) => {
                     is_headed = out.add_text(message.role(), part, text, is_headed);
                 }
-                Piece::Call { given, .. } => out.add_arguments(given),
-                Piece::Result(result) => {
+                ContentItem::Call { given, .. } => out.add_arguments(given),
+                ContentItem::Result(result) => {
                     let text = result.content.map(result_text).unwrap_or_default();
                     out.results.push((part, text));
                 }
-                Piece::Image => {}
+                ContentItem::Image => {}
             }
         }
         out
@@ -70,8 +70,8 @@ impl MessageText {
 fn result_text(content: Json<'_>) -> String {
     let mut out = String::new();
     match content.kind() {
-        Kind::String => out.push_str(&content.text().unwrap_or_default()),
-        Kind::Array => {
+        JsonKind::String => out.push_str(&content.text().unwrap_or_default()),
+        JsonKind::Array => {
             for block in content.elements() {
                 if let Some(text) = block.get("text").unwrap_or(block).text() {
                     push_line(&text, &mut out);
@@ -86,13 +86,13 @@ fn result_text(content: Json<'_>) -> String {
 /// Appends all texts and numbers in a value, one a line.
 fn push_values(value: Json<'_>, out: &mut String) {
     match value.kind() {
-        Kind::String => push_line(&value.text().unwrap_or_default(), out),
-        Kind::Number => push_line(&String::from_utf8_lossy(value.bytes()), out),
-        Kind::Object => value
+        JsonKind::String => push_line(&value.text().unwrap_or_default(), out),
+        JsonKind::Number => push_line(&String::from_utf8_lossy(value.bytes()), out),
+        JsonKind::Object => value
             .members()
             .for_each(|(_, value)| push_values(value, out)),
-        Kind::Array => value.elements().for_each(|value| push_values(value, out)),
-        Kind::Bool | Kind::Null => {}
+        JsonKind::Array => value.elements().for_each(|value| push_values(value, out)),
+        JsonKind::Bool | JsonKind::Null => {}
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::{Json, Kind};
+use crate::{Json, JsonKind};
 
 /// One item of a todo list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ const MAX_TODOS: usize = 100;
 /// Reads a todo list: objects with a status, or Markdown with boxes.
 pub fn read(list: Json<'_>) -> Vec<Todo> {
     match list.kind() {
-        Kind::String => read_text(&list.text().unwrap_or_default()),
+        JsonKind::String => read_text(&list.text().unwrap_or_default()),
         _ => list
             .elements()
             .filter_map(read_item)
@@ -56,7 +56,7 @@ pub fn read_text(text: &str) -> Vec<Todo> {
 }
 
 fn read_item(item: Json<'_>) -> Option<Todo> {
-    if item.kind() == Kind::String {
+    if item.kind() == JsonKind::String {
         return Some(todo(&item.text()?, TodoState::Open));
     }
     let text = ["content", "step", "text", "title", "description", "task"]

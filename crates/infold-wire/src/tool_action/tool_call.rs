@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{BACK_BYTES, FRONT_BYTES, MAX_ARGUMENTS_BYTES, ToolAction, ToolCall, excerpt, todo};
-use crate::{Json, Kind, shorten};
+use crate::{Json, JsonKind, shorten};
 
 /// Arguments that name a file.
 const PATH_KEYS: &str = "file_path path filePath filename file target_file absolute_path AbsolutePath \
@@ -65,7 +65,7 @@ pub fn read(id: Option<String>, name: &str, arguments: Option<Json<'_>>) -> Tool
     let parsed = inner
         .as_ref()
         .and_then(|text| Json::parse(text.as_bytes()).ok())
-        .filter(|json| json.kind() == Kind::Object);
+        .filter(|json| json.kind() == JsonKind::Object);
     let arguments = parsed.or(arguments).map(Arguments::read);
     let mut text = String::new();
     if let Some(arguments) = &arguments {
@@ -187,7 +187,7 @@ fn plain_name(name: &str) -> String {
 
 /// Reads a command: a text, or a list of words, of which a shell's last one is the command.
 fn read_command(value: Json<'_>) -> Option<String> {
-    if value.kind() == Kind::String {
+    if value.kind() == JsonKind::String {
         return excerpt(value, MAX_ARGUMENT_BYTES, 0).map(Cow::into_owned);
     }
     let words: Vec<String> = value
@@ -208,7 +208,7 @@ fn read_files(arguments: &Arguments<'_>, path: Option<&str>) -> Vec<ToolAction> 
     }
     let list = arguments.get_any("files paths args");
     let list = list.map(|list| list.get("file").unwrap_or(list));
-    let one = list.filter(|list| list.kind() == Kind::Object);
+    let one = list.filter(|list| list.kind() == JsonKind::Object);
     let paths = list
         .into_iter()
         .flat_map(Json::elements)
@@ -247,7 +247,7 @@ fn read_search(arguments: &Arguments<'_>, path: Option<String>) -> Vec<ToolActio
 /// Returns the patch in a call, if it applies one: by its own tool, or fed to a command.
 fn patch(plain: &str, arguments: &Arguments<'_>) -> Option<String> {
     let text = match arguments.whole.kind() {
-        Kind::String => excerpt(arguments.whole, FRONT_BYTES, BACK_BYTES)?.into_owned(),
+        JsonKind::String => excerpt(arguments.whole, FRONT_BYTES, BACK_BYTES)?.into_owned(),
         _ if plain == "applypatch" => ["input", "patch", "patchText", "diff"]
             .iter()
             .find_map(|key| excerpt(arguments.get(key)?, FRONT_BYTES, BACK_BYTES))?
@@ -255,7 +255,7 @@ fn patch(plain: &str, arguments: &Arguments<'_>) -> Option<String> {
         _ => {
             let command = arguments.get_any(COMMAND_KEYS)?;
             let command = match command.kind() {
-                Kind::Array => command.elements().last()?,
+                JsonKind::Array => command.elements().last()?,
                 _ => command,
             };
             excerpt(command, FRONT_BYTES, BACK_BYTES)?.into_owned()
@@ -299,7 +299,7 @@ fn write_arguments(arguments: &Arguments<'_>, out: &mut String) {
             .any(|path| path.as_bytes() == key)
     };
     match arguments.whole.kind() {
-        Kind::Object => arguments
+        JsonKind::Object => arguments
             .members
             .iter()
             .filter(|(key, _)| !is_path(key))
@@ -314,20 +314,20 @@ fn write_values(value: Json<'_>, depth: u32, out: &mut String) {
         return;
     }
     match value.kind() {
-        Kind::String => {
+        JsonKind::String => {
             out.push_str(&excerpt(value, FRONT_BYTES, BACK_BYTES).unwrap_or_default());
             out.push('\n');
         }
-        Kind::Number => {
+        JsonKind::Number => {
             out.push_str(&String::from_utf8_lossy(value.bytes()));
             out.push('\n');
         }
-        Kind::Object => value
+        JsonKind::Object => value
             .members()
             .for_each(|(_, value)| write_values(value, depth + 1, out)),
-        Kind::Array => value
+        JsonKind::Array => value
             .elements()
             .for_each(|value| write_values(value, depth + 1, out)),
-        Kind::Bool | Kind::Null => {}
+        JsonKind::Bool | JsonKind::Null => {}
     }
 }

@@ -2,12 +2,14 @@
 
 use infold_log::Role;
 
-use super::said::chat::{put_call, put_part};
-use super::said::{Block, Said, list, message, put, texts};
+use super::neutral::chat::{put_call, put_part};
+use super::neutral::{
+    NeutralBlock, NeutralMessage, anthropic_message, push_all, push_list, read_content,
+};
 use super::writer::RecordOutput;
 use super::{FormatReader, ReaderOutput};
 use crate::message::block_is;
-use crate::{Form, Json, Kind, Message};
+use crate::{Form, Json, JsonKind, Message};
 
 /// Reads messages as they are.
 #[derive(Default)]
@@ -31,13 +33,13 @@ impl FormatReader for ChatReader {
         }
         let json = Json::parse(value).map_err(|error| error.to_string())?;
         match json.kind() {
-            Kind::Null => {}
-            Kind::String => {
+            JsonKind::Null => {}
+            JsonKind::String => {
                 let content = String::from_utf8_lossy(json.bytes());
                 let text = format!(r#"{{"role":"system","content":{content}}}"#);
                 output.message(text.into_bytes(), None);
             }
-            _ => output.message(message(Role::System, &texts(json)), None),
+            _ => output.message(anthropic_message(Role::System, &read_content(json)), None),
         }
         Ok(())
     }
@@ -66,16 +68,16 @@ pub fn is_foreign(message: &Message<'_>, anthropic: bool) -> bool {
 }
 
 /// Writes an OpenAI chat message; results become messages of their own.
-pub fn write_chat(message: &Message<'_>, said: &Said<'_>, to: &mut RecordOutput) {
+pub fn write_chat(message: &Message<'_>, said: &NeutralMessage<'_>, to: &mut RecordOutput) {
     if !is_foreign(message, false) {
         return to.records.push(one_line(message));
     }
     let (mut calls, mut rest, mut thoughts) = (Vec::new(), Vec::new(), Vec::new());
     for block in &said.blocks {
         match block {
-            Block::Call(..) => calls.push(block),
-            Block::Thinking(text, _) => thoughts.push(text),
-            Block::Result {
+            NeutralBlock::Call(..) => calls.push(block),
+            NeutralBlock::Thinking(text, _) => thoughts.push(text),
+            NeutralBlock::Result {
                 id,
                 content,
                 failed,
@@ -106,12 +108,12 @@ pub fn write_chat(message: &Message<'_>, said: &Said<'_>, to: &mut RecordOutput)
         let text = more
             .iter()
             .fold(first.to_string(), |text, more| join_strings(&text, more));
-        put(&mut record, &[",\"reasoning_content\":", &text]);
+        push_all(&mut record, &[",\"reasoning_content\":", &text]);
     }
     if !calls.is_empty() {
         record.push_str(",\"tool_calls\":");
-        list(&calls, &mut record, |call, out| {
-            if let Block::Call(id, name, input) = call {
+        push_list(&calls, &mut record, |call, out| {
+            if let NeutralBlock::Call(id, name, input) = call {
                 put_call(id, name, input, out);
             }
         });
@@ -126,20 +128,20 @@ fn join_strings(first: &str, second: &str) -> String {
 }
 
 /// Writes one text as a string, anything else as a list.
-fn put_content(blocks: &[Block<'_>], out: &mut String) {
+fn put_content(blocks: &[NeutralBlock<'_>], out: &mut String) {
     match blocks {
         [] => out.push_str("\"\""),
-        [Block::Text(text)] => out.push_str(text),
-        blocks => list(blocks, out, put_part),
+        [NeutralBlock::Text(text)] => out.push_str(text),
+        blocks => push_list(blocks, out, put_part),
     }
 }
 
 /// Writes an Anthropic message.
-pub fn write_anthropic(message: &Message<'_>, said: &Said<'_>, to: &mut RecordOutput) {
+pub fn write_anthropic(message: &Message<'_>, said: &NeutralMessage<'_>, to: &mut RecordOutput) {
     if !is_foreign(message, true) {
         return to.records.push(one_line(message));
     }
-    let text = super::said::message(said.role, &said.blocks);
+    let text = super::neutral::anthropic_message(said.role, &said.blocks);
     to.records.push(String::from_utf8_lossy(&text).into_owned());
 }
 

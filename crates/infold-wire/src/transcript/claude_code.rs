@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use infold_log::Role;
 
+use super::neutral::{ObjectMembers, numbered_uuid};
 use super::record_tree::{RecordTree, id_hash};
-use super::said::{Fields, id};
 use super::writer::RecordOutput;
-use super::{FormatReader, ReaderOutput, TranscriptEntry, TranscriptLayout, chat, said, time};
+use super::{FormatReader, ReaderOutput, TranscriptEntry, TranscriptLayout, chat, neutral, time};
 use crate::message::block_is;
-use crate::{Json, Kind, Message, quote};
+use crate::{Json, JsonKind, Message, quote};
 
 /// Reads the records on the branch of the newest.
 #[derive(Default)]
@@ -28,12 +28,12 @@ impl FormatReader for ClaudeCodeReader {
     }
 
     fn plan(&mut self, text: &[u8]) {
-        let Ok(json) = Fields::parse(text) else {
+        let Ok(json) = ObjectMembers::parse(text) else {
             return;
         };
         let member = |name| {
             json.get(name)
-                .filter(|id| id.kind() == Kind::String)
+                .filter(|id| id.kind() == JsonKind::String)
                 .map(id_hash)
         };
         if let Some(id) = member("uuid") {
@@ -54,7 +54,7 @@ impl FormatReader for ClaudeCodeReader {
     }
 
     fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
-        let json = Fields::parse(text)?;
+        let json = ObjectMembers::parse(text)?;
         let kind = json.get("type").and_then(Json::text).ok_or("no \"type\"")?;
         if !matches!(&*kind, "user" | "assistant") {
             output.skipped.add(kind);
@@ -102,7 +102,7 @@ impl FormatReader for ClaudeCodeReader {
 
 impl ClaudeCodeReader {
     /// Returns whether a record is on the branch. Results of parallel calls, and parts of one message, branch off too.
-    fn is_on_branch(&mut self, json: &Fields<'_>, inner: Json<'_>) -> bool {
+    fn is_on_branch(&mut self, json: &ObjectMembers<'_>, inner: Json<'_>) -> bool {
         let Some(own) = json.get("uuid").map(id_hash) else {
             return true;
         };
@@ -136,7 +136,7 @@ impl ClaudeCodeReader {
         self.finish(output);
         if summary {
             let content = message.content();
-            let text = content.map(said::plain).unwrap_or_default();
+            let text = content.map(neutral::join_texts).unwrap_or_default();
             let kept = self.count;
             output.entries.push(TranscriptEntry::Compaction {
                 summary: text,
@@ -145,7 +145,7 @@ impl ClaudeCodeReader {
             return Ok(());
         }
         self.count += 1;
-        output.message(said::bare(&message), when);
+        output.message(neutral::bare_message(&message), when);
         Ok(())
     }
 
@@ -159,15 +159,15 @@ impl ClaudeCodeReader {
         let own = message
             .json()
             .get("id")
-            .filter(|id| id.kind() == Kind::String)
+            .filter(|id| id.kind() == JsonKind::String)
             .map(id_hash);
         let list = message
             .content()
-            .filter(|content| content.kind() == Kind::Array);
+            .filter(|content| content.kind() == JsonKind::Array);
         let (Some(own), Some(list)) = (own, list) else {
             self.finish(output);
             self.count += 1;
-            output.message(said::bare(message), when);
+            output.message(neutral::bare_message(message), when);
             return Ok(());
         };
         self.messages.insert(own);
@@ -188,7 +188,7 @@ impl ClaudeCodeReader {
     }
 }
 
-fn is(json: &Fields<'_>, flag: &str) -> bool {
+fn is(json: &ObjectMembers<'_>, flag: &str) -> bool {
     json.get(flag).is_some_and(Json::is_true)
 }
 
@@ -201,12 +201,12 @@ pub fn last_id(bytes: &[u8]) -> Option<String> {
 }
 
 /// Writes a message as a record.
-pub fn write(message: &Message<'_>, said: &said::Said<'_>, to: &mut RecordOutput) {
+pub fn write(message: &Message<'_>, said: &neutral::NeutralMessage<'_>, to: &mut RecordOutput) {
     if message.role() == Role::System {
         return to.lose("system messages");
     }
     let text = if chat::is_foreign(message, true) {
-        String::from_utf8_lossy(&said::message(said.role, &said.blocks)).into_owned()
+        String::from_utf8_lossy(&neutral::anthropic_message(said.role, &said.blocks)).into_owned()
     } else {
         chat::one_line(message)
     };
@@ -217,9 +217,9 @@ pub fn write(message: &Message<'_>, said: &said::Said<'_>, to: &mut RecordOutput
     };
     let number = to.ids_made + 1;
     to.ids_made = number;
-    let parent = to.parent.replace(quote(&id(number)));
+    let parent = to.parent.replace(quote(&numbered_uuid(number)));
     let parent = parent.unwrap_or_else(|| "null".to_owned());
-    let (own, session, when) = (id(number), to.session_id(), time::iso(to.time));
+    let (own, session, when) = (numbered_uuid(number), to.session_id(), time::iso(to.time));
     let text = match kind {
         // Records of one message share its id; each of ours is a message.
         "assistant" => format!(r#"{{"id":"msg_{number}","type":"message",{}"#, &text[1..]),

@@ -2,10 +2,13 @@
 
 use infold_log::Role;
 
-use super::said::{Block, Fields, Said, message, plain, raw, responses, texts};
+use super::neutral::{
+    NeutralBlock, NeutralMessage, ObjectMembers, anthropic_message, join_texts, raw_json,
+    read_content, responses,
+};
 use super::writer::RecordOutput;
 use super::{FormatReader, ReaderOutput, TranscriptEntry, time};
-use crate::{Json, Kind, quote};
+use crate::{Json, JsonKind, quote};
 
 /// Reads items; consecutive ones of the model become one message.
 #[derive(Default)]
@@ -23,15 +26,15 @@ impl FormatReader for CodexReader {
 
     fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
         let whole = Json::checked(text.trim_ascii());
-        let json = Fields::parse(text)?;
+        let json = ObjectMembers::parse(text)?;
         let when = json.get("timestamp").and_then(Json::text);
         let when = when.and_then(|when| time::parse(&when));
         let payload = json
             .get("payload")
-            .filter(|payload| payload.kind() == Kind::Object);
+            .filter(|payload| payload.kind() == JsonKind::Object);
         let kind = json.get("type").and_then(Json::text).unwrap_or_default();
         match (payload, &*kind) {
-            (Some(payload), "session_meta") => self.read_meta(&Fields::of(payload), output),
+            (Some(payload), "session_meta") => self.read_meta(&ObjectMembers::of(payload), output),
             (Some(payload), "response_item") => self.read_item(payload, when, output)?,
             (Some(payload), "compacted") => {
                 self.finish(output);
@@ -65,19 +68,22 @@ impl FormatReader for CodexReader {
 }
 
 impl CodexReader {
-    fn read_meta(&mut self, json: &Fields<'_>, output: &mut ReaderOutput<'_>) {
+    fn read_meta(&mut self, json: &ObjectMembers<'_>, output: &mut ReaderOutput<'_>) {
         let text = json
             .get("instructions")
-            .filter(|text| text.kind() == Kind::String);
+            .filter(|text| text.kind() == JsonKind::String);
         let base = json.get("base_instructions");
         let base = base.map(|base| base.get("text").unwrap_or(base));
         let text = text
             .or(base)
-            .filter(|text| text.kind() == Kind::String && !text.is_blank());
+            .filter(|text| text.kind() == JsonKind::String && !text.is_blank());
         match text {
-            Some(text) if !self.has_messages => {
-                self.add_message(Role::System, &[Block::Text(raw(text))], None, output)
-            }
+            Some(text) if !self.has_messages => self.add_message(
+                Role::System,
+                &[NeutralBlock::Text(raw_json(text))],
+                None,
+                output,
+            ),
             _ => output.skipped.add("session_meta"),
         }
     }
@@ -88,7 +94,7 @@ impl CodexReader {
         when: Option<u64>,
         output: &mut ReaderOutput<'_>,
     ) -> Result<(), String> {
-        let json = Fields::of(whole);
+        let json = ObjectMembers::of(whole);
         let kind = json
             .get("type")
             .and_then(Json::text)
@@ -96,7 +102,7 @@ impl CodexReader {
         match &*kind {
             "message" => {
                 let role = json.get("role").and_then(Json::text).unwrap_or_default();
-                let blocks = json.get("content").map(texts).unwrap_or_default();
+                let blocks = json.get("content").map(read_content).unwrap_or_default();
                 match &*role {
                     "assistant" => blocks.iter().for_each(|block| self.add_block(block, when)),
                     "user" => self.add_message(Role::User, &blocks, when, output),
@@ -104,9 +110,9 @@ impl CodexReader {
                     other => return Err(format!("unknown role `{other}`")),
                 }
             }
-            other => match responses::item(whole, &json).as_deref() {
-                Some([block @ Block::Call(..)]) => self.add_block(block, when),
-                Some(result @ [Block::Result { .. }]) => {
+            other => match responses::read_item(whole, &json).as_deref() {
+                Some([block @ NeutralBlock::Call(..)]) => self.add_block(block, when),
+                Some(result @ [NeutralBlock::Result { .. }]) => {
                     self.add_message(Role::User, result, when, output)
                 }
                 Some([block]) if is_kept(other) => self.add_block(block, when),
@@ -116,26 +122,26 @@ impl CodexReader {
         Ok(())
     }
 
-    fn add_block(&mut self, block: &Block<'_>, when: Option<u64>) {
+    fn add_block(&mut self, block: &NeutralBlock<'_>, when: Option<u64>) {
         self.has_messages = true;
         let (blocks, _) = self.pending.get_or_insert_with(|| (String::new(), when));
         if !blocks.is_empty() {
             blocks.push(',');
         }
-        block.anthropic(blocks);
+        block.write_anthropic(blocks);
     }
 
     fn add_message(
         &mut self,
         role: Role,
-        blocks: &[Block<'_>],
+        blocks: &[NeutralBlock<'_>],
         when: Option<u64>,
         output: &mut ReaderOutput<'_>,
     ) {
         self.has_messages = true;
         self.finish(output);
         self.count += 1;
-        output.message(message(role, blocks), when);
+        output.message(anthropic_message(role, blocks), when);
     }
 }
 
@@ -143,7 +149,7 @@ impl CodexReader {
 pub fn header(system: &[String], to: &mut RecordOutput) {
     let texts: Vec<String> = system
         .iter()
-        .filter_map(|block| Some(plain(Json::parse(block.as_bytes()).ok()?)))
+        .filter_map(|block| Some(join_texts(Json::parse(block.as_bytes()).ok()?)))
         .collect();
     let system = if texts.is_empty() {
         String::new()
@@ -162,27 +168,27 @@ pub fn header(system: &[String], to: &mut RecordOutput) {
 }
 
 /// Writes a message as items.
-pub fn write(said: &Said<'_>, to: &mut RecordOutput) {
+pub fn write(said: &NeutralMessage<'_>, to: &mut RecordOutput) {
     let (role, kind) = match said.role {
         Role::Assistant => ("assistant", "output"),
         Role::System => ("developer", "input"),
         Role::User | Role::Tool => ("user", "input"),
     };
-    let mut rest: Vec<&Block<'_>> = Vec::new();
+    let mut rest: Vec<&NeutralBlock<'_>> = Vec::new();
     for block in &said.blocks {
         let item = match block {
-            Block::Call(id, name, input) => responses::call(id, name, input),
-            Block::Result {
+            NeutralBlock::Call(id, name, input) => responses::write_call(id, name, input),
+            NeutralBlock::Result {
                 id,
                 content,
                 failed,
                 ..
-            } => responses::call_output(id, content, *failed),
-            Block::Thinking(text, _) => format!(
+            } => responses::write_call_output(id, content, *failed),
+            NeutralBlock::Thinking(text, _) => format!(
                 r#"{{"type":"reasoning","summary":[{{"type":"summary_text","text":{text}}}]}}"#
             ),
-            Block::Other(raw) if is_item(raw) => raw.to_string(),
-            Block::Other(_) => {
+            NeutralBlock::Other(raw) if is_item(raw) => raw.to_string(),
+            NeutralBlock::Other(_) => {
                 to.lose("blocks of other formats");
                 continue;
             }
@@ -195,7 +201,10 @@ pub fn write(said: &Said<'_>, to: &mut RecordOutput) {
         write_item(&item, to);
     }
     if !rest.is_empty() || said.blocks.is_empty() {
-        let empty = said.blocks.is_empty().then_some(Block::Text("\"\"".into()));
+        let empty = said
+            .blocks
+            .is_empty()
+            .then_some(NeutralBlock::Text("\"\"".into()));
         rest.extend(&empty);
         flush_message(&mut rest, role, kind, to);
     }
@@ -215,11 +224,11 @@ fn is_kept(kind: &str) -> bool {
     matches!(kind, "reasoning" | "web_search_call")
 }
 
-fn flush_message(rest: &mut Vec<&Block<'_>>, role: &str, kind: &str, to: &mut RecordOutput) {
+fn flush_message(rest: &mut Vec<&NeutralBlock<'_>>, role: &str, kind: &str, to: &mut RecordOutput) {
     if rest.is_empty() {
         return;
     }
-    write_item(&responses::message(role, kind, rest), to);
+    write_item(&responses::write_message(role, kind, rest), to);
     rest.clear();
 }
 

@@ -3,7 +3,7 @@
 use super::record_reader::{LISTS, TranscriptLayout};
 use super::value_end::ValueEnd;
 use super::{TranscriptFormat, format_names};
-use crate::scan::{space, string_end};
+use crate::scan::{skip_space, string_end};
 use crate::{Json, shorten};
 
 /// Only so much of a transcript is read to recognise it.
@@ -37,7 +37,7 @@ pub fn detect_layout(
     given: Option<TranscriptFormat>,
 ) -> Result<(TranscriptFormat, TranscriptLayout), DetectError> {
     let text = prefix.strip_prefix(b"\xef\xbb\xbf").unwrap_or(prefix);
-    let start = space(text, 0);
+    let start = skip_space(text, 0);
     let text = &text[start..];
     match (text.first(), given) {
         (None, None) => Err(DetectError::Empty),
@@ -45,7 +45,7 @@ pub fn detect_layout(
         (Some(b'['), _) if holds_documents(&text[1..]) => detect_objects(&text[1..], given),
         (Some(b'['), _) => {
             let format = given.or_else(|| records_format(elements(text), true));
-            let empty = text.get(space(text, 1)) == Some(&b']');
+            let empty = text.get(skip_space(text, 1)) == Some(&b']');
             let format = format.or(empty.then_some(TranscriptFormat::OpenAi));
             let format =
                 format.ok_or_else(|| unknown_records("an array", elements(text).next()))?;
@@ -65,7 +65,7 @@ pub fn detect_layout(
 
 /// Returns whether the first element of an array is a whole conversation.
 fn holds_documents(text: &[u8]) -> bool {
-    let first = PartialObject::at(text, space(text, 0)).0;
+    let first = PartialObject::at(text, skip_space(text, 0)).0;
     LISTS.iter().any(|key| first.starts(key, b'['))
 }
 
@@ -83,7 +83,7 @@ fn detect_objects(
     text: &[u8],
     given: Option<TranscriptFormat>,
 ) -> Result<(TranscriptFormat, TranscriptLayout), DetectError> {
-    let (first, _) = PartialObject::at(text, space(text, 0));
+    let (first, _) = PartialObject::at(text, skip_space(text, 0));
     let list = |key: &'static str| first.starts(key, b'[').then_some(key);
     let key = match given {
         None => LISTS.into_iter().find_map(list),
@@ -124,7 +124,9 @@ fn detect_objects(
 
 /// Returns the format of a record, if it can be of one only.
 pub fn record_format(record: &[u8]) -> Option<TranscriptFormat> {
-    let found = PartialObject::at(record, space(record, 0)).0.format(false);
+    let found = PartialObject::at(record, skip_space(record, 0))
+        .0
+        .format(false);
     found
         .filter(|(_, is_certain)| *is_certain)
         .map(|(format, _)| format)
@@ -133,7 +135,7 @@ pub fn record_format(record: &[u8]) -> Option<TranscriptFormat> {
 /// Returns a member of the object that a transcript begins with, if it is a text.
 pub fn read_member(prefix: &[u8], name: &str) -> Option<String> {
     let text = prefix.strip_prefix(b"\xef\xbb\xbf").unwrap_or(prefix);
-    let text = PartialObject::at(text, space(text, 0)).0.text(name);
+    let text = PartialObject::at(text, skip_space(text, 0)).0.text(name);
     (!text.is_empty()).then_some(text)
 }
 
@@ -162,9 +164,9 @@ fn is_aider(text: &[u8]) -> bool {
 fn elements(text: &[u8]) -> impl Iterator<Item = PartialObject<'_>> {
     let mut at = 1;
     std::iter::from_fn(move || {
-        at = space(text, at);
+        at = skip_space(text, at);
         if text.get(at) == Some(&b',') {
-            at = space(text, at + 1);
+            at = skip_space(text, at + 1);
         }
         match text.get(at) {
             None | Some(b']') => None,
@@ -181,7 +183,7 @@ fn elements(text: &[u8]) -> impl Iterator<Item = PartialObject<'_>> {
 fn lines(text: &[u8]) -> impl Iterator<Item = PartialObject<'_>> {
     let lines = text.split(|byte| *byte == b'\n');
     let lines = lines.filter(|line| !line.trim_ascii().is_empty());
-    lines.map(|line| PartialObject::at(line, space(line, 0)).0)
+    lines.map(|line| PartialObject::at(line, skip_space(line, 0)).0)
 }
 
 /// An object that may be cut off, and its last value with it.
@@ -208,14 +210,14 @@ impl<'a> PartialObject<'a> {
         if text.get(start) != Some(&b'{') {
             return (members, end.max(start + 1));
         }
-        let mut at = space(text, start + 1);
+        let mut at = skip_space(text, start + 1);
         while at < end && text[at] == b'"' {
             let name = at + 1..string_end(text, at);
-            let colon = space(text, name.end);
+            let colon = skip_space(text, name.end);
             if text.get(colon) != Some(&b':') {
                 break;
             }
-            let value = space(text, colon + 1);
+            let value = skip_space(text, colon + 1);
             if value >= end {
                 break;
             }
@@ -223,11 +225,11 @@ impl<'a> PartialObject<'a> {
             members
                 .members
                 .push((&text[name.start..name.end - 1], &text[value..over]));
-            at = space(text, over);
+            at = skip_space(text, over);
             if text.get(at) != Some(&b',') {
                 break;
             }
-            at = space(text, at + 1);
+            at = skip_space(text, at + 1);
         }
         (members, end.max(start + 1))
     }

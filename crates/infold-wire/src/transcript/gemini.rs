@@ -4,16 +4,19 @@ use std::collections::VecDeque;
 
 use infold_log::Role;
 
-use super::said::gemini::{part, put_part, put_result};
-use super::said::{Block, Fields, Round, Said, list, message, put, raw};
+use super::neutral::gemini::{put_part, put_result, read_part};
+use super::neutral::{
+    CallRound, NeutralBlock, NeutralMessage, ObjectMembers, anthropic_message, push_all, push_list,
+    raw_json,
+};
 use super::writer::RecordOutput;
 use super::{FormatReader, ReaderOutput};
-use crate::{Json, Kind};
+use crate::{Json, JsonKind};
 
 /// Reads contents. Calls without an id get one, and their results the same.
 #[derive(Default)]
 pub struct GeminiReader {
-    round: Round,
+    round: CallRound,
 }
 
 /// No more names of calls are remembered; results of older calls have none.
@@ -21,7 +24,7 @@ const MAX_CALL_NAMES: usize = 1024;
 
 impl FormatReader for GeminiReader {
     fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
-        let json = Fields::parse(text)?;
+        let json = ObjectMembers::parse(text)?;
         let parts = json.get("parts").ok_or("no \"parts\"")?;
         let role = match json.get("role").and_then(Json::text).as_deref() {
             Some("model" | "assistant") => Role::Assistant,
@@ -37,8 +40,10 @@ impl FormatReader for GeminiReader {
             self.round.clear();
         }
         let mut blocks = read_parts(parts);
-        blocks.iter_mut().for_each(|block| self.round.settle(block));
-        output.message(message(role, &blocks), None);
+        blocks
+            .iter_mut()
+            .for_each(|block| self.round.assign_id(block));
+        output.message(anthropic_message(role, &blocks), None);
         Ok(())
     }
 
@@ -56,24 +61,24 @@ impl FormatReader for GeminiReader {
             return Ok(());
         }
         let blocks = match json.kind() {
-            Kind::String => vec![Block::Text(raw(json))],
+            JsonKind::String => vec![NeutralBlock::Text(raw_json(json))],
             _ => read_parts(json.get("parts").unwrap_or(json)),
         };
-        output.message(message(Role::System, &blocks), None);
+        output.message(anthropic_message(Role::System, &blocks), None);
         Ok(())
     }
 }
 
 /// Reads a part, or a list of them.
-fn read_parts(parts: Json<'_>) -> Vec<Block<'_>> {
+fn read_parts(parts: Json<'_>) -> Vec<NeutralBlock<'_>> {
     match parts.kind() {
-        Kind::Object => vec![part(parts)],
-        _ => parts.elements().map(part).collect(),
+        JsonKind::Object => vec![read_part(parts)],
+        _ => parts.elements().map(read_part).collect(),
     }
 }
 
 /// Writes a message as contents.
-pub fn write(said: &Said<'_>, names: &mut CallNames, to: &mut RecordOutput) {
+pub fn write(said: &NeutralMessage<'_>, names: &mut CallNames, to: &mut RecordOutput) {
     let role = match said.role {
         Role::Assistant => "model",
         Role::System => "system",
@@ -85,7 +90,7 @@ pub fn write(said: &Said<'_>, names: &mut CallNames, to: &mut RecordOutput) {
         .iter()
         .filter_map(|block| write_part(block, names, to))
         .collect();
-    list(&parts, &mut record, |part, out| out.push_str(part));
+    push_list(&parts, &mut record, |part, out| out.push_str(part));
     record.push('}');
     to.records.push(record);
 }
@@ -104,9 +109,9 @@ impl CallNames {
     }
 
     /// Adds the calls of a message.
-    pub fn add_calls(&mut self, said: &Said<'_>) {
+    pub fn add_calls(&mut self, said: &NeutralMessage<'_>) {
         for block in &said.blocks {
-            if let Block::Call(id, name, _) = block {
+            if let NeutralBlock::Call(id, name, _) = block {
                 self.call(id, name);
             }
         }
@@ -121,23 +126,23 @@ impl CallNames {
 
 /// Writes a block as a part.
 pub fn write_part(
-    block: &Block<'_>,
+    block: &NeutralBlock<'_>,
     names: &mut CallNames,
     to: &mut RecordOutput,
 ) -> Option<String> {
     let mut out = String::new();
-    if let Block::Call(id, name, _) = block {
+    if let NeutralBlock::Call(id, name, _) = block {
         names.call(id, name);
     }
     match block {
-        Block::Thinking(text, signature) => {
-            put(&mut out, &["{\"text\":", text, ",\"thought\":true"]);
+        NeutralBlock::Thinking(text, signature) => {
+            push_all(&mut out, &["{\"text\":", text, ",\"thought\":true"]);
             if let Some(signature) = signature {
-                put(&mut out, &[",\"thoughtSignature\":", signature]);
+                push_all(&mut out, &[",\"thoughtSignature\":", signature]);
             }
             out.push('}');
         }
-        Block::Result {
+        NeutralBlock::Result {
             id,
             content,
             failed,
@@ -146,7 +151,7 @@ pub fn write_part(
             let text = super::writer::join_texts(content, to);
             put_result(id, names.of(id), &text, *failed, &mut out);
         }
-        Block::Other(raw) => {
+        NeutralBlock::Other(raw) => {
             let is_typed = Json::parse(raw.as_bytes()).is_ok_and(|json| json.get("type").is_some());
             if is_typed {
                 to.lose("blocks of other formats");

@@ -4,17 +4,20 @@ use std::collections::HashMap;
 
 use infold_log::Role;
 
+use super::neutral::gemini::{read_part, read_response};
+use super::neutral::{
+    CallRound, NeutralBlock, NeutralMessage, ObjectMembers, anthropic_message, arguments_object,
+    numbered_uuid, push_all, push_list,
+};
 use super::record_tree::id_hash;
-use super::said::gemini::{part, response};
-use super::said::{Block, Fields, Round, Said, arguments, id, list, message, put};
 use super::writer::{RecordOutput, join_texts};
 use super::{FormatReader, ReaderOutput, TranscriptLayout, time};
-use crate::{Json, Kind, quote};
+use crate::{Json, JsonKind, quote};
 
 /// Reads messages, some of which later records replace or remove.
 #[derive(Default)]
 pub struct GeminiCliReader {
-    round: Round,
+    round: CallRound,
     /// The ids of the messages so far, in order, each with the number of its record.
     order: Vec<(u64, u64)>,
     last: HashMap<u64, u64>,
@@ -29,7 +32,7 @@ impl FormatReader for GeminiCliReader {
 
     fn plan(&mut self, text: &[u8]) {
         self.number += 1;
-        let Ok(json) = Fields::parse(text) else {
+        let Ok(json) = ObjectMembers::parse(text) else {
             return;
         };
         if let Some(to) = json.get("$rewindTo") {
@@ -55,7 +58,7 @@ impl FormatReader for GeminiCliReader {
 
     fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
         self.number += 1;
-        let json = Fields::parse(text)?;
+        let json = ObjectMembers::parse(text)?;
         let kind = json.get("type").and_then(Json::text).unwrap_or_default();
         let own = json.get("id").map(id_hash);
         if kind.is_empty() || own.is_none() && self.is_planned {
@@ -78,7 +81,7 @@ impl FormatReader for GeminiCliReader {
         match &*kind {
             "user" => {
                 let blocks = self.read_parts(json.get("content"));
-                output.message(message(Role::User, &blocks), when);
+                output.message(anthropic_message(Role::User, &blocks), when);
             }
             "gemini" => self.read_model_message(&json, when, output),
             other => output.skipped.add(other),
@@ -88,23 +91,25 @@ impl FormatReader for GeminiCliReader {
 }
 
 impl GeminiCliReader {
-    fn read_parts<'a>(&mut self, content: Option<Json<'a>>) -> Vec<Block<'a>> {
-        let mut blocks: Vec<Block<'a>> = match content {
+    fn read_parts<'a>(&mut self, content: Option<Json<'a>>) -> Vec<NeutralBlock<'a>> {
+        let mut blocks: Vec<NeutralBlock<'a>> = match content {
             None => Vec::new(),
             Some(content) if content.bytes() == b"\"\"" => Vec::new(),
-            Some(content) if content.kind() == Kind::Array => {
-                content.elements().map(part).collect()
+            Some(content) if content.kind() == JsonKind::Array => {
+                content.elements().map(read_part).collect()
             }
-            Some(content) => vec![part(content)],
+            Some(content) => vec![read_part(content)],
         };
-        blocks.iter_mut().for_each(|block| self.round.settle(block));
+        blocks
+            .iter_mut()
+            .for_each(|block| self.round.assign_id(block));
         blocks
     }
 
     /// Reads a message of the model, and the results of its calls.
     fn read_model_message(
         &mut self,
-        json: &Fields<'_>,
+        json: &ObjectMembers<'_>,
         when: Option<u64>,
         output: &mut ReaderOutput<'_>,
     ) {
@@ -112,27 +117,27 @@ impl GeminiCliReader {
         for thought in json.get("thoughts").into_iter().flat_map(Json::elements) {
             let text = |name| thought.get(name).and_then(Json::text).unwrap_or_default();
             let text = match &*text("subject") {
-                "" => Fields::of(thought).or_empty("description"),
+                "" => ObjectMembers::of(thought).or_empty("description"),
                 subject => quote(&format!("{subject}\n{}", text("description"))).into(),
             };
-            blocks.push(Block::Thinking(text, None));
+            blocks.push(NeutralBlock::Thinking(text, None));
         }
         self.round.clear();
         blocks.extend(self.read_parts(json.get("content")));
         let mut results = Vec::new();
         for call in json.get("toolCalls").into_iter().flat_map(Json::elements) {
-            let call = Fields::of(call);
+            let call = ObjectMembers::of(call);
             let id = call.or_empty("id");
-            blocks.push(Block::Call(
+            blocks.push(NeutralBlock::Call(
                 id.clone(),
                 call.or_empty("name"),
-                arguments(call.get("args")),
+                arguments_object(call.get("args")),
             ));
             if let Some(result) = call.get("result").filter(|result| !result.is_null()) {
                 let failed = call
                     .string("status")
                     .is_some_and(|status| status == "\"error\"");
-                results.push(Block::Result {
+                results.push(NeutralBlock::Result {
                     id,
                     name: call.or_empty("name"),
                     content: read_result(result),
@@ -140,23 +145,23 @@ impl GeminiCliReader {
                 });
             }
         }
-        output.message(message(Role::Assistant, &blocks), when);
+        output.message(anthropic_message(Role::Assistant, &blocks), when);
         if !results.is_empty() {
-            output.message(message(Role::User, &results), when);
+            output.message(anthropic_message(Role::User, &results), when);
         }
     }
 }
 
 /// Reads the result of a call.
-fn read_result(json: Json<'_>) -> Vec<Block<'_>> {
-    if json.kind() != Kind::Array {
-        return response(Some(json)).0;
+fn read_result(json: Json<'_>) -> Vec<NeutralBlock<'_>> {
+    if json.kind() != JsonKind::Array {
+        return read_response(Some(json)).0;
     }
     let mut blocks = Vec::new();
     for json in json.elements() {
         match json.get("functionResponse") {
-            Some(answer) => blocks.extend(response(answer.get("response")).0),
-            None => blocks.push(part(json)),
+            Some(answer) => blocks.extend(read_response(answer.get("response")).0),
+            None => blocks.push(read_part(json)),
         }
     }
     blocks
@@ -171,7 +176,11 @@ pub struct PendingMessage {
 }
 
 /// Writes a message; results go into the message with their calls.
-pub fn write(said: &Said<'_>, pending: &mut Option<PendingMessage>, to: &mut RecordOutput) {
+pub fn write(
+    said: &NeutralMessage<'_>,
+    pending: &mut Option<PendingMessage>,
+    to: &mut RecordOutput,
+) {
     if said.role == Role::System {
         return to.lose("system messages");
     }
@@ -180,7 +189,7 @@ pub fn write(said: &Said<'_>, pending: &mut Option<PendingMessage>, to: &mut Rec
     let mut thoughts = Vec::new();
     for block in &said.blocks {
         match block {
-            Block::Result {
+            NeutralBlock::Result {
                 id: call,
                 content,
                 failed,
@@ -193,10 +202,10 @@ pub fn write(said: &Said<'_>, pending: &mut Option<PendingMessage>, to: &mut Rec
                     None => to.lose("results without their call"),
                 }
             }
-            Block::Call(call, name, input) => {
+            NeutralBlock::Call(call, name, input) => {
                 calls.push((call.to_string(), name.to_string(), input.to_string()));
             }
-            Block::Thinking(text, _) => thoughts.push(text),
+            NeutralBlock::Thinking(text, _) => thoughts.push(text),
             other => rest.extend(super::gemini::write_part(
                 other,
                 &mut Default::default(),
@@ -207,7 +216,7 @@ pub fn write(said: &Said<'_>, pending: &mut Option<PendingMessage>, to: &mut Rec
     let answers = said
         .blocks
         .iter()
-        .any(|block| matches!(block, Block::Result { .. }));
+        .any(|block| matches!(block, NeutralBlock::Result { .. }));
     if rest.is_empty() && calls.is_empty() && thoughts.is_empty() && answers {
         return;
     }
@@ -218,13 +227,13 @@ pub fn write(said: &Said<'_>, pending: &mut Option<PendingMessage>, to: &mut Rec
     } else {
         "user"
     };
-    let (own, when) = (id(to.ids_made), time::iso(to.time));
+    let (own, when) = (numbered_uuid(to.ids_made), time::iso(to.time));
     let mut start = format!(r#"{{"id":"{own}","timestamp":"{when}","type":"{kind}","content":"#);
-    list(&rest, &mut start, |part, out| out.push_str(part));
+    push_list(&rest, &mut start, |part, out| out.push_str(part));
     if !thoughts.is_empty() {
         start.push_str(",\"thoughts\":");
-        list(&thoughts, &mut start, |text, out| {
-            put(out, &["{\"subject\":\"\",\"description\":", text, "}"]);
+        push_list(&thoughts, &mut start, |text, out| {
+            push_all(out, &["{\"subject\":\"\",\"description\":", text, "}"]);
         });
     }
     let results = Vec::new();
@@ -271,7 +280,7 @@ pub fn flush(pending: &mut Option<PendingMessage>, to: &mut RecordOutput) {
     };
     if !calls.is_empty() {
         start.push_str(",\"toolCalls\":");
-        list(&calls, &mut start, |(id, name, input), out| {
+        push_list(&calls, &mut start, |(id, name, input), out| {
             let result = results.iter().find(|(of, _)| of == id);
             let result = result.map_or(",\"status\":\"cancelled\"", |(_, text)| text);
             *out += &format!(r#"{{"id":{id},"name":{name},"args":{input}{result}}}"#);

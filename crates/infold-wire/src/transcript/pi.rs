@@ -2,11 +2,14 @@
 
 use infold_log::Role;
 
+use super::neutral::{
+    NeutralBlock, NeutralMessage, ObjectMembers, anthropic_message, arguments_object,
+    numbered_uuid, push_list, raw_json, read_block, read_content,
+};
 use super::record_tree::{RecordTree, id_hash};
-use super::said::{Block, Fields, Said, arguments, block, id, list, message, raw, texts};
 use super::writer::RecordOutput;
 use super::{FormatReader, ReaderOutput, TranscriptEntry, TranscriptLayout, time};
-use crate::{Json, Kind, quote};
+use crate::{Json, JsonKind, quote};
 
 /// Reads entries; newer sessions are a tree of them.
 #[derive(Default)]
@@ -27,7 +30,7 @@ impl FormatReader for PiReader {
         if memchr::memmem::find(text, b"\"parentId\"").is_none() {
             return;
         }
-        let Ok(json) = Fields::parse(text) else {
+        let Ok(json) = ObjectMembers::parse(text) else {
             return;
         };
         // Entries of a tree name a parent, which may be null.
@@ -42,7 +45,7 @@ impl FormatReader for PiReader {
     }
 
     fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
-        let json = Fields::parse(text)?;
+        let json = ObjectMembers::parse(text)?;
         let kind = json.get("type").and_then(Json::text).ok_or("no \"type\"")?;
         let own = json.get("id").map(id_hash).unwrap_or_default();
         self.before.push((own, self.messages));
@@ -52,7 +55,7 @@ impl FormatReader for PiReader {
         }
         match &*kind {
             "message" => {
-                let inner = Fields::of(json.get("message").ok_or("no \"message\"")?);
+                let inner = ObjectMembers::of(json.get("message").ok_or("no \"message\"")?);
                 let text = read_message(&inner)?;
                 let when = inner.get("timestamp").and_then(Json::number);
                 let when = when.filter(|when| *when > 0.0).map(|when| when as u64);
@@ -76,7 +79,7 @@ impl FormatReader for PiReader {
 
 impl PiReader {
     /// Returns the index of the first message that a compaction keeps.
-    fn first_kept(&self, json: &Fields<'_>) -> Option<u32> {
+    fn first_kept(&self, json: &ObjectMembers<'_>) -> Option<u32> {
         if let Some(id) = json.get("firstKeptEntryId").map(id_hash) {
             let output = self.before.iter().rev().find(|(own, _)| *own == id);
             return output.map(|(_, before)| *before);
@@ -87,50 +90,52 @@ impl PiReader {
 }
 
 /// Converts one of pi's messages into an Anthropic message.
-fn read_message(json: &Fields<'_>) -> Result<Vec<u8>, String> {
+fn read_message(json: &ObjectMembers<'_>) -> Result<Vec<u8>, String> {
     let role = json.get("role").and_then(Json::text).ok_or("no \"role\"")?;
     let content = json.get("content");
     let blocks = || match content {
-        Some(content) if content.kind() == Kind::String => texts(content),
+        Some(content) if content.kind() == JsonKind::String => read_content(content),
         Some(content) => content.elements().map(part).collect(),
         None => Vec::new(),
     };
     Ok(match &*role {
-        "user" | "custom" => message(Role::User, &blocks()),
-        "assistant" => message(Role::Assistant, &blocks()),
+        "user" | "custom" => anthropic_message(Role::User, &blocks()),
+        "assistant" => anthropic_message(Role::Assistant, &blocks()),
         "toolResult" => {
             let failed = json.get("isError").is_some_and(Json::is_true);
-            let result = Block::Result {
+            let result = NeutralBlock::Result {
                 id: json.or_empty("toolCallId"),
                 name: json.or_empty("toolName"),
                 content: blocks(),
                 failed,
             };
-            message(Role::User, &[result])
+            anthropic_message(Role::User, &[result])
         }
         "bashExecution" => {
             let member = |name| json.get(name).and_then(Json::text).unwrap_or_default();
             let text = format!("$ {}\n{}", member("command"), member("output"));
-            message(Role::User, &[Block::Text(quote(&text).into())])
+            anthropic_message(Role::User, &[NeutralBlock::Text(quote(&text).into())])
         }
         "branchSummary" | "compactionSummary" => {
-            message(Role::User, &[Block::Text(json.or_empty("summary"))])
+            anthropic_message(Role::User, &[NeutralBlock::Text(json.or_empty("summary"))])
         }
         other => return Err(format!("unknown role `{other}`")),
     })
 }
 
-fn part(whole: Json<'_>) -> Block<'_> {
-    let json = Fields::of(whole);
+fn part(whole: Json<'_>) -> NeutralBlock<'_> {
+    let json = ObjectMembers::of(whole);
     let kind = json.get("type").map(Json::name).unwrap_or_default();
     match &*kind {
-        b"thinking" => Block::Thinking(json.or_empty("thinking"), json.string("thinkingSignature")),
+        b"thinking" => {
+            NeutralBlock::Thinking(json.or_empty("thinking"), json.string("thinkingSignature"))
+        }
         b"toolCall" => {
             let (id, name) = (json.or_empty("id"), json.or_empty("name"));
-            Block::Call(id, name, arguments(json.get("arguments")))
+            NeutralBlock::Call(id, name, arguments_object(json.get("arguments")))
         }
-        b"text" | b"image" => block(whole),
-        _ => Block::Other(raw(whole)),
+        b"text" | b"image" => read_block(whole),
+        _ => NeutralBlock::Other(raw_json(whole)),
     }
 }
 
@@ -144,13 +149,13 @@ pub fn header(to: &mut RecordOutput) {
 }
 
 /// Writes a message; results become messages of their own.
-pub fn write(said: &Said<'_>, to: &mut RecordOutput) {
+pub fn write(said: &NeutralMessage<'_>, to: &mut RecordOutput) {
     if said.role == Role::System {
         return to.lose("system messages");
     }
     let mut rest = Vec::new();
     for block in &said.blocks {
-        let Block::Result {
+        let NeutralBlock::Result {
             id,
             name,
             content,
@@ -162,13 +167,13 @@ pub fn write(said: &Said<'_>, to: &mut RecordOutput) {
         };
         let mut inner =
             format!(r#""role":"toolResult","toolCallId":{id},"toolName":{name},"content":"#);
-        list(content, &mut inner, put_part);
+        push_list(content, &mut inner, put_part);
         inner += &format!(",\"isError\":{failed}");
         write_entry(&inner, to);
     }
     if !rest.is_empty() || said.blocks.is_empty() {
         let mut inner = format!(r#""role":"{}","content":"#, said.role.wire_name());
-        list(&rest, &mut inner, |block, out| put_part(block, out));
+        push_list(&rest, &mut inner, |block, out| put_part(block, out));
         write_entry(&inner, to);
     }
 }
@@ -185,7 +190,7 @@ pub fn last_id(bytes: &[u8]) -> Option<String> {
 fn write_entry(inner: &str, to: &mut RecordOutput) {
     let (when, iso) = (to.time, time::iso(to.time));
     to.ids_made += 1;
-    let own = quote(&id(to.ids_made));
+    let own = quote(&numbered_uuid(to.ids_made));
     // Only a session that is a tree is continued as one.
     let tree = match to.parent.take() {
         Some(parent) => {
@@ -200,17 +205,17 @@ fn write_entry(inner: &str, to: &mut RecordOutput) {
     ));
 }
 
-fn put_part(block: &Block<'_>, out: &mut String) {
+fn put_part(block: &NeutralBlock<'_>, out: &mut String) {
     *out += &match block {
-        Block::Call(id, name, input) => {
+        NeutralBlock::Call(id, name, input) => {
             format!(r#"{{"type":"toolCall","id":{id},"name":{name},"arguments":{input}}}"#)
         }
-        Block::Thinking(text, Some(signature)) => {
+        NeutralBlock::Thinking(text, Some(signature)) => {
             format!(r#"{{"type":"thinking","thinking":{text},"thinkingSignature":{signature}}}"#)
         }
-        Block::Image(kind, data) => {
+        NeutralBlock::Image(kind, data) => {
             format!(r#"{{"type":"image","data":{data},"mimeType":{kind}}}"#)
         }
-        other => return other.anthropic(out),
+        other => return other.write_anthropic(out),
     };
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use infold_log::{Cause, Role, Span};
 
-use super::said::plain;
+use super::neutral::join_texts;
 use super::{FormatReader, ReaderOutput, TranscriptEntry};
 use crate::tags::{TagFold, TagId, TagKind, Tagged, from_tags, to_tags};
 use crate::{Json, Message, quote};
@@ -33,7 +33,7 @@ impl FormatReader for RooReader {
         if let Some((window, id)) = fold
             && self.folds.insert((window, id.clone()))
         {
-            let text = message.content().map(plain).unwrap_or_default();
+            let text = message.content().map(join_texts).unwrap_or_default();
             self.said.push((id, window, message.role(), text));
             return Ok(());
         }
@@ -92,13 +92,8 @@ pub fn record(text: &str, tags: &[(TagKind, TagId)], time: u64) -> Vec<u8> {
 #[derive(Clone, Debug)]
 pub enum Slot {
     /// The next message.
-<<<<<<< HEAD
     Message(Vec<(TagKind, TagId)>),
-    /// What stands in for messages.
-=======
-    Message(Vec<(Fold, TagId)>),
     /// A stand-in for messages.
->>>>>>> h-wire2~1
     StandIn(Vec<u8>),
 }
 

@@ -2,10 +2,10 @@
 
 use std::io::{BufRead, Seek};
 
+use super::neutral::ObjectMembers;
 use super::record_reader::{InputChunk, RecordReader, RecordToken, TranscriptLayout};
-use super::said::Fields;
 use super::{TranscriptError, TranscriptFormat, detect};
-use crate::{Json, Kind};
+use crate::{Json, JsonKind};
 
 /// A session of an agent, as far as its transcript describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub fn find<R: BufRead + Seek>(
     {
         left -= 1;
         if let RecordToken::Record(range) = token
-            && let Ok(record) = Fields::parse(&raw[range])
+            && let Ok(record) = ObjectMembers::parse(&raw[range])
             && describes_session(format, &record)
         {
             session.read_record(&record, &paths);
@@ -78,7 +78,7 @@ pub fn find<R: BufRead + Seek>(
 }
 
 /// Returns whether a record describes the session; in some formats others have an `id` of their own.
-fn describes_session(format: TranscriptFormat, record: &Fields<'_>) -> bool {
+fn describes_session(format: TranscriptFormat, record: &ObjectMembers<'_>) -> bool {
     let kind = record.get("type").and_then(Json::text);
     match format {
         TranscriptFormat::Codex => kind.as_deref() == Some("session_meta"),
@@ -88,7 +88,7 @@ fn describes_session(format: TranscriptFormat, record: &Fields<'_>) -> bool {
 }
 
 impl AgentSession {
-    fn read_record(&mut self, record: &Fields<'_>, paths: &SessionPaths) {
+    fn read_record(&mut self, record: &ObjectMembers<'_>, paths: &SessionPaths) {
         let members = [
             &mut self.id,
             &mut self.cwd,
@@ -103,11 +103,11 @@ impl AgentSession {
     }
 }
 
-fn text_at(record: &Fields<'_>, path: &[&str]) -> Option<String> {
+fn text_at(record: &ObjectMembers<'_>, path: &[&str]) -> Option<String> {
     let (first, rest) = path.split_first()?;
     let value = rest
         .iter()
         .try_fold(record.get(first)?, |value, name| value.get(name))?;
-    let text = (value.kind() == Kind::String).then(|| value.text())??;
+    let text = (value.kind() == JsonKind::String).then(|| value.text())??;
     (!text.is_empty()).then(|| text.into_owned())
 }

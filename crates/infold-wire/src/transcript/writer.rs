@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use infold_log::Role;
 
-use super::said::{Block, Round, Said, block, id};
+use super::neutral::{CallRound, NeutralBlock, NeutralMessage, numbered_uuid, read_block};
 use super::{
     AgentSession, TranscriptFormat, TranscriptLayout, chat, claude_code, codex, gemini, gemini_cli,
     pi, roo,
 };
-use crate::tags::{Fold, TagId};
+use crate::tags::{TagId, TagKind};
 use crate::{Form, Json, Message, MessageError, quote};
 
 /// The error that a format is only read.
@@ -32,10 +32,10 @@ pub struct TranscriptWriter {
     system: Vec<String>,
     to: RecordOutput,
     names: gemini::CallNames,
-    round: Round,
+    round: CallRound,
     pending: Option<gemini_cli::PendingMessage>,
     /// The tags of this message's records.
-    tags: Vec<(Fold, TagId)>,
+    tags: Vec<(TagKind, TagId)>,
 }
 
 /// The records that the formats' writers produce.
@@ -60,7 +60,7 @@ pub struct RecordOutput {
 impl RecordOutput {
     /// Returns the id of the session as a JSON string, made up if none is known.
     pub fn session_id(&self) -> String {
-        quote(self.session.id.as_deref().unwrap_or(&id(0)))
+        quote(self.session.id.as_deref().unwrap_or(&numbered_uuid(0)))
     }
 
     /// Returns the directory of the session as a JSON string.
@@ -75,11 +75,11 @@ impl RecordOutput {
 }
 
 /// Returns the texts of a result as one JSON string; anything else is left out, and counted.
-pub fn join_texts(content: &[Block<'_>], to: &mut RecordOutput) -> String {
+pub fn join_texts(content: &[NeutralBlock<'_>], to: &mut RecordOutput) -> String {
     let mut texts = Vec::new();
     for block in content {
         match block {
-            Block::Text(text) => texts.push(&text[1..text.len() - 1]),
+            NeutralBlock::Text(text) => texts.push(&text[1..text.len() - 1]),
             _ => to.lose("images in results"),
         }
     }
@@ -113,7 +113,7 @@ impl TranscriptWriter {
             system: Vec::new(),
             to: RecordOutput::default(),
             names: gemini::CallNames::default(),
-            round: Round::default(),
+            round: CallRound::default(),
             pending: None,
             tags: Vec::new(),
         })
@@ -167,10 +167,10 @@ impl TranscriptWriter {
         self.to.time = time.unwrap_or(self.to.time).max(self.to.time);
         let is_leading = !self.has_begun && self.has_system_apart();
         if message.role() == Role::System && is_leading {
-            let said = Said::of(&message);
+            let said = NeutralMessage::of(&message);
             self.system.extend(said.blocks.iter().map(|block| {
                 let mut text = String::new();
-                block.anthropic(&mut text);
+                block.write_anthropic(&mut text);
                 text
             }));
             return Ok(());
@@ -202,14 +202,14 @@ impl TranscriptWriter {
     }
 
     /// Splits a message into blocks. Gemini's calls need no ids; elsewhere they do.
-    fn said<'a>(&mut self, message: &Message<'a>) -> Said<'a> {
-        let mut said = Said::of(message);
+    fn said<'a>(&mut self, message: &Message<'a>) -> NeutralMessage<'a> {
+        let mut said = NeutralMessage::of(message);
         if message.form() == Form::Content {
             if said.role == Role::Assistant {
                 self.round.clear();
             }
             let blocks = said.blocks.iter_mut();
-            blocks.for_each(|block| self.round.settle(block));
+            blocks.for_each(|block| self.round.assign_id(block));
         }
         said
     }
@@ -219,7 +219,7 @@ impl TranscriptWriter {
         &mut self,
         text: &[u8],
         time: Option<u64>,
-        tags: Vec<(Fold, TagId)>,
+        tags: Vec<(TagKind, TagId)>,
         out: &mut Vec<u8>,
     ) -> Result<(), MessageError> {
         self.tags = tags;
@@ -278,7 +278,7 @@ impl TranscriptWriter {
                     .iter()
                     .filter_map(|text| {
                         let json = Json::parse(text.as_bytes()).ok()?;
-                        gemini::write_part(&block(json), &mut self.names, &mut self.to)
+                        gemini::write_part(&read_block(json), &mut self.names, &mut self.to)
                     })
                     .collect();
                 let parts = parts.join(",");

@@ -10,7 +10,7 @@ use super::join_lines;
 use super::markers::{ElementContent, phrases};
 use super::parse::sent_meanwhile;
 use crate::phrase_list::PhraseList;
-use crate::{Json, Kind};
+use crate::{Json, JsonKind};
 
 static REFUSALS: PhraseList = LazyLock::new(|| phrases("refusal"));
 static REASONS: PhraseList = LazyLock::new(|| phrases("reason"));
@@ -132,11 +132,11 @@ fn json_answers(text: &str) -> Option<Cow<'_, str>> {
 
 fn collect_texts<'a>(json: Json<'a>, out: &mut Vec<Cow<'a, str>>) {
     match json.kind() {
-        Kind::String => out.extend(json.text()),
-        Kind::Object => json
+        JsonKind::String => out.extend(json.text()),
+        JsonKind::Object => json
             .members()
             .for_each(|(_, value)| collect_texts(value, out)),
-        Kind::Array => json.elements().for_each(|value| collect_texts(value, out)),
+        JsonKind::Array => json.elements().for_each(|value| collect_texts(value, out)),
         _ => {}
     }
 }

@@ -18,7 +18,7 @@ use std::path::Path;
 use infold::Aim;
 use infold::models::Prices;
 use infold_eval::RecordedSession;
-use infold_wire::{Message, plain};
+use infold_wire::{Message, append_plain_text};
 
 use client::Client;
 pub use figures::{Figures, InView, Point, least, mean};
@@ -210,7 +210,7 @@ impl Run<'_> {
             let message = Message::parse(bytes)?;
             let tokens = infold_wire::tokens::message(&message);
             text.push_str(&format!("──── {:?}, {tokens} tokens\n", message.role()));
-            plain(&message, &mut text);
+            append_plain_text(&message, &mut text);
             text.push_str("\n\n");
         }
         self.views.push((name, text));

@@ -1,15 +1,15 @@
 //! Writes a reply as Anthropic does.
 
 use super::{ReplyData, named_event, split_string, stop_name, text, text_member, with_members};
-use crate::{Json, Kind, StopReason, TokenUsage, quote};
+use crate::{Json, JsonKind, StopReason, TokenUsage, quote};
 
 const STOPS: [&str; 4] = ["end_turn", "max_tokens", "tool_use", "refusal"];
 
 pub(super) fn write_body(data: &ReplyData<'_>) -> String {
     let content = data.message().get("content");
     let content = match content {
-        Some(list) if list.kind() == Kind::Array => text(list).to_owned(),
-        Some(said) if said.kind() == Kind::String => {
+        Some(list) if list.kind() == JsonKind::Array => text(list).to_owned(),
+        Some(said) if said.kind() == JsonKind::String => {
             format!(r#"[{{"type":"text","text":{}}}]"#, text(said))
         }
         _ => "[]".to_owned(),
@@ -75,7 +75,9 @@ fn split_block(block: Json<'_>, size: usize) -> (String, Vec<String>) {
     match &*kind {
         "text" => {
             let mut added = deltas("text", "text_delta", "text");
-            let cited = block.get("citations").filter(|it| it.kind() == Kind::Array);
+            let cited = block
+                .get("citations")
+                .filter(|it| it.kind() == JsonKind::Array);
             let Some(cited) = cited else {
                 return (with_members(block, &[("text", "\"\"")]), added);
             };

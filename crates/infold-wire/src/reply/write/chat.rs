@@ -3,8 +3,8 @@
 use super::{
     ReplyData, event, prompt_details, split_string, stop_name, text, text_member, with_members,
 };
-use crate::said::put;
-use crate::{Json, Kind, TokenUsage};
+use crate::neutral::push_all;
+use crate::{Json, JsonKind, TokenUsage};
 
 pub(super) const STOPS: [&str; 4] = ["stop", "length", "tool_calls", "content_filter"];
 
@@ -45,7 +45,7 @@ pub(super) fn write_stream(data: &ReplyData<'_>, size: usize) -> Vec<String> {
         let name = text(name);
         match value.kind() {
             _ if matches!(name, "\"role\"" | "\"tool_calls\"") || value.is_null() => {}
-            Kind::String
+            JsonKind::String
                 if matches!(
                     name,
                     REASONING_CONTENT | REASONING | "\"content\"" | "\"refusal\""
@@ -97,7 +97,7 @@ pub(super) fn call_deltas(index: usize, call: Json<'_>, size: usize) -> Vec<Stri
         } else {
             text(value)
         };
-        put(&mut start, &[",", text(name), ":", value]);
+        push_all(&mut start, &[",", text(name), ":", value]);
     }
     start.push('}');
     let piece = |it| format!(r#"{{"index":{index},"function":{{"arguments":{it}}}}}"#);

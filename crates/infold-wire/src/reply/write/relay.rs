@@ -27,8 +27,8 @@ use std::collections::BTreeSet;
 use super::responses::ResponseEvents;
 use super::{ReplyData, anthropic, chat, event, gemini, ollama, responses, stop_name};
 use crate::convert::ids;
+use crate::neutral::{self, NeutralBlock, NeutralMessage};
 use crate::reply::{Reply, ReplyDelta, StopReason};
-use crate::said::{self, Block, Said};
 use crate::{Json, Message, TokenUsage, Wire, quote};
 
 /// Translates a reply of any wire into one wire, as it comes.
@@ -121,10 +121,13 @@ impl ReplyRelay {
         let mut sent = sent_text.as_str();
         // The rest of a text that was sent continues it; a new text stands by itself.
         let mut continues = !sent.is_empty();
-        for block in parsed.iter().flat_map(|message| Said::of(message).blocks) {
+        for block in parsed
+            .iter()
+            .flat_map(|message| NeutralMessage::of(message).blocks)
+        {
             match block {
                 block if block.is_empty() => {}
-                Block::Text(text) => {
+                NeutralBlock::Text(text) => {
                     let left = unsent_text(&text, &mut sent);
                     if left == "\"\"" {
                         continue;
@@ -135,26 +138,26 @@ impl ReplyRelay {
                     self.send_text(&left, &mut out);
                     continues = false;
                 }
-                Block::Thinking(text, _) => {
+                NeutralBlock::Thinking(text, _) => {
                     if !self.has_reasoning && text != "\"\"" {
                         self.send_reasoning(&text, &mut out);
                     }
                 }
-                Block::Call(id, name, input) => {
+                NeutralBlock::Call(id, name, input) => {
                     sent = "";
                     continues = false;
                     let id = self.call_id(&id);
-                    self.send_call(&Block::Call(id.into(), name, input), &mut out);
+                    self.send_call(&NeutralBlock::Call(id.into(), name, input), &mut out);
                 }
-                Block::Image(..) | Block::Link(_) if self.to == Wire::Gemini => {
+                NeutralBlock::Image(..) | NeutralBlock::Link(_) if self.to == Wire::Gemini => {
                     let mut part = String::new();
-                    said::gemini::put_part(&block, &mut part);
+                    neutral::gemini::put_part(&block, &mut part);
                     self.send_gemini_part(&part, &mut out);
                 }
-                Block::Image(..) | Block::Link(_) => {
+                NeutralBlock::Image(..) | NeutralBlock::Link(_) => {
                     self.lost.insert("an image of the model");
                 }
-                Block::Result { .. } | Block::Other(_) => {
+                NeutralBlock::Result { .. } | NeutralBlock::Other(_) => {
                     self.lost.insert("blocks that only its provider has");
                 }
             }
@@ -283,8 +286,8 @@ impl ReplyRelay {
         }
     }
 
-    fn send_call(&mut self, call: &Block<'_>, out: &mut String) {
-        let Block::Call(id, name, input) = call else {
+    fn send_call(&mut self, call: &NeutralBlock<'_>, out: &mut String) {
+        let NeutralBlock::Call(id, name, input) = call else {
             return;
         };
         self.close_text("completed", out);
@@ -293,7 +296,7 @@ impl ReplyRelay {
         let mut whole = String::new();
         match self.to {
             Wire::Chat => {
-                said::chat::put_call(id, name, input, &mut whole);
+                neutral::chat::put_call(id, name, input, &mut whole);
                 let data = self.reply_data(&StopReason::End, None);
                 let call = Json::checked(whole.as_bytes());
                 for piece in chat::call_deltas(index, call, usize::MAX) {
@@ -302,8 +305,8 @@ impl ReplyRelay {
                 }
             }
             Wire::Anthropic => {
-                Block::Call(id.as_ref().into(), name.as_ref().into(), "{}".into())
-                    .anthropic(&mut whole);
+                NeutralBlock::Call(id.as_ref().into(), name.as_ref().into(), "{}".into())
+                    .write_anthropic(&mut whole);
                 self.send_block_start(&whole, out);
                 let input = quote(input);
                 let delta = format!(r#"{{"type":"input_json_delta","partial_json":{input}}}"#);
@@ -312,10 +315,13 @@ impl ReplyRelay {
                 self.index += 1;
             }
             Wire::Gemini => {
-                said::gemini::put_part(call, &mut whole);
+                neutral::gemini::put_part(call, &mut whole);
                 if index == 0 {
                     whole.pop();
-                    whole += &format!(r#","thoughtSignature":{}}}"#, said::gemini::UNSIGNED);
+                    whole += &format!(
+                        r#","thoughtSignature":{}}}"#,
+                        neutral::gemini::PLACEHOLDER_SIGNATURE
+                    );
                 }
                 self.send_gemini_part(&whole, out);
             }
@@ -325,7 +331,7 @@ impl ReplyRelay {
                 self.send_ollama_message(&members, out);
             }
             Wire::Responses => {
-                whole = said::responses::call(id, name, input);
+                whole = neutral::responses::write_call(id, name, input);
                 let own = format!(
                     r#"{{"id":"fc_{}_{}","status":"completed","#,
                     self.id, self.index
@@ -413,7 +419,7 @@ impl ReplyRelay {
             }
             Wire::Ollama => {
                 let last = ollama::line(&data, ollama::EMPTY_MESSAGE, &ollama::done_members(&data));
-                said::put(out, &[&last, "\n"]);
+                neutral::push_all(out, &[&last, "\n"]);
             }
             Wire::Responses => {
                 let output = format!("[{}]", self.items.join(","));
@@ -454,7 +460,7 @@ impl ReplyRelay {
     fn send_ollama_message(&mut self, members: &str, out: &mut String) {
         let data = self.reply_data(&StopReason::End, None);
         let message = format!(r#"{{"role":"assistant",{members}}}"#);
-        said::put(
+        neutral::push_all(
             out,
             &[&ollama::line(&data, &message, r#""done":false"#), "\n"],
         );
@@ -485,8 +491,8 @@ impl ReplyRelay {
         let text = Json::checked(given.as_bytes()).text().unwrap_or_default();
         match &*text {
             "" => format!("\"call_{}_{}\"", self.id, self.calls),
-            text if ids::fits(self.to, text) => given.to_owned(),
-            text => ids::changed(text, given.as_bytes()),
+            text if ids::is_accepted(self.to, text) => given.to_owned(),
+            text => ids::hashed_id(text, given.as_bytes()),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::{
     ReplyData, named_event, prompt_details, split_string, text, text_member, with_defaults,
     with_members,
 };
-use crate::{Json, Kind, StopReason, TokenUsage, quote};
+use crate::{Json, JsonKind, StopReason, TokenUsage, quote};
 
 pub(super) fn write_body(data: &ReplyData<'_>) -> String {
     let items: Vec<_> = items(data).collect();
@@ -133,7 +133,7 @@ impl ResponseEvents {
         done: &str,
         size: usize,
     ) {
-        let whole = value.filter(|value| value.kind() == Kind::String);
+        let whole = value.filter(|value| value.kind() == JsonKind::String);
         let whole = whole.map_or("\"\"", text);
         let logprobs = match kind {
             "response.output_text" => r#","logprobs":[]"#,
@@ -161,7 +161,7 @@ impl ResponseEvents {
             let mut empty = vec![(name, "\"\"")];
             let notes = part
                 .get("annotations")
-                .filter(|notes| notes.kind() == Kind::Array);
+                .filter(|notes| notes.kind() == JsonKind::Array);
             empty.extend(notes.map(|_| ("annotations", "[]")));
             let open = format!(r#"{within},"part":{}"#, with_members(part, &empty));
             self.push("response.content_part.added", &open);

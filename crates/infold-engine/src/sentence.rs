@@ -184,7 +184,8 @@ impl Nesting {
                 let is_short = last_word(before) != Some("I")
                     && last_word(before) != Some("i")
                     && is_abbreviated(before);
-                is_apart && !is_inside && !continues && !(mark == '.' && is_short)
+                let is_abbreviation = mark == '.' && is_short;
+                is_apart && !is_inside && !continues && !is_abbreviation
             }
             _ => false,
         }

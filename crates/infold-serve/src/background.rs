@@ -45,7 +45,7 @@ enum Job {
     RecordTools(Uuid, Span),
     /// Learn from what a provider reported, given what we counted and the factor we used.
     Learn(Box<Usage>, (u64, f64)),
-    Close(Vec<Box<OpenTask>>),
+    Close(Vec<OpenTask>),
     Prefetch(Uuid, Box<PrefetchJob>),
     /// Answer when all jobs before this one are done.
     Barrier(SyncSender<()>),
@@ -117,7 +117,7 @@ impl BackgroundQueue {
     }
 
     /// Closes tasks; returns them if `max_closing` of them wait for that already.
-    pub fn close(&self, tasks: Vec<Box<OpenTask>>, max_closing: usize) -> Vec<Box<OpenTask>> {
+    pub fn close(&self, tasks: Vec<OpenTask>, max_closing: usize) -> Vec<OpenTask> {
         if tasks.is_empty() || self.closing.load(Relaxed) >= max_closing {
             return tasks;
         }

@@ -253,7 +253,7 @@ impl TaskPool {
         loop {
             if let Some(open) = state.take_idle(task) {
                 drop(state);
-                self.close(open);
+                self.close(*open);
                 return;
             }
             let rest = deadline.saturating_duration_since(Instant::now());
@@ -302,7 +302,7 @@ impl TaskPool {
             });
             if let Some(open) = next.and_then(|id| state.take_idle(id)) {
                 drop(state);
-                self.close(open);
+                self.close(*open);
                 continue;
             }
             let rest = deadline.saturating_duration_since(Instant::now());
@@ -329,20 +329,23 @@ impl TaskPool {
             })
             .filter(|id| !state.exchanges.contains_key(id))
             .collect();
-        let old: Vec<Box<OpenTask>> = old.iter().filter_map(|id| state.take_idle(*id)).collect();
+        let old = old
+            .iter()
+            .filter_map(|id| state.take_idle(*id).map(|open| *open));
+        let old: Vec<OpenTask> = old.collect();
         drop(state);
         self.close_tasks(old);
     }
 
     /// Closes tasks, here and now.
-    pub fn close_tasks(&self, tasks: Vec<Box<OpenTask>>) {
+    pub fn close_tasks(&self, tasks: Vec<OpenTask>) {
         for open in tasks {
             self.close(open);
         }
     }
 
     /// Closes a task that was taken out of its slot.
-    fn close(&self, mut open: Box<OpenTask>) {
+    fn close(&self, mut open: OpenTask) {
         if let Err(error) = self.settle(&mut open) {
             self.report(&error);
         }
@@ -359,7 +362,7 @@ impl TaskPool {
     }
 
     /// Has tasks closed in the background, or closes them here if too many wait for that already.
-    fn close_soon(&self, tasks: Vec<Box<OpenTask>>) {
+    fn close_soon(&self, tasks: Vec<OpenTask>) {
         let refused = self.background.close(tasks, max_closing());
         self.close_tasks(refused);
     }
@@ -464,7 +467,7 @@ impl TaskPool {
         if state.reserved_for(open.id).is_some() {
             // Another process waits for it; the slot stays busy until it is closed.
             drop(state);
-            self.close_soon(vec![open]);
+            self.close_soon(vec![*open]);
             return;
         }
         state.slots.insert(open.id, Slot::Idle(open));
@@ -543,7 +546,7 @@ impl PoolState {
     }
 
     /// Takes out idle tasks, least recently used first, until there is room for `more` descriptors.
-    fn evict_for(&mut self, more: u64) -> Vec<Box<OpenTask>> {
+    fn evict_for(&mut self, more: u64) -> Vec<OpenTask> {
         let budget = descriptor_budget();
         let mut used: u64 = self.slots.values().map(Slot::descriptors).sum();
         let mut evicted = Vec::new();
@@ -563,7 +566,7 @@ impl PoolState {
             }
             if let Some(open) = self.take_idle(id) {
                 used -= open.descriptors;
-                evicted.push(open);
+                evicted.push(*open);
             }
         }
         evicted

@@ -114,7 +114,7 @@ impl Core {
                 point.is_named = is_given;
                 return Ok(Some(point));
             }
-            point.is_foreign = is_given && names.iter().any(is_given_key);
+            point.is_foreign = is_given && names.iter().any(|name| is_given_key(name));
             if best.is_none_or(|best| best.is_foreign && !point.is_foreign) {
                 best = Some(point);
             }
@@ -152,7 +152,7 @@ impl Core {
                 let names = self.index.names_of(task)?;
                 let is_own = wanted.as_ref().is_some_and(|name| names.contains(name));
                 // A conversation with a name keeps to it.
-                if !is_own && (wanted.is_some() || names.iter().any(is_given_key)) {
+                if !is_own && (wanted.is_some() || names.iter().any(|name| is_given_key(name))) {
                     continue;
                 }
                 let point = KnownPoint {
@@ -243,6 +243,6 @@ impl Core {
     }
 }
 
-fn is_given_key(name: &String) -> bool {
+fn is_given_key(name: &str) -> bool {
     name.starts_with(GIVEN_PREFIX)
 }

@@ -32,8 +32,8 @@ use crate::server::ServerState;
 use crate::translate::LostParts;
 use crate::upstream::Upstream;
 use crate::{
-    ConversationError, IncomingBody, ModelCall, OutgoingBody, OutgoingPart, agent, headers,
-    translate,
+    ConversationError, Exchange, IncomingBody, ModelCall, OutgoingBody, OutgoingPart, agent,
+    headers, translate,
 };
 
 /// The most of an error body that is read: more than is looked at.
@@ -57,28 +57,38 @@ pub(crate) struct ProxiedRequest<'f> {
 struct ProviderRefusal {
     status: StatusCode,
     /// What it means, as far as it says so.
-    trouble: ProviderError,
-    /// What it says, unpacked.
-    said: Bytes,
+    error: ProviderError,
+    /// Its body, decompressed.
+    body: Bytes,
+    /// It is a stream without a byte.
+    is_empty_stream: bool,
     /// The same for the client, byte for byte.
     response: Response,
 }
 
+/// What came of sending a request.
+enum Attempt {
+    /// The response for the client.
+    Answered(Response),
+    /// The provider refused it; the exchange goes on.
+    Refused(Box<ProviderRefusal>, ExchangeRecorder),
+}
+
 impl ProviderRefusal {
-    /// What happened, for people.
-    fn told(&self) -> String {
-        let why = error_message(&self.said).unwrap_or_default();
-        match self.status.is_success() {
-            true if self.said.is_empty() => "the reply is empty".to_owned(),
-            _ => format!("the provider answered {}: {why}", self.status),
+    /// Describes it for people.
+    fn describe(&self) -> String {
+        if self.status.is_success() && self.body.is_empty() {
+            return "the reply is empty".to_owned();
         }
+        let why = error_message(&self.body).unwrap_or_default();
+        format!("the provider answered {}: {why}", self.status)
     }
 
-    /// Says whether a request may have been refused for how it was folded. ClientKeys, models and
+    /// Says whether a request may have been refused for how it was folded. Keys, models and
     /// quotas are not: the provider says so.
-    fn may_be_of_the_fold(&self, trouble: &ProviderError) -> bool {
+    fn may_be_of_the_fold(&self, error: &ProviderError) -> bool {
         let refused = matches!(
-            trouble,
+            error,
             ProviderError::Refused(RefusalCause::Request)
                 | ProviderError::PlainMessages
                 | ProviderError::AlternateRoles
@@ -118,7 +128,7 @@ pub(crate) async fn pass(
             way.through(false).await
         }
     };
-    tell(&mut response, way.lost.header());
+    add_headers(&mut response, way.lost.header());
     response
 }
 
@@ -155,148 +165,157 @@ fn untaken(state: &ServerState, wire: Wire, error: &BodyError) -> Response {
 }
 
 impl ProxiedRequest<'_> {
-    /// A call of a model: recognised, recorder, folded if it must be, and its reply recorded.
+    /// Passes a call of a model on: recognised, recorded, folded if it must be; and its reply, which is recorded.
     async fn call(&self) -> Response {
-        let Some((call, unpacked)) = self.read().await else {
+        let Some((call, unpacked)) = self.read_call().await else {
             return self.through(true).await;
         };
         let began = Instant::now();
-        let taken = self.take(&call).await;
+        let accepted = self.accept(&call).await;
         self.state.metrics.added(began.elapsed());
-        let Some((mut outgoing, mut recorder)) = taken else {
+        let Some((mut outgoing, mut recorder)) = accepted else {
             return self.unrecorded(call, unpacked).await;
         };
-        let stream = recorder
+        let is_stream = recorder
             .look(|exchange| exchange.is_stream())
             .unwrap_or(false);
-        let mut empty = 0;
+        let mut empty_streams = 0;
         let mut fell_back = false;
         loop {
-            let untouched = outgoing.parts() == [OutgoingPart::Client(0..call.body.len())];
-            let sent = match unpacked && untouched {
-                // What came packed and was not changed goes on packed.
-                true => parts(&self.body, &OutgoingBody::untouched(&self.body)),
-                false => parts(&call.body, &outgoing),
+            let is_untouched = outgoing.parts() == [OutgoingPart::Client(0..call.body.len())];
+            let sent = if unpacked && is_untouched {
+                // What came compressed and was not changed goes on compressed.
+                parts(&self.body, &OutgoingBody::untouched(&self.body))
+            } else {
+                parts(&call.body, &outgoing)
             };
-            let packed = !unpacked || untouched;
-            let answer = match self.send(sent, true, packed).await {
-                Ok(answer) => answer,
-                Err(response) => {
-                    recorder.fail("the provider could not be reached");
-                    return *response;
+            let is_packed = !unpacked || is_untouched;
+            let refusal = match self.attempt(sent, is_packed, is_stream, recorder).await {
+                Attempt::Answered(response) => return response,
+                Attempt::Refused(refusal, unused) => {
+                    recorder = unused;
+                    *refusal
                 }
             };
-            let status = answer.status;
-            let refusal;
-            if status.is_success() {
-                let streams = stream || is_stream(&answer.headers);
-                let told = recorder
-                    .look(|exchange| exchange.headers())
-                    .unwrap_or_default();
-                let mut tee =
-                    ReplyTee::new(self.wire, streams, &answer.headers, answer.body, recorder);
-                let (trouble, said) = match tee.open().await {
-                    Err(error) => {
-                        // Nothing was passed on yet, so that it can still be said.
-                        return self.unreachable(&error);
-                    }
-                    Ok(ReplyStart::TooLong(trouble, said)) => (trouble, said),
-                    Ok(ReplyStart::Empty)
-                        if streams && self.upstream.endpoint.wire == Wire::Chat =>
-                    {
-                        // One server answers so to a stream that is too long, always; any
-                        // other may do it once, by accident.
-                        empty += 1;
-                        let status = status.as_u16();
-                        (ProviderError::Unexplained { status }, Vec::new())
-                    }
-                    Ok(_) => {
-                        tee.accepted();
-                        let flow = ClientBody::tee(tee);
-                        let mut response = answered(answer.status, &answer.headers, flow);
-                        tell(&mut response, told);
-                        return response;
-                    }
-                };
-                let Some(again) = tee.give_up() else {
-                    return self.gone();
-                };
-                recorder = again;
-                if empty == 1 && said.is_empty() {
+            if refusal.is_empty_stream {
+                // One server always answers a stream that is too long so; any other may do it once, by accident.
+                empty_streams += 1;
+                if empty_streams == 1 {
                     continue;
                 }
-                refusal = ProviderRefusal {
-                    status,
-                    trouble,
-                    said: said.into(),
-                    response: answered(status, &answer.headers, ClientBody::tee(tee)),
-                };
-            } else {
-                let (read, rest) = read_error(answer.body).await;
-                let said = unpack(&answer.headers, &read);
-                refusal = ProviderRefusal {
-                    status,
-                    trouble: classify(status.as_u16(), None, &said),
-                    said,
-                    response: answered(status, &answer.headers, ClientBody::passed(read, rest)),
-                };
             }
-            let trouble = refusal.trouble.clone();
-            let explained = recorder.look(|exchange| exchange.explain(trouble));
-            let trouble = explained.unwrap_or(ProviderError::Broken);
-            let overflows = matches!(
-                trouble,
+            let error = refusal.error.clone();
+            let explained = recorder.look(|exchange| exchange.explain(error));
+            let error = explained.unwrap_or(ProviderError::Broken);
+            let is_overflow = matches!(
+                error,
                 ProviderError::TooLong { .. } | ProviderError::TooLarge
             );
-            let adapts = !untouched
-                && matches!(
-                    trouble,
-                    ProviderError::AlternateRoles | ProviderError::BoundThinking
-                );
-            // What the client wrote itself was refused, too: that is for the client to hear.
-            if !fell_back && (overflows || adapts) {
-                let (found, call) = (trouble.clone(), call.clone());
-                let again;
-                (recorder, again) = recorder
-                    .work("fold", move |exchange| exchange.adapt(&call, &found))
-                    .await;
-                if let Some(again) = again.flatten() {
-                    outgoing = again;
-                    continue;
+            let is_quirk = matches!(
+                error,
+                ProviderError::AlternateRoles | ProviderError::BoundThinking
+            );
+            let mut retry = None;
+            // If the client's own bytes were refused, too, the client gets the refusal.
+            if !fell_back && (is_overflow || !is_untouched && is_quirk) {
+                let (error, call) = (error.clone(), call.clone());
+                let adapt = move |exchange: &mut Exchange| exchange.adapt(&call, &error);
+                (recorder, retry) = recorder.work("fold", adapt).await;
+            }
+            if retry.as_ref().is_none_or(Option::is_none)
+                && !is_untouched
+                && refusal.may_be_of_the_fold(&error)
+            {
+                let (why, call) = (recorder.shortened(&refusal.describe()), call.clone());
+                let fall_back = move |exchange: &mut Exchange| exchange.fall_back(&call, &why);
+                (recorder, retry) = recorder.work("fold", fall_back).await;
+                fell_back = retry.as_ref().is_some_and(Option::is_some);
+            }
+            match retry.flatten() {
+                Some(again) => outgoing = again,
+                None if is_overflow => return self.too_long(recorder, &error, is_stream, refusal),
+                None => {
+                    recorder.fail(&refusal.describe());
+                    return refusal.response;
                 }
             }
-            if !untouched && refusal.may_be_of_the_fold(&trouble) {
-                let (why, call) = (recorder.shortened(&refusal.told()), call.clone());
-                let again;
-                (recorder, again) = recorder
-                    .work("fold", move |exchange| exchange.fall_back(&call, &why))
-                    .await;
-                if let Some(again) = again.flatten() {
-                    (outgoing, fell_back) = (again, true);
-                    continue;
-                }
-            }
-            if overflows {
-                return self.too_long(recorder, &trouble, stream, refusal);
-            }
-            recorder.fail(&refusal.told());
-            return refusal.response;
         }
     }
 
-    /// Nothing more can be folded: passes on what the provider says, or says it in the client's own
-    /// words if these are not.
+    /// Sends a request once.
+    async fn attempt(
+        &self,
+        sent: Vec<BodyPart>,
+        is_packed: bool,
+        is_stream: bool,
+        recorder: ExchangeRecorder,
+    ) -> Attempt {
+        let answer = match self.send(sent, true, is_packed).await {
+            Ok(answer) => answer,
+            Err(response) => {
+                recorder.fail("the provider could not be reached");
+                return Attempt::Answered(*response);
+            }
+        };
+        let status = answer.status;
+        if !status.is_success() {
+            let (read, rest) = read_error(answer.body).await;
+            let body = unpack(&answer.headers, &read);
+            let refusal = ProviderRefusal {
+                status,
+                error: classify(status.as_u16(), None, &body),
+                body,
+                is_empty_stream: false,
+                response: answered(status, &answer.headers, ClientBody::passed(read, rest)),
+            };
+            return Attempt::Refused(Box::new(refusal), recorder);
+        }
+        let is_stream = is_stream || has_stream_type(&answer.headers);
+        let headers = recorder
+            .look(|exchange| exchange.headers())
+            .unwrap_or_default();
+        let mut tee = ReplyTee::new(self.wire, is_stream, &answer.headers, answer.body, recorder);
+        let (error, body, is_empty_stream) = match tee.open().await {
+            // Nothing was passed on yet, so that the client can be told.
+            Err(error) => return Attempt::Answered(self.unreachable(&error)),
+            Ok(ReplyStart::TooLong(error, body)) => (error, body, false),
+            Ok(ReplyStart::Empty) if is_stream && self.upstream.endpoint.wire == Wire::Chat => {
+                let status = status.as_u16();
+                (ProviderError::Unexplained { status }, Vec::new(), true)
+            }
+            Ok(_) => {
+                tee.accepted();
+                let mut response = answered(status, &answer.headers, ClientBody::tee(tee));
+                add_headers(&mut response, headers);
+                return Attempt::Answered(response);
+            }
+        };
+        let Some(recorder) = tee.give_up() else {
+            let what = ClientError::Failed("the reply was lost on its way".to_owned());
+            return Attempt::Answered(complaint(self.wire, false, &what));
+        };
+        let refusal = ProviderRefusal {
+            status,
+            error,
+            body: body.into(),
+            is_empty_stream,
+            response: answered(status, &answer.headers, ClientBody::tee(tee)),
+        };
+        Attempt::Refused(Box::new(refusal), recorder)
+    }
+
+    /// Nothing more can be folded: passes on what the provider says, or says it in words that the client knows.
     fn too_long(
         &self,
         recorder: ExchangeRecorder,
-        trouble: &ProviderError,
+        error: &ProviderError,
         stream: bool,
         refusal: ProviderRefusal,
     ) -> Response {
         recorder.fail("the request is too long, whatever is folded");
-        match trouble {
+        match error {
             ProviderError::TooLong { tokens, limit }
-                if !reports_overflow(self.wire, &refusal.said) =>
+                if !reports_overflow(self.wire, &refusal.body) =>
             {
                 let (tokens, limit) = (*tokens, *limit);
                 complaint(self.wire, stream, &ClientError::TooLong { tokens, limit })
@@ -305,8 +324,8 @@ impl ProxiedRequest<'_> {
         }
     }
 
-    /// The call, and whether its body had to be unpacked; nothing if it cannot be read.
-    async fn read(&self) -> Option<(ModelCall, bool)> {
+    /// Reads the call, and says whether its body had to be decompressed; none if it cannot be read.
+    async fn read_call(&self) -> Option<(ModelCall, bool)> {
         let Destination::Model {
             wire,
             model,
@@ -355,8 +374,8 @@ impl ProxiedRequest<'_> {
         Some((call, unpacked))
     }
 
-    /// What the conversations makes of a call; nothing if it failed, and then the call is passed on as it is.
-    async fn take(&self, call: &ModelCall) -> Option<(OutgoingBody, ExchangeRecorder)> {
+    /// Has a call recorded and folded; none if that failed, and then the call is passed on as it is.
+    async fn accept(&self, call: &ModelCall) -> Option<(OutgoingBody, ExchangeRecorder)> {
         let Parts { headers, uri, .. } = self.parts;
         let keys = Arc::new(ClientKeys::of(headers, uri, &self.upstream.endpoint));
         let carry = move |state: &ServerState, call: &ModelCall, stage, blocking| {
@@ -504,11 +523,6 @@ impl ProxiedRequest<'_> {
         };
         complaint(self.wire, false, &what)
     }
-
-    fn gone(&self) -> Response {
-        let what = ClientError::Failed("the reply was lost on its way".to_owned());
-        complaint(self.wire, false, &what)
-    }
 }
 
 /// Says whether headers ask for a window of a million tokens.
@@ -546,7 +560,7 @@ fn answered(status: StatusCode, headers: &HeaderMap, flow: ClientBody) -> Respon
 }
 
 /// Says whether a reply comes bit by bit.
-fn is_stream(headers: &HeaderMap) -> bool {
+fn has_stream_type(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let starts = |start: &str| kind.is_some_and(|kind| kind.starts_with(start.as_bytes()));
     starts("text/event-stream") || starts("application/x-ndjson")
@@ -588,9 +602,9 @@ pub(crate) fn unpack(headers: &HeaderMap, bytes: &Bytes) -> Bytes {
     plain.into()
 }
 
-/// Adds what the client is told of an exchange.
-fn tell(response: &mut Response, told: Vec<(&'static str, String)>) {
-    for (name, value) in told {
+/// Adds the headers that tell the client of an exchange.
+fn add_headers(response: &mut Response, headers: Vec<(&'static str, String)>) {
+    for (name, value) in headers {
         if let Ok(value) = HeaderValue::try_from(value) {
             response
                 .headers_mut()

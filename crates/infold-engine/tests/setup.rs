@@ -141,9 +141,9 @@ fn a_model_writes_summaries_where_it_can_be_asked() {
     extractive  open         extractive
     extractive  wants a key  extractive
     model       open         model:gpt-5
-    model       wants a key  extractive there is no key of our own for openai: no model writes summaries there
+    model       wants a key  extractive no key is configured for openai: no model writes summaries there
     model:other open         model:other
-    model:other wants a key  extractive there is no key of our own for openai: no model writes summaries there
+    model:other wants a key  extractive no key is configured for openai: no model writes summaries there
     command:cat open         command:cat
     command:cat wants a key  command:cat
     ");

@@ -127,7 +127,7 @@ fn what_cannot_be_an_endpoint_is_refused() {
     let error = new("opnai", None, None).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`mine` speaks no API `opnai` (known: openai, responses, anthropic, gemini, ollama, lmstudio)"
+        "`mine` has the unknown API `opnai` (known: openai, responses, anthropic, gemini, ollama, lmstudio)"
     );
     for base in [
         "",

@@ -20,11 +20,11 @@ pub(crate) struct AccessPolicy {
     token: Option<AccessToken>,
 }
 
-/// What clients must send to be let in.
+/// The token that clients must send.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessToken(Secret);
 
-/// Why somebody is not let in.
+/// Why a request is not admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AccessDenied {
     pub status: StatusCode,
@@ -75,7 +75,7 @@ impl AccessPolicy {
             return refuse(StatusCode::MISDIRECTED_REQUEST, why);
         }
         self.same_site(headers)?;
-        // Whether anybody is there is no secret.
+        // Health checks need no token.
         let asks_for_life = request.uri().path() == "/healthz";
         if asks_for_life || self.has_token(headers, keyed) {
             Ok(())

@@ -10,7 +10,7 @@ use crate::IncomingBody;
 /// So much of a body is looked at.
 const MAX_BYTES: u64 = 256 << 10;
 
-/// What agents say before the directory in which they work.
+/// Texts that agents put before their working directory.
 const MARKERS: [&str; 5] = [
     "Working directory: ",
     "<cwd>",

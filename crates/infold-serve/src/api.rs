@@ -25,7 +25,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::{Conversations, Limits, LiveEvent, LiveEvents, Metrics};
 use error::ApiError;
 use request::ApiRequest;
-use route::{ROUTES, Route, Takes};
+use route::{ApiRoute, ROUTES, Takes};
 
 /// The body of an answer.
 pub type ApiBody = http_body_util::combinators::BoxBody<Bytes, std::io::Error>;
@@ -122,7 +122,7 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    // What it says of itself is believed only if it is too much.
+    // An announced length is believed only if it is too large.
     if body.size_hint().lower() > MAX_BODY_BYTES as u64 {
         return Err(ApiError::too_large(MAX_BODY_BYTES));
     }
@@ -152,14 +152,14 @@ where
 }
 
 enum RouteMatch {
-    Route(&'static Route, Vec<String>),
+    Route(&'static ApiRoute, Vec<String>),
     /// The path is there, for other methods.
     Methods(String),
     Nothing,
 }
 
 fn match_route(method: &Method, path: &str) -> RouteMatch {
-    // What HEAD asks for is what GET would answer; the server leaves out the body.
+    // HEAD is answered like GET; the server omits the body.
     let method = match *method {
         Method::HEAD => &Method::GET,
         _ => method,

@@ -1,4 +1,4 @@
-//! What clients ask beside calls of a model, answered for a provider that speaks another wire.
+//! Answers requests beside model calls, such as lists of models, for a provider that speaks another wire.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -12,7 +12,7 @@ use crate::client_body::Response;
 use crate::proxy::{ProxiedRequest, read_up_to};
 use crate::translate::{JSON, answered};
 
-/// What Ollama's clients are told that they speak to: tools and thinking are known since.
+/// The version that Ollama's clients get: it supports tools and thinking.
 const OLLAMA_VERSION: &str = r#"{"version":"0.12.0"}"#;
 
 /// The longest list of models that is read.

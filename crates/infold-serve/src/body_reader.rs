@@ -38,7 +38,7 @@ pub(crate) async fn read_body(
         return Err(BodyError::TooLarge(said));
     }
     let mut spool = Spool::new(limits);
-    // Enough for what is usual; what somebody says of a body is not yet a body.
+    // Reserve for a usual body only: a client may announce more than it sends.
     spool
         .held
         .reserve(said.unwrap_or(0).min(128 << 10) as usize);
@@ -128,7 +128,7 @@ impl Spool<'_> {
     }
 }
 
-/// What a compressed body says; nothing if it is compressed in a way that is not known.
+/// Decompresses a body; returns none if its coding is unknown.
 pub(crate) fn decode_body(
     headers: &HeaderMap,
     body: &IncomingBody,

@@ -20,10 +20,10 @@ pub(crate) struct ClientBody {
     /// Taken by the request until its response has ended.
     permit: Option<Permit>,
     /// Why it broke off, and until when that waits.
-    broken: Option<(BodyError, Pin<Box<Sleep>>)>,
+    broken: Option<(BoxedError, Pin<Box<Sleep>>)>,
 }
 
-type BodyError = Box<dyn Error + Send + Sync>;
+type BoxedError = Box<dyn Error + Send + Sync>;
 
 /// What came before a break is on its way: the connection is closed when it had time to leave, because
 /// what is written and not sent is lost with it.
@@ -72,7 +72,7 @@ impl ClientBody {
     fn poll_broken(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxedError>>> {
         if let Some((_, delay)) = &mut self.broken {
             ready!(delay.as_mut().poll(context));
         }
@@ -96,7 +96,7 @@ impl<B: Into<Bytes>> From<B> for ClientBody {
 
 impl Body for ClientBody {
     type Data = Bytes;
-    type Error = BodyError;
+    type Error = BoxedError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
@@ -144,7 +144,7 @@ impl Body for ClientBody {
         match &self.from {
             BodySource::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             BodySource::Api(body) => body.size_hint(),
-            // What the provider said of it stands in the headers.
+            // The provider's headers state its length.
             _ => SizeHint::default(),
         }
     }

@@ -41,7 +41,7 @@ impl ContentCoding {
         }
     }
 
-    /// Reads what was encoded, a piece at a time: whoever reads sets the limit.
+    /// Returns a reader of the decoded body. The caller limits how much is read.
     pub fn decode<'r>(self, body: impl Read + 'r) -> Box<dyn Read + 'r> {
         match self {
             ContentCoding::Identity => Box::new(body),

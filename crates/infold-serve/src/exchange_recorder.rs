@@ -18,7 +18,7 @@ pub(crate) struct ExchangeRecorder {
     keys: Arc<ClientKeys>,
 }
 
-/// Why there is no reply when nobody waits for it.
+/// The recorded reason if the client disconnected before a reply.
 const CLIENT_LEFT: &str = "the client went away";
 
 impl ExchangeRecorder {
@@ -39,7 +39,7 @@ impl ExchangeRecorder {
         self.exchange.as_deref().map(look)
     }
 
-    /// What a provider says, shortened and without keys.
+    /// Returns a provider's text, shortened and without keys.
     pub fn shortened(&self, text: &str) -> String {
         const MAX_REFUSAL_CHARS: usize = 300;
         infold_wire::shorten(&self.keys.taken_out_of(text), MAX_REFUSAL_CHARS)
@@ -130,7 +130,7 @@ impl ExchangeRecorder {
         };
         match Handle::try_current() {
             Ok(handle) => drop(handle.spawn_blocking(fail)),
-            // The runtime is gone, and nobody waits.
+            // Without a runtime nothing waits for this thread.
             Err(_) => fail(),
         }
     }
@@ -141,15 +141,15 @@ impl ExchangeRecorder {
     }
 }
 
-/// What comes of work that is done on the spot; nothing if it panicked. The client must not notice.
+/// Runs work on this thread; returns none if it panicked. The request goes on without it.
 pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
-    // What it had in its hands is gone, or behind locks whose content is checked when it is used.
+    // What it owned is dropped; what is behind mutexes is checked when it is used.
     catch_unwind(AssertUnwindSafe(work)).ok()
 }
 
 impl Drop for ExchangeRecorder {
     fn drop(&mut self) {
-        // Where nobody was answered, that is counted with the request itself.
+        // A request without an answer is counted by its permit.
         self.failed(CLIENT_LEFT);
     }
 }

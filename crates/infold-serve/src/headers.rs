@@ -44,7 +44,7 @@ fn named(headers: &HeaderMap) -> Vec<String> {
     names.filter(|name| !usual(name)).collect()
 }
 
-/// What of a client's headers goes to the provider.
+/// Returns the headers of a client that go to the provider.
 ///
 /// `reads` says that the reply is to be read on its way: then it is asked for as it is.
 pub(crate) fn outward(
@@ -76,7 +76,7 @@ pub(crate) fn outward(
     out
 }
 
-/// What of a provider's headers goes to the client.
+/// Returns the headers of a provider that go to the client.
 pub(crate) fn inward(headers: &HeaderMap) -> HeaderMap {
     let named = named(headers);
     let mut out = HeaderMap::with_capacity(headers.len() + 4);
@@ -161,7 +161,7 @@ fn has_key(headers: &HeaderMap, uri: &Uri, token: Option<&AccessToken>) -> bool 
             .any(|name| headers.get_all(name).iter().any(real))
 }
 
-/// What people write where a key must stand and none is needed.
+/// Placeholders that people write where a key is required and none is needed.
 fn is_placeholder(key: &[u8]) -> bool {
     const KNOWN: [&str; 9] = [
         "sk-no-key-required",

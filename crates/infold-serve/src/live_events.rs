@@ -5,20 +5,20 @@ use std::sync::Arc;
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
-/// Something that happened to a task, for whoever watches.
+/// Something that happened to a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveEvent {
     /// The task.
     pub task: Uuid,
-    /// What it is about: one of [`LiveEvents::NAMES`].
+    /// Its name: one of [`LiveEvents::NAMES`].
     pub name: &'static str,
     /// More of it, as JSON in one line; short, as many of them may wait for a slow reader.
     pub json: String,
 }
 
-/// Tells of changes as they happen.
+/// Publishes live events.
 ///
-/// Nobody waits for a reader: one that is slow misses some, and is told so.
+/// Publishing never waits for a reader: one that is slow misses some, and is told so.
 #[derive(Clone, Debug)]
 pub struct LiveEvents {
     sender: broadcast::Sender<Option<Arc<LiveEvent>>>,
@@ -30,14 +30,14 @@ const WAITING: usize = 1024;
 const READERS: usize = 256;
 
 impl LiveEvents {
-    /// What a change may be about.
+    /// The names of live events.
     pub const NAMES: [&'static str; 7] = [
         "task", "message", "folding", "fold", "step", "usage", "failure",
     ];
 
     /// Tells of a change.
     pub fn publish(&self, change: LiveEvent) {
-        // Nobody may be listening.
+        // There may be no listener.
         let _ = self.sender.send(Some(Arc::new(change)));
     }
 
@@ -60,11 +60,11 @@ impl Default for LiveEvents {
     }
 }
 
-/// Somebody who listens.
+/// Receives live events.
 #[derive(Debug)]
 pub struct Listener(broadcast::Receiver<Option<Arc<LiveEvent>>>);
 
-/// What a listener hears.
+/// An item that a listener gets.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LiveItem {
     /// A change.

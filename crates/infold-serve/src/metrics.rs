@@ -13,7 +13,7 @@ use infold_wire::Wire;
 use crate::locked;
 use seconds::Seconds;
 
-/// What the server counts of itself.
+/// Counters of the server.
 #[derive(Debug, Default)]
 pub struct Metrics {
     /// By wire, the last for none, and by the first digit of the status.
@@ -35,7 +35,7 @@ pub struct Metrics {
     failures: Named,
 }
 
-/// How long requests take: to the end of a long reply.
+/// Buckets for the duration of requests, to the end of a long reply.
 const TOOK: [Duration; 12] = [
     Duration::from_millis(1),
     Duration::from_millis(5),
@@ -51,7 +51,7 @@ const TOOK: [Duration; 12] = [
     Duration::from_secs(600),
 ];
 
-/// What we add to that.
+/// Buckets for the time that the proxy adds.
 const ADDED: [Duration; 12] = [
     Duration::from_micros(50),
     Duration::from_micros(100),

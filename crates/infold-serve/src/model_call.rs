@@ -32,7 +32,7 @@ pub struct ModelCall {
 /// The name of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConversationName {
-    /// Given by whoever set the client up, in a header or the path.
+    /// Given in a header or the path by the person who set the client up.
     Given(String),
     /// The client's own session, which many conversations may be part of.
     Session(String),
@@ -50,7 +50,7 @@ impl ConversationName {
         }
     }
 
-    /// Says whether it was given by whoever set the client up.
+    /// Says whether it was given by the person who set the client up.
     pub(crate) fn is_given(&self) -> bool {
         matches!(self, ConversationName::Given(_))
     }

@@ -24,12 +24,12 @@ pub(crate) struct Permit {
     client: IpAddr,
     began: Instant,
     _under_way: InFlight,
-    /// What is asked for, and of what.
+    /// The method and path of the request.
     pub method: Method,
     pub path: String,
     /// In which form it is, once that is known.
     pub wire: Option<Wire>,
-    /// What it was answered with.
+    /// The status of the response.
     pub status: u16,
     /// The task that the answer names, and how many folds were sent in its place.
     pub task: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Permit {
     pub sent: u64,
 }
 
-/// What servers note where nobody is left to be answered.
+/// The status that servers log if the client disconnected before the response.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 impl Permits {

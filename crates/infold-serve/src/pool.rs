@@ -39,7 +39,7 @@ pub(crate) struct TaskPool {
 
 #[derive(Default)]
 struct PoolState {
-    slots: HashMap<Uuid, Slot>,
+    slots: HashMap<Uuid, PoolSlot>,
     /// Until when a task is left to the process that asked for it.
     reserved_until: HashMap<Uuid, Instant>,
     /// Prefetched summaries of tasks that were closed since. Each one knows whether it still applies.
@@ -48,7 +48,7 @@ struct PoolState {
     exchanges: HashMap<Uuid, u32>,
 }
 
-enum Slot {
+enum PoolSlot {
     Idle(Box<OpenTask>),
     /// The task is leased, being opened or being closed, and takes so many descriptors.
     Busy {
@@ -192,7 +192,7 @@ impl TaskPool {
                 break;
             }
         }
-        state.slots.insert(task, Slot::Busy { descriptors: 0 });
+        state.slots.insert(task, PoolSlot::Busy { descriptors: 0 });
         drop(state);
         let (writer, _) = self
             .contexts
@@ -204,7 +204,7 @@ impl TaskPool {
         open.prepared = state.prepared.remove(&task);
         let evicted = state.evict_for(open.descriptors);
         let descriptors = open.descriptors;
-        state.slots.insert(task, Slot::Busy { descriptors });
+        state.slots.insert(task, PoolSlot::Busy { descriptors });
         drop(state);
         let lease = self.lease_of(open);
         self.close_soon(evicted);
@@ -242,7 +242,10 @@ impl TaskPool {
 
     /// Says whether a lease of a task can be had without waiting or opening it.
     pub fn is_idle(&self, task: Uuid) -> bool {
-        matches!(locked(&self.state).slots.get(&task), Some(Slot::Idle(_)))
+        matches!(
+            locked(&self.state).slots.get(&task),
+            Some(PoolSlot::Idle(_))
+        )
     }
 
     /// Closes a task as soon as its user is done, and leaves it to another process for a moment.
@@ -297,8 +300,8 @@ impl TaskPool {
         loop {
             let mut state = locked(&self.state);
             let next = state.slots.iter().find_map(|(id, slot)| match slot {
-                Slot::Idle(_) => Some(*id),
-                Slot::Busy { .. } => None,
+                PoolSlot::Idle(_) => Some(*id),
+                PoolSlot::Busy { .. } => None,
             });
             if let Some(open) = next.and_then(|id| state.take_idle(id)) {
                 drop(state);
@@ -324,7 +327,9 @@ impl TaskPool {
             .slots
             .iter()
             .filter_map(|(id, slot)| match slot {
-                Slot::Idle(open) if open.used.elapsed() >= idle && !open.is_preparing => Some(*id),
+                PoolSlot::Idle(open) if open.used.elapsed() >= idle && !open.is_preparing => {
+                    Some(*id)
+                }
                 _ => None,
             })
             .filter(|id| !state.exchanges.contains_key(id))
@@ -470,7 +475,7 @@ impl TaskPool {
             self.close_soon(vec![*open]);
             return;
         }
-        state.slots.insert(open.id, Slot::Idle(open));
+        state.slots.insert(open.id, PoolSlot::Idle(open));
         drop(state);
         self.changed.notify_all();
     }
@@ -509,11 +514,11 @@ impl PoolState {
     /// Takes an idle task out of its slot, which is busy from then on.
     fn take_idle(&mut self, task: Uuid) -> Option<Box<OpenTask>> {
         let slot = self.slots.get_mut(&task)?;
-        let Slot::Idle(open) = &*slot else {
+        let PoolSlot::Idle(open) = &*slot else {
             return None;
         };
         let descriptors = open.descriptors;
-        let Slot::Idle(open) = std::mem::replace(slot, Slot::Busy { descriptors }) else {
+        let PoolSlot::Idle(open) = std::mem::replace(slot, PoolSlot::Busy { descriptors }) else {
             return None;
         };
         let was_checked = open.used.elapsed() < CLAIM_CHECK_INTERVAL;
@@ -548,14 +553,14 @@ impl PoolState {
     /// Takes out idle tasks, least recently used first, until there is room for `more` descriptors.
     fn evict_for(&mut self, more: u64) -> Vec<OpenTask> {
         let budget = descriptor_budget();
-        let mut used: u64 = self.slots.values().map(Slot::descriptors).sum();
+        let mut used: u64 = self.slots.values().map(PoolSlot::descriptors).sum();
         let mut evicted = Vec::new();
         if used + more <= budget {
             return evicted;
         }
         let idle = self.slots.iter().filter_map(|(id, slot)| match slot {
-            Slot::Idle(open) => Some((open.used, *id)),
-            Slot::Busy { .. } => None,
+            PoolSlot::Idle(open) => Some((open.used, *id)),
+            PoolSlot::Busy { .. } => None,
         });
         let mut idle: Vec<(Instant, Uuid)> = idle.collect();
         idle.sort_unstable();
@@ -573,11 +578,11 @@ impl PoolState {
     }
 }
 
-impl Slot {
+impl PoolSlot {
     fn descriptors(&self) -> u64 {
         match self {
-            Slot::Idle(open) => open.descriptors,
-            Slot::Busy { descriptors } => *descriptors,
+            PoolSlot::Idle(open) => open.descriptors,
+            PoolSlot::Busy { descriptors } => *descriptors,
         }
     }
 }

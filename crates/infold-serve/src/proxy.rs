@@ -49,7 +49,7 @@ pub(crate) struct ProxiedRequest<'f> {
     pub parts: &'f Parts,
     /// As the client sent it.
     pub body: IncomingBody,
-    /// What of it the provider's wire has no words for.
+    /// Parts that the provider's wire cannot express.
     pub lost: LostParts,
 }
 
@@ -67,7 +67,7 @@ struct ProviderRefusal {
 }
 
 /// What came of sending a request.
-enum Attempt {
+enum SendOutcome {
     /// The response for the client.
     Answered(Response),
     /// The provider refused it; the exchange goes on.
@@ -191,8 +191,8 @@ impl ProxiedRequest<'_> {
             };
             let is_packed = !unpacked || is_untouched;
             let refusal = match self.attempt(sent, is_packed, is_stream, recorder).await {
-                Attempt::Answered(response) => return response,
-                Attempt::Refused(refusal, unused) => {
+                SendOutcome::Answered(response) => return response,
+                SendOutcome::Refused(refusal, unused) => {
                     recorder = unused;
                     *refusal
                 }
@@ -249,12 +249,12 @@ impl ProxiedRequest<'_> {
         is_packed: bool,
         is_stream: bool,
         recorder: ExchangeRecorder,
-    ) -> Attempt {
+    ) -> SendOutcome {
         let answer = match self.send(sent, true, is_packed).await {
             Ok(answer) => answer,
             Err(response) => {
                 recorder.fail("the provider could not be reached");
-                return Attempt::Answered(*response);
+                return SendOutcome::Answered(*response);
             }
         };
         let status = answer.status;
@@ -268,7 +268,7 @@ impl ProxiedRequest<'_> {
                 is_empty_stream: false,
                 response: answered(status, &answer.headers, ClientBody::passed(read, rest)),
             };
-            return Attempt::Refused(Box::new(refusal), recorder);
+            return SendOutcome::Refused(Box::new(refusal), recorder);
         }
         let is_stream = is_stream || has_stream_type(&answer.headers);
         let headers = recorder
@@ -277,7 +277,7 @@ impl ProxiedRequest<'_> {
         let mut tee = ReplyTee::new(self.wire, is_stream, &answer.headers, answer.body, recorder);
         let (error, body, is_empty_stream) = match tee.open().await {
             // Nothing was passed on yet, so that the client can be told.
-            Err(error) => return Attempt::Answered(self.unreachable(&error)),
+            Err(error) => return SendOutcome::Answered(self.unreachable(&error)),
             Ok(ReplyStart::TooLong(error, body)) => (error, body, false),
             Ok(ReplyStart::Empty) if is_stream && self.upstream.endpoint.wire == Wire::Chat => {
                 let status = status.as_u16();
@@ -287,12 +287,12 @@ impl ProxiedRequest<'_> {
                 tee.accepted();
                 let mut response = answered(status, &answer.headers, ClientBody::tee(tee));
                 add_headers(&mut response, headers);
-                return Attempt::Answered(response);
+                return SendOutcome::Answered(response);
             }
         };
         let Some(recorder) = tee.give_up() else {
             let what = ClientError::Failed("the reply was lost on its way".to_owned());
-            return Attempt::Answered(complaint(self.wire, false, &what));
+            return SendOutcome::Answered(complaint(self.wire, false, &what));
         };
         let refusal = ProviderRefusal {
             status,
@@ -301,7 +301,7 @@ impl ProxiedRequest<'_> {
             is_empty_stream,
             response: answered(status, &answer.headers, ClientBody::tee(tee)),
         };
-        Attempt::Refused(Box::new(refusal), recorder)
+        SendOutcome::Refused(Box::new(refusal), recorder)
     }
 
     /// Nothing more can be folded: passes on what the provider says, or says it in words that the client knows.
@@ -587,7 +587,7 @@ pub(crate) async fn read_up_to(mut body: ResponseBody, most: usize) -> (Bytes, R
     (read.freeze(), body)
 }
 
-/// What an error says, if it is packed.
+/// Decompresses the body of an error.
 pub(crate) fn unpack(headers: &HeaderMap, bytes: &Bytes) -> Bytes {
     let coding = match ContentCoding::of(headers) {
         None | Some(ContentCoding::Identity) => return bytes.clone(),
@@ -595,7 +595,7 @@ pub(crate) fn unpack(headers: &HeaderMap, bytes: &Bytes) -> Bytes {
     };
     let mut plain = Vec::new();
     let decoder = coding.decode(&bytes[..]);
-    // What can be read of it is better than nothing.
+    // A part of it is better than nothing.
     let _ = decoder
         .take(MAX_ERROR_BODY_BYTES as u64)
         .read_to_end(&mut plain);

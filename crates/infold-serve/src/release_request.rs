@@ -39,7 +39,7 @@ fn near(address: &str) -> Option<(&str, Vec<SocketAddr>)> {
     (near && host.bytes().all(|byte| byte.is_ascii_graphic())).then_some((host, places))
 }
 
-/// Says whether an address is one of this machine's: nobody can listen at another's.
+/// Says whether an address is one of this machine's: only those can be bound.
 fn is_here(ip: IpAddr) -> bool {
     ip.is_loopback() || !ip.is_unspecified() && TcpListener::bind((ip, 0)).is_ok()
 }

@@ -27,14 +27,14 @@ pub(crate) struct ReplyTee {
     upstream: ResponseBody,
     parser: ReplyParser,
     recorder: Option<ExchangeRecorder>,
-    /// What is to be passed on, as soon as nothing is being recorded.
+    /// Bytes to pass on, as soon as nothing is being recorded.
     ready: VecDeque<Bytes>,
     recording: Option<JoinHandle<()>>,
     bytes: u64,
     ended: bool,
 }
 
-/// What a reply begins with.
+/// The beginning of a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ReplyStart {
     /// An answer, or nothing that could be told from one.
@@ -209,7 +209,7 @@ impl Drop for ReplyTee {
     }
 }
 
-/// What reads a reply. Whatever becomes of it, the reply goes on.
+/// Parses a reply. If that fails, the reply still goes to the client.
 #[derive(Debug)]
 struct ReplyParser {
     wire: Wire,
@@ -287,7 +287,7 @@ impl ReplyParser {
         self.reader.as_ref().is_some_and(ReplyReader::is_complete)
     }
 
-    /// What was heard, if it is a whole reply; or why not.
+    /// Returns the reply if it is whole, or why it is not.
     fn take(&mut self) -> Result<infold_wire::Reply, String> {
         if let Some(failed) = &self.failed {
             return Err(told(failed));
@@ -306,7 +306,7 @@ impl ReplyParser {
     }
 }
 
-/// What an error says, in short.
+/// Describes an error in one line.
 fn told(error: &ReplyError) -> String {
     match error {
         ReplyError::Failed { body } => {

@@ -6,13 +6,13 @@ use infold_wire::Wire;
 
 use crate::{Api, ConversationName};
 
-/// What a request is for.
+/// Where a request goes, and the name of its conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     pub to: Destination,
     /// The path without what is only for us, and with its version.
     pub path: String,
-    /// What the conversation is called.
+    /// The name of the conversation.
     pub name: Option<ConversationName>,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Route {
 pub(crate) enum Destination {
     /// The proxy itself: its API, metrics and health.
     Ours,
-    /// The root, where clients look whether anybody is there.
+    /// The root, where clients check that a server is there.
     Root,
     /// A model, whose reply is recorded.
     Model {
@@ -75,7 +75,7 @@ fn clean(path: &str) -> Result<String, BadPath> {
         return Err(BadPath("a path starts with /"));
     }
     let mut seen = path.to_owned();
-    // What is read once more by the provider is still no way out.
+    // The provider may decode the path again.
     for _ in 0..4 {
         if seen
             .bytes()
@@ -100,7 +100,7 @@ fn clean(path: &str) -> Result<String, BadPath> {
     Ok(clean)
 }
 
-/// What clients ask for behind a version.
+/// Path segments that stand behind a version.
 const VERSIONED_PATHS: [&str; 10] = [
     "chat",
     "completions",
@@ -134,7 +134,7 @@ fn versioned(path: String) -> String {
     }
 }
 
-/// What Ollama has below `/api`; Anthropic has other things there.
+/// Ollama's paths below `/api`; Anthropic has others there.
 const OLLAMA_PATHS: [&str; 16] = [
     "chat",
     "generate",

@@ -32,17 +32,17 @@ use crate::{Api, Conversations, LiveEvents, Upstreams, proxy};
 pub struct Options {
     /// Where it listens. Port 0 is any that is free.
     pub address: SocketAddr,
-    /// What clients must send; an address that others can reach demands one.
+    /// The token that clients must send. An address that other machines can reach requires one.
     pub token: Option<Secret>,
     /// Names under which clients may reach it, beside those of this machine.
     pub names: Vec<String>,
     /// Where it sends.
     pub upstreams: Upstreams,
-    /// What it bears.
+    /// Its limits.
     pub limits: Limits,
 }
 
-/// What the server bears.
+/// The limits of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The most bytes of a body.
@@ -106,7 +106,7 @@ pub enum ServeError {
 /// A token with fewer characters is no secret.
 const MIN_TOKEN_BYTES: usize = 16;
 
-/// What all requests share.
+/// The state that all requests share.
 pub(crate) struct ServerState {
     pub conversations: Conversations,
     pub api: Api,
@@ -249,7 +249,7 @@ async fn serve(
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), answer));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        // Told, or nobody is left who could tell: this connection ends with its reply.
+        // The server stops: this connection ends with its reply.
         () = async { drop(told.wait_for(|stop| *stop).await) } => {
             connection.as_mut().graceful_shutdown();
             connection.await
@@ -292,7 +292,7 @@ async fn respond(
     let wire = route.as_ref().ok().and_then(Route::wire);
     let keyed = match wire {
         Some(wire) => state.upstreams.of(wire).endpoint.key().is_some(),
-        // What is asked of the proxy itself needs no other key.
+        // Requests to the proxy itself need no provider's key.
         None => true,
     };
     // The connection's own limit is about what it reads at a time, and may be passed.
@@ -357,7 +357,7 @@ fn moved(uri: &Uri, path: &str) -> Option<Uri> {
     whole.parse().ok()
 }
 
-/// Clients look here whether anybody is there.
+/// Answers the root, where clients check that a server is there.
 fn root(method: &Method) -> Response {
     let text = "infold is running: Ollama is running here too, and so are the other APIs\n";
     let mut response = if *method == Method::HEAD {

@@ -28,7 +28,7 @@ use crate::route::Destination;
 use crate::translated_reply::{TranslatedReply, whole};
 use crate::{IncomingBody, ModelCall, Upstream, body_reader, headers};
 
-/// What of a request its provider's wire has no words for.
+/// Parts of a request that the provider's wire cannot express.
 #[derive(Debug, Default)]
 pub(crate) struct LostParts(Mutex<BTreeSet<String>>);
 
@@ -36,7 +36,7 @@ pub(crate) struct LostParts(Mutex<BTreeSet<String>>);
 const MAX_HEADER_CHARS: usize = 1000;
 
 impl LostParts {
-    /// What the client is told of it.
+    /// Returns the response header that names them.
     pub fn header(&self) -> Vec<(&'static str, String)> {
         let all: Vec<String> = locked(&self.0).iter().cloned().collect();
         let plain = |char: char| match char {
@@ -164,7 +164,7 @@ impl ProxiedRequest<'_> {
         answered(status, kind, Bytes::from(body).into())
     }
 
-    /// What the provider says instead of an answer, in the words that the client knows.
+    /// Translates a provider's error for the client.
     pub fn refused(&self, status: StatusCode, headers: &HeaderMap, said: &[u8]) -> ForwardResponse {
         if let ProviderError::Unexplained { .. } = classify(status.as_u16(), None, said) {
             // There is nothing to put in other words.
@@ -277,7 +277,7 @@ pub(crate) fn answered(
     }
 }
 
-/// What an error of a provider is to a client of another wire; its status is kept where it says something.
+/// Translates a provider's error for a client of another wire; a status with a meaning is kept.
 pub(crate) fn refusal(status: StatusCode, said: &[u8]) -> (StatusCode, ClientError) {
     let text = error_message(said).unwrap_or_else(|| {
         if said.is_empty() {

@@ -53,7 +53,7 @@ impl TranslatedReply {
         self
     }
 
-    /// What some of the provider's bytes are on the other wire.
+    /// Translates some of the provider's bytes.
     fn hear(&mut self, data: &[u8]) -> Result<Vec<u8>, ReplyError> {
         let mut out = Vec::new();
         let Some(reader) = &mut self.reader else {
@@ -67,7 +67,7 @@ impl TranslatedReply {
         Ok(out)
     }
 
-    /// What is left to tell at the end.
+    /// Translates the end of the reply.
     fn finish(&mut self) -> Result<Vec<u8>, ReplyError> {
         let Some(reader) = self.reader.take() else {
             return Ok(Vec::new());
@@ -127,7 +127,7 @@ impl Body for TranslatedReply {
                     Ok(data) => self.hear(&data),
                     Err(_) => continue,
                 },
-                // What breaks behind the end of a reply is nobody's business.
+                // A break behind the end of a reply is ignored.
                 Some(Err(error)) => {
                     self.ended = true;
                     return Poll::Ready(self.reader.take().map(|_| Err(error)));

@@ -23,7 +23,7 @@ const MAX_PATHS: usize = 256;
 /// The longest body that is looked into.
 const MAX_BODY_BYTES: u64 = 16 << 20;
 
-/// What takes `input` or `messages` and is no call of a model.
+/// Path segments of requests that take `input` or `messages` and call no model.
 const OTHER_USES: [&str; 10] = [
     "embed",
     "moderations",

@@ -36,7 +36,7 @@ pub enum UpstreamError {
 }
 
 impl Upstreams {
-    /// What the flags say, then the configuration, then where each API is at home.
+    /// Takes addresses from the flags, then the configuration, then each API's default.
     ///
     /// A flag is an address for every API, or `API=ADDRESS`, or `API=PROVIDER`; `provider`
     /// names one of the configuration. What is there speaks the API that it is asked for, unless

@@ -150,9 +150,11 @@ impl Pass<'_> {
         budget: u64,
         summarizer: &mut dyn Summarizer,
     ) -> Result<Option<(String, StandInText)>, ManageError> {
-        let name = summarizer.name();
-        if name != Extractive.name() {
-            match self.ask_summarizer(executor, folded, budget, summarizer) {
+        if summarizer.name() != Extractive.name() {
+            let asked = self.ask_summarizer(executor, folded, budget, summarizer);
+            // Named after the call: a model that the provider lacks is replaced by another one.
+            let name = summarizer.name();
+            match asked {
                 Ok(stand_in) => return Ok(Some((name, stand_in))),
                 Err(SummarizerError::Log(error)) => return Err(error.into()),
                 Err(SummarizerError::Cancelled) => return Err(ManageError::Cancelled),

@@ -42,7 +42,7 @@ impl ApiError {
         self
     }
 
-    /// What was request makes no sense.
+    /// The request is invalid.
     pub fn bad(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::BAD_REQUEST, "bad_request", message)
             .hint("GET /infold/api/openapi.json says what each address takes; nothing was changed")

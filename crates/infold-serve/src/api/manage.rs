@@ -53,7 +53,7 @@ pub fn manage(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     }
     let outcome = api.conversations.with(id, |writer| {
         let outcome = infold::manage(writer, &aim, &mut *summarizer, &hooks);
-        // What was recorded counts, whatever came of it.
+        // A fold that was recorded is published even if a later part failed.
         let _ = contexts.settle(id, writer);
         outcome
     })??;
@@ -72,7 +72,7 @@ fn tell(api: &Api, id: uuid::Uuid, outcome: &ManageOutcome) {
     }
 }
 
-/// What was said, what the task knows, the configuration and what is built in, in this order.
+/// Takes each setting from the request, the task, the configuration or the defaults, in this order.
 ///
 /// Summaries are written by the command that the configuration names, or by what is built in.
 fn setup(api: &Api, log: &Log, members: &BodyMembers) -> Result<Setup, ApiError> {
@@ -105,7 +105,7 @@ fn setup(api: &Api, log: &Log, members: &BodyMembers) -> Result<Setup, ApiError>
         },
     };
     let resolved = api.config.resolve(&wanted).map_err(SetupError::from)?;
-    // What was learned_factor is of the task's own model, not of another one.
+    // The learned factor belongs to the task's own model.
     let named = metadata.llm_provider.zip(metadata.model).filter(|_| own);
     let factor = named
         .map(|(provider, model)| learned_factor(api.conversations.contexts(), &provider, &model));

@@ -8,7 +8,7 @@ use super::Api;
 use super::error::ApiError;
 use super::reply::ApiReply;
 use super::request::ApiRequest;
-use super::route::{Gives, Query, ROUTES, Route, Takes};
+use super::route::{ApiRoute, Gives, Query, ROUTES, Takes};
 
 /// `GET /infold/api/openapi.json`
 pub fn document(_: &Api, _: &ApiRequest) -> Result<ApiReply, ApiError> {
@@ -46,7 +46,7 @@ fn schema(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
-fn operation(route: &Route) -> Value {
+fn operation(route: &ApiRoute) -> Value {
     let places = route.path.split('/').filter_map(|part| {
         let name = part.strip_prefix('{')?.strip_suffix('}')?;
         let about = match name {

@@ -12,7 +12,7 @@ use super::ApiBody;
 use super::stream::{Pipe, Stream, watch};
 use crate::live_events::Listener;
 
-/// What a route answers.
+/// The reply of a route.
 pub enum ApiReply {
     /// One object.
     Json(Value),
@@ -20,7 +20,7 @@ pub enum ApiReply {
     List(Writes),
     /// A text.
     Text(String),
-    /// What happens from now on, of one task or of all.
+    /// Live events of one task or of all.
     Live(Listener, Option<Uuid>),
     /// Nothing.
     Nothing,
@@ -159,7 +159,7 @@ fn with_body(status: StatusCode, kind: &'static str, body: ApiBody) -> Response<
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    // What is said in a conversation is nobody else's to keep, nor to take for a page.
+    // Conversations must not be cached by others, nor rendered as a page.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(
         "x-content-type-options",

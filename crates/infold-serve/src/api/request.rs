@@ -9,12 +9,12 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::error::ApiError;
-use super::route::Route;
+use super::route::ApiRoute;
 
-/// What somebody asks of a route.
+/// A request to a route.
 #[derive(Debug)]
 pub struct ApiRequest {
-    /// What stands in the places of the path.
+    /// The path parameters.
     places: Vec<String>,
     query: Vec<(String, String)>,
     /// Lists come one object a line, not as an array.
@@ -27,7 +27,11 @@ pub struct ApiRequest {
 
 impl ApiRequest {
     /// Reads what the head of a request says.
-    pub fn new(route: &Route, places: Vec<String>, head: &Parts) -> Result<ApiRequest, ApiError> {
+    pub fn new(
+        route: &ApiRoute,
+        places: Vec<String>,
+        head: &Parts,
+    ) -> Result<ApiRequest, ApiError> {
         let mut query: Vec<(String, String)> = Vec::new();
         for pair in head.uri.query().unwrap_or_default().split('&') {
             if pair.is_empty() {
@@ -68,7 +72,7 @@ impl ApiRequest {
         })
     }
 
-    /// What stands in a place of the path.
+    /// Returns a path parameter.
     pub fn place(&self, at: usize) -> &str {
         self.places.get(at).map_or("", String::as_str)
     }

@@ -8,13 +8,13 @@ use super::request::ApiRequest;
 use super::{Api, manage, openapi, queries, status, steps, tasks};
 
 /// One address and what it is for. The router and the OpenAPI document are both made of these.
-pub struct Route {
+pub struct ApiRoute {
     pub method: Method,
     /// The path; `{task}` and `{range}` are places.
     pub path: &'static str,
-    /// What programs call it.
+    /// Its operation id.
     pub name: &'static str,
-    /// What it is for.
+    /// Its summary in the OpenAPI document.
     pub about: &'static str,
     /// The parameters of the query it takes.
     pub query: &'static [Query],
@@ -33,7 +33,7 @@ pub struct Query {
     pub kind: &'static str,
 }
 
-/// What a body holds.
+/// The content of a request body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
     Nothing,
@@ -43,7 +43,7 @@ pub enum Takes {
     Messages,
 }
 
-/// What an answer holds.
+/// The content of a reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Gives {
     Nothing,
@@ -55,8 +55,8 @@ pub enum Gives {
     List(&'static str),
 }
 
-impl Route {
-    /// What stands in the places of a path, if it is a path of this route.
+impl ApiRoute {
+    /// Returns the path parameters, if a path belongs to this route.
     pub fn places(&self, path: &str) -> Option<Vec<String>> {
         let mut places = Vec::new();
         let (mut ours, mut theirs) = (self.path.split('/'), path.split('/'));
@@ -103,73 +103,73 @@ const MADE: StatusCode = StatusCode::CREATED;
 
 /// All there are.
 #[rustfmt::skip]
-pub static ROUTES: &[Route] = &[
-    Route { method: Method::GET, path: "/healthz", name: "health", status: OK, run: status::health,
+pub static ROUTES: &[ApiRoute] = &[
+    ApiRoute { method: Method::GET, path: "/healthz", name: "health", status: OK, run: status::health,
         about: "Says ok if tasks can be kept",
         query: &[], takes: Takes::Nothing, gives: Gives::Text },
-    Route { method: Method::GET, path: "/metrics", name: "metrics", status: OK, run: status::metrics,
+    ApiRoute { method: Method::GET, path: "/metrics", name: "metrics", status: OK, run: status::metrics,
         about: "What the server counts of itself, as Prometheus reads it",
         query: &[], takes: Takes::Nothing, gives: Gives::Text },
-    Route { method: Method::GET, path: "/infold/api/openapi.json", name: "openapi", status: OK, run: openapi::document,
+    ApiRoute { method: Method::GET, path: "/infold/api/openapi.json", name: "openapi", status: OK, run: openapi::document,
         about: "This document",
         query: &[], takes: Takes::Nothing, gives: Gives::Object("Any") },
-    Route { method: Method::GET, path: "/infold/api/events", name: "events", status: OK, run: status::events,
+    ApiRoute { method: Method::GET, path: "/infold/api/events", name: "events", status: OK, run: status::events,
         about: "Changes as they happen, as server-sent events: task, message, fold, step, usage, failure; lagged says that some were missed",
         query: &[text("task", "Only those of this task")], takes: Takes::Nothing, gives: Gives::Events },
-    Route { method: Method::GET, path: "/infold/api/usage", name: "usage", status: OK, run: tasks::usage,
+    ApiRoute { method: Method::GET, path: "/infold/api/usage", name: "usage", status: OK, run: tasks::usage,
         about: "What all tasks came to, in all and by model",
         query: &[text("user", "Only tasks of this user")], takes: Takes::Nothing, gives: Gives::Object("Usage") },
-    Route { method: Method::GET, path: "/infold/api/tasks", name: "listTasks", status: OK, run: tasks::list,
+    ApiRoute { method: Method::GET, path: "/infold/api/tasks", name: "listTasks", status: OK, run: tasks::list,
         about: "The tasks, newest first",
         query: &[text("status", "Only those of this status: running, completed, failed …"), text("user", "Only those of this user"),
             number("limit", "No more than so many; 100 if it is not said")],
         takes: Takes::Nothing, gives: Gives::List("Task") },
-    Route { method: Method::POST, path: "/infold/api/tasks", name: "makeTask", status: MADE, run: tasks::make,
+    ApiRoute { method: Method::POST, path: "/infold/api/tasks", name: "makeTask", status: MADE, run: tasks::make,
         about: "Makes a task",
         query: &[], takes: Takes::Object("NewTask"), gives: Gives::Object("Made") },
-    Route { method: Method::GET, path: "/infold/api/tasks/{task}", name: "showTask", status: OK, run: tasks::show,
+    ApiRoute { method: Method::GET, path: "/infold/api/tasks/{task}", name: "showTask", status: OK, run: tasks::show,
         about: "All there is to say of one task",
         query: &[], takes: Takes::Nothing, gives: Gives::Object("WholeTask") },
-    Route { method: Method::GET, path: "/infold/api/tasks/{task}/log", name: "log", status: OK, run: queries::log,
+    ApiRoute { method: Method::GET, path: "/infold/api/tasks/{task}/log", name: "log", status: OK, run: queries::log,
         about: "Messages and events as they happened, hidden ones too",
         query: &[number("from", "The first message; 1 if it is not said"), number("to", "The last message"),
             number("limit", "No more messages than so many: the first from `from` on, else the last"), AT],
         takes: Takes::Nothing, gives: Gives::List("Entry") },
-    Route { method: Method::GET, path: "/infold/api/tasks/{task}/messages/{range}", name: "recall", status: OK, run: queries::recall,
+    ApiRoute { method: Method::GET, path: "/infold/api/tasks/{task}/messages/{range}", name: "recall", status: OK, run: queries::recall,
         about: "Messages in full, hidden ones too",
         query: &[], takes: Takes::Nothing, gives: Gives::List("Recalled") },
-    Route { method: Method::POST, path: "/infold/api/tasks/{task}/messages", name: "push", status: OK, run: tasks::push,
+    ApiRoute { method: Method::POST, path: "/infold/api/tasks/{task}/messages", name: "push", status: OK, run: tasks::push,
         about: "Appends messages, all or none; repeated with the same Idempotency-Key it appends nothing and answers as before",
         query: &[], takes: Takes::Messages, gives: Gives::Object("Pushed") },
-    Route { method: Method::GET, path: "/infold/api/tasks/{task}/view", name: "view", status: OK, run: queries::view,
+    ApiRoute { method: Method::GET, path: "/infold/api/tasks/{task}/view", name: "view", status: OK, run: queries::view,
         about: "What the model sees",
         query: &[AT, Query { name: "raw", about: "Only the messages, just as the model gets them", kind: "boolean" }],
         takes: Takes::Nothing, gives: Gives::List("Piece") },
-    Route { method: Method::GET, path: "/infold/api/tasks/{task}/folds", name: "folds", status: OK, run: queries::folds,
+    ApiRoute { method: Method::GET, path: "/infold/api/tasks/{task}/folds", name: "folds", status: OK, run: queries::folds,
         about: "All folds ever made, and what became of them",
         query: &[AT], takes: Takes::Nothing, gives: Gives::List("Fold") },
-    Route { method: Method::GET, path: "/infold/api/tasks/{task}/frames", name: "frames", status: OK, run: queries::frames,
+    ApiRoute { method: Method::GET, path: "/infold/api/tasks/{task}/frames", name: "frames", status: OK, run: queries::frames,
         about: "What stood around the messages: instructions, tools, parameters, each time they changed; credentials are blanked",
         query: &[], takes: Takes::Nothing, gives: Gives::List("Frame") },
-    Route { method: Method::POST, path: "/infold/api/tasks/{task}/steps", name: "step", status: OK, run: steps::step,
+    ApiRoute { method: Method::POST, path: "/infold/api/tasks/{task}/steps", name: "step", status: OK, run: steps::step,
         about: "Takes a step: condense, truncate, mask, unfold, rewind, undo, redo, pin, note, unpin",
         query: &[], takes: Takes::Object("Step"), gives: Gives::Object("Taken") },
-    Route { method: Method::POST, path: "/infold/api/tasks/{task}/manage", name: "manage", status: OK, run: manage::manage,
+    ApiRoute { method: Method::POST, path: "/infold/api/tasks/{task}/manage", name: "manage", status: OK, run: manage::manage,
         about: "Folds as much as it takes to fit, or only says what would be folded",
         query: &[], takes: Takes::Object("Manage"), gives: Gives::Object("Managed") },
-    Route { method: Method::POST, path: "/infold/api/tasks/{task}/fork", name: "fork", status: MADE, run: steps::fork,
+    ApiRoute { method: Method::POST, path: "/infold/api/tasks/{task}/fork", name: "fork", status: MADE, run: steps::fork,
         about: "Makes a task that continues this one, from its end or from a point in it",
         query: &[], takes: Takes::Object("Fork"), gives: Gives::Object("Forked") },
-    Route { method: Method::POST, path: "/infold/api/tasks/{task}/redact", name: "redact", status: OK, run: steps::redact,
+    ApiRoute { method: Method::POST, path: "/infold/api/tasks/{task}/redact", name: "redact", status: OK, run: steps::redact,
         about: "Takes what messages say, or what a pattern matches, out of the log for good; or only says what would go",
         query: &[], takes: Takes::Object("Redact"), gives: Gives::Object("Redacted") },
-    Route { method: Method::POST, path: "/infold/api/tasks/{task}/complete", name: "complete", status: OK, run: tasks::complete,
+    ApiRoute { method: Method::POST, path: "/infold/api/tasks/{task}/complete", name: "complete", status: OK, run: tasks::complete,
         about: "Ends a task; it stays readable",
         query: &[], takes: Takes::Nothing, gives: Gives::Object("Ended") },
-    Route { method: Method::POST, path: "/infold/api/tasks/{task}/fail", name: "fail", status: OK, run: tasks::fail,
+    ApiRoute { method: Method::POST, path: "/infold/api/tasks/{task}/fail", name: "fail", status: OK, run: tasks::fail,
         about: "Ends a task that failed; it stays readable",
         query: &[], takes: Takes::Object("Fail"), gives: Gives::Object("Ended") },
-    Route { method: Method::POST, path: "/infold/api/tasks/{task}/release", name: "release", status: StatusCode::NO_CONTENT, run: tasks::release,
+    ApiRoute { method: Method::POST, path: "/infold/api/tasks/{task}/release", name: "release", status: StatusCode::NO_CONTENT, run: tasks::release,
         about: "Lets go of a task, so that another process can write to it",
         query: &[], takes: Takes::Nothing, gives: Gives::Nothing },
 ];

@@ -54,7 +54,7 @@ pub fn step(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     Ok(ApiReply::Json(json))
 }
 
-/// What kind of fold a step makes.
+/// Returns the kind of fold that a step makes.
 fn kind(step: &Step) -> Option<&'static str> {
     match step {
         Step::Condense { .. } => Some("summary"),

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::reply::Stop;
 use crate::live_events::{Listener, LiveItem};
 
-/// What is sent at once.
+/// How many bytes are sent at once.
 const PIECE: usize = 64 << 10;
 /// How many pieces wait for a reader.
 const PIECES: usize = 4;
@@ -71,7 +71,7 @@ impl Pipe {
         self.send(Ok(piece))
     }
 
-    /// Breaks the body off, so that nobody takes it for whole.
+    /// Breaks the body off, so that it is not taken for complete.
     pub fn fail(&mut self, error: &LogError) {
         let _ = self.flush();
         let _ = self.send(Err(io::Error::other(error.to_string())));
@@ -83,7 +83,7 @@ impl Pipe {
     }
 }
 
-/// Changes as server-sent events, until nobody reads them or the server stops.
+/// Live events as server-sent events, until the reader disconnects or the server stops.
 pub fn watch(mut listener: Listener, task: Option<Uuid>) -> Stream {
     let (sender, receiver) = mpsc::channel(PIECES);
     tokio::spawn(async move {

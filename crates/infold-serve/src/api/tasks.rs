@@ -17,7 +17,7 @@ use super::error::ApiError;
 use super::reply::ApiReply;
 use super::request::ApiRequest;
 
-/// How many tasks are listed if nobody says.
+/// How many tasks are listed by default.
 const LISTED: u64 = 100;
 
 /// `GET /infold/api/tasks`
@@ -149,8 +149,8 @@ pub fn fail(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     end(api, request, &Outcome::Failed { error })
 }
 
-/// How often a task that this server takes again is request for.
-const TRIES: usize = 3;
+/// How often a task is released again that a request leased meanwhile.
+const MAX_RELEASE_TRIES: usize = 3;
 
 fn end(api: &Api, request: &ApiRequest, outcome: &Outcome) -> Result<ApiReply, ApiError> {
     let contexts = api.conversations.contexts();
@@ -164,7 +164,7 @@ fn end(api: &Api, request: &ApiRequest, outcome: &Outcome) -> Result<ApiReply, A
             Err(TaskError::Open {
                 source: OpenError::Held { holder },
                 ..
-            }) if tries < TRIES
+            }) if tries < MAX_RELEASE_TRIES
                 && holder
                     .as_ref()
                     .is_some_and(|by| by.pid == std::process::id()) => {}
@@ -188,7 +188,7 @@ pub fn release(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     Ok(ApiReply::Nothing)
 }
 
-/// What some tasks came to.
+/// Totals of some tasks.
 #[derive(Default)]
 struct Sum {
     tasks: u64,

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 /// The members of an object, in short: a name, and a kind as below; `!` marks what must be there.
-type BodyMembers = &'static [(&'static str, &'static str)];
+type SchemaMembers = &'static [(&'static str, &'static str)];
 
-const TASK: BodyMembers = &[
+const TASK: SchemaMembers = &[
     ("uuid", "id!"),
     ("status", "text!"),
     ("task_source", "text?"),
@@ -31,7 +31,7 @@ const TASK: BodyMembers = &[
     ("error_message", "text?"),
 ];
 
-const SUM: BodyMembers = &[
+const SUM: SchemaMembers = &[
     ("tasks", "whole!"),
     ("llm_call_count", "whole!"),
     ("tool_call_count", "whole!"),
@@ -42,7 +42,7 @@ const SUM: BodyMembers = &[
 ];
 
 #[rustfmt::skip]
-const OBJECTS: &[(&str, BodyMembers)] = &[
+const OBJECTS: &[(&str, SchemaMembers)] = &[
     ("Any", &[]),
     ("Error", &[("error", "Trouble!")]),
     ("Trouble", &[("message", "text!"), ("hint", "text?"), ("kind", "text!")]),
@@ -78,8 +78,8 @@ const OBJECTS: &[(&str, BodyMembers)] = &[
     ("Usage", SUM),
 ];
 
-/// What `WholeTask` has beside what `Task` has.
-const MORE: BodyMembers = &[
+/// The members of `WholeTask` beside those of `Task`.
+const MORE: SchemaMembers = &[
     ("messages", "whole!"),
     ("events", "whole!"),
     ("view_tokens", "whole!"),

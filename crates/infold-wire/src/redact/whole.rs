@@ -146,7 +146,9 @@ fn block(block: Json<'_>, marker: &str, role: Role) -> Vec<u8> {
     let mut out = Object::default();
     for (key, value) in block.members() {
         let name = key.name();
-        if keeps.contains(&&*name) || is_unknown && may_name(&name) {
+        if *name == *b"caller" && keeps.contains(&&*name) {
+            out.put(key.bytes(), &only(value, &[b"type", b"tool_id"]));
+        } else if keeps.contains(&&*name) || is_unknown && may_name(&name) {
             out.keep((key, value));
         }
     }
@@ -164,6 +166,19 @@ fn block(block: Json<'_>, marker: &str, role: Role) -> Vec<u8> {
             out.named("content", error.as_bytes());
         }
         _ => out.named("redacted", quote(marker).as_bytes()),
+    }
+    out.done()
+}
+
+/// An object with only these members; another value as it is.
+fn only(value: Json<'_>, names: &[&[u8]]) -> Vec<u8> {
+    if value.kind() != Kind::Object {
+        return value.bytes().to_vec();
+    }
+    let mut out = Object::default();
+    let members = value.members();
+    for member in members.filter(|(key, _)| names.contains(&&*key.name())) {
+        out.keep(member);
     }
     out.done()
 }
@@ -239,7 +254,7 @@ fn part_of_pair(name: &[u8], value: Json<'_>, marker: &str) -> Vec<u8> {
 }
 
 /// Members of an item that say what it is and what it pairs with.
-const OF_ITEMS: [&[u8]; 10] = [
+const OF_ITEMS: [&[u8]; 9] = [
     b"type",
     b"id",
     b"call_id",
@@ -249,15 +264,39 @@ const OF_ITEMS: [&[u8]; 10] = [
     b"server_label",
     b"approval_request_id",
     b"approve",
-    b"environment",
 ];
+
+/// Members that OpenAI documents in items, and in the objects inside them. Any other name is content, as names of variables are.
+const DOCUMENTED: &str = "\
+    acknowledged_safety_checks action actions annotations arguments attributes background button call_id code command \
+    commands container_id content created_by detail diff drag end_index env error execution exit_code file_id filename \
+    image_url index input input_schema keys logs max_output_length message moderation name operation outcome output \
+    output_format outputs path pattern pending_safety_checks queries query quality refusal result results revised_prompt \
+    score scroll_x scroll_y size sources start_index status stderr stdout summary text timeout_ms title tools url user \
+    working_directory x y";
+
+fn is_documented(name: &[u8]) -> bool {
+    let mut names = DOCUMENTED.split_ascii_whitespace();
+    names.any(|documented| documented.as_bytes() == name)
+}
+
+/// Members whose names somebody chose.
+fn is_free_form(name: &[u8]) -> bool {
+    matches!(name, b"env" | b"attributes" | b"input_schema")
+}
 
 fn put_item(item: Item, message: &Message<'_>, marker: &str, out: &mut Object) {
     let is_unknown = matches!(item, Item::Hosted);
+    let mut has_others = false;
+    let mut says = false;
     for (key, value) in message.json().members() {
         let name = key.name();
         if OF_ITEMS.contains(&&*name) || is_unknown && may_name(&name) {
             out.keep((key, value));
+            continue;
+        }
+        if *name == *b"environment" {
+            out.put(key.bytes(), &only(value, &[b"type", b"container_id"]));
             continue;
         }
         let given = match (item, &*name, value.kind()) {
@@ -267,9 +306,18 @@ fn put_item(item: Item, message: &Message<'_>, marker: &str, out: &mut Object) {
             (_, b"encrypted_content" | b"signature", _) => continue,
             (_, b"arguments", Kind::String) => quote(&arguments(marker)).into_bytes(),
             (Item::Output, b"output", Kind::Array) => quote(marker).into_bytes(),
-            _ => emptied(value, marker),
+            _ if !is_documented(&name) => {
+                has_others = true;
+                continue;
+            }
+            _ => emptied(&name, value, marker),
         };
         out.put(key.bytes(), &given);
+        says = true;
+    }
+    // Only an item that no provider documents has no documented member that says something.
+    if has_others && !says {
+        out.named("redacted", quote(marker).as_bytes());
     }
     if item == Item::Reasoning {
         let summary = format!(r#"[{{"type":"summary_text","text":{}}}]"#, quote(marker));
@@ -277,20 +325,26 @@ fn put_item(item: Item, message: &Message<'_>, marker: &str, out: &mut Object) {
     }
 }
 
-/// A value of the same shape that says nothing.
-fn emptied(value: Json<'_>, marker: &str) -> Vec<u8> {
+/// A value that says nothing: of the same shape, but for names of members that somebody chose.
+fn emptied(name: &[u8], value: Json<'_>, marker: &str) -> Vec<u8> {
     match value.kind() {
         Kind::String => quote(marker).into_bytes(),
         Kind::Number => b"0".to_vec(),
         Kind::Bool | Kind::Null => value.bytes().to_vec(),
-        Kind::Array => list(value, |one| emptied(one, marker)),
+        Kind::Array => list(value, |one| emptied(name, one, marker)),
         Kind::Object => {
             let mut out = Object::default();
-            for (key, value) in value.members() {
+            for (key, value) in value.members().filter(|_| !is_free_form(name)) {
                 match &*key.name() {
                     b"type" => out.keep((key, value)),
-                    _ => out.put(key.bytes(), &emptied(value, marker)),
+                    name if is_documented(name) => {
+                        out.put(key.bytes(), &emptied(name, value, marker));
+                    }
+                    _ => {}
                 }
+            }
+            if out.0.is_empty() && value.members().next().is_some() {
+                return arguments(marker).into_bytes();
             }
             out.done()
         }

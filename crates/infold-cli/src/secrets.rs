@@ -68,13 +68,18 @@ fn tell(task: Option<Uuid>, found: &[StoredSecret], out: &mut Out) -> Result<(),
     let name = task.map_or_else(|| "beside the tasks".to_owned(), |task| task.to_string());
     let mut said = None;
     for secret in found {
-        let StoredSecret { file, place, found } = secret;
+        let StoredSecret {
+            file,
+            place,
+            found,
+            stays,
+        } = secret;
         let (seq, shown) = match place {
             SecretPlace::Message(seq) => (Some(*seq), format!("seq {seq}")),
             SecretPlace::Event(id) => (None, format!("{file} e{id}")),
             SecretPlace::Line(line) => (None, format!("{file} line {line}")),
         };
-        let command = task.map(|task| match seq {
+        let command = task.filter(|_| !stays).map(|task| match seq {
             Some(seq) => format!("infold redact {task} {seq}"),
             None => {
                 let pattern = pattern_of(&found.start, found.chars);
@@ -87,7 +92,7 @@ fn tell(task: Option<Uuid>, found: &[StoredSecret], out: &mut Out) -> Result<(),
         if out.is_json() {
             out.object(&json!({
                 "uuid": task.map(|task| task.to_string()), "file": file, "seq": seq, "rule": found.rule,
-                "start": found.start, "characters": found.chars, "command": command,
+                "start": found.start, "characters": found.chars, "command": command, "stays": stays,
             }))?;
             continue;
         }
@@ -96,6 +101,10 @@ fn tell(task: Option<Uuid>, found: &[StoredSecret], out: &mut Out) -> Result<(),
         out.line(format!(
             "{name}  {shown}  {rule}  {start}… ({chars} characters)"
         ))?;
+        if *stays {
+            let why = "it is an id or a name of a tool, which `infold redact` leaves: revoke it";
+            out.line(paint(DIM, format!("    {why}")))?;
+        }
         if let Some(command) = command.filter(|command| said.as_ref() != Some(command)) {
             out.line(paint(DIM, format!("    {command}")))?;
             said = Some(command);

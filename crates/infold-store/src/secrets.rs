@@ -5,10 +5,11 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use infold_wire::Json;
+use infold_wire::redact::redact_message;
 use infold_wire::secrets::{Found, found};
 use uuid::Uuid;
 
-use crate::{Contexts, LogError, TaskError};
+use crate::{Contexts, LogError, TaskError, stored};
 
 /// A secret that lies on the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct StoredSecret {
     pub place: SecretPlace,
     /// What it is, without saying it.
     pub found: Found,
+    /// It is an id or a name, which a redaction leaves.
+    pub stays: bool,
 }
 
 /// Where in a file a secret is.
@@ -132,16 +135,24 @@ fn in_file(
         looked_at(read);
         scanned.messages += u64::from(name == "messages.jsonl");
         let place = place(name, number, &line);
-        let mut tell = |found: Vec<Found>| {
-            for found in found {
+        let mut tell = |found: Vec<Found>, staying: &[Found]| {
+            for one in &found {
+                // Alike secrets cannot be told apart: as long as one of them goes, so may each.
+                let number = |all: &[Found]| all.iter().filter(|other| *other == one).count();
                 take(StoredSecret {
                     file: name.to_owned(),
                     place,
-                    found,
+                    found: one.clone(),
+                    stays: number(&found) <= number(staying),
                 });
             }
         };
-        tell(found(&line));
+        let secrets = found(&line);
+        let staying = match secrets.is_empty() {
+            true => Vec::new(),
+            false => staying(place, &line),
+        };
+        tell(secrets, &staying);
         if read < MAX_LINE_BYTES || line.ends_with(b"\n") {
             continue;
         }
@@ -154,13 +165,26 @@ fn in_file(
                 .read_until(b'\n', &mut line);
             let read = limited.map_err(fail)?;
             looked_at(read as u64);
-            tell(infold_wire::secrets::found_from(&line, before));
+            tell(infold_wire::secrets::found_from(&line, before), &[]);
             if read == 0 || line.ends_with(b"\n") {
                 break;
             }
         }
     }
     Ok(())
+}
+
+/// The secrets of a line that are still there after a redaction: in ids, and in names of tools.
+fn staying(place: SecretPlace, line: &[u8]) -> Vec<Found> {
+    let left = match place {
+        SecretPlace::Message(_) => stored::split(line.trim_ascii_end())
+            .and_then(|stored| redact_message(&stored.body(line), "").ok()),
+        SecretPlace::Event(_) => Json::parse(line)
+            .ok()
+            .and_then(|event| Some(event.get("record")?.get("tool")?.bytes().to_vec())),
+        SecretPlace::Line(_) => None,
+    };
+    left.map_or(Vec::new(), |left| found(&left))
 }
 
 fn place(name: &str, number: u64, line: &[u8]) -> SecretPlace {

@@ -42,11 +42,11 @@ pub fn run(contexts: &Contexts, args: &RedactArgs, out: &mut Out) -> Result<(), 
     let failed = |error: TaskError| Failure::from(error).about(&name);
     if args.dry_run || !args.yes {
         let found = redact.preview(contexts, id).map_err(failed)?;
-        if found.messages() == 0 && args.dry_run {
+        if found.is_empty() {
             return Err(nothing(&found));
         }
         if args.dry_run {
-            return tell(id, &found, out);
+            return tell(id, &found, false, out);
         }
         if !is_confirmed(id, &found)? {
             return Err(Failure::new(Kind::No, "nothing was redacted"));
@@ -56,44 +56,53 @@ pub fn run(contexts: &Contexts, args: &RedactArgs, out: &mut Out) -> Result<(), 
     if done.is_empty() {
         return Err(nothing(&done));
     }
-    tell(id, &done, out)
+    tell(id, &done, true, out)
 }
 
 fn nothing(found: &Redaction) -> Failure {
     let failure = Failure::new(Kind::No, "the pattern matches nothing; nothing was changed");
     match found.left {
         0 => failure,
-        left => failure.hint(format!(
-            "{} in ids, roles, types and names of tools, by which messages are paired",
-            matches(left)
-        )),
+        left => failure.hint(format!("{} in {STAYING}", matches(left))),
     }
 }
 
+/// Where matches are left.
+const STAYING: &str =
+    "ids, roles, types, names and positions, by which messages are paired and placed";
+
 /// Says what was redacted, or would be.
-fn tell(id: Uuid, redaction: &Redaction, out: &mut Out) -> Result<(), Failure> {
+fn tell(id: Uuid, redaction: &Redaction, is_done: bool, out: &mut Out) -> Result<(), Failure> {
     if out.is_json() {
         return out.object(&describe(redaction));
     }
-    for task in &redaction.tasks {
-        out.line(line(id, task))?;
-    }
-    for path in &redaction.removed {
-        out.line(format!("{} removed", path.display()))?;
+    for line in lines(id, redaction, is_done) {
+        out.line(line)?;
     }
     if redaction.left > 0 {
         let left = matches(redaction.left);
-        say(
-            false,
-            paint(
-                DIM,
-                format!(
-                    "{left} left in ids, roles, types and names of tools, by which messages are paired"
-                ),
-            ),
-        );
+        say(false, paint(DIM, format!("{left} left in {STAYING}")));
     }
     Ok(())
+}
+
+/// What was redacted, or would be: a line for each task, and for each file that goes whole.
+fn lines(id: Uuid, redaction: &Redaction, is_done: bool) -> Vec<String> {
+    let mut lines: Vec<String> = redaction.tasks.iter().map(|task| line(id, task)).collect();
+    if redaction.tasks.is_empty() && redaction.entries > 0 {
+        let entries = match redaction.entries {
+            1 => "1 title or name".to_owned(),
+            many => format!("{many} titles and names"),
+        };
+        let done = if is_done { "redacted" } else { "would redact" };
+        lines.push(format!("{done} {entries} of tasks"));
+    }
+    let removed = redaction.removed.iter().map(|path| match is_done {
+        true => format!("{} removed", path.display()),
+        false => format!("would remove {}", path.display()),
+    });
+    lines.extend(removed);
+    lines
 }
 
 fn line(id: Uuid, task: &RedactedTask) -> String {
@@ -139,11 +148,13 @@ fn is_confirmed(id: Uuid, found: &Redaction) -> Result<bool, Failure> {
         return Err(Failure::new(Kind::Usage, text)
             .hint("--yes says that it is meant, --dry-run shows what would go"));
     }
-    for task in &found.tasks {
-        eprintln!("  {}", line(id, task));
+    for line in lines(id, found, false) {
+        eprintln!("  {line}");
     }
-    let messages = count(found.messages() as u64, "message");
-    eprint!("redact {messages} for good? [y/N] ");
+    match found.messages() as u64 {
+        0 => eprint!("redact this for good? [y/N] "),
+        messages => eprint!("redact {} for good? [y/N] ", count(messages, "message")),
+    }
     let _ = io::stderr().flush();
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;

@@ -17,7 +17,9 @@ mod whole;
 
 use std::ops::Range;
 
-pub use replace::{redact_data, redact_fragment, redact_json, redact_matches, redact_text, texts};
+pub use replace::{
+    redact_data, redact_fragment, redact_json, redact_matches, redact_record, redact_text, texts,
+};
 pub use whole::redact_message;
 
 /// Finds what is to be replaced in a text: ranges of its bytes, in order and apart.
@@ -30,7 +32,7 @@ pub struct Redacted {
     pub bytes: Option<Vec<u8>>,
     /// How many matches were replaced.
     pub matches: usize,
-    /// How many were left, because they stand in what messages are paired by: roles, types, ids and names of calls.
+    /// How many were left, because they stand in what messages are paired by or placed: ids, roles, types, names and positions.
     pub left: usize,
 }
 

@@ -34,6 +34,7 @@ pub fn texts(message: &[u8], take: &mut dyn FnMut(&str)) -> Result<(), MessageEr
     };
     let mut walk = Walk {
         counts_left: false,
+        joins_members: false,
         ..Walk::new("", &mut find)
     };
     walk.value(read.json(), Place::Structure);
@@ -42,7 +43,10 @@ pub fn texts(message: &[u8], take: &mut dyn FnMut(&str)) -> Result<(), MessageEr
 
 /// Replaces what is found in the texts of a JSON value that is made up like messages are.
 pub fn redact_json(json: &[u8], marker: &str, find: &mut Find<'_>) -> Result<Redacted, JsonError> {
-    let mut walk = Walk::new(marker, find);
+    let mut walk = Walk {
+        joins_members: false,
+        ..Walk::new(marker, find)
+    };
     let bytes = walk.value(Json::parse(json)?, Place::Structure);
     Ok(walk.redacted(bytes))
 }
@@ -51,6 +55,24 @@ pub fn redact_json(json: &[u8], marker: &str, find: &mut Find<'_>) -> Result<Red
 pub fn redact_data(json: &[u8], marker: &str, find: &mut Find<'_>) -> Result<Redacted, JsonError> {
     let mut walk = Walk::new(marker, find);
     let bytes = walk.value(Json::parse(json)?, Place::Data);
+    Ok(walk.redacted(bytes))
+}
+
+/// Replaces what is found in a record of a transcript, or in a document that holds records.
+///
+/// What agents tie records together by stays: ids, times, and the names, numbers and booleans of members that they document.
+/// A string that is `hole`, quotes included, stands for a message that is kept elsewhere, and stays too.
+pub fn redact_record(
+    json: &[u8],
+    hole: &[u8],
+    marker: &str,
+    find: &mut Find<'_>,
+) -> Result<Redacted, JsonError> {
+    let mut walk = Walk {
+        record: Some(Record { hole }),
+        ..Walk::new(marker, find)
+    };
+    let bytes = walk.value(Json::parse(json)?, Place::Structure);
     Ok(walk.redacted(bytes))
 }
 
@@ -216,8 +238,32 @@ const DOCUMENTED: &str = "\
     thought_signature title tool_calls ttl type url videoMetadata";
 
 fn is_documented(name: &[u8]) -> bool {
-    let mut names = DOCUMENTED.split_ascii_whitespace();
-    names.any(|documented| documented.as_bytes() == name)
+    is_listed(DOCUMENTED, name)
+}
+
+fn is_listed(names: &str, name: &[u8]) -> bool {
+    let mut names = names.split_ascii_whitespace();
+    names.any(|listed| listed.as_bytes() == name)
+}
+
+/// Members of records, and of documents that hold records, beside those of messages: all that a transcript is read by, and what
+/// agents count and switch in them.
+const OF_RECORDS: &str = "\
+    $rewindTo $set base_instructions branch cache_creation_input_tokens cache_read_input_tokens cli_version \
+    compactMetadata condenseId condenseParent contents cwd description durationMs firstKeptEntryId firstKeptEntryIndex \
+    git gitBranch history info input_tokens instructions isApiErrorMessage isCompactSummary isMeta isSidechain \
+    isSnapshotUpdate isSummary isTruncationMarker isVisibleInTranscriptOnly kind lastUpdated leafUuid level \
+    logicalParentUuid message messages model originator output_tokens parentId parentToolUseID parentUuid payload \
+    projectHash record_type requestId say sessionId sourceToolAssistantUUID sourceToolUseID startTime stop_reason subject \
+    subtype system systemInstruction system_instruction thinkingSignature thoughts timestamp toolCallId toolCalls toolName \
+    toolUseID toolUseResult tool_call_id tool_call_ids tool_use_id traj trajectory truncationId truncationParent ts usage \
+    userType uuid version";
+
+/// How a record of a transcript differs from a message.
+#[derive(Clone, Copy)]
+struct Record<'a> {
+    /// The string that stands for a message that is kept elsewhere.
+    hole: &'a [u8],
 }
 
 /// Where a value stands.
@@ -231,26 +277,17 @@ enum Place {
     Data,
 }
 
-impl Place {
-    /// Where the value of a member stands whose object stands here.
-    fn inside(self, name: &[u8]) -> Place {
-        if self == Place::Data || DATA.contains(&name) {
-            Place::Data
-        } else if self == Place::Structure && is_documented(name) {
-            Place::Structure
-        } else {
-            Place::Unknown
-        }
-    }
-}
-
 struct Walk<'a, 'f> {
     marker: &'a str,
     find: &'a mut Find<'f>,
+    /// Set if this is a record of a transcript.
+    record: Option<Record<'a>>,
     matches: usize,
     left: usize,
     /// What messages are paired by is searched too, though not replaced.
     counts_left: bool,
+    /// Names of members that are content are searched together with their values too.
+    joins_members: bool,
 }
 
 impl<'a, 'f> Walk<'a, 'f> {
@@ -258,9 +295,11 @@ impl<'a, 'f> Walk<'a, 'f> {
         Walk {
             marker,
             find,
+            record: None,
             matches: 0,
             left: 0,
             counts_left: true,
+            joins_members: true,
         }
     }
 
@@ -269,6 +308,49 @@ impl<'a, 'f> Walk<'a, 'f> {
             bytes,
             matches: self.matches,
             left: self.left,
+        }
+    }
+
+    /// Says whether a member is documented, so that its name and its numbers stay.
+    fn knows(&self, name: &[u8]) -> bool {
+        is_documented(name) || self.record.is_some() && is_listed(OF_RECORDS, name)
+    }
+
+    /// Where the value of a member stands whose object stands at `place`.
+    fn inside(&self, place: Place, name: &[u8]) -> Place {
+        let is_data = DATA.contains(&name) || self.record.is_some() && name == b"toolUseResult";
+        if place == Place::Data || is_data {
+            Place::Data
+        } else if place == Place::Structure && self.knows(name) {
+            Place::Structure
+        } else {
+            Place::Unknown
+        }
+    }
+
+    /// Says whether a member says what its object is or belongs to.
+    fn is_structure(&self, name: &[u8], value: Json<'_>) -> bool {
+        match value.kind() {
+            Kind::String if self.record.is_some() => {
+                is_structure(name) || is_structure_of_record(name, value)
+            }
+            Kind::String => is_structure(name),
+            Kind::Array if self.record.is_some() => {
+                let mut elements = value.elements();
+                name.ends_with(b"_ids") && elements.all(|one| one.kind() == Kind::String)
+            }
+            _ => false,
+        }
+    }
+
+    /// Counts the matches in a member that stays.
+    fn leave(&mut self, value: Json<'_>) {
+        if !self.counts_left {
+            return;
+        }
+        match value.kind() {
+            Kind::Array => value.elements().for_each(|one| self.leave(one)),
+            _ => self.left += (self.find)(&value.text().unwrap_or_default()).len(),
         }
     }
 
@@ -291,19 +373,24 @@ impl<'a, 'f> Walk<'a, 'f> {
 
     fn object(&mut self, json: Json<'_>, place: Place) -> Option<Vec<u8>> {
         let mut edits = Edits::new(json);
+        let start = json.range().start;
         for (key, value) in json.members() {
             let name = key.name();
-            if place != Place::Data && is_structure(&name) && value.kind() == Kind::String {
-                if self.counts_left {
-                    self.left += (self.find)(&value.text().unwrap_or_default()).len();
-                }
+            if place != Place::Data && self.is_structure(&name, value) {
+                self.leave(value);
                 continue;
             }
-            let inside = place.inside(&name);
-            if place != Place::Structure || !is_documented(&name) {
+            let inside = self.inside(place, &name);
+            if place != Place::Structure || !self.knows(&name) {
                 edits.put(key.range(), self.string(key));
             }
-            edits.put(value.range(), self.value(value, inside));
+            let new = self.value(value, inside);
+            let between = &json.bytes()[key.range().end - start..value.range().start - start];
+            let new = match inside != Place::Structure && self.spans(key, between, value) {
+                true => Some(quote(self.marker).into_bytes()),
+                false => new,
+            };
+            edits.put(value.range(), new);
         }
         let changed = edits.done()?;
         if place == Place::Data {
@@ -315,6 +402,30 @@ impl<'a, 'f> Walk<'a, 'f> {
             Some(Reasoning::Detail) => Some(detail(self.marker)),
             None => Some(unsigned(changed)),
         }
+    }
+
+    /// Says whether something is found that begins in the name of a member and ends in its value, as `"password": "x"` may be.
+    fn spans(&mut self, key: Json<'_>, between: &[u8], value: Json<'_>) -> bool {
+        let is_hole = self
+            .record
+            .is_some_and(|record| value.bytes() == record.hole);
+        let (quotes, said) = match value.kind() {
+            Kind::String => ("\"", value.text().unwrap_or_default()),
+            Kind::Number | Kind::Bool => ("", String::from_utf8_lossy(value.bytes())),
+            Kind::Object | Kind::Array | Kind::Null => return false,
+        };
+        if is_hole || !self.joins_members {
+            return false;
+        }
+        let name = key.text().unwrap_or_default();
+        let between = String::from_utf8_lossy(between);
+        let text = format!("\"{name}\"{between}{quotes}{said}{quotes}");
+        let value_start = text.len() - quotes.len() - said.len();
+        let found = (self.find)(&text);
+        let spans = |range: &&Range<usize>| range.start <= name.len() && range.end > value_start;
+        let spanning = found.iter().filter(spans).count();
+        self.matches += spanning;
+        spanning > 0
     }
 
     /// A number or a boolean. In a documented member it counts or places something, and stays.
@@ -336,6 +447,12 @@ impl<'a, 'f> Walk<'a, 'f> {
     }
 
     fn string(&mut self, json: Json<'_>) -> Option<Vec<u8>> {
+        if self
+            .record
+            .is_some_and(|record| json.bytes() == record.hole)
+        {
+            return None;
+        }
         let text = json.text()?;
         if text.starts_with(['{', '['])
             && let Ok(inner) = Json::parse(text.as_bytes())
@@ -370,6 +487,26 @@ fn is_structure(name: &[u8]) -> bool {
     matches!(name, b"role" | b"type" | b"name" | b"tool_name" | b"status")
         || name == b"id"
         || name.ends_with(b"_id")
+}
+
+/// The same of a record of a transcript: its ids, and when it was written.
+fn is_structure_of_record(name: &[u8], value: Json<'_>) -> bool {
+    let is_id = name == b"uuid"
+        || [b"Id".as_slice(), b"ID", b"Uuid", b"UUID"]
+            .iter()
+            .any(|end| name.ends_with(end));
+    let is_time = matches!(name, b"timestamp" | b"startTime" | b"lastUpdated")
+        && value.text().is_some_and(|text| is_timestamp(&text));
+    is_id || is_time || matches!(name, b"subtype" | b"record_type" | b"toolName")
+}
+
+/// Says whether a text looks like a time in ISO 8601, and so says nothing else.
+fn is_timestamp(text: &str) -> bool {
+    let is_of_time = |byte: u8| byte.is_ascii_digit() || b"-:.+ TZ".contains(&byte);
+    text.starts_with(|char: char| char.is_ascii_digit())
+        && (10..=40).contains(&text.len())
+        && text.contains('-')
+        && text.bytes().all(is_of_time)
 }
 
 enum Reasoning {

@@ -173,6 +173,35 @@ fn an_item_keeps_the_members_that_its_provider_wants() {
 }
 
 #[test]
+fn a_record_keeps_what_its_transcript_is_read_by() {
+    let record = r#"{"type":"user","uuid":"u-4111","parentUuid":null,"isSidechain":true,"timestamp":"4111-01-01T00:00:00Z","cwd":"/4111","k4111":4111,"message":"@","toolUseResult":{"type":"4111","n":4111}}"#;
+    let redacted = redact_record(record.as_bytes(), b"\"@\"", MARKER, &mut hits("4111")).unwrap();
+    assert_eq!((redacted.matches, redacted.left), (5, 2));
+    assert_eq!(
+        String::from_utf8(redacted.bytes.unwrap()).unwrap(),
+        r#"{"type":"user","uuid":"u-4111","parentUuid":null,"isSidechain":true,"timestamp":"4111-01-01T00:00:00Z","cwd":"/[redacted e7]","k[redacted e7]":"[redacted e7]","message":"@","toolUseResult":{"type":"[redacted e7]","n":"[redacted e7]"}}"#
+    );
+    let any = |text: &str| (0..text.len()).map(|at| at..at + 1).collect();
+    let redacted = redact_record(record.as_bytes(), b"\"@\"", "R", &mut { any }).unwrap();
+    let bytes = redacted.bytes.unwrap();
+    let json = Json::parse(&bytes).unwrap();
+    assert!(json.get("message").unwrap().is("@"));
+    assert!(json.get("isSidechain").unwrap().is_true());
+}
+
+#[test]
+fn a_match_from_a_name_into_its_value_takes_the_value() {
+    let message = r#"{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"pin": 48231,"a":"x","b":true}},{"type":"text","text":"x"}]}"#;
+    let of = |word| replaced(message, word);
+    assert!(of("pin\": 482").contains(r#""input":{"pin": "[redacted e7]","a":"x","b":true}"#));
+    assert!(of("\"a\":\"x\"").contains(r#"{"pin": 48231,"a":"[redacted e7]","b":true}"#));
+    assert!(of("b\":t").contains(r#""a":"x","b":"[redacted e7]"}"#));
+    // Names that providers document are no content.
+    let redacted = redact_matches(message.as_bytes(), MARKER, &mut hits("text\":\"x")).unwrap();
+    assert_eq!(redacted, Redacted::default());
+}
+
+#[test]
 fn what_messages_are_paired_by_is_left_and_counted() {
     let message = br#"{"role":"tool","tool_call_id":"call_9","content":"call_9 is done"}"#;
     let redacted = redact_matches(message, MARKER, &mut hits("call_9")).unwrap();

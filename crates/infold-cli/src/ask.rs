@@ -1,38 +1,41 @@
+//! `infold ask` and `infold send`: one turn with a model.
+
 use std::io::{IsTerminal as _, Read as _};
 
 use clap::Args;
-use infold::turn::{is_waiting, told, unread};
-use infold::{Config, Connection, ManageError, Talk, TurnError, Turned, Unanswered};
+use infold::turn::{is_unanswered, mark_delivered, undelivered_reply};
+use infold::{CallFailure, Config, Connection, ManageError, TurnContext, TurnError, TurnReply};
 use infold_log::{EventId, Past as _, Role, Seq, Span};
 use infold_store::{Contexts, InEffect, Log, Metadata, Writer};
-use infold_wire::trouble::Refused;
-use infold_wire::{Message, Stop, Trouble, render_text, spoken};
+use infold_wire::provider_error::RefusalCause;
+use infold_wire::{Message, ProviderError, StopReason, append_words, render_text};
 use serde_json::json;
 
-use crate::called::{Called, calls, wait_for};
-use crate::failure::{Failure, Kind};
+use crate::call_runtime::WINDOW_HINT;
+use crate::error::{CliError, CliResult};
 use crate::fold::cannot_fold;
-use crate::live::Live;
-use crate::manage::known;
-use crate::out::{DIM, Out, number, paint, say, warn};
-use crate::ready::{Before, CallArgs, Ready};
-use crate::steps::{Open, open};
+use crate::live_reply::LiveReply;
+use crate::manage::task_model;
+use crate::model_call::{CallArgs, ModelCall, TaskFacts};
+use crate::output::{Output, note, number, warn};
+use crate::reply_calls::{ReplyCall, print_waiting, reply_calls};
+use crate::steps::{OpenedTask, open};
 
-/// What `infold ask` takes.
+/// The arguments of `infold ask`.
 #[derive(Debug, Args)]
 pub struct AskArgs {
-    /// The task; `new` makes one, and so does a question in its place
+    /// The task; `new`, or a question in its place, creates one
     pub task: Option<String>,
-    /// What to say; - for standard input; nothing to let the model answer what is there
+    /// The message; - for standard input [default: let the model answer the last message]
     pub text: Option<String>,
-    /// Instructions for the model, in a task that has no messages yet
+    /// The system prompt of a task that has no messages yet
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,
     #[command(flatten)]
     pub call: CallArgs,
 }
 
-/// What `infold send` takes.
+/// The arguments of `infold send`.
 #[derive(Debug, Args)]
 pub struct SendArgs {
     /// The task
@@ -43,66 +46,50 @@ pub struct SendArgs {
 }
 
 /// `infold ask`
-pub fn ask(
-    contexts: &Contexts,
-    config: &Config,
-    args: &AskArgs,
-    out: &mut Out,
-) -> Result<(), Failure> {
-    let (task, text) = addressed(args.task.as_deref(), args.text.as_deref())?;
+pub fn ask(contexts: &Contexts, config: &Config, args: &AskArgs, out: &mut Output) -> CliResult {
+    let (task, text) = split_task_and_text(args.task.as_deref(), args.text.as_deref())?;
     let text = match text {
-        Some("-") => Some(standard_input()?),
+        Some("-") => Some(read_stdin()?),
         text => text.map(str::to_owned),
     };
-    if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
-        return Err(Failure::new(Kind::Usage, "there is nothing to say")
-            .hint("`infold ask TASK 'how are you?'`; nothing was kept"));
+    let is_blank = |text: &Option<String>| text.as_ref().is_some_and(|text| text.trim().is_empty());
+    if is_blank(&text) {
+        return Err(CliError::usage("the message is empty")
+            .hint("`infold ask TASK 'how are you?'`; nothing was stored"));
     }
-    if args
-        .system
-        .as_ref()
-        .is_some_and(|text| text.trim().is_empty())
-    {
-        return Err(Failure::new(Kind::Usage, "the instructions are blank")
-            .hint("`--system 'be brief'`; nothing was kept"));
+    if is_blank(&args.system) {
+        return Err(CliError::usage("the instructions are blank")
+            .hint("`--system 'be brief'`; nothing was stored"));
     }
     if text.is_none() && (task == "new" || args.system.is_some()) {
-        return Err(
-            Failure::new(Kind::Usage, "there is nothing to answer").hint(format!(
-                "`infold ask {task} 'what to say'`; nothing was kept"
-            )),
-        );
+        return Err(CliError::usage("no message given").hint(format!(
+            "`infold ask {task} 'your message'`; nothing was stored"
+        )));
     }
-    let said = Said {
+    let prompt = PromptMessages {
         text,
         system: args.system.clone(),
     };
     if task != "new" {
-        return talk(contexts, config, task, Some(said), &args.call, out);
+        return ask_task(contexts, config, task, Some(prompt), &args.call, out);
     }
-    // A task is made once nothing is left that could stand in its way.
-    let ready = Ready::new(
-        contexts,
-        config,
-        &args.call,
-        Before::default(),
-        out.is_json(),
-    )?;
-    let open = made(contexts, &ready, &args.call, out.is_json())?;
+    // The task is created once everything else has succeeded.
+    let json = out.is_json();
+    let call = ModelCall::new(contexts, config, &args.call, TaskFacts::default(), json)?;
+    let open = create_task(contexts, &call, &args.call, json)?;
     let task = open.id.to_string();
-    answer(contexts, open, ready, Some(said), out)
-        .map_err(|failure| failure.after(&format!("task {task} was made")))
+    answer(contexts, open, call, Some(prompt), out)
+        .map_err(|error| error.after(&format!("task {task} was created")))
 }
 
-/// Tells the task from what to say: what cannot be the id of a task is a question, and standard
-/// input is read if there is nothing else.
-fn addressed<'a>(
+/// Separates the task from the text: what cannot be a task id is a question, and standard input is
+/// read if there is nothing else.
+fn split_task_and_text<'a>(
     task: Option<&'a str>,
     text: Option<&'a str>,
-) -> Result<(&'a str, Option<&'a str>), Failure> {
+) -> CliResult<(&'a str, Option<&'a str>)> {
     let is_id = |text: &str| {
-        let is_of_id = |c: char| c.is_ascii_hexdigit() || c == '-';
-        text.starts_with('@') || text.chars().all(is_of_id)
+        text.starts_with('@') || text.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
     };
     match (task, text) {
         (Some("-"), None) => Ok(("new", Some("-"))),
@@ -110,237 +97,235 @@ fn addressed<'a>(
             Ok(("new", Some(question)))
         }
         (Some(task), text) => Ok((task, text)),
-        (None, _) if std::io::stdin().is_terminal() => {
-            Err(Failure::new(Kind::Usage, "there is nothing to say")
-                .hint("`infold ask 'how are you?'`; nothing was kept"))
-        }
+        (None, _) if std::io::stdin().is_terminal() => Err(CliError::usage("no message given")
+            .hint("`infold ask 'how are you?'`; nothing was stored")),
         (None, _) => Ok(("new", Some("-"))),
     }
 }
 
 /// `infold send`
-pub fn send(
-    contexts: &Contexts,
-    config: &Config,
-    args: &SendArgs,
-    out: &mut Out,
-) -> Result<(), Failure> {
-    talk(contexts, config, &args.task, None, &args.call, out)
+pub fn send(contexts: &Contexts, config: &Config, args: &SendArgs, out: &mut Output) -> CliResult {
+    ask_task(contexts, config, &args.task, None, &args.call, out)
 }
 
-/// What a person says before the model answers.
-struct Said {
+/// The messages to append before the model answers.
+struct PromptMessages {
     text: Option<String>,
     system: Option<String>,
 }
 
-fn standard_input() -> Result<String, Failure> {
+fn read_stdin() -> CliResult<String> {
     let mut text = String::new();
-    let read = std::io::stdin().read_to_string(&mut text);
-    read.map_err(|error| {
-        Failure::new(
-            Kind::Usage,
-            format!("standard input could not be read: {error}"),
-        )
-        .hint("it must be UTF-8; nothing was kept")
-    })?;
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| {
+            CliError::usage(format!("standard input could not be read: {error}"))
+                .hint("it must be UTF-8; nothing was stored")
+        })?;
     Ok(text.trim_end_matches('\n').to_owned())
 }
 
-fn current_directory() -> Option<String> {
-    Some(std::env::current_dir().ok()?.to_str()?.to_owned())
-}
-
-/// Makes a task for a conversation with this model.
-fn made(contexts: &Contexts, ready: &Ready, call: &CallArgs, json: bool) -> Result<Open, Failure> {
-    let endpoint = &ready.connection.endpoint;
+/// Creates a task for a conversation with this model.
+fn create_task(
+    contexts: &Contexts,
+    call: &ModelCall,
+    args: &CallArgs,
+    json: bool,
+) -> CliResult<OpenedTask> {
+    let endpoint = &call.connection.endpoint;
+    let profile = &call.setup.setup.profile;
+    let cwd = std::env::current_dir().ok();
     let id = contexts.create(Metadata {
         llm_provider: Some(endpoint.name.clone()),
-        model: Some(ready.connection.model.clone()),
-        context_length: call.choice.window,
+        model: Some(call.connection.model.clone()),
+        context_length: args.options.window,
         agent: Some("infold".to_owned()),
-        cwd: current_directory(),
+        cwd: cwd.and_then(|dir| Some(dir.to_str()?.to_owned())),
         in_effect: InEffect {
             model: None,
-            context_length: Some(ready.chosen.setup.profile.window),
-            compression_threshold: Some(ready.chosen.setup.profile.threshold.share()),
+            context_length: Some(profile.window),
+            compression_threshold: Some(profile.threshold.share()),
         },
         wire: Some(endpoint.wire.name().to_owned()),
         ..Metadata::default()
     })?;
     let id = id.to_string();
-    say(json, paint(DIM, format!("task {id}")));
+    note(json, format!("task {id}"));
     open(contexts, &id, json)
-        .map_err(|failure| failure.after(&format!("task {id} was made")).of(&id))
+        .map_err(|error| error.after(&format!("task {id} was created")).of(&id))
 }
 
-/// Says what there is to say, and lets the model answer. With nothing said, the view goes as it is.
-fn talk(
+/// Appends the prompt to an existing task and lets the model answer. Without a prompt the view is
+/// sent as it is.
+fn ask_task(
     contexts: &Contexts,
     config: &Config,
     task: &str,
-    said: Option<Said>,
-    call: &CallArgs,
-    out: &mut Out,
-) -> Result<(), Failure> {
+    prompt: Option<PromptMessages>,
+    args: &CallArgs,
+    out: &mut Output,
+) -> CliResult {
     let json = out.is_json();
     let open = open(contexts, task, json)?;
     let id = open.id.to_string();
-    let mut work = || {
-        if let Some(said) = &said
-            && let Some(reply) = unread(&open.writer, said.message(&open.writer).as_deref())?
+    let mut prepare = || {
+        if let Some(prompt) = &prompt
+            && let Some(reply) =
+                undelivered_reply(&open.writer, prompt.message(&open.writer).as_deref())?
         {
-            return recall(&open.writer, reply, &id, out).map(|()| None);
+            return print_recorded(&open.writer, reply, &id, out).map(|()| None);
         }
         let log = open.writer.log();
-        let before = Before {
+        let facts = TaskFacts {
             metadata: Metadata::read(log.dir())?,
-            known: known(contexts, log)?,
-            answered: answered(log)?,
+            model: task_model(contexts, log)?,
+            has_reply: has_reply(log)?,
         };
-        Ready::new(contexts, config, call, before, json).map(Some)
+        ModelCall::new(contexts, config, args, facts, json).map(Some)
     };
-    match work().map_err(|failure: Failure| failure.of(&id))? {
-        Some(ready) => answer(contexts, open, ready, said, out),
+    match prepare().map_err(|error: CliError| error.of(&id))? {
+        Some(call) => answer(contexts, open, call, prompt, out),
         None => Ok(()),
     }
 }
 
-/// Keeps what was said, and lets the model answer.
+/// Stores the prompt and lets the model answer.
 fn answer(
     contexts: &Contexts,
-    mut open: Open,
-    mut ready: Ready,
-    said: Option<Said>,
-    out: &mut Out,
-) -> Result<(), Failure> {
+    mut open: OpenedTask,
+    mut call: ModelCall,
+    prompt: Option<PromptMessages>,
+    out: &mut Output,
+) -> CliResult {
     let id = open.id.to_string();
-    let before = progress(&open);
-    let is_asked = said.is_some();
-    let answered = turn(contexts, &mut open, &mut ready, said, out);
-    answered.map_err(|failure| {
-        let failure = match progress(&open) == before {
-            true => failure,
-            false if is_asked => failure.after(KEPT),
-            false => {
-                failure.after("what came of it until then is kept; `infold log TASK` shows it")
-            }
-        };
-        failure.about(&open.name).of(&id)
+    let before = position(&open);
+    let has_prompt = prompt.is_some();
+    let answered = turn(contexts, &mut open, &mut call, prompt, out);
+    answered.map_err(|mut error| {
+        if position(&open) != before {
+            error = error.after(if has_prompt {
+                PROMPT_STORED
+            } else {
+                "the events so far are stored; `infold log TASK` shows them"
+            });
+        }
+        error.about(&open.name).of(&id)
     })
 }
 
-/// How far a conversation has come: its last message, and the last step that changed what is shown.
-fn progress(open: &Open) -> (Option<Seq>, Option<EventId>) {
+/// Returns the last message, and the last step that changed the view.
+fn position(open: &OpenedTask) -> (Option<Seq>, Option<EventId>) {
     let state = open.writer.log().state();
     (state.last_seq(), state.step())
 }
 
-/// What there is to say when no answer came.
-const KEPT: &str = "what was said is kept; `infold ask TASK` lets the model answer it";
+/// The hint when no answer came.
+const PROMPT_STORED: &str = "the message is stored; `infold ask TASK` sends it again";
 
 fn turn(
     contexts: &Contexts,
-    open: &mut Open,
-    ready: &mut Ready,
-    said: Option<Said>,
-    out: &mut Out,
-) -> Result<(), Failure> {
+    open: &mut OpenedTask,
+    call: &mut ModelCall,
+    prompt: Option<PromptMessages>,
+    out: &mut Output,
+) -> CliResult {
     let json = out.is_json();
-    let whole = said.is_some();
-    if let Some(said) = said {
-        keep(&mut open.writer, said)?;
+    let has_prompt = prompt.is_some();
+    if let Some(prompt) = prompt {
+        store_prompt(&mut open.writer, prompt)?;
         warn(json, contexts.settle(open.id, &open.writer));
     }
-    let mut live = Live::new(json);
+    let mut live = LiveReply::new(json);
     let turned = {
-        let chosen = &mut ready.chosen;
-        let mut talk = Talk {
+        let setup = &mut call.setup.setup;
+        let mut talk = TurnContext {
             contexts,
             writer: &mut open.writer,
-            connection: &ready.connection,
-            profile: chosen.setup.profile.clone(),
-            aim: chosen.setup.aim.clone(),
-            summarizer: &mut *chosen.setup.summarizer,
-            hooks: &chosen.setup.hooks,
-            frame: ready.frame.clone(),
+            connection: &call.connection,
+            profile: setup.profile.clone(),
+            aim: setup.aim.clone(),
+            summarizer: &mut *setup.summarizer,
+            hooks: &setup.hooks,
+            frame: call.frame.clone(),
         };
-        let mut hear = |news: infold::News<'_>| live.hear(news);
-        match whole {
-            true => talk.turn(&mut hear),
-            false => talk.send(&mut hear),
+        let mut handle = |news: infold::TurnEvent<'_>| live.handle(news);
+        if has_prompt {
+            talk.turn(&mut handle)
+        } else {
+            talk.send(&mut handle)
         }
     };
     warn(json, contexts.settle(open.id, &open.writer));
-    let output = turned
+    let usage = turned
         .as_ref()
         .ok()
-        .and_then(|turned| Some(turned.usage.as_ref()?.output));
+        .and_then(|turned| turned.usage.as_ref());
+    let output = usage.map(|usage| usage.output);
     if turned.is_ok() {
-        live.show();
+        live.print();
     }
     let speed = live.finish(output)?;
-    let mut turned = turned.map_err(unanswered)?;
+    let mut turned = turned.map_err(turn_error)?;
     warn(json, turned.unrecorded.take().map_or(Ok(()), Err));
-    tell(open, &turned, &live, speed, &ready.connection, out)?;
-    // Only now is the reply handed over, and the request may go.
+    print_turn(open, &turned, &live, speed, &call.connection, out)?;
+    // The reply counts as delivered only after this.
     out.finish()
 }
 
-/// Tells of a reply that is recorded already.
-fn recall(writer: &Writer, reply: Span, task: &str, out: &mut Out) -> Result<(), Failure> {
-    let mut live = Live::new(out.is_json());
+/// Prints a reply that was recorded already.
+fn print_recorded(writer: &Writer, reply: Span, task: &str, out: &mut Output) -> CliResult {
+    let mut live = LiveReply::new(out.is_json());
     for seq in reply.seqs() {
         if let Ok(message) = Message::parse(&writer.log().message(seq)?) {
-            spoken(&message, &mut live.text);
+            append_words(&message, &mut live.text);
         }
     }
-    live.show();
+    live.print();
     live.finish(None)?;
-    let calls = calls(writer, reply, None)?;
+    let calls = reply_calls(writer, reply, None)?;
     if out.is_json() {
-        let listed: Vec<_> = calls.iter().map(Called::json).collect();
+        let listed: Vec<_> = calls.iter().map(ReplyCall::json).collect();
         out.object(&json!({
             "task": task, "from": reply.from().get(), "to": reply.to().get(),
             "text": live.text, "calls": listed, "requests": 0,
         }))?;
     } else {
-        let why = "this reply was recorded before, by a process that ended too early to say so";
-        say(false, paint(DIM, why));
-        wait_for(&calls, task);
+        note(
+            false,
+            "this reply was recorded by an earlier process that ended before printing it",
+        );
+        print_waiting(&calls, task);
     }
     out.finish()?;
-    Ok(told(writer)?)
+    Ok(mark_delivered(writer)?)
 }
 
-impl Said {
-    /// The text as a message of a task.
+impl PromptMessages {
+    /// Returns the text as a message of the task.
     fn message(&self, writer: &Writer) -> Option<Vec<u8>> {
-        let wire = writer.log().wire();
         let text = self.text.as_ref()?;
-        Some(render_text(wire, Role::User, text))
+        Some(render_text(writer.log().wire(), Role::User, text))
     }
 }
 
-/// Keeps what was said, once.
-fn keep(writer: &mut Writer, said: Said) -> Result<(), Failure> {
+/// Appends the messages that are not there yet.
+fn store_prompt(writer: &mut Writer, prompt: PromptMessages) -> CliResult {
     let mut messages = Vec::new();
-    if let Some(system) = &said.system {
+    if let Some(system) = &prompt.system {
         let message = render_text(writer.log().wire(), Role::System, system);
-        let begun = writer.log().state().last_seq().is_some();
-        // Said again because no answer came: it is there already.
-        let there = begun && writer.log().message(Seq::FIRST)? == message;
-        if begun && !there {
-            return Err(Failure::new(
-                Kind::Usage,
-                "the task has messages already; instructions come first",
-            )
-            .hint("`infold pin TASK --note TEXT` adds a text to every view"));
+        let is_empty = writer.log().state().last_seq().is_none();
+        if is_empty {
+            messages.push(message);
+        } else if writer.log().message(Seq::FIRST)? != message {
+            // The same instructions again are a retry.
+            return Err(
+                CliError::usage("instructions must come first, and the task has messages")
+                    .hint("`infold pin TASK --note TEXT` adds a text to every view"),
+            );
         }
-        messages.extend(Some(message).filter(|_| !there));
     }
-    if let Some(message) = said.message(writer)
-        && !is_waiting(writer, &message)?
+    if let Some(message) = prompt.message(writer)
+        && !is_unanswered(writer, &message)?
     {
         messages.push(message);
     }
@@ -348,54 +333,51 @@ fn keep(writer: &mut Writer, said: Said) -> Result<(), Failure> {
     Ok(writer.sync()?)
 }
 
-fn unanswered(error: TurnError) -> Failure {
-    let kept = KEPT;
+fn turn_error(error: TurnError) -> CliError {
     match error {
-        TurnError::Open => Failure::new(Kind::Usage, error)
+        TurnError::Open => CliError::usage(error)
             .hint("push the tool results with `infold task push TASK`, then `infold ask TASK`"),
-        TurnError::Nothing(_) => {
-            Failure::new(Kind::Usage, error).hint("`infold ask TASK 'what to say'`")
-        }
+        TurnError::Nothing(_) => CliError::usage(error).hint("`infold ask TASK 'your message'`"),
         TurnError::Silent(ref stop) => {
             let hint = match stop.as_str() {
-                "length" => "it used up its tokens before it said anything: give a larger --max-tokens",
-                "declined" => "the provider declined to answer; say it differently",
-                _ => kept,
+                "length" => "it used up its tokens before any text: use a larger --max-tokens",
+                "declined" => "the provider declined to answer; rephrase the message",
+                _ => PROMPT_STORED,
             };
-            Failure::new(Kind::Provider, error).hint(hint)
+            CliError::provider(error).hint(hint)
         }
-        TurnError::Manage(ManageError::Cancelled) => {
-            Failure::new(Kind::Interrupted, error).hint(kept)
+        TurnError::Manage(ManageError::Cancelled)
+        | TurnError::Unanswered(CallFailure::Cancelled) => {
+            CliError::interrupted(error).hint(PROMPT_STORED)
         }
         TurnError::Manage(error) => cannot_fold(error, "--window"),
-        error @ TurnError::TooLong { .. } => Failure::new(Kind::Provider, error)
-            .hint("give the window it really has: --window TOKENS, or `context_length` in config.yaml; or unpin what need not stay"),
-        TurnError::Unanswered(Unanswered::Cancelled) => {
-            Failure::new(Kind::Interrupted, error).hint(kept)
+        error @ TurnError::TooLong { .. } => {
+            CliError::provider(error).hint(format!("{WINDOW_HINT}; or unpin messages"))
         }
-        // The request could not be read again: the disk failed, not the provider.
-        TurnError::Unanswered(Unanswered::Call(error))
-            if error.requests == 0 && matches!(error.trouble, Trouble::Refused(Refused::Request)) =>
+        // The request could not be read from the disk: the store failed, not the provider.
+        TurnError::Unanswered(CallFailure::Call(error))
+            if error.requests == 0
+                && matches!(error.trouble, ProviderError::Refused(RefusalCause::Request)) =>
         {
-            Failure::new(Kind::Store, error).hint(kept)
+            CliError::store(error).hint(PROMPT_STORED)
         }
-        TurnError::Unanswered(Unanswered::Call(error)) => Failure::from(*error),
-        TurnError::Reply(error) => Failure::from(error),
-        TurnError::Task(error) => Failure::from(error),
+        TurnError::Unanswered(CallFailure::Call(error)) => CliError::from(*error),
+        TurnError::Reply(error) => CliError::from(error),
+        TurnError::Task(error) => CliError::from(error),
     }
 }
 
-/// Prints what came of it.
-fn tell(
-    open: &Open,
-    turned: &Turned,
-    live: &Live,
+/// Prints the reply for scripts, or the usage for people.
+fn print_turn(
+    open: &OpenedTask,
+    turned: &TurnReply,
+    live: &LiveReply,
     speed: Option<String>,
     connection: &Connection,
-    out: &mut Out,
-) -> Result<(), Failure> {
+    out: &mut Output,
+) -> CliResult {
     let task = &open.id.to_string();
-    let calls = calls(&open.writer, turned.reply, Some(&turned.stop))?;
+    let calls = reply_calls(&open.writer, turned.reply, Some(&turned.stop))?;
     if out.is_json() {
         let usage = turned.usage.as_ref().map(|usage| {
             json!({
@@ -403,7 +385,7 @@ fn tell(
                 "cost": usage.cost as f64 / 1e6,
             })
         });
-        let listed: Vec<_> = calls.iter().map(Called::json).collect();
+        let listed: Vec<_> = calls.iter().map(ReplyCall::json).collect();
         let mut object = json!({
             "task": task, "from": turned.reply.from().get(), "to": turned.reply.to().get(),
             "provider": connection.endpoint.name, "model": connection.model,
@@ -416,28 +398,28 @@ fn tell(
         }
         return out.object(&object);
     }
-    let mut story: Vec<String> = speed.into_iter().collect();
+    let mut parts: Vec<String> = speed.into_iter().collect();
     if let Some(usage) = &turned.usage {
         let sent = usage.tokens.saturating_sub(usage.output);
-        story.push(format!(
+        parts.push(format!(
             "sent {} ({} cached)",
             number(sent),
             number(usage.cached)
         ));
         if usage.cost > 0 {
-            story.push(format!("${:.4}", usage.cost as f64 / 1e6));
+            parts.push(format!("${:.4}", usage.cost as f64 / 1e6));
         }
     }
-    if !matches!(turned.stop, Stop::End | Stop::Calls) {
-        story.push(format!("ended early: {}", turned.stop.name()));
+    if !matches!(turned.stop, StopReason::End | StopReason::Calls) {
+        parts.push(format!("ended early: {}", turned.stop.name()));
     }
-    say(false, paint(DIM, story.join("; ")));
-    wait_for(&calls, task);
+    note(false, parts.join("; "));
+    print_waiting(&calls, task);
     Ok(())
 }
 
-/// Says whether a model has said anything yet.
-fn answered(log: &Log) -> Result<bool, Failure> {
+/// Returns whether the visible conversation has a reply of a model.
+fn has_reply(log: &Log) -> CliResult<bool> {
     let path = log.state().shown().path();
     for seq in path.iter().rev().flat_map(|run| run.seqs().rev()) {
         if log.record(seq)?.role == Role::Assistant {

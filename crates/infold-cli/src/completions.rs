@@ -1,29 +1,29 @@
-//! Completion scripts: clap's own, with the ids of tasks where a command takes a task.
+//! Completion scripts: clap's own, extended by the ids of tasks.
 
-use clap::{Command, CommandFactory as _};
+use clap::Command;
 use clap_complete::Shell;
 
-use crate::args::Cli;
+use crate::help;
 
-/// Prints the tasks, an id and what it is about in each line.
-const LIST: &str = "infold task list --ids 2>/dev/null";
+/// The command that prints an id and a title per line.
+const LIST_COMMAND: &str = "infold task list --ids 2>/dev/null";
 
-/// The script for a shell.
+/// Returns the script for a shell.
 pub fn script(shell: Shell) -> String {
     let mut bytes = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "infold", &mut bytes);
+    clap_complete::generate(shell, &mut help::command(), "infold", &mut bytes);
     let script = String::from_utf8_lossy(&bytes).into_owned();
     match shell {
         Shell::Bash => bash(script),
         Shell::Zsh => zsh(&script),
         Shell::Fish => fish(script),
-        // The others complete commands and options alone.
+        // The others complete only commands and options.
         _ => script,
     }
 }
 
 fn bash(mut script: String) -> String {
-    for path in with_tasks() {
+    for path in commands_with_tasks() {
         let case = format!(
             "        infold__subcmd__{})\n            opts=\"",
             path.join("__subcmd__")
@@ -31,7 +31,7 @@ fn bash(mut script: String) -> String {
         script = script.replace(&case, &format!("{case}$(_infold_tasks) "));
     }
     let tasks = format!(
-        "_infold_tasks() {{\n    [[ ${{cur}} == -* ]] || {LIST} | cut -f1 | tr '\\n' ' '\n}}\n"
+        "_infold_tasks() {{\n    [[ ${{cur}} == -* ]] || {LIST_COMMAND} | cut -f1 | tr '\\n' ' '\n}}\n"
     );
     tasks + &script
 }
@@ -42,17 +42,18 @@ fn zsh(script: &str) -> String {
             let from = line.trim_start_matches(['\'', '*', ':']);
             from.starts_with(&start[1..])
         });
-        match is_task {
-            true => line.replace(":_default'", ":_infold_tasks'"),
-            false => line.to_owned(),
+        if is_task {
+            line.replace(":_default'", ":_infold_tasks'")
+        } else {
+            line.to_owned()
         }
     });
     let tasks = format!(
-        "_infold_tasks() {{\n    local -a tasks\n    tasks=(\"${{(@f)$({LIST} | sed 's/:/\\\\:/g; s/\\t/:/')}}\")\n    _describe -t tasks 'task' tasks\n}}"
+        "_infold_tasks() {{\n    local -a tasks\n    tasks=(\"${{(@f)$({LIST_COMMAND} | sed 's/:/\\\\:/g; s/\\t/:/')}}\")\n    _describe -t tasks 'task' tasks\n}}"
     );
     let mut script = String::new();
     for line in lines {
-        // The first line says for what it completes, and has to stay the first.
+        // The line with `#compdef` must stay the first.
         script.push_str(&line);
         script.push('\n');
         if line.starts_with("#compdef") {
@@ -63,7 +64,7 @@ fn zsh(script: &str) -> String {
 }
 
 fn fish(mut script: String) -> String {
-    for path in with_tasks() {
+    for path in commands_with_tasks() {
         let seen = match path.as_slice() {
             [command] => format!("__fish_infold_using_subcommand {command}"),
             [command, inner, ..] => format!(
@@ -72,25 +73,25 @@ fn fish(mut script: String) -> String {
             [] => continue,
         };
         script.push_str(&format!(
-            "complete -c infold -n \"{seen}\" -f -k -a \"({LIST})\"\n"
+            "complete -c infold -n \"{seen}\" -f -k -a \"({LIST_COMMAND})\"\n"
         ));
     }
     script
 }
 
-/// The commands that take a task, as the words that lead to each.
-fn with_tasks() -> Vec<Vec<String>> {
-    fn look(command: &Command, path: &[String], found: &mut Vec<Vec<String>>) {
+/// Returns the commands that take a task, each as its path of names.
+fn commands_with_tasks() -> Vec<Vec<String>> {
+    fn collect(command: &Command, path: &[String], found: &mut Vec<Vec<String>>) {
         let mut places = command.get_positionals();
         if places.any(|place| matches!(place.get_id().as_str(), "task" | "tasks")) {
             found.push(path.to_vec());
         }
         for inner in command.get_subcommands() {
             let path = [path, &[inner.get_name().to_owned()]].concat();
-            look(inner, &path, found);
+            collect(inner, &path, found);
         }
     }
     let mut found = Vec::new();
-    look(&Cli::command(), &[], &mut found);
+    collect(&help::command(), &[], &mut found);
     found
 }

@@ -1,5 +1,7 @@
+//! `infold condense`: replaces messages by a summary in the view.
+
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use clap::Args;
@@ -9,34 +11,35 @@ use infold_log::{Span, View};
 use infold_store::{Contexts, Writer};
 use serde_json::json;
 
-use crate::failure::{Failure, Kind};
+use crate::error::{CliError, CliResult};
 use crate::fold::cannot_fold;
-use crate::manage::known;
-use crate::out::{DIM, MADE, Out, count, number, paint};
-use crate::pen::Reach;
-use crate::settings::{Choice, Chosen};
-use crate::steps::{open, read_text, tell};
+use crate::fold_options::FoldOptions;
+use crate::inspect::print_gists;
+use crate::manage::task_model;
+use crate::model_access::ModelAccess;
+use crate::output::{DIM, FOLD, Output, count, number, paint};
+use crate::steps::{open, print_step, read_text};
 
-/// What `infold condense` takes.
+/// The arguments of `infold condense`.
 #[derive(Debug, Args)]
 pub struct CondenseArgs {
     /// The task
     #[arg(default_value = "@")]
     pub task: String,
-    /// The messages, such as 3..40, widened to whole rounds; without them, what `manage` would choose
+    /// The messages, such as 3..40, extended to whole rounds [default: what `manage` would fold]
     #[arg(value_name = "A..B")]
     pub range: Option<Span>,
-    /// The summary: a file, or - for standard input; without it, the summarizer writes one
+    /// The summary: a file, or - for standard input [default: the summarizer writes one]
     #[arg(long, value_name = "FILE")]
     pub text: Option<PathBuf>,
-    /// Show what would leave and what would enter the view, and change nothing
+    /// Print what would be replaced and the summary, without changing anything
     #[arg(long)]
     pub preview: bool,
-    /// Open the summary in $EDITOR before it is applied
+    /// Edit the summary in $EDITOR first
     #[arg(long, conflicts_with = "preview")]
     pub edit: bool,
     #[command(flatten)]
-    pub choice: Choice,
+    pub options: FoldOptions,
 }
 
 /// `infold condense`
@@ -44,93 +47,73 @@ pub fn run(
     contexts: &Contexts,
     config: &Config,
     args: &CondenseArgs,
-    out: &mut Out,
-) -> Result<(), Failure> {
+    out: &mut Output,
+) -> CliResult {
     let json = out.is_json();
-    // A range alone is one of the newest task: no id looks like one.
+    // A single range is one of the newest task: no id contains `..`.
     let (task, range) = match (args.range, args.task.parse::<Span>()) {
         (None, Ok(range)) if args.task.contains("..") => ("@", Some(range)),
         (range, _) => (args.task.as_str(), range),
     };
     let given = args.text.as_deref().map(read_text).transpose()?;
     if given.as_ref().is_some_and(|text| text.trim().is_empty()) {
-        return Err(empty());
+        return Err(empty_summary());
     }
     let mut open = open(contexts, task, json)?;
-    let reach = Reach {
+    let access = ModelAccess {
         contexts: Some(contexts),
-        usual: given.is_none(),
-        ..Reach::default()
+        prefer_model: given.is_none(),
+        ..ModelAccess::default()
     };
-    let known = known(contexts, open.writer.log())?;
-    let mut chosen = args.choice.chosen(config, known, reach, json)?;
-    let hooks = match args.preview {
-        true => Hooks::default(),
-        false => chosen.setup.hooks.clone(),
+    let model = task_model(contexts, open.writer.log())?;
+    let mut setup = args.options.setup(config, model, access, json)?;
+    let setup = &mut setup.setup;
+    let hooks = if args.preview {
+        Hooks::default()
+    } else {
+        setup.hooks.clone()
     };
-    // Asked before somebody is paid for a summary.
+    // The hook decides before a summary is paid for.
     let permission = Permission::ask(&hooks, open.writer.log(), "condense");
-    let permission = permission.map_err(|error| Failure::from(error).about(&open.name))?;
-    let made = drafted(&mut open.writer, range, given.as_deref(), &mut chosen);
-    let mut made = made.map_err(|failure| failure.about(&open.name))?;
+    let permission = permission.map_err(|error| CliError::from(error).about(&open.name))?;
+    let drafted = match &given {
+        Some(text) => Draft::given(open.writer.log(), &setup.aim, range, text),
+        None => draft(&mut open.writer, &setup.aim, range, &mut *setup.summarizer),
+    };
+    let drafted = drafted.map_err(|error| cannot_fold(error, "--window"));
+    let drafted = drafted.and_then(|drafted| drafted.ok_or_else(nothing_to_condense));
+    let mut drafted = drafted.map_err(|error| error.about(&open.name))?;
     if args.preview {
-        return preview(&made, &open.writer, &chosen.setup.profile, out);
+        return preview(&drafted, &open.writer, &setup.profile, out);
     }
     if args.edit {
-        let text = edited(made.summary())?;
-        made = made.with_summary(&text, &chosen.setup.aim.strategy);
+        let text = edit(drafted.summary())?;
+        drafted = drafted.with_summary(&text, &setup.aim.strategy);
     }
-    for error in &made.errors {
-        Failure::new(Kind::No, error).warn(json);
+    for error in &drafted.errors {
+        CliError::no(error).warn(json);
     }
-    let taken = step::fold(&mut open.writer, made, &permission)?;
-    tell(contexts, &open, taken, out)
+    let taken = step::fold(&mut open.writer, drafted, &permission)?;
+    print_step(contexts, &open, taken, out)
 }
 
-fn empty() -> Failure {
-    Failure::new(Kind::Usage, "the summary is empty")
-        .hint("say what happened in those messages; nothing was folded")
+fn empty_summary() -> CliError {
+    CliError::usage("the summary is empty").hint("nothing was folded")
 }
 
-/// The fold that is asked for: with the text that was given, or with one that is written now.
-fn drafted(
-    writer: &mut Writer,
-    range: Option<Span>,
-    given: Option<&str>,
-    chosen: &mut Chosen,
-) -> Result<Draft, Failure> {
-    if let Some(text) = given {
-        let made = Draft::given(writer.log(), &chosen.setup.aim, range, text);
-        let made = made.map_err(|error| cannot_fold(error, "--window"))?;
-        return made.ok_or_else(nothing);
-    }
-    let made = draft(
-        writer,
-        &chosen.setup.aim,
-        range,
-        &mut *chosen.setup.summarizer,
-    );
-    made.map_err(|error| cannot_fold(error, "--window"))?
-        .ok_or_else(nothing)
-}
-
-fn nothing() -> Failure {
-    Failure::new(
-        Kind::No,
-        "there is nothing to condense that a summary would make smaller",
-    )
-    .hint(
+fn nothing_to_condense() -> CliError {
+    CliError::no("there is nothing to condense that a summary would make smaller").hint(
         "`infold view TASK` shows what is visible; give a range, or a text of your own with --text",
     )
 }
 
-/// Shows what a fold would do.
-fn preview(made: &Draft, writer: &Writer, profile: &Profile, out: &mut Out) -> Result<(), Failure> {
+/// Prints what a fold would do.
+fn preview(draft: &Draft, writer: &Writer, profile: &Profile, out: &mut Output) -> CliResult {
     let log = writer.log();
     let before = View::of(log.state().shown(), log)?.tokens();
-    let after = before - made.leaves.min(before) + made.enters;
-    let (span, messages) = (made.cover.span, made.cover.messages);
-    // What the next request costs, once, when nothing of it is cached any more.
+    let after = before - draft.leaves.min(before) + draft.enters;
+    let (span, messages) = (draft.cover.span, draft.cover.messages);
+    // The price of the next request, of which nothing is cached.
     let price = |tokens: u64| {
         let prices = profile.prices.as_ref()?;
         Some(tokens as f64 * profile.factor * prices.input / 1e6)
@@ -138,64 +121,60 @@ fn preview(made: &Draft, writer: &Writer, profile: &Profile, out: &mut Out) -> R
     if out.is_json() {
         return out.object(&json!({
             "from": span.from().get(), "to": span.to().get(), "messages": messages,
-            "leaves": made.leaves, "enters": made.enters,
+            "leaves": draft.leaves, "enters": draft.enters,
             "tokens_before": before, "tokens_after": after,
-            "summarizer": made.summarizer, "cost": made.cost,
+            "summarizer": draft.summarizer, "cost": draft.cost,
             "next_request": {"before": price(before), "after": price(after)},
-            "summary": made.summary(), "errors": made.errors, "dropped": made.dropped,
+            "summary": draft.summary(), "errors": draft.errors, "dropped": draft.dropped,
         }));
     }
-    let leaves = format!(
-        "{span}, {}, {} tokens",
-        count(messages, "message"),
-        number(made.leaves)
-    );
-    out.line(paint(MADE, format!("- leaves   {leaves}")))?;
-    crate::look::gists(log, span, out)?;
-    let enters = format!("{} tokens, by {}", number(made.enters), made.summarizer);
-    out.line(paint(MADE, format!("+ enters   {enters}")))?;
-    for line in made.summary().lines() {
+    let (messages, hidden) = (count(messages, "message"), number(draft.leaves));
+    out.line(paint(
+        FOLD,
+        format!("- leaves   {span}, {messages}, {hidden} tokens"),
+    ))?;
+    print_gists(log, span, out)?;
+    let (tokens, summarizer) = (number(draft.enters), &draft.summarizer);
+    out.line(paint(
+        FOLD,
+        format!("+ enters   {tokens} tokens, by {summarizer}"),
+    ))?;
+    for line in draft.summary().lines() {
         out.line(format!("  {line}"))?;
     }
-    for error in &made.errors {
-        out.line(format!("  but      {error}"))?;
+    for error in &draft.errors {
+        out.line(format!("  problem  {error}"))?;
     }
     out.line(format!(
         "  view     {} → {} tokens",
         number(before),
         number(after)
     ))?;
-    let cost = match price(before).zip(price(after)) {
-        Some((before, after)) => format!(
-            "${:.4} for the summary; the next request, uncached: ${before:.4} → ${after:.4}",
-            made.cost
-        ),
-        None => format!("${:.4} for the summary", made.cost),
-    };
+    let mut cost = format!("${:.4} for the summary", draft.cost);
+    if let Some((before, after)) = price(before).zip(price(after)) {
+        cost += &format!("; the next request, uncached: ${before:.4} → ${after:.4}");
+    }
     out.line(format!("  cost     {cost}"))?;
     out.line(paint(DIM, "nothing was changed"))
 }
 
-/// Lets the person change a text.
-fn edited(text: &str) -> Result<String, Failure> {
+/// Lets the user edit a text.
+fn edit(text: &str) -> CliResult<String> {
     let failed = |error: &dyn std::fmt::Display| {
-        Failure::new(
-            Kind::Usage,
-            format!("the summary could not be edited: {error}"),
-        )
-        .hint("EDITOR names the program; nothing was folded")
+        CliError::usage(format!("the summary could not be edited: {error}"))
+            .hint("EDITOR sets the program; nothing was folded")
     };
-    let mut file = tempfile::Builder::new()
+    let file = tempfile::Builder::new()
         .prefix("summary-")
         .suffix(".md")
-        .tempfile()
-        .map_err(|error| failed(&error))?;
+        .tempfile();
+    let mut file = file.map_err(|error| failed(&error))?;
     file.write_all(text.as_bytes())
         .map_err(|error| failed(&error))?;
-    let editor = ["VISUAL", "EDITOR"]
+    let mut editors = ["VISUAL", "EDITOR"]
         .iter()
-        .find_map(|name| std::env::var(name).ok());
-    let editor = editor.unwrap_or_else(|| "vi".to_owned());
+        .filter_map(|name| std::env::var(name).ok());
+    let editor = editors.next().unwrap_or_else(|| "vi".to_owned());
     let status = Command::new("sh")
         .arg("-c")
         .arg(format!("{editor} \"$1\""))
@@ -206,9 +185,10 @@ fn edited(text: &str) -> Result<String, Failure> {
     if !status.success() {
         return Err(failed(&format!("`{editor}` ended with {status}")));
     }
-    let text = read_text(Path::new(file.path()))?;
-    match text.trim().is_empty() {
-        true => Err(empty()),
-        false => Ok(text),
+    let text = read_text(file.path())?;
+    if text.trim().is_empty() {
+        Err(empty_summary())
+    } else {
+        Ok(text)
     }
 }

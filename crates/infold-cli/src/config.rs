@@ -1,4 +1,6 @@
-mod source;
+//! `infold config`, and the configuration that the other commands load.
+
+mod files;
 mod trust;
 mod effective;
 
@@ -6,19 +8,16 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use infold::Config;
-use infold::config::{ConfigError, Entry, Layer, RestrictedKey};
-use infold::profile::{Origin, Set};
+use infold::config::{ConfigEntry, ConfigError, Layer, RestrictedKey};
+use infold::profile::{Origin, Setting};
 use serde_json::{Value, json};
 
-use crate::failure::{Failure, Kind};
-use crate::out::{DIM, Out, cells, count, one_line, paint, say, table};
-use source::{FILE_NAME, Sources};
+use crate::error::{CliError, CliResult};
+use crate::output::{Output, cells, count, format_table, note, one_line};
+use files::{ConfigFiles, FILE_NAME};
 
-/// What `infold config` takes.
+/// The arguments of `infold config`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The configuration is the file that --config or INFOLD_CONFIG names. Without one it is ~/.config/infold/config.yaml\nand ./config.yaml over it, of which commands, hooks, providers, keys, addresses and directories count only if you trust it.\n\nExamples:\n  infold config show\n  infold config check config.yaml\n  infold config trust"
-)]
 pub struct ConfigArgs {
     #[command(subcommand)]
     command: ConfigCommand,
@@ -26,32 +25,22 @@ pub struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Every value in effect and where it was set; keys are not shown
-    #[command(after_help = "Examples:\n  infold config show\n  infold config show --json")]
+    /// Show every value in effect and where it was set; keys are not shown
     Show,
     /// Check a configuration; exits with 2 if it is wrong
-    #[command(
-        after_help = "Examples:\n  infold config check\n  infold config check team.yaml --json"
-    )]
     Check {
-        /// The file; without it, those in use
+        /// The file [default: the files in use]
         file: Option<PathBuf>,
     },
-    /// Let a project's config.yaml run commands, choose providers and directories, until it changes
-    #[command(
-        after_help = "Lists what that allows, and asks nothing. Trust holds for these bytes at this place: any change of the file ends it.\nFiles that its commands run may change all the same.\n\nExamples:\n  infold config trust --dry-run\n  infold config trust\n  infold config trust ~/work/api/config.yaml --json"
-    )]
+    /// Trust a project's config.yaml to set commands, providers and directories, until it changes
     Trust {
         /// The file [default: ./config.yaml]
         file: Option<PathBuf>,
-        /// List what it would allow, and change nothing
+        /// List what would be allowed, without changing anything
         #[arg(long)]
         dry_run: bool,
     },
-    /// Take that back
-    #[command(
-        after_help = "Examples:\n  infold config untrust\n  infold config untrust ~/work/api/config.yaml"
-    )]
+    /// Stop trusting a file
     Untrust {
         /// The file [default: ./config.yaml]
         file: Option<PathBuf>,
@@ -63,44 +52,43 @@ pub fn run(
     args: &ConfigArgs,
     named: Option<&Path>,
     contexts: Option<PathBuf>,
-    out: &mut Out,
-) -> Result<(), Failure> {
+    out: &mut Output,
+) -> CliResult {
     match &args.command {
-        ConfigCommand::Show => show(&Sources::find(named)?, contexts, out),
-        ConfigCommand::Check { file } => check(Sources::find(file.as_deref().or(named))?, out),
+        ConfigCommand::Show => show(&ConfigFiles::find(named)?, contexts, out),
+        ConfigCommand::Check { file } => check(ConfigFiles::find(file.as_deref().or(named))?, out),
         ConfigCommand::Trust { file, dry_run } => trust::trust(file.as_deref(), *dry_run, out),
         ConfigCommand::Untrust { file } => trust::untrust(file.as_deref(), out),
     }
 }
 
-/// The configuration in effect. Warns once if there is a file of which not all counts.
-pub fn load(
-    named: Option<&Path>,
-    contexts: Option<PathBuf>,
-    json: bool,
-) -> Result<Config, Failure> {
-    let sources = Sources::find(named)?;
-    let parsed = sources.parse()?;
-    warn_of_project(&sources, &parsed.ignored, json);
-    Ok(placed(parsed.config, contexts))
+/// Returns the configuration in effect. Warns if part of a file is ignored.
+pub fn load(named: Option<&Path>, contexts: Option<PathBuf>, json: bool) -> CliResult<Config> {
+    let files = ConfigFiles::find(named)?;
+    let parsed = files.parse()?;
+    warn_of_project(&files, &parsed.ignored, json);
+    Ok(with_contexts(parsed.config, contexts))
 }
 
-/// Warns that the project's file could not be read, or is not trusted and what is ignored of it.
-fn warn_of_project(sources: &Sources, ignored: &[RestrictedKey], json: bool) {
-    let text = match &sources.unreadable {
+/// Warns that the project's file could not be read, or that part of it is ignored.
+fn warn_of_project(files: &ConfigFiles, ignored: &[RestrictedKey], json: bool) {
+    let text = match &files.unreadable {
         Some(why) => why.clone(),
         None if ignored.is_empty() => return,
         None => not_trusted(ignored),
     };
-    Failure::new(Kind::Usage, text).warn(json);
+    CliError::usage(text).warn(json);
 }
 
-/// Names the keys that are ignored, and the command that would allow them.
+/// Describes which keys are ignored, and the command that would allow them.
 fn not_trusted(ignored: &[RestrictedKey]) -> String {
-    const MAX_KEYS: usize = 20;
-    let keys = ignored.iter().take(MAX_KEYS).map(|it| it.key.as_str());
+    const MAX_LISTED_KEYS: usize = 20;
+    let keys = ignored
+        .iter()
+        .take(MAX_LISTED_KEYS)
+        .map(|it| it.key.as_str());
     let keys: Vec<&str> = keys.collect();
-    let more = match ignored.len().saturating_sub(MAX_KEYS) {
+    let more = match ignored.len().saturating_sub(MAX_LISTED_KEYS) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
@@ -110,65 +98,66 @@ fn not_trusted(ignored: &[RestrictedKey]) -> String {
     )
 }
 
-/// The first of several errors.
-fn first(errors: Vec<ConfigError>) -> Failure {
+/// Reports the first of several errors, and how many more there are.
+fn first_error(errors: Vec<ConfigError>) -> CliError {
     let more = errors.len() - 1;
     let Some(error) = errors.first() else {
-        return Failure::new(Kind::Usage, "the configuration is wrong");
+        return CliError::usage("the configuration is wrong");
     };
-    let failure = Failure::new(Kind::Usage, error);
+    let failure = CliError::usage(error);
     match (error.problem.hint(), more) {
         (_, 1..) => failure.hint(format!(
             "{}; `infold config check` shows all",
             count(more as u64, "more error")
         )),
         (Some(hint), 0) => failure.hint(hint),
-        (None, 0) => failure
-            .hint("correct it, or go without: --config /dev/null; docs/CONFIG.md lists all keys"),
+        (None, 0) => failure.hint(
+            "correct it, or use --config /dev/null to ignore it; docs/CONFIG.md lists all keys",
+        ),
     }
 }
 
-/// The contexts directory that a flag names comes before the configured one.
-fn placed(mut config: Config, contexts: Option<PathBuf>) -> Config {
+/// Sets the contexts directory: the one of the flag, the configured one, or the default.
+fn with_contexts(mut config: Config, contexts: Option<PathBuf>) -> Config {
     let base = &mut config.context_storage.base_dir;
     match contexts.filter(|dir| *dir != base.value) {
-        Some(dir) => *base = Set::call(dir),
-        None if base.origin == Origin::Default => base.value = usual_contexts(),
+        Some(dir) => *base = Setting::call(dir),
+        None if base.origin == Origin::Default => base.value = default_contexts(),
         None => {}
     }
     config
 }
 
-/// Where tasks are if nobody says it: in the user's data directory, so that all are together and none is left in somebody's
-/// repository; or here, where some are already.
-fn usual_contexts() -> PathBuf {
+/// Returns ./contexts if it holds tasks, else a directory in the user's data directory, so that no
+/// tasks are left in repositories.
+fn default_contexts() -> PathBuf {
     let here = PathBuf::from("./contexts");
     if here.join("tasks.db").is_file() {
         return here;
     }
-    let data = source::user_directory("XDG_DATA_HOME", ".local/share");
+    let data = files::user_directory("XDG_DATA_HOME", ".local/share");
     data.map_or(here, |data| data.join("contexts"))
 }
 
-fn show(sources: &Sources, contexts: Option<PathBuf>, out: &mut Out) -> Result<(), Failure> {
-    let parsed = sources.parse()?;
-    let entries = effective::entries(&placed(parsed.config, contexts))?;
+fn show(files: &ConfigFiles, contexts: Option<PathBuf>, out: &mut Output) -> CliResult {
+    let parsed = files.parse()?;
+    let entries = effective::entries(&with_contexts(parsed.config, contexts))?;
     if out.is_json() {
         for entry in &entries {
             out.object(&json!({"key": entry.key, "value": entry.value, "origin": entry.origin.to_string()}))?;
         }
     } else {
-        let origin = |entry: &Entry| match entry.value {
+        let origin = |entry: &ConfigEntry| match entry.value {
             Value::Null => String::new(),
             _ => with_tilde(one_line(&entry.origin.to_string())),
         };
-        let widest = |column: &dyn Fn(&Entry) -> String| {
+        let widest = |column: &dyn Fn(&ConfigEntry) -> String| {
             let cells = entries.iter().map(|entry| cells(&column(entry)));
             cells.max().unwrap_or(0)
         };
         let used = widest(&|entry| one_line(&entry.key)) + widest(&origin) + 4;
         let room = out.width().saturating_sub(used).max(20);
-        let row = |entry: &Entry| {
+        let row = |entry: &ConfigEntry| {
             let value = match &entry.value {
                 Value::Null => "-".to_owned(),
                 Value::String(text) => infold_wire::shorten(text, room),
@@ -177,25 +166,25 @@ fn show(sources: &Sources, contexts: Option<PathBuf>, out: &mut Out) -> Result<(
             [one_line(&entry.key), value, origin(entry)]
         };
         let rows: Vec<[String; 3]> = entries.iter().map(row).collect();
-        for line in table(&rows, &[], out.width()) {
+        for line in format_table(&rows, &[], out.width()) {
             out.line(line)?;
         }
     }
     out.finish()?;
-    if sources.files.is_empty() {
+    if files.all.is_empty() {
         let text = "no configuration file; these are the defaults";
-        say(out.is_json(), paint(DIM, text));
+        note(out.is_json(), text);
     }
-    for source in &sources.files {
-        let trust = if source.trusted { "" } else { ", not trusted" };
-        let text = format!("from {}{trust}", one_line(&source.name));
-        say(out.is_json(), paint(DIM, text));
+    for file in &files.all {
+        let trust = if file.trusted { "" } else { ", not trusted" };
+        let text = format!("from {}{trust}", one_line(&file.name));
+        note(out.is_json(), text);
     }
-    tell(sources, &parsed.warnings, &parsed.ignored, out);
+    print_warnings(files, &parsed.warnings, &parsed.ignored, out);
     Ok(())
 }
 
-/// A path with a short name for the home directory, so that the line after it is in view.
+/// Abbreviates the home directory in a path.
 pub fn with_tilde(path: String) -> String {
     let home = std::env::var("HOME").unwrap_or_default();
     let rest = path.strip_prefix(&home).filter(|_| !home.is_empty());
@@ -205,33 +194,33 @@ pub fn with_tilde(path: String) -> String {
     }
 }
 
-fn check(mut sources: Sources, out: &mut Out) -> Result<(), Failure> {
-    let ignored = Config::restricted_keys(&sources.layers()).unwrap_or_default();
-    // Whoever checks a file wants to know of all of it.
-    for source in &mut sources.files {
-        source.trusted = true;
+fn check(mut files: ConfigFiles, out: &mut Output) -> CliResult {
+    let ignored = Config::restricted_keys(&files.layers()).unwrap_or_default();
+    // A check covers restricted keys too.
+    for file in &mut files.all {
+        file.trusted = true;
     }
-    let layers: Vec<Layer<'_>> = sources.layers();
+    let layers: Vec<Layer<'_>> = files.layers();
     let warnings = match Config::parse_layers(&layers, &|name| std::env::var(name).ok()) {
         Ok(parsed) => parsed.warnings,
         Err(errors) => {
-            // The last one is the command's own error.
+            // The last error becomes the error of the command.
             let (last, others) = errors.split_last().expect("a refusal has a reason");
             for error in others {
-                Failure::new(Kind::Usage, error).report(out.is_json());
+                CliError::usage(error).report(out.is_json());
             }
-            let failure = Failure::new(Kind::Usage, last);
+            let failure = CliError::usage(last);
             return Err(match last.problem.hint() {
                 Some(hint) => failure.hint(hint),
                 None => failure,
             });
         }
     };
-    tell(&sources, &warnings, &ignored, out);
-    if sources.files.is_empty() {
-        say(out.is_json(), paint(DIM, "no configuration file"));
+    print_warnings(&files, &warnings, &ignored, out);
+    if files.all.is_empty() {
+        note(out.is_json(), "no configuration file");
     }
-    let files: Vec<&str> = sources.files.iter().map(|it| it.name.as_str()).collect();
+    let files: Vec<&str> = files.all.iter().map(|it| it.name.as_str()).collect();
     if out.is_json() {
         let file = files.last();
         return out
@@ -239,17 +228,22 @@ fn check(mut sources: Sources, out: &mut Out) -> Result<(), Failure> {
     }
     files
         .iter()
-        .try_for_each(|file| out.line(format!("{} is fine", one_line(file))))
+        .try_for_each(|file| out.line(format!("{} is valid", one_line(file))))
 }
 
-/// Says what else the person should know.
-fn tell(sources: &Sources, warnings: &[String], ignored: &[RestrictedKey], out: &Out) {
-    let passed_over = "config.yaml is another program's: it has no context_storage, llm, profiles, summarizer, serve or redact; --config config.yaml reads it all the same";
-    if sources.passed_over {
-        say(out.is_json(), paint(DIM, passed_over));
+/// Prints the warnings about the files.
+fn print_warnings(
+    files: &ConfigFiles,
+    warnings: &[String],
+    ignored: &[RestrictedKey],
+    out: &Output,
+) {
+    if files.is_foreign {
+        let text = "config.yaml belongs to another program: it has no context_storage, llm, profiles, summarizer, serve or redact; --config config.yaml reads it anyway";
+        note(out.is_json(), text);
     }
     for warning in warnings {
-        Failure::new(Kind::Usage, warning).warn(out.is_json());
+        CliError::usage(warning).warn(out.is_json());
     }
-    warn_of_project(sources, ignored, out.is_json());
+    warn_of_project(files, ignored, out.is_json());
 }

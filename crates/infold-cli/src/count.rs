@@ -1,41 +1,39 @@
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+//! `infold count`: counts the tokens of transcripts and texts.
+
+use std::io::{BufRead, Read, Seek};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use infold::Config;
-use infold::config::Asked;
+use infold::config::ProfileRequest;
 use infold_wire::tokens::{Counter, Encoding, Estimator, message_by};
-use infold_wire::transcript::{Entry, Transcript, detect};
-use infold_wire::{Message, gist};
+use infold_wire::transcript::{Transcript, TranscriptEntry, detect};
+use infold_wire::{Message, message_excerpt};
 use serde_json::json;
 
-use crate::failure::{Failure, Kind};
-use crate::fold::opened;
-use crate::input::{Inputs, unreadable, warn_of_torn_line};
-use crate::out::{DIM, Out, count, fit, number, of_role, paint, say};
-use crate::settings::no_profile;
+use crate::error::{CliError, CliResult};
+use crate::fold_options::no_profile;
+use crate::input::{Inputs, in_file, open_transcript, unreadable, warn_of_torn_line};
+use crate::output::{DIM, Output, count, fit, number, paint, role_style, say};
 
-/// What `infold count` takes.
+/// The arguments of `infold count`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "What is no transcript is counted as text.\n\nExamples:\n  infold count session.jsonl\n  infold count --last claude --model claude-sonnet-4-5\n  git diff | infold count"
-)]
 pub struct CountArgs {
     #[command(flatten)]
     inputs: Inputs,
-    /// How to count
+    /// The method
     #[arg(long, value_enum, default_value = "bpe")]
-    by: By,
-    /// Whose tokens are counted
+    by: CountMethod,
+    /// The vocabulary
     #[arg(long, value_enum, default_value = "o200k")]
-    encoding: Whose,
-    /// For this model: what it counts, as far as that is known
+    encoding: VocabularyArg,
+    /// Count for this model, as far as its tokenizer is known
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum By {
+enum CountMethod {
     /// Exactly, with the vocabulary of a model
     Bpe,
     /// A quarter of a token for an ASCII character, 1.3 for any other
@@ -45,7 +43,7 @@ enum By {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Whose {
+enum VocabularyArg {
     /// GPT-4o and later
     O200k,
     /// GPT-4 and GPT-3.5
@@ -55,114 +53,111 @@ enum Whose {
 impl CountArgs {
     fn estimator(&self) -> Estimator {
         match (self.by, self.encoding) {
-            (By::Bpe, Whose::O200k) => Estimator::Bpe(Encoding::O200k),
-            (By::Bpe, Whose::Cl100k) => Estimator::Bpe(Encoding::Cl100k),
-            (By::Chars, _) => Estimator::Chars,
-            (By::Bytes, _) => Estimator::Bytes,
+            (CountMethod::Bpe, VocabularyArg::O200k) => Estimator::Bpe(Encoding::O200k),
+            (CountMethod::Bpe, VocabularyArg::Cl100k) => Estimator::Bpe(Encoding::Cl100k),
+            (CountMethod::Chars, _) => Estimator::Chars,
+            (CountMethod::Bytes, _) => Estimator::Bytes,
         }
     }
 }
 
 /// `infold count`
-pub fn run(config: &Config, args: &CountArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn run(config: &Config, args: &CountArgs, out: &mut Output) -> CliResult {
     let factor = match &args.model {
-        Some(name) => factor(config, name, out)?,
+        Some(name) => token_factor(config, name, out)?,
         None => 1.0,
     };
     let paths = args.inputs.paths(out.is_json())?;
     for path in &paths {
         if paths.len() > 1 {
-            match out.is_json() {
-                true => out.object(&json!({"file": path.display().to_string()}))?,
-                false => out.line(path.display().to_string())?,
-            }
+            let name = path.display().to_string();
+            out.result(&json!({"file": name}), &name)?;
         }
-        let about = |failure: Failure| match paths.len() {
-            1 => failure,
-            _ => failure.within(&path.display().to_string()),
-        };
-        count_file(path, args, factor, out).map_err(about)?;
+        count_file(path, args, factor, out).map_err(in_file(&paths, path))?;
     }
     Ok(())
 }
 
-fn count_file(path: &Path, args: &CountArgs, factor: f64, out: &mut Out) -> Result<(), Failure> {
-    let (mut input, _) = opened(path, out.is_json())?;
+fn count_file(path: &Path, args: &CountArgs, factor: f64, out: &mut Output) -> CliResult {
+    let (mut input, _) = open_transcript(path, out.is_json())?;
     let mut start = Vec::new();
-    let rewind = |input: &mut BufReader<_>| input.seek(SeekFrom::Start(0)).map(|_| ());
-    let failed = unreadable(path);
-    rewind(&mut input).map_err(&failed)?;
+    input.rewind().map_err(unreadable(path))?;
     let head = (&mut input).take(1 << 16).read_to_end(&mut start);
-    head.and_then(|_| rewind(&mut input)).map_err(&failed)?;
+    head.and_then(|_| input.rewind())
+        .map_err(unreadable(path))?;
     match detect(&start) {
-        Ok(_) => messages(args, factor, Transcript::open(input, None)?, out),
+        Ok(_) => count_messages(args, factor, Transcript::open(input, None)?, out),
         Err(error) => {
-            let told = format!("no transcript ({error}): counted as text");
-            say(out.is_json(), told);
-            text(path, args, factor, input, out)
+            say(
+                out.is_json(),
+                format!("not a transcript ({error}): counted as text"),
+            );
+            count_text(path, args, factor, input, out)
         }
     }
 }
 
-/// Tokens of a model for each that we count.
-fn factor(config: &Config, name: &str, out: &Out) -> Result<f64, Failure> {
-    let asked = Asked {
+/// Returns the model's tokens per token that we count.
+fn token_factor(config: &Config, name: &str, out: &Output) -> CliResult<f64> {
+    let asked = ProfileRequest {
         model: Some(name.to_owned()),
-        ..Asked::default()
+        ..ProfileRequest::default()
     };
     let resolved = config.resolve(&asked).map_err(no_profile)?;
     for warning in resolved.warnings {
-        Failure::new(Kind::Usage, warning).warn(out.is_json());
+        CliError::usage(warning).warn(out.is_json());
     }
     Ok(resolved.profile.factor)
 }
 
-fn messages<R: BufRead + Seek>(
+fn count_messages<R: BufRead + Seek>(
     args: &CountArgs,
     factor: f64,
     mut transcript: Transcript<R>,
-    out: &mut Out,
-) -> Result<(), Failure> {
+    out: &mut Output,
+) -> CliResult {
     let (mut seq, mut total) = (0, 0);
     let format = transcript.format();
     for entry in &mut transcript {
-        let Entry::Message { text, .. } = entry? else {
+        let TranscriptEntry::Message { text, .. } = entry? else {
             continue;
         };
         seq += 1;
         let message = Message::parse(&text)
-            .map_err(|error| Failure::new(Kind::Usage, format!("message {seq}: {error}")))?;
-        let tokens = scaled(message_by(args.estimator(), &message), factor);
+            .map_err(|error| CliError::usage(format!("message {seq}: {error}")))?;
+        let tokens = scale(message_by(args.estimator(), &message), factor);
         total += tokens;
         let role = message.role().wire_name();
-        match out.is_json() {
-            true => out.object(&json!({"seq": seq, "role": role, "tokens": tokens}))?,
-            false => {
-                let head = format!("{seq:>6}  {role:<9}  {:>9}  ", number(tokens));
-                let room = out.width().saturating_sub(head.len()).max(10);
-                let said = fit(&gist(&message, room), room);
-                let role = paint(of_role(message.role()), format!("{role:<9}"));
-                out.line(format!("{seq:>6}  {role}  {:>9}  {said}", number(tokens)))?;
-            }
+        if out.is_json() {
+            out.object(&json!({"seq": seq, "role": role, "tokens": tokens}))?;
+            continue;
         }
+        let (seq, tokens) = (format!("{seq:>6}"), format!("{:>9}", number(tokens)));
+        let room = out
+            .width()
+            .saturating_sub(seq.len() + tokens.len() + 15)
+            .max(10);
+        let text = fit(&message_excerpt(&message, room), room);
+        let role = paint(role_style(message.role()), format!("{role:<9}"));
+        out.line(format!("{seq}  {role}  {tokens}  {text}"))?;
     }
-    warn_of_torn_line(transcript.seen(), out.is_json());
+    warn_of_torn_line(transcript.skipped(), out.is_json());
     let noun = format!("{} as {format}", count(seq, "message"));
     let object = json!({"messages": seq, "format": format.name()});
-    sum(args, object, &noun, total, out)
+    print_total(args, object, &noun, total, out)
 }
 
-fn scaled(tokens: u64, factor: f64) -> u64 {
+fn scale(tokens: u64, factor: f64) -> u64 {
     (tokens as f64 * factor).ceil() as u64
 }
 
-fn text(
+fn count_text(
     path: &Path,
     args: &CountArgs,
     factor: f64,
     input: impl Read,
-    out: &mut Out,
-) -> Result<(), Failure> {
+    out: &mut Output,
+) -> CliResult {
     let mut counter = Counter::new(args.estimator());
     let (mut buffer, mut length, mut read) = (vec![0; 1 << 16], 0, 0);
     let mut input = input;
@@ -173,7 +168,7 @@ fn text(
         read += more as u64;
         length += more;
         let bytes = &buffer[..length];
-        // A character that is cut in two waits for its other half.
+        // A character that is cut in two stays in the buffer for the next read.
         let mut used = 0;
         for chunk in bytes.utf8_chunks() {
             used += chunk.valid().len();
@@ -190,24 +185,19 @@ fn text(
             break;
         }
     }
-    let total = scaled(counter.finish(), factor);
+    let total = scale(counter.finish(), factor);
     let noun = count(read, "byte") + " of text";
-    sum(
-        args,
-        json!({"text": true, "bytes": read}),
-        &noun,
-        total,
-        out,
-    )
+    let object = json!({"text": true, "bytes": read});
+    print_total(args, object, &noun, total, out)
 }
 
-fn sum(
+fn print_total(
     args: &CountArgs,
     mut object: serde_json::Value,
     noun: &str,
     total: u64,
-    out: &mut Out,
-) -> Result<(), Failure> {
+    out: &mut Output,
+) -> CliResult {
     let by = match args.estimator() {
         Estimator::Bpe(Encoding::O200k) => "o200k",
         Estimator::Bpe(Encoding::Cl100k) => "cl100k",

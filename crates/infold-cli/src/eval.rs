@@ -9,37 +9,37 @@ use std::path::PathBuf;
 
 use clap::Args;
 use infold::{Config, Strategy};
-use infold_wire::transcript::Format;
+use infold_wire::transcript::TranscriptFormat;
 
-use crate::failure::Failure;
-use crate::out::Out;
-use crate::settings::tokens;
+use crate::error::CliError;
+use crate::fold_options::parse_tokens;
+use crate::output::Output;
 
-/// What `infold eval` takes.
+/// The arguments of `infold eval`.
 #[derive(Debug, Args)]
 pub struct EvalArgs {
-    /// The transcripts
+    /// Transcripts
     #[arg(value_name = "FILE", required_unless_present = "probes")]
     pub files: Vec<PathBuf>,
-    /// How many tokens the model takes, such as 8000, 32k or 1m
-    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    /// The model's window in tokens, such as 8000, 32k or 1m
+    #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub window: Option<u64>,
-    /// Which strategies, apart by commas; all of them without it
+    /// Strategies, separated by commas; all if none is given
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub strategy: Vec<Strategy>,
-    /// The model, which says window, tokenizer and prices (`infold models`)
+    /// The model, which sets window, tokenizer and prices (`infold models`)
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// How many tokens each summary may have, instead of what the window has room for
-    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    /// Tokens of each summary, instead of what the window has room for
+    #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub summary_tokens: Option<u64>,
-    /// Write every stand-in at these sizes where sessions are folded, and measure it, such as 1k,2k,4k
-    #[arg(long, value_name = "TOKENS", value_delimiter = ',', value_parser = tokens)]
+    /// Write and measure every kind of stand-in at these sizes where sessions are folded, such as 1k,2k,4k
+    #[arg(long, value_name = "TOKENS", value_delimiter = ',', value_parser = parse_tokens)]
     pub sizes: Vec<u64>,
-    /// Compare with the summaries that the sessions' own agents wrote, where and as large as they wrote them
+    /// Compare with the summaries of the sessions' own agents, at their places and sizes
     #[arg(long)]
     pub agent: bool,
-    /// Plant facts in generated conversations, fold these, and say which facts survive; needs no file
+    /// Plant facts in generated conversations, fold these, and report which facts survive; needs no file
     #[arg(long, conflicts_with_all = ["files", "agent", "window", "strategy", "model", "svg"])]
     pub probes: bool,
     /// Probe with all combinations, not with a sample
@@ -48,16 +48,16 @@ pub struct EvalArgs {
     /// Draw a picture into this file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Name so many of the references that summaries lost most often, or of the facts they lost
+    /// List this many of the references that summaries lost most often, or of the facts they lost
     #[arg(long, value_name = "COUNT", default_missing_value = "20", num_args = 0..=1, require_equals = true)]
     pub lost: Option<usize>,
-    /// What the transcripts are, if they are not to be recognised
+    /// The format of the transcripts, instead of recognising it
     #[arg(long, value_name = "FORMAT")]
-    pub format: Option<Format>,
+    pub format: Option<TranscriptFormat>,
 }
 
-/// `infold eval`
-pub fn run(config: &Config, args: &EvalArgs, out: &mut Out) -> Result<(), Failure> {
+/// Runs `infold eval`.
+pub fn run(config: &Config, args: &EvalArgs, out: &mut Output) -> Result<(), CliError> {
     if args.probes {
         return probes::run(args, out);
     }

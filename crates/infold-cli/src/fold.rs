@@ -1,53 +1,58 @@
-use std::io::{BufRead, BufReader, Seek, SeekFrom};
+//! `infold fold`: folds transcripts without storing them.
+
+use std::io::{BufRead, Seek};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use infold::{
-    Config, Did, Left, ManageError, Outcome, Picture, Scratch, ScratchError, Step, manage,
+    Config, FoldMap, ManageError, ManageOutcome, PassAction, PassStep, Scratch, ScratchError,
+    SkipReason, manage,
 };
 use infold_log::{Budget, View};
-use infold_wire::transcript::{Entry, Format, Layout, Session, Transcript, Write};
+use infold_wire::transcript::{
+    AgentSession, Transcript, TranscriptEntry, TranscriptFormat, TranscriptLayout, TranscriptWriter,
+};
 use serde_json::json;
 
-use crate::failure::{Failure, Kind};
-use crate::input::{self, Inputs, Staged};
-use crate::out::{DIM, MADE, Out, aside, count, number, paint, say};
-use crate::pen::Reach;
+use crate::error::{CliError, CliResult, VETO_HINT};
+use crate::export::recorded_at;
+use crate::fold_options::{FoldOptions, FoldSetup, TaskModel};
+use crate::input::{Inputs, in_file, open_transcript, warn_of_torn_line};
+use crate::model_access::ModelAccess;
+use crate::output::{DIM, FOLD, Output, count, number, paint, print_stderr, say};
 use crate::picture::draw;
-use crate::progress::Progress;
-use crate::settings::{Choice, Chosen, Known};
-use crate::transfer::said_at;
+use crate::progress::ProgressLine;
 
-/// What `infold fold` takes.
+/// The arguments of `infold fold`.
 #[derive(Debug, Args)]
 pub struct FoldArgs {
     #[command(flatten)]
     inputs: Inputs,
     #[command(flatten)]
-    pub choice: Choice,
-    /// What the transcript is, if it is not to be recognised
+    pub options: FoldOptions,
+    /// The format of the transcript [default: detected]
     #[arg(long, value_name = "FORMAT")]
-    pub format: Option<Format>,
-    /// How to write the view: `same` as it came, or a format; messages as JSON Lines without it,
-    /// an empty line between conversations
-    #[arg(long, value_name = "FORMAT", value_parser = out_format)]
+    pub format: Option<TranscriptFormat>,
+    /// The format of the view: `same` as the input, or a format [default: messages as JSON Lines,
+    /// with an empty line between conversations]
+    #[arg(long, value_name = "FORMAT", value_parser = parse_out_format)]
     pub out_format: Option<OutFormat>,
-    /// Print what stands in for what was folded, too
+    /// Also print the stand-ins on stderr
     #[arg(long)]
     pub report: bool,
 }
 
-/// How to write a view.
+/// The format of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutFormat {
-    /// As it came in.
+    /// That of the input.
     Same,
-    /// In this format.
-    In(Format),
+    /// This one.
+    In(TranscriptFormat),
 }
 
-fn out_format(text: &str) -> Result<OutFormat, String> {
+fn parse_out_format(text: &str) -> Result<OutFormat, String> {
     match text {
         "same" => Ok(OutFormat::Same),
         text => text.parse().map(OutFormat::In),
@@ -55,191 +60,162 @@ fn out_format(text: &str) -> Result<OutFormat, String> {
 }
 
 /// `infold fold`
-pub fn run(config: &Config, args: &FoldArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn run(config: &Config, args: &FoldArgs, out: &mut Output) -> CliResult {
     let json = out.is_json();
-    let is_told = args.choice.tells_window(config, &Known::default())?;
-    if !is_told && args.choice.model.is_none() && config.model.is_none() {
-        return Err(Failure::new(Kind::Usage, "how large is the window?")
-            .hint("say --window 32k, or --model NAME (`infold models` lists them)"));
+    let options = &args.options;
+    let has_window = options.sets_window(config, &TaskModel::default())?;
+    if !has_window && options.model.is_none() && config.model.is_none() {
+        return Err(CliError::usage("no window given")
+            .hint("use --window 32k, or --model NAME (`infold models` lists them)"));
     }
-    let mut chosen = args
-        .choice
-        .chosen(config, Known::default(), Reach::default(), json)?;
+    let mut setup = options.setup(config, TaskModel::default(), ModelAccess::default(), json)?;
     let paths = args.inputs.paths(json)?;
     let mut conversations = 0;
-    let mut refused = None;
+    let mut veto = None;
     for path in &paths {
         if paths.len() > 1 {
             out.finish()?;
             say(json, format!("{:<10}{}", "file", path.display()));
         }
-        let about = |failure: Failure| match paths.len() {
-            1 => failure,
-            _ => failure.within(&path.display().to_string()),
-        };
-        let folded = fold_file(path, args, &mut chosen, conversations, out);
-        let (so_far, vetoed) = folded.map_err(about)?;
-        conversations = so_far;
-        refused = refused.or(vetoed.map(about));
+        let in_file = in_file(&paths, path);
+        let folded = fold_file(path, args, &mut setup, conversations, out).map_err(&in_file)?;
+        conversations = folded.0;
+        veto = veto.or(folded.1.map(in_file));
     }
-    // All views are printed before the answer is no.
-    refused.map_or(Ok(()), Err)
+    // All views are printed before the command fails.
+    veto.map_or(Ok(()), Err)
 }
 
-/// Folds all conversations of a file; returns how many there were so far, and what to say if a hook kept one from
-/// being folded that had to be.
+/// Folds all conversations of a file. Returns the number of conversations so far, and an error if a
+/// hook refused to fold one that does not fit.
 fn fold_file(
     path: &Path,
     args: &FoldArgs,
-    chosen: &mut Chosen,
+    setup: &mut FoldSetup,
     conversations: u64,
-    out: &mut Out,
-) -> Result<(u64, Option<Failure>), Failure> {
+    out: &mut Output,
+) -> CliResult<(u64, Option<CliError>)> {
     let json = out.is_json();
     let mut started = Instant::now();
-    let (input, size) = opened(path, json)?;
-    let mut progress = Progress::new(json, "reading", size);
+    let (input, size) = open_transcript(path, json)?;
+    let mut progress = ProgressLine::new(json, "reading", size);
     let mut transcript = Transcript::open(input, args.format)?;
-    let mut told = Told::new(args, &transcript, json);
-    told.conversations = conversations;
+    let mut folder = ConversationFolder::new(args, &transcript, json);
+    folder.conversations = conversations;
     let mut task = Scratch::new()?;
     let mut messages = 0;
-    loop {
-        let piece = transcript.next_piece()?;
-        let Some(piece) = piece else { break };
+    while let Some(piece) = transcript.next_chunk()? {
         progress.advance(piece.raw.len() as u64);
         for entry in piece.entries {
             match entry {
-                Entry::Message { text, time } => {
-                    task.push_said_at(text, time)?;
+                TranscriptEntry::Message { text, time } => {
+                    task.push_at_time(text, time)?;
                     messages += 1;
                 }
-                Entry::Next if messages > 0 => {
-                    told.one(&mut task, chosen, started.elapsed(), out)?;
+                TranscriptEntry::Next if messages > 0 => {
+                    folder.fold(&mut task, setup, started.elapsed(), out)?;
                     started = Instant::now();
                     task = Scratch::new()?;
                     messages = 0;
                 }
-                // What an agent folded by itself is all there: it is folded anew.
-                Entry::Next | Entry::Compaction { .. } | Entry::Fold { .. } => {}
+                // The agent's own folds are ignored: all messages are there.
+                TranscriptEntry::Next
+                | TranscriptEntry::Compaction { .. }
+                | TranscriptEntry::Fold { .. } => {}
             }
         }
     }
     drop(progress);
-    input::warn_of_torn_line(transcript.seen(), json);
-    if messages == 0 && told.conversations == conversations {
-        return Err(
-            Failure::new(Kind::No, "there are no messages in it").hint(format!(
-                "it was read as {}; --format says otherwise",
-                transcript.format()
-            )),
+    warn_of_torn_line(transcript.skipped(), json);
+    if messages == 0 && folder.conversations == conversations {
+        let hint = format!(
+            "it was read as {}; --format reads it as another",
+            transcript.format()
         );
+        return Err(CliError::no("the input has no messages").hint(hint));
     }
-    told.one(&mut task, chosen, started.elapsed(), out)?;
-    Ok((told.conversations, told.refused))
+    folder.fold(&mut task, setup, started.elapsed(), out)?;
+    Ok((folder.conversations, folder.veto))
 }
 
-/// Opens a transcript for reading, and says how large it is.
-pub fn opened(file: &Path, json: bool) -> Result<(BufReader<Box<dyn Staged>>, u64), Failure> {
-    let mut input = input::staged(file, json)?;
-    let size = input
-        .seek(SeekFrom::End(0))
-        .map_err(input::unreadable(file))?;
-    Ok((BufReader::with_capacity(1 << 18, input), size))
-}
-
-/// Folds conversations and tells of it.
-struct Told<'a> {
+/// Folds the conversations of one file, and prints and reports each.
+struct ConversationFolder<'a> {
     args: &'a FoldArgs,
-    format: Format,
-    layout: Layout,
-    session: Session,
-    write: Option<OutFormat>,
+    format: TranscriptFormat,
+    layout: TranscriptLayout,
+    session: AgentSession,
     json: bool,
     conversations: u64,
-    /// The first conversation that a hook kept from being folded although it had to be.
-    refused: Option<Failure>,
+    /// The error for the first conversation that a hook refused to fold although it does not fit.
+    veto: Option<CliError>,
 }
 
-impl<'a> Told<'a> {
-    fn new<R: BufRead + Seek>(args: &'a FoldArgs, read: &Transcript<R>, json: bool) -> Told<'a> {
-        Told {
+impl<'a> ConversationFolder<'a> {
+    fn new<R: BufRead + Seek>(args: &'a FoldArgs, read: &Transcript<R>, json: bool) -> Self {
+        ConversationFolder {
             args,
             format: read.format(),
             layout: read.layout(),
             session: read.session().clone(),
-            write: args.out_format,
             json,
             conversations: 0,
-            refused: None,
+            veto: None,
         }
     }
 
-    /// Folds one conversation, prints its view and tells the story.
-    fn one(
+    fn fold(
         &mut self,
         task: &mut Scratch,
-        chosen: &mut Chosen,
+        setup: &mut FoldSetup,
         read: Duration,
-        out: &mut Out,
-    ) -> Result<(), Failure> {
+        out: &mut Output,
+    ) -> CliResult {
         self.conversations += 1;
         let started = Instant::now();
+        let setup = &mut setup.setup;
         let writer = task.writer()?;
-        let folded = manage(
-            writer,
-            &chosen.setup.aim,
-            &mut *chosen.setup.summarizer,
-            &chosen.setup.hooks,
-        );
+        let folded = manage(writer, &setup.aim, &mut *setup.summarizer, &setup.hooks);
         let outcome = folded.map_err(|error| cannot_fold(error, "--window"))?;
-        let fold = started.elapsed();
-        self.print(task, out)?;
+        let times = (read, started.elapsed());
+        self.print_view(task, out)?;
         out.finish()?;
-        let refused = vetoed(&outcome, &chosen.setup.aim.budget);
-        self.refused = self.refused.take().or(refused);
-        self.story(task, chosen, &outcome, (read, fold))
+        let veto = veto_error(&outcome, &setup.aim.budget);
+        self.veto = self.veto.take().or(veto);
+        self.report(task, &setup.aim.budget, setup.aim.factor, &outcome, times)
     }
 
-    /// Prints the view.
-    fn print(&self, task: &Scratch, out: &mut Out) -> Result<(), Failure> {
+    fn print_view(&self, task: &Scratch, out: &mut Output) -> CliResult {
         let log = task.log();
         let view = View::of(log.state().shown(), log)?;
-        let format = match self.write {
+        let format = match self.args.out_format {
             None => None,
             Some(OutFormat::Same) => Some((self.format, Some(self.layout))),
             Some(OutFormat::In(format)) => Some((format, None)),
         };
         if format.is_none() && self.conversations > 1 {
-            // Lines have nothing else to tell conversations apart.
+            // In JSON Lines only an empty line can separate conversations.
             out.raw(b"\n")?;
         }
+        let write = format
+            .map(|(format, layout)| TranscriptWriter::new(format, layout))
+            .transpose();
+        let write =
+            write.map_err(|error| CliError::usage(error).hint("use another --out-format"))?;
+        let mut write = write.map(|write| write.session(self.session.clone()));
         let mut failed = None;
-        let mut write = match format {
-            None => None,
-            Some((format, layout)) => {
-                let write = Write::new(format, layout).map_err(|error| {
-                    Failure::new(Kind::Usage, error).hint("give another --out-format")
-                })?;
-                Some(write.session(self.session.clone()))
-            }
-        };
         let mut bytes = Vec::new();
         log.render(&view, &mut |source, message| {
             bytes.clear();
-            match &mut write {
-                None => {
-                    bytes.extend_from_slice(message);
-                    bytes.push(b'\n');
+            if let Some(write) = &mut write {
+                if let Err(error) = write.message(message, recorded_at(log, source)?, &mut bytes) {
+                    failed.get_or_insert(CliError::no(error));
                 }
-                Some(write) => {
-                    if let Err(error) = write.message(message, said_at(log, source)?, &mut bytes) {
-                        failed = failed.take().or(Some(Failure::new(Kind::No, error)));
-                    }
-                }
+            } else {
+                bytes.extend_from_slice(message);
+                bytes.push(b'\n');
             }
-            if let Err(failure) = out.raw(&bytes) {
-                failed = failed.take().or(Some(failure));
+            if let Err(error) = out.raw(&bytes) {
+                failed.get_or_insert(error);
             }
             Ok(())
         })?;
@@ -251,147 +227,135 @@ impl<'a> Told<'a> {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Tells what was done, on standard error.
-    fn story(
+    /// Reports on standard error what was done.
+    fn report(
         &self,
         task: &Scratch,
-        chosen: &Chosen,
-        outcome: &Outcome,
+        budget: &Budget,
+        factor: f64,
+        outcome: &ManageOutcome,
         (read, fold): (Duration, Duration),
-    ) -> Result<(), Failure> {
+    ) -> CliResult {
         let log = task.log();
-        let picture = Picture::of(log.state(), log)?.scaled(chosen.setup.aim.factor);
         let messages = log.state().at().seq;
+        let (read, fold) = (read.as_secs_f64(), fold.as_secs_f64());
         if self.json {
             let mut object = outcome.json();
             object["messages"] = messages.into();
             object["format"] = self.format.name().into();
-            object["read_seconds"] = json!(read.as_secs_f64());
-            object["fold_seconds"] = json!(fold.as_secs_f64());
-            aside(object.to_string());
+            object["read_seconds"] = json!(read);
+            object["fold_seconds"] = json!(fold);
+            print_stderr(object.to_string());
             return Ok(());
         }
-        let before = number(outcome.before.tokens);
-        let say = |text: String| say(self.json, text);
-        say(format!(
-            "{:<10}{} as {}, {before} tokens",
+        let row = |name: &str, text: String| print_stderr(format!("{name:<10}{text}"));
+        let (before, after) = (number(outcome.before.tokens), number(outcome.after.tokens));
+        let messages = count(messages, "message");
+        row(
             "read",
-            count(messages, "message"),
-            self.format,
-        ));
-        for line in draw(&picture) {
-            say(format!("{:<10}{line}", ""));
+            format!("{messages} as {}, {before} tokens", self.format),
+        );
+        for line in draw(&FoldMap::of(log.state(), log)?.scaled(factor)) {
+            row("", line);
         }
         for step in &outcome.steps {
-            say(told(step));
+            print_stderr(describe_step(step));
         }
         for error in &outcome.errors {
-            say(paint(MADE, format!("{:<10}{error}", "but")));
+            print_stderr(paint(FOLD, format!("{:<10}{error}", "problem")));
         }
         for line in &outcome.dropped {
-            say(format!(
-                "{:<10}a line of the summary that nobody said: {line}",
-                "dropped"
-            ));
+            row(
+                "dropped",
+                format!("an unsupported line of the summary: {line}"),
+            );
         }
-        let budget = chosen.setup.aim.budget;
-        say(format!(
-            "{:<10}{} tokens; a window of {} has room for {}",
+        let (window, room) = (number(budget.window()), number(budget.allow()));
+        row(
             "view",
-            number(outcome.after.tokens),
-            number(budget.window()),
-            number(budget.allow()),
-        ));
-        let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
-        say(paint(
-            DIM,
-            format!(
-                "{:<10}{} reading, {} folding",
-                "time",
-                seconds(read),
-                seconds(fold)
-            ),
-        ));
+            format!("{after} tokens; a window of {window} has room for {room}"),
+        );
+        let times = format!("{:<10}{read:.2} s reading, {fold:.2} s folding", "time");
+        print_stderr(paint(DIM, times));
         if self.args.report {
-            self.report(task)?;
+            print_stand_ins(task)?;
         }
-        Ok(())
-    }
-
-    /// Prints what stands in for what was folded.
-    fn report(&self, task: &Scratch) -> Result<(), Failure> {
-        let log = task.log();
-        let view = View::of(log.state().shown(), log)?;
-        log.render(&view, &mut |source, bytes| {
-            if source == infold_log::Source::StandIn
-                && let Ok(message) = infold_wire::Message::parse(bytes)
-            {
-                let mut text = String::new();
-                infold_wire::plain(&message, &mut text);
-                aside(format!("\n{text}"));
-            }
-            Ok(())
-        })?;
         Ok(())
     }
 }
 
-/// A step of a pass in one line.
-pub fn told(step: &Step) -> String {
-    let what = match step.did {
-        Did::Untouched => String::new(),
-        Did::Masked => format!("{} of {}", count(step.hidden, "part"), step.span),
-        Did::Condensed | Did::Truncated => {
+fn print_stand_ins(task: &Scratch) -> CliResult {
+    let log = task.log();
+    let view = View::of(log.state().shown(), log)?;
+    log.render(&view, &mut |source, bytes| {
+        if source == infold_log::Source::StandIn
+            && let Ok(message) = infold_wire::Message::parse(bytes)
+        {
+            let mut text = String::new();
+            infold_wire::append_plain_text(&message, &mut text);
+            print_stderr(format!("\n{text}"));
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// Describes a step of a pass in one line.
+pub fn describe_step(step: &PassStep) -> String {
+    let what = match step.action {
+        PassAction::Untouched => String::new(),
+        PassAction::Masked => format!("{} of {}", count(step.hidden, "part"), step.span),
+        PassAction::Condensed | PassAction::Truncated => {
             format!("{} ({})", step.span, count(step.hidden, "message"))
         }
     };
-    let by = match &step.summarizer {
-        Some(name) => format!(", by {name}"),
-        None => String::new(),
-    };
-    let sizes = format!("{} → {} tokens", number(step.before), number(step.after));
-    format!("{:<10}{what}: {sizes}{by}", step.did.name())
+    let by = step
+        .summarizer
+        .as_ref()
+        .map_or(String::new(), |name| format!(", by {name}"));
+    let (before, after) = (number(step.before), number(step.after));
+    format!(
+        "{:<10}{what}: {before} → {after} tokens{by}",
+        step.action.name()
+    )
 }
 
-/// What to say when a hook kept a view from being folded that cannot be sent as it is.
-pub fn vetoed(outcome: &Outcome, budget: &Budget) -> Option<Failure> {
-    if outcome.fits || outcome.left != Some(Left::Vetoed) {
+/// Returns an error if a hook refused to fold a view that does not fit.
+pub fn veto_error(outcome: &ManageOutcome, budget: &Budget) -> Option<CliError> {
+    if outcome.fits || outcome.skipped != Some(SkipReason::Vetoed) {
         return None;
     }
     let (size, tokens) = (outcome.after, number(outcome.after.tokens));
     let mut sizes = format!("{tokens} tokens, with room for {}", number(budget.allow()));
-    if let Some(most) = budget.bytes().filter(|most| size.bytes > *most) {
-        sizes += &format!(", and {} bytes of {}", number(size.bytes), number(most));
+    if let Some(limit) = budget.bytes().filter(|limit| size.bytes > *limit) {
+        sizes += &format!(", and {} bytes of {}", number(size.bytes), number(limit));
     }
     let text = format!("the hook before_fold refused, and the view does not fit: it has {sizes}");
-    Some(
-        Failure::new(Kind::No, text).hint(
-            "`hooks.before_fold` of the configuration decides; `infold config show` names it",
-        ),
-    )
+    Some(CliError::no(text).hint(VETO_HINT))
 }
 
-/// What to say when a conversation cannot be folded; `larger` is what would help.
-pub fn cannot_fold(error: ManageError, larger: &str) -> Failure {
+/// Makes the error for a conversation that cannot be folded; `larger` names the flag that would help.
+pub fn cannot_fold(error: ManageError, larger: &str) -> CliError {
     let text = error.to_string();
     match error {
-        ManageError::Floor { floor } if floor.bytes.is_some() => Failure::new(Kind::No, text)
-            .hint("nothing was folded; give a larger --max-bytes, or unpin what need not stay"),
-        ManageError::Floor { .. } => Failure::new(Kind::No, text)
-            .hint(format!("nothing was folded; give a larger {larger}, a smaller --max-tokens, or unpin what need not stay")),
-        ManageError::Cancelled => Failure::new(Kind::Interrupted, text),
+        ManageError::Floor { floor } if floor.bytes.is_some() => CliError::no(text)
+            .hint("nothing was folded; use a larger --max-bytes, or unpin messages"),
+        ManageError::Floor { .. } => CliError::no(text).hint(format!(
+            "nothing was folded; use a larger {larger}, a smaller --max-tokens, or unpin messages"
+        )),
+        ManageError::Cancelled => CliError::interrupted(text),
         ManageError::Step(error) => error.into(),
         ManageError::Log(error) => error.into(),
     }
 }
 
-impl From<ScratchError> for Failure {
-    fn from(error: ScratchError) -> Failure {
+impl From<ScratchError> for CliError {
+    fn from(error: ScratchError) -> CliError {
         match error {
             ScratchError::Task(error) => error.into(),
             ScratchError::Append(error) => error.into(),
             error @ ScratchError::Dir { .. } => {
-                Failure::new(Kind::Store, error).hint("TMPDIR says where temporary files go")
+                CliError::store(error).hint("TMPDIR sets the directory of temporary files")
             }
         }
     }

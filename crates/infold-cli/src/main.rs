@@ -1,54 +1,56 @@
-//! The `infold` command: reads the command line, prints, exits. What it does is in the libraries.
+//! The `infold` command: parses the command line, calls the libraries, prints and exits.
 
 mod args;
-mod failure;
-mod out;
+mod help;
+mod error;
+mod output;
 mod progress;
 mod input;
-mod interrupt;
+mod signals;
 mod task;
-mod look;
+mod inspect;
 mod steps;
 mod redact;
-mod holder;
-mod checkup;
+mod task_lock;
+mod doctor;
 mod secrets;
 mod count;
 mod models;
 mod config;
-mod transfer;
-mod settings;
-mod pen;
+mod import;
+mod export;
+mod fold_options;
+mod model_access;
 mod picture;
 mod fold;
 mod manage;
 mod condense;
 mod eval;
-mod connect;
-mod live;
+mod call_runtime;
+mod live_reply;
 mod ask;
-mod called;
-mod ready;
+mod reply_calls;
+mod model_call;
 mod provider;
 mod serve;
-mod sessions;
+mod agent_sessions;
 mod completions;
 
 use std::process::ExitCode;
 
-use args::{Cli, Color, Command};
-use clap::Parser as _;
-use failure::{Failure, Kind};
+use args::{Cli, CliCommand, Color};
+use clap::FromArgMatches as _;
+use error::{CliError, CliResult};
 use infold::step::Step;
 use infold::{Config, Hooks};
 use infold_store::Contexts;
-use out::Out;
+use output::Output;
 
 fn main() -> ExitCode {
-    interrupt::outlive_file_size_limit();
-    let cli = match Cli::try_parse() {
+    signals::handle_file_size_limit();
+    let cli = match parse_command_line() {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return report_usage_error(&error),
     };
     let choice = match cli.color {
         Color::Auto => anstream::ColorChoice::Auto,
@@ -56,108 +58,113 @@ fn main() -> ExitCode {
         Color::Never => anstream::ColorChoice::Never,
     };
     choice.write_global();
-    let mut out = Out::new(cli.json);
+    let mut out = Output::new(cli.json);
     let json = cli.json;
     match run(cli, &mut out).and_then(|()| out.finish()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(json),
+        Err(error) => error.report(json),
     }
 }
 
-/// A wrong command line, told in JSON too if that was asked for.
-fn usage(error: &clap::Error) -> ExitCode {
+fn parse_command_line() -> Result<Cli, clap::Error> {
+    let mut command = help::command();
+    let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
+/// Prints what clap says, as JSON if that was asked for.
+fn report_usage_error(error: &clap::Error) -> ExitCode {
     let json = std::env::args_os().any(|arg| arg == "--json");
     if json && error.use_stderr() {
-        return told(&error.to_string()).report(true);
+        return clap_error(&error.to_string()).report(true);
     }
-    // A closed pipe is no news.
+    // A closed pipe is not an error.
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }
 
-/// What clap says, as an error and a hint of one line each.
-fn told(text: &str) -> Failure {
+/// Converts clap's text into an error and a hint of one line each.
+fn clap_error(text: &str) -> CliError {
     let lines = || text.lines().map(str::trim);
     let error: Vec<&str> = lines().take_while(|line| !line.is_empty()).collect();
-    let error = error.join(" ");
     let tip = lines().find_map(|line| line.strip_prefix("tip: "));
-    Failure::new(Kind::Usage, error.trim_start_matches("error: "))
+    CliError::usage(error.join(" ").trim_start_matches("error: "))
         .hint(tip.unwrap_or("`infold --help` lists the commands"))
 }
 
-fn run(cli: Cli, out: &mut Out) -> Result<(), Failure> {
-    // A broken configuration is told of by the command that looks at it.
-    if let Command::Config(args) = &cli.command {
+fn run(cli: Cli, out: &mut Output) -> CliResult {
+    // `infold config` itself reports what is wrong with the configuration.
+    if let CliCommand::Config(args) = &cli.command {
         return config::run(args, cli.config.as_deref(), cli.contexts, out);
     }
     let is_named = cli.contexts.is_some();
     let config = &match cli.command {
-        Command::Completions { .. } => Config::default(),
+        CliCommand::Completions { .. } => Config::default(),
         _ => config::load(cli.config.as_deref(), cli.contexts, cli.json)?,
     };
     let base = config.context_storage.base_dir.value.clone();
-    if is_named && cli.command.looks_at_tasks() && !base.is_dir() {
+    if is_named && cli.command.needs_tasks() && !base.is_dir() {
         let text = format!(
-            "there are no tasks in {}: there is no such directory",
+            "there are no tasks in {}: no such directory",
             base.display()
         );
-        return Err(Failure::new(Kind::Usage, text)
-            .hint("--contexts DIR or INFOLD_CONTEXTS says where the tasks are"));
+        return Err(CliError::usage(text)
+            .hint("--contexts DIR or INFOLD_CONTEXTS sets the directory of the tasks"));
     }
-    let teller: fn(&str) = match cli.json {
-        true => |text| Failure::new(Kind::Store, text).warn(true),
-        false => |text| Failure::new(Kind::Store, text).warn(false),
+    let warn: fn(&str) = if cli.json {
+        |text| CliError::store(text).warn(true)
+    } else {
+        |text| CliError::store(text).warn(false)
     };
     let hooks = &Hooks::of(config);
-    let contexts = Contexts::new(base, cli.durability.into()).telling(teller);
+    let contexts = Contexts::new(base, cli.durability.into()).telling(warn);
     let contexts = &contexts.redacting(config.redact.value);
     match cli.command {
-        Command::Count(args) => count::run(config, &args, out),
-        Command::Models(args) => models::run(contexts, config, &args, out),
-        Command::Config(_) => Ok(()),
-        Command::Import(args) => transfer::import(contexts, config, &args, out),
-        Command::Export(args) => transfer::export(contexts, &args, out),
-        Command::Fold(args) => fold::run(config, &args, out),
-        Command::Manage(args) => manage::run(contexts, config, &args, out),
-        Command::Ask(args) => ask::ask(contexts, config, &args, out),
-        Command::Send(args) => ask::send(contexts, config, &args, out),
-        Command::Serve(args) => serve::serve(contexts, config, &args, out),
-        Command::Wrap(args) => match serve::wrap(contexts, config, &args)? {
+        CliCommand::Count(args) => count::run(config, &args, out),
+        CliCommand::Models(args) => models::run(contexts, config, &args, out),
+        CliCommand::Config(_) => Ok(()),
+        CliCommand::Import(args) => import::import(contexts, config, &args, out),
+        CliCommand::Export(args) => export::export(contexts, &args, out),
+        CliCommand::Fold(args) => fold::run(config, &args, out),
+        CliCommand::Manage(args) => manage::run(contexts, config, &args, out),
+        CliCommand::Ask(args) => ask::ask(contexts, config, &args, out),
+        CliCommand::Send(args) => ask::send(contexts, config, &args, out),
+        CliCommand::Serve(args) => serve::serve(contexts, config, &args, out),
+        CliCommand::Wrap(args) => match serve::wrap(contexts, config, &args)? {
             0 => Ok(()),
             code => std::process::exit(code.into()),
         },
-        Command::Provider(command) => provider::run(config, &command, out),
-        Command::Eval(args) => eval::run(config, &args, out),
-        Command::Task(command) => task::run(contexts, config, command, out),
-        Command::Log(look) => look::log(contexts, &look, out),
-        Command::View(args) => look::view(contexts, &args, out),
-        Command::Folds(look) => look::folds(contexts, &look, out),
-        Command::Recall { task, range } => look::recall(contexts, &task, range, out),
-        Command::Truncate { task, fraction } => {
+        CliCommand::Provider(command) => provider::run(config, &command, out),
+        CliCommand::Eval(args) => eval::run(config, &args, out),
+        CliCommand::Task(command) => task::run(contexts, config, command, out),
+        CliCommand::Log(args) => inspect::log(contexts, &args, out),
+        CliCommand::View(args) => inspect::view(contexts, &args, out),
+        CliCommand::Folds(args) => inspect::folds(contexts, &args, out),
+        CliCommand::Recall { task, range } => inspect::recall(contexts, &task, range, out),
+        CliCommand::Truncate { task, fraction } => {
             steps::take(contexts, hooks, &task, &Step::Truncate { fraction }, out)
         }
-        Command::Condense(args) => condense::run(contexts, config, &args, out),
-        Command::Mask { task, seq, part } => {
-            let seq = seq.0;
+        CliCommand::Condense(args) => condense::run(contexts, config, &args, out),
+        CliCommand::Mask { task, seq, part } => {
             steps::take(contexts, hooks, &task, &Step::Mask { seq, part }, out)
         }
-        Command::Unfold { task, fold } => {
-            steps::take(contexts, hooks, &task, &Step::Unfold { fold: fold.0 }, out)
+        CliCommand::Unfold { task, fold } => {
+            steps::take(contexts, hooks, &task, &Step::Unfold { fold }, out)
         }
-        Command::Rewind(args) => steps::rewind(contexts, &args, out),
-        Command::Undo { task } => steps::take(contexts, hooks, &task, &Step::Undo, out),
-        Command::Redo { task } => steps::take(contexts, hooks, &task, &Step::Redo, out),
-        Command::Fork { task, at } => steps::fork(contexts, &task, at, out),
-        Command::Pin(args) => steps::pin(contexts, &args, out),
-        Command::Unpin { task, pinned } => steps::unpin(contexts, &task, pinned, out),
-        Command::Redact(args) => redact::run(contexts, &args, out),
-        Command::Verify { task } => checkup::verify(contexts, task.as_deref(), out),
-        Command::Doctor {
+        CliCommand::Rewind(args) => steps::rewind(contexts, &args, out),
+        CliCommand::Undo(args) => steps::take(contexts, hooks, &args.task, &Step::Undo, out),
+        CliCommand::Redo(args) => steps::take(contexts, hooks, &args.task, &Step::Redo, out),
+        CliCommand::Fork { task, at } => steps::fork(contexts, &task, at, out),
+        CliCommand::Pin(args) => steps::pin(contexts, args, out),
+        CliCommand::Unpin { task, pinned } => steps::unpin(contexts, &task, pinned, out),
+        CliCommand::Redact(args) => redact::run(contexts, &args, out),
+        CliCommand::Verify { task } => doctor::verify(contexts, task.as_deref(), out),
+        CliCommand::Doctor {
             secrets: true,
             task,
             ..
         } => secrets::find(contexts, task.as_deref(), out),
-        Command::Doctor { repair, .. } => checkup::doctor(contexts, repair, out),
-        Command::Completions { shell } => out.raw(completions::script(shell).as_bytes()),
+        CliCommand::Doctor { repair, .. } => doctor::doctor(contexts, repair, out),
+        CliCommand::Completions { shell } => out.raw(completions::script(shell).as_bytes()),
     }
 }

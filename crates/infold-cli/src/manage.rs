@@ -1,181 +1,168 @@
+//! `infold manage`: folds a task as far as its window requires.
+
 use clap::Args;
 use infold::summarizer::Extractive;
-use infold::{Config, Left, Outcome, Picture, manage, rehearse};
+use infold::{Config, FoldMap, ManageOutcome, SkipReason, manage, rehearse};
 use infold_store::{Contexts, Log, Metadata, Trigger};
 
-use crate::failure::Failure;
-use crate::fold::{cannot_fold, told, vetoed};
-use crate::out::{DIM, Out, number, paint, warn};
-use crate::pen::Reach;
+use crate::error::{CliError, CliResult};
+use crate::fold::{cannot_fold, describe_step, veto_error};
+use crate::fold_options::{FoldOptions, TaskModel};
+use crate::model_access::ModelAccess;
+use crate::output::{DIM, Output, number, paint, warn};
 use crate::picture::draw;
-use crate::settings::{Choice, Known};
 use crate::steps::{open, short};
 
-/// What `infold manage` takes.
+/// The arguments of `infold manage`.
 #[derive(Debug, Args)]
 pub struct ManageArgs {
     /// The task
     #[arg(default_value = "@")]
     pub task: String,
     #[command(flatten)]
-    pub choice: Choice,
-    /// Only say what would be folded; no summarizer is asked, no hook run
+    pub options: FoldOptions,
+    /// Only print what would be folded; calls no summarizer and no hook
     #[arg(long)]
     pub dry_run: bool,
-    /// Fold even if there is still room
+    /// Fold even if the view is below the threshold
     #[arg(long)]
     pub force: bool,
 }
 
 /// `infold manage`
-pub fn run(
-    contexts: &Contexts,
-    config: &Config,
-    args: &ManageArgs,
-    out: &mut Out,
-) -> Result<(), Failure> {
-    match args.dry_run {
-        true => rehearsed(contexts, config, args, out),
-        false => managed(contexts, config, args, out),
+pub fn run(contexts: &Contexts, config: &Config, args: &ManageArgs, out: &mut Output) -> CliResult {
+    if args.dry_run {
+        dry_run(contexts, config, args, out)
+    } else {
+        fold(contexts, config, args, out)
     }
 }
 
-fn rehearsed(
-    contexts: &Contexts,
-    config: &Config,
-    args: &ManageArgs,
-    out: &mut Out,
-) -> Result<(), Failure> {
+fn dry_run(contexts: &Contexts, config: &Config, args: &ManageArgs, out: &mut Output) -> CliResult {
     let log = contexts.read(contexts.resolve(&args.task)?)?;
-    let mut chosen = args.choice.chosen(
-        config,
-        known(contexts, &log)?,
-        Reach::default(),
-        out.is_json(),
-    )?;
-    chosen.setup.aim.forced = args.force;
-    let outcome = rehearse(&log, &chosen.setup.aim, &mut Extractive);
+    let model = task_model(contexts, &log)?;
+    let mut setup = args
+        .options
+        .setup(config, model, ModelAccess::default(), out.is_json())?;
+    setup.setup.aim.forced = args.force;
+    let outcome = rehearse(&log, &setup.setup.aim, &mut Extractive);
     let outcome = outcome.map_err(|error| cannot_fold(error, "--window"))?;
-    tell(&outcome, None, "would be ", out)
+    print_outcome(&outcome, None, "would be ", out)
 }
 
-fn managed(
-    contexts: &Contexts,
-    config: &Config,
-    args: &ManageArgs,
-    out: &mut Out,
-) -> Result<(), Failure> {
+fn fold(contexts: &Contexts, config: &Config, args: &ManageArgs, out: &mut Output) -> CliResult {
     let json = out.is_json();
     let mut open = open(contexts, &args.task, json)?;
-    let reach = Reach {
+    let access = ModelAccess {
         contexts: Some(contexts),
-        usual: true,
-        ..Reach::default()
+        prefer_model: true,
+        ..ModelAccess::default()
     };
-    let known = known(contexts, open.writer.log())?;
-    let mut chosen = args.choice.chosen(config, known, reach, json)?;
-    chosen.setup.aim.forced = args.force;
+    let model = task_model(contexts, open.writer.log())?;
+    let mut setup = args.options.setup(config, model, access, json)?;
+    let setup = &mut setup.setup;
+    setup.aim.forced = args.force;
     if args.force {
-        chosen.setup.aim.trigger = Trigger::Manual;
+        setup.aim.trigger = Trigger::Manual;
     }
-    let writer = &mut open.writer;
-    let before = writer.log().state().step();
+    let before = open.writer.log().state().step();
     let outcome = manage(
-        writer,
-        &chosen.setup.aim,
-        &mut *chosen.setup.summarizer,
-        &chosen.setup.hooks,
+        &mut open.writer,
+        &setup.aim,
+        &mut *setup.summarizer,
+        &setup.hooks,
     );
-    // What was recorded counts, whatever came of it.
+    // A failed pass may have recorded events too.
     warn(json, contexts.settle(open.id, &open.writer));
     let log = open.writer.log();
     let is_changed = log.state().step() != before;
-    let explain = |failure: Failure| match is_changed {
-        true => failure
-            .after("what was folded until then stands; `infold undo TASK` takes it back")
-            .about(&open.name),
-        false => failure.about(&open.name),
+    let explain = |mut error: CliError| {
+        if is_changed {
+            error = error.after("the folds made so far stay; `infold undo TASK` reverts them");
+        }
+        error.about(&open.name)
     };
     let outcome = outcome.map_err(|error| explain(cannot_fold(error, "--window")))?;
-    let picture = Picture::of(log.state(), log).map_err(|error| explain(error.into()))?;
-    let picture = picture.scaled(chosen.setup.aim.factor);
-    tell(&outcome, Some(&picture), "", out)?;
+    let picture = FoldMap::of(log.state(), log).map_err(|error| explain(error.into()))?;
+    let picture = picture.scaled(setup.aim.factor);
+    print_outcome(&outcome, Some(&picture), "", out)?;
     if !json && !outcome.steps.is_empty() {
         out.line(paint(
             DIM,
             format!("undo: infold undo {}", short(&args.task)),
         ))?;
     }
-    // What is on standard output comes first, as the failure is about it.
+    // Standard output comes first, because the error refers to it.
     out.finish()?;
-    vetoed(&outcome, &chosen.setup.aim.budget).map_or(Ok(()), Err)
+    veto_error(&outcome, &setup.aim.budget).map_or(Ok(()), Err)
 }
 
-/// What a task knows of its model, and what was learned of it.
-pub fn known(contexts: &Contexts, log: &Log) -> Result<Known, Failure> {
+/// Returns the model of a task and what was learned about it.
+pub fn task_model(contexts: &Contexts, log: &Log) -> CliResult<TaskModel> {
     let metadata = Metadata::read(log.dir())?;
-    let named = metadata
+    let model = metadata
         .llm_provider
         .as_deref()
         .zip(metadata.model.as_deref());
-    let factor = match named {
-        Some((provider, model)) => infold::usage::learned(contexts, provider, model)?,
+    let factor = match model {
+        Some((provider, model)) => infold::usage::learned_factor(contexts, provider, model)?,
         None => None,
     };
-    Ok(Known {
+    Ok(TaskModel {
         provider: metadata.llm_provider,
-        model: metadata.model,
+        name: metadata.model,
         window: metadata.context_length,
-        found: false,
+        is_detected: false,
         factor,
     })
 }
 
-/// Prints what a pass came to.
-fn tell(
-    outcome: &Outcome,
-    picture: Option<&Picture>,
+fn print_outcome(
+    outcome: &ManageOutcome,
+    picture: Option<&FoldMap>,
     would: &str,
-    out: &mut Out,
-) -> Result<(), Failure> {
+    out: &mut Output,
+) -> CliResult {
     if out.is_json() {
         return out.object(&outcome.json());
     }
+    let (before, after) = (number(outcome.before.tokens), number(outcome.after.tokens));
     if outcome.steps.is_empty() {
-        let tokens = number(outcome.before.tokens);
+        let reason = why_nothing(outcome);
         return out.line(format!(
-            "nothing {would}folded: {}; view {tokens} tokens",
-            why(outcome)
+            "nothing {would}folded: {reason}; view {before} tokens"
         ));
     }
     for line in picture.map(draw).into_iter().flatten() {
         out.line(line)?;
     }
     for step in &outcome.steps {
-        out.line(told(step))?;
+        out.line(describe_step(step))?;
     }
     for error in &outcome.errors {
-        out.line(format!("{:<10}{error}", "but"))?;
+        out.line(format!("{:<10}{error}", "problem"))?;
     }
     for line in &outcome.dropped {
-        out.line(format!("{:<10}nobody said: {line}", "dropped"))?;
+        out.line(format!(
+            "{:<10}an unsupported line of the summary: {line}",
+            "dropped"
+        ))?;
     }
-    let (before, after) = (number(outcome.before.tokens), number(outcome.after.tokens));
     out.line(format!("{:<10}{before} → {after} tokens", "view"))
 }
 
-fn why(outcome: &Outcome) -> String {
-    match outcome.left {
-        None => "there is room".to_owned(),
-        Some(Left::Waiting) => {
-            "the last pass did not help or was undone, so this one waits for the view to grow"
+fn why_nothing(outcome: &ManageOutcome) -> String {
+    match outcome.skipped {
+        None => "the view is below the threshold".to_owned(),
+        Some(SkipReason::Waiting) => {
+            "the last pass did not help or was undone; the next one waits until the view grows"
                 .to_owned()
         }
-        Some(Left::Floor) => {
-            "what cannot be folded fills the threshold almost alone; raise the threshold or the window"
+        Some(SkipReason::Floor) => {
+            "what cannot be folded nearly fills the threshold; raise the threshold or the window"
                 .to_owned()
         }
-        Some(Left::Vetoed) => outcome.errors.join("; "),
-        Some(Left::Nothing) => "there is nothing to fold".to_owned(),
+        Some(SkipReason::Vetoed) => outcome.errors.join("; "),
+        Some(SkipReason::Nothing) => "there is nothing to fold".to_owned(),
     }
 }

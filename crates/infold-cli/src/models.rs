@@ -1,41 +1,35 @@
+//! `infold models`: the table of models, and what holds for one of them.
+
 use clap::Args;
-use infold::config::Asked;
+use infold::config::ProfileRequest;
 use infold::models::{self, Model, Prices};
-use infold::profile::{Keep, Origin, Resolved};
+use infold::profile::{KeepRecent, Origin, ResolvedProfile};
 use infold::{Config, usage};
 use infold_store::{Contexts, LearnedWindow};
 use serde_json::{Map, Value, json};
 
-use crate::failure::{Failure, Kind};
-use crate::out::{DIM, MADE, Out, number, one_line, paint, table};
-use crate::settings::no_profile;
+use crate::error::{CliError, CliResult};
+use crate::fold_options::no_profile;
+use crate::output::{DIM, FOLD, Output, format_table, number, one_line, paint};
 
-/// What `infold models` takes.
+/// The arguments of `infold models`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Prices are US dollars per million tokens: input/read from cache/written to cache/output.\nA model is found by the longest name that its own begins with.\n\nExamples:\n  infold models\n  infold models --provider anthropic\n  infold models anthropic/claude-sonnet-4-5\n  infold models gpt-5 --forget"
-)]
 pub struct ModelsArgs {
-    /// A model: show what holds for it, and why
+    /// A model: show its settings and where they come from
     name: Option<String>,
-    /// With this profile of the configuration
+    /// Use this profile of the configuration
     #[arg(long, requires = "name")]
     profile: Option<String>,
-    /// Forget the window that a provider named when a request was too long
+    /// Forget the window learned from a provider's error
     #[arg(long, requires = "name", conflicts_with = "profile")]
     forget: bool,
-    /// List only this provider's
+    /// List only the models of this provider
     #[arg(long, conflicts_with = "name")]
     provider: Option<String>,
 }
 
 /// `infold models`
-pub fn run(
-    contexts: &Contexts,
-    config: &Config,
-    args: &ModelsArgs,
-    out: &mut Out,
-) -> Result<(), Failure> {
+pub fn run(contexts: &Contexts, config: &Config, args: &ModelsArgs, out: &mut Output) -> CliResult {
     let Some(name) = &args.name else {
         return list(config, args.provider.as_deref(), out);
     };
@@ -43,11 +37,11 @@ pub fn run(
     if args.forget {
         return forget(contexts, name, &learned, out);
     }
-    one(config, name, args.profile.clone(), &learned, out)
+    show_model(config, name, args.profile.clone(), &learned, out)
 }
 
-/// The windows that providers named for a model. Where there are no tasks, none is made for this.
-fn learned_windows(contexts: &Contexts, model: &str) -> Result<Vec<LearnedWindow>, Failure> {
+/// Returns the windows learned from providers' errors. Does not create a registry.
+fn learned_windows(contexts: &Contexts, model: &str) -> CliResult<Vec<LearnedWindow>> {
     if !contexts.root().join("tasks.db").exists() {
         return Ok(Vec::new());
     }
@@ -58,8 +52,8 @@ fn forget(
     contexts: &Contexts,
     model: &str,
     learned: &[LearnedWindow],
-    out: &mut Out,
-) -> Result<(), Failure> {
+    out: &mut Output,
+) -> CliResult {
     if !learned.is_empty() {
         usage::forget_windows(contexts, model)?;
     }
@@ -68,11 +62,11 @@ fn forget(
     }
     if learned.is_empty() {
         let model = one_line(model);
-        return out.line(format!("no provider named a window for {model} lately"));
+        return out.line(format!("no learned window for {model}"));
     }
     for row in learned {
         let (window, by) = (number(row.window), one_line(&row.provider));
-        out.line(format!("forgotten: {window} tokens, named by {by}"))?;
+        out.line(format!("forgotten: {window} tokens, learned from {by}"))?;
     }
     Ok(())
 }
@@ -87,7 +81,7 @@ fn learned_json(learned: &[LearnedWindow]) -> Value {
     learned.iter().map(object).collect()
 }
 
-fn list(config: &Config, provider: Option<&str>, out: &mut Out) -> Result<(), Failure> {
+fn list(config: &Config, provider: Option<&str>, out: &mut Output) -> CliResult {
     let own = config.models.iter().map(|own| &own.row);
     let replaced = |row: &&Model| config.models.iter().any(|own| own.row.name == row.name);
     let built_in = models::all().iter().filter(|row| !replaced(row));
@@ -103,7 +97,7 @@ fn list(config: &Config, provider: Option<&str>, out: &mut Out) -> Result<(), Fa
             .collect();
         all.dedup();
         let text = format!("no models of `{}`", provider.unwrap_or_default());
-        return Err(Failure::new(Kind::Usage, text).hint(format!("there are {}", all.join(", "))));
+        return Err(CliError::usage(text).hint(format!("available: {}", all.join(", "))));
     }
     if out.is_json() {
         return rows.iter().try_for_each(|row| out.object(&row_json(row)));
@@ -120,13 +114,13 @@ fn list(config: &Config, provider: Option<&str>, out: &mut Out) -> Result<(), Fa
     ];
     let mut cells = vec![head.map(str::to_owned)];
     cells.extend(rows.iter().map(|row| columns(row)));
-    let mut lines = table(&cells, &[1, 2, 5, 6], out.width()).into_iter();
+    let mut lines = format_table(&cells, &[1, 2, 5, 6], out.width()).into_iter();
     out.line(paint(DIM, lines.next().unwrap_or_default()))?;
     let mut provider = "";
     for (row, line) in rows.iter().zip(lines) {
         if row.provider != provider {
             provider = &row.provider;
-            out.line(paint(MADE, one_line(provider)))?;
+            out.line(paint(FOLD, one_line(provider)))?;
         }
         out.line(line)?;
     }
@@ -140,17 +134,17 @@ fn columns(row: &Model) -> [String; 8] {
         number(row.window),
         number(row.max_output),
         row.tokenizer.to_string(),
-        or_dash(row.prices.map(money)),
+        or_dash(row.prices.map(format_prices)),
         or_dash(row.threshold.map(|threshold| threshold.to_string())),
         or_dash(row.keep.map(|keep| match keep {
-            Keep::Messages(count) => count.to_string(),
-            Keep::Share(_) => keep.to_string(),
+            KeepRecent::Messages(count) => count.to_string(),
+            KeepRecent::Share(_) => keep.to_string(),
         })),
         or_dash(row.condense_model.as_deref().map(one_line)),
     ]
 }
 
-fn money(prices: Prices) -> String {
+fn format_prices(prices: Prices) -> String {
     let Prices {
         input,
         cached,
@@ -160,11 +154,11 @@ fn money(prices: Prices) -> String {
     format!("{input}/{cached}/{write}/{output}")
 }
 
-/// A number of messages, or a share below 1.
-fn keep_json(keep: Keep) -> Value {
+/// Returns a number of messages, or a share below 1.
+pub fn keep_json(keep: KeepRecent) -> Value {
     match keep {
-        Keep::Messages(count) => json!(count),
-        Keep::Share(share) => json!(share),
+        KeepRecent::Messages(count) => json!(count),
+        KeepRecent::Share(share) => json!(share),
     }
 }
 
@@ -189,37 +183,34 @@ fn row_json(row: &Model) -> Value {
     })
 }
 
-fn one(
+fn show_model(
     config: &Config,
     name: &str,
     profile: Option<String>,
     learned: &[LearnedWindow],
-    out: &mut Out,
-) -> Result<(), Failure> {
-    let asked = Asked {
+    out: &mut Output,
+) -> CliResult {
+    let asked = ProfileRequest {
         model: Some(name.to_owned()),
         profile,
-        ..Asked::default()
+        ..ProfileRequest::default()
     };
     let resolved = config.resolve(&asked).map_err(no_profile)?;
     let matched = config.find(name).map(|row| row.name.as_str());
-    match out.is_json() {
-        true => {
-            let mut object = resolved_json(&resolved, matched);
-            object["learned_windows"] = learned_json(learned);
-            out.object(&object)?;
-        }
-        false => {
-            let mut rows = resolved_rows(&resolved, matched);
-            rows.extend(learned.iter().map(learned_row));
-            for line in table(&rows, &[], out.width()) {
-                out.line(line)?;
-            }
+    if out.is_json() {
+        let mut object = resolved_json(&resolved, matched);
+        object["learned_windows"] = learned_json(learned);
+        out.object(&object)?;
+    } else {
+        let mut rows = resolved_rows(&resolved, matched);
+        rows.extend(learned.iter().map(learned_row));
+        for line in format_table(&rows, &[], out.width()) {
+            out.line(line)?;
         }
     }
     out.finish()?;
     for warning in &resolved.warnings {
-        Failure::new(Kind::Usage, warning).warn(out.is_json());
+        CliError::usage(warning).warn(out.is_json());
     }
     Ok(())
 }
@@ -229,11 +220,11 @@ fn learned_row(row: &LearnedWindow) -> [String; 3] {
     [
         "learned window".to_owned(),
         format!("{} tokens", number(row.window)),
-        format!("named by {by} at {at:.0}, believed for a day"),
+        format!("from {by} at {at:.0}, valid for a day"),
     ]
 }
 
-fn resolved_rows(resolved: &Resolved, matched: Option<&str>) -> Vec<[String; 3]> {
+fn resolved_rows(resolved: &ResolvedProfile, matched: Option<&str>) -> Vec<[String; 3]> {
     let profile = &resolved.profile;
     let tokens = |count: Option<u64>| count.map(|count| format!("{} tokens", number(count)));
     let trigger = profile.threshold.of(profile.window);
@@ -268,7 +259,7 @@ fn resolved_rows(resolved: &Resolved, matched: Option<&str>) -> Vec<[String; 3]>
             "strategy" => Some(one_line(&profile.strategy)),
             "tokenizer" => Some(profile.tokenizer.to_string()),
             "factor" => Some(format!("× {}", profile.factor)),
-            "prices" => profile.prices.map(money),
+            "prices" => profile.prices.map(format_prices),
             _ => None,
         };
         let Some(value) = value else { continue };
@@ -277,7 +268,7 @@ fn resolved_rows(resolved: &Resolved, matched: Option<&str>) -> Vec<[String; 3]>
     rows
 }
 
-fn resolved_json(resolved: &Resolved, matched: Option<&str>) -> Value {
+fn resolved_json(resolved: &ResolvedProfile, matched: Option<&str>) -> Value {
     let profile = &resolved.profile;
     let origin =
         |(name, origin): &(&'static str, Origin)| ((*name).to_owned(), origin.to_string().into());

@@ -1,42 +1,35 @@
-use anstyle::{AnsiColor, Style};
-use infold::{Fate, Picture};
+//! Draws which parts of a conversation are shown, as a bar.
 
-use crate::out::{number, paint};
+use anstyle::AnsiColor;
+use infold::{FoldMap, Treatment};
 
-/// How many cells a picture has.
-const WIDTH: usize = 64;
+use crate::output::{number, paint};
 
-/// A conversation as a bar, and what its shades mean.
-pub fn draw(picture: &Picture) -> Vec<String> {
-    let mut bar = String::new();
-    for fate in picture.cells(WIDTH) {
-        bar += &paint(style(fate), shade(fate));
-    }
-    let meant = Fate::ALL.into_iter().filter_map(|fate| {
-        let tokens = picture.total(fate);
-        (tokens > 0).then(|| {
-            let shade = paint(style(fate), shade(fate));
-            format!("{shade} {} {}", fate.name(), number(tokens))
-        })
+const BAR_WIDTH: usize = 64;
+
+/// Draws a conversation as a bar, with a legend below.
+pub fn draw(picture: &FoldMap) -> Vec<String> {
+    let bar: String = picture.cells(BAR_WIDTH).into_iter().map(cell).collect();
+    let legend = Treatment::ALL
+        .into_iter()
+        .filter(|fate| picture.total(*fate) > 0);
+    let legend = legend.map(|fate| {
+        format!(
+            "{} {} {}",
+            cell(fate),
+            fate.name(),
+            number(picture.total(fate))
+        )
     });
-    let meant: Vec<String> = meant.collect();
-    vec![bar, meant.join("   ")]
+    vec![bar, legend.collect::<Vec<_>>().join("   ")]
 }
 
-fn shade(fate: Fate) -> &'static str {
-    match fate {
-        Fate::Kept => "█",
-        Fate::Masked => "▓",
-        Fate::Condensed => "▒",
-        Fate::Hidden => "░",
-    }
-}
-
-fn style(fate: Fate) -> Style {
-    match fate {
-        Fate::Kept => AnsiColor::Green.on_default(),
-        Fate::Masked => AnsiColor::Yellow.on_default(),
-        Fate::Condensed => AnsiColor::Magenta.on_default(),
-        Fate::Hidden => AnsiColor::BrightBlack.on_default(),
-    }
+fn cell(fate: Treatment) -> String {
+    let (color, shade) = match fate {
+        Treatment::Kept => (AnsiColor::Green, "█"),
+        Treatment::Masked => (AnsiColor::Yellow, "▓"),
+        Treatment::Condensed => (AnsiColor::Magenta, "▒"),
+        Treatment::Hidden => (AnsiColor::BrightBlack, "░"),
+    };
+    paint(color.on_default(), shade)
 }

@@ -1,44 +1,42 @@
+//! `infold provider`: lists providers and checks whether they answer.
+
 use std::time::{Duration, Instant};
 
 use clap::Subcommand;
 use infold::Config;
 use infold::config::{APIS, Provider};
 use infold::connect;
-use infold_provider::{Listed, Patience};
-use infold_wire::Trouble;
-use infold_wire::trouble::Refused;
+use infold_provider::{ListedModel, RetryPolicy};
+use infold_wire::ProviderError;
+use infold_wire::provider_error::RefusalCause;
 use serde_json::json;
 
-use crate::connect::Calls;
-use crate::failure::{Failure, Kind};
-use crate::out::{DIM, GOOD, Out, number, one_line, paint, table};
+use crate::call_runtime::CallRuntime;
+use crate::error::{CliError, CliResult};
+use crate::output::{GOOD, Output, format_table, number, one_line, paint};
 
-/// What `infold provider` does.
+/// A command of `infold provider`.
 #[derive(Debug, Subcommand)]
 pub enum ProviderCommand {
-    /// The providers that can be asked, and what they need
-    #[command(after_help = "Example:\n  infold provider list --json")]
+    /// List the available providers and their keys
     List,
-    /// Reach a provider: does it answer, is the key right, which models has it
-    #[command(
-        after_help = "Exits with 4 if it does not answer.\n\nExamples:\n  infold provider check ollama\n  infold provider check openai --json"
-    )]
+    /// Check that a provider answers and accepts the key, and list its models
     Check {
-        /// The provider; without it, the one in use
+        /// The provider [default: the one in use]
         name: Option<String>,
     },
 }
 
 /// `infold provider`
-pub fn run(config: &Config, command: &ProviderCommand, out: &mut Out) -> Result<(), Failure> {
+pub fn run(config: &Config, command: &ProviderCommand, out: &mut Output) -> CliResult {
     match command {
         ProviderCommand::List => list(config, out),
         ProviderCommand::Check { name } => check(config, name.as_deref(), out),
     }
 }
 
-/// Those of the configuration, then those that need none.
-fn all(config: &Config) -> Vec<Provider> {
+/// Returns the configured providers, then the built-in ones.
+fn available_providers(config: &Config) -> Vec<Provider> {
     let own = config.llm.providers.iter().map(|one| one.name.as_str());
     let mut names: Vec<&str> = own.collect();
     let others = APIS.iter().filter(|api| !names.contains(api)).copied();
@@ -47,11 +45,10 @@ fn all(config: &Config) -> Vec<Provider> {
     found.collect()
 }
 
-fn list(config: &Config, out: &mut Out) -> Result<(), Failure> {
+fn list(config: &Config, out: &mut Output) -> CliResult {
     let in_use = config.provider().map(|provider| provider.name.as_str());
-    let head = ["provider", "speaks", "model", "key", "at"];
-    let mut rows = vec![head.map(str::to_owned)];
-    for provider in all(config) {
+    let mut rows = Vec::new();
+    for provider in available_providers(config) {
         let endpoint = connect::endpoint(&provider)?;
         let model = provider.model.as_ref().map(|set| set.value.clone());
         let key = match (&provider.api_key, endpoint.needs_key()) {
@@ -67,13 +64,13 @@ fn list(config: &Config, out: &mut Out) -> Result<(), Failure> {
             }))?;
             continue;
         }
-        let used = if in_use == Some(&provider.name) {
+        let mark = if in_use == Some(&provider.name) {
             " *"
         } else {
             ""
         };
         rows.push([
-            format!("{}{used}", provider.name),
+            format!("{}{mark}", provider.name),
             provider.api.value.clone(),
             model.unwrap_or_default(),
             key,
@@ -83,33 +80,33 @@ fn list(config: &Config, out: &mut Out) -> Result<(), Failure> {
     if out.is_json() {
         return Ok(());
     }
-    let mut lines = table(&rows, &[], out.width()).into_iter();
-    out.line(paint(DIM, lines.next().unwrap_or_default()))?;
-    lines.try_for_each(|line| out.line(line))
+    let head = ["provider", "API", "model", "key", "address"];
+    out.table(head, rows, &[])
 }
 
-/// How long a check may take.
-const CHECK: Duration = Duration::from_secs(20);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 
-fn check(config: &Config, name: Option<&str>, out: &mut Out) -> Result<(), Failure> {
+fn check(config: &Config, name: Option<&str>, out: &mut Output) -> CliResult {
     let provider = connect::provider(config, name, None, None)?;
-    let patience = Patience {
-        deadline: CHECK,
+    let patience = RetryPolicy {
+        deadline: CHECK_TIMEOUT,
         attempts: 2,
-        ..Patience::default()
+        ..RetryPolicy::default()
     };
-    let calls = Calls::new(patience)?;
+    let runtime = CallRuntime::new(patience)?;
     let model = provider.model.as_ref().map(|set| set.value.clone());
-    let connection = calls.connect(config, &provider, model.as_deref().unwrap_or_default())?;
+    let connection = runtime.connect(config, &provider, model.as_deref().unwrap_or_default())?;
     let started = Instant::now();
     let models = connection.models().map_err(|error| match error {
-        // No request was made of a task that could be looked at.
-        infold::Unanswered::Call(error) if error.trouble == Trouble::Refused(Refused::Request) => {
-            Failure::new(Kind::Provider, error)
-                .hint("look at `provider` and `base_url` in config.yaml: is it this kind of API?")
+        // The hint about request.json does not apply: there is no task.
+        infold::CallFailure::Call(error)
+            if error.trouble == ProviderError::Refused(RefusalCause::Request) =>
+        {
+            CliError::provider(error)
+                .hint("check `provider` and `base_url` in config.yaml: is it this kind of API?")
         }
-        infold::Unanswered::Call(error) => Failure::from(*error),
-        error => Failure::new(Kind::Interrupted, error),
+        infold::CallFailure::Call(error) => CliError::from(*error),
+        error => CliError::interrupted(error),
     })?;
     let took = started.elapsed().as_millis();
     let has = |name: &str| models.iter().any(|listed| listed.is(name));
@@ -130,33 +127,27 @@ fn check(config: &Config, name: Option<&str>, out: &mut Out) -> Result<(), Failu
             provider.name,
             models.len()
         ))?;
-        for line in lines(&models, out.width()) {
-            out.line(line)?;
+        let rows: Vec<[String; 2]> = models.iter().map(model_row).collect();
+        for line in format_table(&rows, &[], out.width()) {
+            out.line(format!("  {line}"))?;
         }
     }
     match missing {
         None => Ok(()),
-        Some(model) => Err(Failure::new(
-            Kind::Provider,
-            format!("{} has no model `{model}`", provider.name),
-        )
-        .hint(match provider.api.value.as_str() {
-            "ollama" => format!("`ollama pull {model}`, or name another one"),
-            _ => "name one of the models above".to_owned(),
-        })),
+        Some(model) => Err(
+            CliError::provider(format!("{} has no model `{model}`", provider.name)).hint(
+                match provider.api.value.as_str() {
+                    "ollama" => format!("`ollama pull {model}`, or choose another one"),
+                    _ => "choose one of the models above".to_owned(),
+                },
+            ),
+        ),
     }
 }
 
-fn lines(models: &[Listed], width: usize) -> Vec<String> {
-    let rows: Vec<[String; 2]> = models
-        .iter()
-        .map(|model| {
-            let window = model
-                .window
-                .map(|window| format!("{} tokens", number(window)));
-            [one_line(&model.name), window.unwrap_or_default()]
-        })
-        .collect();
-    let lines = table(&rows, &[], width);
-    lines.into_iter().map(|line| format!("  {line}")).collect()
+fn model_row(model: &ListedModel) -> [String; 2] {
+    let window = model
+        .window
+        .map(|window| format!("{} tokens", number(window)));
+    [one_line(&model.name), window.unwrap_or_default()]
 }

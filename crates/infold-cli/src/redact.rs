@@ -1,136 +1,145 @@
-//! `infold redact`: takes what messages say out of the log for good.
-
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+//! `infold redact`: permanently removes the content of messages.
 
 use clap::Args;
-use infold::redact::{Pattern, Redact, describe};
+use infold::redact::{Pattern, RedactionRequest, describe};
 use infold_log::Span;
 use infold_store::{Contexts, RedactedTask, Redaction, TaskError};
 use uuid::Uuid;
 
-use crate::failure::{Failure, Kind};
-use crate::holder::released;
-use crate::out::{DIM, Out, count, paint, say};
+use crate::error::{CliError, CliResult};
+use crate::output::{Output, confirm, count, note};
 use crate::steps::short;
+use crate::task_lock::acquire;
 
+/// The arguments of `infold redact`.
 #[derive(Debug, Args)]
 pub struct RedactArgs {
     /// The task
     task: String,
-    /// The messages; all of them if there is a pattern
+    /// The messages [default with --pattern: all]
     #[arg(value_name = "SEQ|A..B", required_unless_present = "pattern")]
     messages: Vec<Span>,
-    /// Replace only what this regular expression matches
-    // A key in PEM begins with hyphens.
+    /// Replace only the matches of this regular expression
+    // A PEM key begins with hyphens.
     #[arg(long, value_name = "RE", allow_hyphen_values = true)]
     pattern: Option<Pattern>,
-    /// Only say what would go
+    /// Only print what would be redacted
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
 }
 
-pub fn run(contexts: &Contexts, args: &RedactArgs, out: &mut Out) -> Result<(), Failure> {
+/// `infold redact`
+pub fn run(contexts: &Contexts, args: &RedactArgs, out: &mut Output) -> CliResult {
     let id = contexts.resolve(&args.task)?;
-    let redact = Redact {
+    let redact = RedactionRequest {
         spans: args.messages.clone(),
         pattern: args.pattern.clone(),
     };
     let name = short(&args.task);
-    let failed = |error: TaskError| Failure::from(error).about(&name);
+    let failed = |error: TaskError| CliError::from(error).about(&name);
     if args.dry_run || !args.yes {
         let found = redact.preview(contexts, id).map_err(failed)?;
         if found.is_empty() {
-            return Err(nothing(&found));
+            return Err(no_match(&found));
         }
         if args.dry_run {
-            return tell(id, &found, false, out);
+            return print_redaction(id, &found, false, out);
         }
-        if !is_confirmed(id, &found)? {
-            return Err(Failure::new(Kind::No, "nothing was redacted"));
+        let details = redaction_lines(id, &found, false);
+        let subject = match found.messages() as u64 {
+            0 => "this".to_owned(),
+            messages => count(messages, "message"),
+        };
+        let refusal = CliError::usage(
+            "this removes the content of messages permanently, and there is no terminal to confirm it",
+        )
+        .hint("--yes redacts without confirmation, --dry-run prints what would be redacted");
+        if !confirm(&details, &format!("redact {subject} permanently?"), refusal)? {
+            return Err(CliError::no("nothing was redacted"));
         }
     }
-    let done = released(|| redact.carry_out(contexts, id)).map_err(failed)?;
+    let done = acquire(|| redact.carry_out(contexts, id)).map_err(failed)?;
     if done.is_empty() {
-        return Err(nothing(&done));
+        return Err(no_match(&done));
     }
-    tell(id, &done, true, out)
+    print_redaction(id, &done, true, out)
 }
 
-fn nothing(found: &Redaction) -> Failure {
-    let failure = Failure::new(Kind::No, "the pattern matches nothing; nothing was changed");
+fn no_match(found: &Redaction) -> CliError {
+    let error = CliError::no("the pattern matches nothing; nothing was changed");
     match found.left {
-        0 => failure,
-        left => failure.hint(format!("{} in {STAYING}", matches(left))),
+        0 => error,
+        left => error.hint(format!("{} {WHERE_MATCHES_STAY}", matches(left))),
     }
 }
 
-/// Where matches are left.
-const STAYING: &str =
-    "ids, roles, types, names and positions, by which messages are paired and placed";
+const WHERE_MATCHES_STAY: &str =
+    "in ids, roles, types, names and positions, which pair and place messages";
 
-/// Says what was redacted, or would be.
-fn tell(id: Uuid, redaction: &Redaction, is_done: bool, out: &mut Out) -> Result<(), Failure> {
+/// Prints what was redacted, or would be.
+fn print_redaction(id: Uuid, redaction: &Redaction, is_done: bool, out: &mut Output) -> CliResult {
     if out.is_json() {
         return out.object(&describe(redaction));
     }
-    for line in lines(id, redaction, is_done) {
+    for line in redaction_lines(id, redaction, is_done) {
         out.line(line)?;
     }
     if redaction.left > 0 {
-        let left = matches(redaction.left);
-        say(false, paint(DIM, format!("{left} left in {STAYING}")));
+        note(
+            false,
+            format!("{} left {WHERE_MATCHES_STAY}", matches(redaction.left)),
+        );
     }
     Ok(())
 }
 
-/// What was redacted, or would be: a line for each task, and for each file that goes whole.
-fn lines(id: Uuid, redaction: &Redaction, is_done: bool) -> Vec<String> {
-    let mut lines: Vec<String> = redaction.tasks.iter().map(|task| line(id, task)).collect();
+/// Returns one line for each redacted task, and one for each file that is removed whole.
+fn redaction_lines(id: Uuid, redaction: &Redaction, is_done: bool) -> Vec<String> {
+    let tasks = redaction.tasks.iter();
+    let mut lines: Vec<String> = tasks.map(|task| task_line(id, task)).collect();
     if redaction.tasks.is_empty() && redaction.entries > 0 {
         let entries = match redaction.entries {
             1 => "1 title or name".to_owned(),
             many => format!("{many} titles and names"),
         };
-        let done = if is_done { "redacted" } else { "would redact" };
-        lines.push(format!("{done} {entries} of tasks"));
+        let verb = if is_done { "redacted" } else { "would redact" };
+        lines.push(format!("{verb} {entries} of tasks"));
     }
-    let removed = redaction.removed.iter().map(|path| match is_done {
-        true => format!("{} removed", path.display()),
-        false => format!("would remove {}", path.display()),
-    });
-    lines.extend(removed);
+    lines.extend(redaction.removed.iter().map(|path| {
+        let path = path.display();
+        if is_done {
+            format!("{path} removed")
+        } else {
+            format!("would remove {path}")
+        }
+    }));
     lines
 }
 
-fn line(id: Uuid, task: &RedactedTask) -> String {
+fn task_line(id: Uuid, task: &RedactedTask) -> String {
     let messages = task.messages.iter().map(|(seq, found)| match found {
         1 => seq.to_string(),
         many => format!("{seq} ({})", matches(*many)),
     });
     let messages: Vec<String> = messages.collect();
-    let of = match task.task == id {
-        true => String::new(),
-        false => format!(" of task {}, which shares them", task.task),
+    let mut what = match messages.as_slice() {
+        [] => String::new(),
+        [message] => format!("message {message}"),
+        messages => format!("messages {}", messages.join(", ")),
     };
-    let texts = match task.texts {
-        0 => String::new(),
-        texts => format!(
-            "{}{} made of messages",
-            if messages.is_empty() { "" } else { ", and in " },
-            count(texts, "text")
-        ),
-    };
-    let listed = match messages.len() {
-        0 => String::new(),
-        1 => format!("message {}", messages[0]),
-        _ => format!("messages {}", messages.join(", ")),
-    };
+    if task.texts > 0 {
+        let and = if messages.is_empty() { "" } else { ", and in " };
+        what += &format!("{and}{} derived from messages", count(task.texts, "text"));
+    }
+    if task.task != id {
+        what += &format!(" of task {}, which shares them", task.task);
+    }
     match task.event {
-        Some(event) => format!("e{event}: redacted {listed}{texts}{of}"),
-        None => format!("would redact {listed}{texts}{of}"),
+        Some(event) => format!("e{event}: redacted {what}"),
+        None => format!("would redact {what}"),
     }
 }
 
@@ -139,24 +148,4 @@ fn matches(number: usize) -> String {
         1 => "1 match".to_owned(),
         many => format!("{many} matches"),
     }
-}
-
-/// Asks a person whether it is meant.
-fn is_confirmed(id: Uuid, found: &Redaction) -> Result<bool, Failure> {
-    if !io::stdin().is_terminal() {
-        let text = "this takes messages out of the log for good, and there is nobody to ask";
-        return Err(Failure::new(Kind::Usage, text)
-            .hint("--yes says that it is meant, --dry-run shows what would go"));
-    }
-    for line in lines(id, found, false) {
-        eprintln!("  {line}");
-    }
-    match found.messages() as u64 {
-        0 => eprint!("redact this for good? [y/N] "),
-        messages => eprint!("redact {} for good? [y/N] ", count(messages, "message")),
-    }
-    let _ = io::stderr().flush();
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

@@ -1,15 +1,17 @@
+//! `infold doctor --secrets`: finds secrets in stored data.
+
 use infold::redact::pattern_of;
 use infold_store::{Contexts, Scanned, SecretPlace, StoredSecret};
 use infold_wire::secrets::rule_count;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::failure::{Failure, Kind};
-use crate::out::{BAD, DIM, GOOD, Out, count, paint, say};
-use crate::progress::Progress;
+use crate::error::{CliError, CliResult};
+use crate::output::{BAD, DIM, GOOD, Output, count, note, paint, say};
+use crate::progress::ProgressLine;
 
 /// `infold doctor --secrets`
-pub fn find(contexts: &Contexts, task: Option<&str>, out: &mut Out) -> Result<(), Failure> {
+pub fn find(contexts: &Contexts, task: Option<&str>, out: &mut Output) -> CliResult {
     let tasks = match task {
         Some(task) => vec![contexts.resolve(task)?],
         None => contexts.tasks()?,
@@ -18,7 +20,7 @@ pub fn find(contexts: &Contexts, task: Option<&str>, out: &mut Out) -> Result<()
     let total = places
         .map(|dir| infold_store::size(&dir))
         .sum::<Result<u64, _>>()?;
-    let mut progress = Progress::new(out.is_json(), "looking for secrets", total);
+    let mut progress = ProgressLine::new(out.is_json(), "searching for secrets", total);
     let (mut scanned, mut total) = (Scanned::default(), 0);
     let places = tasks.iter().copied().map(Some);
     for task in places.chain(task.is_none().then_some(None)) {
@@ -30,43 +32,42 @@ pub fn find(contexts: &Contexts, task: Option<&str>, out: &mut Out) -> Result<()
             None => contexts.find_secrets_beside_tasks(&mut read, &mut take)?,
         };
         scanned.messages += looked_at.messages;
-
-        without_echoes(&mut found);
+        remove_derived(&mut found);
         total += found.len() as u64;
-        tell(task, &found, out)?;
+        print_secrets(task, &found, out)?;
     }
     drop(progress);
     out.finish()?;
-    let story = format!(
-        "{} in {} looked at, with {}",
+    let text = format!(
+        "searched {} in {}, with {}",
         count(scanned.messages, "message"),
         count(tasks.len() as u64, "task"),
         count(rule_count() as u64, "rule"),
     );
-    say(out.is_json(), paint(DIM, story));
+    note(out.is_json(), text);
     match total {
         0 => {
             say(out.is_json(), paint(GOOD, "no secrets found"));
             Ok(())
         }
-        found => Err(Failure::new(Kind::No, format!("{} found", count(found, "secret"))).hint(
-            "`infold redact TASK SEQ` takes a message out, `infold redact TASK --pattern RE` what matches; `redact: true` in config.yaml keeps further ones off the disk; revoke what was a real key",
+        found => Err(CliError::no(format!("{} found", count(found, "secret"))).hint(
+            "`infold redact TASK SEQ` removes a message, `infold redact TASK --pattern RE` all matches; `redact: true` in config.yaml keeps new ones off the disk; revoke real keys",
         )),
     }
 }
 
-/// Leaves out what derived files repeat of the log: they follow it.
-fn without_echoes(found: &mut Vec<StoredSecret>) {
-    const DERIVED: [&str; 3] = ["current.jsonl", "summaries.jsonl", "tools.jsonl"];
-    let is_derived = |secret: &StoredSecret| DERIVED.contains(&secret.file.as_str());
+/// Removes what derived files repeat of the log: redacting the log redacts them too.
+fn remove_derived(found: &mut Vec<StoredSecret>) {
+    const DERIVED_FILES: [&str; 3] = ["current.jsonl", "summaries.jsonl", "tools.jsonl"];
+    let is_derived = |secret: &StoredSecret| DERIVED_FILES.contains(&secret.file.as_str());
     let log = found.iter().filter(|secret| !is_derived(secret));
     let log: Vec<_> = log.map(|secret| secret.found.clone()).collect();
     found.retain(|secret| !is_derived(secret) || !log.contains(&secret.found));
 }
 
-fn tell(task: Option<Uuid>, found: &[StoredSecret], out: &mut Out) -> Result<(), Failure> {
+fn print_secrets(task: Option<Uuid>, found: &[StoredSecret], out: &mut Output) -> CliResult {
     let name = task.map_or_else(|| "beside the tasks".to_owned(), |task| task.to_string());
-    let mut said = None;
+    let mut last_command = None;
     for secret in found {
         let StoredSecret {
             file,
@@ -102,12 +103,12 @@ fn tell(task: Option<Uuid>, found: &[StoredSecret], out: &mut Out) -> Result<(),
             "{name}  {shown}  {rule}  {start}… ({chars} characters)"
         ))?;
         if *stays {
-            let why = "it is an id or a name of a tool, which `infold redact` leaves: revoke it";
-            out.line(paint(DIM, format!("    {why}")))?;
+            let reason = "an id or tool name, which `infold redact` does not change: revoke it";
+            out.line(paint(DIM, format!("    {reason}")))?;
         }
-        if let Some(command) = command.filter(|command| said.as_ref() != Some(command)) {
+        if let Some(command) = command.filter(|command| last_command.as_ref() != Some(command)) {
             out.line(paint(DIM, format!("    {command}")))?;
-            said = Some(command);
+            last_command = Some(command);
         }
     }
     Ok(())

@@ -1,3 +1,5 @@
+//! `infold serve` and `infold wrap`: start the proxy.
+
 mod watch;
 
 use std::ffi::{OsStr, OsString};
@@ -8,11 +10,11 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use infold::config::Secret;
-use infold::profile::Set;
-use infold::summarizer::Who;
-use infold::{Config, Strategy, Switchboard};
-use infold_provider::{Client, Patience, escaped};
-use infold_serve::{Desk, Limits, Options, ServeError, Server, UpstreamError, Upstreams};
+use infold::profile::Setting;
+use infold::summarizer::SummarizerChoice;
+use infold::{Config, Connector, Strategy};
+use infold_provider::{Client, RetryPolicy, percent_encode};
+use infold_serve::{Conversations, Limits, Options, ServeError, Server, UpstreamError, Upstreams};
 use infold_store::{Contexts, Durability};
 use infold_wire::Wire;
 use serde_json::json;
@@ -22,73 +24,74 @@ use tokio::sync::watch as watch_channel;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::config::with_tilde;
-use crate::failure::{Failure, Kind};
-use crate::out::{DIM, Out, aside, paint, say};
-use crate::settings::tokens;
+use crate::error::{CliError, CliResult};
+use crate::fold_options::parse_tokens;
+use crate::output::{Output, note, print_stderr};
+use crate::signals::StopSignals;
 
-/// The port that `infold serve` has when nothing else is said.
-pub const PORT: u16 = 7333;
+/// The default port of `infold serve`.
+pub const DEFAULT_PORT: u16 = 7333;
 
-/// What `infold serve` takes.
+/// The arguments of `infold serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Where to listen; 0 for any port that is free [default: 7333]
+    /// The port; 0 for any free port [default: 7333]
     #[arg(long)]
     port: Option<u16>,
-    /// The address to listen on; one that other machines can reach wants a token [default: 127.0.0.1]
+    /// The address to listen on; one that other machines can reach requires a token [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     host: Option<IpAddr>,
-    /// Another name that clients may call this machine by
+    /// Another host name that clients may use for this machine
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
-    /// The variable that holds the token which clients must send
+    /// The environment variable with the token that clients must send
     #[arg(long, value_name = "VAR")]
     token_env: Option<String>,
     #[command(flatten)]
-    common: Common,
+    proxy: ProxyArgs,
 }
 
-/// What both ways to start the proxy take.
+/// The arguments of the proxy.
 #[derive(Debug, Args)]
-struct Common {
-    /// Where requests go: an address for every API, or API=ADDRESS, or API=PROVIDER; what speaks another API is named before its address, as in anthropic=openai+http://host
+struct ProxyArgs {
+    /// The upstream: an address for every API, API=ADDRESS, or API=PROVIDER; an upstream of another API is written as anthropic=openai+http://host
     #[arg(long, value_name = "[API=]URL")]
     upstream: Vec<String>,
-    /// The provider of the configuration that requests of its API go to
+    /// The configured provider that receives the requests of its API
     #[arg(long, value_name = "NAME", env = "INFOLD_PROVIDER")]
     provider: Option<String>,
-    /// How many tokens models take, such as 8000, 32k or 1m, whatever they are
-    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    /// The window of all models in tokens, such as 8000, 32k or 1m
+    #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     window: Option<u64>,
-    /// What to keep and how the summary looks: infold, roo, gemini, file or truncate
+    /// What to keep and the form of the summary: infold, roo, gemini, file or truncate
     #[arg(long, value_name = "NAME")]
     strategy: Option<Strategy>,
-    /// Who writes summaries: extractive, model, model:NAME, or command:… with the transcript on its standard input
-    #[arg(long, value_name = "WHO")]
+    /// The summarizer: extractive, model, model:NAME, or command:… which reads the transcript on standard input
+    #[arg(long, value_name = "SUMMARIZER")]
     summarizer: Option<String>,
-    /// Tell of every request, on stderr
+    /// Trace every request on stderr
     #[arg(long, value_name = "FORM", num_args = 0..=1, default_missing_value = "text")]
-    trace: Option<Trace>,
+    trace: Option<TraceFormat>,
 }
 
-/// How traces are written.
+/// The format of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Trace {
-    /// For people
+enum TraceFormat {
+    /// Text
     Text,
-    /// For machines, one object a line
+    /// JSON, one object per line
     Json,
 }
 
-/// What `infold wrap` takes.
+/// The arguments of `infold wrap`.
 #[derive(Debug, Args)]
 pub struct WrapArgs {
-    /// What to call the conversation, so that it is the same one next time
+    /// A name for the conversation, to continue it next time
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
-    common: Common,
-    /// The agent and what it takes
+    proxy: ProxyArgs,
+    /// The agent and its arguments
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -103,98 +106,74 @@ pub fn serve(
     contexts: &Contexts,
     config: &Config,
     args: &ServeArgs,
-    out: &mut Out,
-) -> Result<(), Failure> {
+    out: &mut Output,
+) -> CliResult {
     let set = &config.serve;
     let port = args.port.or(set.port.as_ref().map(|set| set.value));
     let host = args.host.or(set.host.as_ref().map(|set| set.value));
     let host = host.unwrap_or(Ipv4Addr::LOCALHOST.into());
     let mut names: Vec<String> = set.names.iter().map(|set| set.value.clone()).collect();
     names.extend(args.allow_host.iter().cloned());
-    let address = SocketAddr::new(host, port.unwrap_or(PORT));
-    trace(args.common.trace, LevelFilter::WARN)?;
-    let place = Place {
+    let address = SocketAddr::new(host, port.unwrap_or(DEFAULT_PORT));
+    start_tracing(args.proxy.trace, LevelFilter::WARN)?;
+    let listen = ListenOptions {
         address,
         names,
         token: token(config, args)?,
     };
-    let house = House::open(contexts, config, &args.common, place)?;
-    // Before anybody is told that there is something to stop.
-    let signals = {
-        let _inside = house.runtime.enter();
-        (
-            signal(SignalKind::interrupt()),
-            signal(SignalKind::terminate()),
-        )
-    };
-    let base = house.server.url();
+    let proxy = RunningProxy::start(contexts, config, &args.proxy, listen)?;
+    // Listen for signals before the address is printed: the reader may send one at once.
+    let signals = StopSignals::listen(&proxy.runtime);
+    let base = proxy.server.url();
     if out.is_json() {
-        let address = house.server.address();
+        let address = proxy.server.address();
         out.object(&json!({
             "listening": base, "host": address.ip().to_string(), "port": address.port(),
             "environment": variables(&base).map(|(name, value)| json!({"name": name, "value": value})),
         }))?;
         out.finish()?;
     } else {
-        aside(format!("listening on {base}"));
+        print_stderr(format!("listening on {base}"));
         let root = std::path::absolute(contexts.root()).unwrap_or(contexts.root().to_owned());
         let root = with_tilde(root.display().to_string());
-        say(false, paint(DIM, format!("recording in {root}")));
-        for line in house.sends_to() {
-            say(false, paint(DIM, line));
-        }
-        for line in exports(&base) {
-            say(false, paint(DIM, line));
+        note(false, format!("recording in {root}"));
+        for line in proxy.upstream_lines().into_iter().chain(exports(&base)) {
+            note(false, line);
         }
     }
-    let House {
-        runtime,
-        server,
-        stop,
-        ..
-    } = house;
+    let (runtime, server, stop) = (proxy.runtime, proxy.server, proxy.stop);
     if !out.is_json()
-        && let Some(listener) = server.news().listen()
+        && let Some(listener) = server.events().listen()
     {
-        runtime.spawn(watch::tell_folds(listener));
+        runtime.spawn(watch::print_folds(listener));
     }
     let stopped = async move {
-        let (Ok(mut interrupt), Ok(mut terminate)) = signals else {
+        let Ok(mut signals) = signals else {
             return std::future::pending().await;
         };
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-        aside("stopping when the replies under way have ended; again to stop now");
+        signals.recv().await;
+        print_stderr("stopping when the current replies have ended; repeat to stop now");
         let _ = stop.send(true);
-        tokio::spawn(async move {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            // All that is recorded stays, as it does when the process is killed.
-            std::process::exit(Kind::Interrupted as i32);
-        });
+        tokio::spawn(signals.exit_on_next());
     };
     runtime.block_on(server.run(stopped));
     Ok(())
 }
 
-/// `infold wrap`: the exit code is the agent's.
-pub fn wrap(contexts: &Contexts, config: &Config, args: &WrapArgs) -> Result<u8, Failure> {
-    // What is told would be told into the agent's own picture.
-    trace(args.common.trace, LevelFilter::OFF)?;
-    let place = Place {
+/// `infold wrap`: returns the exit code of the agent.
+pub fn wrap(contexts: &Contexts, config: &Config, args: &WrapArgs) -> CliResult<u8> {
+    // Traces would be printed over the agent's screen.
+    start_tracing(args.proxy.trace, LevelFilter::OFF)?;
+    let listen = ListenOptions {
         address: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0),
         names: Vec::new(),
-        // The agent knows of none.
+        // The agent would not send one.
         token: None,
     };
-    let house = House::open(contexts, config, &args.common, place)?;
+    let proxy = RunningProxy::start(contexts, config, &args.proxy, listen)?;
     let base = match &args.name {
-        Some(name) => format!("{}/t/{}", house.server.url(), escaped(name)),
-        None => house.server.url(),
+        Some(name) => format!("{}/t/{}", proxy.server.url(), percent_encode(name)),
+        None => proxy.server.url(),
     };
     let (program, rest) = args.agent.split_first().expect("clap demands an agent");
     let mut command = tokio::process::Command::new(program);
@@ -205,14 +184,9 @@ pub fn wrap(contexts: &Contexts, config: &Config, args: &WrapArgs) -> Result<u8,
     for name in ["NO_PROXY", "no_proxy"] {
         command.env(name, without_proxy(std::env::var(name).ok()));
     }
-    let House {
-        runtime,
-        server,
-        stop,
-        ..
-    } = house;
-    let tasks = watch::Tasks::default();
-    if let Some(listener) = server.news().listen() {
+    let (runtime, server, stop) = (proxy.runtime, proxy.server, proxy.stop);
+    let tasks = watch::TaskActivity::default();
+    if let Some(listener) = server.events().listen() {
         runtime.spawn(tasks.clone().watch(listener));
     }
     let (ended, end) = tokio::sync::oneshot::channel::<()>();
@@ -222,24 +196,20 @@ pub fn wrap(contexts: &Contexts, config: &Config, args: &WrapArgs) -> Result<u8,
     let code = runtime.block_on(async {
         let mut child = command.spawn().map_err(|error| {
             let name = Path::new(program).display();
-            Failure::new(Kind::Usage, format!("{name} could not be started: {error}"))
-                .hint("`infold wrap -- PROGRAM ARGUMENTS`, as you would start it without infold")
+            CliError::usage(format!("{name} could not be started: {error}"))
+                .hint("`infold wrap -- PROGRAM ARGUMENTS`, as you would start it without Infold")
         })?;
-        wait(&mut child).await.map_err(|error| {
-            Failure::new(
-                Kind::No,
-                format!("nobody knows how the agent ended: {error}"),
-            )
-        })
+        wait_for_agent(&mut child)
+            .await
+            .map_err(|error| CliError::no(format!("the agent's exit status is unknown: {error}")))
     });
     let _ = (ended.send(()), stop.send(true));
     let _ = runtime.block_on(served);
-    tasks.tell();
+    tasks.print();
     code
 }
 
-/// Hosts that are reached without a proxy: those that were, and this machine, or else the agent's requests would go to the
-/// proxy of its network.
+/// Adds this machine to the hosts that are reached without the network's HTTP proxy.
 fn without_proxy(set: Option<String>) -> String {
     let set = set.filter(|hosts| !hosts.is_empty());
     let own = "127.0.0.1,localhost";
@@ -249,26 +219,26 @@ fn without_proxy(set: Option<String>) -> String {
     }
 }
 
-/// Waits for the agent. What a terminal sends reaches it as it reaches us; the rest we pass on.
-async fn wait(child: &mut tokio::process::Child) -> std::io::Result<u8> {
+/// Waits for the agent and forwards signals that do not come from the terminal.
+async fn wait_for_agent(child: &mut tokio::process::Child) -> std::io::Result<u8> {
     use std::os::unix::process::ExitStatusExt as _;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut quit = signal(SignalKind::quit())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hang_up = signal(SignalKind::hangup())?;
     let status = loop {
-        let told = tokio::select! {
+        let name = tokio::select! {
             status = child.wait() => break status?,
             _ = interrupt.recv() => "INT",
             _ = quit.recv() => "QUIT",
             _ = terminate.recv() => "TERM",
             _ = hang_up.recv() => "HUP",
         };
-        // From the keyboard it went to the whole group already; twice would be once too often.
-        let typed = matches!(told, "INT" | "QUIT");
-        if let (false, Some(id)) = (typed, child.id()) {
+        // The terminal sent these to the agent too, which is in the same process group.
+        let is_from_terminal = matches!(name, "INT" | "QUIT");
+        if let (false, Some(id)) = (is_from_terminal, child.id()) {
             let kill = tokio::process::Command::new("kill")
-                .args(["-s", told, "--", &id.to_string()])
+                .args(["-s", name, "--", &id.to_string()])
                 .status();
             let _ = kill.await;
         }
@@ -277,60 +247,61 @@ async fn wait(child: &mut tokio::process::Child) -> std::io::Result<u8> {
     Ok(code.unwrap_or(1).try_into().unwrap_or(1))
 }
 
-/// Where a server listens, and for whom.
-struct Place {
+/// The address of a server, and who may use it.
+struct ListenOptions {
     address: SocketAddr,
     names: Vec<String>,
     token: Option<Secret>,
 }
 
-/// How many threads there may be for what takes its time: more than one client may have requests
-/// under way, which may all wait for one task. Those of others still get one.
-const THREADS: usize = 1024;
+/// The limit of blocking threads: more than the requests of one client, which may all wait for
+/// the same task, so that other clients still get a thread.
+const MAX_BLOCKING_THREADS: usize = 1024;
 
-/// A server that listens, and what it runs on.
-struct House {
+/// A listening server and its runtime.
+struct RunningProxy {
     runtime: Runtime,
     server: Server,
     upstreams: Upstreams,
     stop: watch_channel::Sender<bool>,
 }
 
-impl House {
-    fn open(
+impl RunningProxy {
+    fn start(
         contexts: &Contexts,
         config: &Config,
-        args: &Common,
-        place: Place,
-    ) -> Result<House, Failure> {
-        let config = &configured(config, args)?;
+        args: &ProxyArgs,
+        listen: ListenOptions,
+    ) -> CliResult<RunningProxy> {
+        let config = &with_flags(config, args)?;
         let upstreams = Upstreams::new(config, &args.upstream, args.provider.as_deref())?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
-            .max_blocking_threads(THREADS)
+            .max_blocking_threads(MAX_BLOCKING_THREADS)
             .build()
-            .map_err(|error| Failure::new(Kind::Provider, format!("no threads: {error}")))?;
+            .map_err(|error| CliError::provider(format!("no threads: {error}")))?;
         let (stop, stopped) = watch_channel::channel(false);
         let client = {
-            let _inside = runtime.enter();
-            Client::new(Patience::default())?
+            let _guard = runtime.enter();
+            Client::new(RetryPolicy::default())?
         };
-        let board = Switchboard::new(client, runtime.handle().clone(), stopped);
-        // What a client was told it sends again, so nobody waits for the disk; a moment later all of it is there.
+        let board = Connector::new(client, runtime.handle().clone(), stopped);
+        // Clients resend their history, so requests do not wait for the disk; writes are synced a moment later.
         let contexts = Contexts::new(contexts.root(), Durability::Never)
             .telling(|text| tracing::warn!("{text}"));
-        let config_of_desk = Arc::new(config.clone());
-        let desk =
-            move |address: &str| Desk::new(contexts.keeping()?.at(address), config_of_desk, board);
+        let desk_config = Arc::new(config.clone());
+        let desk = move |address: &str| {
+            Conversations::new(contexts.keeping()?.at(address), desk_config, board)
+        };
         let options = Options {
-            address: place.address,
-            token: place.token,
-            names: place.names,
+            address: listen.address,
+            token: listen.token,
+            names: listen.names,
             upstreams: upstreams.clone(),
             limits: limits(config),
         };
         let server = runtime.block_on(Server::bind(options, desk))?;
-        Ok(House {
+        Ok(RunningProxy {
             runtime,
             server,
             upstreams,
@@ -338,8 +309,8 @@ impl House {
         })
     }
 
-    /// Where requests go, a line for each address.
-    fn sends_to(&self) -> Vec<String> {
+    /// Describes where requests go, one line per address.
+    fn upstream_lines(&self) -> Vec<String> {
         let mut all: Vec<(String, Vec<&str>)> = Vec::new();
         for wire in Wire::ALL {
             let base = self.upstreams.of(wire).endpoint.base();
@@ -354,23 +325,23 @@ impl House {
     }
 }
 
-/// The configuration, with what this call says instead.
-fn configured(config: &Config, args: &Common) -> Result<Config, Failure> {
+/// Applies the flags to the configuration.
+fn with_flags(config: &Config, args: &ProxyArgs) -> CliResult<Config> {
     let mut config = config.clone();
     if let Some(window) = args.window {
-        config.environment.window = Some(Set::call(window));
+        config.environment.window = Some(Setting::call(window));
     }
     if let Some(strategy) = &args.strategy {
-        config.environment.strategy = Some(Set::call(strategy.name.to_owned()));
+        config.environment.strategy = Some(Setting::call(strategy.name.to_owned()));
     }
     if let Some(who) = &args.summarizer {
-        Who::read(who)?;
-        config.summarizer.name = Set::call(who.clone());
+        SummarizerChoice::read(who)?;
+        config.summarizer.name = Setting::call(who.clone());
     }
     Ok(config)
 }
 
-/// What the server bears, as far as the configuration says it.
+/// Returns the configured limits of the server.
 fn limits(config: &Config) -> Limits {
     let mut limits = Limits::default();
     if let Some(set) = &config.serve.upstream_idle {
@@ -379,48 +350,44 @@ fn limits(config: &Config) -> Limits {
     limits
 }
 
-fn token(config: &Config, args: &ServeArgs) -> Result<Option<Secret>, Failure> {
+fn token(config: &Config, args: &ServeArgs) -> CliResult<Option<Secret>> {
     let Some(variable) = &args.token_env else {
         return Ok(config.serve.token.as_ref().map(|set| set.value.clone()));
     };
     match std::env::var(variable).ok().filter(|it| !it.is_empty()) {
         Some(token) => Ok(Some(Secret::new(token))),
         None => Err(
-            Failure::new(Kind::Usage, format!("the variable {variable} is not set"))
+            CliError::usage(format!("the variable {variable} is not set"))
                 .hint("set it to a long random text, such as `openssl rand -hex 32` prints"),
         ),
     }
 }
 
-/// What clients read their base address from.
+/// The variables that clients read their base address from: name, path after the address, clients.
+const CLIENT_VARIABLES: [(&str, &str, &str); 6] = [
+    ("ANTHROPIC_BASE_URL", "", "Claude Code, the Anthropic SDKs"),
+    ("OPENAI_BASE_URL", "/v1", "the OpenAI SDKs"),
+    ("OPENAI_API_BASE", "/v1", "aider"),
+    ("OPENAI_HOST", "", "goose"),
+    ("GOOGLE_GEMINI_BASE_URL", "", "Gemini CLI"),
+    ("OLLAMA_HOST", "", "Ollama clients"),
+];
+
 fn variables(base: &str) -> [(&'static str, String); 6] {
-    [
-        ("ANTHROPIC_BASE_URL", base.to_owned()),
-        ("OPENAI_BASE_URL", format!("{base}/v1")),
-        ("OPENAI_API_BASE", format!("{base}/v1")),
-        ("OPENAI_HOST", base.to_owned()),
-        ("GOOGLE_GEMINI_BASE_URL", base.to_owned()),
-        ("OLLAMA_HOST", base.to_owned()),
-    ]
+    CLIENT_VARIABLES.map(|(name, path, _)| (name, format!("{base}{path}")))
 }
 
-/// The same, to be copied into a shell, with whom it is for.
-fn exports(base: &str) -> Vec<String> {
-    let whom = [
-        "Claude Code, the Anthropic SDKs",
-        "the OpenAI SDKs",
-        "aider",
-        "goose",
-        "Gemini CLI",
-        "Ollama clients",
-    ];
-    let export = |((name, value), whom): ((&str, String), &str)| {
-        format!("  {:<58}  # {whom}", format!("export {name}={value}"))
-    };
-    variables(base).into_iter().zip(whom).map(export).collect()
+/// Returns shell lines that set the variables, with the clients that read each.
+fn exports(base: &str) -> [String; 6] {
+    CLIENT_VARIABLES.map(|(name, path, clients)| {
+        format!(
+            "  {:<58}  # {clients}",
+            format!("export {name}={base}{path}")
+        )
+    })
 }
 
-/// What an agent must be told on its command line, because it reads no variable.
+/// Returns the flags of an agent that reads no variable.
 fn flags(program: &OsStr, base: &str) -> Vec<OsString> {
     let name = Path::new(program).file_name().unwrap_or_default();
     if name != "codex" {
@@ -432,7 +399,7 @@ fn flags(program: &OsStr, base: &str) -> Vec<OsString> {
         format!("model_providers.infold.base_url=\"{base}/v1\""),
         "model_providers.infold.wire_api=\"responses\"".to_owned(),
     ];
-    // It refuses to start if it is to read a key that is not there; then ours is sent.
+    // Codex refuses to start if the variable is not set; then the proxy adds the configured key.
     if std::env::var_os("OPENAI_API_KEY").is_some() {
         settings.push("model_providers.infold.env_key=\"OPENAI_API_KEY\"".to_owned());
     }
@@ -440,49 +407,50 @@ fn flags(program: &OsStr, base: &str) -> Vec<OsString> {
     settings.into_iter().flat_map(flag).collect()
 }
 
-/// Begins to tell, as much as was asked for.
-fn trace(form: Option<Trace>, quiet: LevelFilter) -> Result<(), Failure> {
-    let said = std::env::var("INFOLD_LOG").ok();
-    let said = said.filter(|level| !level.is_empty());
-    let level = match (&said, form) {
+/// Starts tracing at the level of INFOLD_LOG, or of the flag.
+fn start_tracing(format: Option<TraceFormat>, quiet: LevelFilter) -> CliResult {
+    let set = std::env::var("INFOLD_LOG")
+        .ok()
+        .filter(|level| !level.is_empty());
+    let level = match (&set, format) {
         (Some(level), _) => level.parse().map_err(|_| {
-            Failure::new(Kind::Usage, format!("INFOLD_LOG is no level: `{level}`"))
+            CliError::usage(format!("INFOLD_LOG is not a level: `{level}`"))
                 .hint("off, error, warn, info, debug or trace")
         })?,
         (None, Some(_)) => LevelFilter::INFO,
         (None, None) => quiet,
     };
-    let to = tracing_subscriber::fmt()
+    let subscriber = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(std::io::stderr)
         .with_ansi(false)
         .with_target(false);
-    // Only the first one is heard, and there is only one.
-    let _ = match form {
-        Some(Trace::Json) => to.json().flatten_event(true).try_init(),
-        _ => to.try_init(),
+    // This fails only if tracing was started before.
+    let _ = match format {
+        Some(TraceFormat::Json) => subscriber.json().flatten_event(true).try_init(),
+        _ => subscriber.try_init(),
     };
     Ok(())
 }
 
-impl From<UpstreamError> for Failure {
-    fn from(error: UpstreamError) -> Failure {
-        Failure::new(Kind::Usage, error).hint(
+impl From<UpstreamError> for CliError {
+    fn from(error: UpstreamError) -> CliError {
+        CliError::usage(error).hint(
             "--upstream http://127.0.0.1:8080, --upstream anthropic=https://host, or a provider of config.yaml",
         )
     }
 }
 
-impl From<ServeError> for Failure {
-    fn from(error: ServeError) -> Failure {
+impl From<ServeError> for CliError {
+    fn from(error: ServeError) -> CliError {
         let hint = match error {
-            ServeError::Task(error) => return Failure::from(error),
+            ServeError::Task(error) => return CliError::from(error),
             ServeError::NoToken(_) => {
-                "set a variable to a long random text and name it: --token-env INFOLD_TOKEN; or stay on 127.0.0.1"
+                "set a variable to a long random text and name it: --token-env INFOLD_TOKEN; or listen on 127.0.0.1"
             }
             ServeError::ShortToken(_) => "`openssl rand -hex 32` prints a good one",
-            ServeError::Bind { .. } => "--port 0 takes any port that is free",
+            ServeError::Bind { .. } => "--port 0 uses any free port",
         };
-        Failure::new(Kind::Usage, error).hint(hint)
+        CliError::usage(error).hint(hint)
     }
 }

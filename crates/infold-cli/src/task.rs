@@ -1,40 +1,44 @@
+//! `infold task …`: creates, fills, lists, ends and removes tasks.
+
 mod delete;
 
 use std::fs::File;
-use std::io::{self, BufReader, IsTerminal as _, Read, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
 use std::path::Path;
 
 use infold::Config;
 use infold::setup::in_effect;
 use infold::show;
-use infold_log::{Seq, Span};
 use infold_store::{
     ContentDigest, Contexts, Counters, Filter, Incoming, MAX_MESSAGE, Metadata, Outcome, PushKey,
     TaskRow,
 };
 use infold_wire::Wire;
-use infold_wire::transcript::{Format, detect};
+use infold_wire::transcript::{TranscriptFormat, detect};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::args::{NewArgs, TaskCommand};
 use crate::config::with_tilde;
-use crate::failure::{Failure, Kind};
-use crate::holder::released;
-use crate::out::{DIM, Out, bytes, count, number, one_line, paint, repaired, say, table, warn};
-use crate::progress::Progress;
-use crate::steps::short;
+use crate::error::{CliError, CliResult};
+use crate::input::{open_checked, unreadable};
+use crate::output::{
+    DIM, Output, bytes, count, note, number, one_line, paint, report_repairs, warn,
+};
+use crate::progress::ProgressLine;
+use crate::steps::{open, short};
+use crate::task_lock::acquire;
 
 /// `infold task …`
 pub fn run(
     contexts: &Contexts,
     config: &Config,
     command: TaskCommand,
-    out: &mut Out,
-) -> Result<(), Failure> {
+    out: &mut Output,
+) -> CliResult {
     match command {
-        TaskCommand::New { args, wire } => new(contexts, config, args, wire, out),
+        TaskCommand::New { args, wire } => create(contexts, config, &args, wire, out),
         TaskCommand::List { status, user, ids } => {
             let filter = Filter {
                 status,
@@ -43,9 +47,9 @@ pub fn run(
             };
             list(contexts, &filter, ids, out)
         }
-        TaskCommand::Show { task } => shown(contexts, &task, out),
+        TaskCommand::Show(args) => show(contexts, &args.task, out),
         TaskCommand::Push { task, file, key } => push(contexts, &task, &file, key.as_deref(), out),
-        TaskCommand::Tool { task } => tool(contexts, &task, out),
+        TaskCommand::Tool { task } => record_tool(contexts, &task, out),
         TaskCommand::Complete { task } => end(contexts, &task, &Outcome::Completed, out),
         TaskCommand::Fail { task, error } => end(contexts, &task, &Outcome::Failed { error }, out),
         TaskCommand::Delete {
@@ -58,62 +62,50 @@ pub fn run(
             dry_run,
         } => {
             let days = i64::from(config.context_storage.cleanup_days.value);
-            let usual = SignedDuration::from_hours(24 * days);
-            clean(contexts, older_than.unwrap_or(usual), dry_run, out)
+            let configured = SignedDuration::from_hours(24 * days);
+            clean(contexts, older_than.unwrap_or(configured), dry_run, out)
         }
     }
 }
 
-fn new(
+fn create(
     contexts: &Contexts,
     config: &Config,
-    args: NewArgs,
+    args: &NewArgs,
     wire: Option<Wire>,
-    out: &mut Out,
-) -> Result<(), Failure> {
+    out: &mut Output,
+) -> CliResult {
     let wire = match (wire, args.provider.as_deref()) {
         (Some(wire), _) => wire.name(),
         (None, Some("anthropic")) => "anthropic",
         (None, _) => "openai",
     };
-    let in_effect = in_effect(config, args.model.as_deref(), args.context_length);
     let id = contexts.create(Metadata {
-        task_source: args.source,
-        owner: args.owner,
-        repo: args.repo,
-        task_type: args.kind,
-        task_id: args.id,
-        user: args.user,
-        llm_provider: args.provider,
-        model: args.model,
-        context_length: args.context_length,
-        wire: Some(wire.to_owned()),
-        in_effect,
-        ..Metadata::default()
+        in_effect: in_effect(config, args.model.as_deref(), args.context_length),
+        ..args.metadata(wire)
     })?;
-    if out.is_json() {
-        return out.object(&json!({"uuid": id.to_string()}));
-    }
-    out.line(id.to_string())
+    out.result(&json!({"uuid": id.to_string()}), id.to_string())
 }
 
-fn list(contexts: &Contexts, filter: &Filter, ids: bool, out: &mut Out) -> Result<(), Failure> {
-    // Looking does not make a directory.
-    let rows = match contexts.root().exists() {
-        true => contexts.rows(filter)?,
-        false => Vec::new(),
+fn list(contexts: &Contexts, filter: &Filter, ids: bool, out: &mut Output) -> CliResult {
+    // Listing does not create the directory.
+    let rows = if contexts.root().exists() {
+        contexts.rows(filter)?
+    } else {
+        Vec::new()
     };
     if out.is_json() {
         return rows.iter().try_for_each(|row| out.object(&show::row(row)));
     }
     if rows.is_empty() {
-        say(false, paint(DIM, "no tasks"));
+        note(false, "no tasks");
         return Ok(());
     }
     if ids {
-        return rows
+        let mut lines = rows
             .iter()
-            .try_for_each(|row| out.line(format!("{}\t{}", short_id(row), about(row))));
+            .map(|row| format!("{}\t{}", short_id(row), title(row)));
+        return lines.try_for_each(|line| out.line(line));
     }
     let head = [
         "task",
@@ -125,10 +117,9 @@ fn list(contexts: &Contexts, filter: &Filter, ids: bool, out: &mut Out) -> Resul
         "directory",
         "about",
     ];
-    let mut lines = vec![head.map(str::to_owned)];
-    lines.extend(rows.iter().map(|row| {
+    let rows = rows.iter().map(|row| {
         let active = row.active_at.unwrap_or(row.created_at);
-        let place = row.cwd.clone().map(with_tilde);
+        let dir = row.cwd.clone().map(with_tilde);
         [
             short_id(row),
             row.status.to_string(),
@@ -136,157 +127,132 @@ fn list(contexts: &Contexts, filter: &Filter, ids: bool, out: &mut Out) -> Resul
             number(row.counters.tokens),
             number(row.counters.compressions),
             one_line(row.agent.as_deref().unwrap_or("–")),
-            one_line(&place.map_or("–".to_owned(), |place| last_of(&place))),
-            about(row),
+            one_line(&dir.map_or("–".to_owned(), |dir| path_end(&dir))),
+            title(row),
         ]
-    }));
-    let mut lines = table(&lines, &[3, 4], out.width()).into_iter();
-    let head = lines.next().unwrap_or_default();
-    out.line(paint(DIM, head))?;
-    lines.try_for_each(|line| out.line(line))
+    });
+    out.table(head, rows, &[3, 4])
 }
 
-/// As much of an id as a person types.
 fn short_id(row: &TaskRow) -> String {
-    row.uuid.to_string()[..8].to_owned()
+    short(&row.uuid.to_string())
 }
 
-/// The end of a path, which tells more than its beginning.
-fn last_of(path: &str) -> String {
-    const MAX_CHARS: usize = 28;
+/// Shortens a path to its end, which is more specific than its beginning.
+fn path_end(path: &str) -> String {
+    const MAX_PATH_CHARS: usize = 28;
     let length = path.chars().count();
-    match length <= MAX_CHARS {
-        true => path.to_owned(),
-        false => {
-            let end: String = path.chars().skip(length - MAX_CHARS + 1).collect();
-            // A whole directory reads better than the end of one.
-            match end.find('/') {
-                Some(at) => format!("…{}", &end[at..]),
-                None => format!("…{end}"),
-            }
-        }
+    if length <= MAX_PATH_CHARS {
+        return path.to_owned();
     }
+    let end: String = path.chars().skip(length - MAX_PATH_CHARS + 1).collect();
+    // Begin with a whole directory name if possible.
+    let from = end.find('/').unwrap_or(0);
+    format!("…{}", &end[from..])
 }
 
-/// What a task is about: the first thing that was asked for, or else what it was made for.
-fn about(row: &TaskRow) -> String {
-    let parts = [row.title.clone(), row.error_message.clone()];
+/// Returns the title of a task, or else what it was created for.
+fn title(row: &TaskRow) -> String {
     match &row.title {
-        Some(_) => one_line(&parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")),
-        None => what(row),
+        Some(title) => join([Some(title.clone()), row.error_message.clone()]),
+        None => join([purpose(row), row.error_message.clone()]),
     }
 }
 
-/// What a task was made for, as far as its row says.
-fn what(row: &TaskRow) -> String {
-    let place = [
+/// Returns what a task was created for, as far as its row says.
+fn purpose(row: &TaskRow) -> Option<String> {
+    let source = [
         &row.task_source,
         &row.owner,
         &row.repo,
         &row.task_type,
         &row.task_id,
     ];
-    let place: Vec<&str> = place.iter().filter_map(|part| part.as_deref()).collect();
-    let parts = [
-        Some(place.join("/")),
+    let source: Vec<&str> = source.iter().filter_map(|part| part.as_deref()).collect();
+    Some(join([
+        Some(source.join("/")),
         row.model.clone(),
         row.user.clone(),
-        row.error_message.clone(),
-    ];
-    let parts: Vec<String> = parts
-        .into_iter()
-        .flatten()
-        .filter(|part| !part.is_empty())
-        .collect();
-    one_line(&parts.join(" · "))
+    ]))
 }
 
-/// What the calls of a task came to, if that was reported.
-fn spent(counters: &Counters) -> String {
-    let mut spent = String::new();
+/// Joins the parts that are there into one line.
+fn join<const N: usize>(parts: [Option<String>; N]) -> String {
+    let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
+    one_line(&parts.collect::<Vec<_>>().join(" · "))
+}
+
+/// Formats cached tokens and cost of a task's calls, if they were reported.
+fn cost(counters: &Counters) -> String {
+    let mut text = String::new();
     if counters.cached > 0 {
-        spent += &format!("; {} tokens from a cache", number(counters.cached));
+        text += &format!("; {} tokens from a cache", number(counters.cached));
     }
     if counters.cost > 0 {
-        spent += &format!("; ${:.4}", counters.cost as f64 / 1e6);
+        text += &format!("; ${:.4}", counters.cost as f64 / 1e6);
     }
-    spent
+    text
 }
 
-fn shown(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
+fn show(contexts: &Contexts, task: &str, out: &mut Output) -> CliResult {
     let id = contexts.resolve(task)?;
-    let whole = show::Whole::of(contexts, id)?.ok_or_else(|| {
-        Failure::new(Kind::Store, format!("task {id} has no row in the registry"))
+    let whole = show::TaskReport::of(contexts, id)?.ok_or_else(|| {
+        CliError::store(format!("task {id} has no row in the registry"))
             .hint("`infold doctor --repair` adds it")
     })?;
     if out.is_json() {
         return out.object(&whole.json());
     }
-    let (row, log, size) = (&whole.row, &whole.log, whole.bytes);
+    let (row, log) = (&whole.row, &whole.log);
     let at = log.state().at();
-    let parent = log.parent();
     let time =
         |at: Option<Timestamp>| at.map(|at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
-    let tokens = log.sums()?.tokens;
+    let text = |text: &Option<String>| text.as_deref().map(one_line);
     let counters = &row.counters;
+    let process = row.process_id.zip(row.hostname.as_ref());
+    let window = row
+        .context_length
+        .map(|window| format!("{} tokens", number(window)));
+    let (messages, events) = (count(at.seq, "message"), count(at.event, "event"));
+    let log_size = format!(
+        "{messages}, {events}, {} tokens",
+        number(log.sums()?.tokens)
+    );
+    let calls = [
+        count(counters.llm_calls, "model call"),
+        count(counters.tool_calls, "tool call"),
+        count(counters.compressions, "summary fold"),
+    ];
     let rows = [
         ("task", Some(id.to_string())),
         ("status", Some(row.status.to_string())),
-        ("error", row.error_message.as_deref().map(one_line)),
-        ("about", row.title.as_deref().map(one_line)),
-        ("agent", row.agent.as_deref().map(one_line)),
-        ("directory", row.cwd.as_deref().map(one_line)),
-        (
-            "for",
-            Some(what(&TaskRow {
-                error_message: None,
-                ..row.clone()
-            })),
-        ),
-        ("made", time(Some(row.created_at))),
+        ("error", text(&row.error_message)),
+        ("about", text(&row.title)),
+        ("agent", text(&row.agent)),
+        ("directory", text(&row.cwd)),
+        ("for", purpose(row)),
+        ("created", time(Some(row.created_at))),
         ("active", time(row.active_at)),
         ("ended", time(row.completed_at)),
         (
             "by",
-            row.process_id
-                .zip(row.hostname.clone())
-                .map(|(pid, host)| format!("process {pid} on {host}")),
+            process.map(|(pid, host)| format!("process {pid} on {host}")),
         ),
-        (
-            "window",
-            row.context_length
-                .map(|window| format!("{} tokens", number(window))),
-        ),
+        ("window", window),
         (
             "continues",
-            parent.map(|(parent, at)| format!("{parent} from {at}")),
+            log.parent()
+                .map(|(parent, at)| format!("{parent} from {at}")),
         ),
-        (
-            "log",
-            Some(format!(
-                "{}, {}, {} tokens",
-                count(at.seq, "message"),
-                count(at.event, "event"),
-                number(tokens)
-            )),
-        ),
+        ("log", Some(log_size)),
         (
             "view",
             Some(format!("{} tokens", number(whole.view_tokens))),
         ),
-        (
-            "counted",
-            Some(format!(
-                "{}, {}, {}{}",
-                count(counters.llm_calls, "model call"),
-                count(counters.tool_calls, "tool call"),
-                count(counters.compressions, "summary fold"),
-                spent(counters)
-            )),
-        ),
+        ("counted", Some(calls.join(", ") + &cost(counters))),
         (
             "on disk",
-            Some(format!("{} in {}", bytes(size), log.dir().display())),
+            Some(format!("{} in {}", bytes(whole.bytes), log.dir().display())),
         ),
     ];
     for (name, value) in rows {
@@ -297,230 +263,139 @@ fn shown(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Input up to this size is kept in memory while it is checked.
-const MAX_SPOOLED_BYTES: usize = 4 << 20;
-
 fn push(
     contexts: &Contexts,
     task: &str,
     file: &Path,
     key: Option<&str>,
-    out: &mut Out,
-) -> Result<(), Failure> {
+    out: &mut Output,
+) -> CliResult {
     let id = contexts.resolve(task)?;
-    // All of it is checked before any of it is kept.
-    let (mut input, digest) = checked(file, out.is_json()).map_err(|failure| {
-        let format = agent_format(file);
-        let import = |format| {
-            format!(
-                "this is a transcript of {format}: `infold import {}` makes a task of it; nothing was kept",
-                file.display()
-            )
-        };
-        match format {
-            Some(format) => failure.hint(import(format)),
-            None => failure,
-        }
+    // All messages are checked before the first is stored.
+    let checked = open_checked(file, out.is_json(), digest_messages);
+    let (mut input, digest) = checked.map_err(|error| match agent_format(file) {
+        Some(format) => error.hint(format!(
+            "this is a transcript of {format}: `infold import {}` creates a task from it; nothing was stored",
+            file.display()
+        )),
+        None => error,
     })?;
     let key = key.map(|key| {
         PushKey::new(key, digest).ok_or_else(|| {
-            Failure::new(Kind::Usage, "the key is blank, too long or not printable")
-                .hint("a key has at most 255 bytes; nothing of it was kept")
+            CliError::usage("the key is blank, too long or not printable")
+                .hint("a key has at most 255 bytes; nothing was stored")
         })
     });
     let key = key.transpose()?;
     let size = input.seek(SeekFrom::End(0)).map_err(unreadable(file))?;
-    input.seek(SeekFrom::Start(0)).map_err(unreadable(file))?;
-    let (mut writer, repairs) = released(|| contexts.write(id))?;
-    repaired(out.is_json(), &repairs);
-    let mut progress = Progress::new(out.is_json(), "appending", size);
+    input.rewind().map_err(unreadable(file))?;
+    let mut open = open(contexts, &id.to_string(), out.is_json())?;
+    let mut progress = ProgressLine::new(out.is_json(), "appending", size);
     let mut incoming = Incoming::new(BufReader::new(progress.watch(&mut input)));
-    let pushed = writer.push(key.as_ref(), &mut || incoming.next_message());
+    let pushed = open
+        .writer
+        .push(key.as_ref(), &mut || incoming.next_message());
     drop(incoming);
     drop(progress);
-    let pushed = pushed.map_err(|error| Failure::from(error).about(&short(task)))?;
-    // The messages are kept; the registry catches up with the next ones.
-    warn(out.is_json(), contexts.settle(id, &writer));
-    if out.is_json() {
-        let seq = |side: fn(Span) -> Seq| pushed.map(|span| side(span).get());
-        let count = pushed.map_or(0, Span::count);
-        return out.object(&json!({"from": seq(Span::from), "to": seq(Span::to), "count": count}));
-    }
-    match pushed {
-        Some(span) => out.line(span.to_string()),
-        None => {
-            say(false, paint(DIM, "no messages"));
+    let pushed = pushed.map_err(|error| CliError::from(error).about(&short(task)))?;
+    // The messages are stored; the next write updates the registry too.
+    warn(out.is_json(), contexts.settle(id, &open.writer));
+    let Some(span) = pushed else {
+        note(out.is_json(), "no messages");
+        let object = json!({"from": null, "to": null, "count": 0});
+        return if out.is_json() {
+            out.object(&object)
+        } else {
             Ok(())
-        }
-    }
+        };
+    };
+    let (from, to, count) = (span.from().get(), span.to().get(), span.count());
+    let object = json!({"from": from, "to": to, "count": count});
+    out.result(&object, span.to_string())
 }
 
-/// The input, known to be messages, as something that can be read again: a file, or
-/// standard input put into one.
-fn checked(file: &Path, json: bool) -> Result<Checked, Failure> {
-    if file.as_os_str() != "-" {
-        let mut opened = File::open(file).map_err(unreadable(file))?;
-        let kind = opened.metadata().map_err(unreadable(file))?;
-        if kind.is_dir() {
-            let error = io::Error::from(io::ErrorKind::IsADirectory);
-            return Err(unreadable(file)(error));
-        }
-        if kind.is_file() {
-            let mut progress = Progress::new(json, "checking", kind.len());
-            let digest = check(progress.watch(&mut opened))?;
-            return Ok((Box::new(opened), digest));
-        }
-        return spooled(opened, json);
-    }
-    if io::stdin().is_terminal() {
-        say(
-            false,
-            paint(DIM, "reading messages from the terminal; end with Ctrl-D"),
-        );
-    }
-    spooled(io::stdin().lock(), json)
-}
-
-/// The format of a file that is an agent's transcript.
-fn agent_format(file: &Path) -> Option<Format> {
+/// Detects whether a file is an agent's transcript.
+fn agent_format(file: &Path) -> Option<TranscriptFormat> {
     let mut start = Vec::new();
     let opened = File::open(file).ok()?;
     opened.take(1 << 16).read_to_end(&mut start).ok()?;
     let format = detect(&start).ok()?;
-    let is_plain = matches!(format, Format::OpenAi | Format::Anthropic | Format::Gemini);
+    let is_plain = matches!(
+        format,
+        TranscriptFormat::OpenAi | TranscriptFormat::Anthropic | TranscriptFormat::Gemini
+    );
     (!is_plain).then_some(format)
 }
 
-/// A source of bytes that can be read again.
-trait Staged: Read + io::Seek {}
-impl<T: Read + io::Seek> Staged for T {}
-
-/// What is pushed, and what tells it from something else.
-type Checked = (Box<dyn Staged>, ContentDigest);
-
-fn check(input: impl Read) -> Result<ContentDigest, Failure> {
-    let mut checked = Incoming::new(BufReader::new(input));
+/// Checks that the input consists of messages, and returns their digest.
+fn digest_messages(input: &mut dyn Read) -> CliResult<ContentDigest> {
+    let mut messages = Incoming::new(BufReader::new(input));
     let mut digest = ContentDigest::default();
-    while let Some(message) = checked.next_message()? {
+    while let Some(message) = messages.next_message()? {
         digest.add(&message);
     }
     Ok(digest)
 }
 
-/// Checked as it comes: what is refused is not read to its end.
-fn spooled(input: impl Read, json: bool) -> Result<Checked, Failure> {
-    let mut copied = Copied {
-        from: input,
-        to: tempfile::SpooledTempFile::new(MAX_SPOOLED_BYTES),
-    };
-    let mut progress = Progress::new(json, "reading", 0);
-    let digest = check(progress.watch(&mut copied))?;
-    Ok((Box::new(copied.to), digest))
-}
-
-/// Keeps a copy of what is read.
-struct Copied<R> {
-    from: R,
-    to: tempfile::SpooledTempFile,
-}
-
-impl<R: Read> Read for Copied<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.from.read(buffer)?;
-        self.to.write_all(&buffer[..count])?;
-        Ok(count)
-    }
-}
-
-fn unreadable(path: &Path) -> impl Fn(io::Error) -> Failure {
-    move |error| {
-        Failure::new(
-            Kind::Usage,
-            format!("{} could not be read: {error}", path.display()),
-        )
-        .hint("say which file holds the messages, or - for standard input")
-    }
-}
-
-fn tool(contexts: &Contexts, task: &str, out: &mut Out) -> Result<(), Failure> {
+fn record_tool(contexts: &Contexts, task: &str, out: &mut Output) -> CliResult {
     let id = contexts.resolve(task)?;
     let mut record = Vec::new();
-    let limit = MAX_MESSAGE as u64 + 1;
-    io::stdin()
+    let stdin = io::stdin()
         .lock()
-        .take(limit)
-        .read_to_end(&mut record)
-        .map_err(unreadable(Path::new("-")))?;
+        .take(MAX_MESSAGE as u64 + 1)
+        .read_to_end(&mut record);
+    stdin.map_err(unreadable(Path::new("-")))?;
     if record.len() > MAX_MESSAGE {
-        return Err(Failure::new(
-            Kind::Usage,
-            format!("the record is longer than {MAX_MESSAGE} bytes"),
-        )
-        .hint("put large data into a file and its path into the record; nothing was kept"));
+        let text = format!("the record is longer than {MAX_MESSAGE} bytes");
+        return Err(CliError::usage(text)
+            .hint("put large data into a file and its path into the record; nothing was stored"));
     }
-    let (mut writer, repairs) = released(|| contexts.write(id))?;
-    repaired(out.is_json(), &repairs);
-    let number = writer
-        .tool(&record)
-        .map_err(|error| Failure::from(error).about(&short(task)))?;
-    warn(out.is_json(), contexts.settle(id, &writer));
-    if out.is_json() {
-        return out.object(&json!({"seq": number}));
-    }
-    out.line(number.to_string())
+    let mut open = open(contexts, &id.to_string(), out.is_json())?;
+    let number = open.writer.tool(&record);
+    let number = number.map_err(|error| CliError::from(error).about(&short(task)))?;
+    warn(out.is_json(), contexts.settle(id, &open.writer));
+    out.result(&json!({"seq": number}), number.to_string())
 }
 
-fn end(contexts: &Contexts, task: &str, outcome: &Outcome, out: &mut Out) -> Result<(), Failure> {
+fn end(contexts: &Contexts, task: &str, outcome: &Outcome, out: &mut Output) -> CliResult {
     let id = contexts.resolve(task)?;
-    let repairs = released(|| contexts.finish(id, outcome));
-    let repairs = repairs.map_err(|error| Failure::from(error).about(&short(task)))?;
-    repaired(out.is_json(), &repairs);
+    let repairs = acquire(|| contexts.finish(id, outcome));
+    let repairs = repairs.map_err(|error| CliError::from(error).about(&short(task)))?;
+    report_repairs(out.is_json(), &repairs);
     let status = outcome.status();
-    if out.is_json() {
-        return out.object(&json!({"uuid": id.to_string(), "status": status.to_string()}));
-    }
-    out.line(format!("task {id} {status}; it stays readable"))
+    let object = json!({"uuid": id.to_string(), "status": status.to_string()});
+    out.result(&object, format!("task {id} {status}; it stays readable"))
 }
 
-/// Says which tasks are gone of those that were there when a removal fails.
-fn removed_of(contexts: &Contexts, there: &[Uuid], failure: Failure) -> Failure {
+/// Adds to an error which of the tasks in `before` are removed.
+fn with_removed(contexts: &Contexts, before: &[Uuid], error: CliError) -> CliError {
     let Ok(left) = contexts.tasks() else {
-        return failure.after(
+        return error.after(
             "it may have taken effect for some tasks: `infold task list` shows which are left",
         );
     };
-    let gone = there.iter().filter(|id| !left.contains(id));
+    let gone = before.iter().filter(|id| !left.contains(id));
     let gone: Vec<String> = gone.map(Uuid::to_string).collect();
-    match gone.is_empty() {
-        true => failure,
-        false => failure.after(&format!("these were removed: {}", gone.join(", "))),
+    if gone.is_empty() {
+        return error;
     }
+    error.after(&format!("these were removed: {}", gone.join(", ")))
 }
 
-fn clean(
-    contexts: &Contexts,
-    age: SignedDuration,
-    dry_run: bool,
-    out: &mut Out,
-) -> Result<(), Failure> {
-    let before = Timestamp::now()
-        .checked_sub(age)
-        .map_err(|error| Failure::new(Kind::Usage, error).hint("an age such as 30d will do"))?;
-    let removed = match contexts.root().exists() {
-        true => {
-            let there = contexts.tasks()?;
-            contexts
-                .clean(before, !dry_run)
-                .map_err(|error| removed_of(contexts, &there, error.into()))?
-        }
-        false => Vec::new(),
-    };
+fn clean(contexts: &Contexts, age: SignedDuration, dry_run: bool, out: &mut Output) -> CliResult {
+    let before = Timestamp::now().checked_sub(age);
+    let before = before.map_err(|error| CliError::usage(error).hint("use an age such as 30d"))?;
+    let mut removed = Vec::new();
+    if contexts.root().exists() {
+        let tasks = contexts.tasks()?;
+        let cleaned = contexts.clean(before, !dry_run);
+        removed = cleaned.map_err(|error| with_removed(contexts, &tasks, error.into()))?;
+    }
     for row in &removed {
-        if out.is_json() {
-            out.object(&json!({"uuid": row.uuid.to_string(), "status": row.status.to_string(), "removed": !dry_run}))?;
-        } else {
-            out.line(format!("{}  {:<10} {}", row.uuid, row.status, what(row)))?;
-        }
+        let (id, status) = (row.uuid.to_string(), row.status);
+        let object = json!({"uuid": id, "status": status.to_string(), "removed": !dry_run});
+        let text = join([purpose(row), row.error_message.clone()]);
+        out.result(&object, format!("{id}  {status:<10} {text}"))?;
     }
     out.finish()?;
     let verb = if dry_run {
@@ -528,12 +403,7 @@ fn clean(
     } else {
         "removed"
     };
-    say(
-        out.is_json(),
-        paint(
-            DIM,
-            format!("{} {verb}", count(removed.len() as u64, "task")),
-        ),
-    );
+    let tasks = count(removed.len() as u64, "task");
+    note(out.is_json(), format!("{tasks} {verb}"));
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 
 use common::Home;
 use infold_testkit::{Answer, Model, Script, Server, Step};
-use infold_wire::Stop;
+use infold_wire::StopReason;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ fn what_runs_here_costs_nothing_unless_somebody_says_so() {
 
 #[test]
 fn ollama_is_told_a_window_only_if_somebody_chose_it() {
-    let assumed = "4,096 tokens are assumed";
+    let assumed = "assuming 4,096 tokens";
     let run = |home: &Home, line: &str| {
         let ran = home.run(line, b"");
         assert_eq!(ran.code, 0, "{}", home.transcript(&ran));
@@ -123,7 +123,7 @@ fn a_call_that_was_cut_off_is_not_to_be_run() {
         let cut = || {
             Step::answer(Answer {
                 calls: vec![("ls".to_owned(), begun.to_owned())],
-                stop: Some(Stop::Length),
+                stop: Some(StopReason::Length),
                 ..Answer::default()
             })
         };
@@ -159,35 +159,35 @@ fn what_cannot_be_asked_leaves_no_task() {
         task list
     "), @"
     $ infold ask new
-    ! error: there is nothing to answer
-    ! hint: `infold ask new 'what to say'`; nothing was kept
+    ! error: no message given
+    ! hint: `infold ask new 'your message'`; nothing was stored
     [2]
     $ infold ask new --system 'be brief'
-    ! error: there is nothing to answer
-    ! hint: `infold ask new 'what to say'`; nothing was kept
+    ! error: no message given
+    ! hint: `infold ask new 'your message'`; nothing was stored
     [2]
     $ infold ask new hello --system ' '
     ! error: the instructions are blank
-    ! hint: `--system 'be brief'`; nothing was kept
+    ! hint: `--system 'be brief'`; nothing was stored
     [2]
     $ infold ask new ' '
-    ! error: there is nothing to say
-    ! hint: `infold ask TASK 'how are you?'`; nothing was kept
+    ! error: the message is empty
+    ! hint: `infold ask TASK 'how are you?'`; nothing was stored
     [2]
     $ infold ask new hello --provider anthropic --model claude-opus-4-6
-    ! error: anthropic wants a key, and there is none
+    ! error: anthropic needs a key, and none is configured
     ! hint: set ANTHROPIC_API_KEY
     [4]
     $ infold ask new hello --window 10 --max-tokens 20
     ! error: a window of 10 tokens leaves no room: a tenth of it is held back, and 20 are reserved for the reply
-    ! hint: give a larger --window, or a smaller --max-tokens for the reply
+    ! hint: use a larger --window, or a smaller --max-tokens for the reply
     [2]
     $ infold ask new hello --tools none.json
     ! error: none.json: No such file or directory (os error 2)
-    ! hint: a JSON array of tool definitions, as any of the providers takes them
+    ! hint: a JSON array of tool definitions, in the form of any provider
     [2]
     $ infold ask new hello --temperature nan
-    ! error: invalid value 'nan' for '--temperature <NUMBER>': give a number such as 0 or 0.7
+    ! error: invalid value 'nan' for '--temperature <NUMBER>': must be a number such as 0 or 0.7
     !
     ! For more information, try '--help'.
     [2]
@@ -205,7 +205,7 @@ fn a_failure_names_the_task_it_is_of() {
     let ran = home.run("ask new hello --json", b"");
     let last = String::from_utf8_lossy(&ran.stderr).into_owned();
     let error: Value = serde_json::from_str(last.trim()).expect("JSON");
-    assert_eq!(error["hint"], json!("give a smaller --max-tokens"));
+    assert_eq!(error["hint"], json!("use a smaller --max-tokens"));
     let task = error["task"].as_str().expect("a task");
     let listed = home.objects("task list");
     assert_eq!((listed.len(), &listed[0]["uuid"]), (1, &json!(task)));
@@ -257,7 +257,7 @@ fn a_check_does_not_speak_of_a_request() {
     assert_snapshot!(shown, @"
     $ infold provider check here
     ! error: here (URL/v1/models) answered 400: what is that?
-    ! hint: look at `provider` and `base_url` in config.yaml: is it this kind of API?
+    ! hint: check `provider` and `base_url` in config.yaml: is it this kind of API?
     [4]
     ");
 }

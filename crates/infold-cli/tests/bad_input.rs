@@ -77,14 +77,14 @@ fn refused_with(home: &Home, line: &str, input: &[u8]) -> String {
 #[test]
 fn a_task_that_is_not_there() {
     let home = Home::new();
-    assert_snapshot!(refused(&home, "view 3f9a\ntask push 3f9a"), @r"
+    assert_snapshot!(refused(&home, "view 3f9a\ntask push 3f9a"), @"
     $ infold view 3f9a
     ! error: no task `3f9a`
-    ! hint: there are no tasks here; `infold task new` makes one, --contexts DIR looks elsewhere
+    ! hint: there are no tasks here; `infold task new` creates one, --contexts DIR sets another directory
     [2]
     $ infold task push 3f9a
     ! error: no task `3f9a`
-    ! hint: there are no tasks here; `infold task new` makes one, --contexts DIR looks elsewhere
+    ! hint: there are no tasks here; `infold task new` creates one, --contexts DIR sets another directory
     [2]
     ");
     home.tell("task new");
@@ -98,27 +98,27 @@ fn a_task_that_is_not_there() {
     "), @r"
     $ infold view nonsense
     ! error: no task `nonsense`
-    ! hint: nearest: T1; `infold task list` names all
+    ! hint: nearest: T1; `infold task list` lists all
     [2]
     $ infold task show 00000000-0000-4000-8000-000000000000
     ! error: no task `00000000-0000-4000-8000-000000000000`
-    ! hint: nearest: T1; `infold task list` names all
+    ! hint: nearest: T1; `infold task list` lists all
     [2]
     $ infold undo zzz
     ! error: no task `zzz`
-    ! hint: nearest: T1; `infold task list` names all
+    ! hint: nearest: T1; `infold task list` lists all
     [2]
     $ infold task complete zzz
     ! error: no task `zzz`
-    ! hint: nearest: T1; `infold task list` names all
+    ! hint: nearest: T1; `infold task list` lists all
     [2]
     $ infold fork zzz
     ! error: no task `zzz`
-    ! hint: nearest: T1; `infold task list` names all
+    ! hint: nearest: T1; `infold task list` lists all
     [2]
     $ infold verify zzz
     ! error: no task `zzz`
-    ! hint: nearest: T1; `infold task list` names all
+    ! hint: nearest: T1; `infold task list` lists all
     [2]
     ");
 }
@@ -145,11 +145,11 @@ fn a_prefix_that_two_tasks_share() {
     assert_snapshot!(refused(&home, "view t1\nundo t1"), @r"
     $ infold view t1
     ! error: `t1······` could be 2 tasks
-    ! hint: say more of its id: T1, T2
+    ! hint: use more of its id: T1, T2
     [2]
     $ infold undo t1
     ! error: `t1······` could be 2 tasks
-    ! hint: say more of its id: T1, T2
+    ! hint: use more of its id: T1, T2
     [2]
     ");
 }
@@ -237,7 +237,7 @@ fn a_rewind_to_the_future() {
         rewind T1 --to 9999-01-01
         rewind T1 --to 99999999999999
         rewind T1 --to e1
-    "), @r"
+    "), @"
     $ infold rewind T1 --to 7
     ! error: message 7 does not exist; the last one is 6
     ! hint: `infold log t1······` shows all messages and events
@@ -251,12 +251,12 @@ fn a_rewind_to_the_future() {
     ! hint: `infold log t1······` shows all messages and events
     [2]
     $ infold rewind T1 --to 9999-01-01
-    ! error: YYYY-MM-DDThh:mm:ss.mmmZ lies in the future
-    ! hint: `infold log t1······ --json` shows when things happened
+    ! error: YYYY-MM-DDThh:mm:ss.mmmZ is in the future
+    ! hint: `infold log t1······ --json` shows the times
     [2]
     $ infold rewind T1 --to 99999999999999
-    ! error: YYYY-MM-DDThh:mm:ss.mmmZ lies in the future
-    ! hint: `infold log t1······ --json` shows when things happened
+    ! error: YYYY-MM-DDThh:mm:ss.mmmZ is in the future
+    ! hint: `infold log t1······ --json` shows the times
     [2]
     $ infold rewind T1 --to e1
     ! error: the conversation is already there
@@ -272,7 +272,7 @@ fn a_fold_that_cannot_be_opened() {
     assert_snapshot!(refused(&home, "unfold T1 e1"), @r"
     $ infold unfold T1 e1
     ! error: fold e1 lies inside fold e2
-    ! hint: open the outer one first: `infold unfold t1······ e2`
+    ! hint: remove the outer fold first: `infold unfold t1······ e2`
     [2]
     ");
     home.tell("unfold T1 e2\nunfold T1 e1\npin T1 3");
@@ -309,7 +309,7 @@ fn a_fold_over_what_cannot_be_hidden() {
         pin T1 2
         unpin T1 3
         redo T1
-    "), @r"
+    "), @"
     $ infold condense T1 3..4 --text summary.md
     ! error: the round that starts at message 4 still waits for 2 tool result(s)
     ! hint: wait for the results, or end the range before message 4
@@ -324,7 +324,7 @@ fn a_fold_over_what_cannot_be_hidden() {
     [1]
     $ infold condense T1 3 --text empty.md
     ! error: the summary is empty
-    ! hint: say what happened in those messages; nothing was folded
+    ! hint: nothing was folded
     [2]
     $ infold condense T1 3 --text latin.md
     ! error: latin.md is not UTF-8 (byte 3)
@@ -348,7 +348,7 @@ fn a_fold_over_what_cannot_be_hidden() {
     [2]
     $ infold pin T1 2
     ! error: message 2 is pinned already
-    ! hint: `infold unpin t1······ 2` takes the pin away
+    ! hint: `infold unpin t1······ 2` removes the pin
     [1]
     $ infold unpin T1 3
     ! error: message 3 is not pinned
@@ -368,15 +368,15 @@ fn a_fold_over_what_cannot_be_hidden() {
     "), @r"
     $ infold condense T1 3 --text summary.md
     ! error: message 3 is hidden by a rewind
-    ! hint: `infold recall t1······ 3` shows it; `infold rewind t1······ --to 3` goes back to it
+    ! hint: `infold recall t1······ 3` shows it; `infold rewind t1······ --to 3` returns to it
     [2]
     $ infold pin T1 3
     ! error: message 3 is hidden by a rewind
-    ! hint: `infold recall t1······ 3` shows it; `infold rewind t1······ --to 3` goes back to it
+    ! hint: `infold recall t1······ 3` shows it; `infold rewind t1······ --to 3` returns to it
     [2]
     $ infold mask T1 3
     ! error: message 3 is hidden by a rewind
-    ! hint: `infold recall t1······ 3` shows it; `infold rewind t1······ --to 3` goes back to it
+    ! hint: `infold recall t1······ 3` shows it; `infold rewind t1······ --to 3` returns to it
     [2]
     $ infold truncate T1
     ! error: nothing to fold: only the system prompt, the first request, pins, stand-ins and the last round are visible
@@ -418,19 +418,19 @@ fn an_ended_task_takes_nothing_more() {
     "), @r"
     $ infold task push T1 chat.jsonl
     ! error: task T1 has ended (completed)
-    ! hint: `infold fork T1` goes on from there in a new task
+    ! hint: `infold fork T1` continues it in a new task
     [2]
     $ infold undo T1
     ! error: task T1 has ended (completed)
-    ! hint: `infold fork T1` goes on from there in a new task
+    ! hint: `infold fork T1` continues it in a new task
     [2]
     $ infold task fail T1 --error 'too late'
     ! error: task T1 has ended (completed)
-    ! hint: `infold fork T1` goes on from there in a new task
+    ! hint: `infold fork T1` continues it in a new task
     [2]
     $ infold task complete T1
     ! error: task T1 has ended (completed)
-    ! hint: `infold fork T1` goes on from there in a new task
+    ! hint: `infold fork T1` continues it in a new task
     [2]
     ");
 }
@@ -564,7 +564,7 @@ fn a_directory_that_is_write_protected() {
     contexts   DIR/contexts
     tasks      1 running
     on disk    SIZE
-    ! all is well
+    ! no problems found
     ");
 }
 
@@ -599,35 +599,35 @@ fn a_registry_of_a_newer_version() {
     "), @"
     $ infold task new
     ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
-    ! hint: a newer infold reads it; nothing was changed
+    ! hint: use a newer infold; nothing was changed
     [3]
     $ infold task list
     ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
-    ! hint: a newer infold reads it; nothing was changed
+    ! hint: use a newer infold; nothing was changed
     [3]
     $ infold task show T1
     ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
-    ! hint: a newer infold reads it; nothing was changed
+    ! hint: use a newer infold; nothing was changed
     [3]
     $ infold task clean --older-than 0s
     ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
-    ! hint: a newer infold reads it; nothing was changed
+    ! hint: use a newer infold; nothing was changed
     [3]
     $ infold fork T1
     ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
-    ! hint: a newer infold reads it; nothing was changed
+    ! hint: use a newer infold; nothing was changed
     [3]
     $ infold doctor
     ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
-    ! hint: a newer infold reads it; nothing was changed
+    ! hint: use a newer infold; nothing was changed
     [3]
     $ infold pin T1 2
     ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
-    ! hint: a newer infold reads it; nothing was changed
+    ! hint: use a newer infold; nothing was changed
     [3]
     $ infold task complete T1
     ! error: ./contexts/tasks.db is of version 99, and this infold knows up to 5
-    ! hint: a newer infold reads it; nothing was changed
+    ! hint: use a newer infold; nothing was changed
     [3]
     ");
     assert_eq!(
@@ -650,7 +650,7 @@ fn a_registry_that_is_none() {
     let told = String::from_utf8_lossy(&listed.stderr).into_owned();
     assert!(told.contains("tasks.db was damaged"), "{told}");
     let repaired = home.tell("doctor --repair");
-    assert!(repaired.ends_with("! all is well\n"), "{repaired}");
+    assert!(repaired.ends_with("! no problems found\n"), "{repaired}");
     assert_eq!(home.objects("task list").len(), 1);
 }
 
@@ -681,10 +681,10 @@ fn a_message_of_200_megabytes() {
     }
     assert_snapshot!(told, @r"
     ! error: line 1, message 1: longer than 64 MiB, the most a message may have
-    ! hint: put large data into a file and its path into the message; nothing of it was kept
+    ! hint: put large data into a file and its path into the message; nothing was stored
     [2]
     ! error: line 1, message 1: longer than 64 MiB, the most a message may have
-    ! hint: put large data into a file and its path into the message; nothing of it was kept
+    ! hint: put large data into a file and its path into the message; nothing was stored
     [2]
     ");
     assert!(home.bytes() == before, "something was changed");
@@ -746,74 +746,74 @@ fn what_is_not_messages() {
     "), @r#"
     $ infold task push T1 ok-then-not.jsonl
     ! error: line 3, message 2: no "content" and no tool call
-    ! hint: the input is JSON Lines (each message on one line) or a JSON array, of messages with "role" and "content"; nothing of it was kept
+    ! hint: the input is JSON Lines (one message per line) or a JSON array, of messages with "role" and "content"; nothing was stored
     [2]
     $ infold task push T1 picture.png
     ! error: line 1, message 1: invalid UTF-8 at byte 0
-    ! hint: the input is JSON Lines (each message on one line) or a JSON array, of messages with "role" and "content"; nothing of it was kept
+    ! hint: the input is JSON Lines (one message per line) or a JSON array, of messages with "role" and "content"; nothing was stored
     [2]
     $ infold task push T1 latin.jsonl
     ! error: line 1, message 1: invalid UTF-8 at byte 29
-    ! hint: the input is JSON Lines (each message on one line) or a JSON array, of messages with "role" and "content"; nothing of it was kept
+    ! hint: the input is JSON Lines (one message per line) or a JSON array, of messages with "role" and "content"; nothing was stored
     [2]
     $ infold task push T1 plain.txt
     ! error: line 1, message 1: not JSON: expected value at line 1 column 1
-    ! hint: the input is JSON Lines (each message on one line) or a JSON array, of messages with "role" and "content"; nothing of it was kept
+    ! hint: the input is JSON Lines (one message per line) or a JSON array, of messages with "role" and "content"; nothing was stored
     [2]
     $ infold task push T1 pretty.json
     ! error: line 1, message 1: not JSON: EOF while parsing an object at line 1 column 1
-    ! hint: the input is JSON Lines (each message on one line) or a JSON array, of messages with "role" and "content"; nothing of it was kept
+    ! hint: the input is JSON Lines (one message per line) or a JSON array, of messages with "role" and "content"; nothing was stored
     [2]
     $ infold task push T1 request.json
     ! error: line 1, message 1: no "role"
-    ! hint: the input is JSON Lines (each message on one line) or a JSON array, of messages with "role" and "content"; nothing of it was kept
+    ! hint: the input is JSON Lines (one message per line) or a JSON array, of messages with "role" and "content"; nothing was stored
     [2]
     $ infold task push T1 role.jsonl
     ! error: line 1, message 1: unknown role `robot` (known: system, developer, user, assistant, tool, function)
-    ! hint: the input is JSON Lines (each message on one line) or a JSON array, of messages with "role" and "content"; nothing of it was kept
+    ! hint: the input is JSON Lines (one message per line) or a JSON array, of messages with "role" and "content"; nothing was stored
     [2]
     $ infold task push T1 number.jsonl
     ! error: line 1, message 1: "content" is a number, neither text nor a list of blocks
-    ! hint: the input is JSON Lines (each message on one line) or a JSON array, of messages with "role" and "content"; nothing of it was kept
+    ! hint: the input is JSON Lines (one message per line) or a JSON array, of messages with "role" and "content"; nothing was stored
     [2]
     $ infold task push T1 cut.jsonl
     ! error: line 2, message 2: not JSON: EOF while parsing a string at line 1 column 20
-    ! hint: the input is JSON Lines (each message on one line) or a JSON array, of messages with "role" and "content"; nothing of it was kept
+    ! hint: the input is JSON Lines (one message per line) or a JSON array, of messages with "role" and "content"; nothing was stored
     [2]
     $ infold task push T1 two.jsonl
     ! error: line 1, message 1: not JSON: trailing characters at line 1 column 30
-    ! hint: the input is JSON Lines (each message on one line) or a JSON array, of messages with "role" and "content"; nothing of it was kept
+    ! hint: the input is JSON Lines (one message per line) or a JSON array, of messages with "role" and "content"; nothing was stored
     [2]
     $ infold task push T1 values.json
     ! error: line 1, message 1: a message is a JSON object, not a number
-    ! hint: the input is JSON Lines (each message on one line) or a JSON array, of messages with "role" and "content"; nothing of it was kept
+    ! hint: the input is JSON Lines (one message per line) or a JSON array, of messages with "role" and "content"; nothing was stored
     [2]
     $ infold task push T1 open.json
     ! error: line 1: the array is not closed
-    ! hint: the input is JSON Lines (each message on one line) or a JSON array, of messages with "role" and "content"; nothing of it was kept
+    ! hint: the input is JSON Lines (one message per line) or a JSON array, of messages with "role" and "content"; nothing was stored
     [2]
     $ infold task push T1 nul.jsonl
     ! error: line 1, message 1: not JSON: control character (\u0000-\u001F) found while parsing a string at line 1 column 27
-    ! hint: the input is JSON Lines (each message on one line) or a JSON array, of messages with "role" and "content"; nothing of it was kept
+    ! hint: the input is JSON Lines (one message per line) or a JSON array, of messages with "role" and "content"; nothing was stored
     [2]
     $ infold task push T1 deep.jsonl
     ! error: line 1: the array is not closed
-    ! hint: the input is JSON Lines (each message on one line) or a JSON array, of messages with "role" and "content"; nothing of it was kept
+    ! hint: the input is JSON Lines (one message per line) or a JSON array, of messages with "role" and "content"; nothing was stored
     [2]
     $ infold task push T1 directory
     ! error: directory could not be read: is a directory
-    ! hint: say which file holds the messages, or - for standard input
+    ! hint: name the file with the messages, or - for standard input
     [2]
     $ infold task push T1 nowhere.jsonl
     ! error: nowhere.jsonl could not be read: No such file or directory (os error 2)
-    ! hint: say which file holds the messages, or - for standard input
+    ! hint: name the file with the messages, or - for standard input
     [2]
     "#);
     // The same from a pipe, where it cannot be read twice.
     assert_snapshot!(refused_with(&home, "task push T1", b"\x89PNG\r\n\x1a\n"), @r#"
     $ infold task push T1
     ! error: line 1, message 1: invalid UTF-8 at byte 0
-    ! hint: the input is JSON Lines (each message on one line) or a JSON array, of messages with "role" and "content"; nothing of it was kept
+    ! hint: the input is JSON Lines (one message per line) or a JSON array, of messages with "role" and "content"; nothing was stored
     [2]
     "#);
 }
@@ -889,27 +889,27 @@ fn contexts_that_are_no_directory() {
     "), @r"
     $ infold task new
     ! error: ./contexts/running could not be made: Not a directory (os error 20)
-    ! hint: --contexts DIR or INFOLD_CONTEXTS says where the tasks are
+    ! hint: --contexts DIR or INFOLD_CONTEXTS sets the directory of the tasks
     [3]
     $ infold task list
     ! error: ./contexts/running could not be made: Not a directory (os error 20)
-    ! hint: --contexts DIR or INFOLD_CONTEXTS says where the tasks are
+    ! hint: --contexts DIR or INFOLD_CONTEXTS sets the directory of the tasks
     [3]
     $ infold view 3f9a
     ! error: ./contexts/running could not be read: Not a directory (os error 20)
-    ! hint: --contexts DIR or INFOLD_CONTEXTS says where the tasks are
+    ! hint: --contexts DIR or INFOLD_CONTEXTS sets the directory of the tasks
     [3]
     $ infold doctor
     ! error: ./contexts/running could not be made: Not a directory (os error 20)
-    ! hint: --contexts DIR or INFOLD_CONTEXTS says where the tasks are
+    ! hint: --contexts DIR or INFOLD_CONTEXTS sets the directory of the tasks
     [3]
     $ infold verify
     ! error: ./contexts/running could not be read: Not a directory (os error 20)
-    ! hint: --contexts DIR or INFOLD_CONTEXTS says where the tasks are
+    ! hint: --contexts DIR or INFOLD_CONTEXTS sets the directory of the tasks
     [3]
     $ infold doctor --repair
     ! error: ./contexts/running could not be made: Not a directory (os error 20)
-    ! hint: --contexts DIR or INFOLD_CONTEXTS says where the tasks are
+    ! hint: --contexts DIR or INFOLD_CONTEXTS sets the directory of the tasks
     [3]
     ");
 }

@@ -214,11 +214,11 @@ fn a_file_that_was_named_must_be_there_and_is_checked() {
     "), @r#"
     $ infold config check nowhere.yaml
     ! error: nowhere.yaml could not be read: No such file or directory (os error 2)
-    ! hint: --config or INFOLD_CONFIG names the file; /dev/null goes without
+    ! hint: --config or INFOLD_CONFIG names the file; /dev/null means none
     [2]
     $ infold task list --config nowhere.yaml
     ! error: nowhere.yaml could not be read: No such file or directory (os error 2)
-    ! hint: --config or INFOLD_CONFIG names the file; /dev/null goes without
+    ! hint: --config or INFOLD_CONFIG names the file; /dev/null means none
     [2]
     $ infold config check tab.yaml
     ! error: tab.yaml:2: this is not YAML: tabs disallowed within this context (block indentation)
@@ -226,19 +226,19 @@ fn a_file_that_was_named_must_be_there_and_is_checked() {
     [2]
     $ infold config check latin.yaml
     ! error: latin.yaml could not be read: stream did not contain valid UTF-8
-    ! hint: --config or INFOLD_CONFIG names the file; /dev/null goes without
+    ! hint: --config or INFOLD_CONFIG names the file; /dev/null means none
     [2]
     $ infold config check mine.yaml
-    mine.yaml is fine
+    mine.yaml is valid
     $ infold config check --config mine.yaml --json
     {"file":"mine.yaml","files":["mine.yaml"],"ok":true,"warnings":[]}
     $ infold config check .
     ! error: . could not be read: Is a directory (os error 21)
-    ! hint: --config or INFOLD_CONFIG names the file; /dev/null goes without
+    ! hint: --config or INFOLD_CONFIG names the file; /dev/null means none
     [2]
     "#);
     let named = told(&home, &[("INFOLD_CONFIG", "mine.yaml")], "config check");
-    assert_eq!(named, "$ infold config check\nmine.yaml is fine\n");
+    assert_eq!(named, "$ infold config check\nmine.yaml is valid\n");
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn the_file_of_another_program_is_passed_over() {
     $ infold task list
     ! no tasks
     $ infold config check
-    ! config.yaml is another program's: it has no context_storage, llm, profiles, summarizer, serve or redact; --config config.yaml reads it all the same
+    ! config.yaml belongs to another program: it has no context_storage, llm, profiles, summarizer, serve or redact; --config config.yaml reads it anyway
     ! no configuration file
     $ infold config check config.yaml
     ! error: config.yaml:1: `theme` has no meaning here; valid are context_storage, llm, profiles, models, summarizer, hooks, serve, tools, mcp_servers, redact
@@ -268,8 +268,8 @@ fn the_file_of_another_program_is_passed_over() {
     let shown = told(&home, &[("HOME", &path)], "config check").replace(&path, "HOME");
     assert_snapshot!(shown, @"
     $ infold config check
-    DIR/.config/infold/config.yaml is fine
-    ! config.yaml is another program's: it has no context_storage, llm, profiles, summarizer, serve or redact; --config config.yaml reads it all the same
+    DIR/.config/infold/config.yaml is valid
+    ! config.yaml belongs to another program: it has no context_storage, llm, profiles, summarizer, serve or redact; --config config.yaml reads it anyway
     ");
 }
 
@@ -405,13 +405,13 @@ fn models_are_listed_and_explained() {
     assert_snapshot!(told(&home, &key, "models gpt-5 --profile nobody"), @"
     $ infold models gpt-5 --profile nobody
     ! error: there is no profile `nobody`
-    ! hint: there are claude-opus, careful
+    ! hint: available: claude-opus, careful
     [2]
     ");
     assert_snapshot!(told(&home, &key, "models --provider acme"), @"
     $ infold models --provider acme
     ! error: no models of `acme`
-    ! hint: there are anthropic, deepseek, gemini, meta, mistral, moonshot, openai, other, qwen, xai, zai
+    ! hint: available: anthropic, deepseek, gemini, meta, mistral, moonshot, openai, other, qwen, xai, zai
     [2]
     ");
     let rows = Home::new().objects("models");
@@ -449,9 +449,7 @@ fn a_learned_window_is_shown_and_can_be_forgotten() {
     let run = |line: &str| home.tell(line).replace(&format!("{now:.0}"), "NOW");
     let shown = run("models mystery");
     assert!(
-        shown.contains(
-            "learned window  30,000 tokens        named by acme at NOW, believed for a day"
-        ),
+        shown.contains("learned window  30,000 tokens        from acme at NOW, valid for a day"),
         "{shown}"
     );
     let json = home.tell("models acme/mystery --json");
@@ -463,9 +461,9 @@ fn a_learned_window_is_shown_and_can_be_forgotten() {
     let forget = "models mystery --forget\nmodels mystery --forget\nmodels mystery --forget --json";
     assert_snapshot!(run(forget), @r#"
     $ infold models mystery --forget
-    forgotten: 30,000 tokens, named by acme
+    forgotten: 30,000 tokens, learned from acme
     $ infold models mystery --forget
-    no provider named a window for mystery lately
+    no learned window for mystery
     $ infold models mystery --forget --json
     {"forgotten":[],"model":"mystery"}
     "#);

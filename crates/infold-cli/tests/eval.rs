@@ -247,8 +247,8 @@ fn stand_ins_are_compared_with_what_an_agent_wrote() {
     ! references, words, pairs: of those that are used again later and are not shown, how many in 100 the stand-in holds
     ! mean over points; in brackets, between what bounds 95 of 100 resamples of sessions and points lie
     $ infold eval long.jsonl --sizes 1k
-    ! error: how large is the window?
-    ! hint: a session that its agent did not condense is folded as --window says; --agent leaves it out
+    ! error: no window size given
+    ! hint: --window sets it for sessions that their agent did not condense; --agent leaves these out
     [2]
     $ infold eval long.jsonl --agent
     ! error: no agent condensed any of these sessions
@@ -420,8 +420,8 @@ fn what_does_not_fit_is_named_and_the_rest_goes_on() {
     ! hint: give a larger --window
     [1]
     $ infold eval two.jsonl
-    ! error: how large is the window?
-    ! hint: say --window 32k, or --model NAME (`infold models` lists them)
+    ! error: no window size given
+    ! hint: give --window 32k, or --model NAME (`infold models` lists them)
     [2]
     $ infold eval two.jsonl --window 2k --strategy infold,best
     ! error: invalid value 'best' for '--strategy <NAMES>': unknown strategy `best` (known: infold, roo, gemini, file, truncate)
@@ -430,7 +430,7 @@ fn what_does_not_fit_is_named_and_the_rest_goes_on() {
     [2]
     $ infold eval none.jsonl --window 2k
     ! error: none.jsonl could not be read: No such file or directory (os error 2)
-    ! hint: say which file holds the messages, or - for standard input
+    ! hint: name the file with the messages, or - for standard input
     [2]
     ");
 }

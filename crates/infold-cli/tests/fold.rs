@@ -193,45 +193,45 @@ fn what_cannot_be_folded_says_why() {
     all += &told(&home, "fold large.jsonl --window 8k --summarizer gpt", b"");
     insta::assert_snapshot!(all, @r#"
     empty: ! error: nothing to read: the input is empty
-    ! hint: say which file holds the conversation
+    ! hint: name the file with the conversation
     [2]
     space: ! error: nothing to read: the input is empty
-    ! hint: say which file holds the conversation
+    ! hint: name the file with the conversation
     [2]
     torn: ! error: line 2, message 2: not JSON: EOF while parsing a string at line 1 column 13
-    ! hint: put that line right, or cut it off if it is torn; nothing was kept
+    ! hint: correct that line, or remove it if it is incomplete; nothing was stored
     [2]
     role: ! error: no known format: lines of objects with "content", "role" (known: openai, anthropic, gemini, roo, claude-code, codex, gemini-cli, pi, swe-agent, aider)
-    ! hint: --format FORMAT reads it as one of them all the same
+    ! hint: --format FORMAT reads it as that format
     [2]
     mixed: ! error: line 2, message 2: no "role"
-    ! hint: put that line right, or cut it off if it is torn; nothing was kept
+    ! hint: correct that line, or remove it if it is incomplete; nothing was stored
     [2]
     large: ! error: what cannot be folded has 9005 tokens, and a window of 8000 leaves 5200 for it (first request 9005; 2000 reserved for the reply)
-    ! hint: nothing was folded; give a larger --window, a smaller --max-tokens, or unpin what need not stay
+    ! hint: nothing was folded; use a larger --window, a smaller --max-tokens, or unpin messages
     [1]
-    ! error: there are no messages in it
-    ! hint: it was read as openai; --format says otherwise
+    ! error: the input has no messages
+    ! hint: it was read as openai; --format reads it as another
     [1]
     ! error: nowhere.jsonl could not be read: No such file or directory (os error 2)
-    ! hint: say which file holds the messages, or - for standard input
+    ! hint: name the file with the messages, or - for standard input
     [2]
-    ! error: how large is the window?
-    ! hint: say --window 32k, or --model NAME (`infold models` lists them)
+    ! error: no window given
+    ! hint: use --window 32k, or --model NAME (`infold models` lists them)
     [2]
-    ! error: invalid value '0' for '--window <TOKENS>': give a number such as 8000, 32k or 1m
+    ! error: invalid value '0' for '--window <TOKENS>': must be a number such as 8000, 32k or 1m
     !
     ! For more information, try '--help'.
     [2]
     ! error: a window of 8000 tokens leaves no room: a tenth of it is held back, and 8000 are reserved for the reply
-    ! hint: give a larger --window, or a smaller --max-tokens for the reply
+    ! hint: use a larger --window, or a smaller --max-tokens for the reply
     [2]
     ! error: invalid value 'rooo' for '--strategy <NAME>': unknown strategy `rooo` (known: infold, roo, gemini, file, truncate)
     !
     ! For more information, try '--help'.
     [2]
     ! error: no summarizer `gpt`
-    ! hint: extractive, model, model:NAME, or command: and what the shell should run, such as command:'ollama run llama3'
+    ! hint: extractive, model, model:NAME, or command: and a shell command, such as command:'ollama run llama3'
     [2]
     "#);
 }
@@ -334,13 +334,13 @@ fn a_task_is_managed_step_by_step() {
     view      28,805 → 2,626 tokens
     undo: infold undo t1······
     $ infold manage T1
-    nothing folded: there is room; view 2,626 tokens
+    nothing folded: the view is below the threshold; view 2,626 tokens
     $ infold folds T1 --json
     {"fold":"e121","from":2,"kind":"summary","original_tokens":27817,"status":"active","timestamp":"YYYY-MM-DDThh:mm:ss.mmmZ","to":255,"tokens":1638}
     $ infold undo T1
     undid e121; view 2,626 → 28,805 tokens (redo: infold redo t1······)
     $ infold manage T1 --window 100k
-    nothing folded: there is room; view 28,805 tokens
+    nothing folded: the view is below the threshold; view 28,805 tokens
     $ infold manage T1 --window 100k --force
     ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒███████████████████████████
     █ kept 12,269   ▒ condensed 16,536

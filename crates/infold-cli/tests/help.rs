@@ -16,59 +16,60 @@ fn help(command: &str) -> String {
 #[test]
 fn the_first_page_names_every_command() {
     assert_snapshot!(help(""), @"
-    Keeps everything an agent has said and seen, and folds it to fit the model's window
+    Stores everything an agent has said and seen, and folds it to fit the model's window
 
     Usage: infold [OPTIONS] <COMMAND>
 
     Commands:
-      fold         Fold any transcript to fit a window; the view to stdout, the story to stderr
-      ask          Say something to a model and keep what it answers; folds first if it must
-      send         Send the view as it is, and keep what the model answers
-      serve        Stand between agents and their models, so that conversations fit
-      wrap         Start an agent with the proxy in between; exits as the agent does
-      provider     The providers of models: list them, reach them
-      task         Make, fill, list and end tasks
-      import       Make a task from a transcript of any known format
-      export       Write a task out as a transcript of any known format
-      log          Everything that happened: messages and events in order, hidden ones too
-      view         What the model would be shown; a fold is one line
-      folds        All folds: what they hide, and whether they are active
-      recall       Messages in full, hidden ones too
-      manage       Fold as much of a task as its window needs, and no more
-      condense     Fold messages behind a summary: yours, or one that is written for you
+      fold         Fold a transcript to fit a window; prints the view on stdout, a report on stderr
+      ask          Send a message to a model and store the answer; folds first if needed
+      send         Send the view as it is, and store the answer
+      serve        Run the proxy between agents and their models, so that conversations fit
+      wrap         Run an agent through a proxy of its own; exits with the agent's exit code
+      provider     List model providers and check whether they answer
+      task         Create, fill, list, end and delete tasks
+      import       Create a task from a transcript of any known format
+      export       Write a task as a transcript of any known format
+      log          Show all messages and events in order, including hidden ones
+      view         Show what the model would be shown; each fold is one line
+      folds        List all folds: what they hide, and whether they are active
+      recall       Print messages in full, including hidden ones
+      manage       Fold a task as far as its window requires, and no further
+      condense     Replace messages by a summary in the view: your text, or a generated one
       truncate     Hide the oldest rounds behind a marker
-      mask         Show a part of a message, a tool result or an image, as a stub
-      unfold       Open a fold
-      rewind       Go back to an earlier state; nothing is deleted
-      undo         Take back the newest step: a fold, unfold, pin, unpin or rewind
-      redo         Take back the newest undo
-      fork         Start a task that continues another one's conversation
+      mask         Replace one part of a message, a tool result or an image, by a stub in the view
+      unfold       Remove a fold: the messages it hid are shown again
+      rewind       Return to an earlier state; nothing is deleted
+      undo         Undo the newest step: a fold, unfold, pin, unpin or rewind
+      redo         Revert the newest undo
+      fork         Create a task that continues the conversation of another one
       pin          Keep the round of a message in view, or add a note to every view
-      unpin        Take a pin away
-      redact       Take what messages say out of the log for good: the one command that rewrites it
-      count        How many tokens a transcript has, per message and in all
-      eval         Replay sessions under several strategies: what they send, cost and keep
-      models       What is known of models: windows, tokenizers, prices, defaults
-      config       Show or check the configuration
-      verify       Check that everything is as it should be, byte by byte
-      doctor       Where the data is and how it is; with --repair, put it right
-      completions  Print a completion script
+      unpin        Remove a pin
+      redact       Permanently remove the content of messages: the only command that rewrites the log
+      count        Count the tokens of a transcript, per message and in total
+      eval         Replay sessions under several strategies: tokens sent, cost, what is kept
+      models       Show the table of models: windows, tokenizers, prices, defaults
+      config       Show, check or trust the configuration
+      verify       Check the integrity of all stored data
+      doctor       Show where the data is and its state; --repair fixes problems
+      completions  Print a shell completion script
       help         Print this message or the help of the given subcommand(s)
 
     Options:
           --contexts <DIR>
-              Where the tasks are [default: what the configuration says, else ./contexts if tasks are
-              there, else ~/.local/share/infold/contexts]
+              The directory of the tasks [default: the configured one, else ./contexts if it holds
+              tasks, else ~/.local/share/infold/contexts]
 
               [env: INFOLD_CONTEXTS=]
 
           --config <FILE>
-              The configuration [default: ~/.config/infold/config.yaml, and ./config.yaml over it]
+              The configuration file [default: ~/.config/infold/config.yaml, overridden by
+              ./config.yaml]
 
               [env: INFOLD_CONFIG=]
 
           --json
-              Print results, and errors, as JSON, one object a line
+              Print results and errors as JSON, one object per line
 
           --color <WHEN>
               When to use colour
@@ -81,12 +82,12 @@ fn the_first_page_names_every_command() {
               [default: auto]
 
           --durability <WHEN>
-              When to force writes onto the disk
+              When to sync writes to the disk
 
               Possible values:
               - always: Before each write is acknowledged
               - turn:   At the end of a turn and before any step
-              - never:  When the system sees fit
+              - never:  When the operating system does it
 
               [env: INFOLD_DURABILITY=]
               [default: turn]
@@ -99,16 +100,16 @@ fn the_first_page_names_every_command() {
 
     Examples:
       infold fold session.jsonl --window 32k       what a model with that window would be shown
-      infold task new --model gpt-5                make a task; prints its id
-      infold task push 3f9a session.jsonl          keep messages
+      infold task new --model gpt-5                create a task; prints its id
+      infold task push 3f9a session.jsonl          append messages
       infold view 3f9a                             what the model would be shown
-      infold condense 3f9a 3..40 --text notes.md   fold 3..40 behind a summary
-      infold undo 3f9a                             take that back
+      infold condense 3f9a 3..40 --text notes.md   replace 3..40 by a summary in the view
+      infold undo 3f9a                             undo that
 
-    A task is named by its id or any prefix of it that no other task shares; @ is the one with the
-    newest activity, @2 the one before.
-    Exit codes: 0 done, 1 the answer is no, 2 wrong command, 3 the store failed, 4 no answer from a
-    provider, 130 interrupted.
+    A task is named by its id or a unique prefix of it; @ is the task with the newest activity, @2 the
+    one before.
+    Exit codes: 0 success, 1 negative result, 2 wrong command or configuration, 3 storage error, 4
+    provider error, 130 interrupted.
     ");
 }
 

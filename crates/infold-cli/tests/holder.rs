@@ -117,7 +117,7 @@ fn a_server_that_does_not_let_go_is_named() {
     let text = text.replace(port.expect("a port"), "PORT");
     insta::assert_snapshot!(text, @r"
     ! error: task T1: process N on elsewhere (infold serve at http://127.0.0.1:PORT) is writing to this task
-    ! hint: it did not let go of it: wait for its request to end, or set INFOLD_TOKEN if it wants a token
+    ! hint: it did not release the task: wait for its request to end, or set INFOLD_TOKEN if it requires a token
     [3]
     ");
     // Closing it is not enough: a process that another test starts has a copy for a moment.

@@ -10,17 +10,17 @@ mod measure;
 
 use std::path::Path;
 
-use infold::eval::{DEFAULT_MODEL, Session};
 use infold::models;
+use infold_eval::{DEFAULT_MODEL, RecordedSession};
 use measure::{Figures, Setting, Share, measure};
 
 const BUNDLED: &str = include_str!("../../../examples/long-session.jsonl");
 
 fn played(window: u64) -> Figures {
     let lines = BUNDLED.lines().map(|line| line.as_bytes().to_vec());
-    let session = Session {
+    let session = RecordedSession {
         messages: lines.collect(),
-        ..Session::default()
+        ..RecordedSession::default()
     };
     let setting = Setting {
         infold: Path::new(env!("CARGO_BIN_EXE_infold")),

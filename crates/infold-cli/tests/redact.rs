@@ -54,13 +54,13 @@ fn a_pattern_is_previewed_and_replaced() {
         verify T1
     "), @r#"
     $ infold redact T1 --pattern sk-[a-z0-9]+ --dry-run
-    would redact messages 1, 3 (2 matches), and in 1 text made of messages
+    would redact messages 1, 3 (2 matches), and in 1 text derived from messages
     $ infold redact T1 --pattern sk-[a-z0-9]+
-    ! error: this takes messages out of the log for good, and there is nobody to ask
-    ! hint: --yes says that it is meant, --dry-run shows what would go
+    ! error: this removes the content of messages permanently, and there is no terminal to confirm it
+    ! hint: --yes redacts without confirmation, --dry-run prints what would be redacted
     [2]
     $ infold redact T1 --pattern sk-[a-z0-9]+ --yes
-    e2: redacted messages 1, 3 (2 matches), and in 1 text made of messages
+    e2: redacted messages 1, 3 (2 matches), and in 1 text derived from messages
     $ infold recall T1 1..3
     ── 1 user · YYYY-MM-DDThh:mm:ss.mmmZ
     the key is [redacted e2]
@@ -180,11 +180,11 @@ fn what_cannot_be_redacted_is_told() {
     [2]
     $ infold redact T9 1 --yes
     ! error: no task `T9`
-    ! hint: nearest: T1; `infold task list` names all
+    ! hint: nearest: T1; `infold task list` lists all
     [2]
     $ infold redact T1 1
-    ! error: this takes messages out of the log for good, and there is nobody to ask
-    ! hint: --yes says that it is meant, --dry-run shows what would go
+    ! error: this removes the content of messages permanently, and there is no terminal to confirm it
+    ! hint: --yes redacts without confirmation, --dry-run prints what would be redacted
     [2]
     "#);
     let now = home.bytes();
@@ -285,13 +285,13 @@ fn a_match_in_the_name_of_a_tool_is_told() {
     "), @"
     $ infold redact T1 --pattern swordfish --yes
     ! error: the pattern matches nothing; nothing was changed
-    ! hint: 1 match in ids, roles, types, names and positions, by which messages are paired and placed
+    ! hint: 1 match in ids, roles, types, names and positions, which pair and place messages
     [1]
     $ infold pin T1 --note 'swordfish'
     e2: pinned a note; view 5 → 12 tokens (undo: infold undo t1······)
     $ infold redact T1 --pattern swordfish --yes
-    e3: redacted 1 text made of messages
-    ! 1 match left in ids, roles, types, names and positions, by which messages are paired and placed
+    e3: redacted 1 text derived from messages
+    ! 1 match left in ids, roles, types, names and positions, which pair and place messages
     ");
 }
 

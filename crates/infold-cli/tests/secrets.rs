@@ -80,12 +80,12 @@ fn secrets_are_shown_by_their_beginning_with_the_command_that_takes_them_out() {
         infold redact T1 1
     T1  seq 2  github-pat  ghp_… (40 characters)
         infold redact T1 2
-    ! 2 messages in 1 task looked at, with 214 rules
+    ! searched 2 messages in 1 task, with 214 rules
     ! error: 2 secrets found
-    ! hint: `infold redact TASK SEQ` takes a message out, `infold redact TASK --pattern RE` what matches; `redact: true` in config.yaml keeps further ones off the disk; revoke what was a real key
+    ! hint: `infold redact TASK SEQ` removes a message, `infold redact TASK --pattern RE` all matches; `redact: true` in config.yaml keeps new ones off the disk; revoke real keys
     [1]
     $ infold doctor --secrets T2
-    ! 2 messages in 1 task looked at, with 214 rules
+    ! searched 2 messages in 1 task, with 214 rules
     ! no secrets found
     $ infold doctor --secrets --repair
     ! error: the argument '--secrets' cannot be used with '--repair'
@@ -186,14 +186,14 @@ fn no_command_is_named_for_a_secret_that_would_stay() {
     assert_snapshot!(home.tell("doctor --secrets T1"), @"
     $ infold doctor --secrets T1
     T1  events.jsonl e2  aws-access-token  AKIA… (20 characters)
-        it is an id or a name of a tool, which `infold redact` leaves: revoke it
+        an id or tool name, which `infold redact` does not change: revoke it
     T1  seq 1  github-pat  ghp_… (40 characters)
-        it is an id or a name of a tool, which `infold redact` leaves: revoke it
+        an id or tool name, which `infold redact` does not change: revoke it
     T1  seq 2  github-pat  ghp_… (40 characters)
-        it is an id or a name of a tool, which `infold redact` leaves: revoke it
-    ! 2 messages in 1 task looked at, with 214 rules
+        an id or tool name, which `infold redact` does not change: revoke it
+    ! searched 2 messages in 1 task, with 214 rules
     ! error: 3 secrets found
-    ! hint: `infold redact TASK SEQ` takes a message out, `infold redact TASK --pattern RE` what matches; `redact: true` in config.yaml keeps further ones off the disk; revoke what was a real key
+    ! hint: `infold redact TASK SEQ` removes a message, `infold redact TASK --pattern RE` all matches; `redact: true` in config.yaml keeps new ones off the disk; revoke real keys
     [1]
     ");
     let found = home.objects("doctor --secrets T1");

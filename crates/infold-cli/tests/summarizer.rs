@@ -131,8 +131,8 @@ fn a_model_that_nobody_has_is_asked_for_in_vain() {
     home.tell("task new --context-length 8000\ntask push T1 session.jsonl");
     insta::assert_snapshot!(home.tell("manage T1 --summarizer model"), @"
     $ infold manage T1 --summarizer model
-    ! error: no provider: nobody says whom to ask
-    ! hint: --provider NAME, or `llm:` in config.yaml (docs/CONFIG.md); without a key, `--provider ollama` asks a model on this machine
+    ! error: no provider configured
+    ! hint: use --provider NAME, or set `llm:` in config.yaml (docs/CONFIG.md); `--provider ollama` uses a model on this machine, without a key
     [2]
     ");
     // One without its key is not asked, and the built-in summarizer writes.
@@ -176,7 +176,7 @@ fn the_model_that_condenses_may_be_of_another_provider() {
     let ran = home.run("manage T1 --force", b"");
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert!(
-        said.contains("gpt-5-mini of openai cannot be asked"),
+        said.contains("gpt-5-mini of openai is not available"),
         "{said}"
     );
 }

@@ -67,7 +67,7 @@ fn a_directory_that_was_mistyped_is_told() {
     for command in ["task list", "verify", "doctor", "view @", "task clean"] {
         let (out, error, code) = at_home(&home, &format!("--contexts contxts {command}"), "");
         assert_eq!((out.as_str(), code), ("", 2), "{command}: {error}");
-        assert!(error.contains("there is no such directory"), "{error}");
+        assert!(error.contains("no such directory"), "{error}");
     }
     assert!(!home.path().join("contxts").exists());
     let (_, error, code) = at_home(&home, "--contexts contxts task new", "");

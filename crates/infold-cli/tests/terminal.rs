@@ -220,7 +220,7 @@ fn the_newest_session_of_an_agent_is_found() {
     let elsewhere = [("CODEX_HOME", "/nowhere"), env[0]];
     let none = ran(&home, "fold --last codex --window 8k", &elsewhere, "");
     assert_eq!(none.code, 1);
-    assert!(stderr(&none).contains("no session in /nowhere/sessions"));
+    assert!(stderr(&none).contains("no session found in /nowhere/sessions"));
 }
 
 #[test]

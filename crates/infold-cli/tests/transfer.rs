@@ -302,7 +302,7 @@ fn a_session_that_is_still_being_written_is_imported_up_to_its_torn_line() {
         let said = String::from_utf8_lossy(&ran.stderr).into_owned();
         assert_eq!(ran.code, 0, "{name}: {said}");
         let line = bytes.trim_ascii_end().split(|byte| *byte == b'\n').count();
-        let warning = format!("warning: line {line}, the last one, is no whole record");
+        let warning = format!("warning: line {line}, the last one, is incomplete");
         assert!(said.contains(&warning), "{name}: {said}");
         let tasks = String::from_utf8(ran.stdout)
             .expect("ids")
@@ -435,7 +435,7 @@ fn a_compaction_made_while_a_call_was_under_way_is_taken_over() {
     let ran = home.run("import session.jsonl", b"");
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert!(
-        said.contains("5 messages") && said.contains("1 fold taken over"),
+        said.contains("5 messages") && said.contains("1 fold imported"),
         "{said}"
     );
     let folds = home.run(

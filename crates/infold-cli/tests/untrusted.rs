@@ -341,26 +341,26 @@ fn trust_is_listed_given_and_taken_back() {
     $ infold task list
     ! no tasks
     $ infold config check
-    DIR/user/.config/infold/config.yaml is fine
-    config.yaml is fine
+    DIR/user/.config/infold/config.yaml is valid
+    config.yaml is valid
     ! warning: config.yaml:2: `llm.x.api_key`: a key written into a file is easily shared by mistake; write ${NAME} and set that variable
     $ infold config untrust
-    DIR/config.yaml is not trusted any more
+    DIR/config.yaml is no longer trusted
     $ infold config untrust
     ! error: DIR/config.yaml was not trusted
     [1]
     $ infold task list --json
     ! {"hint":null,"warning":"config.yaml is not trusted; ignored: summarizer, llm.x.provider, llm.x.api_key, llm.x.base_url; `infold config trust` lists and allows them"}
     $ infold config trust other.yaml
-    ! error: only a config.yaml needs trust
-    ! hint: --config FILE reads any other file, and all of its keys count
+    ! error: only a file named config.yaml needs trust
+    ! hint: --config FILE reads any other file, with all of its keys
     [2]
     $ infold config trust nowhere/config.yaml
     ! error: nowhere/config.yaml could not be read: No such file or directory (os error 2)
-    ! hint: --config or INFOLD_CONFIG names the file; /dev/null goes without
+    ! hint: --config or INFOLD_CONFIG names the file; /dev/null means none
     [2]
     $ infold config trust user/.config/infold/config.yaml
-    ! DIR/user/.config/infold/config.yaml is your own configuration: it needs no trust
+    ! DIR/user/.config/infold/config.yaml is your own configuration and needs no trust
     $ infold config trust user/.config/infold/config.yaml --json
     {"file":"DIR/user/.config/infold/config.yaml","keys":[],"trusted":true}
     "#);
@@ -491,7 +491,7 @@ fn a_file_that_cannot_be_read_is_named_and_nothing_waits_for_it() {
     assert_snapshot!(told(&home, "task list"), @"
     $ infold task list
     ! error: config.yaml:1: this is too large or too deeply nested for a configuration
-    ! hint: correct it, or go without: --config /dev/null; docs/CONFIG.md lists all keys
+    ! hint: correct it, or use --config /dev/null to ignore it; docs/CONFIG.md lists all keys
     [2]
     ");
     // The user's own must be right.
@@ -502,7 +502,7 @@ fn a_file_that_cannot_be_read_is_named_and_nothing_waits_for_it() {
     assert_snapshot!(told(&home, "task list"), @"
     $ infold task list
     ! error: DIR/user/.config/infold/config.yaml could not be read: it is not a regular file
-    ! hint: --config or INFOLD_CONFIG names the file; /dev/null goes without
+    ! hint: --config or INFOLD_CONFIG names the file; /dev/null means none
     [2]
     ");
 }

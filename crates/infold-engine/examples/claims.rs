@@ -11,10 +11,10 @@ mod made_up;
 use std::fs::File;
 use std::io::BufReader;
 
-use infold::quotes::{Claims, user_words};
+use infold::claims::{ClaimChecker, append_typed_text};
 use infold_log::Role;
-use infold_wire::transcript::{Entry, Transcript};
-use infold_wire::{Message, Typist, spoken};
+use infold_wire::transcript::{Transcript, TranscriptEntry};
+use infold_wire::{Message, TypedTextFilter, append_words};
 
 /// Claims that are about no conversation at all.
 const INVENTED: &str = include_str!("../tests/claims/invented.txt");
@@ -33,15 +33,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut said = Vec::new();
         for entry in Transcript::open(BufReader::new(File::open(file)?), None)? {
             match entry? {
-                Entry::Message { text, .. } => said.push(text),
-                Entry::Next => said.clear(),
-                Entry::Compaction { .. } if given.is_some() => {}
-                Entry::Compaction { summary, .. } => {
+                TranscriptEntry::Message { text, .. } => said.push(text),
+                TranscriptEntry::Next => said.clear(),
+                TranscriptEntry::Compaction { .. } if given.is_some() => {}
+                TranscriptEntry::Compaction { summary, .. } => {
                     let counts = measure(&summary, &said, &shows);
                     println!("{file} after {} messages: {counts}", said.len());
                     total.add(&counts);
                 }
-                Entry::Fold { .. } => {}
+                TranscriptEntry::Fold { .. } => {}
             }
         }
         if let Some(summary) = &given {
@@ -91,8 +91,8 @@ impl std::fmt::Display for Counts {
 }
 
 fn measure(summary: &str, said: &[Vec<u8>], shows: &dyn Fn(&str) -> bool) -> Counts {
-    let mut claims = Claims::new(summary);
-    let (sentences, claimed) = (claims.sentences(), claims.claimed());
+    let mut claims = ClaimChecker::new(summary);
+    let (sentences, claimed) = (claims.count_sentences(), claims.claimed_sentences());
     hold(&mut claims, said);
     let checked = claims.finish();
     for dropped in checked.dropped.iter().filter(|_| shows("--dropped")) {
@@ -113,11 +113,11 @@ fn measure(summary: &str, said: &[Vec<u8>], shows: &dyn Fn(&str) -> bool) -> Cou
             let changed = made_up::mutated(about_user(claim.trim()))
                 .into_iter()
                 .map(|(_, changed)| changed);
-            planted.extend(changed.filter(|changed| Claims::new(changed).any()));
+            planted.extend(changed.filter(|changed| ClaimChecker::new(changed).has_claims()));
         }
     }
     let all = planted.join("\n\n");
-    let mut claims = Claims::new(&all);
+    let mut claims = ClaimChecker::new(&all);
     hold(&mut claims, said);
     let checked_plants = claims.finish();
     let passed: Vec<&str> = checked_plants
@@ -152,9 +152,9 @@ fn about_user(claim: &str) -> &str {
 }
 
 /// Holds claims against a conversation.
-fn hold(claims: &mut Claims<'_>, said: &[Vec<u8>]) {
+fn hold(claims: &mut ClaimChecker<'_>, said: &[Vec<u8>]) {
     let mut text = String::new();
-    let mut typist = Typist::default();
+    let mut typist = TypedTextFilter::default();
     for (at, bytes) in said.iter().enumerate() {
         let Ok(message) = Message::parse(bytes) else {
             continue;
@@ -163,12 +163,12 @@ fn hold(claims: &mut Claims<'_>, said: &[Vec<u8>]) {
         match message.role() {
             Role::Assistant => {
                 typist.reply();
-                spoken(&message, &mut text);
-                claims.assistant(&text);
+                append_words(&message, &mut text);
+                claims.read_assistant(&text);
             }
             _ => {
-                user_words(&mut typist, &message, &mut text);
-                claims.user(Some(at as u64 + 1), &text);
+                append_typed_text(&mut typist, &message, &mut text);
+                claims.read_user(Some(at as u64 + 1), &text);
             }
         }
     }

@@ -1,3 +1,5 @@
+//! The configuration: `config.yaml`, its layers, and the environment.
+
 mod environment;
 mod problem;
 mod reader;
@@ -11,16 +13,16 @@ pub mod tokens;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-pub use entries::Entry;
+pub use entries::ConfigEntry;
 pub use environment::key_variable;
-pub use infold_provider::Secret;
-pub use layers::{Layer, Parsed};
-pub use problem::{ConfigError, Problem};
-pub use reader::Lookup;
+pub use infold_provider::{APIS, Secret};
+pub use layers::{Layer, ParsedConfig};
+pub use problem::{ConfigError, ConfigProblem};
+pub use reader::EnvLookup;
 pub use restricted::RestrictedKey;
 
 use crate::models::{self, Model, Prices};
-use crate::profile::{Keep, Origin, Profile, Resolved, Set, Settings};
+use crate::profile::{KeepRecent, Origin, Profile, ResolvedProfile, Setting, Settings};
 
 /// The sections of a configuration, and the keys beside them.
 pub const SECTIONS: [&str; 10] = [
@@ -36,93 +38,83 @@ pub const SECTIONS: [&str; 10] = [
     "redact",
 ];
 
-/// The APIs that a provider may speak, and so the providers that need no `provider:`.
-pub const APIS: [&str; 6] = [
-    "openai",
-    "responses",
-    "anthropic",
-    "gemini",
-    "ollama",
-    "lmstudio",
-];
-
 /// The APIs that the proxy speaks: one for each wire.
-pub const SERVED: [&str; 5] = ["openai", "responses", "anthropic", "gemini", "ollama"];
+pub const SERVED_APIS: [&str; 5] = ["openai", "responses", "anthropic", "gemini", "ollama"];
 
-/// What `config.yaml` and the environment say, and where they say it.
+/// The values of `config.yaml` and the environment, and where each was set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Where and how conversations are kept.
+    /// Where and how conversations are stored.
     pub context_storage: ContextStorage,
-    /// Which models to talk to.
+    /// Providers and their models.
     pub llm: Llm,
     /// Settings by name, or by the start of a model's name.
     pub profiles: Vec<NamedProfile>,
     /// Rows that come before those of the built-in table.
-    pub models: Vec<OwnModel>,
-    /// Who writes summaries.
-    pub summarizer: Summarizer,
+    pub models: Vec<ConfiguredModel>,
+    /// The summarizer.
+    pub summarizer: SummarizerConfig,
     /// Commands to run around a fold.
-    pub hooks: Hooks,
-    /// Where the proxy listens, and where it sends.
-    pub serve: Serve,
+    pub hooks: HooksConfig,
+    /// Where the proxy listens, and where it forwards to.
+    pub serve: ServeConfig,
     /// Whether secrets are replaced before they reach the disk.
-    pub redact: Set<bool>,
+    pub redact: Setting<bool>,
     /// Settings that the environment makes for every model.
     pub environment: Settings,
     /// The model that the environment names.
-    pub model: Option<Set<String>>,
+    pub model: Option<Setting<String>>,
     /// The profile that the environment names.
-    pub profile: Option<Set<String>>,
+    pub profile: Option<Setting<String>>,
     /// Keys that the environment has for APIs that the configuration need not describe.
-    pub keys: Vec<(&'static str, Set<Secret>)>,
-    /// Sections that were there and are not read yet, and their lines.
-    pub kept: Vec<(&'static str, Origin)>,
+    pub keys: Vec<(&'static str, Setting<Secret>)>,
+    /// Sections that are accepted and not used yet, and their lines.
+    pub unread: Vec<(&'static str, Origin)>,
 }
 
-/// Where and how conversations are kept.
+/// Where and how conversations are stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContextStorage {
     /// Whether anything is recorded at all.
-    pub enabled: Set<bool>,
+    pub enabled: Setting<bool>,
     /// The contexts directory.
-    pub base_dir: Set<PathBuf>,
+    pub base_dir: Setting<PathBuf>,
     /// When to start folding, as it was written.
-    pub compression_threshold: Option<Set<f64>>,
+    pub compression_threshold: Option<Setting<f64>>,
     /// How many messages to keep.
-    pub keep_recent_messages: Option<Set<u32>>,
+    pub keep_recent_messages: Option<Setting<u32>>,
     /// For how many days ended tasks are kept.
-    pub cleanup_days: Set<u32>,
-    /// What a summarizing model is asked.
-    pub summary_prompt: Option<Set<String>>,
+    pub cleanup_days: Setting<u32>,
+    /// The prompt for a summarizing model.
+    pub summary_prompt: Option<Setting<String>>,
 }
 
-/// Which models to talk to.
+/// Providers and their models.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Llm {
     /// The name of the provider in use.
-    pub provider: Option<Set<String>>,
-    /// All that are described.
+    pub provider: Option<Setting<String>>,
+    /// All providers that are described.
     pub providers: Vec<Provider>,
 }
 
-/// One model API, and what to ask of it.
+/// One provider.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provider {
     /// Its name in the configuration.
     pub name: String,
     /// The API it speaks, one of [`APIS`].
-    pub api: Set<String>,
+    pub api: Setting<String>,
     /// The model.
-    pub model: Option<Set<String>>,
+    pub model: Option<Setting<String>>,
     /// The model's window.
-    pub context_length: Option<Set<u64>>,
+    pub context_length: Option<Setting<u64>>,
     /// The key.
-    pub api_key: Option<Set<Secret>>,
-    /// Where it is, if not where the provider itself is.
-    pub base_url: Option<Set<String>>,
+    pub api_key: Option<Setting<Secret>>,
+    /// The address, if not the API's own.
+    pub base_url: Option<Setting<String>>,
     /// How long a reply may be.
-    pub max_tokens: Option<Set<u64>>,
+    pub max_tokens: Option<Setting<u64>>,
 }
 
 /// Settings with a name: one of the user's own, or the start of a model's name.
@@ -134,61 +126,61 @@ pub struct NamedProfile {
     pub settings: Settings,
 }
 
-/// A row of the user's own in the table of models.
+/// A row of the table of models that the configuration adds or changes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OwnModel {
-    /// The row: what the built-in table says, changed.
+pub struct ConfiguredModel {
+    /// The row: the built-in one, changed.
     pub row: Model,
-    /// What of it was changed that profiles can change too.
+    /// The changed values that profiles can change too.
     pub settings: Settings,
-    /// Its prices are the user's own.
-    pub priced: bool,
-    /// Where it stands.
+    /// Whether the configuration sets its prices.
+    pub has_prices: bool,
+    /// Where it was set.
     pub origin: Origin,
 }
 
-/// Who writes summaries.
+/// The summarizer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Summarizer {
+pub struct SummarizerConfig {
     /// `extractive`, `model`, `model:` and its name, or `command:` and a command.
-    pub name: Set<String>,
+    pub name: Setting<String>,
     /// After how many seconds it is given up.
-    pub timeout: Set<u64>,
-    /// Whether a model looks over what it wrote.
-    pub check: Set<bool>,
+    pub timeout: Setting<u64>,
+    /// Whether a model checks the summary.
+    pub check: Setting<bool>,
 }
 
 /// Commands to run around a fold, JSON on standard input.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Hooks {
-    /// Before it; if it fails, nothing is folded.
-    pub before_fold: Option<Set<String>>,
-    /// After it.
-    pub after_fold: Option<Set<String>>,
+pub struct HooksConfig {
+    /// Runs before it; if it fails, nothing is folded.
+    pub before_fold: Option<Setting<String>>,
+    /// Runs after it.
+    pub after_fold: Option<Setting<String>>,
 }
 
-/// Where the proxy listens, and where it sends.
+/// Where the proxy listens, and where it forwards to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Serve {
+pub struct ServeConfig {
     /// The port.
-    pub port: Option<Set<u16>>,
-    /// The address; one that others can reach wants a token.
-    pub host: Option<Set<IpAddr>>,
-    /// What clients must send.
-    pub token: Option<Set<Secret>>,
+    pub port: Option<Setting<u16>>,
+    /// The address; one that other machines can reach needs a token.
+    pub host: Option<Setting<IpAddr>>,
+    /// The token that clients must send.
+    pub token: Option<Setting<Secret>>,
     /// Names under which clients may reach it, beside those of this machine.
-    pub names: Vec<Set<String>>,
-    /// So many seconds a provider may be silent; 0 is for ever.
-    pub upstream_idle: Option<Set<u64>>,
-    /// So many hours after its last request a conversation has ended; 0 is never, and nothing is a day.
-    pub end_after: Option<Set<u64>>,
-    /// Where the requests of an API go: an API, and the name of a provider or an address.
-    pub upstreams: Vec<(&'static str, Set<String>)>,
+    pub names: Vec<Setting<String>>,
+    /// How many seconds a provider may send nothing; 0 is no limit.
+    pub upstream_idle: Option<Setting<u64>>,
+    /// How many hours after its last request a conversation has ended; 0 is never, none is a day.
+    pub end_after: Option<Setting<u64>>,
+    /// Where the requests of an API go: the name of a provider, or an address.
+    pub upstreams: Vec<(&'static str, Setting<String>)>,
 }
 
-/// What one call asks for: flags of the command.
+/// The model and settings that one call asks for: the flags of a command.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Asked {
+pub struct ProfileRequest {
     /// The model.
     pub model: Option<String>,
     /// A profile by its name.
@@ -197,57 +189,59 @@ pub struct Asked {
     pub settings: Settings,
 }
 
-/// A profile was asked for that is not there.
+/// The profile that was asked for does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no profile `{name}`")]
-pub struct NoProfile {
+pub struct UnknownProfile {
     /// The name.
     pub name: String,
-    /// Those that are there.
+    /// The profiles that exist.
     pub all: Vec<String>,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        let default = |path: &str| Set::new(PathBuf::from(path), Origin::Default);
+        fn default<T>(value: T) -> Setting<T> {
+            Setting::new(value, Origin::Default)
+        }
         Config {
             context_storage: ContextStorage {
-                enabled: Set::new(true, Origin::Default),
-                base_dir: default("./contexts"),
+                enabled: default(true),
+                base_dir: default("./contexts".into()),
                 compression_threshold: None,
                 keep_recent_messages: None,
-                cleanup_days: Set::new(30, Origin::Default),
+                cleanup_days: default(30),
                 summary_prompt: None,
             },
             llm: Llm::default(),
             profiles: Vec::new(),
             models: Vec::new(),
-            summarizer: Summarizer {
-                name: Set::new("extractive".to_owned(), Origin::Default),
-                timeout: Set::new(120, Origin::Default),
-                check: Set::new(false, Origin::Default),
+            summarizer: SummarizerConfig {
+                name: default("extractive".to_owned()),
+                timeout: default(120),
+                check: default(false),
             },
-            hooks: Hooks::default(),
-            serve: Serve::default(),
-            redact: Set::new(false, Origin::Default),
+            hooks: HooksConfig::default(),
+            serve: ServeConfig::default(),
+            redact: default(false),
             environment: Settings::default(),
             model: None,
             profile: None,
             keys: Vec::new(),
-            kept: Vec::new(),
+            unread: Vec::new(),
         }
     }
 }
 
 impl Config {
-    /// Reads a configuration of one file, and what the environment sets instead of it.
+    /// Reads a configuration of one file, and the environment over it.
     ///
     /// `file` is the name that messages show. Returns warnings too; or all errors there are,
     /// in the order of their lines.
     pub fn parse(
         file: &str,
         text: &str,
-        env: Lookup<'_>,
+        env: EnvLookup<'_>,
     ) -> Result<(Config, Vec<String>), Vec<ConfigError>> {
         let layer = Layer {
             file,
@@ -258,25 +252,18 @@ impl Config {
         Ok((parsed.config, parsed.warnings))
     }
 
-    /// Whether a text looks like a configuration of infold's: many programs have a `config.yaml`.
+    /// Says whether a text looks like a configuration of infold: many programs have a `config.yaml`.
     pub fn is_ours(text: &str) -> bool {
-        // `redact` counts with any value: whoever writes `redact: yes` must not believe that it is on.
-        let ours = [
-            "context_storage",
-            "llm",
-            "profiles",
-            "summarizer",
-            "serve",
-            "redact",
-        ];
+        // `redact` counts with any value: `redact: yes` must be an error, not ignored.
+        let ours = "context_storage llm profiles summarizer serve redact";
         let key = |line: &str| {
             let key = line.split_once(':').map(|(key, _)| key.trim_end());
-            key.is_some_and(|key| ours.contains(&key))
+            key.is_some_and(|key| ours.split(' ').any(|it| it == key))
         };
         text.trim_start_matches('\u{feff}').lines().any(key)
     }
 
-    /// The provider in use: the one named, or else the only one.
+    /// Returns the provider in use: the named one, or else the only one.
     pub fn provider(&self) -> Option<&Provider> {
         match (&self.llm.provider, self.llm.providers.as_slice()) {
             (Some(name), all) => all.iter().find(|provider| provider.name == name.value),
@@ -285,7 +272,7 @@ impl Config {
         }
     }
 
-    /// The provider of a name: one of the configuration, or an API that needs no more than a key.
+    /// Returns the provider of a name: a configured one, or an API that needs no more than a key.
     pub fn provider_named(&self, name: &str) -> Option<Provider> {
         let own = self.llm.providers.iter().find(|one| one.name == name);
         let api = APIS.into_iter().find(|api| *api == name);
@@ -293,7 +280,7 @@ impl Config {
             let key = self.keys.iter().find(|(of, _)| Some(*of) == api);
             Some(Provider {
                 name: api?.to_owned(),
-                api: Set::new(api?.to_owned(), Origin::Default),
+                api: Setting::new(api?.to_owned(), Origin::Default),
                 model: None,
                 context_length: None,
                 api_key: key.map(|(_, key)| key.clone()),
@@ -303,7 +290,7 @@ impl Config {
         })
     }
 
-    /// The window that somebody set for a model, here or in the environment.
+    /// Returns the window that is set for a model, here or in the environment.
     pub fn window_of(&self, model: &str) -> Option<u64> {
         let set = self.environment.window.as_ref().map(|set| set.value);
         let profile = models::longest(model, &self.profiles, |profile| &profile.name);
@@ -314,13 +301,13 @@ impl Config {
             .or_else(general)
     }
 
-    /// The model in use, when the call names none.
-    pub fn model(&self) -> Option<&Set<String>> {
+    /// Returns the model in use when a call names none.
+    pub fn model(&self) -> Option<&Setting<String>> {
         let configured = || self.provider()?.model.as_ref();
         self.model.as_ref().or_else(configured)
     }
 
-    /// What is known of a model: the longest matching name, the user's own rows first.
+    /// Returns the row of a model: the longest matching name, configured rows first.
     pub fn find(&self, name: &str) -> Option<&Model> {
         let own = self.own(name).map(|own| &own.row);
         let built_in = models::find(name);
@@ -330,7 +317,7 @@ impl Config {
         }
     }
 
-    /// What a model costs at a provider: the user's own prices, or else its maker's if they sell it.
+    /// Returns the prices of a model at a provider: configured ones, or its maker's if they sell it.
     pub fn prices(&self, model: &str, provider: &Provider, local: bool) -> Option<Prices> {
         let row = self.find(model)?;
         let own = self.own(model).filter(|own| own.row == *row);
@@ -340,24 +327,27 @@ impl Config {
         };
         let sold = !local && row.provider == api;
         row.prices
-            .filter(|_| sold || own.is_some_and(|own| own.priced))
+            .filter(|_| sold || own.is_some_and(|own| own.has_prices))
     }
 
-    fn own(&self, name: &str) -> Option<&OwnModel> {
+    fn own(&self, name: &str) -> Option<&ConfiguredModel> {
         models::longest(name, &self.models, |own| &own.row.name)
     }
 
-    /// The profile for a call: what it asks for, then the environment, the profile named or
+    /// Resolves the profile for a call: its own settings, then the environment, the profile named or
     /// matching the model, the profile `default`, the other sections, the models, the strategy.
-    pub fn resolve(&self, asked: &Asked) -> Result<Resolved, NoProfile> {
+    pub fn resolve(&self, asked: &ProfileRequest) -> Result<ResolvedProfile, UnknownProfile> {
         let named = asked.profile.as_ref();
         let named = named.or(self.profile.as_ref().map(|set| &set.value));
         let usual = || self.model().map(|set| set.value.clone());
         let name = asked.model.clone().or_else(usual).unwrap_or_default();
         let chosen = match named {
             Some(named) => {
-                let found = self.profiles.iter().find(|profile| profile.name == *named);
-                Some(found.ok_or_else(|| self.no_profile(named))?)
+                let profile = self.profiles.iter().find(|profile| profile.name == *named);
+                Some(profile.ok_or_else(|| UnknownProfile {
+                    name: named.clone(),
+                    all: self.profiles.iter().map(|one| one.name.clone()).collect(),
+                })?)
             }
             None => models::longest(&name, &self.profiles, |profile| &profile.name),
         };
@@ -372,18 +362,11 @@ impl Config {
         Ok(Profile::resolve(&name, row, &layers))
     }
 
-    fn no_profile(&self, name: &str) -> NoProfile {
-        NoProfile {
-            name: name.to_owned(),
-            all: self.profiles.iter().map(|one| one.name.clone()).collect(),
-        }
-    }
-
-    /// What the sections other than `profiles` say of a model.
+    /// Returns the settings that the sections other than `profiles` have for a model.
     fn general(&self, model: &str) -> Settings {
         let storage = &self.context_storage;
         let keep = storage.keep_recent_messages.as_ref();
-        // A window is that of one model: it says nothing of another.
+        // A window belongs to one model and does not count for another.
         let speaks = |provider: &&Provider| match &provider.model {
             Some(own) => own.value.eq_ignore_ascii_case(model),
             None => self.provider() == Some(provider),
@@ -392,7 +375,7 @@ impl Config {
         let provider = provider.or_else(|| self.llm.providers.iter().find(speaks));
         Settings {
             threshold: storage.compression_threshold.clone(),
-            keep: keep.map(|set| Set::new(Keep::Messages(set.value), set.origin.clone())),
+            keep: keep.map(|set| Setting::new(KeepRecent::Messages(set.value), set.origin.clone())),
             prompt: storage.summary_prompt.clone(),
             window: provider.and_then(|provider| provider.context_length.clone()),
             max_tokens: provider.and_then(|provider| provider.max_tokens.clone()),

@@ -1,47 +1,49 @@
+//! Chooses the provider and the model of a call, and connects to them.
+
 use infold_provider::{Endpoint, EndpointError};
 use infold_wire::Wire;
 
 use crate::config::{APIS, Provider, key_variable};
-use crate::profile::{Origin, Set};
-use crate::{Config, Connection, Switchboard};
+use crate::profile::{Origin, Setting};
+use crate::{Config, Connection, Connector};
 
-/// Why there is nobody to ask.
+/// Why there is no provider to call.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// Name one.
-    #[error("no provider: nobody says whom to ask")]
+    /// No provider is named or configured.
+    #[error("no provider configured")]
     NoProvider,
-    /// Name one that there is.
+    /// The provider does not exist.
     #[error("no provider `{name}`")]
     Unknown {
         /// The name.
         name: String,
-        /// Those that there are.
+        /// The providers that exist.
         all: Vec<String>,
     },
-    /// Name one.
-    #[error("no model is named for {provider}")]
+    /// No model is named or configured.
+    #[error("no model configured for {provider}")]
     NoModel {
-        /// Whose.
+        /// The provider.
         provider: String,
     },
-    /// Set it.
-    #[error("{provider} wants a key, and there is none")]
+    /// The provider needs a key.
+    #[error("{provider} needs a key, and none is configured")]
     NoKey {
-        /// Whose.
+        /// The provider.
         provider: String,
-        /// The configuration gives it an address of its own: a key for one address is not sent
+        /// The configuration gives it another address: a key for one address is not sent
         /// to another.
         moved: bool,
-        /// The variable of the environment that would have it.
+        /// The variable of the environment for the key.
         variable: Option<&'static str>,
     },
-    /// Put the address right.
+    /// The address is invalid.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
 }
 
-/// The provider that was named, or else the one of the task, of the configuration, of the model.
+/// Returns the named provider, or else that of the task, of the configuration, of the model.
 pub fn provider(
     config: &Config,
     named: Option<&str>,
@@ -69,14 +71,14 @@ pub fn provider(
         .ok_or(ConnectError::NoProvider)
 }
 
-/// The model that was named, or else the one of the task, of the provider.
+/// Returns the named model, or else that of the task, of the provider.
 pub fn model(
     config: &Config,
     provider: &Provider,
     named: Option<&str>,
     of_task: Option<&str>,
 ) -> Result<String, ConnectError> {
-    let set = |set: &Set<String>| set.value.clone();
+    let set = |set: &Setting<String>| set.value.clone();
     named
         .or(of_task)
         .map(str::to_owned)
@@ -87,26 +89,26 @@ pub fn model(
         })
 }
 
-/// Where a provider is, without its key.
+/// Returns the endpoint of a provider, without its key.
 pub fn endpoint(provider: &Provider) -> Result<Endpoint, EndpointError> {
     let base = provider.base_url.as_ref().map(|set| set.value.as_str());
     Endpoint::new(&provider.name, &provider.api.value, base, None)
 }
 
-/// Says whether a provider can be asked with what is configured: it has a key, or needs none.
+/// Says whether a provider can be called as it is configured: it has a key, or needs none.
 pub fn is_ready(provider: &Provider) -> bool {
     let open = || endpoint(provider).is_ok_and(|to| !to.needs_key());
     provider.api_key.is_some() || open()
 }
 
-/// A connection to a model of a provider, with what it costs there.
+/// Connects to a model of a provider, with its prices there.
 pub fn connection(
-    board: &Switchboard,
+    connector: &Connector,
     config: &Config,
     provider: &Provider,
     model: &str,
 ) -> Result<Connection, ConnectError> {
-    let mut connection = board.connect(provider, model)?;
+    let mut connection = connector.connect(provider, model)?;
     connection.prices = config.prices(model, provider, connection.endpoint.is_local());
     if connection.endpoint.needs_key() && provider.api_key.is_none() {
         let moved = provider.base_url.as_ref();
@@ -119,14 +121,14 @@ pub fn connection(
     Ok(connection)
 }
 
-/// The window that Ollama runs a model with if nobody says otherwise.
-pub const OLLAMAS_OWN: u64 = 4096;
+/// The window that Ollama runs a model with by default.
+pub const OLLAMA_DEFAULT_WINDOW: u64 = 4096;
 
-/// The window that a model runs with, where its server knows best: whatever the model could take.
+/// Returns the window that a model runs with, whatever the model could take.
 ///
-/// `named` is what the provider called its window when a request was too long for it. Asks the
-/// server, if it is near or nothing else is known.
-pub fn running(config: &Config, connection: &Connection, named: Option<u64>) -> Option<u64> {
+/// `named` is the window that the provider named when a request was too long for it. The server is
+/// asked if it is local or nothing else is known.
+pub fn served_window(config: &Config, connection: &Connection, named: Option<u64>) -> Option<u64> {
     if connection.wire() == Wire::Ollama {
         return connection.window();
     }
@@ -136,15 +138,13 @@ pub fn running(config: &Config, connection: &Connection, named: Option<u64>) -> 
 }
 
 fn unknown(config: &Config, name: &str) -> ConnectError {
-    let own = config.llm.providers.iter().map(|one| one.name.clone());
-    let mut all: Vec<String> = own.collect();
-    for api in APIS {
-        if !all.iter().any(|name| name == api) {
-            all.push(api.to_owned());
-        }
-    }
+    let own = config.llm.providers.iter().map(|one| one.name.as_str());
+    let mut all: Vec<&str> = own.collect();
+    let apis = APIS.into_iter().filter(|api| !all.contains(api));
+    let apis: Vec<&str> = apis.collect();
+    all.extend(apis);
     ConnectError::Unknown {
         name: name.to_owned(),
-        all,
+        all: all.into_iter().map(str::to_owned).collect(),
     }
 }

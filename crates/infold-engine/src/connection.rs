@@ -1,69 +1,68 @@
+//! Connections to models: the one place where synchronous code waits for the network.
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use infold_provider::{Body, CallError, Called, Client, Endpoint, EndpointError, Heard, Listed};
-use infold_wire::{Reported, Trouble, Wire};
+use infold_provider::{
+    CallError, CallEvent, CallReply, Client, Endpoint, EndpointError, ListedModel, RequestBody,
+};
+use infold_wire::{ProviderError, TokenUsage, Wire};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::config::Provider;
 use crate::models::Prices;
 
-/// A model at a provider, ready to be asked.
+/// A model at a provider, ready to be called.
 ///
 /// It may be used from any thread that is not one of the runtime's own.
 #[derive(Clone)]
 pub struct Connection {
-    /// Where the provider is.
+    /// The endpoint of the provider.
     pub endpoint: Endpoint,
     /// The model.
     pub model: String,
-    /// What it costs, if that is known.
+    /// Its prices, if they are known.
     pub prices: Option<Prices>,
     client: Arc<Client>,
     runtime: Handle,
     stop: watch::Receiver<bool>,
 }
 
-/// Why a call came to nothing.
+/// Why a call has no reply.
 #[derive(Debug, thiserror::Error)]
-pub enum Unanswered {
-    /// The provider did not answer, or not well.
+pub enum CallFailure {
+    /// The call failed.
     #[error(transparent)]
     Call(#[from] Box<CallError>),
-    /// Whoever asked changed their mind.
+    /// The call was cancelled.
     #[error("cancelled; no reply was recorded")]
     Cancelled,
 }
 
-/// What all connections share: who sends, where it runs, and what ends it.
+/// Makes connections that share a client, a runtime and a stop signal.
 #[derive(Clone)]
-pub struct Switchboard {
+pub struct Connector {
     client: Arc<Client>,
     runtime: Handle,
     stop: watch::Receiver<bool>,
 }
 
-impl Switchboard {
-    /// Sends with `client` on `runtime`, until `stop` becomes true.
-    pub fn new(client: Client, runtime: Handle, stop: watch::Receiver<bool>) -> Switchboard {
-        Switchboard {
+impl Connector {
+    /// Creates a connector that sends with `client` on `runtime`, until `stop` becomes true.
+    pub fn new(client: Client, runtime: Handle, stop: watch::Receiver<bool>) -> Connector {
+        Connector {
             client: Arc::new(client),
             runtime,
             stop,
         }
     }
 
-    /// A connection to a model of a provider.
+    /// Connects to a model of a provider.
     pub fn connect(&self, provider: &Provider, model: &str) -> Result<Connection, EndpointError> {
-        let text =
-            |set: &Option<crate::profile::Set<String>>| set.as_ref().map(|set| set.value.clone());
-        let endpoint = Endpoint::new(
-            &provider.name,
-            &provider.api.value,
-            text(&provider.base_url).as_deref(),
-            provider.api_key.as_ref().map(|set| set.value.clone()),
-        )?;
+        let base_url = provider.base_url.as_ref().map(|set| set.value.as_str());
+        let key = provider.api_key.as_ref().map(|set| set.value.clone());
+        let endpoint = Endpoint::new(&provider.name, &provider.api.value, base_url, key)?;
         Ok(Connection {
             endpoint,
             model: model.to_owned(),
@@ -76,38 +75,38 @@ impl Switchboard {
 }
 
 impl Connection {
-    /// The form of its requests and replies.
+    /// Returns the form of its requests and replies.
     pub fn wire(&self) -> Wire {
         self.endpoint.wire
     }
 
-    /// Posts a request and waits for the whole reply; `hear` is told as it comes.
+    /// Posts a request and waits for the whole reply; `on_event` is called while it comes.
     pub fn send(
         &self,
-        body: Body<'_>,
+        body: RequestBody<'_>,
         stream: bool,
-        hear: &mut (dyn FnMut(Heard) + Send),
-    ) -> Result<Called, Unanswered> {
+        on_event: &mut (dyn FnMut(CallEvent) + Send),
+    ) -> Result<CallReply, CallFailure> {
         let sent = self
             .client
-            .send(&self.endpoint, &self.model, body, stream, hear);
+            .send(&self.endpoint, &self.model, body, stream, on_event);
         self.wait(sent)
     }
 
-    /// The same, given up after so long.
+    /// Posts a request as [`Connection::send`] does, and gives up after `limit`.
     pub fn send_within(
         &self,
         limit: Duration,
-        body: Body<'_>,
+        body: RequestBody<'_>,
         stream: bool,
-        hear: &mut (dyn FnMut(Heard) + Send),
-    ) -> Result<Called, Unanswered> {
+        on_event: &mut (dyn FnMut(CallEvent) + Send),
+    ) -> Result<CallReply, CallFailure> {
         let sent = self
             .client
-            .send(&self.endpoint, &self.model, body, stream, hear);
+            .send(&self.endpoint, &self.model, body, stream, on_event);
         self.wait(async {
             let late = || CallError {
-                trouble: Trouble::Broken,
+                trouble: ProviderError::Broken,
                 status: None,
                 text: format!(
                     "{} gave no reply within {} s",
@@ -121,12 +120,12 @@ impl Connection {
         })
     }
 
-    /// The models that the provider has.
-    pub fn models(&self) -> Result<Vec<Listed>, Unanswered> {
+    /// Returns the models of the provider.
+    pub fn models(&self) -> Result<Vec<ListedModel>, CallFailure> {
         self.wait(self.client.models(&self.endpoint))
     }
 
-    /// The window of the model, if the provider says so.
+    /// Returns the window of the model, if the provider says it.
     pub fn window(&self) -> Option<u64> {
         if self.wire() == Wire::Ollama {
             let found = async { Ok(self.client.window(&self.endpoint, &self.model).await) };
@@ -134,7 +133,7 @@ impl Connection {
         }
         let models = self.models().ok()?;
         let found = models.iter().find(|listed| listed.is(&self.model));
-        // A server that has one model answers to any name.
+        // A server that has one model takes any name for it.
         let only = match models.as_slice() {
             [only] => Some(only),
             _ => None,
@@ -142,18 +141,18 @@ impl Connection {
         found.or(only)?.window
     }
 
-    /// What a call cost, in millionths of a dollar.
-    pub fn cost(&self, usage: &Reported) -> u64 {
+    /// Returns the cost of a call, in millionths of a dollar.
+    pub fn cost(&self, usage: &TokenUsage) -> u64 {
         crate::usage::cost(self.prices, usage)
     }
 
-    fn wait<T>(&self, call: impl Future<Output = Result<T, CallError>>) -> Result<T, Unanswered> {
+    fn wait<T>(&self, call: impl Future<Output = Result<T, CallError>>) -> Result<T, CallFailure> {
         let mut stop = self.stop.clone();
         self.runtime.block_on(async {
             tokio::select! {
-                called = call => called.map_err(|error| Unanswered::Call(Box::new(error))),
-                // Nobody is left who could say so: then it never comes.
-                true = async { stop.wait_for(|stop| *stop).await.is_ok() } => Err(Unanswered::Cancelled),
+                called = call => called.map_err(|error| CallFailure::Call(Box::new(error))),
+                // If the sender is gone, the signal never comes.
+                true = async { stop.wait_for(|stop| *stop).await.is_ok() } => Err(CallFailure::Cancelled),
             }
         })
     }

@@ -1,18 +1,17 @@
-//! The summarizer that needs no model: reads what was done from the shape of the messages.
+//! The extractive summarizer, which needs no model: it reads from the structure of messages what was done.
 //!
-//! Messages stream through [`Extract::message`]; what may matter later is collected in bounded lists, ranked when
-//! [`Extract::write`] is told how much room there is, and written where it belongs: names under their file,
-//! values under the call that brought them.
+//! Messages stream through [`Extract::message`]. What may matter later is collected in bounded tables, which
+//! [`Extract::write`] ranks and writes within a budget: names under their file, values under the call that returned them.
 
 pub mod facts;
-mod sentence;
+mod word_lists;
 mod terms;
-mod rules;
-mod text;
+mod directives;
+mod excerpt;
 mod requests;
-mod pool;
+mod candidates;
 mod names;
-mod places;
+mod targets;
 mod commands;
 mod errors;
 mod outline;
@@ -21,99 +20,96 @@ mod write;
 use std::collections::VecDeque;
 
 use infold_log::{Role, Seq};
-use infold_wire::acts::{self, Act, Called, Deed, Given, Todo};
-use infold_wire::{Message, Typist, is_compaction};
+use infold_wire::tool_action::{self, MessageAction, Todo, ToolAction, ToolCall, ToolResult};
+use infold_wire::{Message, TypedTextFilter, is_compaction};
 
-use crate::refs;
-use errors::Errors;
-use facts::{Keep, Sink, keep};
-use names::{Names, Source, Tie};
+use crate::references;
+use candidates::CandidatePool;
+use errors::OpenErrors;
+use excerpt::{CitedText, cut_middle, mark_cuts};
+use facts::persist;
+use names::{Affinity, MentionOrigin, NameTable};
 pub use outline::outline;
-use places::{Done, Kind, PlaceId, Places};
-use pool::Pool;
 use requests::Requests;
-use terms::Vocabulary;
-use text::{Line, marked, squeeze};
-pub use write::{Form, tokens};
+use targets::{FileAction, TargetId, TargetKind, TargetTable};
+use terms::TermTable;
+pub use write::{SummaryForm, tokens};
 
-/// Collects what a summary should hold.
+/// Collects what a summary should contain.
 #[derive(Default)]
 pub struct Extract {
-    names: Names,
-    places: Places,
-    /// What words were met, and who said them.
-    words: Vocabulary,
-    /// What the user typed.
+    names: NameTable,
+    targets: TargetTable,
+    terms: TermTable,
     requests: Requests,
-    /// What may be quoted of the assistant and of results.
-    pool: Pool,
-    /// The last words of the assistant.
-    last_said: Option<Line>,
-    /// Tells what the user typed from what their agent put in.
-    typist: Typist,
+    candidates: CandidatePool,
+    /// The last reply of the assistant.
+    last_reply: Option<CitedText>,
+    /// Separates what the user typed from what their agent injected.
+    typist: TypedTextFilter,
     /// Calls whose results are still to come.
-    waiting: VecDeque<Waiting>,
-    errors: Errors,
+    pending: VecDeque<PendingCall>,
+    errors: OpenErrors,
     todos: Option<(u64, Vec<Todo>)>,
-    plan: Option<Line>,
-    /// What later system messages said.
-    system: VecDeque<Line>,
-    /// An earlier summary that somebody else wrote.
-    earlier: String,
-    /// The first and the last message taken.
+    plan: Option<CitedText>,
+    system_messages: VecDeque<CitedText>,
+    /// An earlier summary by a model or a person.
+    earlier_summary: String,
+    /// The first and the last message that was read.
     span: Option<(u64, u64)>,
-    /// How much of each result is looked at, in bytes.
-    look: usize,
-    /// The file last worked on, and when.
-    at_hand: Option<(PlaceId, u64)>,
-    /// What messages say that stay in view beside the summary.
+    /// How much of each result is read.
+    read_bytes: usize,
+    /// The file that was used last, and the message that did.
+    current_file: Option<(TargetId, u64)>,
+    /// The text of messages that stay in view beside the summary.
     in_view: String,
 }
 
-struct Waiting {
+/// A call whose result is still to come.
+struct PendingCall {
     id: Option<String>,
     seq: u64,
-    place: PlaceId,
-    kind: Kind,
-    tie: Tie,
-    /// The files that it does something to.
-    files: Vec<PlaceId>,
+    target: TargetId,
+    kind: TargetKind,
+    affinity: Affinity,
+    /// The files that it changes or reads.
+    files: Vec<TargetId>,
 }
 
-const WAITING: usize = 256;
-/// More text than this in view is not compared with the summary.
+const MAX_PENDING_CALLS: usize = 256;
+/// More text in view is not compared with the summary.
 const MAX_IN_VIEW_BYTES: usize = 512 << 10;
-const EARLIER: usize = 64 * 1024;
-const MAX_LAST_SAID_BYTES: usize = 1_600;
-/// With so many messages before it, a summary of an agent's own says nothing that is not here.
+const MAX_EARLIER_BYTES: usize = 64 * 1024;
+const MAX_LAST_REPLY_BYTES: usize = 1_600;
+/// After this many messages an agent's own summary adds nothing to them.
 const MIN_KNOWN_MESSAGES: u64 = 20;
 
-/// How much of each result is looked at.
-const LOOK: usize = 64 << 10;
-/// And at the least.
-const LEAST: usize = 1 << 10;
-/// From so many bytes on less of each is.
-const ENOUGH: u64 = 32 << 20;
+/// How much of each result is read at most.
+const MAX_READ_BYTES: usize = 64 << 10;
+/// How much of each result is read at least.
+const MIN_READ_BYTES: usize = 1 << 10;
+/// Up to this many bytes of messages results are read fully.
+const FULL_READ_BYTES: u64 = 32 << 20;
 
 impl Extract {
-    /// Returns one that has seen nothing.
+    /// Returns an empty collection.
     pub fn new() -> Extract {
         Extract {
-            look: LOOK,
+            read_bytes: MAX_READ_BYTES,
             ..Extract::default()
         }
     }
 
-    /// Says how many bytes of messages it sees in all.
+    /// Announces how many bytes of messages follow.
     ///
-    /// Of more than it could say anything about, it looks at less of each: what is read in all
-    /// is bounded, and a summary of a gigabyte is no longer than one of a megabyte.
+    /// The more there are, the less of each is read, so that the total is bounded: a summary of a gigabyte is no longer
+    /// than one of a megabyte.
     pub fn expect(&mut self, bytes: u64) {
-        let share = (ENOUGH as f64 / bytes.max(1) as f64).min(1.0);
-        self.look = ((LOOK as f64 * share) as usize).max(LEAST);
+        let share = (FULL_READ_BYTES as f64 / bytes.max(1) as f64).min(1.0);
+        self.read_bytes = ((MAX_READ_BYTES as f64 * share) as usize).max(MIN_READ_BYTES);
     }
 
-    /// Takes in the next message of what is to be folded.
+    /// Reads the next message that is folded.
     pub fn message(&mut self, seq: Seq, message: &Message<'_>) {
         let seq = seq.get();
         let first = self.span.map_or(seq, |(first, _)| first.min(seq));
@@ -121,27 +117,26 @@ impl Extract {
         if message.role() == Role::Assistant {
             self.typist.reply();
         }
-        for deed in acts::deeds_within(message, self.look) {
+        for deed in tool_action::message_actions_within(message, self.read_bytes) {
             match deed {
-                Deed::Said(text) => self.said(seq, message.role(), &text),
-                Deed::Called(call) => self.called(seq, call),
-                Deed::Given(given) => self.given(seq, given),
+                MessageAction::Text(text) => self.read_text(seq, message.role(), &text),
+                MessageAction::Call(call) => self.read_call(seq, call),
+                MessageAction::Result(given) => self.read_result(seq, given),
             }
         }
     }
 
-    /// Takes note of a message that is not folded and stands before the next one that is: what a person
-    /// typed is told by what came before it.
+    /// Reads a message before the next one that is folded, which may show what of that was typed.
     pub fn context(&mut self, message: &Message<'_>) {
         if message.role() == Role::Assistant {
             self.typist.reply();
         }
-        for deed in acts::deeds_within(message, self.look) {
+        for deed in tool_action::message_actions_within(message, self.read_bytes) {
             match deed {
-                Deed::Said(text) if message.role() == Role::User => {
+                MessageAction::Text(text) if message.role() == Role::User => {
                     let _ = self.typist.text(&text);
                 }
-                Deed::Given(given) => {
+                MessageAction::Result(given) => {
                     let _ = self.typist.result(&given.text);
                 }
                 _ => {}
@@ -149,13 +144,13 @@ impl Extract {
         }
     }
 
-    /// Takes note of a message that stays in view beside the summary: what it says need not be said again.
+    /// Reads a message that stays in view beside the summary, which need not repeat it.
     pub fn stays(&mut self, message: &Message<'_>) {
-        for deed in acts::deeds_within(message, self.look) {
+        for deed in tool_action::message_actions_within(message, self.read_bytes) {
             let text: &str = match &deed {
-                Deed::Said(text) => text,
-                Deed::Called(call) => &call.text,
-                Deed::Given(given) => &given.text,
+                MessageAction::Text(text) => text,
+                MessageAction::Call(call) => &call.text,
+                MessageAction::Result(given) => &given.text,
             };
             if self.in_view.len() + text.len() < MAX_IN_VIEW_BYTES {
                 self.in_view.push_str(text);
@@ -164,50 +159,50 @@ impl Extract {
         }
     }
 
-    /// Returns about how many bytes it holds; bounded, however much passed through.
-    pub fn held(&self) -> usize {
-        self.names.held()
-            + self.places.held()
-            + self.words.held()
-            + self.requests.held()
-            + self.pool.held()
-            + self.earlier.len()
+    /// Returns about how many bytes it takes, which is bounded.
+    pub fn memory_bytes(&self) -> usize {
+        self.names.memory_bytes()
+            + self.targets.memory_bytes()
+            + self.terms.memory_bytes()
+            + self.requests.memory_bytes()
+            + self.candidates.memory_bytes()
+            + self.earlier_summary.len()
             + self.in_view.len()
     }
 
-    fn said(&mut self, seq: u64, role: Role, text: &str) {
+    fn read_text(&mut self, seq: u64, role: Role, text: &str) {
         match role {
-            Role::User => self.asked(seq, text),
+            Role::User => self.read_user_text(seq, text),
             Role::System => {
-                if self.system.len() >= 32 {
-                    self.system.pop_front();
+                if self.system_messages.len() >= 32 {
+                    self.system_messages.pop_front();
                 }
-                self.system.push_back(Line {
+                self.system_messages.push_back(CitedText {
                     seq,
-                    text: squeeze(text.trim(), 2000),
+                    text: cut_middle(text.trim(), 2000),
                 });
-                self.meet(text, seq, Source::User, None);
+                self.record(text, seq, MentionOrigin::User, None);
             }
             _ => {
                 if !text.trim().is_empty() {
-                    self.last_said = Some(Line {
+                    self.last_reply = Some(CitedText {
                         seq,
-                        text: squeeze(text.trim(), MAX_LAST_SAID_BYTES),
+                        text: cut_middle(text.trim(), MAX_LAST_REPLY_BYTES),
                     });
                 }
-                // What is said while a file is worked on is mostly about it.
-                let near = self.at_hand.filter(|(_, when)| when + 6 >= seq);
-                let home = near.map(|(place, _)| (place, Tie::Near));
-                self.meet(text, seq, Source::Said, home);
-                self.pool.said(seq, text, &self.words);
+                // A reply is mostly about the file that was used last.
+                let near = self.current_file.filter(|(_, when)| when + 6 >= seq);
+                let home = near.map(|(place, _)| (place, Affinity::Nearby));
+                self.record(text, seq, MentionOrigin::Assistant, home);
+                self.candidates.add_reply(seq, text, &self.terms);
             }
         }
     }
 
-    /// Takes what stands in a message of the user. What their agent put in is no request.
-    fn asked(&mut self, seq: u64, text: &str) {
+    /// Reads the text of a message of the user; what their agent injected is no request.
+    fn read_user_text(&mut self, seq: u64, text: &str) {
         if is_compaction(text) {
-            // It matters only if the messages that it stands for are not here.
+            // An agent's summary matters only if the messages that it replaces are not here.
             let is_known = self
                 .span
                 .is_some_and(|(first, _)| first + MIN_KNOWN_MESSAGES <= seq);
@@ -217,176 +212,195 @@ impl Extract {
             return;
         }
         match self.typist.text(text) {
-            Some(typed) => self.typed(seq, &typed),
-            None => self.meet(text, seq, Source::Given, None),
+            Some(typed) => self.read_typed(seq, &typed),
+            None => self.record(text, seq, MentionOrigin::Result, None),
         }
     }
 
-    /// Takes what the user typed.
-    fn typed(&mut self, seq: u64, text: &str) {
-        self.pool.user_speaks(requests::turns_down(text));
+    /// Reads what the user typed.
+    fn read_typed(&mut self, seq: u64, text: &str) {
+        self.candidates.end_turn(requests::is_rejection(text));
         self.requests.push(seq, text);
-        self.meet(text, seq, Source::User, None);
+        self.record(text, seq, MentionOrigin::User, None);
     }
 
-    /// Takes in an earlier summary of what is not told here again, before the messages that follow it.
+    /// Reads an earlier summary, before the messages that follow it.
     ///
-    /// One that code wrote says nothing that the messages it stands for do not: it is left out.
+    /// One by the extractive summarizer is skipped: it adds nothing to the messages it was made of.
     pub fn previous(&mut self, text: &str) {
         if text.contains(write::RECALL_LINE) {
             return;
         }
         let seq = self.span.map_or(1, |(first, _)| first);
-        self.meet(text, seq, Source::Said, None);
-        self.earlier = squeeze(text.trim(), EARLIER);
+        self.record(text, seq, MentionOrigin::Assistant, None);
+        self.earlier_summary = cut_middle(text.trim(), MAX_EARLIER_BYTES);
     }
 
-    fn called(&mut self, seq: u64, call: Called) {
+    fn read_call(&mut self, seq: u64, call: ToolCall) {
         let mut home = None;
         let mut files = Vec::new();
-        for act in &call.acts {
+        for act in &call.actions {
             let (kind, key, done) = match act {
-                Act::Read(path) => (Kind::File, path.clone(), Done::Read),
-                Act::Write(path) => (Kind::File, path.clone(), Done::Written),
-                Act::Create(path) => (Kind::File, path.clone(), Done::Created),
-                Act::Edit(path) => (Kind::File, path.clone(), Done::Edited),
-                Act::Delete(path) => (Kind::File, path.clone(), Done::Deleted),
-                Act::Move { from, to } => {
-                    self.places.touch(Kind::File, from, Done::Moved, seq);
-                    (Kind::File, to.clone(), Done::Created)
+                ToolAction::Read(path) => (TargetKind::File, path.clone(), FileAction::Read),
+                ToolAction::Write(path) => (TargetKind::File, path.clone(), FileAction::Written),
+                ToolAction::Create(path) => (TargetKind::File, path.clone(), FileAction::Created),
+                ToolAction::Edit(path) => (TargetKind::File, path.clone(), FileAction::Edited),
+                ToolAction::Delete(path) => (TargetKind::File, path.clone(), FileAction::Deleted),
+                ToolAction::Move { from, to } => {
+                    self.targets
+                        .touch(TargetKind::File, from, FileAction::Moved, seq);
+                    (TargetKind::File, to.clone(), FileAction::Created)
                 }
-                Act::Run(command) => match commands::viewed(command) {
-                    Some(path) => (Kind::File, path, Done::Read),
+                ToolAction::Run(command) => match commands::viewed_file(command) {
+                    Some(path) => (TargetKind::File, path, FileAction::Read),
                     None => {
-                        for path in commands::removed(command) {
-                            self.places.delete(&path, seq);
+                        for path in commands::removed_files(command) {
+                            self.targets.delete(&path, seq);
                         }
-                        (Kind::Command, command.clone(), Done::Mentioned)
+                        (TargetKind::Command, command.clone(), FileAction::Mentioned)
                     }
                 },
-                Act::Search { what, path } => {
+                ToolAction::Search { what, path } => {
                     let place = path
                         .as_deref()
                         .map_or(String::new(), |path| format!(" in {path}"));
                     (
-                        Kind::Call,
+                        TargetKind::Call,
                         format!("{} {what}{place}", call.name),
-                        Done::Mentioned,
+                        FileAction::Mentioned,
                     )
                 }
-                Act::Todos(list) => {
+                ToolAction::Todos(list) => {
                     self.todos = Some((seq, list.clone()));
                     continue;
                 }
-                Act::Plan(text) => {
-                    self.plan = Some(Line {
+                ToolAction::Plan(text) => {
+                    self.plan = Some(CitedText {
                         seq,
-                        text: squeeze(&marked(text), 2000),
+                        text: cut_middle(&mark_cuts(text), 2000),
                     });
                     continue;
                 }
-                Act::Other(about) => (
-                    Kind::Call,
+                ToolAction::Other(about) => (
+                    TargetKind::Call,
                     format!("{}({})", call.name, about.trim_end_matches([',', ' '])),
-                    Done::Mentioned,
+                    FileAction::Mentioned,
                 ),
             };
-            let place = self.places.touch(kind, &key, done, seq);
-            let tie = if done > Done::Read {
-                Tie::Written
+            let target = self.targets.touch(kind, &key, done, seq);
+            let affinity = if done > FileAction::Read {
+                Affinity::Written
             } else {
-                Tie::Inside
+                Affinity::Content
             };
-            if kind == Kind::File {
-                // A look at a file that was changed tells nothing of it.
-                if self.places.get(place).is_some_and(|file| file.seq == seq) {
-                    files.push(place);
+            if kind == TargetKind::File {
+                // Reading a changed file is not recorded as its last action.
+                if self.targets.get(target).is_some_and(|file| file.seq == seq) {
+                    files.push(target);
                 }
-                self.at_hand = Some((place, seq));
-                self.meet(&key, seq, Source::Called, Some((place, tie)));
+                self.current_file = Some((target, seq));
+                self.record(&key, seq, MentionOrigin::Call, Some((target, affinity)));
             }
-            home = Some((place, kind, tie));
+            home = Some((target, kind, affinity));
         }
-        if let Some((place, kind, tie)) = home {
-            if self.waiting.len() >= WAITING {
-                self.waiting.pop_front();
+        if let Some((target, kind, affinity)) = home {
+            if self.pending.len() >= MAX_PENDING_CALLS {
+                self.pending.pop_front();
             }
-            let given = if kind == Kind::Command {
-                Tie::Shown
+            let given = if kind == TargetKind::Command {
+                Affinity::Output
             } else {
-                Tie::Inside
+                Affinity::Content
             };
-            self.waiting.push_back(Waiting {
+            self.pending.push_back(PendingCall {
                 id: call.id,
                 seq,
-                place,
+                target,
                 kind,
-                tie: given,
+                affinity: given,
                 files,
             });
-            self.meet(&call.text, seq, Source::Called, Some((place, tie)));
+            self.record(
+                &call.text,
+                seq,
+                MentionOrigin::Call,
+                Some((target, affinity)),
+            );
         }
     }
 
-    fn given(&mut self, seq: u64, given: Given<'_>) {
-        // A call that the user turned down comes back with their reason.
+    fn read_result(&mut self, seq: u64, given: ToolResult<'_>) {
+        // The result of a call that the user rejected has their reason.
         if let Some(typed) = self.typist.result(&given.text) {
-            self.typed(seq, &typed);
+            self.read_typed(seq, &typed);
         }
-        // By id, which is among the newest; or the oldest that waits without one.
+        // The call is found by id, among the newest; without an id it is the oldest without one.
         let found = match &given.id {
-            Some(_) => self.waiting.iter().rposition(|call| call.id == given.id),
-            None => self.waiting.iter().position(|call| call.id.is_none()),
+            Some(_) => self.pending.iter().rposition(|call| call.id == given.id),
+            None => self.pending.iter().position(|call| call.id.is_none()),
         };
-        let call = found.and_then(|at| self.waiting.remove(at));
-        let ran = call.as_ref().is_some_and(|call| call.kind == Kind::Command);
-        let ending = acts::ending(&given.text, given.failed, ran);
-        // A look that finds nothing also ends with a code.
+        let call = found.and_then(|at| self.pending.remove(at));
+        let ran = call
+            .as_ref()
+            .is_some_and(|call| call.kind == TargetKind::Command);
+        let ending = tool_action::read_outcome(&given.text, given.failed, ran);
+        // A search that finds nothing also ends with a code.
         let found_nothing = !ran && ending.code == Some(1);
-        let place = call.as_ref().and_then(|call| self.places.get(call.place));
+        let place = call.as_ref().and_then(|call| self.targets.get(call.target));
         let of = place.map(|place| &*place.key);
         match (&ending.key, of) {
             (Some(key), of) if ending.failed == Some(true) && !found_nothing => {
                 self.errors.add(seq, key, of);
             }
-            (_, Some(of)) if ending.failed != Some(true) => self.errors.passed(of),
+            (_, Some(of)) if ending.failed != Some(true) => self.errors.remove_fixed(of),
             _ => {}
         }
-        let home = call.as_ref().map(|call| (call.place, call.tie));
+        let home = call.as_ref().map(|call| (call.target, call.affinity));
         if let Some(call) = &call {
             debug_assert!(call.seq <= seq);
-            // What a file says of codes and errors is no failure of the call that shows it.
+            // Codes and errors in the content of a file are no failure of the call that shows it.
             let has_failed = given
                 .failed
                 .unwrap_or(ending.failed == Some(true) && ending.code.is_none());
             if has_failed {
-                self.places.take_back(&call.files, call.seq);
+                self.targets.revert(&call.files, call.seq);
             }
-            self.places.end(call.place, seq, ending);
+            self.targets.end(call.target, seq, ending);
         }
-        self.words.meet(&given.text, seq, Source::Given);
-        self.pool.given(seq, &given.text, &self.words);
+        self.terms.record(&given.text, seq, MentionOrigin::Result);
+        self.candidates.add_result(seq, &given.text, &self.terms);
         let names = &mut self.names;
-        let keys_matter = call.is_none_or(|call| call.kind != Kind::Call);
-        refs::each(&given.text, |name| {
-            // What a call brings is the values; their keys are the same every time.
+        let keys_matter = call.is_none_or(|call| call.kind != TargetKind::Call);
+        references::for_each(&given.text, |name| {
+            // The values of a result matter; their keys are the same every time.
             if (keys_matter || !is_key(&given.text, name)) && !is_line_number(&given.text, name) {
-                names.meet(whole(&given.text, name), seq, Source::Given, home);
+                names.record(
+                    with_hash(&given.text, name),
+                    seq,
+                    MentionOrigin::Result,
+                    home,
+                );
             }
         });
     }
 
-    fn meet(&mut self, text: &str, seq: u64, source: Source, home: Option<(PlaceId, Tie)>) {
-        self.words.meet(text, seq, source);
+    fn record(
+        &mut self,
+        text: &str,
+        seq: u64,
+        origin: MentionOrigin,
+        home: Option<(TargetId, Affinity)>,
+    ) {
+        self.terms.record(text, seq, origin);
         let names = &mut self.names;
-        refs::each(text, |name| {
-            names.meet(whole(text, name), seq, source, home)
+        references::for_each(text, |name| {
+            names.record(with_hash(text, name), seq, origin, home)
         });
     }
 }
 
-/// A colour with its `#`; any other name, a piece of `text`, as it is.
-fn whole<'a>(text: &'a str, name: &'a str) -> &'a str {
+/// Returns a colour with its `#`; any other name, a slice of `text`, as it is.
+fn with_hash<'a>(text: &'a str, name: &'a str) -> &'a str {
     let start = name.as_ptr() as usize - text.as_ptr() as usize;
     let colour = name.len() == 6 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
     match start.checked_sub(1) {
@@ -395,7 +409,7 @@ fn whole<'a>(text: &'a str, name: &'a str) -> &'a str {
     }
 }
 
-/// Says whether `name`, a piece of `text`, is the number of a line: `101→let x`, `  12: fn`, `a.go:77`.
+/// Says whether `name`, a slice of `text`, is the number of a line: `101→let x`, `  12: fn`, `a.go:77`.
 fn is_line_number(text: &str, name: &str) -> bool {
     if !name.bytes().all(|byte| byte.is_ascii_digit()) {
         return false;
@@ -408,61 +422,13 @@ fn is_line_number(text: &str, name: &str) -> bool {
         || before.ends_with(':') && before.len() == start
 }
 
-/// Says whether `name`, a piece of `text`, stands there as the key of a JSON member.
+/// Says whether `name`, a slice of `text`, is the key of a JSON member.
 fn is_key(text: &str, name: &str) -> bool {
     let start = name.as_ptr() as usize - text.as_ptr() as usize;
     text[start + name.len()..].starts_with("\":")
 }
 
-keep!(Waiting {
-    id,
-    seq,
-    place,
-    kind,
-    tie,
-    files
-});
-
-impl Keep for Extract {
-    fn put(&self, out: &mut Sink<'_>) {
-        self.names.put(out);
-        self.places.put(out);
-        self.words.put(out);
-        self.requests.put(out);
-        self.pool.put(out);
-        self.last_said.put(out);
-        self.waiting.put(out);
-        self.errors.put(out);
-        self.todos.put(out);
-        self.plan.put(out);
-        self.system.put(out);
-        self.earlier.put(out);
-        self.span.put(out);
-        self.look.put(out);
-        self.at_hand.put(out);
-    }
-
-    fn get(from: &mut &[u8]) -> Option<Extract> {
-        Some(Extract {
-            names: Keep::get(from)?,
-            places: Keep::get(from)?,
-            words: Keep::get(from)?,
-            requests: Keep::get(from)?,
-            pool: Keep::get(from)?,
-            last_said: Keep::get(from)?,
-            waiting: Keep::get(from)?,
-            errors: Keep::get(from)?,
-            todos: Keep::get(from)?,
-            plan: Keep::get(from)?,
-            system: Keep::get(from)?,
-            earlier: Keep::get(from)?,
-            span: Keep::get(from)?,
-            look: Keep::get(from)?,
-            at_hand: Keep::get(from)?,
-            // It may start anywhere in a conversation.
-            typist: Typist::default(),
-            // Other messages stay in view each time.
-            in_view: String::new(),
-        })
-    }
-}
+persist!(PendingCall: id, seq, target, kind, affinity, files);
+// The typist may start anywhere in a conversation, and other messages are in view each time.
+persist!(Extract: names, targets, terms, requests, candidates, last_reply, pending, errors, todos, plan, system_messages,
+    earlier_summary, span, read_bytes, current_file; typist, in_view);

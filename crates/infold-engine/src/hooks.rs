@@ -1,67 +1,66 @@
+//! Hooks: commands that are run before and after a fold.
+
 use std::time::Duration;
 
 use crate::Config;
-use crate::child::{self, Ended};
-use crate::profile::Set;
+use crate::profile::Setting;
+use crate::subprocess::{self, CommandEnd};
 
-/// Commands that are told of folds, a JSON object on their standard input.
+/// Commands that are run around folds, with a JSON object on their standard input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hooks {
-    /// Run before anything is folded, by a pass or by hand; ending badly, it keeps that from happening.
+    /// Run before anything is folded, by a pass or by hand; if it fails, nothing is folded.
     pub before_fold: Option<String>,
     /// Run after something was folded.
     pub after_fold: Option<String>,
 }
 
-/// How long a hook may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How much a hook may print; nobody reads it.
-const MOST: u64 = 1 << 20;
+/// How much a hook may print; the output is not used.
+const MAX_HOOK_OUTPUT_BYTES: u64 = 1 << 20;
 
 impl Hooks {
-    /// Those that are configured.
+    /// Returns the configured hooks.
     pub fn of(config: &Config) -> Hooks {
-        let command = |set: &Option<Set<String>>| set.as_ref().map(|set| set.value.clone());
+        let command = |set: &Option<Setting<String>>| set.as_ref().map(|set| set.value.clone());
         Hooks {
             before_fold: command(&config.hooks.before_fold),
             after_fold: command(&config.hooks.after_fold),
         }
     }
 
-    /// Asks whether to fold; says why not.
-    pub fn before(&self, told: &serde_json::Value) -> Result<(), String> {
-        run("before_fold", self.before_fold.as_deref(), told)
+    /// Runs `before_fold`; returns why it refuses.
+    pub fn before(&self, details: &serde_json::Value) -> Result<(), String> {
+        run("before_fold", self.before_fold.as_deref(), details)
     }
 
-    /// Tells of what was folded; says what went wrong.
-    pub fn after(&self, told: &serde_json::Value) -> Result<(), String> {
-        run("after_fold", self.after_fold.as_deref(), told)
+    /// Runs `after_fold`; returns why it failed.
+    pub fn after(&self, details: &serde_json::Value) -> Result<(), String> {
+        run("after_fold", self.after_fold.as_deref(), details)
     }
 }
 
-fn run(name: &str, command: Option<&str>, told: &serde_json::Value) -> Result<(), String> {
+fn run(name: &str, command: Option<&str>, details: &serde_json::Value) -> Result<(), String> {
     let Some(command) = command else {
         return Ok(());
     };
-    let input = format!("{told}\n").into_bytes();
-    let said = |text: &str| match text.trim().lines().next_back() {
-        Some(line) => format!(": {}", line.trim()),
-        None => String::new(),
+    let input = format!("{details}\n").into_bytes();
+    let shell = subprocess::shell(command);
+    let end = subprocess::run(shell, Some(input), MAX_HOOK_OUTPUT_BYTES, HOOK_TIMEOUT);
+    let why = match end {
+        Ok(CommandEnd::Succeeded { .. }) => return Ok(()),
+        Ok(CommandEnd::Failed { status, stderr }) => {
+            let last = stderr.trim().lines().next_back();
+            let last = last.map(|line| format!(": {}", line.trim()));
+            format!("ended with {status}{}", last.unwrap_or_default())
+        }
+        Ok(CommandEnd::TimedOut) => {
+            let limit = HOOK_TIMEOUT.as_secs();
+            format!("took more than {limit} s and was stopped")
+        }
+        Ok(CommandEnd::TooMuchOutput) => "prints without end".to_owned(),
+        Err(error) => format!("could not be run: {error}"),
     };
-    match child::run(child::shell(command), Some(input), MOST, PATIENCE) {
-        Ok(Ended::Well { .. }) => Ok(()),
-        Ok(Ended::Badly { status, stderr }) => Err(format!(
-            "the hook {name} `{command}` ended with {status}{}",
-            said(&stderr)
-        )),
-        Ok(Ended::Hung) => Err(format!(
-            "the hook {name} `{command}` took more than {} s and was stopped",
-            PATIENCE.as_secs()
-        )),
-        Ok(Ended::Endless) => Err(format!("the hook {name} `{command}` prints without end")),
-        Err(error) => Err(format!(
-            "the hook {name} `{command}` could not be run: {error}"
-        )),
-    }
+    Err(format!("the hook {name} `{command}` {why}"))
 }

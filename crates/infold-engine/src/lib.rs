@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use infold::summarizer::Extractive;
-//! use infold::{Aim, Did, Hooks, Scratch, Strategy, manage};
+//! use infold::{Aim, Hooks, PassAction, Scratch, Strategy, manage};
 //! use infold_log::{Budget, Limits};
 //!
 //! let mut task = Scratch::new()?;
@@ -19,56 +19,50 @@
 //! })?;
 //! let aim = Aim::new(budget, Strategy::default());
 //! let outcome = manage(task.writer()?, &aim, &mut Extractive, &Hooks::default())?;
-//! assert_eq!(outcome.did, Did::Condensed);
+//! assert_eq!(outcome.action, PassAction::Condensed);
 //! assert!(outcome.fits && outcome.after.tokens < outcome.before.tokens);
 //! // One pass is one step: undo shows everything again.
 //! task.writer()?.undo()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-/// What is known of models: windows, tokenizers, prices, defaults.
 pub mod models;
-/// All that decides how a conversation with one model is folded.
 pub mod profile;
-/// What `config.yaml` and the environment say.
 pub mod config;
-pub mod refs;
+mod word_list;
+mod sentence;
+pub mod references;
 pub mod extract;
-pub mod quotes;
+pub mod claims;
 mod strategy;
-mod child;
+mod subprocess;
 mod hooks;
 mod outcome;
 pub mod summarizer;
 pub mod manage;
 pub mod step;
 pub mod redact;
-/// How numbers are said to people.
-pub mod words;
+pub mod numbers;
 pub mod show;
-mod picture;
+mod fold_map;
 mod scratch;
-pub mod eval;
-/// What providers report, and what is learned from it.
 pub mod usage;
 mod connection;
-/// Whom to ask: providers and models as configured.
 pub mod connect;
-/// How to fold for a model, put together.
 pub mod setup;
 pub mod request;
 pub mod turn;
 pub use config::Config;
-pub use connection::{Connection, Switchboard, Unanswered};
+pub use connection::{CallFailure, Connection, Connector};
 pub use extract::Extract;
+pub use fold_map::{FoldMap, Treatment};
 pub use hooks::Hooks;
-pub use manage::{Aim, Draft, ManageError, TooSmall, draft, manage, rehearse, will_manage};
+pub use manage::{Aim, Draft, FloorTooLarge, ManageError, draft, manage, rehearse, will_manage};
 pub use models::Model;
-pub use outcome::{Did, GeminiStatus, Left, Outcome, Step};
-pub use picture::{Fate, Picture};
-pub use profile::{Keep, Preset, Profile, Threshold};
+pub use outcome::{GeminiStatus, ManageOutcome, PassAction, PassStep, SkipReason};
+pub use profile::{KeepRecent, Preset, Profile, Threshold};
 pub use scratch::{Scratch, ScratchError};
 pub use setup::{Setup, SetupError, setup};
-pub use strategy::{Keeps, STRATEGIES, StandIn, Strategy, UnknownStrategy};
+pub use strategy::{KeepPolicy, STRATEGIES, StandIn, Strategy, UnknownStrategy};
 pub use summarizer::Summarizer;
-pub use turn::{News, Talk, TurnError, Turned};
+pub use turn::{TurnContext, TurnError, TurnEvent, TurnReply};

@@ -3,9 +3,9 @@
 //! # Why a pass ends
 //!
 //! A pass is a fixed sequence: mask, make room, condense, mask what is left, clip, truncate, clip
-//! again. Each happens at most once. Masking goes once over the visible parts. Condensing asks the summarizer at most
-//! [`CHUNKS`] times, and the built-in one, which calls nobody, at most once more. Truncating
-//! imagines hiding half of what is visible, then half of the rest; every turn of that loop
+//! again. Each happens at most once. Masking goes once over the visible parts. Condensing calls the
+//! summarizer at most [`MAX_CHUNKS`] times, and the built-in one, which calls nothing, at most once
+//! more. Truncating simulates hiding half of what is visible, then half of the rest; every turn of that loop
 //! hides a round or a stand-in that was visible, of which there are finitely many, and it asks
 //! no summarizer. A step that would not make the view smaller is not taken.
 //!
@@ -16,41 +16,41 @@
 //! no longer fits. A floor that fills the threshold almost alone is reported once.
 
 mod aim;
-mod hand;
+mod executor;
 mod measure;
-mod waits;
+mod backoff;
 mod mask;
-mod folded;
+mod fold_source;
 mod condense;
 mod truncate;
 mod clip;
-mod ahead;
+mod prepared;
 
 use infold_log::plan::FloorSize;
-use infold_log::{Budget, Due, Size};
+use infold_log::{Budget, Due, EventId, Size, Span};
 use infold_store::{Log, LogError, StepError, Usage, Writer};
 use serde_json::json;
 
-pub use ahead::{Prepared, prepare};
 pub use aim::Aim;
 pub use condense::{Draft, draft};
-pub use folded::CHUNKS;
-use hand::Hand;
+use executor::Executor;
+pub use fold_source::MAX_CHUNKS;
 use measure::Scale;
+pub use prepared::{PreparedFold, prepare};
 
 use crate::summarizer::Extractive;
-use crate::{Did, Hooks, Left, Outcome, Summarizer};
+use crate::{Hooks, ManageOutcome, PassAction, PassStep, SkipReason, Summarizer};
 
 /// Why a conversation could not be made to fit.
 #[derive(Debug, thiserror::Error)]
 pub enum ManageError {
-    /// What cannot be folded does not fit. Nothing was folded.
+    /// The floor does not fit. Nothing was folded.
     #[error("{floor}")]
     Floor {
-        /// How large it is, and its parts.
-        floor: Box<TooSmall>,
+        /// Its size, and its parts.
+        floor: Box<FloorTooLarge>,
     },
-    /// Whoever asked changed their mind while a summary was written. Nothing was folded.
+    /// The pass was cancelled while a summary was written. Nothing was folded.
     #[error("cancelled; nothing was folded")]
     Cancelled,
     /// A step was refused.
@@ -61,24 +61,24 @@ pub enum ManageError {
     Log(#[from] LogError),
 }
 
-/// A window that is too small for what cannot be folded.
+/// A floor that is too large for the window.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TooSmall {
+pub struct FloorTooLarge {
     /// The window.
     pub window: u64,
-    /// What of it the reply takes.
+    /// The part of it that is reserved for the reply.
     pub reserve: u64,
-    /// What of it a view may have.
+    /// The part of it that a view may have.
     pub allow: u64,
-    /// The parts that cannot be folded, by name.
+    /// The parts of the floor, by name.
     pub parts: Vec<(&'static str, u64)>,
-    /// All of them, in tokens.
+    /// The size of the floor in tokens.
     pub tokens: u64,
-    /// All of them, in bytes, if that is the trouble, and how many are allowed.
+    /// The size of the floor in bytes and the limit, if bytes are the trouble.
     pub bytes: Option<(u64, u64)>,
 }
 
-impl std::fmt::Display for TooSmall {
+impl std::fmt::Display for FloorTooLarge {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (tokens, allow, window) = (self.tokens, self.allow, self.window);
         match self.bytes {
@@ -91,11 +91,8 @@ impl std::fmt::Display for TooSmall {
                 "what cannot be folded has {tokens} tokens, and a window of {window} leaves {allow} for it"
             )?,
         }
-        let parts: Vec<String> = self
-            .parts
-            .iter()
-            .map(|(name, size)| format!("{name} {size}"))
-            .collect();
+        let parts = self.parts.iter();
+        let parts: Vec<String> = parts.map(|(name, size)| format!("{name} {size}")).collect();
         let parts = parts.join(", ");
         match self.bytes {
             Some(_) => write!(f, " ({parts})"),
@@ -104,11 +101,11 @@ impl std::fmt::Display for TooSmall {
     }
 }
 
-/// To what share of what made it due a pass folds where two thirds of the window cannot be folded.
+/// To which share of the size that made it due a pass folds if two thirds of the window are floor.
 const TIGHT_TARGET_SHARE: f64 = 0.55;
 
-/// About what a marker or a stub weighs, as counted.
-const MARKER: u64 = 48;
+/// About the size of a marker or a stub, as counted.
+const MARKER_TOKENS: u64 = 48;
 
 /// Folds as much of a task as it takes to fit, and no more. One pass is one step for `undo`.
 pub fn manage(
@@ -116,15 +113,15 @@ pub fn manage(
     aim: &Aim,
     summarizer: &mut dyn Summarizer,
     hooks: &Hooks,
-) -> Result<Outcome, ManageError> {
+) -> Result<ManageOutcome, ManageError> {
     let mut pass = match Pass::begin(writer.log(), aim, aim.forced)? {
-        Begun::Go(pass) => pass,
-        Begun::Stop(outcome) => {
-            waits::record_once(writer, aim, &outcome)?;
+        PassStart::Due(pass) => pass,
+        PassStart::Skipped(outcome) => {
+            backoff::record_once(writer, aim, &outcome)?;
             return Ok(outcome);
         }
     };
-    let told = json!({
+    let mut details = json!({
         "task": writer.log().dir().file_name().map(|name| name.to_string_lossy()),
         "trigger": aim.trigger.name(),
         "due": pass.outcome.due.map(Due::name),
@@ -132,72 +129,70 @@ pub fn manage(
         "target": pass.outcome.target.tokens,
         "window": aim.budget.window(),
     });
-    if let Err(veto) = hooks.before(&told) {
-        pass.outcome.left = Some(Left::Vetoed);
+    if let Err(veto) = hooks.before(&details) {
+        pass.outcome.skipped = Some(SkipReason::Vetoed);
         pass.outcome.errors.push(veto);
-        waits::record_once(writer, aim, &pass.outcome)?;
+        backoff::record_once(writer, aim, &pass.outcome)?;
         return Ok(pass.outcome);
     }
     writer.begin_pass();
-    let folded = pass.fold(&mut Hand::Writes(writer), summarizer);
+    let folded = pass.fold(&mut Executor::Writes(writer), summarizer);
     let mut outcome = pass.outcome;
-    let wait = waits::did_not_help(&outcome);
-    if folded.is_ok() && outcome.did > Did::Untouched {
-        let mut told = told;
-        told["outcome"] = outcome.json();
-        if let Err(error) = hooks.after(&told) {
+    let wait = backoff::did_not_help(&outcome);
+    if folded.is_ok() && outcome.action > PassAction::Untouched {
+        details["outcome"] = outcome.json();
+        if let Err(error) = hooks.after(&details) {
             outcome.errors.push(error);
         }
     }
-    // One that was cancelled says nothing of the next.
+    // A cancelled pass says nothing about the next one.
     let record = match folded {
         Err(ManageError::Cancelled) => None,
-        _ => waits::record(aim, &outcome, wait),
+        _ => backoff::record(aim, &outcome, wait),
     };
     writer.end_pass(record.map(|record| record.to_string()))?;
-    let in_vain = matches!(
+    let is_useless = matches!(
         folded,
         Err(ManageError::Floor { .. } | ManageError::Cancelled)
     );
-    if in_vain && outcome.did > Did::Untouched {
-        // It was of no use: the view is as it was.
+    if is_useless && outcome.action > PassAction::Untouched {
         writer.undo()?;
     }
     folded.map(|()| outcome)
 }
 
-/// Says what `manage` would do, and does nothing. `summarizer` is really asked.
+/// Returns what `manage` would do, without writing. The summarizer is really called.
 pub fn rehearse(
     log: &Log,
     aim: &Aim,
     summarizer: &mut dyn Summarizer,
-) -> Result<Outcome, ManageError> {
+) -> Result<ManageOutcome, ManageError> {
     let mut pass = match Pass::begin(log, aim, aim.forced)? {
-        Begun::Go(pass) => pass,
-        Begun::Stop(outcome) => return Ok(outcome),
+        PassStart::Due(pass) => pass,
+        PassStart::Skipped(outcome) => return Ok(outcome),
     };
-    let mut hand = Hand::Imagines {
+    let mut executor = Executor::Simulates {
         log,
         state: log.state().clone(),
     };
-    pass.fold(&mut hand, summarizer)?;
+    pass.fold(&mut executor, summarizer)?;
     Ok(pass.outcome)
 }
 
-/// Says whether `manage` would fold, and why, without doing anything or asking anybody.
+/// Returns why `manage` would fold, if it would, without folding or calling anything.
 pub fn will_manage(log: &Log, aim: &Aim) -> Result<Option<Due>, ManageError> {
     Ok(match Pass::begin(log, aim, aim.forced)? {
-        Begun::Go(pass) => pass.outcome.due,
-        Begun::Stop(_) => None,
+        PassStart::Due(pass) => pass.outcome.due,
+        PassStart::Skipped(_) => None,
     })
 }
 
-/// How large what is shown is, as `manage` sees it: what a provider reported counts, where it did.
+/// Returns the size of the view as `manage` measures it: usage reported by a provider counts, if there is any.
 pub fn measured(log: &Log, aim: &Aim) -> Result<Size, LogError> {
     Ok(Scale::now(log, aim)?.1)
 }
 
-/// How many tokens of what a view may have are left for what can be folded.
+/// Returns how many tokens of what a view may have are left beside the floor.
 pub fn room(log: &Log, aim: &Aim) -> Result<u64, LogError> {
     let (scale, _) = Scale::now(log, aim)?;
     let fixed = FloorSize::of(log.state(), log)?.fixed();
@@ -208,30 +203,30 @@ pub fn room(log: &Log, aim: &Aim) -> Result<u64, LogError> {
 /// A pass under way.
 struct Pass<'a> {
     aim: &'a Aim,
-    /// The aim's, above what cannot be folded where the strategy wants that.
+    /// The aim's budget, above the floor if the strategy wants that.
     budget: Budget,
-    /// A person asked for it.
+    /// Whether a person asked for the pass.
     forced: bool,
     scale: Scale,
-    outcome: Outcome,
-    /// What calls of a summarizer took, until it is recorded.
+    outcome: ManageOutcome,
+    /// The usage of summarizer calls that is not recorded yet.
     spent: Vec<Usage>,
 }
 
-/// How a pass began.
-enum Begun<'a> {
+/// Whether a pass begins.
+enum PassStart<'a> {
     /// It is due.
-    Go(Pass<'a>),
+    Due(Pass<'a>),
     /// There is nothing to do.
-    Stop(Outcome),
+    Skipped(ManageOutcome),
 }
 
 impl<'a> Pass<'a> {
-    /// Measures, and decides whether it is time.
-    fn begin(log: &Log, aim: &'a Aim, forced: bool) -> Result<Begun<'a>, ManageError> {
+    /// Measures the view, and decides whether a pass is due.
+    fn begin(log: &Log, aim: &'a Aim, forced: bool) -> Result<PassStart<'a>, ManageError> {
         let (scale, before) = Scale::now(log, aim)?;
         let mut budget = aim.budget.folding_to(aim.strategy.target_share);
-        // Above what cannot be folded it is due no sooner, so most of the time nothing more is asked.
+        // Above the floor a pass is due no sooner, so most of the time the floor is not measured.
         let floor = if forced || budget.due(before).is_some() {
             let floor = FloorSize::of(log.state(), log)?;
             if aim.strategy.is_relative() {
@@ -249,10 +244,10 @@ impl<'a> Pass<'a> {
             None if forced => Some(Due::Forced),
             due => due,
         };
-        let outcome = Outcome {
-            did: Did::Untouched,
+        let outcome = ManageOutcome {
+            action: PassAction::Untouched,
             due,
-            left: None,
+            skipped: None,
             before,
             after: before,
             target: due.map_or(before, |due| budget.target(due, before)),
@@ -265,82 +260,84 @@ impl<'a> Pass<'a> {
             dropped: Vec::new(),
         };
         let Some((due, floor)) = due.zip(floor) else {
-            return Ok(Begun::Stop(outcome));
+            return Ok(PassStart::Skipped(outcome));
         };
         check_floor(log, &floor, aim, scale, before)?;
-        let left = if forced || due != Due::Threshold {
+        let skipped = if forced || due != Due::Threshold {
             None
-        } else if near(scale.size(floor.total()).tokens, budget.trigger()) {
-            Some(Left::Floor)
-        } else if waits::waits(log, aim, before)? {
-            Some(Left::Waiting)
+        } else if is_near(scale.size(floor.total()).tokens, budget.trigger()) {
+            Some(SkipReason::Floor)
+        } else if backoff::must_wait(log, aim, before)? {
+            Some(SkipReason::Waiting)
         } else {
             None
         };
-        Ok(match left {
-            Some(_) => Begun::Stop(Outcome { left, ..outcome }),
-            None => Begun::Go(Pass {
-                aim,
-                budget,
-                forced,
-                scale,
-                outcome,
-                spent: Vec::new(),
-            }),
-        })
+        if skipped.is_some() {
+            return Ok(PassStart::Skipped(ManageOutcome { skipped, ..outcome }));
+        }
+        Ok(PassStart::Due(Pass {
+            aim,
+            budget,
+            forced,
+            scale,
+            outcome,
+            spent: Vec::new(),
+        }))
     }
 
-    /// The pass itself: each line a step that is taken at most once.
+    /// Runs the pass: each line is a step that is taken at most once.
     fn fold(
         &mut self,
-        hand: &mut Hand<'_>,
+        executor: &mut Executor<'_>,
         summarizer: &mut dyn Summarizer,
     ) -> Result<(), ManageError> {
         let mut built_in = Extractive;
-        let summarizer = match self.aim.free_only && !self.forced && summarizer.is_paid() {
-            true => &mut built_in,
-            false => summarizer,
+        let needs_free = self.aim.free_only && !self.forced && summarizer.is_paid();
+        let summarizer = if needs_free {
+            &mut built_in
+        } else {
+            summarizer
         };
-        // A stub changes the prefix as a summary does, and tells less: it comes first only where bytes are the trouble.
-        // Many times too large a view is not saved by stubs, and looking at all of it takes long.
+        // A stub changes the prefix as a summary does, and says less: it comes first only if bytes are the trouble.
+        // A view many times too large is not saved by stubs, and reading all of it takes long.
         let window = self.aim.budget.window();
         let is_heavy = self.outcome.before.bytes > self.outcome.target.bytes;
         if is_heavy && self.outcome.before.tokens <= 4 * window {
-            self.mask(hand, mask::Gain::Enough)?;
+            self.mask(executor, mask::Gain::Enough)?;
         }
         if !self.is_done() && self.aim.clips {
-            self.make_room(hand)?;
+            self.make_room(executor)?;
         }
         if !self.is_done() {
-            self.condense(hand, summarizer)?;
+            self.condense(executor, summarizer)?;
         }
         if !self.outcome.fits || self.outcome.after.bytes > self.outcome.target.bytes {
-            self.mask(hand, mask::Gain::Some)?;
+            self.mask(executor, mask::Gain::Some)?;
         }
-        // A summary says more than the middle of one result: where clipping is enough, nothing else is hidden.
+        // A summary says more than the middle of one tool result: if clipping is enough, nothing else is hidden.
         if !self.outcome.fits && self.aim.clips && self.aim.strategy.condenses {
-            self.clip(hand)?;
+            self.clip(executor)?;
         }
         // Without a summary, hiding rounds is what a pass does.
         let hides = !self.aim.strategy.condenses && !self.is_done();
         if hides || !self.outcome.fits {
-            self.truncate(hand)?;
+            self.truncate(executor)?;
         }
         if !self.outcome.fits && self.aim.clips {
-            self.clip(hand)?;
+            self.clip(executor)?;
         }
-        if self.outcome.did == Did::Untouched {
-            self.outcome.left = Some(Left::Nothing);
+        if self.outcome.action == PassAction::Untouched {
+            self.outcome.skipped = Some(SkipReason::Nothing);
         }
         if !self.outcome.fits {
-            let floor = FloorSize::of(hand.state(), hand.log())?;
+            let floor = FloorSize::of(executor.state(), executor.log())?;
             return Err(too_small(&floor, self.aim, self.scale, self.outcome.after));
         }
         Ok(())
     }
 
-    /// How much of so many tokens there may be for the view to come to the bytes it is to have.
-    fn narrowed(&self, tokens: u64) -> u64 {
+    /// Returns how many of some tokens the view may have to come to its target in bytes.
+    fn limit_by_bytes(&self, tokens: u64) -> u64 {
         let (now, most) = (self.outcome.after, self.outcome.target.bytes);
         if now.bytes <= most {
             return tokens;
@@ -354,22 +351,48 @@ impl<'a> Pass<'a> {
     }
 
     /// Measures again after a step, and returns the tokens before and after it.
-    fn measured(&mut self, hand: &Hand<'_>, did: Did) -> Result<(u64, u64), LogError> {
+    fn measured(
+        &mut self,
+        executor: &Executor<'_>,
+        action: PassAction,
+    ) -> Result<(u64, u64), LogError> {
         let before = self.outcome.after;
-        self.outcome.after = self.scale.measure(hand, self.aim)?;
+        self.outcome.after = self.scale.measure(executor, self.aim)?;
         self.outcome.fits = self.aim.budget.fits(self.outcome.after);
-        self.outcome.did = self.outcome.did.max(did);
+        self.outcome.action = self.outcome.action.max(action);
         Ok((before.tokens, self.outcome.after.tokens))
+    }
+
+    /// Measures again after a step without a summary, and adds the step to the outcome.
+    fn add_step(
+        &mut self,
+        executor: &Executor<'_>,
+        action: PassAction,
+        folds: Vec<EventId>,
+        hidden: u64,
+        span: Span,
+    ) -> Result<(), ManageError> {
+        let (before, after) = self.measured(executor, action)?;
+        self.outcome.steps.push(PassStep {
+            action,
+            folds,
+            hidden,
+            span,
+            before,
+            after,
+            summarizer: None,
+        });
+        Ok(())
     }
 }
 
-/// Says whether most of the window cannot be folded.
+/// Says whether most of the window is floor.
 fn is_tight(budget: &Budget) -> bool {
     budget.room() < budget.window() / 3
 }
 
-/// The floor is reported instead of folded at when it comes this near the threshold.
-fn near(floor: u64, trigger: Option<u64>) -> bool {
+/// Says whether the floor comes so near the threshold that it is reported instead of folding.
+fn is_near(floor: u64, trigger: Option<u64>) -> bool {
     trigger.is_some_and(|trigger| floor as f64 >= trigger as f64 * 0.9)
 }
 
@@ -383,9 +406,9 @@ fn check_floor(
     if aim.budget.fits(before) {
         return Ok(());
     }
-    // Something has to say that the rest is hidden.
+    // A marker has to say that the rest is hidden.
     let mut total = floor.total();
-    total.tokens += MARKER;
+    total.tokens += MARKER_TOKENS;
     if aim.clips {
         let gain = clip::gain(log, log.state())?;
         total.tokens -= gain.tokens.min(floor.last.tokens);
@@ -396,10 +419,10 @@ fn check_floor(
         tokens: least.tokens.min(before.tokens),
         bytes: least.bytes.min(before.bytes),
     };
-    match aim.budget.fits(least) {
-        true => Ok(()),
-        false => Err(too_small(floor, aim, scale, least)),
+    if aim.budget.fits(least) {
+        return Ok(());
     }
+    Err(too_small(floor, aim, scale, least))
 }
 
 fn too_small(floor: &FloorSize, aim: &Aim, scale: Scale, found: Size) -> ManageError {
@@ -409,24 +432,18 @@ fn too_small(floor: &FloorSize, aim: &Aim, scale: Scale, found: Size) -> ManageE
         .bytes()
         .filter(|most| found.bytes > *most && found.tokens <= budget.allow())
         .map(|most| (found.bytes, most));
-    for (name, part) in floor.parts() {
-        let size = match bytes {
-            Some(_) => part.bytes,
-            None => scale.part(part.tokens),
-        };
-        if size > 0 {
-            parts.push((name, size));
-        }
-    }
-    let frame = match bytes {
-        Some(_) => aim.frame.bytes,
-        None => aim.frame.tokens,
+    let size = |size: Size| match bytes {
+        Some(_) => size.bytes,
+        None => size.tokens,
     };
-    if frame > 0 {
-        parts.push(("tools and instructions", frame));
+    for (name, part) in floor.parts() {
+        let tokens = scale.part(part.tokens);
+        parts.push((name, size(Size { tokens, ..part })));
     }
+    parts.push(("tools and instructions", size(aim.frame)));
+    parts.retain(|(_, size)| *size > 0);
     ManageError::Floor {
-        floor: Box::new(TooSmall {
+        floor: Box::new(FloorTooLarge {
             window: budget.window(),
             reserve: budget.reserve(),
             allow: budget.allow(),

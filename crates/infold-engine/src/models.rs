@@ -1,30 +1,32 @@
+//! The table of models: windows, tokenizers, prices, defaults.
+
 use std::fmt;
 use std::sync::LazyLock;
 
-use crate::profile::{Keep, Threshold};
+use crate::profile::{KeepRecent, Threshold};
 
-/// The window of a model that nobody knows.
+/// The window of an unknown model.
 pub const UNKNOWN_WINDOW: u64 = 128_000;
 
-/// What is known of a model, or of a family of models.
+/// A row of the table: a model, or a family of models.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// The start of the names it stands for.
     pub name: String,
-    /// Whose model it is.
+    /// The maker of the model.
     pub provider: String,
     /// How many tokens a request may hold.
     pub window: u64,
     /// How many tokens a reply may have.
     pub max_output: u64,
-    /// How it cuts text.
+    /// Its tokenizer.
     pub tokenizer: Tokenizer,
-    /// What it costs.
+    /// Its prices.
     pub prices: Option<Prices>,
     /// When to start folding.
     pub threshold: Option<Threshold>,
-    /// How much to keep of what is newest.
-    pub keep: Option<Keep>,
+    /// How much of the newest part to keep.
+    pub keep: Option<KeepRecent>,
     /// How large a summary may be against what it replaces.
     pub ratio: Option<f64>,
     /// The model that writes summaries; itself if there is none.
@@ -72,16 +74,11 @@ impl Tokenizer {
         }
     }
 
-    /// The tokenizer of that name.
+    /// Returns the tokenizer of a name.
     pub fn named(name: &str) -> Option<Tokenizer> {
-        let all = [
-            Tokenizer::O200k,
-            Tokenizer::Cl100k,
-            Tokenizer::Claude,
-            Tokenizer::Other,
-        ];
-        all.into_iter()
-            .find(|tokenizer| tokenizer.to_string() == name)
+        use Tokenizer::{Cl100k, Claude, O200k, Other};
+        let mut all = [O200k, Cl100k, Claude, Other].into_iter();
+        all.find(|tokenizer| tokenizer.to_string() == name)
     }
 }
 
@@ -96,7 +93,7 @@ impl fmt::Display for Tokenizer {
     }
 }
 
-/// All models of the built-in table, by provider and name.
+/// Returns all models of the built-in table, by provider and name.
 pub fn all() -> &'static [Model] {
     static TABLE: LazyLock<Vec<Model>> = LazyLock::new(|| {
         let lines = include_str!("../data/models.txt").lines();
@@ -108,13 +105,13 @@ pub fn all() -> &'static [Model] {
     &TABLE
 }
 
-/// Returns what the built-in table knows of a model: the row with the longest matching name.
+/// Returns the row of the built-in table with the longest name that matches.
 pub fn find(name: &str) -> Option<&'static Model> {
     longest(name, all(), |model| &model.name)
 }
 
-/// Says whether a model signs its thinking together with all that stands before it: Claude does from
-/// version 5.1 on, whatever stands around its name.
+/// Says whether a model signs its thinking together with all that precedes it: Claude does from
+/// version 5.1 on, in any spelling of its name.
 pub fn binds_thinking(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let Some((_, version)) = name.split_once("claude") else {
@@ -131,14 +128,14 @@ pub fn binds_thinking(name: &str) -> bool {
 /// The window of a request that asks for a long context.
 pub const LONG_CONTEXT_WINDOW: u64 = 1_000_000;
 
-/// The window of a model by its name and what the table knows of it: a name may end in a mark
+/// Returns the window of a model by its name and its row: a name may end in a mark
 /// of a long context, such as `claude-sonnet-4-5[1m]`.
 pub fn window(name: &str, row: Option<&Model>) -> Option<u64> {
     let known = row.map(|row| row.window);
-    match asks_for_long_context(name) {
-        true => known.max(Some(LONG_CONTEXT_WINDOW)),
-        false => known,
+    if asks_for_long_context(name) {
+        return known.max(Some(LONG_CONTEXT_WINDOW));
     }
+    known
 }
 
 /// Says whether a name ends in a mark of a long context. A longer number is one of parameters:
@@ -149,7 +146,7 @@ fn asks_for_long_context(name: &str) -> bool {
     ["[1m]", ":1m", "-1m", "@1m"].into_iter().any(marked)
 }
 
-/// Of several things that have names, the one whose name is the longest start of `name`.
+/// Returns the item whose name is the longest start of `name`.
 ///
 /// Case, a provider before a slash (`anthropic/claude-…`), a prefix ended by a dot or a
 /// colon (`us.anthropic.claude-…`, `ft:gpt-4o`) and all that follows (dates, `:tag`, `@version`)
@@ -173,7 +170,7 @@ pub fn longest<'a, T>(name: &str, all: &'a [T], of: impl Fn(&T) -> &str) -> Opti
     best.map(|(_, one)| one)
 }
 
-/// Where in a name the model's own name may begin. A bounded number: names come from outside.
+/// Returns the ends of a name in which the model's own name may begin. Their number is bounded: names come from outside.
 fn starts(name: &str) -> impl Iterator<Item = &str> {
     let inner = name
         .match_indices(['.', ':', '-'])
@@ -189,7 +186,7 @@ fn starts(name: &str) -> impl Iterator<Item = &str> {
     std::iter::once(name).chain(inner.take(8))
 }
 
-/// Whether `name` begins with `prefix`, and `prefix` ends where a word or a version ends.
+/// Says whether `name` begins with `prefix`, and `prefix` ends where a word or a version ends.
 fn begins(name: &str, prefix: &str) -> bool {
     let Some(rest) = name.strip_prefix(prefix) else {
         return false;
@@ -206,58 +203,42 @@ fn begins(name: &str, prefix: &str) -> bool {
     }
 }
 
-/// One line of the table, whose head says what the columns are.
+/// Parses one line of the table, whose head names the columns.
 fn row(line: &str) -> Option<Model> {
-    let cells: Vec<&str> = line.split_whitespace().collect();
-    let &[
+    let mut cells = line.split_whitespace();
+    let mut cell = || {
+        cells
+            .next()
+            .map(|cell| Some(cell).filter(|cell| *cell != "-"))
+    };
+    let (name, provider) = (cell()??.to_owned(), cell()??.to_owned());
+    let (window, max_output) = (cell()??.parse().ok()?, cell()??.parse().ok()?);
+    let tokenizer = Tokenizer::named(cell()??)?;
+    let mut number = || match cell()? {
+        Some(cell) => cell.parse::<f64>().ok().map(Some),
+        None => Some(None),
+    };
+    let [input, cached, write, output] = [number()?, number()?, number()?, number()?];
+    let prices = input.zip(output).map(|(input, output)| Prices {
+        input,
+        cached: cached.unwrap_or(input),
+        write: write.unwrap_or(input),
+        output,
+    });
+    let (threshold, keep, ratio) = (number()?, number()?, number()?);
+    let condense_model = cell()?.map(str::to_owned);
+    cells.next().is_none().then_some(())?;
+    Some(Model {
         name,
         provider,
         window,
         max_output,
         tokenizer,
-        input,
-        cached,
-        write,
-        output,
-        threshold,
-        keep,
-        ratio,
-        condense,
-    ] = cells.as_slice()
-    else {
-        return None;
-    };
-    let number = |cell: &str| match cell {
-        "-" => Some(None),
-        _ => cell.parse::<f64>().ok().map(Some),
-    };
-    let prices = match (number(input)?, number(output)?) {
-        (Some(input), Some(output)) => Some(Prices {
-            input,
-            cached: number(cached)?.unwrap_or(input),
-            write: number(write)?.unwrap_or(input),
-            output,
-        }),
-        _ => None,
-    };
-    let threshold = match number(threshold)? {
-        Some(percent) => Some(Threshold::new(percent).ok()?),
-        None => None,
-    };
-    Some(Model {
-        name: name.to_owned(),
-        provider: provider.to_owned(),
-        window: window.parse().ok()?,
-        max_output: max_output.parse().ok()?,
-        tokenizer: Tokenizer::named(tokenizer)?,
         prices,
-        threshold,
-        keep: match keep {
-            "-" => None,
-            keep => Some(Keep::Messages(keep.parse().ok()?)),
-        },
-        ratio: number(ratio)?,
-        condense_model: (condense != "-").then(|| condense.to_owned()),
+        threshold: threshold.map(Threshold::new).transpose().ok()?,
+        keep: keep.map(|count| KeepRecent::Messages(count as u32)),
+        ratio,
+        condense_model,
     })
 }
 
@@ -378,7 +359,7 @@ mod tests {
             let threshold = model.threshold.map(Threshold::percent);
             (model.window, threshold, model.keep, model.ratio)
         };
-        let keep = |count| Some(Keep::Messages(count));
+        let keep = |count| Some(KeepRecent::Messages(count));
         assert_eq!(
             of("claude-3-opus"),
             (200_000, Some(80.0), keep(5), Some(0.3))

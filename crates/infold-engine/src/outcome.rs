@@ -1,40 +1,42 @@
+//! The outcome of a pass: what it did, and what it cost.
+
 use infold_log::{Due, EventId, Size};
 use serde_json::{Value, json};
 
-/// What a pass came to.
+/// The outcome of a pass.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    /// The strongest thing it did.
-    pub did: Did,
+pub struct ManageOutcome {
+    /// The strongest action it took.
+    pub action: PassAction,
     /// Why it was due; none if it was not.
     pub due: Option<Due>,
     /// Why it did nothing although it was due.
-    pub left: Option<Left>,
+    pub skipped: Option<SkipReason>,
     /// The size of the view before.
     pub before: Size,
-    /// And after.
+    /// The size of the view after it.
     pub after: Size,
-    /// How small it was to become.
+    /// The size it was to have.
     pub target: Size,
-    /// The view may be sent.
+    /// Whether the view may be sent.
     pub fits: bool,
-    /// What it did, step by step.
-    pub steps: Vec<Step>,
-    /// What its summaries cost, in dollars.
+    /// Its steps.
+    pub steps: Vec<PassStep>,
+    /// The cost of its summaries, in dollars.
     pub cost: f64,
-    /// How often a summarizer was asked.
+    /// How often a summarizer was called.
     pub calls: u32,
     /// A summary was refused because it would not have made the view smaller.
     pub inflated: bool,
-    /// What went wrong on the way.
+    /// Errors on the way.
     pub errors: Vec<String>,
-    /// Lines that a summary claimed and nobody said.
+    /// Lines of a summary that were dropped: they claim what no message says.
     pub dropped: Vec<String>,
 }
 
-/// The strongest thing a pass did.
+/// The action of a pass, or of a step of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Did {
+pub enum PassAction {
     /// Nothing.
     Untouched,
     /// Old tool output is shown as stubs.
@@ -47,12 +49,12 @@ pub enum Did {
 
 /// Why a pass that was due did nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
-    /// The last one did not help enough, failed, or was undone: it waits for the view to grow.
+pub enum SkipReason {
+    /// The last one did not help enough, failed, or was undone: this one waits for the view to grow.
     Waiting,
-    /// What cannot be folded fills the threshold almost alone.
+    /// The floor fills the threshold almost alone.
     Floor,
-    /// A hook said no.
+    /// A hook refused.
     Vetoed,
     /// There was nothing to fold.
     Nothing,
@@ -60,58 +62,58 @@ pub enum Left {
 
 /// One step of a pass.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
-    /// What kind it is.
-    pub did: Did,
+pub struct PassStep {
+    /// Its kind.
+    pub action: PassAction,
     /// The folds it made; none in a rehearsal.
     pub folds: Vec<EventId>,
     /// How many messages, or parts of messages, it hid.
     pub hidden: u64,
     /// From the first to the last of them.
     pub span: infold_log::Span,
-    /// The view's tokens before.
+    /// The view's tokens before it.
     pub before: u64,
-    /// And after.
+    /// The view's tokens after it.
     pub after: u64,
-    /// Who wrote the summary.
+    /// The summarizer that wrote the summary.
     pub summarizer: Option<String>,
 }
 
-impl Did {
-    /// What its folds are counted as.
+impl PassAction {
+    /// Returns the kind that its folds are counted as.
     pub fn kind(self) -> &'static str {
         match self {
-            Did::Untouched => "none",
-            Did::Masked => "mask",
-            Did::Condensed => "summary",
-            Did::Truncated => "window",
+            PassAction::Untouched => "none",
+            PassAction::Masked => "mask",
+            PassAction::Condensed => "summary",
+            PassAction::Truncated => "window",
         }
     }
 
-    /// Its name in events and for scripts.
+    /// Returns its name in events and for scripts.
     pub fn name(self) -> &'static str {
         match self {
-            Did::Untouched => "untouched",
-            Did::Masked => "masked",
-            Did::Condensed => "condensed",
-            Did::Truncated => "truncated",
+            PassAction::Untouched => "untouched",
+            PassAction::Masked => "masked",
+            PassAction::Condensed => "condensed",
+            PassAction::Truncated => "truncated",
         }
     }
 }
 
-impl Left {
-    /// Its name in events and for scripts.
+impl SkipReason {
+    /// Returns its name in events and for scripts.
     pub fn name(self) -> &'static str {
         match self {
-            Left::Waiting => "waiting",
-            Left::Floor => "floor",
-            Left::Vetoed => "vetoed",
-            Left::Nothing => "nothing",
+            SkipReason::Waiting => "waiting",
+            SkipReason::Floor => "floor",
+            SkipReason::Vetoed => "vetoed",
+            SkipReason::Nothing => "nothing",
         }
     }
 }
 
-/// How Gemini's tools would put an outcome.
+/// An outcome in the terms of Gemini's tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GeminiStatus {
     /// The view became smaller.
@@ -124,29 +126,31 @@ pub enum GeminiStatus {
     Noop,
 }
 
-impl Outcome {
-    /// The outcome in Gemini's terms.
+impl ManageOutcome {
+    /// Returns the outcome in Gemini's terms.
     pub fn gemini(&self) -> GeminiStatus {
-        match self.did {
-            Did::Untouched if self.inflated => GeminiStatus::Inflated,
-            Did::Untouched if !self.errors.is_empty() => GeminiStatus::CountError,
-            Did::Untouched => GeminiStatus::Noop,
-            Did::Masked | Did::Condensed | Did::Truncated => GeminiStatus::Compressed,
+        match self.action {
+            PassAction::Untouched if self.inflated => GeminiStatus::Inflated,
+            PassAction::Untouched if !self.errors.is_empty() => GeminiStatus::CountError,
+            PassAction::Untouched => GeminiStatus::Noop,
+            PassAction::Masked | PassAction::Condensed | PassAction::Truncated => {
+                GeminiStatus::Compressed
+            }
         }
     }
 
-    /// All folds it made.
+    /// Returns all folds it made.
     pub fn folds(&self) -> impl Iterator<Item = EventId> {
         self.steps
             .iter()
             .flat_map(|step| step.folds.iter().copied())
     }
 
-    /// The outcome for scripts, hooks and the log.
+    /// Returns the outcome for scripts, hooks and the log.
     pub fn json(&self) -> Value {
-        let steps: Vec<Value> = self.steps.iter().map(Step::json).collect();
+        let steps: Vec<Value> = self.steps.iter().map(PassStep::json).collect();
         let mut object = json!({
-            "outcome": self.did.name(),
+            "outcome": self.action.name(),
             "due": self.due.map(Due::name),
             "tokens_before": self.before.tokens,
             "tokens_after": self.after.tokens,
@@ -158,8 +162,8 @@ impl Outcome {
             object["bytes_before"] = self.before.bytes.into();
             object["bytes_after"] = self.after.bytes.into();
         }
-        if let Some(left) = self.left {
-            object["left"] = left.name().into();
+        if let Some(reason) = self.skipped {
+            object["left"] = reason.name().into();
         }
         if self.calls > 0 {
             object["calls"] = self.calls.into();
@@ -174,11 +178,11 @@ impl Outcome {
     }
 }
 
-impl Step {
+impl PassStep {
     fn json(&self) -> Value {
         let folds: Vec<String> = self.folds.iter().map(EventId::to_string).collect();
         let mut object = json!({
-            "did": self.did.name(),
+            "did": self.action.name(),
             "folds": folds,
             "hidden": self.hidden,
             "span": self.span.to_string(),

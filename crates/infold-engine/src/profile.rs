@@ -1,86 +1,88 @@
-mod keep;
+//! The profile: all settings that decide how a conversation with one model is folded.
+
+mod keep_recent;
 mod settings;
 mod threshold;
 
-pub use keep::Keep;
-pub use settings::{Origin, Set, Settings};
-pub use threshold::{NoThreshold, Threshold};
+pub use keep_recent::KeepRecent;
+pub use settings::{Origin, Setting, Settings};
+pub use threshold::{InvalidThreshold, Threshold};
 
 use crate::Strategy;
 use crate::models::{self, Model, Prices, Tokenizer, UNKNOWN_WINDOW};
 
-/// All that decides how a conversation with one model is folded.
+/// All settings that decide how a conversation with one model is folded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// The model's name, as it was asked for; empty if it was not.
+    /// The model's name, as the call gave it; empty if it gave none.
     pub model: String,
-    /// Whose model it is, as far as known.
+    /// The maker of the model, if known.
     pub provider: Option<String>,
     /// How many tokens a request may hold.
     pub window: u64,
-    /// How many tokens a reply may have, as far as known.
+    /// How many tokens a reply may have, if known.
     pub max_output: Option<u64>,
-    /// How many tokens a reply is asked to have at most, if that was said.
+    /// How many tokens a reply is asked to have at most, if set.
     pub max_tokens: Option<u64>,
     /// When to start folding.
     pub threshold: Threshold,
-    /// Whether to fold at the threshold without being told to.
+    /// Whether to fold at the threshold automatically.
     pub auto: bool,
-    /// How much to keep of what is newest.
-    pub keep: Keep,
+    /// How much of the newest part to keep.
+    pub keep: KeepRecent,
     /// How large a summary may be against what it replaces.
     pub ratio: f64,
     /// The model that writes summaries.
     pub condense_model: String,
-    /// What it is asked, if not the strategy's own prompt.
+    /// The prompt for that model, if not the strategy's own.
     pub prompt: Option<String>,
     /// The name of the strategy.
     pub strategy: String,
-    /// How the model cuts text.
+    /// The tokenizer of the model.
     pub tokenizer: Tokenizer,
     /// By how much to multiply counted tokens before any usage was reported.
     pub factor: f64,
-    /// What the model costs.
+    /// The prices of the model.
     pub prices: Option<Prices>,
 }
 
-/// What a strategy brings along, for whatever nobody else has set.
+/// The settings of a strategy, for all that is set nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Preset {
     /// When to start folding.
     pub threshold: Threshold,
-    /// How much to keep of what is newest.
-    pub keep: Keep,
+    /// How much of the newest part to keep.
+    pub keep: KeepRecent,
     /// How large a summary may be against what it replaces.
     pub ratio: f64,
 }
 
-/// A profile, where each of its values comes from, and what was wrong on the way.
+/// A profile, and where each of its values comes from.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Resolved {
+pub struct ResolvedProfile {
     /// The profile.
     pub profile: Profile,
     /// The name of each value and where it was set, in the order of the fields.
     pub origins: Vec<(&'static str, Origin)>,
-    /// What the person should know: values that were passed over, a model nobody knows.
+    /// Warnings for the user: ignored values, an unknown model.
     pub warnings: Vec<String>,
 }
 
 impl Profile {
-    /// Puts a profile together: for each value the first layer that sets it, then the model's
+    /// Resolves a profile: for each value the first layer that sets it, then the model's
     /// row of the table, then the strategy's preset.
     ///
-    /// `model` is its name (empty: none named) and what is known of it.
-    pub fn resolve(name: &str, model: Option<&Model>, layers: &[Settings]) -> Resolved {
+    /// `name` is that of the model (empty: none named), `model` its row.
+    pub fn resolve(name: &str, model: Option<&Model>, layers: &[Settings]) -> ResolvedProfile {
         let mut warnings = Vec::new();
         let (strategy, preset) = strategy(layers, &mut warnings);
         let row = model.map(|model| Origin::Table(model.name.clone()));
         let by_strategy = || Origin::Strategy(strategy.value.clone());
 
-        let window = first(layers, |layer| layer.window.clone())
+        let window = first(layers, |layer| &layer.window)
             .or_else(|| {
                 let origin = row.clone().unwrap_or(Origin::Default);
-                models::window(name, model).map(|window| Set::new(window, origin))
+                models::window(name, model).map(|window| Setting::new(window, origin))
             })
             .unwrap_or_else(|| {
                 if !name.is_empty() {
@@ -88,51 +90,45 @@ impl Profile {
                         "nothing is known of model `{name}`: a window of {UNKNOWN_WINDOW} tokens is assumed"
                     ));
                 }
-                Set::new(UNKNOWN_WINDOW, Origin::Default)
+                Setting::new(UNKNOWN_WINDOW, Origin::Default)
             });
         let threshold = threshold(layers, &mut warnings)
-            .or_else(|| known(model, |model| model.threshold))
-            .unwrap_or_else(|| Set::new(preset.threshold, by_strategy()));
+            .or_else(|| of_row(model, |model| model.threshold))
+            .unwrap_or_else(|| Setting::new(preset.threshold, by_strategy()));
         // A number of messages from the table does not replace a share: it is another measure.
-        let counted = matches!(preset.keep, Keep::Messages(_));
-        let keep = first(layers, |layer| layer.keep.clone())
-            .or_else(|| known(model, |model| model.keep.filter(|_| counted)))
-            .unwrap_or_else(|| Set::new(preset.keep, by_strategy()));
-        let ratio = first(layers, |layer| layer.ratio.clone())
-            .or_else(|| known(model, |model| model.ratio))
-            .unwrap_or_else(|| Set::new(preset.ratio, by_strategy()));
+        let is_count = matches!(preset.keep, KeepRecent::Messages(_));
+        let keep = first(layers, |layer| &layer.keep)
+            .or_else(|| of_row(model, |model| model.keep.filter(|_| is_count)))
+            .unwrap_or_else(|| Setting::new(preset.keep, by_strategy()));
+        let ratio = first(layers, |layer| &layer.ratio)
+            .or_else(|| of_row(model, |model| model.ratio))
+            .unwrap_or_else(|| Setting::new(preset.ratio, by_strategy()));
         let auto =
-            first(layers, |layer| layer.auto.clone()).unwrap_or(Set::new(true, Origin::Default));
-        let condense_model = first(layers, |layer| layer.condense_model.clone())
-            .or_else(|| known(model, |model| model.condense_model.clone()))
-            .unwrap_or_else(|| Set::new(name.to_owned(), Origin::Default));
-        let prompt = first(layers, |layer| layer.prompt.clone());
-        let max_tokens = first(layers, |layer| layer.max_tokens.clone());
+            first(layers, |layer| &layer.auto).unwrap_or(Setting::new(true, Origin::Default));
+        let condense_model = first(layers, |layer| &layer.condense_model)
+            .or_else(|| of_row(model, |model| model.condense_model.clone()))
+            .unwrap_or_else(|| Setting::new(name.to_owned(), Origin::Default));
+        let prompt = first(layers, |layer| &layer.prompt);
+        let max_tokens = first(layers, |layer| &layer.max_tokens);
         let tokenizer = model.map_or(Tokenizer::Other, |model| model.tokenizer);
 
-        let set = |origin: &Option<Origin>| origin.clone().unwrap_or(Origin::Default);
+        let row = row.unwrap_or(Origin::Default);
+        let max_tokens_origin = max_tokens.as_ref().map(|set| set.origin.clone());
+        let prompt_origin = prompt.as_ref().map(|set| set.origin.clone());
         let origins = vec![
             ("window", window.origin),
-            ("max_output", set(&row)),
-            (
-                "max_tokens",
-                set(&max_tokens.as_ref().map(|set| set.origin.clone())),
-            ),
+            ("max_output", row.clone()),
+            ("max_tokens", max_tokens_origin.unwrap_or(Origin::Default)),
             ("threshold", threshold.origin),
             ("auto", auto.origin),
             ("keep", keep.origin),
             ("ratio", ratio.origin),
             ("condense_model", condense_model.origin),
-            (
-                "prompt",
-                prompt
-                    .as_ref()
-                    .map_or_else(by_strategy, |set| set.origin.clone()),
-            ),
+            ("prompt", prompt_origin.unwrap_or_else(by_strategy)),
             ("strategy", strategy.origin.clone()),
-            ("tokenizer", set(&row)),
-            ("factor", set(&row)),
-            ("prices", set(&row)),
+            ("tokenizer", row.clone()),
+            ("factor", row.clone()),
+            ("prices", row),
         ];
         let profile = Profile {
             model: name.to_owned(),
@@ -151,7 +147,7 @@ impl Profile {
             factor: tokenizer.factor(),
             prices: model.and_then(|model| model.prices),
         };
-        Resolved {
+        ResolvedProfile {
             profile,
             origins,
             warnings,
@@ -159,44 +155,47 @@ impl Profile {
     }
 }
 
-fn first<T>(layers: &[Settings], get: impl Fn(&Settings) -> Option<Set<T>>) -> Option<Set<T>> {
-    layers.iter().find_map(get)
+fn first<T: Clone>(
+    layers: &[Settings],
+    get: impl Fn(&Settings) -> &Option<Setting<T>>,
+) -> Option<Setting<T>> {
+    layers.iter().find_map(|layer| get(layer).clone())
 }
 
-fn known<T>(model: Option<&Model>, get: impl Fn(&Model) -> Option<T>) -> Option<Set<T>> {
+fn of_row<T>(model: Option<&Model>, get: impl Fn(&Model) -> Option<T>) -> Option<Setting<T>> {
     let model = model?;
     let origin = Origin::Table(model.name.clone());
-    get(model).map(|value| Set::new(value, origin))
+    get(model).map(|value| Setting::new(value, origin))
 }
 
-/// The first threshold that is one; -1 leaves it to the next layer, and so does, with a
-/// warning, a number that is none.
-fn threshold(layers: &[Settings], warnings: &mut Vec<String>) -> Option<Set<Threshold>> {
+/// Returns the first valid threshold; -1 leaves it to the next layer, and so does, with a
+/// warning, an invalid number.
+fn threshold(layers: &[Settings], warnings: &mut Vec<String>) -> Option<Setting<Threshold>> {
     let written = layers.iter().filter_map(|layer| layer.threshold.as_ref());
     for set in written {
         match Threshold::inherit(set.value) {
-            Ok(Some(threshold)) => return Some(Set::new(threshold, set.origin.clone())),
+            Ok(Some(threshold)) => return Some(Setting::new(threshold, set.origin.clone())),
             Ok(None) => {}
-            Err(error) => warnings.push(format!("{}: {error}; passed over", set.origin)),
+            Err(error) => warnings.push(format!("{}: {error}; ignored", set.origin)),
         }
     }
     None
 }
 
-/// The first strategy that exists, and what it brings along.
-fn strategy(layers: &[Settings], warnings: &mut Vec<String>) -> (Set<String>, Preset) {
+/// Returns the first strategy that exists, and its preset.
+fn strategy(layers: &[Settings], warnings: &mut Vec<String>) -> (Setting<String>, Preset) {
     for set in layers.iter().filter_map(|layer| layer.strategy.as_ref()) {
         match set.value.parse::<Strategy>() {
             Ok(strategy) => return (set.clone(), strategy.preset()),
             Err(_) => warnings.push(format!(
-                "{}: there is no strategy `{}`; passed over",
+                "{}: there is no strategy `{}`; ignored",
                 set.origin, set.value
             )),
         }
     }
-    let usual = Strategy::default();
-    let name = Set::new(usual.name.to_owned(), Origin::Default);
-    (name, usual.preset())
+    let default = Strategy::default();
+    let name = Setting::new(default.name.to_owned(), Origin::Default);
+    (name, default.preset())
 }
 
 #[cfg(test)]
@@ -215,7 +214,7 @@ mod tests {
         assert_eq!(resolved.warnings.len(), 1);
         // A window that was given leaves nothing to warn of.
         let given = Settings {
-            window: Some(Set::call(9000)),
+            window: Some(Setting::call(9000)),
             ..Settings::default()
         };
         let resolved = Profile::resolve("mystery", None, &[given]);
@@ -228,7 +227,7 @@ mod tests {
     #[test]
     fn messages_from_the_table_do_not_replace_a_share() {
         let strategy = |name: &str| Settings {
-            strategy: Some(Set::call(name.to_owned())),
+            strategy: Some(Setting::call(name.to_owned())),
             ..Settings::default()
         };
         let opus = models::find("claude-opus-4");
@@ -236,22 +235,22 @@ mod tests {
             let resolved = Profile::resolve("claude-opus-4", opus, &[strategy(name)]);
             resolved.profile.keep
         };
-        assert_eq!(keep("roo"), Keep::Messages(5));
-        assert_eq!(keep("gemini"), Keep::Share(0.3));
-        assert_eq!(keep("infold"), Keep::Share(0.15));
+        assert_eq!(keep("roo"), KeepRecent::Messages(5));
+        assert_eq!(keep("gemini"), KeepRecent::Share(0.3));
+        assert_eq!(keep("infold"), KeepRecent::Share(0.15));
     }
 
     #[test]
     fn a_strategy_that_does_not_exist_is_passed_over() {
         let layer = Settings {
-            strategy: Some(Set::call("rooo".to_owned())),
+            strategy: Some(Setting::call("rooo".to_owned())),
             ..Settings::default()
         };
         let resolved = Profile::resolve("gpt-5", models::find("gpt-5"), &[layer]);
         assert_eq!(resolved.profile.strategy, "infold");
         assert_eq!(
             resolved.warnings,
-            ["command line: there is no strategy `rooo`; passed over"]
+            ["command line: there is no strategy `rooo`; ignored"]
         );
     }
 
@@ -265,7 +264,7 @@ mod tests {
         ) {
             let model = models::find(if table { "claude-opus-4" } else { "gpt-5" });
             let set = |number: &Option<f64>| Settings {
-                threshold: number.map(Set::call),
+                threshold: number.map(Setting::call),
                 ..Settings::default()
             };
             let settings: Vec<Settings> = layers.iter().map(set).collect();

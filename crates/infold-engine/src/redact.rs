@@ -1,4 +1,4 @@
-//! What is taken out of a log for good, as people ask for it.
+//! Redaction: removes messages, or what a pattern matches, from a log for good.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// A search for what is to go: a regular expression that never matches nothing.
+/// A regular expression that never matches an empty text.
 ///
 /// ```
 /// use infold::redact::Pattern;
@@ -25,21 +25,21 @@ pub struct Pattern(Regex);
 /// Why a text is not a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// It is no regular expression.
+    /// The text is no regular expression.
     #[error("not a regular expression: {reason} at character {at}")]
     Syntax {
         /// Which character, counted from one.
         at: usize,
-        /// What is wrong there.
+        /// The error there.
         reason: String,
     },
-    /// It would take too much memory.
+    /// The expression would take too much memory.
     #[error("not a regular expression that can be used: {reason}")]
     TooLarge {
-        /// What the compiler says.
+        /// The error of the compiler.
         reason: String,
     },
-    /// It matches where nothing stands.
+    /// The expression matches an empty text.
     #[error("a pattern that matches the empty string would be found everywhere")]
     Empty,
 }
@@ -75,7 +75,7 @@ fn syntax(text: &str, error: &regex_syntax::Error) -> PatternError {
 }
 
 impl Pattern {
-    /// Where it matches in a text.
+    /// Returns where it matches in a text.
     pub fn find(&self, text: &str) -> Vec<Range<usize>> {
         self.0.find_iter(text).map(|found| found.range()).collect()
     }
@@ -95,22 +95,22 @@ pub fn pattern_of(start: &str, chars: usize) -> String {
     format!("(?s){}.{{{rest}}}", regex_syntax::escape(start))
 }
 
-/// What somebody wants gone: messages, what a pattern matches, or what it matches in some messages.
+/// A request to remove messages, what a pattern matches, or what it matches in some messages.
 #[derive(Clone, Debug, Default)]
-pub struct Redact {
+pub struct RedactionRequest {
     /// The messages; all of them if there is only a pattern.
     pub spans: Vec<Span>,
-    /// What goes of them; all they say if there is none.
+    /// The part of them that is removed; all of them if there is none.
     pub pattern: Option<Pattern>,
 }
 
-impl Redact {
-    /// Says what would go.
+impl RedactionRequest {
+    /// Returns what would be removed.
     pub fn preview(&self, contexts: &Contexts, task: Uuid) -> Result<Redaction, TaskError> {
         self.with(|target| contexts.redactable(task, target))
     }
 
-    /// Takes it out, for good.
+    /// Removes it for good.
     pub fn carry_out(&self, contexts: &Contexts, task: Uuid) -> Result<Redaction, TaskError> {
         self.with(|target| contexts.redact(task, target))
     }
@@ -127,7 +127,7 @@ impl Redact {
     }
 }
 
-/// What was redacted, or would be, for programs.
+/// Returns what was redacted, or would be, for scripts.
 pub fn describe(redaction: &Redaction) -> Value {
     let tasks = redaction.tasks.iter().map(|task| {
         let messages = task.messages.iter();

@@ -1,42 +1,43 @@
-//! A request, put together from files: head, view, tail.
+//! Writes a request into a file: head, view, tail.
 
 use std::collections::BTreeMap;
 
 use infold_log::{Floor, Past as _, Role, Seq, Shows, Size, Source, View};
-use infold_provider::Body;
+use infold_provider::RequestBody;
 use infold_store::{Aside, Log, LogError, Quirks, Working};
 use infold_wire::request::{
-    Frame, MOST_MARKERS, blanked, marked, markers, plain_chat, system_texts, unmarked,
+    MAX_CACHE_MARKERS, RequestFrame, add_cache_marker, blank_credentials, count_cache_markers,
+    plain_chat, remove_cache_markers, system_texts,
 };
 use infold_wire::tokens::{Encoding, count};
 use infold_wire::{Alternation, Converter, Message, Wire, without_thinking};
 
-/// A request that lies in `request.json`.
+/// A request in `request.json`.
 #[derive(Debug)]
-pub struct Request {
+pub struct RequestFile {
     file: Aside,
-    /// What is sent before what lies in the file from there on, if it must not lie there.
+    /// The head that is sent instead of the first bytes of the file, if it holds secrets.
     head: Option<(Vec<u8>, u64)>,
-    /// What was counted for it: the view, and what stands around it.
+    /// The counted tokens of the view and the frame.
     pub counted: u64,
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// What of the conversation the wire has no words for, what became of it, and how often.
+    /// Parts that the wire cannot express, what became of them, and how often.
     pub lost: BTreeMap<&'static str, u64>,
 }
 
-impl Request {
-    /// Writes the request for what a log shows.
+impl RequestFile {
+    /// Writes the request for the view of a log.
     ///
-    /// What the wire takes as it came is copied; memory does not depend on how much that is.
-    pub fn write(log: &Log, frame: &Frame, quirks: Quirks) -> Result<Request, LogError> {
+    /// Messages that the wire takes as they came are copied; memory does not depend on how many.
+    pub fn write(log: &Log, frame: &RequestFrame, quirks: Quirks) -> Result<RequestFile, LogError> {
         let view = View::of(log.state().shown(), log)?;
         let floor = Floor::of(log.state().shown(), log)?;
         let mut frame = frame.clone();
-        if frame.wire.system_apart() {
+        if frame.wire.has_separate_system_prompt() {
             frame.system = system(log, &floor)?;
         }
-        let mut sheet = Sheet {
+        let mut sheet = RequestWriter {
             file: log.aside(Working::Request)?,
             bytes: 0,
             first: true,
@@ -46,23 +47,28 @@ impl Request {
             held: None,
             marks: frame.cache && frame.wire == Wire::Anthropic,
         };
-        let places = match sheet.marks {
-            true => Places::of(log, &view, &frame)?,
-            false => Places::default(),
+        let marks = if sheet.marks {
+            CacheMarks::of(log, &view, &frame)?
+        } else {
+            CacheMarks::default()
         };
-        frame.cache = places.system;
+        frame.cache = marks.system;
         let head = frame.head();
-        let lies = Frame {
-            tools: frame.tools.as_deref().map(|tools| kept(log, tools)),
+        let stored = RequestFrame {
+            tools: frame
+                .tools
+                .as_deref()
+                .map(|tools| without_secrets(log, tools)),
             ..frame.clone()
         };
-        let lies = lies.head();
-        sheet.raw(lies.as_bytes())?;
-        let skip = lies.len() as u64;
-        let head = (head != lies).then(|| (head.into_bytes(), skip));
-        let stale = match quirks.bound && frame.wire == Wire::Anthropic {
-            true => log.changed_before()?,
-            false => None,
+        let stored = stored.head();
+        sheet.raw(stored.as_bytes())?;
+        let skip = stored.len() as u64;
+        let head = (head != stored).then(|| (head.into_bytes(), skip));
+        let stale = if quirks.bound && frame.wire == Wire::Anthropic {
+            log.changed_before()?
+        } else {
+            None
         };
         let mut converter = Converter::new(frame.wire);
         for (at, piece) in view.pieces().iter().enumerate() {
@@ -71,89 +77,88 @@ impl Request {
                 _ => false,
             };
             if native {
-                converted(&mut sheet, |out| converter.finish(out))?;
+                write_converted(&mut sheet, |out| converter.finish(out))?;
             }
             sheet.seam = true;
             log.render_piece(piece, &mut |source, bytes| {
-                let apart = frame.wire.system_apart() && is_system(source, &floor);
-                if apart {
+                if frame.wire.has_separate_system_prompt() && is_system(source, &floor) {
                     return Ok(());
                 }
-                let thoughtless =
-                    stale.filter(|stale| source.seq().is_some_and(|seq| seq <= *stale));
-                let thoughtless = thoughtless.and_then(|_| without_thinking(bytes));
+                let is_stale =
+                    stale.is_some_and(|stale| source.seq().is_some_and(|seq| seq <= stale));
+                let thoughtless = is_stale.then(|| without_thinking(bytes)).flatten();
                 let bytes = thoughtless.as_deref().unwrap_or(bytes);
                 if native {
                     sheet.message(bytes)?;
                 } else {
                     let mut read = Ok(());
-                    converted(&mut sheet, |out| read = converter.push(bytes, out))?;
+                    write_converted(&mut sheet, |out| read = converter.push(bytes, out))?;
                     read.map_err(|error| {
                         LogError::damaged(&log.dir().join("messages.jsonl"), 0, error.to_string())
                     })?;
                 }
-                if places.before.is_some() && source.seq() == places.before {
-                    converted(&mut sheet, |out| converter.finish(out))?;
+                if marks.before.is_some() && source.seq() == marks.before {
+                    write_converted(&mut sheet, |out| converter.finish(out))?;
                     sheet.mark()?;
                 }
                 Ok(())
             })?;
-            if Some(at) == places.stable {
-                converted(&mut sheet, |out| converter.finish(out))?;
+            if Some(at) == marks.stable {
+                write_converted(&mut sheet, |out| converter.finish(out))?;
                 sheet.mark()?;
             }
         }
-        converted(&mut sheet, |out| converter.finish(out))?;
-        if places.last {
+        write_converted(&mut sheet, |out| converter.finish(out))?;
+        if marks.last {
             sheet.mark()?;
         }
         sheet.release()?;
-        sheet.raw(Frame::TAIL.as_bytes())?;
+        sheet.raw(RequestFrame::TAIL.as_bytes())?;
         sheet.file.flush()?;
-        Ok(Request {
+        Ok(RequestFile {
             file: sheet.file,
             head,
             counted: view.tokens() + size(&frame).tokens,
             bytes: sheet.bytes,
-            lost: converter.lost().clone(),
+            lost: converter.losses().clone(),
         })
     }
 
-    /// What is sent.
-    pub fn body(&self) -> Body<'_> {
+    /// Returns the body to send.
+    pub fn body(&self) -> RequestBody<'_> {
         let file = self.file.path();
         match &self.head {
-            Some((head, skip)) => Body::Spliced {
+            Some((head, skip)) => RequestBody::Spliced {
                 head: head.clone(),
                 file,
                 skip: *skip,
             },
-            None => Body::File(file),
+            None => RequestBody::File(file),
         }
     }
 
-    /// Leaves it where it is, for a person to read.
+    /// Keeps the file, for a person to read.
     pub fn keep(self) {
         self.file.keep();
     }
 }
 
-/// Tools as they lie on the disk: without credentials, and without secrets if those are replaced.
-fn kept(log: &Log, tools: &str) -> String {
-    let blanked = blanked(tools);
+/// Returns tools as they are stored: without credentials, and without secrets if those are redacted.
+fn without_secrets(log: &Log, tools: &str) -> String {
+    let blanked = blank_credentials(tools);
     String::from_utf8_lossy(&log.without_secrets(blanked.as_bytes())).into_owned()
 }
 
-/// What stands beside the view in a request: tools and parameters, not the system prompt.
-pub fn size(frame: &Frame) -> Size {
+/// Returns the size of the frame of a request: tools and parameters, not the system prompt.
+pub fn size(frame: &RequestFrame) -> Size {
     let tools = frame.tools.as_deref().unwrap_or_default();
     Size {
         tokens: count(Encoding::O200k, tools),
-        bytes: (frame.head().len() + Frame::TAIL.len()) as u64,
+        bytes: (frame.head().len() + RequestFrame::TAIL.len()) as u64,
     }
 }
 
-/// The texts of the system prompt.
+/// Returns the texts of the system prompt.
 fn system(log: &Log, floor: &Floor) -> Result<Vec<String>, LogError> {
     let mut texts = Vec::new();
     for seq in floor.seqs() {
@@ -174,30 +179,30 @@ fn is_system(source: Source, floor: &Floor) -> bool {
         .is_some_and(|seq| floor.holds(seq) && floor.request() != Some(seq))
 }
 
-/// What of a request is marked for the provider's cache.
+/// The parts of a request that are marked for the provider's cache.
 #[derive(Default)]
-struct Places {
-    /// Its last message.
+struct CacheMarks {
+    /// The last message.
     last: bool,
-    /// The end of the request before.
+    /// The last message of the request before.
     before: Option<Seq>,
-    /// The last piece that stays as it is.
+    /// The last piece of the view that stays as it is.
     stable: Option<usize>,
     /// The system prompt.
     system: bool,
 }
 
-impl Places {
-    /// What is worth the most comes first: tools may have taken some of the few that there are.
-    fn of(log: &Log, view: &View, frame: &Frame) -> Result<Places, LogError> {
-        let taken = frame.tools.as_deref().map_or(0, markers);
-        let mut left = MOST_MARKERS.saturating_sub(taken);
+impl CacheMarks {
+    /// The most useful marks come first: their number is limited, and tools may have taken some.
+    fn of(log: &Log, view: &View, frame: &RequestFrame) -> Result<CacheMarks, LogError> {
+        let taken = frame.tools.as_deref().map_or(0, count_cache_markers);
+        let mut left = MAX_CACHE_MARKERS.saturating_sub(taken);
         let mut take = || {
             let free = left > 0;
             left -= usize::from(free);
             free
         };
-        Ok(Places {
+        Ok(CacheMarks {
             last: take(),
             before: sent_before(log)?.filter(|_| take()),
             stable: stable(view).filter(|_| take()),
@@ -206,7 +211,7 @@ impl Places {
     }
 }
 
-/// The last piece that stays as it is until the next fold, whatever is said.
+/// Returns the last piece of a view that stays as it is until the next fold.
 fn stable(view: &View) -> Option<usize> {
     let stands = |shows: &Shows| matches!(shows, Shows::StandIn(_) | Shows::Note(_));
     view.pieces()
@@ -215,7 +220,7 @@ fn stable(view: &View) -> Option<usize> {
         .filter(|at| at + 1 < view.pieces().len())
 }
 
-/// The last message of the request before this one: what stood before the model's last output.
+/// Returns the last message of the request before this one: the one before the model's last output.
 fn sent_before(log: &Log) -> Result<Option<Seq>, LogError> {
     let path = log.state().shown().path();
     let mut seqs = path.iter().rev().flat_map(|run| run.seqs().rev());
@@ -228,8 +233,11 @@ fn sent_before(log: &Log) -> Result<Option<Seq>, LogError> {
     Ok(None)
 }
 
-/// Writes what a converter hands out.
-fn converted(sheet: &mut Sheet, work: impl FnOnce(&mut dyn FnMut(&[u8]))) -> Result<(), LogError> {
+/// Writes the messages that a converter emits.
+fn write_converted(
+    sheet: &mut RequestWriter,
+    work: impl FnOnce(&mut dyn FnMut(&[u8])),
+) -> Result<(), LogError> {
     let mut written = Ok(());
     work(&mut |bytes| {
         if written.is_ok() {
@@ -239,24 +247,24 @@ fn converted(sheet: &mut Sheet, work: impl FnOnce(&mut dyn FnMut(&[u8]))) -> Res
     written
 }
 
-/// The file that a request is written on.
-struct Sheet {
+/// Writes the messages of a request into its file.
+struct RequestWriter {
     file: Aside,
     bytes: u64,
     first: bool,
-    /// What stands between turns of one role, where roles must alternate.
+    /// Separates turns of one role, if roles must alternate.
     alternation: Option<Alternation>,
-    /// The next message begins a piece of the view.
+    /// Whether the next message begins a piece of the view.
     seam: bool,
-    /// Members that not every provider knows are left out.
+    /// Whether members are left out that not every provider knows.
     plain: bool,
-    /// The message before, which may yet be marked.
+    /// The message before, which may still be marked.
     held: Option<Vec<u8>>,
-    /// What stays the same is marked for the provider's cache.
+    /// Whether messages are marked for the provider's cache.
     marks: bool,
 }
 
-impl Sheet {
+impl RequestWriter {
     fn raw(&mut self, bytes: &[u8]) -> Result<(), LogError> {
         self.bytes += bytes.len() as u64;
         self.file.write(bytes)
@@ -278,15 +286,15 @@ impl Sheet {
             return self.line(bytes);
         }
         self.release()?;
-        // Markers that it came with would count against ours.
-        self.held = Some(unmarked(bytes).unwrap_or_else(|| bytes.to_vec()));
+        // Marks that the message came with would count against ours.
+        self.held = Some(remove_cache_markers(bytes).unwrap_or_else(|| bytes.to_vec()));
         Ok(())
     }
 
-    /// Marks the last message as the end of what stays the same.
+    /// Marks the last message as the end of a stable part.
     fn mark(&mut self) -> Result<(), LogError> {
         if let Some(held) = self.held.take() {
-            let marked = marked(&held);
+            let marked = add_cache_marker(&held);
             self.line(marked.as_deref().unwrap_or(&held))?;
         }
         Ok(())

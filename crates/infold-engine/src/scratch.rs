@@ -1,3 +1,5 @@
+//! Temporary tasks, for folding or replaying a transcript.
+
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -6,34 +8,34 @@ use std::time::Duration;
 use infold_store::{AppendError, Contexts, Durability, Log, Metadata, TaskError, Writer};
 use tempfile::TempDir;
 
-/// A task that nobody keeps: for folding or replaying a transcript.
+/// A temporary task.
 ///
-/// It is made in the directory for temporary files and gone with this value.
+/// It lies in the directory for temporary files and is removed with this value.
 #[derive(Debug)]
 pub struct Scratch {
     writer: Writer,
     waiting: Vec<Vec<u8>>,
-    /// When each of them was said.
+    /// The time of each of them.
     times: Vec<Option<u64>>,
     bytes: usize,
-    /// Locked as long as somebody works here.
-    _held: File,
-    // Last, so that it is removed when nothing in it is open any more.
+    /// Locked while this process uses the directory.
+    _lock: File,
+    // The last field, so that the directory is removed when nothing in it is open any more.
     _dir: TempDir,
 }
 
-/// Why there is no such task.
+/// Why there is no temporary task.
 #[derive(Debug, thiserror::Error)]
 pub enum ScratchError {
-    /// There is no room for it.
+    /// There is no directory for it.
     #[error("no room for temporary files in {dir}: {source}")]
     Dir {
-        /// Where it was to be.
+        /// The directory for temporary files.
         dir: String,
-        /// Why not.
+        /// The error.
         source: std::io::Error,
     },
-    /// The task could not be made.
+    /// The task could not be created.
     #[error(transparent)]
     Task(#[from] TaskError),
     /// A message could not be appended.
@@ -41,48 +43,48 @@ pub enum ScratchError {
     Append(#[from] AppendError),
 }
 
-/// What the names of such tasks' directories begin with.
-const PREFIX: &str = "infold-scratch-";
+/// The start of the names of the directories.
+const DIR_PREFIX: &str = "infold-scratch-";
 
-/// The file in each that is locked while it is in use.
-const HELD: &str = "held";
+/// The file in each directory that is locked while it is in use.
+const LOCK_FILE: &str = "held";
 
-/// Removes what others left behind when they were killed: it holds whole conversations.
-fn sweep(place: &Path) {
-    for entry in place.read_dir().into_iter().flatten().flatten() {
-        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        let held = ours
-            .then(|| File::open(entry.path().join(HELD)).ok())
+/// Removes directories of processes that were killed: they hold whole conversations.
+fn sweep(temp_dir: &Path) {
+    for entry in temp_dir.read_dir().into_iter().flatten().flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(DIR_PREFIX);
+        let lock = ours
+            .then(|| File::open(entry.path().join(LOCK_FILE)).ok())
             .flatten();
-        // One that is just being made is not locked yet.
+        // A directory that is just being created is not locked yet.
         let age = entry.metadata().and_then(|meta| meta.modified());
-        let age = age.ok().and_then(|made| made.elapsed().ok());
+        let age = age.ok().and_then(|modified| modified.elapsed().ok());
         let old = age.is_some_and(|age| age > Duration::from_secs(60));
-        if old && held.is_some_and(|held| held.try_lock().is_ok()) {
+        if old && lock.is_some_and(|lock| lock.try_lock().is_ok()) {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
 }
 
 /// How many bytes of messages are appended at once.
-const BATCH: usize = 1 << 20;
+const BATCH_BYTES: usize = 1 << 20;
 
 impl Scratch {
-    /// Makes an empty one.
+    /// Creates an empty task.
     pub fn new() -> Result<Scratch, ScratchError> {
-        let place = std::env::temp_dir();
-        sweep(&place);
+        let temp_dir = std::env::temp_dir();
+        sweep(&temp_dir);
         let mut builder = tempfile::Builder::new();
         builder
-            .prefix(PREFIX)
+            .prefix(DIR_PREFIX)
             .permissions(Permissions::from_mode(0o700));
         let no_room = |source| ScratchError::Dir {
-            dir: place.display().to_string(),
+            dir: temp_dir.display().to_string(),
             source,
         };
-        let dir = builder.tempdir_in(&place).map_err(no_room)?;
-        let held = File::create(dir.path().join(HELD)).map_err(no_room)?;
-        held.lock().map_err(no_room)?;
+        let dir = builder.tempdir_in(&temp_dir).map_err(no_room)?;
+        let lock = File::create(dir.path().join(LOCK_FILE)).map_err(no_room)?;
+        lock.lock().map_err(no_room)?;
         let contexts = Contexts::new(dir.path(), Durability::Never);
         let (writer, _) = contexts.write(contexts.create(Metadata::default())?)?;
         Ok(Scratch {
@@ -90,18 +92,18 @@ impl Scratch {
             waiting: Vec::new(),
             times: Vec::new(),
             bytes: 0,
-            _held: held,
+            _lock: lock,
             _dir: dir,
         })
     }
 
-    /// Appends a message; it is in the log once [`Scratch::writer`] is asked for.
+    /// Appends a message; it is in the log after the next call of [`Scratch::writer`].
     pub fn push(&mut self, message: Vec<u8>) -> Result<(), ScratchError> {
-        self.push_said_at(message, None)
+        self.push_at_time(message, None)
     }
 
-    /// As [`Scratch::push`], with the time at which it was said, in milliseconds since 1970.
-    pub fn push_said_at(
+    /// Appends a message as [`Scratch::push`] does, with its time in milliseconds since 1970.
+    pub fn push_at_time(
         &mut self,
         message: Vec<u8>,
         time: Option<u64>,
@@ -109,19 +111,19 @@ impl Scratch {
         self.bytes += message.len();
         self.waiting.push(message);
         self.times.push(time);
-        if self.bytes >= BATCH {
+        if self.bytes >= BATCH_BYTES {
             self.flush()?;
         }
         Ok(())
     }
 
-    /// The task, for writing.
+    /// Returns the task, for writing.
     pub fn writer(&mut self) -> Result<&mut Writer, ScratchError> {
         self.flush()?;
         Ok(&mut self.writer)
     }
 
-    /// Its log, as far as it is written.
+    /// Returns its log, as far as it is written.
     pub fn log(&self) -> &Log {
         self.writer.log()
     }
@@ -145,7 +147,7 @@ mod tests {
         let make = |name: &str, age: u64| {
             let dir = place.path().join(name);
             std::fs::create_dir(&dir).unwrap();
-            let held = File::create(dir.join(HELD)).unwrap();
+            let held = File::create(dir.join(LOCK_FILE)).unwrap();
             let made = std::time::SystemTime::now() - Duration::from_secs(age);
             File::open(&dir).unwrap().set_modified(made).unwrap();
             (dir, held)

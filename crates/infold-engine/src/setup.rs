@@ -1,97 +1,99 @@
+//! Puts together how to fold for a model: profile, aim, summarizer, hooks.
+
 use std::time::Duration;
 
 use infold_log::NoRoom;
 use infold_store::{Contexts, InEffect, TaskError};
 use infold_wire::Wire;
 
-use crate::config::{Asked, NoProfile, Provider};
-use crate::connect::{self, ConnectError, OLLAMAS_OWN};
-use crate::profile::{Origin, Resolved, Set, Settings};
-use crate::summarizer::{Pen, Who};
-use crate::{Aim, Config, Hooks, Profile, Summarizer, Switchboard, usage};
+use crate::config::{ProfileRequest, Provider, UnknownProfile};
+use crate::connect::{self, ConnectError, OLLAMA_DEFAULT_WINDOW};
+use crate::profile::{Origin, ResolvedProfile, Setting, Settings};
+use crate::summarizer::{SummarizerChoice, SummarizerFactory};
+use crate::{Aim, Config, Connector, Hooks, Profile, Summarizer, usage};
 
 /// How to fold for a model.
 pub struct Setup {
-    /// All that decides it.
+    /// The settings.
     pub profile: Profile,
-    /// What to aim at.
+    /// The aim of passes.
     pub aim: Aim,
-    /// Somebody chose the window.
-    pub told: bool,
-    /// The server was asked for the window, and does not say, or not yet.
+    /// Whether the window was set, not only known.
+    pub has_set_window: bool,
+    /// Whether the server was asked for the window and did not say, or not yet.
     pub guessed: bool,
-    /// Who writes summaries.
+    /// The summarizer.
     pub summarizer: Box<dyn Summarizer + Send>,
-    /// Whom to tell.
+    /// The hooks.
     pub hooks: Hooks,
-    /// What the person should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// Why nothing can be folded for a model.
+/// Why there is no setup for a model.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// A profile is not there.
+    /// The profile does not exist.
     #[error(transparent)]
-    Profile(#[from] NoProfile),
+    Profile(#[from] UnknownProfile),
     /// The window is too small for anything.
     #[error(transparent)]
     Room(#[from] NoRoom),
-    /// Nobody writes summaries by that name.
+    /// The summarizer does not exist.
     #[error("no summarizer `{who}`")]
     Who {
-        /// What was said.
+        /// Its name.
         who: String,
     },
-    /// There is nobody to ask.
+    /// There is no provider to call.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// What was learned of a model could not be read.
+    /// The learned facts of a model could not be read.
     #[error(transparent)]
     Task(#[from] TaskError),
 }
 
-/// What else is known of a model, beside its profile.
+/// Facts about a model that its profile does not have.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Known {
-    /// The window is what its server runs it with: nobody chose it.
+pub struct ModelFacts {
+    /// Whether the window is the one its server runs it with, and not one that was set.
     pub found: bool,
-    /// Its server was asked, and did not say.
+    /// Whether its server was asked for the window, and did not say.
     pub guessed: bool,
-    /// Tokens of it for each that we count, as learned from what was reported.
+    /// Tokens of the model for each counted one, learned from reported usage.
     pub factor: Option<f64>,
     /// How many bytes a request may have.
     pub bytes: Option<u64>,
 }
 
 impl Setup {
-    /// Puts together what was resolved and what is known; `write` says who writes summaries.
+    /// Joins a resolved profile and known facts; `write` chooses the summarizer.
     pub fn new<E: From<SetupError>>(
         config: &Config,
-        resolved: Resolved,
-        known: Known,
-        write: impl FnOnce(Pen<'_>) -> Result<Box<dyn Summarizer + Send>, E>,
+        resolved: ResolvedProfile,
+        facts: ModelFacts,
+        write: impl FnOnce(SummarizerFactory<'_>) -> Result<Box<dyn Summarizer + Send>, E>,
     ) -> Result<Setup, E> {
-        let told = !known.found && is_told(&resolved);
-        let Resolved {
+        let has_set_window = !facts.found && is_window_set(&resolved);
+        let ResolvedProfile {
             profile,
             warnings,
             origins,
         } = resolved;
-        let mut aim = Aim::of(&profile, known.bytes).map_err(SetupError::from)?;
-        if let Some(factor) = known.factor {
+        let mut aim = Aim::of(&profile, facts.bytes).map_err(SetupError::from)?;
+        if let Some(factor) = facts.factor {
             aim.factor = factor;
         }
         if profile.model.is_empty() {
-            // Nobody named a tokenizer: tokens are what we count.
+            // Without a model there is no tokenizer but ours.
             aim.factor = 1.0;
         }
         let condenser = origins.iter().find(|(name, _)| *name == "condense_model");
-        let pen = Pen {
+        let pen = SummarizerFactory {
             config,
             contexts: None,
             profile: &profile,
-            told,
+            told: has_set_window,
             of_table: condenser.is_some_and(|(_, origin)| matches!(origin, Origin::Table(_))),
             talks: false,
             timeout: Duration::from_secs(config.summarizer.timeout.value),
@@ -101,32 +103,32 @@ impl Setup {
             summarizer,
             hooks: Hooks::of(config),
             profile,
-            told,
-            guessed: known.guessed,
+            has_set_window,
+            guessed: facts.guessed,
             aim,
             warnings,
         })
     }
 }
 
-/// Says whether the window is one that somebody chose.
-pub fn is_told(resolved: &Resolved) -> bool {
+/// Says whether the window was set, not only known.
+pub fn is_window_set(resolved: &ResolvedProfile) -> bool {
     let window = resolved.origins.iter().find(|(name, _)| *name == "window");
     window.is_some_and(|(_, origin)| !matches!(origin, Origin::Table(_) | Origin::Default))
 }
 
-/// What holds for a new task with this model and window, if they were chosen.
+/// Returns the settings in effect for a new task with this model and window, if they were chosen.
 pub fn in_effect(config: &Config, model: Option<&str>, window: Option<u64>) -> InEffect {
-    let asked = Asked {
+    let asked = ProfileRequest {
         model: model.map(str::to_owned),
         settings: Settings {
-            window: window.map(Set::call),
+            window: window.map(Setting::call),
             ..Settings::default()
         },
-        ..Asked::default()
+        ..ProfileRequest::default()
     };
-    // A profile that is not there is told of by whoever folds.
-    let Ok(Resolved { profile, .. }) = config.resolve(&asked) else {
+    // An unknown profile is reported when something is folded.
+    let Ok(ResolvedProfile { profile, .. }) = config.resolve(&asked) else {
         return InEffect::default();
     };
     InEffect {
@@ -136,75 +138,75 @@ pub fn in_effect(config: &Config, model: Option<&str>, window: Option<u64>) -> I
     }
 }
 
-/// How to fold for a model of a provider, with `window` if somebody chose one.
+/// Sets up folding for a model of a provider, with `window` if one was chosen.
 ///
-/// Where only its server knows the window, it is asked: not on a thread of the runtime. Without
-/// a switchboard, or a key of our own where one is wanted, nobody is asked, and no model writes
-/// summaries.
+/// Where only its server knows the window, the server is asked, which blocks: not on a thread of the
+/// runtime. Without a connector, or a configured key where one is needed, no server is asked, and no
+/// model writes summaries.
 pub fn setup(
     config: &Config,
     contexts: &Contexts,
-    switchboard: Option<&Switchboard>,
+    connector: Option<&Connector>,
     provider: &Provider,
     model: &str,
     window: Option<u64>,
 ) -> Result<Setup, SetupError> {
-    let board = switchboard.filter(|_| connect::is_ready(provider));
+    let ready = connector.filter(|_| connect::is_ready(provider));
     let resolve = |window: Option<u64>| {
-        config.resolve(&Asked {
+        config.resolve(&ProfileRequest {
             model: Some(model.to_owned()),
             profile: None,
             settings: Settings {
-                window: window.map(Set::call),
+                window: window.map(Setting::call),
                 ..Settings::default()
             },
         })
     };
-    let mut known = Known {
-        factor: usage::learned(contexts, &provider.name, model)?,
-        ..Known::default()
+    let mut facts = ModelFacts {
+        factor: usage::learned_factor(contexts, &provider.name, model)?,
+        ..ModelFacts::default()
     };
     let mut resolved = resolve(window)?;
-    if !is_told(&resolved) {
+    if !is_window_set(&resolved) {
         let named = usage::named_window(contexts, &provider.name, model)?;
-        let (window, guessed) = found(config, board, provider, model, named)?;
+        let (window, guessed) = find_window(config, ready, provider, model, named)?;
         resolved = resolve(window)?;
-        (known.found, known.guessed) = (true, guessed);
+        (facts.found, facts.guessed) = (true, guessed);
     }
     let mut warning = None;
-    let made = Setup::new(config, resolved, known, |pen| {
-        let pen = Pen {
+    let setup = Setup::new(config, resolved, facts, |pen| {
+        let pen = SummarizerFactory {
             contexts: Some(contexts),
             talks: true,
             ..pen
         };
         let set = &config.summarizer.name;
-        // A model of another provider may write where ours has no key.
+        // A model of another provider may write where this one has no key.
         let other = pen.other_provider(None);
-        let other = other
-            .filter(|(other, _)| connect::is_ready(other))
-            .is_some();
+        let is_other_ready = other.is_some_and(|(other, _)| connect::is_ready(&other));
         let who = match set.origin {
-            Origin::Default if board.is_none() && !other => Who::Extractive,
-            Origin::Default => Who::Model(None),
-            _ => Who::read(&set.value)?,
+            Origin::Default if ready.is_none() && !is_other_ready => SummarizerChoice::Extractive,
+            Origin::Default => SummarizerChoice::Model(None),
+            _ => SummarizerChoice::read(&set.value)?,
         };
         let named = match &who {
-            Who::Model(named) => named.as_deref(),
-            Who::Extractive | Who::Command(_) => None,
+            SummarizerChoice::Model(named) => named.as_deref(),
+            SummarizerChoice::Extractive | SummarizerChoice::Command(_) => None,
         };
-        let board = match pen.other_provider(named) {
-            Some(_) => switchboard,
-            None => board,
+        let connector = match pen.other_provider(named) {
+            Some(_) => connector,
+            None => ready,
         };
-        let asked = match (who, board) {
-            (Who::Extractive, _) => return Ok(pen.built_in()),
-            (Who::Command(command), _) => return Ok(pen.command(command)),
-            (Who::Model(named), Some(board)) => pen.model(board, provider, named.as_deref()),
-            (Who::Model(_), None) => {
+        let asked = match (who, connector) {
+            (SummarizerChoice::Extractive, _) => return Ok(pen.built_in()),
+            (SummarizerChoice::Command(command), _) => return Ok(pen.command(command)),
+            (SummarizerChoice::Model(named), Some(connector)) => {
+                pen.model(connector, provider, named.as_deref())
+            }
+            (SummarizerChoice::Model(_), None) => {
                 let name = &provider.name;
                 warning = Some(format!(
-                    "there is no key of our own for {name}: no model writes summaries there"
+                    "no key is configured for {name}: no model writes summaries there"
                 ));
                 return Ok(pen.built_in());
             }
@@ -218,32 +220,32 @@ pub fn setup(
             asked => asked,
         }
     });
-    let mut setup = made?;
+    let mut setup = setup?;
     setup.warnings.extend(warning);
     Ok(setup)
 }
 
-/// The window that a model runs with, if anybody but the table knows; and whether a server that
-/// should know did not say.
-fn found(
+/// Returns the window that a model runs with, if it is known from elsewhere than the table; and
+/// whether a server that should know did not say.
+fn find_window(
     config: &Config,
-    board: Option<&Switchboard>,
+    connector: Option<&Connector>,
     provider: &Provider,
     model: &str,
     named: Option<u64>,
 ) -> Result<(Option<u64>, bool), SetupError> {
-    let window = match board {
-        Some(board) => {
-            let connection = connect::connection(board, config, provider, model)?;
-            connect::running(config, &connection, named)
+    let window = match connector {
+        Some(connector) => {
+            let connection = connect::connection(connector, config, provider, model)?;
+            connect::served_window(config, &connection, named)
         }
         None => named,
     };
     let to = connect::endpoint(provider).map_err(ConnectError::from)?;
-    let usual = Some(OLLAMAS_OWN).filter(|_| to.wire == Wire::Ollama);
-    let knows = to.wire == Wire::Ollama || to.is_local();
+    let is_ollama = to.wire == Wire::Ollama;
+    let guessed = window.is_none() && (is_ollama || to.is_local()) && connector.is_some();
     Ok((
-        window.or(usual),
-        window.is_none() && knows && board.is_some(),
+        window.or(is_ollama.then_some(OLLAMA_DEFAULT_WINDOW)),
+        guessed,
     ))
 }

@@ -1,4 +1,4 @@
-//! What is said of a task: the command prints it, the server answers with it, in the same words.
+//! Shows a task: the command prints it and the server returns it, in the same words.
 
 mod task;
 mod entries;
@@ -7,10 +7,10 @@ mod folds;
 mod describe;
 
 pub use describe::{describe, kind};
-pub use entries::{Entry, Recalled};
-pub use folds::Folded;
-pub use pieces::Piece;
-pub use task::{Whole, row};
+pub use entries::{LogEntry, RecalledMessage};
+pub use folds::FoldEntry;
+pub use pieces::ViewEntry;
+pub use task::{TaskReport, row};
 
 use infold_log::steer::{Side, Target, locate};
 use infold_log::{Past as _, Point, Seq, Shown, Span};
@@ -18,44 +18,44 @@ use infold_store::{Log, LogError, StepError};
 
 /// A log as it was at a point.
 #[derive(Debug)]
-pub struct Seen {
+pub struct LogSnapshot {
     /// The log.
     pub log: Log,
     /// The point.
     pub at: Point,
-    /// What was shown then.
+    /// The view at the point.
     pub shown: Shown,
 }
 
-impl Seen {
-    /// Looks at a log as it is, or as it was right after something.
-    pub fn new(log: Log, at: Option<Target>) -> Result<Seen, StepError> {
+impl LogSnapshot {
+    /// Takes a log as it is, or as it was right after a target.
+    pub fn new(log: Log, at: Option<Target>) -> Result<LogSnapshot, StepError> {
         let at = match at {
             Some(at) => locate(log.state(), Side::To, at, &log)?,
             None => log.state().at(),
         };
         let shown = log.shown(at)?;
-        Ok(Seen { log, at, shown })
+        Ok(LogSnapshot { log, at, shown })
     }
 
-    /// All messages there were; none if there was none.
+    /// Returns the span of all messages; none if there are none.
     pub fn all(&self) -> Option<Span> {
         Seq::new(self.at.seq).and_then(|last| Span::new(Seq::FIRST, last))
     }
 }
 
-/// How many messages are read before anybody asks whether to go on.
-const GROUP: u64 = 256;
+/// How many messages are read before an error of the visitor stops the reading.
+const GROUP_MESSAGES: u64 = 256;
 
-/// Visits messages until the visitor has enough.
-fn each<E: From<LogError>>(
+/// Visits messages until the visitor returns an error.
+fn each_message<E: From<LogError>>(
     log: &Log,
     span: Span,
     mut visit: impl FnMut(Seq, &[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut from = span.from();
     while from <= span.to() {
-        let last = Seq::new(from.get() + GROUP - 1).unwrap_or(from);
+        let last = Seq::new(from.get() + GROUP_MESSAGES - 1).unwrap_or(from);
         let group = Span::new(from, last.min(span.to())).unwrap_or(Span::one(from));
         let mut visited = Ok(());
         log.each_message(group, &mut |source, bytes| {

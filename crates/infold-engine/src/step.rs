@@ -1,4 +1,4 @@
-//! One step on a task, as a person, a script or the API asks for it.
+//! One step on a task, as a user, a script or the API asks for it.
 
 mod permission;
 mod place;
@@ -13,8 +13,8 @@ use infold_store::{Contexts, Log, LogError, StepError, TaskError, Trigger, Write
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::numbers::{count, number};
 use crate::summarizer::Extractive;
-use crate::words::{count, number};
 use crate::{Aim, Draft, Hooks, ManageError, Strategy, draft};
 
 /// One step on a task.
@@ -46,16 +46,16 @@ pub enum Step {
         /// The fold.
         fold: EventId,
     },
-    /// Goes back to an earlier state.
+    /// Returns to an earlier state.
     Rewind {
         /// Whether the target is included.
         side: Side,
-        /// Where to.
+        /// The state.
         target: Target,
     },
-    /// Takes back the newest step.
+    /// Undoes the newest step.
     Undo,
-    /// Takes back the newest undo.
+    /// Undoes the newest undo.
     Redo,
     /// Keeps the round of a message in view.
     Pin {
@@ -67,44 +67,44 @@ pub enum Step {
         /// The text.
         text: String,
     },
-    /// Takes a pin away.
+    /// Removes a pin.
     Unpin {
-        /// What is pinned.
+        /// The pinned message or note.
         what: Pinned,
     },
 }
 
-/// What a step did.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Taken {
-    /// In a line, for people.
+pub struct StepResult {
+    /// One line for people.
     pub text: String,
-    /// For scripts.
+    /// The result for scripts.
     pub json: Value,
-    /// The command that takes it back.
-    pub back: &'static str,
-    /// How it differs from what was asked for, and why.
+    /// The command that undoes the step.
+    pub inverse: &'static str,
+    /// How the step differs from what was asked for, and why.
     pub note: Option<String>,
-    /// What whoever is told of folds said, if that went wrong.
-    pub unheard: Option<String>,
+    /// The error of the hook that runs after folds.
+    pub hook_error: Option<String>,
 }
 
-/// What one kind of step did, before anybody looked at the view.
-type Made = (String, Value);
+/// The text and the JSON of one kind of step, without the sizes of the view.
+type StepReport = (String, Value);
 
 impl Step {
-    /// Takes the step; `hooks` are asked and told if it folds something.
-    pub fn take(&self, writer: &mut Writer, hooks: &Hooks) -> Result<Taken, StepError> {
+    /// Takes the step; hooks are run if it folds something.
+    pub fn take(&self, writer: &mut Writer, hooks: &Hooks) -> Result<StepResult, StepError> {
         let permission = match self.fold_name() {
             Some(name) => Some(Permission::ask(hooks, writer.log(), name)?),
             None => None,
         };
-        let mut taken = self.make(writer)?;
-        taken.unheard = permission.and_then(|permission| permission.tell(&taken.json));
-        Ok(taken)
+        let mut result = self.execute(writer)?;
+        result.hook_error = permission.and_then(|permission| permission.tell(&result.json));
+        Ok(result)
     }
 
-    /// What it is called, if it folds something.
+    /// Returns its name, if it folds something.
     fn fold_name(&self) -> Option<&'static str> {
         match self {
             Step::Condense { .. } => Some("condense"),
@@ -114,7 +114,7 @@ impl Step {
         }
     }
 
-    fn make(&self, writer: &mut Writer) -> Result<Taken, StepError> {
+    fn execute(&self, writer: &mut Writer) -> Result<StepResult, StepError> {
         let before = tokens(writer.log())?;
         let (text, json) = match self {
             Step::Condense { from, to, text } => {
@@ -134,7 +134,7 @@ impl Step {
                 writer.unfold(*fold)?;
                 (format!("opened {fold}"), json!({"fold": fold.to_string()}))
             }
-            Step::Rewind { side, target } => rewound(writer, *side, *target)?,
+            Step::Rewind { side, target } => rewind(writer, *side, *target)?,
             Step::Undo => {
                 let step = writer.undo()?;
                 (format!("undid {step}"), json!({"undone": step.to_string()}))
@@ -151,10 +151,8 @@ impl Step {
             }
             Step::Note { text } => {
                 let id = writer.note(text)?;
-                (
-                    format!("{id}: pinned a note"),
-                    json!({"note": id.to_string()}),
-                )
+                let text = format!("{id}: pinned a note");
+                (text, json!({"note": id.to_string()}))
             }
             Step::Unpin { what } => {
                 writer.unpin(*what)?;
@@ -165,59 +163,52 @@ impl Step {
                 (format!("unpinned {name}"), json!({"unpinned": name}))
             }
         };
-        let back = match self {
-            Step::Undo => "redo",
-            _ => "undo",
-        };
-        Ok(told(writer, before, (text, json), back)?)
+        let inverse = if *self == Step::Undo { "redo" } else { "undo" };
+        Ok(report(writer, before, (text, json), inverse)?)
     }
 }
 
-/// Folds what a draft says, with the permission that was asked for before it was made.
+/// Folds a draft, with the permission that was asked for before it was written.
 pub fn fold(
     writer: &mut Writer,
     draft: Draft,
     permission: &Permission<'_>,
-) -> Result<Taken, StepError> {
-    let mut taken = fold_draft(writer, draft)?;
-    taken.unheard = permission.tell(&taken.json);
-    Ok(taken)
+) -> Result<StepResult, StepError> {
+    let mut result = fold_draft(writer, draft)?;
+    result.hook_error = permission.tell(&result.json);
+    Ok(result)
 }
 
-fn fold_draft(writer: &mut Writer, draft: Draft) -> Result<Taken, StepError> {
+fn fold_draft(writer: &mut Writer, draft: Draft) -> Result<StepResult, StepError> {
     let before = tokens(writer.log())?;
-    let fold = writer.fold(
-        Cause::Summary,
-        &draft.cover,
-        Trigger::Manual,
-        draft.stand_in,
-    )?;
+    let (cover, stand_in) = (&draft.cover, draft.stand_in);
+    let fold = writer.fold(Cause::Summary, cover, Trigger::Manual, stand_in)?;
     let (text, mut json) = folded("folded", fold, &draft.cover);
     json["summarizer"] = draft.summarizer.into();
-    let mut taken = told(writer, before, (text, json), "undo")?;
-    taken.note = adjusted(&draft.cover);
-    Ok(taken)
+    let mut result = report(writer, before, (text, json), "undo")?;
+    result.note = adjustment(&draft.cover);
+    Ok(result)
 }
 
-/// Adds what the step did to the view.
-fn told(
+/// Adds the sizes of the view before and after the step.
+fn report(
     writer: &Writer,
     before: u64,
-    (text, mut json): Made,
-    back: &'static str,
-) -> Result<Taken, LogError> {
+    (text, mut json): StepReport,
+    inverse: &'static str,
+) -> Result<StepResult, LogError> {
     let after = tokens(writer.log())?;
     let event = writer.log().state().last_event();
     json["tokens_before"] = before.into();
     json["tokens_after"] = after.into();
     json["event"] = event.map(|id| id.to_string()).into();
     let (before, after) = (number(before), number(after));
-    Ok(Taken {
+    Ok(StepResult {
         text: format!("{text}; view {before} → {after} tokens"),
         json,
-        back,
+        inverse,
         note: None,
-        unheard: None,
+        hook_error: None,
     })
 }
 
@@ -225,8 +216,8 @@ fn tokens(log: &Log) -> Result<u64, LogError> {
     Ok(View::of(log.state().shown(), log)?.tokens())
 }
 
-/// With such a window only what is folded limits the summary: the task's own is not known here.
-const ANY_WINDOW: u64 = 1 << 40;
+/// With this window only the folded messages limit the summary: the task's own window is not known here.
+const UNLIMITED_WINDOW: u64 = 1 << 40;
 
 fn condensed(
     writer: &mut Writer,
@@ -239,17 +230,17 @@ fn condensed(
         return Err(nothing("the summary is empty"));
     }
     let limits = Limits {
-        window: ANY_WINDOW,
+        window: UNLIMITED_WINDOW,
         ..Limits::default()
     };
     let budget = Budget::new(limits).map_err(|_| nothing("there is no room for a view"))?;
     let aim = Aim::new(budget, Strategy::default());
-    let made = match text {
+    let drafted = match text {
         Some(text) => Draft::given(writer.log(), &aim, Some(span), text),
         None => draft(writer, &aim, Some(span), &mut Extractive),
     };
-    match made {
-        Ok(made) => made.ok_or(nothing("no summary of it would be smaller")),
+    match drafted {
+        Ok(draft) => draft.ok_or(nothing("no summary of it would be smaller")),
         Err(ManageError::Step(error)) => Err(error),
         Err(ManageError::Log(error)) => Err(error.into()),
         Err(ManageError::Floor { .. }) => Err(nothing("what cannot be folded fills any window")),
@@ -257,7 +248,7 @@ fn condensed(
     }
 }
 
-fn folded(verb: &str, id: EventId, cover: &Cover) -> Made {
+fn folded(verb: &str, id: EventId, cover: &Cover) -> StepReport {
     let span = cover.span;
     let text = format!("{id}: {verb} {span}, {}", count(cover.messages, "message"));
     let json = json!({
@@ -267,8 +258,8 @@ fn folded(verb: &str, id: EventId, cover: &Cover) -> Made {
     (text, json)
 }
 
-/// How a fold differs from what was asked for, and why.
-fn adjusted(cover: &Cover) -> Option<String> {
+/// Returns how a fold differs from what was asked for, and why.
+fn adjustment(cover: &Cover) -> Option<String> {
     let (asked, span) = (cover.asked, cover.span);
     let wider = span.from() < asked.from() || span.to() > asked.to();
     let narrower = span.from() > asked.from() || span.to() < asked.to();
@@ -290,7 +281,7 @@ fn adjusted(cover: &Cover) -> Option<String> {
     Some(format!("{asked} was {verb} to {span}: {why}"))
 }
 
-fn rewound(writer: &mut Writer, side: Side, target: Target) -> Result<Made, StepError> {
+fn rewind(writer: &mut Writer, side: Side, target: Target) -> Result<StepReport, StepError> {
     let before = writer.log().state().shown().path();
     let (asked, log) = (target, writer.log());
     let target = steer::whole_output(log.state(), side, asked, log)?;
@@ -308,7 +299,7 @@ fn rewound(writer: &mut Writer, side: Side, target: Target) -> Result<Made, Step
     Ok((text, json!({"hidden": gone, "shown": messages(&after)})))
 }
 
-/// Makes a task that continues another from a place that a person names, or from its end.
+/// Creates a task that continues another from a target, or from its end.
 pub fn fork_at(contexts: &Contexts, parent: Uuid, at: Option<Target>) -> Result<Uuid, TaskError> {
     let Some(target) = at else {
         return contexts.fork(parent, None);
@@ -322,7 +313,7 @@ fn messages(runs: &[Span]) -> u64 {
     runs.iter().map(|run| run.count()).sum()
 }
 
-/// How many messages two paths have in common.
+/// Counts the messages that two paths have in common.
 fn shared(one: &[Span], other: &[Span]) -> u64 {
     let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
     let mut count = 0;

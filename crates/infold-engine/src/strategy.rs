@@ -1,156 +1,142 @@
+//! Strategies: when to fold, what to keep, and how the stand-in looks.
+
 use std::fmt;
 use std::str::FromStr;
 
 use infold_log::Role;
 
-use crate::extract::Form;
-use crate::{Keep, Preset, Threshold};
+use crate::extract::SummaryForm;
+use crate::{KeepRecent, Preset, Threshold};
 
-/// What to keep, when to fold, and how the stand-in looks: data, not code paths.
+/// When to fold, what to keep, and how the stand-in looks: data, not code paths.
 ///
 /// In every strategy the floor stays and the stand-in follows the first request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Strategy {
     /// Its name.
     pub name: &'static str,
-    /// From what percentage of the window on it folds.
+    /// The percentage of the window from which on it folds.
     pub threshold: f64,
-    /// What stays at the end.
-    pub keeps: Keeps,
-    /// How large a summary may be against the messages it stands for,
+    /// The end of a conversation that stays as it is.
+    pub keeps: KeepPolicy,
+    /// How large a summary may be against the messages it stands for.
     pub ratio: f64,
-    /// and against the window.
+    /// How large a summary may be against the window.
     pub summary_share: f64,
-    /// To what share of what made a pass due it folds.
+    /// To which share of the size that made it due a pass folds.
     pub target_share: f64,
-    /// It is not worth summarising fewer messages than this.
+    /// Fewer messages than this are not worth a summary.
     pub least: u64,
     /// Old tool output may be shown as stubs where a summary is not enough, or bytes are the trouble.
     pub masks: bool,
     /// Old turns are condensed; else they are only hidden.
     pub condenses: bool,
-    /// How a summary is shown,
+    /// The messages in which a summary is shown.
     pub stand_in: StandIn,
-    /// and how it is laid out.
-    pub form: Form,
+    /// The layout of a summary.
+    pub form: SummaryForm,
 }
 
-impl Strategy {
-    /// Threshold and target are shares of what can be folded, not of the whole window.
-    pub fn is_relative(&self) -> bool {
-        self.name == Strategy::default().name
-    }
-}
-
-/// What a strategy leaves as it is at the end of a conversation.
+/// The end of a conversation that stays as it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Keeps {
-    /// So many messages, widened to rounds.
+pub enum KeepPolicy {
+    /// This many messages, widened to rounds.
     Messages(u64),
-    /// So large a share of the conversation, from a request on.
+    /// This share of the conversation, from a request on.
     Share(f64),
-    /// The newest rounds up to so large a share of the window.
+    /// The newest rounds up to this share of the window.
     Window(f64),
 }
 
-/// How a summary is shown.
+/// The messages in which a summary is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StandIn {
-    /// As the user's words.
+    /// A message of the user.
     User,
-    /// As the model's.
+    /// A message of the model.
     Assistant,
-    /// As a `<state_snapshot>` of the user's, which the model acknowledges.
+    /// A `<state_snapshot>` of the user, which the model acknowledges.
     Snapshot,
 }
 
+/// The default preset.
+const INFOLD: Strategy = Strategy {
+    name: "infold",
+    threshold: 75.0,
+    keeps: KeepPolicy::Window(0.15),
+    ratio: 0.5,
+    summary_share: 0.4,
+    target_share: 0.65,
+    least: 2,
+    masks: true,
+    condenses: true,
+    stand_in: StandIn::User,
+    form: SummaryForm::Sections,
+};
+
+/// The values that the presets after other agents share.
+const OTHER: Strategy = Strategy {
+    ratio: 0.25,
+    summary_share: 0.25,
+    target_share: 0.6,
+    masks: false,
+    ..INFOLD
+};
+
 /// All presets, the default first.
 pub const STRATEGIES: [Strategy; 5] = [
-    Strategy {
-        name: "infold",
-        threshold: 75.0,
-        keeps: Keeps::Window(0.15),
-        ratio: 0.5,
-        summary_share: 0.4,
-        target_share: 0.65,
-        least: 2,
-        masks: true,
-        condenses: true,
-        stand_in: StandIn::User,
-        form: Form::Sections,
-    },
+    INFOLD,
     Strategy {
         name: "roo",
-        threshold: 75.0,
-        keeps: Keeps::Messages(3),
-        ratio: 0.25,
-        summary_share: 0.25,
-        target_share: 0.6,
-        least: 2,
-        masks: false,
-        condenses: true,
+        keeps: KeepPolicy::Messages(3),
         stand_in: StandIn::Assistant,
-        form: Form::SixParts,
+        form: SummaryForm::SixParts,
+        ..OTHER
     },
     Strategy {
         name: "gemini",
         threshold: 50.0,
-        keeps: Keeps::Share(0.3),
-        ratio: 0.25,
-        summary_share: 0.25,
-        target_share: 0.6,
-        least: 2,
-        masks: false,
-        condenses: true,
+        keeps: KeepPolicy::Share(0.3),
         stand_in: StandIn::Snapshot,
-        form: Form::Snapshot,
+        form: SummaryForm::Snapshot,
+        ..OTHER
     },
     Strategy {
         name: "file",
         threshold: 70.0,
-        keeps: Keeps::Messages(5),
+        keeps: KeepPolicy::Messages(5),
         ratio: 0.35,
-        summary_share: 0.25,
-        target_share: 0.6,
         least: 10,
-        masks: false,
-        condenses: true,
         stand_in: StandIn::Assistant,
-        form: Form::Report,
+        form: SummaryForm::Report,
+        ..OTHER
     },
     Strategy {
         name: "truncate",
-        threshold: 75.0,
-        keeps: Keeps::Window(0.2),
-        ratio: 0.25,
-        summary_share: 0.25,
-        target_share: 0.6,
-        least: 2,
-        masks: false,
+        keeps: KeepPolicy::Window(0.2),
         condenses: false,
-        stand_in: StandIn::User,
-        form: Form::Sections,
+        ..OTHER
     },
 ];
 
 /// The names of all presets.
-pub const NAMES: [&str; STRATEGIES.len()] = {
-    let mut names = [""; STRATEGIES.len()];
-    let mut at = 0;
-    while at < names.len() {
-        names[at] = STRATEGIES[at].name;
-        at += 1;
-    }
-    names
-};
+pub const STRATEGY_NAMES: [&str; STRATEGIES.len()] =
+    ["infold", "roo", "gemini", "file", "truncate"];
 
 impl Strategy {
-    /// What it brings along for a profile that does not say otherwise.
+    /// Says whether threshold and target are shares of what can be folded, not of the whole window.
+    pub fn is_relative(&self) -> bool {
+        self.name == Strategy::default().name
+    }
+
+    /// Returns its settings for a profile that does not set them.
     pub fn preset(&self) -> Preset {
         let threshold = Threshold::new(self.threshold).expect("presets have valid thresholds");
         let keep = match self.keeps {
-            Keeps::Messages(count) => Keep::Messages(u32::try_from(count).unwrap_or(u32::MAX)),
-            Keeps::Share(share) | Keeps::Window(share) => Keep::Share(share),
+            KeepPolicy::Messages(count) => {
+                KeepRecent::Messages(u32::try_from(count).unwrap_or(u32::MAX))
+            }
+            KeepPolicy::Share(share) | KeepPolicy::Window(share) => KeepRecent::Share(share),
         };
         Preset {
             threshold,
@@ -159,12 +145,12 @@ impl Strategy {
         }
     }
 
-    /// The same, keeping as much at the end as a profile says.
-    pub fn keeping(self, keep: Keep) -> Strategy {
+    /// Returns the same strategy, keeping as much at the end as a profile says.
+    pub fn keeping(self, keep: KeepRecent) -> Strategy {
         let keeps = match (keep, self.keeps) {
-            (Keep::Messages(count), _) => Keeps::Messages(u64::from(count)),
-            (Keep::Share(share), Keeps::Share(_)) => Keeps::Share(share),
-            (Keep::Share(share), _) => Keeps::Window(share),
+            (KeepRecent::Messages(count), _) => KeepPolicy::Messages(u64::from(count)),
+            (KeepRecent::Share(share), KeepPolicy::Share(_)) => KeepPolicy::Share(share),
+            (KeepRecent::Share(share), _) => KeepPolicy::Window(share),
         };
         Strategy { keeps, ..self }
     }
@@ -176,11 +162,11 @@ impl Default for Strategy {
     }
 }
 
-/// A strategy nobody knows.
+/// The strategy that was asked for does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown strategy `{name}` (known: {})", NAMES.join(", "))]
+#[error("unknown strategy `{name}` (known: {})", STRATEGY_NAMES.join(", "))]
 pub struct UnknownStrategy {
-    /// What was asked for.
+    /// The name.
     pub name: String,
 }
 
@@ -201,18 +187,18 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// What the model says to a snapshot, so that roles alternate.
+/// The model's reply to a snapshot, so that roles alternate.
 const ACKNOWLEDGED: &str = "Got it. Thanks for the additional context!";
 
-/// Stands beside the heading of a summary that code wrote in the form of an agent.
+/// Follows the heading of a summary that code wrote in the form of an agent.
 const LEGEND: &str = "[[n] is message n. After → stands the message that says otherwise.]";
 
-const OPEN: &str = "<state_snapshot>";
-const CLOSE: &str = "</state_snapshot>";
+const SNAPSHOT_START: &str = "<state_snapshot>";
+const SNAPSHOT_END: &str = "</state_snapshot>";
 
 impl StandIn {
-    /// Puts a summary under its heading and into the messages that are shown; what does not belong
-    /// to the summary stands below it.
+    /// Puts a summary under its heading and into the messages that are shown; `below` follows it
+    /// and is no part of it.
     pub fn compose(self, heading: &str, summary: &str, below: &str) -> Vec<(Role, String)> {
         let below = match below.trim() {
             "" => String::new(),
@@ -223,7 +209,8 @@ impl StandIn {
             StandIn::User => vec![(Role::User, text)],
             StandIn::Assistant => vec![(Role::Assistant, text)],
             StandIn::Snapshot => {
-                let snapshot = format!("{heading}\n\n{OPEN}\n{summary}\n{CLOSE}{below}");
+                let snapshot =
+                    format!("{heading}\n\n{SNAPSHOT_START}\n{summary}\n{SNAPSHOT_END}{below}");
                 vec![
                     (Role::User, snapshot),
                     (Role::Assistant, ACKNOWLEDGED.to_owned()),
@@ -232,23 +219,23 @@ impl StandIn {
         }
     }
 
-    /// Takes the summary out of the messages that show it.
+    /// Returns the summary in the messages that show it.
     pub fn summary(stand_in: &[(Role, String)]) -> &str {
         let Some((_, text)) = stand_in.first() else {
             return "";
         };
-        // The heading is one line in brackets; a summary made by hand may have none.
+        // The heading is one line in brackets; a summary written by a person may have none.
         let text = match text.split_once("\n\n") {
             Some((heading, rest)) if heading.starts_with('[') && heading.ends_with(']') => rest,
             _ => text,
         };
         let text = text.trim();
-        let inner = text.strip_prefix(OPEN);
-        let inner = inner.and_then(|text| Some(&text[..text.rfind(CLOSE)?]));
+        let inner = text.strip_prefix(SNAPSHOT_START);
+        let inner = inner.and_then(|text| Some(&text[..text.rfind(SNAPSHOT_END)?]));
         inner.unwrap_or(text).trim()
     }
 
-    /// The heading of a summary that code wrote in the form of an agent.
+    /// Returns the heading of a summary that code wrote in the form of an agent.
     pub(crate) fn heading_by_code(heading: &str) -> String {
         format!("{heading}\n{LEGEND}")
     }
@@ -281,6 +268,7 @@ mod tests {
         for strategy in STRATEGIES {
             assert_eq!(strategy.name.parse(), Ok(strategy));
         }
+        assert_eq!(STRATEGY_NAMES, STRATEGIES.map(|strategy| strategy.name));
         assert!("rooo".parse::<Strategy>().is_err());
     }
 }

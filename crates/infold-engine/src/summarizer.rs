@@ -1,65 +1,65 @@
-//! Whatever writes a summary.
+//! The summarizers: the built-in one, a command, a model.
 
 mod extractive;
 mod command;
 mod prompts;
-mod record;
+mod transcript;
 mod model;
-mod pen;
+mod factory;
 
 use std::time::Duration;
 
 use infold_log::Span;
 use infold_provider::CallError;
 use infold_store::{Aside, Log, LogError, Usage, Working};
-use infold_wire::{Message, plain};
+use infold_wire::{Message, append_plain_text};
 
 use crate::Strategy;
 use crate::extract::Extract;
-pub use command::Command;
+pub use command::CommandSummarizer;
 pub use extractive::Extractive;
-pub use model::Model;
-pub use pen::{Pen, Who};
+pub use factory::{SummarizerChoice, SummarizerFactory};
+pub use model::ModelSummarizer;
 
-/// Whatever writes a summary: the built-in one, a command, a model.
+/// Writes summaries: the built-in one, a command, a model.
 pub trait Summarizer {
-    /// What it is called in events.
+    /// Returns its name in events.
     fn name(&self) -> String;
 
-    /// How many tokens of text it takes at once for such a brief; none for any number.
-    fn takes(&self, brief: &Brief<'_>) -> Option<u64>;
+    /// Returns how many tokens of text it takes at once for a request; none for any number.
+    fn takes(&self, request: &SummaryRequest<'_>) -> Option<u64>;
 
     /// Writes a summary.
-    fn summarize(&mut self, brief: &Brief<'_>) -> Result<String, SummarizerError>;
+    fn summarize(&mut self, request: &SummaryRequest<'_>) -> Result<String, SummarizerError>;
 
     /// Says whether a summary may cost money.
     fn is_paid(&self) -> bool {
         false
     }
 
-    /// What its calls took since this was last asked, also those that no summary came of.
+    /// Returns the usage of its calls since this was last asked, failed ones included.
     fn spent(&mut self) -> Vec<Usage> {
         Vec::new()
     }
 }
 
-/// What is to be summarised, and how.
-pub struct Brief<'a> {
+/// The messages to summarise, and how.
+pub struct SummaryRequest<'a> {
     /// The log it comes from.
     pub log: &'a Log,
-    /// The messages, as runs of seqs.
+    /// The messages as runs of seqs.
     pub runs: &'a [Span],
-    /// An earlier summary of what came before, to be integrated.
+    /// The summary of earlier messages, to be integrated.
     pub previous: Option<&'a str>,
-    /// What was read from the messages' structure.
+    /// The facts that the extractive summarizer collected.
     pub extract: &'a Extract,
-    /// Which part of the text it is, counted from one, and of how many.
+    /// The number of this part of the text, counted from one, and the number of parts.
     pub part: (usize, usize),
-    /// How the conversation is folded, which says what a summary holds.
+    /// The strategy, which defines the form of the summary.
     pub strategy: Strategy,
     /// How many tokens the summary should have at most.
     pub budget: u64,
-    /// What to ask for instead of the summarizer's own words.
+    /// A configured prompt instead of the summarizer's own.
     pub prompt: Option<&'a str>,
 }
 
@@ -74,14 +74,14 @@ pub enum SummarizerError {
         /// Why.
         source: std::io::Error,
     },
-    /// It ended badly.
-    #[error("`{command}` ended with {status}{}", said(.stderr))]
+    /// It ended with an error.
+    #[error("`{command}` ended with {status}{}", last_line(.stderr))]
     Failed {
         /// The command.
         command: String,
         /// How it ended.
         status: String,
-        /// The last thing it said.
+        /// Its standard error.
         stderr: String,
     },
     /// It took too long.
@@ -92,31 +92,31 @@ pub enum SummarizerError {
         /// How long it had.
         after: Duration,
     },
-    /// The provider did not answer, or not well.
+    /// The provider did not answer, or refused.
     #[error(transparent)]
     Call(Box<CallError>),
-    /// Whoever asked changed their mind.
+    /// The caller cancelled it.
     #[error("cancelled")]
     Cancelled,
-    /// The model would not do it.
+    /// The model refused to write it.
     #[error("the model declined to write it")]
     Declined,
-    /// The model wrote more than it may.
+    /// The model reached its output limit.
     #[error("the model was still writing after {most} tokens")]
     Cut {
-        /// How many it could write.
+        /// The limit.
         most: u64,
     },
-    /// The model can read next to nothing.
+    /// The model's window is too small.
     #[error("a window of {window} tokens leaves no room for anything to summarise")]
     Narrow {
         /// The window.
         window: u64,
     },
-    /// It returned nothing.
+    /// The summary is empty.
     #[error("the summary is empty")]
     Empty,
-    /// What it returned is no text.
+    /// The output is not text.
     #[error("the summary is not valid UTF-8")]
     NotText,
     /// The summary would not make the view smaller.
@@ -135,12 +135,12 @@ pub enum SummarizerError {
         /// Tokens it could have.
         room: u64,
     },
-    /// The summary was longer than anything worth reading.
+    /// The output exceeds the limit.
     #[error("`{command}` returned more than {most} bytes")]
     Endless {
         /// The command.
         command: String,
-        /// How much is read at most.
+        /// The limit in bytes.
         most: u64,
     },
     /// The log could not be read.
@@ -148,14 +148,14 @@ pub enum SummarizerError {
     Log(#[from] LogError),
 }
 
-fn said(stderr: &str) -> String {
+fn last_line(stderr: &str) -> String {
     match stderr.trim().lines().next_back() {
         Some(line) => format!(": {}", line.trim()),
         None => String::new(),
     }
 }
 
-impl Brief<'_> {
+impl SummaryRequest<'_> {
     /// Writes the text to be summarised into a file: a line `[role]: content` for each message.
     ///
     /// The file is gone with the value.
@@ -172,7 +172,7 @@ impl Brief<'_> {
                     text.push('[');
                     text.push_str(message.role().wire_name());
                     text.push_str("]: ");
-                    plain(&message, &mut text);
+                    append_plain_text(&message, &mut text);
                     text.push('\n');
                     file.write(text.as_bytes())?;
                 }

@@ -1,110 +1,112 @@
-//! One exchange with a model: fold to fit, ask, record the answer.
+//! One turn with a model: fold to fit, send, record the reply.
 
-mod narrow;
-mod cut;
-mod untold;
+mod too_long;
+mod silent_cut;
+mod undelivered;
 
 use infold_log::{EventId, Past as _, Role, Span, View};
-use infold_provider::{CallError, Called, Heard};
+use infold_provider::{CallError, CallEvent, CallReply};
 use infold_store::{
     AppendError, Aside, Contexts, Failure, LogError, Purpose, TaskError, Usage, Working, Writer,
 };
-use infold_wire::request::Frame;
-use infold_wire::trouble::RequestSize;
-use infold_wire::{Reply, Reported, Stop, Trouble};
+use infold_wire::provider_error::RequestSize;
+use infold_wire::request::RequestFrame;
+use infold_wire::{ProviderError, Reply, StopReason, TokenUsage};
 
-use crate::connection::Unanswered;
-use crate::request::{self, Request};
-use crate::{Aim, Connection, Hooks, ManageError, Outcome, Profile, Summarizer, manage, usage};
-use cut::silently_cut;
-pub use narrow::Refusal;
-pub use untold::{is_waiting, told, unread};
+use crate::connection::CallFailure;
+use crate::request::{self, RequestFile};
+use crate::{
+    Aim, Connection, Hooks, ManageError, ManageOutcome, Profile, Summarizer, manage, usage,
+};
+use silent_cut::silent_cut_error;
+pub use too_long::TooLongRequest;
+pub use undelivered::{is_unanswered, mark_delivered, undelivered_reply};
 
 /// A task and the model it talks to.
-pub struct Talk<'a> {
-    /// Where the task is kept.
+pub struct TurnContext<'a> {
+    /// The contexts directory of the task.
     pub contexts: &'a Contexts,
     /// The task.
     pub writer: &'a mut Writer,
     /// The model.
     pub connection: &'a Connection,
-    /// How the conversation is folded.
+    /// The settings for folding.
     pub profile: Profile,
-    /// What to fold for.
+    /// The aim of passes.
     pub aim: Aim,
-    /// Who writes summaries.
+    /// The summarizer.
     pub summarizer: &'a mut dyn Summarizer,
-    /// Whom to tell.
+    /// The hooks.
     pub hooks: &'a Hooks,
-    /// What is sent beside the conversation.
-    pub frame: Frame,
+    /// All of the request but its messages.
+    pub frame: RequestFrame,
 }
 
-/// What is heard while a turn is under way.
-pub enum News<'a> {
+/// Something that happens while a turn is under way.
+pub enum TurnEvent<'a> {
     /// A pass of `manage` is over.
-    Managed(&'a Outcome),
-    /// A request is on its way.
-    Sending(&'a Request),
-    /// What the provider says.
-    Heard(Heard),
-    /// The provider found the request too long; more is folded, and it is asked again.
+    Managed(&'a ManageOutcome),
+    /// A request is being sent.
+    Sending(&'a RequestFile),
+    /// An event of the call.
+    Call(CallEvent),
+    /// The request was too long for the provider; more is folded, and another is sent.
     TooLong(&'a str),
 }
 
-/// Whoever wants to hear it.
-pub type Hear<'a> = &'a mut (dyn FnMut(News<'_>) + Send);
+/// Receives the events of a turn.
+pub type TurnListener<'a> = &'a mut (dyn FnMut(TurnEvent<'_>) + Send);
 
-/// What came of a turn.
+/// The recorded reply of a turn.
 ///
-/// As long as this is there, so is the request: a reply that is recorded while its request
-/// still lies there was never handed over, see [`unread`].
+/// The request file exists as long as this value: a recorded reply whose request file still
+/// exists was never delivered, see [`undelivered_reply`].
 #[derive(Debug)]
-pub struct Turned {
+pub struct TurnReply {
     /// The messages of the reply.
     pub reply: Span,
     /// Why the reply ended.
-    pub stop: Stop,
-    /// What it took, if the provider said so.
+    pub stop: StopReason,
+    /// The usage, if the provider reported it.
     pub usage: Option<Usage>,
-    /// What we took it to be, in the model's tokens.
+    /// The estimate of the request, in the model's tokens.
     pub estimate: u64,
-    /// The tokens of the model for each that we count, from now on.
+    /// Tokens of the model for each counted one, from now on.
     pub factor: f64,
     /// How many requests were sent.
     pub requests: u32,
-    /// What could not be recorded beside the reply.
+    /// Why the usage could not be recorded.
     pub unrecorded: Option<TaskError>,
-    _untold: Aside,
+    _undelivered: Aside,
 }
 
-/// Why there is no answer. What was said before is kept.
+/// Why a turn has no reply. The messages before it are kept.
 #[derive(Debug, thiserror::Error)]
 pub enum TurnError {
     /// The model still waits for tool results.
     #[error("calls of the last message still wait for their results")]
     Open,
-    /// There is nothing to answer.
+    /// There is nothing to reply to.
     #[error("{0}")]
     Nothing(&'static str),
     /// The conversation could not be made to fit.
     #[error(transparent)]
     Manage(#[from] ManageError),
-    /// It was too long for the provider, however much was folded.
+    /// The request was too long for the provider, however much was folded.
     #[error("{call}; folding harder did not help: {why}")]
     TooLong {
-        /// What the provider said.
+        /// The error of the provider.
         call: Box<CallError>,
         /// Why no more could be folded.
         why: String,
     },
-    /// The provider did not answer.
+    /// The provider gave no reply.
     #[error(transparent)]
-    Unanswered(#[from] Unanswered),
-    /// The reply says nothing that could be kept.
-    #[error("the model said nothing (it stopped with: {0})")]
+    Unanswered(#[from] CallFailure),
+    /// The reply is empty.
+    #[error("the model gave an empty reply (it stopped with: {0})")]
     Silent(String),
-    /// The reply is none that can be kept.
+    /// The reply is not valid.
     #[error("the reply cannot be recorded: {0}")]
     Reply(#[from] AppendError),
     /// The task could not be read or written.
@@ -118,10 +120,10 @@ impl From<LogError> for TurnError {
     }
 }
 
-/// So often is more folded because the provider found a request too long.
-const OVERFLOWS: u32 = 3;
+/// How often more is folded because a request was too long for the provider.
+const MAX_OVERFLOWS: u32 = 3;
 
-/// What came of requests that were too long.
+/// The history of requests that were too long.
 #[derive(Default)]
 struct Overflow {
     /// The task's last step before anything was folded for it.
@@ -130,19 +132,19 @@ struct Overflow {
     named: Option<u64>,
 }
 
-/// A request and what came back.
-struct Exchange {
-    called: Called,
-    request: Request,
+/// A request and its reply.
+struct CompletedCall {
+    called: CallReply,
+    request: RequestFile,
 }
 
-impl Talk<'_> {
-    /// Shows the model what fits, and records its answer.
-    pub fn turn(&mut self, hear: Hear<'_>) -> Result<Turned, TurnError> {
+impl TurnContext<'_> {
+    /// Folds until the request fits, sends it, and records the reply.
+    pub fn turn(&mut self, listener: TurnListener<'_>) -> Result<TurnReply, TurnError> {
         self.check()?;
         self.aim.frame = request::size(&self.frame);
         let mut overflow = Overflow::default();
-        let turned = self.turn_folding(&mut overflow, hear);
+        let turned = self.turn_folding(&mut overflow, listener);
         match &turned {
             Ok(_) => self.remember(overflow.named),
             Err(_) => self.take_back(overflow.before),
@@ -150,15 +152,15 @@ impl Talk<'_> {
         turned
     }
 
-    /// Folds more each time the provider finds the request too long, and records its answer.
+    /// Folds more each time the request is too long for the provider, and records the reply.
     fn turn_folding(
         &mut self,
         overflow: &mut Overflow,
-        hear: Hear<'_>,
-    ) -> Result<Turned, TurnError> {
+        listener: TurnListener<'_>,
+    ) -> Result<TurnReply, TurnError> {
         let mut requests = 0;
         let mut refused: Option<Box<CallError>> = None;
-        for left in (0..=OVERFLOWS).rev() {
+        for left in (0..=MAX_OVERFLOWS).rev() {
             let outcome = manage(self.writer, &self.aim, self.summarizer, self.hooks);
             let outcome = match (outcome, refused.take()) {
                 (Err(error), Some(call)) => {
@@ -167,35 +169,39 @@ impl Talk<'_> {
                 }
                 (outcome, _) => outcome?,
             };
-            hear(News::Managed(&outcome));
+            listener(TurnEvent::Managed(&outcome));
             let estimate = outcome.after.tokens;
-            let (trouble, error) = match self.exchange(&mut requests, hear)? {
+            let (trouble, error) = match self.exchange(&mut requests, listener)? {
                 Ok(done) => {
                     let before = self.writer.log().state().step();
-                    let folded = match self.cut(&done, left) {
-                        true => self.shrunk(&done, estimate),
-                        false => None,
+                    let folded = if self.is_cut(&done, left) {
+                        self.fold_for_cut(&done, estimate)
+                    } else {
+                        None
                     };
                     let Some(outcome) = folded else {
                         return self.record(done, estimate, requests);
                     };
                     overflow.before.get_or_insert(before);
-                    // It was heard whole, and yet is no answer to all that was said.
-                    hear(News::Heard(Heard::Again));
-                    let error = silently_cut(&done);
+                    // The reply came whole, and yet does not answer all messages.
+                    listener(TurnEvent::Call(CallEvent::Discarded));
+                    let error = silent_cut_error(&done);
                     self.discard(&done, &error.text)?;
-                    hear(News::TooLong(&error.text));
-                    hear(News::Managed(&outcome));
+                    listener(TurnEvent::TooLong(&error.text));
+                    listener(TurnEvent::Managed(&outcome));
                     refused = Some(error);
                     continue;
                 }
                 Err(error) => (error.trouble.clone(), error),
             };
-            let too_long = matches!(trouble, Trouble::TooLong { .. } | Trouble::TooLarge);
+            let too_long = matches!(
+                trouble,
+                ProviderError::TooLong { .. } | ProviderError::TooLarge
+            );
             if !too_long || left == 0 {
-                return Err(Unanswered::Call(error).into());
+                return Err(CallFailure::Call(error).into());
             }
-            hear(News::TooLong(&error.text));
+            listener(TurnEvent::TooLong(&error.text));
             let before = self.writer.log().state().step();
             overflow.before.get_or_insert(before);
             if let Err(no_room) = self.narrow(&trouble, estimate, &mut overflow.named) {
@@ -207,46 +213,46 @@ impl Talk<'_> {
         unreachable!("the last time round returns")
     }
 
-    /// Keeps the window that the provider named, once a shorter request was answered.
+    /// Remembers the window that the provider named, once a shorter request was answered.
     fn remember(&self, named: Option<u64>) {
         if let Some(window) = named {
-            // Only a help for the next time: without it, that is found out again.
+            // A failure is ignored: without the window, the next turn finds it out again.
             let (provider, model) = (&self.connection.endpoint.name, &self.connection.model);
             let _ = usage::remember_window(self.contexts, provider, model, window);
         }
     }
 
-    /// Opens what was folded because the provider found the request too long, since that did not
-    /// help. `before` is the last step before the first of those folds, if there were any.
+    /// Undoes the folds that were made because the request was too long, since they did not
+    /// help. `before` is the last step before the first of them, if there were any.
     fn take_back(&mut self, before: Option<Option<EventId>>) {
         let Some(before) = before else {
             return;
         };
-        // Where a step cannot be undone, the error of the call is still what there is to tell.
+        // If a step cannot be undone, the error of the call is still the one to report.
         while self.writer.log().state().step() > before && self.writer.undo().is_ok() {}
     }
 
-    /// Sends what is shown now, and records the answer.
-    pub fn send(&mut self, hear: Hear<'_>) -> Result<Turned, TurnError> {
+    /// Sends the view as it is, and records the reply.
+    pub fn send(&mut self, listener: TurnListener<'_>) -> Result<TurnReply, TurnError> {
         self.check()?;
         self.aim.frame = request::size(&self.frame);
         let mut requests = 0;
-        match self.exchange(&mut requests, hear)? {
-            Ok(done) if self.cut(&done, OVERFLOWS) => {
-                let error = silently_cut(&done);
+        match self.exchange(&mut requests, listener)? {
+            Ok(done) if self.is_cut(&done, MAX_OVERFLOWS) => {
+                let error = silent_cut_error(&done);
                 self.discard(&done, &error.text)?;
                 done.request.keep();
-                Err(Unanswered::Call(error).into())
+                Err(CallFailure::Call(error).into())
             }
             Ok(done) => {
                 let estimate = (done.request.counted as f64 * self.aim.factor).ceil() as u64;
                 self.record(done, estimate, requests)
             }
-            Err(error) => Err(Unanswered::Call(error).into()),
+            Err(error) => Err(CallFailure::Call(error).into()),
         }
     }
 
-    /// Makes sure that there is something to answer.
+    /// Checks that there is something to reply to.
     fn check(&self) -> Result<(), TurnError> {
         let log = self.writer.log();
         let view = View::of(log.state().shown(), log)?;
@@ -261,51 +267,51 @@ impl Talk<'_> {
                 "the last message is the model's own: there is nothing to answer",
             )),
             Role::System => Err(TurnError::Nothing(
-                "there is only a system prompt: nobody has asked anything",
+                "there is only a system prompt: there is no request to answer",
             )),
             Role::User | Role::Tool => Ok(()),
         }
     }
 
-    /// Sends what is shown; what the provider refuses is recorded, and the request kept.
+    /// Sends the view; a refusal is recorded, and its request kept.
     fn exchange(
         &mut self,
         requests: &mut u32,
-        hear: Hear<'_>,
-    ) -> Result<Result<Exchange, Box<CallError>>, TurnError> {
+        listener: TurnListener<'_>,
+    ) -> Result<Result<CompletedCall, Box<CallError>>, TurnError> {
         let (provider, model) = (&self.connection.endpoint.name, &self.connection.model);
-        // Without it, that is found out again.
+        // A failure is ignored: without the quirks, this turn finds them out again.
         let mut quirks = usage::quirks(self.contexts, provider, model).unwrap_or_default();
         loop {
-            let request = Request::write(self.writer.log(), &self.frame, quirks)?;
-            hear(News::Sending(&request));
+            let request = RequestFile::write(self.writer.log(), &self.frame, quirks)?;
+            listener(TurnEvent::Sending(&request));
             let mut broken = Vec::new();
-            let mut heard = |what| {
-                if let Heard::Waiting { why, .. } = &what {
+            let mut on_event = |event| {
+                if let CallEvent::Retrying { why, .. } = &event {
                     broken.push(why.clone());
                 }
-                hear(News::Heard(what));
+                listener(TurnEvent::Call(event));
             };
             let sent = self
                 .connection
-                .send(request.body(), self.frame.stream, &mut heard);
+                .send(request.body(), self.frame.stream, &mut on_event);
             match sent {
                 Ok(called) => {
                     *requests += called.requests;
                     if !broken.is_empty() {
-                        self.failed(&broken.join("; "), called.requests - 1)?;
+                        self.record_failure(&broken.join("; "), called.requests - 1)?;
                     }
-                    return Ok(Ok(Exchange { called, request }));
+                    return Ok(Ok(CompletedCall { called, request }));
                 }
-                Err(Unanswered::Cancelled) => {
-                    self.failed("cancelled", 1)?;
-                    return Err(Unanswered::Cancelled.into());
+                Err(CallFailure::Cancelled) => {
+                    self.record_failure("cancelled", 1)?;
+                    return Err(CallFailure::Cancelled.into());
                 }
-                Err(Unanswered::Call(mut error)) => {
+                Err(CallFailure::Call(mut error)) => {
                     *requests += error.requests;
                     error.trouble = match error.trouble {
-                        // Whoever folds for a smaller window asks for a shorter reply, too.
-                        Trouble::ReplyTooLong { tokens, limit } => Trouble::TooLong {
+                        // Folding for a smaller window also asks for a shorter reply.
+                        ProviderError::ReplyTooLong { tokens, limit } => ProviderError::TooLong {
                             tokens: Some(tokens),
                             limit: Some(limit),
                         },
@@ -317,23 +323,23 @@ impl Talk<'_> {
                     };
                     request.keep();
                     let known = quirks;
-                    quirks.alternate |= error.trouble == Trouble::Alternate;
-                    quirks.plain |= error.trouble == Trouble::Plain;
-                    quirks.bound |= error.trouble == Trouble::Bound;
-                    self.failed(&error.to_string(), error.requests)?;
+                    quirks.alternate |= error.trouble == ProviderError::AlternateRoles;
+                    quirks.plain |= error.trouble == ProviderError::PlainMessages;
+                    quirks.bound |= error.trouble == ProviderError::BoundThinking;
+                    self.record_failure(&error.to_string(), error.requests)?;
                     if quirks == known {
                         return Ok(Err(error));
                     }
                     let (provider, model) =
                         (&self.connection.endpoint.name, &self.connection.model);
-                    // Only a help for the next time.
+                    // A failure is ignored: it is only for later turns.
                     let _ = usage::remember_quirks(self.contexts, provider, model, quirks);
                 }
             }
         }
     }
 
-    fn failed(&mut self, error: &str, requests: u32) -> Result<(), LogError> {
+    fn record_failure(&mut self, error: &str, requests: u32) -> Result<(), LogError> {
         let failure = Failure {
             provider: self.connection.endpoint.name.clone(),
             model: self.connection.model.clone(),
@@ -343,9 +349,9 @@ impl Talk<'_> {
         self.writer.failure(failure).map(drop)
     }
 
-    /// Records that a reply came and was not taken, and what it took all the same.
-    fn discard(&mut self, done: &Exchange, why: &str) -> Result<(), LogError> {
-        self.failed(why, 1)?;
+    /// Records that a reply was discarded, and its usage.
+    fn discard(&mut self, done: &CompletedCall, why: &str) -> Result<(), LogError> {
+        self.record_failure(why, 1)?;
         if let Some(reported) = done.called.reply.usage {
             let usage = self.usage(&reported, Purpose::Nothing);
             self.writer.usage(usage)?;
@@ -353,8 +359,8 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// A report, as the log keeps it.
-    fn usage(&self, reported: &Reported, purpose: Purpose) -> Usage {
+    /// Converts reported usage to the form of the log.
+    fn usage(&self, reported: &TokenUsage, purpose: Purpose) -> Usage {
         Usage {
             provider: self.connection.endpoint.name.clone(),
             model: self.connection.model.clone(),
@@ -367,32 +373,32 @@ impl Talk<'_> {
         }
     }
 
-    /// Records a reply, once, and what it took.
+    /// Records a reply once, and its usage.
     fn record(
         &mut self,
-        done: Exchange,
+        done: CompletedCall,
         estimate: u64,
         requests: u32,
-    ) -> Result<Turned, TurnError> {
+    ) -> Result<TurnReply, TurnError> {
         if done.called.reply.messages.is_empty() {
             let stop = done.called.reply.stop.name().to_owned();
             self.discard(&done, &format!("an empty reply ({stop})"))?;
             done.request.keep();
             return Err(TurnError::Silent(stop));
         }
-        let Exchange { called, request } = done;
+        let CompletedCall { called, request } = done;
         let Reply {
             messages,
             stop,
             usage,
             ..
         } = called.reply;
-        let mut untold = self.writer.log().aside(Working::Reply)?;
+        let mut undelivered = self.writer.log().aside(Working::Reply)?;
         for message in &messages {
-            untold.write(&self.writer.log().without_secrets(message))?;
-            untold.write(b"\n")?;
+            undelivered.write(&self.writer.log().without_secrets(message))?;
+            undelivered.write(b"\n")?;
         }
-        untold.flush()?;
+        undelivered.flush()?;
         let first = self.writer.log().state().next_seq();
         self.writer.append(&messages)?;
         let last = self.writer.log().state().last_seq().unwrap_or(first);
@@ -400,7 +406,7 @@ impl Talk<'_> {
         let (factor, unrecorded) = match &usage {
             Some(usage) => {
                 let guess = (request.counted, self.aim.factor);
-                // The reply is recorded: whoever took this for a failure would ask again.
+                // The reply is recorded: an error here would make the caller send again.
                 match usage::report(self.contexts, self.writer, usage, guess) {
                     Ok(factor) => (factor, None),
                     Err(error) => (self.aim.factor, Some(error)),
@@ -409,7 +415,7 @@ impl Talk<'_> {
             None => (self.aim.factor, None),
         };
         self.writer.sync()?;
-        Ok(Turned {
+        Ok(TurnReply {
             reply: Span::new(first, last).unwrap_or(Span::one(first)),
             stop,
             usage,
@@ -417,7 +423,7 @@ impl Talk<'_> {
             factor,
             requests,
             unrecorded,
-            _untold: untold,
+            _undelivered: undelivered,
         })
     }
 }

@@ -1,12 +1,14 @@
+//! TokenUsage usage, and the facts about models that are learned from it.
+
 use infold_store::{Contexts, LearnedWindow, Quirks, Report, TaskError, Usage, Writer};
-use infold_wire::Reported;
+use infold_wire::TokenUsage;
 
 use crate::models::{Prices, binds_thinking};
 
-/// Records what a provider reported for the last request and its reply, and learns from it
-/// how it counts.
+/// Records the usage that a provider reported for the last request and its reply, and learns from
+/// it how the model counts.
 ///
-/// `counted` is what we counted for everything that was sent, `guess` the factor we used. Returns
+/// `counted` is our count of everything that was sent, and the factor we used. Returns
 /// the factor from now on.
 pub fn report(
     contexts: &Contexts,
@@ -19,7 +21,7 @@ pub fn report(
     learn(contexts, usage, counted)
 }
 
-/// Learns from a report how a model counts; returns the factor from now on.
+/// Learns from reported usage how a model counts; returns the factor from now on.
 pub fn learn(
     contexts: &Contexts,
     usage: &Usage,
@@ -35,13 +37,17 @@ pub fn learn(
     contexts.with_registry(|registry| registry.learn(&report, jiff::Timestamp::now()))
 }
 
-/// What a provider's model counts for each token that we count, if that was learned.
-pub fn learned(contexts: &Contexts, provider: &str, model: &str) -> Result<Option<f64>, TaskError> {
+/// Returns how many tokens a model counts for each counted one, if that was learned.
+pub fn learned_factor(
+    contexts: &Contexts,
+    provider: &str,
+    model: &str,
+) -> Result<Option<f64>, TaskError> {
     let factor = contexts.with_registry_if_writable(|registry| registry.factor(provider, model))?;
     Ok(factor.flatten())
 }
 
-/// The window that a provider named for a model, if it did so lately.
+/// Returns the window that a provider named for a model lately.
 pub fn named_window(
     contexts: &Contexts,
     provider: &str,
@@ -53,7 +59,7 @@ pub fn named_window(
     Ok(window.flatten())
 }
 
-/// Keeps the window that a provider named for a model.
+/// Remembers the window that a provider named for a model.
 pub fn remember_window(
     contexts: &Contexts,
     provider: &str,
@@ -64,7 +70,7 @@ pub fn remember_window(
     contexts.with_registry(|registry| registry.set_window(provider, model, window, now))
 }
 
-/// What was learned of what a provider's model wants of messages.
+/// Returns the learned requirements of a model for its messages.
 pub fn quirks(contexts: &Contexts, provider: &str, model: &str) -> Result<Quirks, TaskError> {
     let quirks = contexts.with_registry_if_writable(|registry| registry.quirks(provider, model))?;
     let mut quirks = quirks.unwrap_or_default();
@@ -72,7 +78,7 @@ pub fn quirks(contexts: &Contexts, provider: &str, model: &str) -> Result<Quirks
     Ok(quirks)
 }
 
-/// Keeps what was learned of what a provider's model wants of messages.
+/// Remembers the learned requirements of a model for its messages.
 pub fn remember_quirks(
     contexts: &Contexts,
     provider: &str,
@@ -83,7 +89,7 @@ pub fn remember_quirks(
     contexts.with_registry(|registry| registry.set_quirks(provider, model, quirks, now))
 }
 
-/// The windows that providers named for a model lately.
+/// Returns the windows that providers named for a model lately.
 pub fn learned_windows(contexts: &Contexts, model: &str) -> Result<Vec<LearnedWindow>, TaskError> {
     let now = jiff::Timestamp::now();
     let found =
@@ -96,7 +102,7 @@ pub fn forget_windows(contexts: &Contexts, model: &str) -> Result<usize, TaskErr
     contexts.with_registry(|registry| registry.forget_windows(model))
 }
 
-/// Forgets the windows of a model that a request has just exceeded without being refused; says
+/// Forgets the windows of a model that a request has just exceeded without a refusal; says
 /// whether there were any.
 pub fn forget_smaller_windows(contexts: &Contexts, usage: &Usage) -> Result<bool, TaskError> {
     let Usage {
@@ -108,8 +114,8 @@ pub fn forget_smaller_windows(contexts: &Contexts, usage: &Usage) -> Result<bool
     contexts.with_registry(|registry| registry.forget_smaller_windows(provider, model, *tokens))
 }
 
-/// What a call cost, in millionths of a dollar.
-pub fn cost(prices: Option<Prices>, usage: &Reported) -> u64 {
+/// Returns the cost of a call, in millionths of a dollar.
+pub fn cost(prices: Option<Prices>, usage: &TokenUsage) -> u64 {
     let Some(prices) = prices else { return 0 };
     let spent = usage.input as f64 * prices.input
         + usage.cache_read as f64 * prices.cached
@@ -141,11 +147,12 @@ mod tests {
             cost: 0,
             purpose: Purpose::Reply,
         };
-        assert_eq!(learned(&contexts, "anthropic", "claude").unwrap(), None);
+        let learned = || learned_factor(&contexts, "anthropic", "claude").unwrap();
+        assert_eq!(learned(), None);
         for _ in 0..30 {
             report(&contexts, &mut writer, &usage, (10_000, 1.45)).unwrap();
         }
-        let factor = learned(&contexts, "anthropic", "claude").unwrap();
+        let factor = learned();
         assert!(factor.is_some_and(|factor| (factor - 1.4).abs() < 0.01));
         assert_eq!(writer.log().last_usage().unwrap(), Some((usage, 0)));
     }

@@ -3,7 +3,7 @@
 #[path = "claims/mod.rs"]
 mod made_up;
 
-use infold::quotes::Claims;
+use infold::claims::ClaimChecker;
 use made_up::{Case, cases, mutated};
 
 fn all() -> Vec<Case> {
@@ -17,11 +17,11 @@ fn stays(case: &Case, claim: &str) -> bool {
 
 /// Why a claim does not stay as it is.
 fn why_dropped(case: &Case, claim: &str) -> Option<String> {
-    let mut claims = Claims::new(claim);
+    let mut claims = ClaimChecker::new(claim);
     for (user, said) in &case.said {
         match user {
-            true => claims.user(None, said),
-            false => claims.assistant(said),
+            true => claims.read_user(None, said),
+            false => claims.read_assistant(said),
         }
     }
     let checked = claims.finish();
@@ -82,7 +82,7 @@ fn a_true_claim_that_is_changed_goes() {
         for claim in &case.true_claims {
             for (how, changed) in mutated(claim) {
                 // A verb of saying that was changed leaves no claim.
-                if !Claims::new(&changed).any() {
+                if !ClaimChecker::new(&changed).has_claims() {
                     continue;
                 }
                 count += 1;

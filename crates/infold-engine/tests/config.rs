@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use infold::Config;
-use infold::config::{Asked, Layer, Parsed, SECTIONS};
-use infold::profile::{Keep, Resolved, Set, Settings};
+use infold::config::{Layer, ParsedConfig, ProfileRequest, SECTIONS};
+use infold::profile::{KeepRecent, ResolvedProfile, Setting, Settings};
 use insta::assert_snapshot;
 use proptest::prelude::*;
 
@@ -40,10 +40,10 @@ fn lines(all: &[impl ToString]) -> String {
     all.join("\n")
 }
 
-fn profile(config: &Config, model: &str) -> Resolved {
-    let asked = Asked {
+fn profile(config: &Config, model: &str) -> ResolvedProfile {
+    let asked = ProfileRequest {
         model: Some(model.to_owned()),
-        ..Asked::default()
+        ..ProfileRequest::default()
     };
     config.resolve(&asked).expect("no profile is named")
 }
@@ -216,7 +216,7 @@ fn what_is_no_yaml_is_told_with_its_line() {
     c.yaml:1: this is not YAML: mapping values are not allowed in this context
     c.yaml:3: this is not YAML: while parsing a block mapping, did not find expected key
     c.yaml:1: this is not YAML: while parsing node, found unknown anchor
-    c.yaml:2: this is not YAML: an alias stands inside what it stands for
+    c.yaml:2: this is not YAML: an alias refers to a value that contains it
     c.yaml:1: this is not YAML: a key is one word, not a list or a mapping
     c.yaml:1: this is not YAML: the tag tag:yaml.org,2002:!python/object has no meaning here
     c.yaml:2: this is not YAML: there is a second document
@@ -298,7 +298,7 @@ fn the_environment_replaces_what_the_file_says() {
     assert!(!config.context_storage.enabled.value);
     assert_eq!(config.context_storage.cleanup_days.value, 9);
     assert_eq!(config.summarizer.name.value, "command:cat");
-    let resolved = config.resolve(&Asked::default()).unwrap();
+    let resolved = config.resolve(&ProfileRequest::default()).unwrap();
     let profile = resolved.profile;
     assert_eq!(profile.model, "gpt-4o");
     assert_eq!((profile.window, &*profile.strategy), (5000, "file"));
@@ -338,7 +338,7 @@ models:
   new-thing: {window: 50000, prices: {input: 1, output: 2}}
 ",
     );
-    let shown = |resolved: Resolved| {
+    let shown = |resolved: ResolvedProfile| {
         let profile = resolved.profile;
         format!(
             "{}: {} of {}, keep {}, ratio {}, {}, factor {}\n",
@@ -362,18 +362,18 @@ models:
     ] {
         all += &shown(profile(&config, model));
     }
-    let usual = config.resolve(&Asked::default()).unwrap();
+    let usual = config.resolve(&ProfileRequest::default()).unwrap();
     assert_eq!(
         (usual.profile.max_tokens, usual.warnings.len()),
         (Some(1000), 1)
     );
     all += &shown(usual);
-    let asked = Asked {
+    let asked = ProfileRequest {
         model: Some("claude-opus-4-5".to_owned()),
         profile: Some("mine".to_owned()),
         settings: Settings {
-            window: Some(Set::call(12_000)),
-            keep: Some(Set::call(Keep::Messages(1))),
+            window: Some(Setting::call(12_000)),
+            keep: Some(Setting::call(KeepRecent::Messages(1))),
             ..Settings::default()
         },
     };
@@ -388,9 +388,9 @@ models:
     gpt-4o: 70 % of 64000, keep 9 messages, ratio 0.4, infold, factor 1.1
     claude-opus-4-5: 10 % of 12000, keep 1 message, ratio 0.4, infold, factor 1.45
     ");
-    let missing = Asked {
+    let missing = ProfileRequest {
         profile: Some("nobody".to_owned()),
-        ..Asked::default()
+        ..ProfileRequest::default()
     };
     let error = config.resolve(&missing).unwrap_err();
     assert_eq!(error.all, ["default", "claude", "claude-opus", "mine"]);
@@ -586,7 +586,7 @@ fn a_proxy_sends_to_providers_that_are_there() {
 }
 
 /// Reads a file of the user's own and a project's over it.
-fn layered(user: &str, project: &str, trusted: bool) -> Parsed {
+fn layered(user: &str, project: &str, trusted: bool) -> ParsedConfig {
     let layers = [("user.yaml", user, true), ("config.yaml", project, trusted)];
     let layers = layers.map(|(file, text, trusted)| Layer {
         file,
@@ -600,10 +600,10 @@ fn layered(user: &str, project: &str, trusted: bool) -> Parsed {
 }
 
 /// What is in effect and was set in a file, and the keys that were ignored.
-fn in_effect(parsed: &Parsed) -> String {
+fn in_effect(parsed: &ParsedConfig) -> String {
     let entries = parsed.config.entries().into_iter();
     let set = entries.filter(|entry| entry.origin.to_string().contains(".yaml:"));
-    let shown = |entry: infold::config::Entry| {
+    let shown = |entry: infold::config::ConfigEntry| {
         format!("{} = {}  {}\n", entry.key, entry.value, entry.origin)
     };
     let ignored = parsed.ignored.iter();
@@ -912,7 +912,7 @@ fn no_key_without_trust_reaches_further() {
             text,
             trusted,
         });
-        let Ok(Parsed {
+        let Ok(ParsedConfig {
             mut config,
             ignored,
             ..

@@ -113,7 +113,7 @@ fn a_summary_quotes_only_what_was_said() {
             "also bump MAX_RETRIES to 250 please",
             &long,
         ];
-        let checked = infold::quotes::check(&summary, said);
+        let checked = infold::claims::check(&summary, said);
         assert_eq!(checked.dropped, [], "{summary}");
         assert_eq!(checked.text, summary);
     }
@@ -572,7 +572,11 @@ fn hostile_messages_are_read_at_their_edges_only() {
     ]);
     extract.previous(&"[".repeat(100_000));
     assert!(tokens(&extract.write(300)) <= 300);
-    assert!(extract.held() < 1 << 20, "{}", extract.held());
+    assert!(
+        extract.memory_bytes() < 1 << 20,
+        "{}",
+        extract.memory_bytes()
+    );
 }
 
 #[test]
@@ -594,7 +598,11 @@ fn state_stays_small_however_much_passes() {
         ];
         taken(&mut extract, 1 + n * 3, &messages);
     }
-    assert!(extract.held() < 9 << 20, "{}", extract.held());
+    assert!(
+        extract.memory_bytes() < 9 << 20,
+        "{}",
+        extract.memory_bytes()
+    );
     let text = extract.write(1000);
     assert!(
         text.contains("item_0 in dir0/f0.rs"),

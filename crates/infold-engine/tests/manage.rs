@@ -5,9 +5,10 @@ mod common;
 use std::time::Duration;
 
 use common::*;
-use infold::summarizer::{Command, Extractive};
+use infold::summarizer::{CommandSummarizer, Extractive};
 use infold::{
-    Did, GeminiStatus, Hooks, Left, ManageError, Scratch, Strategy, manage, rehearse, will_manage,
+    GeminiStatus, Hooks, ManageError, PassAction, Scratch, SkipReason, Strategy, manage, rehearse,
+    will_manage,
 };
 use infold_log::{Budget, Due, Limits, Seq, Size};
 use infold_store::{Usage, What};
@@ -17,8 +18,8 @@ fn nothing_is_done_while_there_is_room() {
     let mut task = chat(20, 10);
     let outcome = managed(&mut task, &aim(32_000));
     assert_eq!(
-        (outcome.did, outcome.due, outcome.left),
-        (Did::Untouched, None, None)
+        (outcome.action, outcome.due, outcome.skipped),
+        (PassAction::Untouched, None, None)
     );
     assert_eq!(task.log().state().at().event, 0);
 }
@@ -29,8 +30,8 @@ fn old_turns_are_condensed_and_the_newest_stay() {
     let aim = aim(8_000);
     let outcome = managed(&mut task, &aim);
     assert_eq!(
-        (outcome.did, outcome.due),
-        (Did::Condensed, Some(Due::Window))
+        (outcome.action, outcome.due),
+        (PassAction::Condensed, Some(Due::Window))
     );
     assert!(outcome.after.within(outcome.target), "{outcome:?}");
     let shown = shown(&task);
@@ -109,7 +110,7 @@ fn the_prompt_of_a_command_that_stays_in_view_is_no_request() {
 fn large_old_tool_output_is_condensed_with_what_stands_around_it() {
     let mut task = tools(&[4_000, 4_000, 10, 10, 10, 10]);
     let outcome = managed(&mut task, &aim(10_000));
-    assert_eq!(outcome.did, Did::Condensed, "{outcome:?}");
+    assert_eq!(outcome.action, PassAction::Condensed, "{outcome:?}");
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn large_old_tool_output_is_masked_when_bytes_are_the_trouble() {
         ..aim(200_000)
     };
     let outcome = managed(&mut task, &aim);
-    assert_eq!(outcome.did, Did::Masked, "{outcome:?}");
+    assert_eq!(outcome.action, PassAction::Masked, "{outcome:?}");
     let shown = shown(&task);
     assert!(shown[2].contains("tokens folded away"), "{}", shown[2]);
     assert!(shown[2].contains("first: "), "{}", shown[2]);
@@ -142,7 +143,7 @@ fn of_identical_reads_only_the_newest_is_shown() {
         ..aim(200_000)
     };
     let outcome = managed(&mut task, &aim);
-    assert_eq!(outcome.did, Did::Masked, "{outcome:?}");
+    assert_eq!(outcome.action, PassAction::Masked, "{outcome:?}");
     let shown = shown(&task);
     let stubs = shown
         .iter()
@@ -174,7 +175,10 @@ fn images_are_masked_when_bytes_are_the_trouble() {
         ..aim(200_000)
     };
     let outcome = managed(&mut task, &aim);
-    assert_eq!((outcome.did, outcome.due), (Did::Masked, Some(Due::Bytes)));
+    assert_eq!(
+        (outcome.action, outcome.due),
+        (PassAction::Masked, Some(Due::Bytes))
+    );
     assert!(outcome.after.bytes <= 150_000, "{outcome:?}");
     assert!(shown(&task).iter().any(|text| text.contains("picture 0")));
 }
@@ -209,8 +213,8 @@ fn a_pass_that_was_undone_is_not_made_again_until_the_view_grew() {
         .expect("a pass to undo");
     let again = managed(&mut task, &aim);
     assert_eq!(
-        (again.did, again.left),
-        (Did::Untouched, Some(Left::Waiting))
+        (again.action, again.skipped),
+        (PassAction::Untouched, Some(SkipReason::Waiting))
     );
     assert_eq!(will_manage(task.log(), &aim).expect("a log"), None);
     // Asked for, it is made all the same.
@@ -218,7 +222,7 @@ fn a_pass_that_was_undone_is_not_made_again_until_the_view_grew() {
         forced: true,
         ..aim.clone()
     };
-    assert_eq!(managed(&mut task, &forced).did, Did::Condensed);
+    assert_eq!(managed(&mut task, &forced).action, PassAction::Condensed);
 }
 
 #[test]
@@ -238,8 +242,8 @@ fn a_floor_near_the_threshold_is_reported_once_instead_of_folded_at() {
     let aim = infold::Aim::new(budget_at(10_000, 60.0), strategy);
     let outcome = managed(&mut task, &aim);
     assert_eq!(
-        (outcome.due, outcome.left),
-        (Some(Due::Threshold), Some(Left::Floor))
+        (outcome.due, outcome.skipped),
+        (Some(Due::Threshold), Some(SkipReason::Floor))
     );
     let events = task.log().state().at().event;
     assert_eq!(events, 1, "reported");
@@ -273,7 +277,7 @@ fn a_pass_frees_a_useful_share_of_what_can_be_folded() {
         call(&mut task, at, &words(120, at));
         let outcome = managed(&mut task, &aim);
         assert!(outcome.fits, "{at}: {outcome:?}");
-        passes += usize::from(outcome.did > Did::Untouched);
+        passes += usize::from(outcome.action > PassAction::Untouched);
         say(
             &mut task,
             "assistant",
@@ -455,7 +459,7 @@ fn a_summarizer_that_misbehaves_is_reported_and_the_built_in_one_helps_out() {
         }
         let outcome = manage(writer, &aim(8_000), &mut command, &Hooks::default());
         let outcome = outcome.expect("it fits all the same");
-        assert_eq!(outcome.did, Did::Condensed, "{shell}");
+        assert_eq!(outcome.action, PassAction::Condensed, "{shell}");
         assert_eq!(outcome.steps[0].summarizer.as_deref(), Some("extractive"));
         let errors = outcome.errors.join("\n");
         assert!(
@@ -515,8 +519,8 @@ fn a_hook_may_veto_and_is_told_why() {
     let writer = task.writer().expect("a task");
     let outcome = manage(writer, &aim(8_000), &mut Extractive, &hooks).expect("vetoed");
     assert_eq!(
-        (outcome.did, outcome.left),
-        (Did::Untouched, Some(Left::Vetoed))
+        (outcome.action, outcome.skipped),
+        (PassAction::Untouched, Some(SkipReason::Vetoed))
     );
     assert!(
         outcome.errors[0].contains("not now"),
@@ -571,7 +575,7 @@ fn a_rehearsal_comes_to_what_the_pass_comes_to() {
         let rehearsed = rehearse(task.log(), &aim, &mut Extractive).expect("it fits");
         assert_eq!(task.log().state().at().event, 0);
         let outcome = managed(&mut task, &aim);
-        assert_eq!(rehearsed.did, outcome.did, "{strategy}");
+        assert_eq!(rehearsed.action, outcome.action, "{strategy}");
         assert_eq!(rehearsed.after, outcome.after, "{strategy}");
     }
 }
@@ -606,13 +610,13 @@ fn without_a_summary_the_oldest_are_hidden() {
     let strategy: Strategy = "truncate".parse().expect("a preset");
     let mut task = chat(200, 40);
     let outcome = managed(&mut task, &infold::Aim::new(budget(8_000, None), strategy));
-    assert_eq!(outcome.did, Did::Truncated);
+    assert_eq!(outcome.action, PassAction::Truncated);
     assert!(outcome.fits);
     assert!(shown(&task)[1].contains("earlier messages are hidden to fit the window"));
 }
 
-fn command(shell: &str) -> Command {
-    Command {
+fn command(shell: &str) -> CommandSummarizer {
+    CommandSummarizer {
         command: shell.to_owned(),
         timeout: Duration::from_secs(60),
         takes: None,

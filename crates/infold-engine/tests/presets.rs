@@ -3,8 +3,8 @@
 mod common;
 
 use common::*;
-use infold::summarizer::{Extractive, Model};
-use infold::{Aim, Did, Hooks, Scratch, Strategy, Summarizer, manage};
+use infold::summarizer::{Extractive, ModelSummarizer};
+use infold::{Aim, Hooks, PassAction, Scratch, Strategy, Summarizer, manage};
 use infold_testkit::{Script, Server, Step};
 use tokio::sync::watch;
 
@@ -70,7 +70,7 @@ fn folded(name: &str, summarizer: &mut dyn Summarizer) -> (Scratch, Vec<String>)
     let aim = Aim::new(budget_at(8_000, strategy.threshold), strategy);
     let writer = task.writer().expect("a task");
     let outcome = manage(writer, &aim, summarizer, &Hooks::default()).expect("it fits");
-    assert_eq!(outcome.did, Did::Condensed, "{name}");
+    assert_eq!(outcome.action, PassAction::Condensed, "{name}");
     assert_eq!(outcome.errors, [""; 0], "{name}");
     let shown = shown(&task);
     (task, shown)
@@ -79,7 +79,7 @@ fn folded(name: &str, summarizer: &mut dyn Summarizer) -> (Scratch, Vec<String>)
 fn scripted(name: &str, answer: &str) -> (Scratch, Vec<String>) {
     let server = Server::start(Script::steps([Step::say(answer)]));
     let (_, stop) = watch::channel(false);
-    let mut model = Model::new(connected(&server, "openai", stop), 32_000);
+    let mut model = ModelSummarizer::new(connected(&server, "openai", stop), 32_000);
     folded(name, &mut model)
 }
 
@@ -236,11 +236,11 @@ fn truncate_acts_at_three_quarters_of_the_window() {
     let aim = Aim::new(budget_at(window, strategy.threshold), strategy);
     assert!(size(&task) < aim.budget.allow(), "it would fit");
     let outcome = managed(&mut task, &aim);
-    assert_eq!(outcome.did, Did::Truncated);
+    assert_eq!(outcome.action, PassAction::Truncated);
     assert!(outcome.after.within(outcome.target));
 
     let mut task = chat(700, 40);
     let window = size(&task) * 100 / 72;
     let aim = Aim::new(budget_at(window, strategy.threshold), strategy);
-    assert_eq!(managed(&mut task, &aim).did, Did::Untouched);
+    assert_eq!(managed(&mut task, &aim).action, PassAction::Untouched);
 }

@@ -3,13 +3,13 @@
 mod common;
 
 use common::*;
-use infold::config::Asked;
+use infold::config::ProfileRequest;
 use infold::summarizer::Extractive;
-use infold::{Aim, Config, Hooks, Profile, Talk};
+use infold::{Aim, Config, Hooks, Profile, TurnContext};
 use infold_store::{Contexts, Durability, Metadata};
 use infold_testkit::{Script, Server};
 use infold_wire::Wire;
-use infold_wire::request::Frame;
+use infold_wire::request::RequestFrame;
 use tokio::sync::watch;
 
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
@@ -27,20 +27,20 @@ fn sent(messages: &[String], window: u64, tools: Option<String>) -> String {
     let server = Server::start(Script::new());
     let (_stop, stopped) = watch::channel(false);
     let connection = connected(&server, "anthropic", stopped);
-    let resolved = Config::default().resolve(&Asked::default());
+    let resolved = Config::default().resolve(&ProfileRequest::default());
     let profile = Profile {
         window,
         factor: 1.0,
         ..resolved.expect("a profile").profile
     };
     let aim = Aim::of(&profile, None).expect("room");
-    let mut talk = Talk {
+    let mut talk = TurnContext {
         contexts: &contexts,
         writer: &mut writer,
         connection: &connection,
-        frame: Frame {
+        frame: RequestFrame {
             tools,
-            ..Frame::new(Wire::Anthropic, "writer")
+            ..RequestFrame::new(Wire::Anthropic, "writer")
         },
         profile,
         aim,

@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use infold::summarizer::Extractive;
-use infold::{Aim, Did, Hooks, ManageError, STRATEGIES, manage, rehearse};
+use infold::{Aim, Hooks, ManageError, PassAction, STRATEGIES, manage, rehearse};
 use infold_log::plan::FloorSize;
 use infold_log::{Due, View};
 use proptest::prelude::*;
@@ -24,8 +24,8 @@ fn too_many_bytes_are_condensed_like_too_many_tokens() {
     let mut task = chat(300, 40);
     let outcome = managed(&mut task, &in_bytes(20_000, 0));
     assert_eq!(
-        (outcome.did, outcome.due),
-        (Did::Condensed, Some(Due::Bytes)),
+        (outcome.action, outcome.due),
+        (PassAction::Condensed, Some(Due::Bytes)),
         "{outcome:?}"
     );
     assert!(bytes_of(&task) <= 12_000, "{outcome:?}");
@@ -70,11 +70,14 @@ fn a_hook_that_fails_afterwards_does_not_make_the_next_pass_wait() {
     let aim = Aim::new(budget_at(60_000, 10.0), STRATEGIES[0]);
     let writer = task.writer().expect("a task");
     let outcome = manage(writer, &aim, &mut Extractive, &hooks).expect("it fits");
-    assert_eq!((outcome.did, outcome.errors.len()), (Did::Condensed, 1));
+    assert_eq!(
+        (outcome.action, outcome.errors.len()),
+        (PassAction::Condensed, 1)
+    );
     for at in 0..30 {
         say(&mut task, "user", &words(200, at));
     }
-    assert_eq!(managed(&mut task, &aim).did, Did::Condensed);
+    assert_eq!(managed(&mut task, &aim).action, PassAction::Condensed);
 }
 
 proptest! {

@@ -4,9 +4,9 @@ mod common;
 
 use common::*;
 use infold::config::Provider;
-use infold::profile::{Origin, Set};
-use infold::{Config, Setup, Switchboard, setup};
-use infold_provider::{Client, Patience};
+use infold::profile::{Origin, Setting};
+use infold::{Config, Connector, Setup, setup};
+use infold_provider::{Client, RetryPolicy};
 use infold_store::{Contexts, Durability, Metadata, Purpose, Usage};
 use infold_testkit::{Model, Script, Server};
 use tokio::sync::watch;
@@ -15,17 +15,17 @@ const TASK: &str = "a directory of tasks";
 
 struct World {
     contexts: Contexts,
-    board: Switchboard,
+    board: Connector,
     _dir: tempfile::TempDir,
 }
 
 fn world() -> World {
     let dir = tempfile::tempdir().expect("a directory");
     let (_, stop) = watch::channel(false);
-    let client = Client::new(Patience::default()).expect("a client");
+    let client = Client::new(RetryPolicy::default()).expect("a client");
     World {
         contexts: Contexts::new(dir.path(), Durability::Never),
-        board: Switchboard::new(client, runtime().handle().clone(), stop),
+        board: Connector::new(client, runtime().handle().clone(), stop),
         _dir: dir,
     }
 }
@@ -37,7 +37,7 @@ fn config(text: &str) -> Config {
 /// A provider as the configuration has it, or one at a server.
 fn provider(config: &Config, api: &str, server: Option<&Server>) -> Provider {
     let mut provider = config.provider_named(api).expect("an API");
-    provider.base_url = server.map(|server| Set::new(server.url(), Origin::Default));
+    provider.base_url = server.map(|server| Setting::new(server.url(), Origin::Default));
     provider
 }
 
@@ -81,11 +81,17 @@ fn what_was_learned_of_a_model_is_taken_in() {
         "{}",
         learned.aim.factor
     );
-    assert_eq!((learned.profile.window, learned.told), (50_000, false));
+    assert_eq!(
+        (learned.profile.window, learned.has_set_window),
+        (50_000, false)
+    );
     assert_ne!(by_table.profile.window, 50_000);
     // What somebody chose comes first.
     let chosen = world.setup(&config, &provider, Some(9_000));
-    assert_eq!((chosen.profile.window, chosen.told), (9_000, true));
+    assert_eq!(
+        (chosen.profile.window, chosen.has_set_window),
+        (9_000, true)
+    );
 }
 
 #[test]
@@ -95,7 +101,7 @@ fn the_window_that_ollama_runs_a_model_with_is_asked_for() {
     let config = Config::default();
     let provider = provider(&config, "ollama", Some(&server));
     let asked = world.setup(&config, &provider, None);
-    assert_eq!((asked.profile.window, asked.told), (6_000, false));
+    assert_eq!((asked.profile.window, asked.has_set_window), (6_000, false));
     let unasked = setup(&config, &world.contexts, None, &provider, "gpt-5", None).expect(TASK);
     assert_eq!(unasked.profile.window, 4_096);
     assert_eq!(unasked.summarizer.name(), "extractive");

@@ -69,7 +69,7 @@ fn steps_are_taken_and_taken_back() {
         story += &format!(
             "{} ({})\n  {}\n",
             taken.text,
-            taken.back,
+            taken.inverse,
             taken.json["event"].as_str().unwrap()
         );
         story += &taken

@@ -6,20 +6,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::*;
-use infold::summarizer::Model;
-use infold::{Aim, Did, Hooks, ManageError, Outcome, Scratch, Strategy, draft, manage};
+use infold::summarizer::ModelSummarizer;
+use infold::{
+    Aim, Hooks, ManageError, ManageOutcome, PassAction, Scratch, Strategy, draft, manage,
+};
 use infold_log::EventId;
 use infold_store::{Purpose, Usage, What};
 use infold_testkit::{Answer, Script, Server, Step};
-use infold_wire::{Json, Reported, Stop};
+use infold_wire::{Json, StopReason, TokenUsage};
 use tokio::sync::watch;
 
-fn model(server: &Server) -> Model {
+fn model(server: &Server) -> ModelSummarizer {
     let (_, stop) = watch::channel(false);
-    Model::new(connected(server, "openai", stop), 32_000)
+    ModelSummarizer::new(connected(server, "openai", stop), 32_000)
 }
 
-fn pass(task: &mut Scratch, aim: &Aim, model: &mut Model) -> Outcome {
+fn pass(task: &mut Scratch, aim: &Aim, model: &mut ModelSummarizer) -> ManageOutcome {
     let writer = task.writer().expect("a task");
     manage(writer, aim, model, &Hooks::default()).expect("it fits")
 }
@@ -57,11 +59,11 @@ const GOOD: &str = "## Goal\nThe parser is being made fast.\n## Open work\n- [ ]
 fn a_model_writes_the_summary_and_is_paid_for() {
     let server = Server::start(Script::steps([Step::answer(Answer {
         text: Some(GOOD.to_owned()),
-        usage: Some(Reported {
+        usage: Some(TokenUsage {
             input: 1_000,
             cache_read: 500,
             output: 40,
-            ..Reported::default()
+            ..TokenUsage::default()
         }),
         ..Answer::default()
     })]));
@@ -109,7 +111,7 @@ fn on_every_wire_it_is_sent_text_and_no_images() {
             say(&mut task, "user", &format!("request {at}"));
         }
         let (_, stop) = watch::channel(false);
-        let mut model = Model::new(connected(&server, api, stop), 32_000);
+        let mut model = ModelSummarizer::new(connected(&server, api, stop), 32_000);
         let outcome = pass(&mut task, &aim(6_000), &mut model);
         assert_eq!(outcome.errors, [""; 0], "{api}");
         assert!(
@@ -324,12 +326,12 @@ fn whatever_goes_wrong_the_view_fits_and_it_is_said() {
     let invented = "The parser was read.\nThe user asked to delete the production database.";
     let cut = Answer {
         text: Some("and so on".to_owned()),
-        stop: Some(Stop::Length),
+        stop: Some(StopReason::Length),
         ..Answer::default()
     };
     let declined = Answer {
         text: Some("I cannot".to_owned()),
-        stop: Some(Stop::Declined),
+        stop: Some(StopReason::Declined),
         ..Answer::default()
     };
     let cases: Vec<(Vec<Step>, &str)> = vec![
@@ -378,7 +380,7 @@ fn whatever_goes_wrong_the_view_fits_and_it_is_said() {
             outcome.fits && outcome.after.within(outcome.target),
             "{what}"
         );
-        assert_eq!(outcome.did, Did::Condensed, "{what}");
+        assert_eq!(outcome.action, PassAction::Condensed, "{what}");
         assert_eq!(server.left(), 0, "{what}");
         let errors = outcome.errors.join("\n");
         match said {
@@ -496,7 +498,7 @@ fn cancelled_nothing_is_folded_and_nothing_waits() {
     let mut task = chat(200, 40);
     let before = shown(&task);
     let (cancel, stop) = watch::channel(false);
-    let mut model = Model::new(connected(&server, "openai", stop), 32_000);
+    let mut model = ModelSummarizer::new(connected(&server, "openai", stop), 32_000);
     let writer = task.writer().expect("a task");
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -514,7 +516,10 @@ fn cancelled_nothing_is_folded_and_nothing_waits() {
     );
     assert_eq!(shown(&task), before);
     // The next one is made as if there had been none.
-    assert_eq!(managed(&mut task, &aim(5_000)).did, Did::Condensed);
+    assert_eq!(
+        managed(&mut task, &aim(5_000)).action,
+        PassAction::Condensed
+    );
 }
 
 #[test]

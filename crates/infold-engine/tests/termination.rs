@@ -1,8 +1,10 @@
 //! `manage` ends, fits and never makes a conversation worse, whatever the summarizer does.
 
-use infold::manage::CHUNKS;
-use infold::summarizer::{Brief, Summarizer, SummarizerError};
-use infold::{Aim, Did, Hooks, ManageError, STRATEGIES, Scratch, manage, rehearse, will_manage};
+use infold::manage::MAX_CHUNKS;
+use infold::summarizer::{Summarizer, SummarizerError, SummaryRequest};
+use infold::{
+    Aim, Hooks, ManageError, PassAction, STRATEGIES, Scratch, manage, rehearse, will_manage,
+};
 use infold_log::{Budget, Floor, Limits, View};
 use infold_store::Log;
 use proptest::prelude::*;
@@ -32,11 +34,11 @@ impl Summarizer for Asked {
         "foe".to_owned()
     }
 
-    fn takes(&self, _: &Brief<'_>) -> Option<u64> {
+    fn takes(&self, _: &SummaryRequest<'_>) -> Option<u64> {
         self.takes
     }
 
-    fn summarize(&mut self, brief: &Brief<'_>) -> Result<String, SummarizerError> {
+    fn summarize(&mut self, brief: &SummaryRequest<'_>) -> Result<String, SummarizerError> {
         self.calls += 1;
         let text = match self.foe {
             Foe::Fails => return Err(SummarizerError::NotText),
@@ -182,7 +184,7 @@ proptest! {
             let rehearsed = rehearse(writer.log(), &aim, &mut infold::summarizer::Extractive);
             prop_assert_eq!(&before, writer.log().state().shown());
             let outcome = manage(writer, &aim, &mut foe, &Hooks::default());
-            prop_assert!(foe.calls <= CHUNKS, "{} calls", foe.calls);
+            prop_assert!(foe.calls <= MAX_CHUNKS, "{} calls", foe.calls);
             let log = writer.log();
             let now = view(log);
             let verdict = log.check(&now, &Floor::of(log.state().shown(), log).expect("a floor"));
@@ -197,7 +199,7 @@ proptest! {
                         let size = log.view_bytes(&now).expect("a view that can be read");
                         prop_assert!(size <= most, "{size} bytes");
                     }
-                    if outcome.did > Did::Untouched {
+                    if outcome.action > PassAction::Untouched {
                         prop_assert!(outcome.after.tokens < outcome.before.tokens || bytes.is_some());
                         prop_assert!(will.is_ok_and(|due| due.is_some()));
                     } else {
@@ -237,7 +239,7 @@ proptest! {
             let events = writer.log().state().at().event;
             foe.calls = 0;
             let again = manage(writer, &aim, &mut foe, &Hooks::default()).expect("it fitted before");
-            prop_assert_eq!(again.did, Did::Untouched);
+            prop_assert_eq!(again.action, PassAction::Untouched);
             prop_assert_eq!(foe.calls, 0);
             let once_more = writer.log().state().at().event;
             prop_assert!(once_more <= events + 1, "reported once at most");
@@ -262,7 +264,7 @@ proptest! {
         let writer = task.writer().expect("messages are appended");
         let before = writer.log().state().shown().clone();
         let outcome = manage(writer, &aim, &mut foe, &Hooks::default());
-        if outcome.is_ok_and(|outcome| outcome.did > Did::Untouched) {
+        if outcome.is_ok_and(|outcome| outcome.action > PassAction::Untouched) {
             let after = writer.log().state().shown().clone();
             writer.undo().expect("a pass can be undone");
             prop_assert_eq!(&before, writer.log().state().shown());

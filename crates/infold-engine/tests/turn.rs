@@ -3,17 +3,17 @@
 mod common;
 
 use common::*;
-use infold::config::Asked;
+use infold::config::ProfileRequest;
 use infold::summarizer::Extractive;
-use infold::turn::unread;
-use infold::{Aim, Config, Hooks, Profile, Talk, TurnError, Turned, Unanswered};
+use infold::turn::undelivered_reply;
+use infold::{Aim, CallFailure, Config, Hooks, Profile, TurnContext, TurnError, TurnReply};
 use infold_log::EventId;
 use infold_store::{Contexts, Durability, Failure, Metadata, What, Writer};
 use infold_testkit::{Model, Script, Server, Step};
-use infold_wire::request::Frame;
-use infold_wire::tools::tools;
-use infold_wire::trouble::Refused;
-use infold_wire::{Json, Message, Trouble, Wire};
+use infold_wire::provider_error::RefusalCause;
+use infold_wire::request::RequestFrame;
+use infold_wire::tools::convert_tools;
+use infold_wire::{Json, Message, ProviderError, Wire};
 use tokio::sync::watch;
 
 /// A task in a directory of its own.
@@ -77,7 +77,7 @@ impl World {
     }
 
     /// Lets a model answer; `window` is what we take for its window.
-    fn turn(&mut self, server: &Server, api: &str, window: u64) -> Result<Turned, TurnError> {
+    fn turn(&mut self, server: &Server, api: &str, window: u64) -> Result<TurnReply, TurnError> {
         self.call(server, api, window, |talk| talk.turn(&mut |_| {}))
     }
 
@@ -86,13 +86,13 @@ impl World {
         server: &Server,
         api: &str,
         window: u64,
-        call: impl FnOnce(&mut Talk<'_>) -> Result<Turned, TurnError>,
-    ) -> Result<Turned, TurnError> {
+        call: impl FnOnce(&mut TurnContext<'_>) -> Result<TurnReply, TurnError>,
+    ) -> Result<TurnReply, TurnError> {
         let (_stop, stopped) = watch::channel(false);
         let connection = connected(server, api, stopped);
-        let asked = Asked {
+        let asked = ProfileRequest {
             model: Some("writer".to_owned()),
-            ..Asked::default()
+            ..ProfileRequest::default()
         };
         let resolved = Config::default().resolve(&asked).expect("a profile");
         let profile = Profile {
@@ -101,11 +101,11 @@ impl World {
             ..resolved.profile
         };
         let aim = Aim::of(&profile, None).expect("room");
-        let frame = Frame {
+        let frame = RequestFrame {
             max_tokens: Some(aim.budget.reserve()).filter(|_| connection.wire() == Wire::Anthropic),
-            ..Frame::new(connection.wire(), &connection.model)
+            ..RequestFrame::new(connection.wire(), &connection.model)
         };
-        let mut talk = Talk {
+        let mut talk = TurnContext {
             contexts: &self.contexts,
             writer: &mut self.writer,
             connection: &connection,
@@ -145,9 +145,9 @@ impl World {
     }
 }
 
-fn trouble(error: TurnError) -> Trouble {
+fn trouble(error: TurnError) -> ProviderError {
     match error {
-        TurnError::Unanswered(Unanswered::Call(error)) => error.trouble,
+        TurnError::Unanswered(CallFailure::Call(error)) => error.trouble,
         other => panic!("{other}"),
     }
 }
@@ -216,7 +216,10 @@ fn what_is_refused_without_a_word_is_folded_only_near_the_window() {
         // Far below the window it is something else.
         let server = Server::start(Script::steps([step.clone()]));
         let error = world.turn(&server, "openai", 100_000).expect_err("refused");
-        assert_eq!(trouble(error), Trouble::Refused(Refused::Request));
+        assert_eq!(
+            trouble(error),
+            ProviderError::Refused(RefusalCause::Request)
+        );
         assert_eq!((server.count(), world.shown()), (1, before));
         let server = Server::start(Script::steps([step]));
         let window = turned.estimate * 9 / 5;
@@ -438,7 +441,7 @@ fn a_stream_that_breaks_leaves_no_half_message() {
         let before = world.messages();
         world.push(&[r#"{"role":"user","content":"again"}"#]);
         let error = world.turn(&server, api, 32_000).expect_err("it broke");
-        assert_eq!(trouble(error), Trouble::Broken, "{api}");
+        assert_eq!(trouble(error), ProviderError::Broken, "{api}");
         assert_eq!(world.messages(), before + 1, "{api}");
         assert_eq!((world.failures().len(), server.count()), (2, 2), "{api}");
         assert!(world.keeps_request(), "{api}");
@@ -454,7 +457,7 @@ fn a_view_is_sent_as_it_is_when_asked_to() {
     let sent = world.call(&server, "openai", 100_000, |talk| talk.send(&mut |_| {}));
     assert!(matches!(
         trouble(sent.expect_err("too long")),
-        Trouble::TooLong {
+        ProviderError::TooLong {
             limit: Some(2_000),
             ..
         }
@@ -568,7 +571,8 @@ fn only_a_reply_of_the_model_is_one_that_nobody_was_told_of() {
         .turn(&server, "openai", 32_000)
         .expect_err("a wrong key");
     world.push(&[r#"{"role":"assistant","content":"pushed by hand"}"#]);
-    let untold = |world: &World| unread(&world.writer, Some(HELLO.as_bytes())).expect("a log");
+    let untold =
+        |world: &World| undelivered_reply(&world.writer, Some(HELLO.as_bytes())).expect("a log");
     assert_eq!(untold(&world), None);
 
     world.push(&[HELLO]);
@@ -603,11 +607,11 @@ fn tools_reach_every_provider_in_its_own_form() {
         world.push(&[HELLO]);
         let list = Json::parse(list).expect("JSON");
         let turned = world.call(&server, api, 32_000, |talk| {
-            talk.frame.tools = Some(tools(list, wire).expect("tools"));
+            talk.frame.tools = Some(convert_tools(list, wire).expect("tools"));
             talk.turn(&mut |_| {})
         });
         let turned = turned.expect(api);
-        assert_eq!(turned.stop, infold_wire::Stop::Calls, "{api}");
+        assert_eq!(turned.stop, infold_wire::StopReason::Calls, "{api}");
         let message = world.last();
         let calls = Message::parse(message.as_bytes())
             .expect("a message")

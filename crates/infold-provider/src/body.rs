@@ -1,6 +1,10 @@
+//! Request bodies: in memory or in files, read while they are sent.
+
 use std::fs::File;
-use std::io::{self, Read, Seek as _, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,69 +12,50 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, spawn_blocking};
 
-/// A request that lies in a file, or is small.
+/// A request body that can be sent more than once.
 #[derive(Clone, Debug)]
-pub enum Body<'a> {
-    /// Read while it is sent; each time it is sent it is opened again.
+pub enum RequestBody<'a> {
+    /// A file, opened again for each attempt.
     File(&'a Path),
-    /// As a file, but with another beginning: what must not lie on a disk is not in the file.
+    /// A file whose start is replaced: secrets are sent, but not written to disk.
     Spliced {
-        /// What is sent first.
+        /// The bytes that are sent first.
         head: Vec<u8>,
-        /// What follows it, from here on.
+        /// The file that follows.
         file: &'a Path,
-        /// How much of the file the head stands for.
+        /// How many bytes of the file the head replaces.
         skip: u64,
     },
-    /// Held in memory.
+    /// A small body in memory.
     Bytes(Vec<u8>),
 }
 
-/// A request that can be sent more than once.
-#[derive(Clone)]
-pub(crate) enum Source {
-    File {
-        head: Bytes,
-        path: PathBuf,
-        skip: u64,
-    },
+/// A part of a body.
+#[derive(Clone, Debug)]
+pub enum BodyPart {
+    /// Bytes in memory.
     Bytes(Bytes),
-}
-
-impl From<Body<'_>> for Source {
-    fn from(body: Body<'_>) -> Source {
-        match body {
-            Body::File(path) => Source::File {
-                head: Bytes::new(),
-                path: path.to_owned(),
-                skip: 0,
-            },
-            Body::Spliced { head, file, skip } => Source::File {
-                head: head.into(),
-                path: file.to_owned(),
-                skip,
-            },
-            Body::Bytes(bytes) => Source::Bytes(bytes.into()),
-        }
-    }
+    /// A range of a file.
+    File {
+        /// The file.
+        file: Arc<File>,
+        /// The range.
+        range: Range<u64>,
+    },
 }
 
 /// How much of a request was handed over to be sent.
 #[derive(Clone, Default)]
-pub(crate) struct Progress {
+pub(crate) struct UploadProgress {
     sent: Arc<AtomicU64>,
-    total: u64,
+    pub total: u64,
 }
 
-impl Progress {
+impl UploadProgress {
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
-    }
-
-    pub fn total(&self) -> u64 {
-        self.total
     }
 
     pub fn is_complete(&self) -> bool {
@@ -78,73 +63,100 @@ impl Progress {
     }
 }
 
-impl Source {
-    /// Opens it to be sent once.
-    pub async fn open(&self) -> io::Result<(reqwest::Body, Progress)> {
+impl RequestBody<'_> {
+    /// Opens the body to be sent once. A body in memory has no progress.
+    pub(crate) async fn open(&self) -> io::Result<(reqwest::Body, UploadProgress)> {
         let (head, path, skip) = match self {
-            Source::File { head, path, skip } => (head.clone(), path.clone(), *skip),
-            Source::Bytes(bytes) => return Ok((bytes.clone().into(), Progress::default())),
-        };
-        let open = move || {
-            let mut file = File::open(path)?;
-            file.seek(SeekFrom::Start(skip))?;
-            let rest = file.metadata()?.len().saturating_sub(skip);
-            Ok::<_, io::Error>((file, rest))
-        };
-        let (file, rest) = tokio::task::spawn_blocking(open)
-            .await
-            .map_err(io::Error::other)??;
-        let total = head.len() as u64 + rest;
-        let (sender, pieces) = mpsc::channel(1);
-        // Reads one piece ahead while another is sent. It ends with the file, or when
-        // nobody wants the pieces any more.
-        tokio::task::spawn_blocking(move || {
-            if head.is_empty() || sender.blocking_send(Ok(head)).is_ok() {
-                read(file, rest, &sender);
+            RequestBody::File(path) => (Bytes::new(), *path, 0),
+            RequestBody::Spliced { head, file, skip } => (head.clone().into(), *file, *skip),
+            RequestBody::Bytes(bytes) => {
+                return Ok((bytes.clone().into(), UploadProgress::default()));
             }
-        });
-        let sent = Arc::new(AtomicU64::new(0));
-        let body = FileBody {
-            pieces,
-            left: total,
-            sent: sent.clone(),
         };
-        Ok((reqwest::Body::wrap(body), Progress { sent, total }))
+        let path = path.to_owned();
+        let open = move || {
+            let file = File::open(path)?;
+            let end = file.metadata()?.len().max(skip);
+            Ok::<_, io::Error>((Arc::new(file), skip..end))
+        };
+        let (file, range) = spawn_blocking(open).await.map_err(io::Error::other)??;
+        let body = PartsBody::new(vec![BodyPart::Bytes(head), BodyPart::File { file, range }]);
+        let progress = UploadProgress {
+            sent: body.sent.clone(),
+            total: body.left,
+        };
+        Ok((reqwest::Body::wrap(body), progress))
+    }
+}
+
+impl BodyPart {
+    /// Returns the number of bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            BodyPart::Bytes(bytes) => bytes.len() as u64,
+            BodyPart::File { range, .. } => range.end.saturating_sub(range.start),
+        }
+    }
+
+    /// Says whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Joins parts to a body; none at all if there are none.
+pub(crate) fn join_parts(mut parts: Vec<BodyPart>) -> Option<reqwest::Body> {
+    match parts.as_mut_slice() {
+        [] => None,
+        [BodyPart::Bytes(bytes)] => Some(std::mem::take(bytes).into()),
+        _ => Some(reqwest::Body::wrap(PartsBody::new(parts))),
     }
 }
 
 /// Large enough that a copy is no slower than the disk, small enough to hold three.
-const PIECE: u64 = 512 << 10;
+const CHUNK_BYTES: u64 = 512 << 10;
 
-fn read(mut file: File, total: u64, pieces: &mpsc::Sender<io::Result<Bytes>>) {
-    let mut left = total;
-    while left > 0 {
-        let size = left.min(PIECE);
-        let mut piece = Vec::with_capacity(size as usize);
-        let read = (&mut file).take(size).read_to_end(&mut piece);
-        let piece = match read {
-            Ok(read) if read as u64 == size => Ok(Bytes::from(piece)),
-            Ok(_) => Err(io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                "the request became shorter while it was sent",
-            )),
-            Err(error) => Err(error),
-        };
-        left = if piece.is_ok() { left - size } else { 0 };
-        if pieces.blocking_send(piece).is_err() {
-            return;
+/// A body of known length that reads one chunk of a file ahead while another is sent.
+struct PartsBody {
+    /// The parts that are left, the next one last.
+    parts: Vec<BodyPart>,
+    left: u64,
+    sent: Arc<AtomicU64>,
+    reading: Option<JoinHandle<io::Result<Bytes>>>,
+}
+
+impl PartsBody {
+    fn new(mut parts: Vec<BodyPart>) -> PartsBody {
+        parts.retain(|part| !part.is_empty());
+        parts.reverse();
+        PartsBody {
+            left: parts.iter().map(BodyPart::len).sum(),
+            parts,
+            sent: Arc::default(),
+            reading: None,
         }
+    }
+
+    /// Starts to read the next chunk, if that is in a file.
+    fn read_ahead(&mut self) {
+        let Some(BodyPart::File { file, range }) = self.parts.last_mut() else {
+            return;
+        };
+        let start = range.start;
+        range.start = range.end.min(start.saturating_add(CHUNK_BYTES));
+        let (size, file) = ((range.start - start) as usize, file.clone());
+        if range.is_empty() {
+            self.parts.pop();
+        }
+        self.reading = Some(spawn_blocking(move || {
+            let mut bytes = vec![0; size];
+            file.read_exact_at(&mut bytes, start)?;
+            Ok(bytes.into())
+        }));
     }
 }
 
-/// A file on its way, with a length that is known before.
-struct FileBody {
-    pieces: mpsc::Receiver<io::Result<Bytes>>,
-    left: u64,
-    sent: Arc<AtomicU64>,
-}
-
-impl http_body::Body for FileBody {
+impl http_body::Body for PartsBody {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -152,17 +164,22 @@ impl http_body::Body for FileBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        if self.left == 0 {
-            return Poll::Ready(None);
+        if self.reading.is_none() {
+            self.read_ahead();
         }
-        let piece = ready!(self.pieces.poll_recv(context));
-        Poll::Ready(piece.map(|piece| {
-            let piece = piece?;
-            let size = piece.len() as u64;
-            self.left -= size;
-            self.sent.fetch_add(size, Ordering::Relaxed);
-            Ok(Frame::data(piece))
-        }))
+        let chunk = if let Some(reading) = &mut self.reading {
+            let read = ready!(Pin::new(reading).poll(context));
+            self.reading = None;
+            read.map_err(io::Error::other)??
+        } else if let Some(BodyPart::Bytes(bytes)) = self.parts.pop() {
+            bytes
+        } else {
+            return Poll::Ready(None);
+        };
+        self.read_ahead();
+        self.left -= chunk.len() as u64;
+        self.sent.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+        Poll::Ready(Some(Ok(Frame::data(chunk))))
     }
 
     fn is_end_stream(&self) -> bool {

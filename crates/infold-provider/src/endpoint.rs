@@ -1,3 +1,5 @@
+//! The address of a provider's API, and the paths and headers of its calls.
+
 use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
@@ -8,48 +10,58 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
 use crate::Secret;
 
-/// Where a provider is, and how it is spoken to.
+/// The address of a provider, and the API it speaks.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// What it is called in the configuration.
+    /// The provider's name in the configuration.
     pub name: String,
     /// The form of its messages.
     pub wire: Wire,
-    api: Api,
-    /// Up to the version; the query of the address as given is kept.
+    api: ApiKind,
+    /// Ends with the version; a query in the configured address is kept.
     base: Url,
     key: Option<Secret>,
 }
 
-/// Why a provider cannot be spoken to.
+/// Why an endpoint is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// There is no such API.
-    #[error("`{name}` speaks no API `{api}` (known: {})", Api::NAMES.join(", "))]
+    #[error("`{name}` has the unknown API `{api}` (known: {})", APIS.join(", "))]
     Api {
         /// The provider.
         name: String,
-        /// What it is said to speak.
+        /// The API as configured.
         api: String,
     },
-    /// The address is none. It is not repeated: it may hold a password.
-    #[error("`base_url` of `{name}` is no address of the web: {reason}")]
+    /// The address is invalid. It is not repeated: it may hold a password.
+    #[error("`base_url` of `{name}` is no HTTP address: {reason}")]
     Address {
         /// The provider.
         name: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: String,
     },
     /// The key cannot be sent.
-    #[error("the key of `{name}` has characters that no key has")]
+    #[error("the key of `{name}` has characters that no header can hold")]
     Key {
         /// The provider.
         name: String,
     },
 }
 
+/// The names of the APIs, which are also names of providers.
+pub const APIS: [&str; 6] = [
+    "openai",
+    "responses",
+    "anthropic",
+    "gemini",
+    "ollama",
+    "lmstudio",
+];
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Api {
+enum ApiKind {
     OpenAi,
     Responses,
     Anthropic,
@@ -58,67 +70,89 @@ enum Api {
     LmStudio,
 }
 
-impl Api {
-    const ALL: [Api; 6] = [
-        Api::OpenAi,
-        Api::Responses,
-        Api::Anthropic,
-        Api::Gemini,
-        Api::Ollama,
-        Api::LmStudio,
-    ];
-    const NAMES: [&str; 6] = [
-        "openai",
-        "responses",
-        "anthropic",
-        "gemini",
-        "ollama",
-        "lmstudio",
-    ];
+impl ApiKind {
+    /// The kinds in the order of [`APIS`].
+    const ALL: [ApiKind; 6] = {
+        use ApiKind::{Anthropic, Gemini, LmStudio, Ollama, OpenAi, Responses};
+        [OpenAi, Responses, Anthropic, Gemini, Ollama, LmStudio]
+    };
 
-    fn named(name: &str) -> Option<Api> {
-        let at = Api::NAMES.iter().position(|known| *known == name)?;
-        Some(Api::ALL[at])
+    fn from_name(name: &str) -> Option<ApiKind> {
+        let position = APIS.iter().position(|known| *known == name)?;
+        Some(ApiKind::ALL[position])
     }
 
     fn wire(self) -> Wire {
         match self {
-            Api::OpenAi | Api::LmStudio => Wire::Chat,
-            Api::Responses => Wire::Responses,
-            Api::Anthropic => Wire::Anthropic,
-            Api::Gemini => Wire::Gemini,
-            Api::Ollama => Wire::Ollama,
+            ApiKind::OpenAi | ApiKind::LmStudio => Wire::Chat,
+            ApiKind::Responses => Wire::Responses,
+            ApiKind::Anthropic => Wire::Anthropic,
+            ApiKind::Gemini => Wire::Gemini,
+            ApiKind::Ollama => Wire::Ollama,
         }
     }
 
-    /// Where it is when nothing else is said.
+    /// Returns the address of the API's own service, or the usual local one.
     fn home(self) -> &'static str {
         match self {
-            Api::OpenAi | Api::Responses => "https://api.openai.com/v1",
-            Api::Anthropic => "https://api.anthropic.com/v1",
-            Api::Gemini => "https://generativelanguage.googleapis.com/v1beta",
-            Api::Ollama => "http://127.0.0.1:11434/api",
-            Api::LmStudio => "http://127.0.0.1:1234/v1",
+            ApiKind::OpenAi | ApiKind::Responses => "https://api.openai.com/v1",
+            ApiKind::Anthropic => "https://api.anthropic.com/v1",
+            ApiKind::Gemini => "https://generativelanguage.googleapis.com/v1beta",
+            ApiKind::Ollama => "http://127.0.0.1:11434/api",
+            ApiKind::LmStudio => "http://127.0.0.1:1234/v1",
         }
     }
 
-    /// What the path of a base ends with.
+    /// Returns the last segment of a base's path.
     fn version(self) -> &'static str {
         match self {
-            Api::Gemini => "v1beta",
-            Api::Ollama => "api",
+            ApiKind::Gemini => "v1beta",
+            ApiKind::Ollama => "api",
             _ => "v1",
         }
     }
 
-    /// What people copy along with a base.
-    fn endings(self) -> &'static [&'static str] {
+    /// Returns the path and the query of a call, below the base.
+    fn call(self, model: &str, stream: bool) -> (String, Option<&'static str>) {
+        let path = match self {
+            ApiKind::OpenAi | ApiKind::LmStudio => "/chat/completions",
+            ApiKind::Responses => "/responses",
+            ApiKind::Anthropic => "/messages",
+            ApiKind::Ollama => "/chat",
+            ApiKind::Gemini => {
+                let (verb, query) = if stream {
+                    ("streamGenerateContent", Some("alt=sse"))
+                } else {
+                    ("generateContent", None)
+                };
+                let (folder, name) = match model.split_once('/') {
+                    Some((folder @ ("models" | "tunedModels"), name)) => (folder, name),
+                    _ => ("models", model),
+                };
+                return (format!("/{folder}/{}:{verb}", percent_encode(name)), query);
+            }
+        };
+        (path.to_owned(), None)
+    }
+
+    /// Returns the path and the query of the list of models, below the base.
+    fn list(self) -> (&'static str, Option<&'static str>) {
         match self {
-            Api::OpenAi | Api::LmStudio => &["/chat/completions"],
-            Api::Responses => &["/responses"],
-            Api::Anthropic => &["/messages"],
-            Api::Gemini => &["/models"],
-            Api::Ollama => &["/api/chat", "/api", "/v1"],
+            ApiKind::OpenAi | ApiKind::Responses | ApiKind::LmStudio => ("/models", None),
+            ApiKind::Anthropic => ("/models", Some("limit=1000")),
+            ApiKind::Gemini => ("/models", Some("pageSize=1000")),
+            ApiKind::Ollama => ("/tags", None),
+        }
+    }
+
+    /// Returns the endings that people copy along with a base.
+    fn copied_endings(self) -> &'static [&'static str] {
+        match self {
+            ApiKind::OpenAi | ApiKind::LmStudio => &["/chat/completions"],
+            ApiKind::Responses => &["/responses"],
+            ApiKind::Anthropic => &["/messages"],
+            ApiKind::Gemini => &["/models"],
+            ApiKind::Ollama => &["/api/chat", "/api", "/v1"],
         }
     }
 }
@@ -135,50 +169,48 @@ impl Endpoint {
         key: Option<Secret>,
     ) -> Result<Endpoint, EndpointError> {
         let name = name.to_owned();
-        let Some(known) = Api::named(api) else {
+        let Some(kind) = ApiKind::from_name(api) else {
             let api = api.to_owned();
             return Err(EndpointError::Api { name, api });
         };
-        let base = match base(known, base_url.unwrap_or(known.home())) {
+        let base = match parse_base(kind, base_url.unwrap_or(kind.home())) {
             Ok(base) => base,
             Err(reason) => return Err(EndpointError::Address { name, reason }),
         };
         // Files and variables end in a line break more often than keys do.
         let key = key.map(|key| Secret::new(key.reveal().trim().to_owned()));
         let key = key.filter(|key| !key.reveal().is_empty());
-        if key
-            .as_ref()
-            .is_some_and(|key| header(key.reveal()).is_none())
-        {
+        let is_invalid = |key: &Secret| header(key.reveal()).is_none();
+        if key.as_ref().is_some_and(is_invalid) {
             return Err(EndpointError::Key { name });
         }
         Ok(Endpoint {
             name,
-            wire: known.wire(),
-            api: known,
+            wire: kind.wire(),
+            api: kind,
             base,
             key,
         })
     }
 
-    /// Returns where requests are posted, for people: without what the base has of passwords and query.
+    /// Returns the address of calls for display, without passwords and query.
     pub fn url(&self, model: &str, stream: bool) -> String {
-        public(self.target(model, stream))
+        without_secrets(self.target(model, stream))
     }
 
-    /// Returns where the provider is, for people.
+    /// Returns the base address for display.
     pub fn base(&self) -> String {
-        public(self.base.clone())
+        without_secrets(self.base.clone())
     }
 
     /// Says whether this is OpenAI's own service, where some parameters have other names.
     pub fn is_openai_itself(&self) -> bool {
-        matches!(self.api, Api::OpenAi | Api::Responses) && self.is_home()
+        matches!(self.api, ApiKind::OpenAi | ApiKind::Responses) && self.is_home()
     }
 
-    /// Says whether it answers only with a key: the services of the makers do.
+    /// Says whether it answers only with a key, as the services of the API's makers do.
     pub fn needs_key(&self) -> bool {
-        !matches!(self.api, Api::Ollama | Api::LmStudio) && self.is_home()
+        !matches!(self.api, ApiKind::Ollama | ApiKind::LmStudio) && self.is_home()
     }
 
     /// Says whether it runs on this machine.
@@ -192,12 +224,12 @@ impl Endpoint {
         self.base.scheme() == "https"
     }
 
-    /// All that must not be printed: the key, and what the address holds of passwords and keys.
+    /// Returns all that must not be printed: the key, and passwords and keys in the address.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = Cow<'_, str>> {
         const NAMES: [&str; 6] = ["key", "token", "secret", "sig", "auth", "pass"];
         let key = self.key.iter().map(|key| Cow::Borrowed(key.reveal()));
         let password = self.base.password().into_iter();
-        let password = password.flat_map(|it| [Cow::Borrowed(it), unescaped(it).into()]);
+        let password = password.flat_map(|it| [Cow::Borrowed(it), percent_decode(it).into()]);
         let query = self.base.query_pairs().filter_map(|(name, value)| {
             let name = name.to_lowercase();
             NAMES.iter().any(|it| name.contains(it)).then_some(value)
@@ -205,68 +237,42 @@ impl Endpoint {
         key.chain(password).chain(query)
     }
 
-    /// Where requests are posted.
+    /// Returns the address of calls.
     pub(crate) fn target(&self, model: &str, stream: bool) -> Url {
-        match self.api {
-            Api::OpenAi | Api::LmStudio => self.at("/chat/completions", None),
-            Api::Responses => self.at("/responses", None),
-            Api::Anthropic => self.at("/messages", None),
-            Api::Ollama => self.at("/chat", None),
-            Api::Gemini => {
-                let (verb, query) = verb(stream);
-                let (folder, name) = folder(model);
-                self.at(&format!("/{folder}/{}:{verb}", escaped(name)), query)
-            }
-        }
+        let (path, query) = self.api.call(model, stream);
+        self.at(&path, query)
     }
 
-    /// The path and the query of a call, as a client of this API writes them.
+    /// Returns the path and the query of a call, as a client of this API writes them.
     pub fn path(&self, model: &str, stream: bool) -> (String, Option<&'static str>) {
-        match self.api {
-            Api::OpenAi | Api::LmStudio => ("/v1/chat/completions".to_owned(), None),
-            Api::Responses => ("/v1/responses".to_owned(), None),
-            Api::Anthropic => ("/v1/messages".to_owned(), None),
-            Api::Ollama => ("/api/chat".to_owned(), None),
-            Api::Gemini => {
-                let (verb, query) = verb(stream);
-                let (folder, name) = folder(model);
-                let path = format!("/v1beta/{folder}/{}:{verb}", escaped(name));
-                (path, query)
-            }
-        }
+        let (path, query) = self.api.call(model, stream);
+        (format!("/{}{path}", self.api.version()), query)
     }
 
-    /// The path and the query of the list of models, as a client of this API writes them.
-    pub fn list_path(&self) -> (&'static str, Option<&'static str>) {
-        match self.api {
-            Api::OpenAi | Api::Responses | Api::LmStudio => ("/v1/models", None),
-            Api::Anthropic => ("/v1/models", Some("limit=1000")),
-            Api::Gemini => ("/v1beta/models", Some("pageSize=1000")),
-            Api::Ollama => ("/api/tags", None),
-        }
+    /// Returns the path and the query of the list of models, as a client of this API writes them.
+    pub fn list_path(&self) -> (String, Option<&'static str>) {
+        let (path, query) = self.api.list();
+        (format!("/{}{path}", self.api.version()), query)
     }
 
-    /// Where the list of models is, best first.
+    /// Returns the addresses of lists of models, best first.
     pub(crate) fn lists(&self) -> Vec<Url> {
-        match self.api {
-            Api::OpenAi | Api::Responses => vec![self.at("/models", None)],
-            Api::Anthropic => vec![self.at("/models", Some("limit=1000"))],
-            Api::Gemini => vec![self.at("/models", Some("pageSize=1000"))],
-            Api::Ollama => vec![self.at("/tags", None)],
-            // Its own list has the windows.
-            Api::LmStudio => {
-                let mut own = self.base.clone();
-                let path = own.path().trim_end_matches("/v1").to_owned();
-                own.set_path(&format!("{path}/api/v0/models"));
-                vec![own, self.at("/models", None)]
-            }
+        let (path, query) = self.api.list();
+        let mut lists = vec![self.at(path, query)];
+        if self.api == ApiKind::LmStudio {
+            // LM Studio's own list has the windows.
+            let mut own = self.base.clone();
+            let path = own.path().trim_end_matches("/v1").to_owned();
+            own.set_path(&format!("{path}/api/v0/models"));
+            lists.insert(0, own);
         }
+        lists
     }
 
-    /// Where a request goes that a client made to this API elsewhere.
+    /// Returns the address to forward a client's request to.
     ///
     /// Bases have a version or lack it, and clients have one of their own.
-    pub(crate) fn place(&self, path: &str, query: Option<&str>) -> Url {
+    pub(crate) fn forward_url(&self, path: &str, query: Option<&str>) -> Url {
         let mut url = self.base.clone();
         let base = url.path().trim_end_matches('/');
         let (root, own) = match base.rsplit_once('/') {
@@ -281,44 +287,41 @@ impl Endpoint {
         let path = path.trim_start_matches('/');
         let (first, rest) = path.split_once('/').unwrap_or((path, ""));
         // Gemini has several versions side by side, and a client knows which one it means.
-        let version = match self.api == Api::Gemini && own.starts_with("v1") {
-            true => first,
-            false => own,
-        };
+        let keeps_version = self.api == ApiKind::Gemini && own.starts_with("v1");
+        let version = if keeps_version { first } else { own };
         // Gemini's address of OpenAI's API has Gemini's version, which is not the one to replace.
-        let other = self.api == Api::Ollama || rest.starts_with("openai/");
-        let path = match is_version(first) && !other {
-            true if own.is_empty() => format!("{root}/{rest}"),
-            true => format!("{root}/{version}/{rest}"),
-            false => format!("{root}/{path}"),
+        let other = self.api == ApiKind::Ollama || rest.starts_with("openai/");
+        let path = if !is_version(first) || other {
+            format!("{root}/{path}")
+        } else if own.is_empty() {
+            format!("{root}/{rest}")
+        } else {
+            format!("{root}/{version}/{rest}")
         };
         url.set_path(&path);
-        if let Some(query) = query {
-            let own = url.query().map(|own| format!("{own}&{query}"));
-            url.set_query(Some(own.as_deref().unwrap_or(query)));
-        }
+        add_query(&mut url, query);
         url
     }
 
-    /// The header that holds the key, if there is one.
+    /// Returns the header that holds the key, if there is one.
     pub fn key(&self) -> Option<(HeaderName, HeaderValue)> {
-        self.spelled(self.key.as_ref()?.reveal())
+        self.key_header(self.key.as_ref()?.reveal())
     }
 
-    /// The header in which this API takes a key.
-    pub fn spelled(&self, key: &str) -> Option<(HeaderName, HeaderValue)> {
+    /// Returns the header in which this API takes a key.
+    pub fn key_header(&self, key: &str) -> Option<(HeaderName, HeaderValue)> {
         let (name, text) = match self.api {
-            Api::Anthropic => (HeaderName::from_static("x-api-key"), key.to_owned()),
-            Api::Gemini => (HeaderName::from_static("x-goog-api-key"), key.to_owned()),
+            ApiKind::Anthropic => (HeaderName::from_static("x-api-key"), key.to_owned()),
+            ApiKind::Gemini => (HeaderName::from_static("x-goog-api-key"), key.to_owned()),
             _ => (AUTHORIZATION, format!("Bearer {key}")),
         };
         Some((name, header(&text)?))
     }
 
-    /// The headers that every call has, the key among them if there is one.
+    /// Returns the headers of every call, the key among them if there is one.
     pub fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        if self.api == Api::Anthropic {
+        if self.api == ApiKind::Anthropic {
             let version = HeaderName::from_static("anthropic-version");
             headers.insert(version, HeaderValue::from_static("2023-06-01"));
         }
@@ -334,10 +337,7 @@ impl Endpoint {
     fn at(&self, path: &str, query: Option<&str>) -> Url {
         let mut url = self.base.clone();
         url.set_path(&format!("{}{path}", url.path().trim_end_matches('/')));
-        if let Some(query) = query {
-            let own = url.query().map(|own| format!("{own}&{query}"));
-            url.set_query(Some(own.as_deref().unwrap_or(query)));
-        }
+        add_query(&mut url, query);
         url
     }
 }
@@ -347,85 +347,71 @@ impl fmt::Debug for Endpoint {
         f.debug_struct("Endpoint")
             .field("name", &self.name)
             .field("api", &self.api)
-            .field("base", &public(self.base.clone()))
+            .field("base", &without_secrets(self.base.clone()))
             .field("key", &self.key)
             .finish()
     }
 }
 
-/// Gemini's names for a call, and what it is asked for with it.
-fn verb(stream: bool) -> (&'static str, Option<&'static str>) {
-    match stream {
-        true => ("streamGenerateContent", Some("alt=sse")),
-        false => ("generateContent", None),
+/// Appends a query to the one that the base has.
+fn add_query(url: &mut Url, query: Option<&str>) {
+    if let Some(query) = query {
+        let joined = url.query().map(|own| format!("{own}&{query}"));
+        url.set_query(Some(joined.as_deref().unwrap_or(query)));
     }
 }
 
-/// Where Gemini has a model, and what it is called there.
-fn folder(model: &str) -> (&str, &str) {
-    match model.split_once('/') {
-        Some((folder @ ("models" | "tunedModels"), name)) => (folder, name),
-        _ => ("models", model),
-    }
-}
-
-/// An address without what may be secret in it.
-pub(crate) fn public(mut url: Url) -> String {
+/// Returns an address without user, password and query.
+pub(crate) fn without_secrets(mut url: Url) -> String {
     // These fail only for addresses that have no host.
     let _ = url.set_username("");
     let _ = url.set_password(None);
-    let known = url
-        .query()
-        .filter(|query| *query == "alt=sse")
-        .map(str::to_owned);
-    url.set_query(known.as_deref());
+    let is_sse = url.query() == Some("alt=sse");
+    url.set_query(is_sse.then_some("alt=sse"));
     url.into()
 }
 
-/// Brings a base to the form that paths are appended to.
-fn base(api: Api, given: &str) -> Result<Url, String> {
+/// Parses a base address into the form that paths are appended to.
+fn parse_base(api: ApiKind, given: &str) -> Result<Url, String> {
     let mut url = Url::parse(given.trim()).map_err(|error| error.to_string())?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("it starts with neither http:// nor https://".to_owned());
     }
     url.set_fragment(None);
     let mut path = url.path().trim_end_matches('/');
-    for ending in api.endings() {
-        path = path
-            .strip_suffix(ending)
-            .unwrap_or(path)
-            .trim_end_matches('/');
+    for ending in api.copied_endings() {
+        path = path.strip_suffix(ending).unwrap_or(path);
+        path = path.trim_end_matches('/');
     }
-    let versioned = api != Api::Ollama && path.split('/').any(is_version);
-    let path = match versioned {
-        true => path.to_owned(),
-        false => format!("{path}/{}", api.version()),
-    };
+    let mut path = path.to_owned();
+    if api == ApiKind::Ollama || !path.split('/').any(is_version) {
+        path = format!("{path}/{}", api.version());
+    }
     url.set_path(&path);
     Ok(url)
 }
 
-/// Says whether part of a path is a version: v1, v1beta, v4.
+/// Says whether a segment of a path is a version: v1, v1beta, v4.
 fn is_version(part: &str) -> bool {
     let rest = part.strip_prefix('v').unwrap_or_default();
     rest.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// A name in a path. It is somebody's text: a `?` or `/` in it must not change where a request goes.
-pub fn escaped(name: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~@".contains(&byte);
+/// Encodes a name for a path: a `?` or `/` in it must not change where a request goes.
+pub fn percent_encode(name: &str) -> String {
     let mut path = String::with_capacity(name.len());
     for byte in name.bytes() {
-        match plain(byte) {
-            true => path.push(char::from(byte)),
-            false => path.push_str(&format!("%{byte:02X}")),
+        if byte.is_ascii_alphanumeric() || b"-_.~@".contains(&byte) {
+            path.push(char::from(byte));
+        } else {
+            path.push_str(&format!("%{byte:02X}"));
         }
     }
     path
 }
 
-/// What percent signs in a part of an address stand for; what they do not is left.
-pub fn unescaped(text: &str) -> String {
+/// Decodes a part of an address; percent signs that encode nothing are kept.
+pub fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
@@ -506,9 +492,16 @@ mod tests {
         ] {
             let url = format!("http://host{base}");
             let to = Endpoint::new("x", api, Some(&url), None).unwrap();
-            assert_eq!(to.place(path, None).path(), place, "{api} {base} {path}");
+            assert_eq!(
+                to.forward_url(path, None).path(),
+                place,
+                "{api} {base} {path}"
+            );
         }
         let to = Endpoint::new("x", "openai", Some("http://host?a=1"), None).unwrap();
-        assert_eq!(to.place("/v1/x", Some("b=2")).query(), Some("a=1&b=2"));
+        assert_eq!(
+            to.forward_url("/v1/x", Some("b=2")).query(),
+            Some("a=1&b=2")
+        );
     }
 }

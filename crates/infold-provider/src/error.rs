@@ -1,5 +1,9 @@
-use infold_wire::Trouble;
-use infold_wire::trouble::{self, Refused};
+//! Why a call failed, in a text that holds no key.
+
+use std::borrow::Cow;
+
+use infold_wire::ProviderError;
+use infold_wire::provider_error::{self, RefusalCause};
 
 use crate::Endpoint;
 
@@ -7,45 +11,51 @@ use crate::Endpoint;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct CallError {
-    /// What to do about it.
-    pub trouble: Trouble,
+    /// The kind of trouble, which says what to do about it.
+    pub trouble: ProviderError,
     /// The status of the answer, if there was one.
     pub status: Option<u16>,
-    /// What happened, where, and what the provider says; never a key.
+    /// A text that says what happened and where, with the provider's message; never a key.
     pub text: String,
     /// How many requests were made.
     pub requests: u32,
 }
 
-/// The most of a provider's message that is repeated.
-const MOST_SAID: usize = 2000;
+/// How much of a provider's message is repeated.
+const MAX_MESSAGE_BYTES: usize = 2000;
 
 impl CallError {
-    /// Something went wrong without an answer; `what` follows the provider's name.
-    pub(crate) fn silent(trouble: Trouble, to: &Endpoint, url: &str, what: &str) -> CallError {
+    /// Returns the error of a call without a response; `what` follows the provider's name.
+    pub(crate) fn silent(
+        trouble: ProviderError,
+        to: &Endpoint,
+        url: &str,
+        what: &str,
+    ) -> CallError {
         let text = format!("{} ({url}) {what}", to.name);
         CallError {
             trouble,
             status: None,
-            text: redacted(to, &text),
+            text: redact_keys(to, &text),
             requests: 1,
         }
     }
 
-    /// The provider answered with an error, in its status or within its reply.
+    /// Returns the error of a provider that answered with one, in its status or within its reply.
     pub(crate) fn answered(
-        trouble: Trouble,
+        trouble: ProviderError,
         to: &Endpoint,
         url: &str,
         status: u16,
         body: &[u8],
     ) -> CallError {
-        // Before it is cut: part of a key is still part of a key.
-        let said = trouble::message(body).map(|said| shortened(&redacted(to, &said)));
-        let said = said.unwrap_or_else(|| "without a word".to_owned());
+        // Keys are taken out before the text is cut: part of a key would not be recognised.
+        let message =
+            provider_error::error_message(body).map(|text| shorten(&redact_keys(to, &text)));
+        let message = message.unwrap_or_else(|| "without a message".to_owned());
         let what = match status {
-            200..=299 => format!("failed while it answered: {said}"),
-            _ => format!("answered {status}: {said}"),
+            200..=299 => format!("failed while it answered: {message}"),
+            _ => format!("answered {status}: {message}"),
         };
         CallError {
             status: Some(status),
@@ -53,36 +63,38 @@ impl CallError {
         }
     }
 
-    /// A local failure, or one that no waiting cures.
-    pub(crate) fn refused(refused: Refused, to: &Endpoint, url: &str, what: &str) -> CallError {
-        CallError::silent(Trouble::Refused(refused), to, url, what)
+    /// Returns a local failure, or one that no retry cures.
+    pub(crate) fn refused(
+        refused: RefusalCause,
+        to: &Endpoint,
+        url: &str,
+        what: &str,
+    ) -> CallError {
+        CallError::silent(ProviderError::Refused(refused), to, url, what)
     }
 }
 
-/// One line, not too long.
-fn shortened(said: &str) -> String {
-    let line: Vec<&str> = said.split_whitespace().collect();
-    let mut line = line.join(" ");
-    if line.len() > MOST_SAID {
-        let end = (0..=MOST_SAID).rev().find(|at| line.is_char_boundary(*at));
-        line.truncate(end.unwrap_or(0));
+/// Returns a text as one line, cut if it is long.
+fn shorten(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let mut line = words.join(" ");
+    if line.len() > MAX_MESSAGE_BYTES {
+        line.truncate(line.floor_char_boundary(MAX_MESSAGE_BYTES));
         line.push('…');
     }
     line
 }
 
-/// Takes keys out of a text: the provider's own, and whatever looks like one.
+/// Takes keys out of a text: the provider's own, and all that looks like one.
 ///
 /// Providers repeat the key they refuse, whole or with its middle starred; gateways repeat
 /// headers and addresses.
-pub fn redacted(to: &Endpoint, text: &str) -> String {
-    const INSTEAD: &str = "(key)";
-    /// A shorter one is no secret, and replacing it would leave no text.
-    const SHORTEST: usize = 4;
+pub fn redact_keys(to: &Endpoint, text: &str) -> String {
     let mut text = text.to_owned();
-    for secret in to.secrets().filter(|secret| secret.len() >= SHORTEST) {
-        text = text.replace(&*secret, INSTEAD);
-        text = without_start(&text, &secret, SHORTEST, INSTEAD);
+    let is_secret = |secret: &Cow<'_, str>| secret.len() >= MIN_SECRET_BYTES;
+    for secret in to.secrets().filter(is_secret) {
+        text = text.replace(&*secret, PLACEHOLDER);
+        text = redact_cut_secret(&text, &secret);
     }
     let part_of_key = |c: char| c.is_ascii_alphanumeric() || "-_*.…+/=".contains(c);
     let mut clean = String::with_capacity(text.len());
@@ -97,7 +109,7 @@ pub fn redacted(to: &Endpoint, text: &str) -> String {
         for piece in word.split_inclusive(['+', '/', '=']) {
             let (piece, sign) = piece.split_at(piece.trim_end_matches(['+', '/', '=']).len());
             let secret = credentials || looks_secret(piece);
-            clean.push_str(if secret { INSTEAD } else { piece });
+            clean.push_str(if secret { PLACEHOLDER } else { piece });
             clean.push_str(if credentials { "" } else { sign });
             if credentials {
                 break;
@@ -110,16 +122,21 @@ pub fn redacted(to: &Endpoint, text: &str) -> String {
     clean
 }
 
+const PLACEHOLDER: &str = "(key)";
+
+/// A shorter text is no secret, and replacing it would leave no text.
+const MIN_SECRET_BYTES: usize = 4;
+
 /// Replaces the start of a secret where a text was cut within it.
-fn without_start(text: &str, secret: &str, shortest: usize, instead: &str) -> String {
+fn redact_cut_secret(text: &str, secret: &str) -> String {
     let mut parts = text.split('…');
     let mut clean = String::with_capacity(text.len());
     let last = parts.next_back().unwrap_or_default();
     for part in parts {
         let starts = secret.char_indices().map(|(end, _)| &secret[..end]).rev();
-        let cut = starts.take_while(|start| start.len() >= shortest);
+        let cut = starts.take_while(|start| start.len() >= MIN_SECRET_BYTES);
         match { cut }.find_map(|start| part.strip_suffix(start)) {
-            Some(rest) => clean.extend([rest, instead]),
+            Some(rest) => clean.extend([rest, PLACEHOLDER]),
             None => clean.push_str(part),
         }
         clean.push('…');
@@ -127,12 +144,12 @@ fn without_start(text: &str, secret: &str, shortest: usize, instead: &str) -> St
     clean + last
 }
 
-/// Says whether what follows in a header is a key.
+/// Says whether a word announces a key in a header.
 fn is_scheme(word: &str) -> bool {
     word.eq_ignore_ascii_case("bearer") || word.eq_ignore_ascii_case("basic")
 }
 
-/// Says whether a word is none of a language: "Basic access" is no key.
+/// Says whether a word is unlike one of a language: "Basic access" has no key.
 fn is_mixed(word: &str) -> bool {
     let inner = word.get(1..).unwrap_or_default();
     word.len() >= 8
@@ -157,7 +174,7 @@ mod tests {
     fn keys_are_taken_out_and_words_are_left() {
         let key = Secret::new("canary+key/1==".to_owned());
         let to = Endpoint::new("x", "openai", None, Some(key)).unwrap();
-        let clean = |text| redacted(&to, text);
+        let clean = |text| redact_keys(&to, text);
         assert_eq!(
             clean("Bearer canary+key/1==, canary+key/1=="),
             "Bearer (key), (key)"
@@ -190,7 +207,7 @@ mod tests {
         let base = "https://me:canary-pass%21@host/v1?api_key=canary-query&api-version=2024-10-21";
         let to = Endpoint::new("x", "openai", Some(base), None).unwrap();
         assert_eq!(
-            redacted(
+            redact_keys(
                 &to,
                 "canary-pass%21 canary-pass! canary-query 2024-10-21 me host"
             ),
@@ -201,13 +218,13 @@ mod tests {
     #[test]
     fn a_key_too_short_to_be_one_leaves_the_text_alone() {
         let to = Endpoint::new("x", "openai", None, Some(Secret::new("x".to_owned()))).unwrap();
-        assert_eq!(redacted(&to, "next"), "next");
+        assert_eq!(redact_keys(&to, "next"), "next");
     }
 
     #[test]
     fn a_long_message_is_one_short_line() {
         let said = format!("one\n  two {}", "é".repeat(5000));
-        let line = shortened(&said);
-        assert!(line.starts_with("one two é") && line.len() < MOST_SAID + 4);
+        let line = shorten(&said);
+        assert!(line.starts_with("one two é") && line.len() < MAX_MESSAGE_BYTES + 4);
     }
 }

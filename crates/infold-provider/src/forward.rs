@@ -1,111 +1,96 @@
+//! Forwards requests of clients to providers, and returns responses as they come.
+
 use std::error::Error;
-use std::fs::File;
 use std::io;
 use std::iter::successors;
-use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use http_body::{Body, Frame, SizeHint};
-use reqwest::redirect;
-use tokio::task::{JoinHandle, spawn_blocking};
 use tower::util::MapResponseLayer;
 
-use crate::Endpoint;
+use crate::body::join_parts;
+use crate::http::{HttpClients, NO_CERTIFICATES, root_cause};
+use crate::{BodyPart, Endpoint};
 
-/// Passes requests of others on to providers, and gives back what comes, as it comes.
+/// Forwards requests to providers. One is enough for a process: it keeps connections open.
 ///
 /// Unlike [`crate::Client`] it reads nothing and adds nothing. It sends a request a second time only
-/// if the connection had served another before and closed without an answer. One is enough: it
-/// keeps connections open.
+/// if the connection had served another before and closed without a response.
 #[derive(Debug, Default)]
-pub struct Forward {
-    /// By where the provider is and how it is reached; made when first needed.
-    https: [OnceLock<reqwest::Client>; 4],
-    /// The same without a pool: every request gets a connection of its own.
-    unpooled: [OnceLock<reqwest::Client>; 4],
-    /// How long a provider may be silent; for ever, if it is not said.
-    silence: Option<Duration>,
+pub struct Forwarder {
+    pooled: HttpClients,
+    /// Clients that open a connection for every request.
+    unpooled: HttpClients,
+    /// How long a provider may send nothing; no limit if missing.
+    idle_timeout: Option<Duration>,
 }
 
-/// A request to pass on.
+/// A request to forward.
 #[derive(Debug)]
-pub struct Passing {
-    /// What is done.
+pub struct ForwardRequest {
+    /// The method.
     pub method: Method,
-    /// To what, as the client names it: its version may be that of the provider's base, or missing there.
+    /// The path as the client has it: its version may be that of the provider's base, or missing there.
     pub path: String,
     /// The query, without its question mark.
     pub query: Option<String>,
-    /// The headers, all of them but those that are about one connection.
+    /// All headers but those that are about one connection.
     pub headers: HeaderMap,
     /// The body, one part after the other.
-    pub parts: Vec<Part>,
+    pub parts: Vec<BodyPart>,
 }
 
-/// A part of a body.
-#[derive(Clone, Debug)]
-pub enum Part {
-    /// Held in memory.
-    Bytes(Bytes),
-    /// Lies in a file, and is read while it is sent.
-    File {
-        /// The file.
-        file: Arc<File>,
-        /// Where in it.
-        range: Range<u64>,
-    },
-}
-
-/// What a provider answers.
+/// The response of a provider.
 #[derive(Debug)]
-pub struct Answer {
-    /// Its status.
+pub struct ForwardResponse {
+    /// The status.
     pub status: StatusCode,
-    /// Its headers.
+    /// The headers.
     pub headers: HeaderMap,
-    /// Its body. Dropped before its end, it ends the request.
-    pub body: Stream,
+    /// The body. Dropping it before its end ends the request.
+    pub body: ResponseBody,
 }
 
-/// The body of an answer, as it comes.
+/// The body of a response, as it comes.
 #[derive(Debug)]
-pub struct Stream(reqwest::Body);
+pub struct ResponseBody(reqwest::Body);
 
-/// Why no answer came, or not all of it. The text has no address: that may hold a key.
+/// Why a response did not come, or not all of it. The text has no address: that may hold a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct ForwardError {
     text: String,
-    late: bool,
+    timed_out: bool,
 }
 
-impl Forward {
-    /// Makes ready to pass on. Who is silent for longer than this, before an answer or within it,
-    /// is given up.
-    pub fn new(silence: Option<Duration>) -> Forward {
-        // A process has one provider of cryptography; whoever came first has chosen it.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        Forward {
-            silence,
-            ..Forward::default()
+impl Forwarder {
+    /// Creates a forwarder. A provider that sends nothing for longer than `idle_timeout`, before a
+    /// response or within it, is given up.
+    pub fn new(idle_timeout: Option<Duration>) -> Forwarder {
+        Forwarder {
+            idle_timeout,
+            ..Forwarder::default()
         }
     }
 
-    /// Passes a request on, and waits for the answer to begin.
+    /// Forwards a request, and waits for the response to begin.
     ///
     /// Dropping the future ends the request.
-    pub async fn send(&self, to: &Endpoint, passing: Passing) -> Result<Answer, ForwardError> {
-        let request = request(self.http(to, true)?, to, &passing);
+    pub async fn send(
+        &self,
+        to: &Endpoint,
+        request: ForwardRequest,
+    ) -> Result<ForwardResponse, ForwardError> {
+        let first = prepare(self.http(to, true)?, to, &request);
         let is_connected = Arc::new(AtomicBool::new(false));
         let sent = Instant::now();
-        let call = IS_CONNECTED.scope(Arc::clone(&is_connected), request.send());
+        let call = IS_CONNECTED.scope(Arc::clone(&is_connected), first.send());
         let response = match call.await {
             // The provider may have closed the connection as idle before it saw the request. On a
             // connection that was made for the request, the same error may mean that it was executed.
@@ -115,49 +100,42 @@ impl Forward {
                     && !is_connected.load(Ordering::Relaxed)
                     && sent.elapsed() < STALE_WITHIN =>
             {
-                let unpooled = self.http(to, false)?;
-                self::request(unpooled, to, &passing).send().await
+                prepare(self.http(to, false)?, to, &request).send().await
             }
             response => response,
         };
-        let response = http::Response::from(response.map_err(|error| reason(&error))?);
-        let (parts, body) = response.into_parts();
-        Ok(Answer {
+        let (parts, body) = http::Response::from(response?).into_parts();
+        Ok(ForwardResponse {
             status: parts.status,
             headers: parts.headers,
-            body: Stream(body),
+            body: ResponseBody(body),
         })
     }
 
     fn http(&self, to: &Endpoint, is_pooled: bool) -> Result<&reqwest::Client, ForwardError> {
         let clients = if is_pooled {
-            &self.https
+            &self.pooled
         } else {
             &self.unpooled
         };
-        let place = usize::from(to.is_local()) * 2 + usize::from(to.is_secure());
-        if let Some(http) = clients[place].get() {
-            return Ok(http);
-        }
-        let build = |trusting| {
-            let mut builder = builder(to, trusting, self.silence);
+        let client = clients.get(to, |builder| {
+            let mut builder = builder
+                .no_gzip()
+                .tcp_nodelay(true)
+                .pool_idle_timeout(pool_idle_timeout(to))
+                .connector_layer(MapResponseLayer::new(note_connection));
+            if let Some(idle_timeout) = self.idle_timeout {
+                builder = builder.read_timeout(idle_timeout);
+            }
             if !is_pooled {
                 builder = builder.pool_max_idle_per_host(0);
             }
-            builder.build()
-        };
-        let built = build(true).or_else(|error| match to.is_secure() {
-            true => Err(error),
-            // A system without certificates can still speak without them.
-            false => build(false),
+            builder
         });
-        let what =
-            "this system has no certificates to trust (they come with the package ca-certificates)";
-        let http = built.map_err(|_| ForwardError {
-            text: what.to_owned(),
-            late: false,
-        })?;
-        Ok(clients[place].get_or_init(|| http))
+        client.map_err(|_| ForwardError {
+            text: NO_CERTIFICATES.to_owned(),
+            timed_out: false,
+        })
     }
 }
 
@@ -178,18 +156,22 @@ fn note_connection<C>(connection: C) -> C {
     connection
 }
 
-fn request(client: &reqwest::Client, to: &Endpoint, passing: &Passing) -> reqwest::RequestBuilder {
-    let url = to.place(&passing.path, passing.query.as_deref());
-    let request = client
-        .request(passing.method.clone(), url)
-        .headers(passing.headers.clone());
-    match body(passing.parts.clone()) {
-        Some(body) => request.body(body),
-        None => request,
+fn prepare(
+    client: &reqwest::Client,
+    to: &Endpoint,
+    request: &ForwardRequest,
+) -> reqwest::RequestBuilder {
+    let url = to.forward_url(&request.path, request.query.as_deref());
+    let prepared = client
+        .request(request.method.clone(), url)
+        .headers(request.headers.clone());
+    match join_parts(request.parts.clone()) {
+        Some(body) => prepared.body(body),
+        None => prepared,
     }
 }
 
-/// Says whether the connection closed before an answer began.
+/// Says whether the connection closed before a response began.
 fn is_closed(error: &reqwest::Error) -> bool {
     let causes = successors(error.source(), |&cause| cause.source());
     let error = causes.filter_map(|cause| cause.downcast_ref::<hyper::Error>());
@@ -199,79 +181,52 @@ fn is_closed(error: &reqwest::Error) -> bool {
     })
 }
 
-fn builder(to: &Endpoint, trusting: bool, silence: Option<Duration>) -> reqwest::ClientBuilder {
-    let mut builder = reqwest::Client::builder()
-        // A request with a key and a whole conversation goes where it was meant to, or nowhere.
-        .redirect(redirect::Policy::none())
-        .retry(reqwest::retry::never())
-        .no_gzip()
-        .connect_timeout(Duration::from_secs(15))
-        // A model may think for minutes; only this tells a dead connection from a quiet one.
-        .tcp_keepalive(Duration::from_secs(20))
-        .tcp_nodelay(true)
-        .pool_idle_timeout(idle(to))
-        .connector_layer(MapResponseLayer::new(note_connection));
-    if let Some(silence) = silence {
-        builder = builder.read_timeout(silence);
-    }
-    if to.is_local() {
-        // What is on this machine is not asked for through another.
-        builder = builder.no_proxy();
-    }
-    if !trusting || to.is_local() && !to.is_secure() {
-        builder = builder.tls_certs_only([]);
-    }
-    builder
-}
-
-/// How long a connection is kept that nothing is sent on. Small servers close theirs after 5 s,
-/// and a request that is on its way just then is sent twice; a new connection to them costs nothing.
-fn idle(to: &Endpoint) -> Duration {
+/// Returns how long an unused connection is kept. Small servers close theirs after 5 s, and a request
+/// that is on its way just then is sent twice; a new connection to them costs nothing.
+fn pool_idle_timeout(to: &Endpoint) -> Duration {
     Duration::from_secs(if to.is_local() { 4 } else { 60 })
 }
 
-/// What happened, with what is behind it: reqwest itself says little.
-fn reason(error: &reqwest::Error) -> ForwardError {
-    let late = error.is_timeout() && !error.is_connect();
-    let mut text = match error {
-        error if error.is_connect() => "it cannot be reached".to_owned(),
-        _ if late => "it was silent for too long".to_owned(),
-        _ => "the connection broke".to_owned(),
-    };
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        // Only the last one says what the matter is.
-        if error.source().is_none() {
-            text = format!("{text}: {error}");
+impl From<reqwest::Error> for ForwardError {
+    fn from(error: reqwest::Error) -> ForwardError {
+        let timed_out = error.is_timeout() && !error.is_connect();
+        let mut text = if error.is_connect() {
+            "it cannot be reached".to_owned()
+        } else if timed_out {
+            "it was silent for too long".to_owned()
+        } else {
+            "the connection broke".to_owned()
+        };
+        if let Some(cause) = root_cause(&error) {
+            text = format!("{text}: {cause}");
         }
-        cause = error.source();
+        ForwardError { text, timed_out }
     }
-    ForwardError { text, late }
 }
 
 impl ForwardError {
-    /// It was reached, and was silent for too long.
-    pub fn is_late(&self) -> bool {
-        self.late
+    /// Says whether the provider was reached, and sent nothing for too long.
+    pub fn is_timeout(&self) -> bool {
+        self.timed_out
     }
 }
 
-impl Stream {
-    /// What is made of an answer on its way.
-    pub fn made(
+impl ResponseBody {
+    /// Wraps a body that is derived from a response while that comes.
+    pub fn new(
         body: impl Body<Data = Bytes, Error = ForwardError> + Send + Sync + 'static,
-    ) -> Stream {
-        Stream(reqwest::Body::wrap(body))
+    ) -> ResponseBody {
+        ResponseBody(reqwest::Body::wrap(body))
     }
 }
 
-impl From<Bytes> for Stream {
-    fn from(bytes: Bytes) -> Stream {
-        Stream(bytes.into())
+impl From<Bytes> for ResponseBody {
+    fn from(bytes: Bytes) -> ResponseBody {
+        ResponseBody(bytes.into())
     }
 }
 
-impl Body for Stream {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = ForwardError;
 
@@ -279,8 +234,9 @@ impl Body for Stream {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ForwardError>>> {
-        let frame = Pin::new(&mut self.0).poll_frame(context);
-        frame.map_err(|error| reason(&error))
+        Pin::new(&mut self.0)
+            .poll_frame(context)
+            .map_err(ForwardError::from)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -289,110 +245,5 @@ impl Body for Stream {
 
     fn size_hint(&self) -> SizeHint {
         self.0.size_hint()
-    }
-}
-
-/// A body of these parts; none at all where there is nothing to send.
-fn body(mut parts: Vec<Part>) -> Option<reqwest::Body> {
-    match parts.as_mut_slice() {
-        [] => None,
-        [Part::Bytes(bytes)] => Some(std::mem::take(bytes).into()),
-        _ => {
-            let left = parts.iter().map(Part::len).sum();
-            parts.reverse();
-            Some(reqwest::Body::wrap(Parts {
-                parts,
-                left,
-                reading: None,
-            }))
-        }
-    }
-}
-
-impl Part {
-    /// How many bytes it has.
-    pub fn len(&self) -> u64 {
-        match self {
-            Part::Bytes(bytes) => bytes.len() as u64,
-            Part::File { range, .. } => range.end.saturating_sub(range.start),
-        }
-    }
-
-    /// There is nothing in it.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// Large enough that a copy is no slower than the disk.
-const PIECE: u64 = 512 << 10;
-
-/// A body on its way, with a length that is known before.
-struct Parts {
-    /// What is left, the next one last.
-    parts: Vec<Part>,
-    left: u64,
-    reading: Option<JoinHandle<io::Result<Bytes>>>,
-}
-
-impl Parts {
-    /// The next piece if it is in memory, or nothing while a file is read for it.
-    fn next(&mut self) -> Option<Bytes> {
-        match self.parts.pop()? {
-            Part::Bytes(bytes) => Some(bytes),
-            Part::File { file, range } => {
-                let end = range.end.min(range.start.saturating_add(PIECE));
-                let piece = range.start..end;
-                if end < range.end {
-                    let file = file.clone();
-                    let range = end..range.end;
-                    self.parts.push(Part::File { file, range });
-                }
-                self.reading = Some(spawn_blocking(move || {
-                    let mut bytes = vec![0; (piece.end - piece.start) as usize];
-                    file.read_exact_at(&mut bytes, piece.start)?;
-                    Ok(bytes.into())
-                }));
-                None
-            }
-        }
-    }
-}
-
-impl Body for Parts {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        while self.left > 0 {
-            let piece = match &mut self.reading {
-                Some(reading) => {
-                    let read = ready!(Pin::new(reading).poll(context));
-                    self.reading = None;
-                    read.map_err(io::Error::other)??
-                }
-                None => match self.next() {
-                    Some(bytes) => bytes,
-                    None if self.reading.is_some() => continue,
-                    None => break,
-                },
-            };
-            if !piece.is_empty() {
-                self.left = self.left.saturating_sub(piece.len() as u64);
-                return Poll::Ready(Some(Ok(Frame::data(piece))));
-            }
-        }
-        Poll::Ready(None)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.left == 0
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
     }
 }

@@ -1,19 +1,19 @@
 //! Calls each model API.
 //!
-//! This crate alone knows HTTP clients. A request lies in a file and is posted from
-//! there, however large; the reply is heard as it comes; an error says what to do.
+//! This crate alone knows HTTP clients. A request is a file that is posted while it is
+//! read, however large; the reply is read as it comes; an error says what to do.
 //!
 //! ```no_run
+//! use infold_provider::{CallEvent, Client, Endpoint, RequestBody, RetryPolicy};
 //! use infold_provider::{Body, Client, Endpoint, Heard, Patience};
-//! use infold_wire::Delta;
+//! use infold_wire::ReplyDelta;
 //!
 //! # async fn call() -> Result<(), Box<dyn std::error::Error>> {
-//! let local = Endpoint::new("local", "ollama", None, None)?;
-//! let client = Client::new(Patience::default())?;
+//! let client = Client::new(RetryPolicy::default())?;
 //! let request = std::path::Path::new("request.json");
-//! let called = client
-//!     .send(&local, "smollm2", Body::File(request), true, &mut |heard| {
-//!         if let Heard::Delta(Delta::Text(text)) = heard {
+//! let reply = client
+//!     .send(&local, "smollm2", RequestBody::File(request), true, &mut |event| {
+//!         if let CallEvent::Delta(ReplyDelta::Text(text)) = event {
 //!             print!("{text}");
 //!         }
 //!     })
@@ -24,19 +24,20 @@
 
 mod secret;
 mod endpoint;
+mod http;
 mod body;
-mod patience;
+mod retry;
 mod client;
 mod attempt;
 mod models;
 mod window;
 mod forward;
 mod error;
-pub use body::Body;
-pub use client::{Called, Client, Heard};
-pub use endpoint::{Endpoint, EndpointError, escaped, unescaped};
-pub use error::{CallError, redacted};
-pub use forward::{Answer, Forward, ForwardError, Part, Passing, Stream};
-pub use infold_wire::Listed;
-pub use patience::Patience;
+pub use body::{BodyPart, RequestBody};
+pub use client::{CallEvent, CallReply, Client};
+pub use endpoint::{APIS, Endpoint, EndpointError, percent_decode, percent_encode};
+pub use error::{CallError, redact_keys};
+pub use forward::{ForwardError, ForwardRequest, ForwardResponse, Forwarder, ResponseBody};
+pub use infold_wire::ListedModel;
+pub use retry::RetryPolicy;
 pub use secret::Secret;

@@ -1,53 +1,49 @@
+//! Lists the models of a provider.
+
 use std::time::Duration;
 
-use infold_wire::trouble::{Refused, message};
-use infold_wire::{Delivery, Listed, Trouble, listed};
+use infold_wire::provider_error::{RefusalCause, error_message};
+use infold_wire::{Delivery, ListedModel, ProviderError, read_model_list};
 use reqwest::Url;
 use tokio::time::timeout;
 
 use crate::attempt::Attempt;
-use crate::error::redacted;
+use crate::error::redact_keys;
 use crate::{CallError, Client, Endpoint};
 
-/// The longest list that is read.
-const MOST_LIST: usize = 32 << 20;
+const MAX_LIST_BYTES: usize = 32 << 20;
 
-/// Whoever asks for a list is waiting for it, and no model has to think.
-const LONGEST: Duration = Duration::from_secs(30);
+/// The caller waits for a list, and no model has to think.
+const LIST_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Client {
-    /// Asks a provider which models it has. It is asked once.
-    pub async fn models(&self, to: &Endpoint) -> Result<Vec<Listed>, CallError> {
-        let mut places = to.lists().into_iter();
-        let first = places.next();
-        let mut found = match first {
-            Some(place) => self.list(to, place).await,
-            None => Ok(Vec::new()),
-        };
-        for place in places {
-            // Only what is not there is looked for elsewhere, whatever is said of it.
-            let absent = |error: &CallError| {
-                let address = error.trouble == Trouble::Refused(Refused::Address);
-                address || matches!(error.status, Some(404 | 405))
+    /// Asks a provider which models it has, without retries.
+    pub async fn models(&self, to: &Endpoint) -> Result<Vec<ListedModel>, CallError> {
+        let mut models = Ok(Vec::new());
+        for url in to.lists() {
+            models = self.list(to, url).await;
+            // Another address is tried only if there is no list at this one.
+            let is_absent = |error: &CallError| {
+                let is_address = error.trouble == ProviderError::Refused(RefusalCause::Address);
+                is_address || matches!(error.status, Some(404 | 405))
             };
-            if !found.as_ref().is_err_and(absent) {
+            if !models.as_ref().is_err_and(is_absent) {
                 break;
             }
-            found = self.list(to, place).await;
         }
-        found
+        models
     }
 
-    async fn list(&self, to: &Endpoint, place: Url) -> Result<Vec<Listed>, CallError> {
+    async fn list(&self, to: &Endpoint, url: Url) -> Result<Vec<ListedModel>, CallError> {
         let attempt = Attempt {
             http: self.http(to)?,
             to,
-            target: place.clone(),
-            form: Delivery::Whole,
-            idle: self.idle().min(LONGEST),
+            target: url.clone(),
+            delivery: Delivery::Whole,
+            idle: self.policy.idle.min(LIST_IDLE_TIMEOUT),
             until: self.until(),
         };
-        let request = attempt.http.get(place).headers(to.headers()).send();
+        let request = attempt.http.get(url).headers(to.headers()).send();
         let silent = || attempt.broken("did not answer in time");
         let answer = timeout(attempt.idle, request).await.map_err(|_| silent())?;
         let mut response = answer.map_err(|error| attempt.unreached(&error))?;
@@ -61,15 +57,15 @@ impl Client {
             .map_err(|error| attempt.unreached(&error))?
         {
             body.extend_from_slice(&bytes);
-            if body.len() > MOST_LIST {
+            if body.len() > MAX_LIST_BYTES {
                 break;
             }
         }
-        listed(&body).ok_or_else(|| {
-            let said = message(&body).unwrap_or_default();
-            // Before it is cut: part of a key is still part of a key.
-            let said: String = redacted(to, &said).chars().take(200).collect();
-            attempt.odd(&format!("has no list of models there: {said}"))
+        read_model_list(&body).ok_or_else(|| {
+            let text = error_message(&body).unwrap_or_default();
+            // Keys are taken out before the text is cut: part of a key would not be recognised.
+            let text: String = redact_keys(to, &text).chars().take(200).collect();
+            attempt.unexpected(&format!("has no list of models there: {text}"))
         })
     }
 }

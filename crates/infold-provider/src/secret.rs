@@ -1,16 +1,18 @@
+//! A text that is never printed.
+
 use std::fmt;
 
-/// A text that is never printed, not even while debugging.
+/// A key or password. Its `Debug` form does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps a text from being printed.
+    /// Wraps a text.
     pub fn new(text: String) -> Secret {
         Secret(text)
     }
 
-    /// The text itself, for whoever sends it.
+    /// Returns the text itself, to send it.
     pub fn reveal(&self) -> &str {
         &self.0
     }

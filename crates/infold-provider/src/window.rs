@@ -1,41 +1,50 @@
+//! Asks an Ollama server for the window of a model.
+
 use std::time::Duration;
 
-use infold_wire::{Wire, listed, quote, set_window};
+use infold_wire::{Wire, quote, read_model_list, read_ollama_window};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Url};
 use tokio::time::timeout;
 
 use crate::{Client, Endpoint};
 
-/// The longest answer that is read.
-const MOST: usize = 4 << 20;
+const MAX_ANSWER_BYTES: usize = 4 << 20;
 
-/// Such a question costs the server nothing.
-const LONGEST: Duration = Duration::from_secs(10);
+/// These questions cost the server nothing.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Client {
-    /// Asks an Ollama server with what window it runs a model, or would; none if it does not say.
+    /// Asks an Ollama server which window a model runs with, or would; none if the server does not say.
     ///
-    /// What the model was trained with is another number, and not the one in use.
+    /// The window that the model was trained with is another number, and not the one in use.
     pub async fn window(&self, to: &Endpoint, model: &str) -> Option<u64> {
         if to.wire != Wire::Ollama {
             return None;
         }
-        let running = self.told(to, Method::GET, "ps", String::new()).await;
-        let running = running.and_then(|body| listed(&body)).unwrap_or_default();
+        let running = self.query(to, Method::GET, "ps", String::new()).await;
+        let running = running
+            .and_then(|body| read_model_list(&body))
+            .unwrap_or_default();
         let running = running.iter().find(|listed| listed.is(model));
         if let Some(window) = running.and_then(|listed| listed.window) {
             return Some(window);
         }
-        let asked = format!(r#"{{"model":{}}}"#, quote(model));
-        set_window(&self.told(to, Method::POST, "show", asked).await?)
+        let body = format!(r#"{{"model":{}}}"#, quote(model));
+        read_ollama_window(&self.query(to, Method::POST, "show", body).await?)
     }
 
-    async fn told(&self, to: &Endpoint, how: Method, what: &str, body: String) -> Option<Vec<u8>> {
+    async fn query(
+        &self,
+        to: &Endpoint,
+        method: Method,
+        name: &str,
+        body: String,
+    ) -> Option<Vec<u8>> {
         let request = self
             .http(to)
             .ok()?
-            .request(how, beside(to, what))
+            .request(method, api_url(to, name))
             .headers(to.headers())
             .header(CONTENT_TYPE, "application/json")
             .body(body);
@@ -44,20 +53,22 @@ impl Client {
             let mut body = Vec::new();
             while let Some(bytes) = response.chunk().await.ok()? {
                 body.extend_from_slice(&bytes);
-                if body.len() > MOST {
+                if body.len() > MAX_ANSWER_BYTES {
                     return None;
                 }
             }
             Some(body)
         };
-        timeout(self.idle().min(LONGEST), answer).await.ok()?
+        timeout(self.policy.idle.min(ANSWER_TIMEOUT), answer)
+            .await
+            .ok()?
     }
 }
 
-/// What stands beside the address of replies.
-fn beside(to: &Endpoint, what: &str) -> Url {
+/// Returns the address of another call of Ollama's API.
+fn api_url(to: &Endpoint, name: &str) -> Url {
     let mut url = to.target("", false);
     let path = url.path().trim_end_matches("chat").to_owned();
-    url.set_path(&format!("{path}{what}"));
+    url.set_path(&format!("{path}{name}"));
     url
 }

@@ -6,12 +6,15 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use infold_provider::{Body, CallError, Called, Client, Endpoint, Heard, Listed, Patience, Secret};
-use infold_wire::trouble::{Refused, Trouble};
-use infold_wire::{Delta, Json};
+use infold_provider::{
+    CallError, CallEvent, CallReply, Client, Endpoint, ListedModel, RequestBody, RetryPolicy,
+    Secret,
+};
+use infold_wire::provider_error::{ProviderError, RefusalCause};
+use infold_wire::{Json, ReplyDelta};
 use server::{Act, Server, hash_of};
 
-const HASTE: Patience = Patience {
+const HASTE: RetryPolicy = RetryPolicy {
     deadline: Duration::from_secs(120),
     attempts: 4,
     first_wait: Duration::from_millis(4),
@@ -45,14 +48,14 @@ fn said(words: &[&str]) -> Act {
 }
 
 struct Outcome {
-    result: Result<Called, CallError>,
+    result: Result<CallReply, CallError>,
     heard: String,
     waits: Vec<Duration>,
     took: Duration,
 }
 
 impl Outcome {
-    fn trouble(&self) -> &Trouble {
+    fn trouble(&self) -> &ProviderError {
         &self.error().trouble
     }
 
@@ -68,24 +71,29 @@ impl Outcome {
     }
 }
 
-async fn send(server: &Server, patience: Patience) -> Outcome {
+async fn send(server: &Server, patience: RetryPolicy) -> Outcome {
     let to = Endpoint::new("test", "openai", Some(&server.url), None).expect("an endpoint");
-    call(&to, Body::Bytes(b"{}".to_vec()), true, patience).await
+    call(&to, RequestBody::Bytes(b"{}".to_vec()), true, patience).await
 }
 
-async fn call(to: &Endpoint, body: Body<'_>, stream: bool, patience: Patience) -> Outcome {
+async fn call(
+    to: &Endpoint,
+    body: RequestBody<'_>,
+    stream: bool,
+    patience: RetryPolicy,
+) -> Outcome {
     let client = Client::new(patience).expect("a client");
     let (mut heard, mut waits) = (String::new(), Vec::new());
     let start = Instant::now();
     let result = client
         .send(to, "m", body, stream, &mut |event| match event {
-            Heard::Delta(Delta::Text(text)) => heard.push_str(&text),
-            Heard::Delta(_) | Heard::Sent { .. } => {}
-            Heard::Waiting { wait, attempt, .. } => {
+            CallEvent::Delta(ReplyDelta::Text(text)) => heard.push_str(&text),
+            CallEvent::Delta(_) | CallEvent::Sent { .. } => {}
+            CallEvent::Retrying { wait, attempt, .. } => {
                 heard.push_str(&format!("<{attempt}>"));
                 waits.push(wait);
             }
-            Heard::Again => heard.push_str("<again>"),
+            CallEvent::Discarded => heard.push_str("<again>"),
         })
         .await;
     let took = start.elapsed();
@@ -97,8 +105,8 @@ async fn call(to: &Endpoint, body: Body<'_>, stream: bool, patience: Patience) -
     }
 }
 
-fn unexplained(status: u16) -> Trouble {
-    Trouble::Unexplained { status }
+fn unexplained(status: u16) -> ProviderError {
+    ProviderError::Unexplained { status }
 }
 
 #[tokio::test]
@@ -131,7 +139,7 @@ async fn a_file_is_sent_as_it_is_with_its_length() {
         let busy = answer(503, "", "");
         let server = Server::new(vec![busy, said(&["ok"])]).await;
         let to = Endpoint::new("test", "openai", Some(&server.url), None).unwrap();
-        let outcome = call(&to, Body::File(&path), true, HASTE).await;
+        let outcome = call(&to, RequestBody::File(&path), true, HASTE).await;
         assert_eq!(outcome.text(), "ok");
         // Again from the start, each time.
         for seen in server.seen() {
@@ -159,8 +167,11 @@ async fn each_api_has_its_own_headers() {
         let server = Server::new(vec![answer(401, "", "")]).await;
         let key = Some(Secret::new(" k-1\n".to_owned()));
         let to = Endpoint::new("test", api, Some(&server.url), key).unwrap();
-        let outcome = call(&to, Body::Bytes(Vec::new()), true, HASTE).await;
-        assert_eq!(outcome.trouble(), &Trouble::Refused(Refused::Key));
+        let outcome = call(&to, RequestBody::Bytes(Vec::new()), true, HASTE).await;
+        assert_eq!(
+            outcome.trouble(),
+            &ProviderError::Refused(RefusalCause::Key)
+        );
         let head = &server.seen()[0].head;
         assert!(lines.iter().all(|line| head.contains(line)), "{head}");
         assert_eq!(head.matches("k-1").count(), 1, "{head}");
@@ -182,7 +193,7 @@ async fn a_busy_provider_is_asked_again() {
 async fn nobody_is_asked_more_often_than_patience_allows() {
     let server = Server::new(vec![answer(529, "", "")]).await;
     let outcome = send(&server, HASTE).await;
-    assert_eq!(outcome.trouble(), &Trouble::Busy { after: None });
+    assert_eq!(outcome.trouble(), &ProviderError::Busy { after: None });
     assert_eq!((outcome.error().requests, server.seen().len()), (4, 4));
     assert_eq!(outcome.waits.len(), 3);
 }
@@ -192,9 +203,9 @@ async fn what_a_person_must_change_is_said_at_once() {
     for (status, body, trouble) in [
         (400, "", unexplained(400)),
         (413, "", unexplained(413)),
-        (401, "", Trouble::Refused(Refused::Key)),
-        (400, "roles must alternate", Trouble::Alternate),
-        (400, "no", Trouble::Refused(Refused::Request)),
+        (401, "", ProviderError::Refused(RefusalCause::Key)),
+        (400, "roles must alternate", ProviderError::AlternateRoles),
+        (400, "no", ProviderError::Refused(RefusalCause::Request)),
     ] {
         let server = Server::new(vec![answer(status, "", body)]).await;
         let outcome = send(&server, HASTE).await;
@@ -221,20 +232,20 @@ async fn a_wait_that_is_longer_than_all_patience_is_not_begun() {
     let server = Server::new(vec![answer(429, "retry-after: 3600\r\n", "")]).await;
     let outcome = send(&server, HASTE).await;
     let after = Some(Duration::from_secs(3600));
-    assert_eq!(outcome.trouble(), &Trouble::Busy { after });
+    assert_eq!(outcome.trouble(), &ProviderError::Busy { after });
     assert_eq!((outcome.heard.as_str(), server.seen().len()), ("", 1));
 }
 
 #[tokio::test]
 async fn a_silent_provider_is_left_at_the_deadline() {
-    let patience = Patience {
+    let patience = RetryPolicy {
         deadline: Duration::from_millis(300),
         ..HASTE
     };
     for act in [Act::Hang(Vec::new(), Duration::ZERO), Act::Deaf] {
         let server = Server::new(vec![act]).await;
         let outcome = send(&server, patience).await;
-        assert_eq!(outcome.trouble(), &Trouble::Broken);
+        assert_eq!(outcome.trouble(), &ProviderError::Broken);
         assert_eq!(outcome.error().requests, 1);
         assert!(outcome.took >= patience.deadline, "{:?}", outcome.took);
     }
@@ -249,7 +260,7 @@ async fn a_model_may_think_longer_than_a_reply_may_pause() {
     // Two pauses before the first word; the one behind it is too long.
     let outcome = send(
         &server,
-        Patience {
+        RetryPolicy {
             idle,
             attempts: 1,
             ..HASTE
@@ -257,7 +268,7 @@ async fn a_model_may_think_longer_than_a_reply_may_pause() {
     )
     .await;
     assert_eq!(outcome.heard, "ok<again>");
-    assert_eq!(outcome.trouble(), &Trouble::Broken);
+    assert_eq!(outcome.trouble(), &ProviderError::Broken);
     assert!(
         outcome.error().text.contains("was silent for 0.1 s"),
         "{}",
@@ -267,7 +278,7 @@ async fn a_model_may_think_longer_than_a_reply_may_pause() {
 
 #[tokio::test]
 async fn what_only_keeps_a_connection_open_does_so_until_the_deadline() {
-    let patience = Patience {
+    let patience = RetryPolicy {
         deadline: Duration::from_secs(6),
         idle: Duration::from_secs(2),
         attempts: 1,
@@ -283,7 +294,7 @@ async fn what_only_keeps_a_connection_open_does_so_until_the_deadline() {
     let check = async |start: Vec<String>| {
         let server = Server::new(vec![comments(start.clone(), 100, END)]).await;
         let outcome = send(&server, patience).await;
-        assert_eq!(outcome.trouble(), &Trouble::Broken);
+        assert_eq!(outcome.trouble(), &ProviderError::Broken);
         assert!(
             outcome.error().text.contains("was silent"),
             "{}",
@@ -335,7 +346,7 @@ async fn an_error_within_a_stream_is_sorted_like_any_other() {
     let outcome = send(&server, HASTE).await;
     assert_eq!(outcome.heard, "Hel<again><1>Hel<again>");
     let (tokens, limit) = (Some(9), Some(7));
-    assert_eq!(outcome.trouble(), &Trouble::TooLong { tokens, limit });
+    assert_eq!(outcome.trouble(), &ProviderError::TooLong { tokens, limit });
 }
 
 #[tokio::test]
@@ -361,11 +372,11 @@ async fn an_empty_stream_is_an_error_and_two_mean_too_long() {
     assert_eq!(server.seen().len(), 2);
     // Only streams, and only where a server is known that means it so.
     let to = Endpoint::new("test", "openai", Some(&server.url), None).unwrap();
-    let whole = call(&to, Body::Bytes(Vec::new()), false, HASTE).await;
-    assert_eq!(whole.trouble(), &Trouble::Broken);
+    let whole = call(&to, RequestBody::Bytes(Vec::new()), false, HASTE).await;
+    assert_eq!(whole.trouble(), &ProviderError::Broken);
     let to = Endpoint::new("test", "anthropic", Some(&server.url), None).unwrap();
-    let other = call(&to, Body::Bytes(Vec::new()), true, HASTE).await;
-    assert_eq!(other.trouble(), &Trouble::Broken);
+    let other = call(&to, RequestBody::Bytes(Vec::new()), true, HASTE).await;
+    assert_eq!(other.trouble(), &ProviderError::Broken);
 }
 
 #[tokio::test]
@@ -401,7 +412,7 @@ async fn no_key_is_repeated() {
             + &format!("/v1?token={canary}");
         let key = Secret::new(canary.to_owned());
         let to = Endpoint::new("mine", "openai", Some(&base), Some(key)).unwrap();
-        let outcome = call(&to, Body::Bytes(Vec::new()), true, HASTE).await;
+        let outcome = call(&to, RequestBody::Bytes(Vec::new()), true, HASTE).await;
         let error = outcome.error();
         assert_eq!(error.status, Some(status));
         let texts = format!("{error} {error:?} {to:?} {}", to.url("m", true));
@@ -420,7 +431,10 @@ async fn nothing_is_sent_on_to_another_address() {
     for status in [301, 302, 307, 308] {
         let server = Server::new(vec![answer(status, &location, "")]).await;
         let outcome = send(&server, HASTE).await;
-        assert_eq!(outcome.trouble(), &Trouble::Refused(Refused::Address));
+        assert_eq!(
+            outcome.trouble(),
+            &ProviderError::Refused(RefusalCause::Address)
+        );
         let moved = format!("it moved to {}/v1/chat/completions", other.url);
         assert!(outcome.error().text.contains(&moved), "{}", outcome.error());
     }
@@ -439,7 +453,7 @@ async fn an_answer_before_the_request_is_all_sent_is_heard() {
     for act in [Act::Early(text.to_owned()), Act::Rude(text.to_owned())] {
         let server = Server::new(vec![act]).await;
         let to = Endpoint::new("test", "openai", Some(&server.url), None).unwrap();
-        let outcome = call(&to, Body::File(&path), true, HASTE).await;
+        let outcome = call(&to, RequestBody::File(&path), true, HASTE).await;
         assert_eq!(outcome.trouble(), &unexplained(413), "{}", outcome.error());
     }
 }
@@ -457,16 +471,16 @@ async fn a_provider_that_stops_reading_is_left() {
     let idle = Duration::from_millis(200);
     let outcome = call(
         &to,
-        Body::File(&path),
+        RequestBody::File(&path),
         true,
-        Patience {
+        RetryPolicy {
             idle,
             attempts: 1,
             ..HASTE
         },
     )
     .await;
-    assert_eq!(outcome.trouble(), &Trouble::Broken);
+    assert_eq!(outcome.trouble(), &ProviderError::Broken);
     assert!(
         outcome.error().text.contains("stopped reading"),
         "{}",
@@ -498,8 +512,8 @@ async fn a_call_that_is_dropped_ends() {
 #[tokio::test]
 async fn nobody_there_is_said_with_the_address() {
     let to = Endpoint::new("local", "ollama", Some("http://127.0.0.1:1"), None).unwrap();
-    let outcome = call(&to, Body::Bytes(Vec::new()), true, HASTE).await;
-    assert_eq!(outcome.trouble(), &Trouble::Broken);
+    let outcome = call(&to, RequestBody::Bytes(Vec::new()), true, HASTE).await;
+    assert_eq!(outcome.trouble(), &ProviderError::Broken);
     let text = &outcome.error().text;
     assert!(
         text.starts_with("local (http://127.0.0.1:1/api/chat) cannot be reached: "),
@@ -515,12 +529,15 @@ async fn a_request_that_is_not_there_is_not_sent() {
     let to = Endpoint::new("test", "openai", Some(&server.url), None).unwrap();
     let outcome = call(
         &to,
-        Body::File(Path::new("/nowhere/request.json")),
+        RequestBody::File(Path::new("/nowhere/request.json")),
         true,
         HASTE,
     )
     .await;
-    assert_eq!(outcome.trouble(), &Trouble::Refused(Refused::Request));
+    assert_eq!(
+        outcome.trouble(),
+        &ProviderError::Refused(RefusalCause::Request)
+    );
     assert!(
         outcome.error().text.contains("/nowhere/request.json"),
         "{}",
@@ -543,7 +560,10 @@ async fn a_page_for_people_is_no_reply() {
     ] {
         let server = Server::new(vec![act]).await;
         let outcome = send(&server, HASTE).await;
-        assert_eq!(outcome.trouble(), &Trouble::Refused(Refused::Address));
+        assert_eq!(
+            outcome.trouble(),
+            &ProviderError::Refused(RefusalCause::Address)
+        );
         assert!(outcome.error().text.ends_with(words), "{}", outcome.error());
         assert_eq!(server.seen().len(), 1);
     }
@@ -588,7 +608,7 @@ async fn every_known_error_comes_through() {
         let server = Server::new(vec![answer(status, &lines, &get("body"))]).await;
         let outcome = send(
             &server,
-            Patience {
+            RetryPolicy {
                 attempts: 1,
                 ..HASTE
             },
@@ -602,7 +622,7 @@ async fn every_known_error_comes_through() {
             .map(|ms| ms.parse().unwrap());
         if let Some(asked) = asked {
             let after = Some(Duration::from_millis(asked));
-            assert_eq!(outcome.trouble(), &Trouble::Busy { after });
+            assert_eq!(outcome.trouble(), &ProviderError::Busy { after });
         }
     }
 }
@@ -610,7 +630,7 @@ async fn every_known_error_comes_through() {
 #[tokio::test]
 async fn models_are_listed() {
     let list = r#"{"data":[{"id":"a","meta":{"n_ctx":1024}},{"id":"b"}]}"#;
-    let a = Listed {
+    let a = ListedModel {
         name: "a".to_owned(),
         window: Some(1024),
     };
@@ -637,7 +657,7 @@ async fn models_are_listed() {
     let server = Server::new(vec![answer(503, "", "")]).await;
     let to = Endpoint::new("test", "ollama", Some(&server.url), None).unwrap();
     let error = client.models(&to).await.unwrap_err();
-    assert_eq!(error.trouble, Trouble::Busy { after: None });
+    assert_eq!(error.trouble, ProviderError::Busy { after: None });
     assert_eq!(server.seen().len(), 1);
     assert!(server.seen()[0].head.starts_with("get /api/tags http"));
 }

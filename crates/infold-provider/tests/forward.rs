@@ -9,13 +9,15 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use http_body::Body as _;
-use infold_provider::{Answer, Endpoint, Forward, ForwardError, Part, Passing};
+use infold_provider::{
+    BodyPart, Endpoint, ForwardError, ForwardRequest, ForwardResponse, Forwarder,
+};
 
 /// What the provider does with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     /// Answers it, and keeps the connection.
-    Answer,
+    ForwardResponse,
     /// Closes the connection after the head, with the body unread.
     CloseAfterHead,
     /// Closes the connection after the whole request.
@@ -88,7 +90,7 @@ fn serve(mut stream: TcpStream, connection: usize, acts: &[Act], all: &Mutex<Vec
             act,
         });
         let answer = match act {
-            Act::Answer => "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ndone",
+            Act::ForwardResponse => "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ndone",
             Act::CloseAfterHalfAnswer => "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ndo",
             _ => return,
         };
@@ -109,17 +111,17 @@ fn read_head(stream: &mut TcpStream) -> Option<usize> {
 }
 
 /// Bodies in memory and in a file, small and larger than what sockets buffer.
-fn bodies() -> Vec<Vec<Part>> {
+fn bodies() -> Vec<Vec<BodyPart>> {
     let file = |bytes: usize| {
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(&vec![b'x'; bytes]).expect("written");
         let range = 0..bytes as u64;
-        Part::File {
+        BodyPart::File {
             file: Arc::new(file),
             range,
         }
     };
-    let memory = |bytes: usize| Part::Bytes(Bytes::from(vec![b'y'; bytes]));
+    let memory = |bytes: usize| BodyPart::Bytes(Bytes::from(vec![b'y'; bytes]));
     vec![
         vec![memory(100)],
         vec![memory(24 << 20)],
@@ -127,8 +129,12 @@ fn bodies() -> Vec<Vec<Part>> {
     ]
 }
 
-async fn send(forward: &Forward, to: &Provider, parts: &[Part]) -> Result<Answer, ForwardError> {
-    let passing = Passing {
+async fn send(
+    forward: &Forwarder,
+    to: &Provider,
+    parts: &[BodyPart],
+) -> Result<ForwardResponse, ForwardError> {
+    let passing = ForwardRequest {
         method: Method::POST,
         path: "/v1/chat/completions".to_owned(),
         query: None,
@@ -138,7 +144,7 @@ async fn send(forward: &Forward, to: &Provider, parts: &[Part]) -> Result<Answer
     forward.send(&to.endpoint, passing).await
 }
 
-async fn text(mut answer: Answer) -> Result<String, ForwardError> {
+async fn text(mut answer: ForwardResponse) -> Result<String, ForwardError> {
     let mut text = Vec::new();
     let mut next = async || {
         let body = &mut answer.body;
@@ -154,16 +160,16 @@ async fn text(mut answer: Answer) -> Result<String, ForwardError> {
 async fn send_twice(
     acts: &'static [Act],
     later: &'static [Act],
-    parts: &[Part],
-) -> (Provider, Result<Answer, ForwardError>) {
+    parts: &[BodyPart],
+) -> (Provider, Result<ForwardResponse, ForwardError>) {
     let begin = Instant::now();
     loop {
         let provider = Provider::start(acts, later);
-        let forward = Forward::new(None);
+        let forward = Forwarder::new(None);
         let first = send(
             &forward,
             &provider,
-            &[Part::Bytes(Bytes::from_static(b"one"))],
+            &[BodyPart::Bytes(Bytes::from_static(b"one"))],
         )
         .await;
         assert_eq!(
@@ -184,25 +190,27 @@ async fn send_twice(
     }
 }
 
-fn total(parts: &[Part]) -> usize {
+fn total(parts: &[BodyPart]) -> usize {
     parts.iter().map(|part| part.len() as usize).sum()
 }
 
 #[tokio::test]
 async fn a_request_on_a_used_connection_that_closes_is_sent_again_on_a_fresh_one() {
     for act in [
-        &[Act::Answer, Act::CloseAfterHead],
-        &[Act::Answer, Act::CloseAfterBody],
-        &[Act::Answer, Act::CloseBefore],
+        &[Act::ForwardResponse, Act::CloseAfterHead],
+        &[Act::ForwardResponse, Act::CloseAfterBody],
+        &[Act::ForwardResponse, Act::CloseBefore],
     ] {
         for parts in bodies() {
-            let (provider, second) = send_twice(act, &[Act::Answer], &parts).await;
+            let (provider, second) = send_twice(act, &[Act::ForwardResponse], &parts).await;
             let about = format!("{act:?}, {} bytes", total(&parts));
             let second = second.unwrap_or_else(|error| panic!("{about}: {error}"));
             assert_eq!(second.status, StatusCode::OK, "{about}");
             assert_eq!(text(second).await.expect("all of it"), "done", "{about}");
             let received = provider.received();
-            let answered = received.iter().filter(|one| one.act == Act::Answer);
+            let answered = received
+                .iter()
+                .filter(|one| one.act == Act::ForwardResponse);
             assert_eq!(answered.count(), 2, "{about}: {received:?}");
             let last = received.last().expect("a request");
             assert_eq!((last.connection, last.body), (1, total(&parts)), "{about}");
@@ -214,7 +222,7 @@ async fn a_request_on_a_used_connection_that_closes_is_sent_again_on_a_fresh_one
 async fn it_is_sent_again_once() {
     let close = &[Act::CloseAfterBody];
     for parts in bodies() {
-        let acts = &[Act::Answer, Act::CloseAfterBody];
+        let acts = &[Act::ForwardResponse, Act::CloseAfterBody];
         let (provider, second) = send_twice(acts, close, &parts).await;
         second.expect_err("nothing was answered");
         assert_eq!(provider.received().len(), 3, "{:?}", provider.received());
@@ -224,8 +232,8 @@ async fn it_is_sent_again_once() {
 #[tokio::test]
 async fn an_answer_that_had_begun_is_not_asked_for_again() {
     for parts in bodies() {
-        let acts = &[Act::Answer, Act::CloseAfterHalfAnswer];
-        let (provider, second) = send_twice(acts, &[Act::Answer], &parts).await;
+        let acts = &[Act::ForwardResponse, Act::CloseAfterHalfAnswer];
+        let (provider, second) = send_twice(acts, &[Act::ForwardResponse], &parts).await;
         text(second.expect("a head")).await.expect_err("half of it");
         assert_eq!(provider.received().len(), 2, "{:?}", provider.received());
     }
@@ -235,8 +243,8 @@ async fn an_answer_that_had_begun_is_not_asked_for_again() {
 async fn a_request_on_a_fresh_connection_is_not_sent_again() {
     for act in [&[Act::CloseAfterHead], &[Act::CloseAfterBody]] {
         for parts in bodies() {
-            let provider = Provider::start(act, &[Act::Answer]);
-            let forward = Forward::new(None);
+            let provider = Provider::start(act, &[Act::ForwardResponse]);
+            let forward = Forwarder::new(None);
             let sent = send(&forward, &provider, &parts).await;
             sent.expect_err("nothing was answered");
             assert_eq!(provider.received().len(), 1, "{:?}", provider.received());

@@ -4,7 +4,7 @@ mod server;
 
 use std::time::{Duration, Instant};
 
-use infold_provider::{Body, Client, Endpoint, Patience};
+use infold_provider::{Client, Endpoint, RequestBody, RetryPolicy};
 use server::{Act, Server};
 
 const SIZE: u64 = 200 << 20;
@@ -21,7 +21,7 @@ async fn a_large_request_takes_no_more_memory_than_a_small_one() {
     let refusal = "HTTP/1.1 400 X\r\nconnection: close\r\ncontent-length: 2\r\n\r\nno";
     let server = Server::new(vec![Act::Say(vec![refusal.to_owned()], Duration::ZERO)]).await;
     let to = Endpoint::new("test", "openai", Some(&server.url), None).unwrap();
-    let client = Client::new(Patience::default()).unwrap();
+    let client = Client::new(RetryPolicy::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut peaks = Vec::new();
     for size in [1 << 20, SIZE] {
@@ -29,7 +29,7 @@ async fn a_large_request_takes_no_more_memory_than_a_small_one() {
         std::fs::File::create(&path).unwrap().set_len(size).unwrap();
         let start = Instant::now();
         let sent = client
-            .send(&to, "m", Body::File(&path), true, &mut |_| {})
+            .send(&to, "m", RequestBody::File(&path), true, &mut |_| {})
             .await;
         let rate = size as f64 / start.elapsed().as_secs_f64() / 1e6;
         assert!(sent.unwrap_err().text.contains("answered 400: no"));

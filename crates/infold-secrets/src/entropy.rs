@@ -1,3 +1,5 @@
+//! The Shannon entropy of bytes.
+
 /// Returns the Shannon entropy of bytes, in bits for each.
 pub(crate) fn entropy(bytes: &[u8]) -> f64 {
     let mut counts = [0_u32; 256];

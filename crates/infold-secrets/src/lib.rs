@@ -1,8 +1,7 @@
 //! Finds secrets that match well-known rules, in text.
 //!
-//! Pure, and a crate of its own because of its dependencies: the regular expressions are linear in
-//! the text, whatever the text is. Nothing is compiled before the first text is looked at, and a
-//! rule not before one of its keywords occurs.
+//! Pure, and a crate of its own because of its dependencies. The time to search is linear in
+//! the text. A rule's expression is compiled when one of its keywords occurs for the first time.
 //!
 //! ```
 //! let text = format!("the key is {}{}, keep it", "AKIA", "QYLPMN5HHHFPZAM2");
@@ -16,7 +15,7 @@ mod entropy;
 mod marker;
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
@@ -28,14 +27,12 @@ use rule::{Rule, RuleSet};
 pub struct Finding {
     /// The id of the rule that it matches.
     pub rule: &'static str,
-    /// Where it is, in bytes.
+    /// Its range in the text.
     pub range: Range<usize>,
 }
 
 /// Returns the secrets in a text, in order. They do not overlap: of rules that match the same
-/// bytes the one that begins first is named, and the range covers both.
-///
-/// What a marker already replaces is not found again.
+/// bytes the one that begins first is named, and the range covers both. Markers are not found.
 pub fn find(text: &[u8]) -> Vec<Finding> {
     let scanner = scanner();
     let mut found: Vec<Finding> = Vec::new();
@@ -49,7 +46,7 @@ pub fn find(text: &[u8]) -> Vec<Finding> {
             });
         }
     }
-    // The longer one first: it is usually the more specific one.
+    // The longer one comes first: it is usually the more specific one.
     found.sort_by_key(|one| (one.range.start, usize::MAX - one.range.end));
     found.dedup_by(|next, kept| {
         let overlaps = next.range.start < kept.range.end;
@@ -61,8 +58,8 @@ pub fn find(text: &[u8]) -> Vec<Finding> {
     found
 }
 
-/// Returns a text with its secrets replaced by markers; nothing if it has none.
-pub fn redacted(text: &str) -> Option<String> {
+/// Returns a text with its secrets replaced by markers; none if it has no secrets.
+pub fn redact(text: &str) -> Option<String> {
     let mut changed: Option<String> = None;
     for _ in 0..MAX_PASSES {
         let current = changed.as_deref().unwrap_or(text);
@@ -83,7 +80,7 @@ pub fn redacted(text: &str) -> Option<String> {
     changed
 }
 
-/// A replaced secret may let its neighbour match; so often a text is looked at again.
+/// How often a text is searched: once a secret is replaced, its neighbour may match.
 pub const MAX_PASSES: usize = 4;
 
 /// Returns how many rules there are.
@@ -93,27 +90,27 @@ pub fn rule_count() -> usize {
 
 struct Scanner {
     rules: Vec<Rule>,
-    allowed: rule::Allowed,
+    allowed: rule::Exceptions,
     keywords: AhoCorasick,
-    /// Which rules want the keyword of this number.
-    wanted_by: Vec<Vec<usize>>,
+    /// The rules of each keyword.
+    rules_of_keyword: Vec<Vec<usize>>,
 }
 
 fn scanner() -> &'static Scanner {
-    static SCANNER: OnceLock<Scanner> = OnceLock::new();
-    SCANNER.get_or_init(|| {
+    static SCANNER: LazyLock<Scanner> = LazyLock::new(|| {
         let RuleSet { rules, allowed } = RuleSet::built_in();
+        // The order of keywords and rules decides which of two rules for the same bytes is named.
         let mut words: Vec<&str> = Vec::new();
-        let mut wanted_by: Vec<Vec<usize>> = Vec::new();
+        let mut rules_of_keyword: Vec<Vec<usize>> = Vec::new();
         for (index, rule) in rules.iter().enumerate() {
             for word in &rule.keywords {
-                match words.iter().position(|known| known == word) {
-                    Some(at) => wanted_by[at].push(index),
-                    None => {
-                        words.push(word);
-                        wanted_by.push(vec![index]);
-                    }
-                }
+                let known = words.iter().position(|known| known == word);
+                let at = known.unwrap_or_else(|| {
+                    words.push(word);
+                    rules_of_keyword.push(Vec::new());
+                    words.len() - 1
+                });
+                rules_of_keyword[at].push(index);
             }
         }
         let keywords = AhoCorasick::builder()
@@ -124,24 +121,25 @@ fn scanner() -> &'static Scanner {
             rules,
             allowed,
             keywords: keywords.expect("a few hundred short words fit into an automaton"),
-            wanted_by,
+            rules_of_keyword,
         }
-    })
+    });
+    &SCANNER
 }
 
 impl Scanner {
-    /// The rules of which a keyword occurs, and where to look for what they describe: near the keyword.
+    /// Returns the rules of which a keyword occurs, each with the windows around its keywords.
     fn candidates(&self, text: &[u8]) -> Vec<(&Rule, Vec<Range<usize>>)> {
         let mut found: Vec<(&Rule, Vec<Range<usize>>)> = Vec::new();
-        let mut places = vec![usize::MAX; self.rules.len()];
+        let mut found_at = vec![usize::MAX; self.rules.len()];
         for hit in self.keywords.find_overlapping_iter(text) {
-            for index in &self.wanted_by[hit.pattern().as_usize()] {
+            for index in &self.rules_of_keyword[hit.pattern().as_usize()] {
                 let rule = &self.rules[*index];
-                if places[*index] == usize::MAX {
-                    places[*index] = found.len();
+                if found_at[*index] == usize::MAX {
+                    found_at[*index] = found.len();
                     found.push((rule, Vec::new()));
                 }
-                let windows = &mut found[places[*index]].1;
+                let windows = &mut found[found_at[*index]].1;
                 let reach = rule.reach().unwrap_or(text.len());
                 let start = hit.start().saturating_sub(reach);
                 let end = hit.end().saturating_add(reach).min(text.len());
@@ -155,10 +153,10 @@ impl Scanner {
     }
 }
 
-/// Widens a range so that it cuts no character in two: rules match bytes.
+/// Widens a range to whole characters: rules match bytes.
 fn whole_characters(text: &[u8], range: Range<usize>) -> Range<usize> {
     let is_inside = |at: usize| text.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
-    // A character has at most four bytes; what is longer is no UTF-8.
+    // A character has at most four bytes; longer sequences are not UTF-8.
     let start = (range.start.saturating_sub(3)..=range.start).rev();
     let start = start.clone().find(|at| !is_inside(*at));
     let end = (range.end..range.end + 4).find(|at| !is_inside(*at));

@@ -1,18 +1,20 @@
-/// Returns what stands in the place of a secret.
+//! Markers: the texts that replace secrets.
+
+/// Returns the marker of a secret.
 pub fn marker(rule: &str) -> String {
-    format!("{OPENING}{rule}]")
+    format!("{MARKER_START}{rule}]")
 }
 
-const OPENING: &str = "[redacted:";
+const MARKER_START: &str = "[redacted:";
 
-/// Says whether a match is nothing but markers and what may stand around them.
+/// Returns whether a match is nothing but markers and punctuation around them.
 pub(crate) fn is_redacted(secret: &[u8]) -> bool {
     let Ok(mut rest) = std::str::from_utf8(secret) else {
         return false;
     };
     let is_bare = |text: &str| !text.contains(char::is_alphanumeric);
     let mut is_marked = false;
-    while let Some((before, after)) = rest.split_once(OPENING) {
+    while let Some((before, after)) = rest.split_once(MARKER_START) {
         let Some((rule, after)) = after.split_once(']') else {
             return false;
         };

@@ -1,4 +1,4 @@
-//! The rules, and what they let pass.
+//! The rules for secrets, and their exceptions.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -9,57 +9,57 @@ use regex_syntax::ParserBuilder;
 use crate::entropy::entropy;
 use crate::marker::is_redacted;
 
-/// Rules as data; its head says where they come from.
-const DATA: &str = include_str!("../data/rules.txt");
+/// The rules as data; the head of the file names their origin.
+const RULES_TEXT: &str = include_str!("../data/rules.txt");
 
-/// All rules, and what none of them reports.
+/// All rules, and the exceptions for all of them.
 pub(crate) struct RuleSet {
     pub rules: Vec<Rule>,
-    pub allowed: Allowed,
+    pub allowed: Exceptions,
 }
 
-/// What a kind of secret looks like.
+/// A rule for one type of secret.
 pub(crate) struct Rule {
     pub id: &'static str,
-    /// One of these occurs, in any case, in each text that matches.
+    /// Each text that matches contains one of these, in upper or lower case.
     pub keywords: Vec<&'static str>,
-    regex: Lazy,
+    pub regex: LazyRegex,
     reach: OnceLock<Option<usize>>,
-    /// A secret is less regular than this.
+    /// Matches with this entropy or less are not secrets.
     min_entropy: Option<f64>,
-    /// The group of the expression that is the secret; the first that matched if none is named.
+    /// The group of the expression that is the secret; by default the first that matched.
     group: Option<usize>,
-    allowed: Allowed,
+    pub allowed: Exceptions,
 }
 
-/// What is no secret though it looks like one: examples, placeholders.
+/// Exceptions: examples and placeholders.
 #[derive(Default)]
-pub(crate) struct Allowed {
-    secrets: Vec<Lazy>,
-    matches: Vec<Lazy>,
-    /// A secret with one of these in it, in any case, is none.
+pub(crate) struct Exceptions {
+    pub secrets: Vec<LazyRegex>,
+    pub matches: Vec<LazyRegex>,
+    /// Matches that contain one of these, in upper or lower case, are not secrets.
     stopwords: Vec<&'static str>,
 }
 
-/// An expression that is compiled when it is first needed.
-struct Lazy {
-    source: &'static str,
+/// An expression that is compiled on first use.
+pub(crate) struct LazyRegex {
+    pub source: &'static str,
     regex: OnceLock<Option<Regex>>,
 }
 
-/// The most memory that one compiled expression may take; a test compiles all of them.
+/// The memory limit of one compiled expression; a test compiles all of them.
 const MAX_REGEX_BYTES: usize = 32 << 20;
 
 impl RuleSet {
     pub fn built_in() -> RuleSet {
-        RuleSet::parse(DATA).expect("a test reads the built-in rules")
+        RuleSet::parse(RULES_TEXT).expect("a test reads the built-in rules")
     }
 
-    /// Reads rules; the error is the line that says nothing known.
+    /// Parses rules; the error is the line that is not valid.
     pub fn parse(data: &'static str) -> Result<RuleSet, &'static str> {
         let mut set = RuleSet {
             rules: Vec::new(),
-            allowed: Allowed::default(),
+            allowed: Exceptions::default(),
         };
         let lines = data.lines();
         for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -70,13 +70,13 @@ impl RuleSet {
                 ("rule", _) => rules.push(Rule {
                     id: value,
                     keywords: Vec::new(),
-                    regex: Lazy::new(""),
+                    regex: LazyRegex::new(""),
                     reach: OnceLock::new(),
                     min_entropy: None,
                     group: None,
-                    allowed: Allowed::default(),
+                    allowed: Exceptions::default(),
                 }),
-                ("regex", Some(rule)) => rule.regex = Lazy::new(value),
+                ("regex", Some(rule)) => rule.regex = LazyRegex::new(value),
                 ("keyword", Some(rule)) => rule.keywords.push(value),
                 ("entropy", Some(rule)) => {
                     rule.min_entropy = Some(value.parse().map_err(|_| line)?);
@@ -85,8 +85,8 @@ impl RuleSet {
                 ("allow" | "allow-match" | "stopword", rule) => {
                     let allowed = rule.map_or(allowed, |rule| &mut rule.allowed);
                     match key {
-                        "allow" => allowed.secrets.push(Lazy::new(value)),
-                        "allow-match" => allowed.matches.push(Lazy::new(value)),
+                        "allow" => allowed.secrets.push(LazyRegex::new(value)),
+                        "allow-match" => allowed.matches.push(LazyRegex::new(value)),
                         _ => allowed.stopwords.push(value),
                     }
                 }
@@ -95,50 +95,28 @@ impl RuleSet {
         }
         Ok(set)
     }
-
-    /// The rules' ids, first keywords and expressions.
-    #[cfg(test)]
-    pub fn sources(&self) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-        let rules = self.rules.iter();
-        rules.map(|rule| (rule.id, rule.keywords[0], rule.regex.source))
-    }
-
-    /// All expressions there are.
-    #[cfg(test)]
-    pub fn compile_all(&self) -> Result<usize, &'static str> {
-        let allowed = self.rules.iter().map(|rule| &rule.allowed);
-        let allowed = allowed.chain([&self.allowed]);
-        let allowed = allowed.flat_map(|it| it.secrets.iter().chain(&it.matches));
-        let all = self.rules.iter().map(|rule| &rule.regex).chain(allowed);
-        let mut count = 0;
-        for lazy in all {
-            lazy.get().ok_or(lazy.source)?;
-            count += 1;
-        }
-        Ok(count)
-    }
 }
 
 impl Rule {
-    /// How far from a keyword a secret may be; nothing if the expression has no longest match.
+    /// Returns how far from a keyword a secret may be; none if matches have no maximal length.
     ///
     /// Some expressions do not contain the keyword: 40 digits are a token near the name of a
     /// service, and a commit elsewhere.
     pub fn reach(&self) -> Option<usize> {
-        const MARGIN: usize = 64;
+        const MARGIN_BYTES: usize = 64;
         *self.reach.get_or_init(|| {
             let mut parser = ParserBuilder::new().unicode(false).utf8(false).build();
             let parsed = parser.parse(self.regex.source).ok()?;
-            Some(parsed.properties().maximum_len()? + MARGIN)
+            Some(parsed.properties().maximum_len()? + MARGIN_BYTES)
         })
     }
 
-    /// Calls `take` with the place of each secret in a window of a text.
+    /// Calls `take` with the range of each secret in a window of a text.
     pub fn find(
         &self,
         text: &[u8],
         window: Range<usize>,
-        allowed: &Allowed,
+        allowed: &Exceptions,
         take: &mut dyn FnMut(Range<usize>),
     ) {
         let Some(regex) = self.regex.get() else {
@@ -153,21 +131,19 @@ impl Rule {
             let shifted = |range: Range<usize>| range.start + offset..range.end + offset;
             let whole = shifted(captures.get_match().range());
             if is_cut(&whole) {
-                // It may look different with what is beyond the edge, and is too far from the keyword.
+                // The match may continue beyond the edge, and is too far from the keyword.
                 continue;
             }
             let range = shifted(self.secret(&captures));
             let secret = &text[range.clone()];
-            let is_regular = self.min_entropy.is_some_and(|min| entropy(secret) <= min);
-            if secret.is_empty()
-                || is_regular
-                || is_redacted(secret)
-                || self.allowed.lets_pass(secret, &text[whole.clone()])
-                || allowed.lets_pass(secret, &text[whole])
-            {
-                continue;
+            let is_regular = || self.min_entropy.is_some_and(|min| entropy(secret) <= min);
+            let is_allowed = || {
+                let whole = &text[whole.clone()];
+                self.allowed.matches(secret, whole) || allowed.matches(secret, whole)
+            };
+            if !secret.is_empty() && !is_regular() && !is_redacted(secret) && !is_allowed() {
+                take(range);
             }
-            take(range);
         }
     }
 
@@ -179,9 +155,10 @@ impl Rule {
     }
 }
 
-impl Allowed {
-    fn lets_pass(&self, secret: &[u8], whole: &[u8]) -> bool {
-        let is_match = |lazy: &Lazy, text| lazy.get().is_some_and(|regex| regex.is_match(text));
+impl Exceptions {
+    fn matches(&self, secret: &[u8], whole: &[u8]) -> bool {
+        let is_match =
+            |lazy: &LazyRegex, text| lazy.get().is_some_and(|regex| regex.is_match(text));
         self.secrets.iter().any(|lazy| is_match(lazy, secret))
             || self.matches.iter().any(|lazy| is_match(lazy, whole))
             || !self.stopwords.is_empty() && {
@@ -195,19 +172,19 @@ impl Allowed {
     }
 }
 
-impl Lazy {
-    fn new(source: &'static str) -> Lazy {
-        Lazy {
+impl LazyRegex {
+    fn new(source: &'static str) -> LazyRegex {
+        LazyRegex {
             source,
             regex: OnceLock::new(),
         }
     }
 
-    /// The compiled expression. The rules are part of the program, and a test compiles each.
-    fn get(&self) -> Option<&Regex> {
+    /// Returns the compiled expression. All are valid: a test compiles each.
+    pub fn get(&self) -> Option<&Regex> {
         let compile = || {
             let mut builder = RegexBuilder::new(self.source);
-            // As in Go: classes are those of ASCII.
+            // The rules are written for Go, where classes are ASCII.
             builder.unicode(false).size_limit(MAX_REGEX_BYTES);
             builder.build().ok()
         };

@@ -5,7 +5,7 @@ use http::header::USER_AGENT;
 use infold_wire::Json;
 use memchr::memmem;
 
-use crate::Body;
+use crate::IncomingBody;
 
 /// So much of a body is looked at.
 const MAX_BYTES: u64 = 256 << 10;
@@ -28,7 +28,7 @@ pub fn name(headers: &HeaderMap) -> Option<String> {
 }
 
 /// The directory in which an agent works, if its instructions name it.
-pub fn directory(body: &Body) -> Option<String> {
+pub fn directory(body: &IncomingBody) -> Option<String> {
     let part = body.part(&(0..body.len().min(MAX_BYTES))).ok()?;
     MARKERS.iter().find_map(|marker| {
         let mut found = memmem::find_iter(&part, marker.as_bytes());
@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn directories_are_found_in_what_agents_say() {
-        let found = |text: &str| directory(&Body::Held(text.as_bytes().to_vec().into()));
+        let found =
+            |text: &str| directory(&IncomingBody::InMemory(text.as_bytes().to_vec().into()));
         let claude =
             r#"{"system":"<env>\nWorking directory: /home/me/app\nIs directory a git repo: Yes"}"#;
         assert_eq!(found(claude).as_deref(), Some("/home/me/app"));

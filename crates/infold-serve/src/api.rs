@@ -1,13 +1,13 @@
-//! Our own part of the address: what the command does, over HTTP.
+//! The REST API: what the command does, over HTTP.
 
-mod asked;
-mod refusal;
+mod request;
+mod error;
 mod reply;
 mod stream;
 mod route;
-mod service;
+mod status;
 mod tasks;
-mod looks;
+mod queries;
 mod steps;
 mod manage;
 mod openapi;
@@ -22,36 +22,36 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use infold::Config;
 use tokio::time::{Instant, timeout_at};
 
-use crate::{Change, Desk, Limits, Metrics, News};
-use asked::Asked;
-use refusal::Refusal;
+use crate::{Conversations, Limits, LiveEvent, LiveEvents, Metrics};
+use error::ApiError;
+use request::ApiRequest;
 use route::{ROUTES, Route, Takes};
 
 /// The body of an answer.
 pub type ApiBody = http_body_util::combinators::BoxBody<Bytes, std::io::Error>;
 
 /// The most bytes that a body may have.
-const MAX_BODY: usize = 64 << 20;
+const MAX_BODY_BYTES: usize = 64 << 20;
 
-/// Answers what is asked of the server itself, not of a model.
+/// Answers what is request of the server itself, not of a model.
 #[derive(Clone)]
 pub struct Api {
-    desk: Desk,
+    conversations: Conversations,
     metrics: Arc<Metrics>,
-    news: News,
+    events: LiveEvents,
     config: Arc<Config>,
     limits: Limits,
 }
 
 impl Api {
-    /// Answers for a desk. Bodies may take as long as these limits say.
-    pub fn new(desk: Desk, limits: Limits) -> Api {
+    /// Answers for these conversations. Bodies may take as long as these limits say.
+    pub fn new(conversations: Conversations, limits: Limits) -> Api {
         Api {
             limits,
-            metrics: desk.metrics(),
-            news: desk.news(),
-            config: desk.config(),
-            desk,
+            metrics: conversations.metrics(),
+            events: conversations.events(),
+            config: conversations.config(),
+            conversations,
         }
     }
 
@@ -70,89 +70,95 @@ impl Api {
         B::Data: Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        self.answered(request)
+        self.try_answer(request)
             .await
-            .unwrap_or_else(Refusal::response)
+            .unwrap_or_else(ApiError::response)
     }
 
-    async fn answered<B>(&self, request: Request<B>) -> Result<Response<ApiBody>, Refusal>
+    async fn try_answer<B>(&self, request: Request<B>) -> Result<Response<ApiBody>, ApiError>
     where
         B: http_body::Body + Send,
         B::Data: Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let (head, body) = request.into_parts();
-        let (route, places) = match found(&head.method, head.uri.path()) {
-            Found::Route(route, places) => (route, places),
-            Found::Methods(allowed) => {
-                let mut response = Refusal::method(&head.method, &allowed).response();
+        let (route, places) = match match_route(&head.method, head.uri.path()) {
+            RouteMatch::Route(route, places) => (route, places),
+            RouteMatch::Methods(allowed) => {
+                let mut response = ApiError::method(&head.method, &allowed).response();
                 if let Ok(allowed) = HeaderValue::from_str(&allowed) {
                     response.headers_mut().insert(ALLOW, allowed);
                 }
                 return Ok(response);
             }
-            Found::Nothing => return Err(Refusal::no_route(head.uri.path())),
+            RouteMatch::Nothing => return Err(ApiError::no_route(head.uri.path())),
         };
-        let mut asked = Asked::new(route, places, &head)?;
+        let mut request = ApiRequest::new(route, places, &head)?;
         if route.takes != Takes::Nothing {
-            asked.body = read(body, &self.limits).await?;
+            request.body = read(body, &self.limits).await?;
         }
-        let lines = asked.lines;
+        let lines = request.lines;
         let api = self.clone();
         // All of it reads or writes files.
-        let ran = tokio::task::spawn_blocking(move || (route.run)(&api, &asked)).await;
-        let reply = ran.map_err(|_| Refusal::broken())??;
+        let ran = tokio::task::spawn_blocking(move || (route.run)(&api, &request)).await;
+        let reply = ran.map_err(|_| ApiError::broken())??;
         Ok(reply.response(route.status, lines))
     }
 
-    /// Tells whoever watches of what was done here.
-    fn tell(&self, task: uuid::Uuid, what: &'static str, json: &serde_json::Value) {
+    /// Publishes a live event of what was done here.
+    fn publish(&self, task: uuid::Uuid, what: &'static str, json: &serde_json::Value) {
         let json = json.to_string();
-        self.news.tell(Change { task, what, json });
+        self.events.publish(LiveEvent {
+            task,
+            name: what,
+            json,
+        });
     }
 }
 
-async fn read<B>(body: B, limits: &Limits) -> Result<Bytes, Refusal>
+async fn read<B>(body: B, limits: &Limits) -> Result<Bytes, ApiError>
 where
     B: http_body::Body + Send,
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     // What it says of itself is believed only if it is too much.
-    if body.size_hint().lower() > MAX_BODY as u64 {
-        return Err(Refusal::too_large(MAX_BODY));
+    if body.size_hint().lower() > MAX_BODY_BYTES as u64 {
+        return Err(ApiError::too_large(MAX_BODY_BYTES));
     }
-    let mut body = std::pin::pin!(Limited::new(body, MAX_BODY));
+    let mut body = std::pin::pin!(Limited::new(body, MAX_BODY_BYTES));
     let mut read = BytesMut::new();
     let end = Instant::now() + limits.body_time;
     loop {
         let until = end.min(Instant::now() + limits.body_idle);
         let frame = timeout_at(until, body.frame()).await;
-        match frame.map_err(|_| Refusal::slow())? {
+        match frame.map_err(|_| ApiError::slow())? {
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data() {
                     read.put(data);
                 }
             }
             Some(Err(error)) if error.is::<LengthLimitError>() => {
-                return Err(Refusal::too_large(MAX_BODY));
+                return Err(ApiError::too_large(MAX_BODY_BYTES));
             }
             Some(Err(error)) => {
-                return Err(Refusal::bad(format!("the body could not be read: {error}")));
+                return Err(ApiError::bad(format!(
+                    "the body could not be read: {error}"
+                )));
             }
             None => return Ok(read.freeze()),
         }
     }
 }
 
-enum Found {
+enum RouteMatch {
     Route(&'static Route, Vec<String>),
     /// The path is there, for other methods.
     Methods(String),
     Nothing,
 }
 
-fn found(method: &Method, path: &str) -> Found {
+fn match_route(method: &Method, path: &str) -> RouteMatch {
     // What HEAD asks for is what GET would answer; the server leaves out the body.
     let method = match *method {
         Method::HEAD => &Method::GET,
@@ -164,12 +170,13 @@ fn found(method: &Method, path: &str) -> Found {
             continue;
         };
         if route.method == *method {
-            return Found::Route(route, places);
+            return RouteMatch::Route(route, places);
         }
         allowed.push(route.method.as_str());
     }
-    match allowed.is_empty() {
-        true => Found::Nothing,
-        false => Found::Methods(allowed.join(", ")),
+    if allowed.is_empty() {
+        RouteMatch::Nothing
+    } else {
+        RouteMatch::Methods(allowed.join(", "))
     }
 }

@@ -7,9 +7,9 @@ use http::header::{
     HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, Uri};
-use infold_provider::{Endpoint, Secret, unescaped};
+use infold_provider::{Endpoint, Secret, percent_decode};
 
-use crate::guard::{Token, key};
+use crate::access::{AccessToken, key};
 
 /// Where keys stand, on any wire.
 pub(crate) const KEYS: [HeaderName; 4] = [
@@ -51,7 +51,7 @@ pub(crate) fn outward(
     headers: &HeaderMap,
     uri: &Uri,
     to: &Endpoint,
-    token: Option<&Token>,
+    token: Option<&AccessToken>,
     reads: bool,
 ) -> HeaderMap {
     let named = named(headers);
@@ -95,7 +95,7 @@ pub(crate) fn inward(headers: &HeaderMap) -> HeaderMap {
 }
 
 /// A query as it goes to the provider: our token does not.
-pub(crate) fn query(uri: &Uri, token: Option<&Token>) -> Option<String> {
+pub(crate) fn query(uri: &Uri, token: Option<&AccessToken>) -> Option<String> {
     let query = uri.query()?;
     let Some(token) = token else {
         return Some(query.to_owned());
@@ -110,14 +110,14 @@ pub(crate) fn query(uri: &Uri, token: Option<&Token>) -> Option<String> {
 
 /// The keys of a request: some providers repeat them, and they must not come to the disk.
 #[derive(Debug, Default)]
-pub(crate) struct Keys {
+pub(crate) struct ClientKeys {
     of_client: Vec<Secret>,
     to: Option<Arc<Endpoint>>,
 }
 
-impl Keys {
+impl ClientKeys {
     /// The keys that a client sends, and our own.
-    pub fn of(headers: &HeaderMap, uri: &Uri, to: &Arc<Endpoint>) -> Keys {
+    pub fn of(headers: &HeaderMap, uri: &Uri, to: &Arc<Endpoint>) -> ClientKeys {
         /// A shorter one is no secret, and replacing it would leave no text.
         const SHORTEST: usize = 4;
         let names = KEYS;
@@ -126,9 +126,9 @@ impl Keys {
         let query = uri.query().unwrap_or_default().split('&');
         let query = query.filter_map(|pair| pair.strip_prefix("key="));
         let mut of_client: Vec<String> = values.chain(query.clone()).map(str::to_owned).collect();
-        of_client.extend(query.map(unescaped));
+        of_client.extend(query.map(percent_decode));
         of_client.retain(|secret| secret.len() >= SHORTEST);
-        Keys {
+        ClientKeys {
             of_client: of_client.into_iter().map(Secret::new).collect(),
             to: Some(Arc::clone(to)),
         }
@@ -137,7 +137,7 @@ impl Keys {
     /// A text without them.
     pub fn taken_out_of(&self, text: &str) -> String {
         let mut text = match &self.to {
-            Some(to) => infold_provider::redacted(to, text),
+            Some(to) => infold_provider::redact_keys(to, text),
             None => text.to_owned(),
         };
         for secret in &self.of_client {
@@ -148,7 +148,7 @@ impl Keys {
 }
 
 /// Says whether a client has a key of its own, and not only something in its place.
-fn has_key(headers: &HeaderMap, uri: &Uri, token: Option<&Token>) -> bool {
+fn has_key(headers: &HeaderMap, uri: &Uri, token: Option<&AccessToken>) -> bool {
     let real = |value: &HeaderValue| {
         !is_placeholder(key(value.as_bytes())) && !token.is_some_and(|token| token.is_in(value))
     };

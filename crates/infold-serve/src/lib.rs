@@ -1,46 +1,57 @@
-//! The proxy: stands between an agent and its model, keeps the conversation, and folds it to fit.
+//! The proxy: stands between an agent and its model, records the conversation, and folds it to fit.
 
-mod body;
-mod outgoing;
-mod call;
-mod seen;
-mod told;
-mod held;
-mod splice;
-mod later;
-mod holder;
-mod twice;
-mod ahead;
-mod desk;
-mod exchange;
-mod upstream;
 mod server;
-mod guard;
+mod permit;
+mod access;
 mod route;
-mod headers;
-mod coding;
-mod intake;
-mod unrecorded;
-mod proxy;
-mod translate;
-mod relayed;
+mod incoming_body;
+mod content_coding;
+mod body_reader;
+mod model_call;
 mod agent;
-mod aside;
-mod kept;
-mod tee;
-mod flow;
-mod seat;
+mod proxy;
+mod parsed_request;
+mod digest_cache;
+mod digest_path;
+mod open_task;
+mod pool;
+mod conversation_index;
+mod model_rules;
+mod conversations;
+mod exchange;
+mod recorded_summary;
+mod prefetch;
+mod background;
+mod splice;
+mod outgoing_body;
+mod upstream;
+mod headers;
+mod exchange_recorder;
+mod reply_tee;
+mod client_body;
+mod translate;
+mod translated_reply;
+mod auxiliary;
+mod unrecorded_paths;
+mod release_request;
+mod live_events;
 mod metrics;
-mod news;
 mod api;
 pub use api::{Api, ApiBody};
-pub use body::Body;
-pub use call::{Call, Name};
-pub use desk::{Desk, DeskError, Taken};
+pub use conversations::{AcceptedCall, ConversationError, Conversations};
 pub use exchange::Exchange;
-pub use holder::ask_to_let_go;
+pub use incoming_body::IncomingBody;
+pub use live_events::{Listener, LiveEvent, LiveEvents, LiveItem};
 pub use metrics::{InFlight, Metrics};
-pub use news::{Change, Heard, Listener, News};
-pub use outgoing::{Outgoing, Piece};
+pub use model_call::{ConversationName, ModelCall};
+pub use outgoing_body::{OutgoingBody, OutgoingPart};
+pub use release_request::request_release;
 pub use server::{Limits, Options, ServeError, Server};
 pub use upstream::{Upstream, UpstreamError, Upstreams};
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks a mutex, also after a panic: what these mutexes hold is checked when it is used.
+fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,3 +1,5 @@
+//! Counters of the server, in Prometheus' text format.
+
 mod seconds;
 
 use std::collections::BTreeMap;
@@ -8,7 +10,7 @@ use std::time::Duration;
 
 use infold_wire::Wire;
 
-use crate::desk::locked;
+use crate::locked;
 use seconds::Seconds;
 
 /// What the server counts of itself.

@@ -1,3 +1,5 @@
+//! A proxied request: accepted, sent, retried if the provider refuses it, answered and recorded.
+
 use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,72 +10,79 @@ use http::request::Parts;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use infold_provider::{Answer, Forward, ForwardError, Part, Passing, Stream};
-use infold_wire::params::is_long_context_beta;
-use infold_wire::trouble::{Complaint, Refused, complain, message, sort, tells_overflow};
-use infold_wire::{Trouble, Wire};
+use infold_provider::{
+    BodyPart, ForwardError, ForwardRequest, ForwardResponse, Forwarder, ResponseBody,
+};
+use infold_wire::provider_error::{
+    ClientError, RefusalCause, classify, error_message, reports_overflow, write_client_error,
+};
+use infold_wire::request_options::is_long_context_beta;
+use infold_wire::{ProviderError, Wire};
 use tokio::task::spawn_blocking;
 
-use crate::coding::Coding;
-use crate::desk::{Pace, Stage};
-use crate::flow::{Flow, Response};
-use crate::headers::Keys;
-use crate::intake::{self, IntakeError};
-use crate::kept::{Kept, caught};
-use crate::route::{Route, To};
-use crate::server::Front;
-use crate::tee::{Opening, Tee};
-use crate::translate::Lost;
+use crate::body_reader::{self, BodyError};
+use crate::client_body::{ClientBody, Response};
+use crate::content_coding::ContentCoding;
+use crate::conversations::{Blocking, CallStage};
+use crate::exchange_recorder::{ExchangeRecorder, catch_panic};
+use crate::headers::ClientKeys;
+use crate::reply_tee::{ReplyStart, ReplyTee};
+use crate::route::{Destination, Route};
+use crate::server::ServerState;
+use crate::translate::LostParts;
 use crate::upstream::Upstream;
-use crate::{Body, Call, DeskError, Outgoing, Piece, agent, headers, translate};
+use crate::{
+    ConversationError, IncomingBody, ModelCall, OutgoingBody, OutgoingPart, agent, headers,
+    translate,
+};
 
 /// The most of an error body that is read: more than is looked at.
-const MOST_ERROR: usize = 128 << 10;
+const MAX_ERROR_BODY_BYTES: usize = 128 << 10;
 
 /// A request on its way through.
-pub(crate) struct Way<'f> {
-    pub front: &'f Arc<Front>,
-    pub forward: &'f Forward,
+pub(crate) struct ProxiedRequest<'f> {
+    pub state: &'f Arc<ServerState>,
+    pub forward: &'f Forwarder,
     pub upstream: &'f Upstream,
     pub wire: Wire,
     pub route: &'f Route,
     pub parts: &'f Parts,
     /// As the client sent it.
-    pub body: Body,
+    pub body: IncomingBody,
     /// What of it the provider's wire has no words for.
-    pub lost: Lost,
+    pub lost: LostParts,
 }
 
 /// What a provider answered instead of a reply.
-struct Refusal {
+struct ProviderRefusal {
     status: StatusCode,
     /// What it means, as far as it says so.
-    trouble: Trouble,
+    trouble: ProviderError,
     /// What it says, unpacked.
     said: Bytes,
     /// The same for the client, byte for byte.
     response: Response,
 }
 
-impl Refusal {
+impl ProviderRefusal {
     /// What happened, for people.
     fn told(&self) -> String {
-        let why = message(&self.said).unwrap_or_default();
+        let why = error_message(&self.said).unwrap_or_default();
         match self.status.is_success() {
             true if self.said.is_empty() => "the reply is empty".to_owned(),
             _ => format!("the provider answered {}: {why}", self.status),
         }
     }
 
-    /// Says whether a request may have been refused for how it was folded. Keys, models and
+    /// Says whether a request may have been refused for how it was folded. ClientKeys, models and
     /// quotas are not: the provider says so.
-    fn may_be_of_the_fold(&self, trouble: &Trouble) -> bool {
+    fn may_be_of_the_fold(&self, trouble: &ProviderError) -> bool {
         let refused = matches!(
             trouble,
-            Trouble::Refused(Refused::Request)
-                | Trouble::Plain
-                | Trouble::Alternate
-                | Trouble::Bound
+            ProviderError::Refused(RefusalCause::Request)
+                | ProviderError::PlainMessages
+                | ProviderError::AlternateRoles
+                | ProviderError::BoundThinking
         );
         refused && matches!(self.status.as_u16(), 400 | 422)
     }
@@ -81,29 +90,29 @@ impl Refusal {
 
 /// Passes a request on to its provider, and the answer back.
 pub(crate) async fn pass(
-    front: &Arc<Front>,
+    state: &Arc<ServerState>,
     request: Request<Incoming>,
     route: &Route,
     wire: Wire,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let body = match intake::read(body, &front.limits).await {
+    let body = match body_reader::read_body(body, &state.limits).await {
         Ok(body) => body,
-        Err(error) => return untaken(front, wire, &error),
+        Err(error) => return untaken(state, wire, &error),
     };
-    front.metrics.moved(body.len(), 0);
-    let way = Way {
-        front,
-        forward: &front.forward,
-        upstream: front.upstreams.of(wire),
+    state.metrics.moved(body.len(), 0);
+    let way = ProxiedRequest {
+        state,
+        forward: &state.forward,
+        upstream: state.upstreams.of(wire),
         wire,
         route,
         parts: &parts,
         body,
-        lost: Lost::default(),
+        lost: LostParts::default(),
     };
     let mut response = match &route.to {
-        To::Model { .. } => way.call().await,
+        Destination::Model { .. } => way.call().await,
         _ => {
             way.look_for_call().await;
             way.through(false).await
@@ -114,64 +123,66 @@ pub(crate) async fn pass(
 }
 
 /// Answers in the words of a wire.
-pub(crate) fn complaint(wire: Wire, stream: bool, what: &Complaint) -> Response {
-    let (status, kind, body) = complain(wire, stream, what);
-    let mut response = Response::new(Flow::from(body));
+pub(crate) fn complaint(wire: Wire, stream: bool, what: &ClientError) -> Response {
+    let (status, kind, body) = write_client_error(wire, stream, what);
+    let mut response = Response::new(ClientBody::from(body));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 
-fn untaken(front: &Front, wire: Wire, error: &IntakeError) -> Response {
-    let limit = front.limits.body;
+fn untaken(state: &ServerState, wire: Wire, error: &BodyError) -> Response {
+    let limit = state.limits.body;
     let what = match error {
-        IntakeError::TooLarge(bytes) => Complaint::TooLarge {
+        BodyError::TooLarge(bytes) => ClientError::TooLarge {
             bytes: *bytes,
             limit,
         },
-        IntakeError::Slow => Complaint::Request("the request did not come in time".to_owned()),
-        IntakeError::Broken(why) => Complaint::Request(format!("the request broke off: {why}")),
-        IntakeError::Disk(error) => {
-            front.metrics.failed("spool");
-            tracing::error!(%error, "a large request could not be kept");
-            Complaint::Failed("no room here for a request as large as this".to_owned())
+        BodyError::Slow => ClientError::Request("the request did not come in time".to_owned()),
+        BodyError::Broken(why) => ClientError::Request(format!("the request broke off: {why}")),
+        BodyError::Disk(error) => {
+            state.metrics.failed("spool");
+            tracing::error!(%error, "a large request could not be recorder");
+            ClientError::Failed("no room here for a request as large as this".to_owned())
         }
     };
     let mut response = complaint(wire, false, &what);
-    if let IntakeError::Slow = error {
+    if let BodyError::Slow = error {
         *response.status_mut() = StatusCode::REQUEST_TIMEOUT;
     }
     response
 }
 
-impl Way<'_> {
-    /// A call of a model: recognised, kept, folded if it must be, and its reply recorded.
+impl ProxiedRequest<'_> {
+    /// A call of a model: recognised, recorder, folded if it must be, and its reply recorded.
     async fn call(&self) -> Response {
         let Some((call, unpacked)) = self.read().await else {
             return self.through(true).await;
         };
         let began = Instant::now();
         let taken = self.take(&call).await;
-        self.front.metrics.added(began.elapsed());
-        let Some((mut outgoing, mut kept)) = taken else {
+        self.state.metrics.added(began.elapsed());
+        let Some((mut outgoing, mut recorder)) = taken else {
             return self.unrecorded(call, unpacked).await;
         };
-        let stream = kept.look(|exchange| exchange.is_stream()).unwrap_or(false);
+        let stream = recorder
+            .look(|exchange| exchange.is_stream())
+            .unwrap_or(false);
         let mut empty = 0;
         let mut fell_back = false;
         loop {
-            let untouched = outgoing.pieces() == [Piece::Client(0..call.body.len())];
+            let untouched = outgoing.parts() == [OutgoingPart::Client(0..call.body.len())];
             let sent = match unpacked && untouched {
                 // What came packed and was not changed goes on packed.
-                true => parts(&self.body, &Outgoing::untouched(&self.body)),
+                true => parts(&self.body, &OutgoingBody::untouched(&self.body)),
                 false => parts(&call.body, &outgoing),
             };
             let packed = !unpacked || untouched;
             let answer = match self.send(sent, true, packed).await {
                 Ok(answer) => answer,
                 Err(response) => {
-                    kept.fail("the provider could not be reached");
+                    recorder.fail("the provider could not be reached");
                     return *response;
                 }
             };
@@ -179,24 +190,29 @@ impl Way<'_> {
             let refusal;
             if status.is_success() {
                 let streams = stream || is_stream(&answer.headers);
-                let told = kept.look(|exchange| exchange.headers()).unwrap_or_default();
-                let mut tee = Tee::new(self.wire, streams, &answer.headers, answer.body, kept);
+                let told = recorder
+                    .look(|exchange| exchange.headers())
+                    .unwrap_or_default();
+                let mut tee =
+                    ReplyTee::new(self.wire, streams, &answer.headers, answer.body, recorder);
                 let (trouble, said) = match tee.open().await {
                     Err(error) => {
                         // Nothing was passed on yet, so that it can still be said.
                         return self.unreachable(&error);
                     }
-                    Ok(Opening::TooLong(trouble, said)) => (trouble, said),
-                    Ok(Opening::Empty) if streams && self.upstream.endpoint.wire == Wire::Chat => {
+                    Ok(ReplyStart::TooLong(trouble, said)) => (trouble, said),
+                    Ok(ReplyStart::Empty)
+                        if streams && self.upstream.endpoint.wire == Wire::Chat =>
+                    {
                         // One server answers so to a stream that is too long, always; any
                         // other may do it once, by accident.
                         empty += 1;
                         let status = status.as_u16();
-                        (Trouble::Unexplained { status }, Vec::new())
+                        (ProviderError::Unexplained { status }, Vec::new())
                     }
                     Ok(_) => {
                         tee.accepted();
-                        let flow = Flow::tee(tee);
+                        let flow = ClientBody::tee(tee);
                         let mut response = answered(answer.status, &answer.headers, flow);
                         tell(&mut response, told);
                         return response;
@@ -205,37 +221,44 @@ impl Way<'_> {
                 let Some(again) = tee.give_up() else {
                     return self.gone();
                 };
-                kept = again;
+                recorder = again;
                 if empty == 1 && said.is_empty() {
                     continue;
                 }
-                refusal = Refusal {
+                refusal = ProviderRefusal {
                     status,
                     trouble,
                     said: said.into(),
-                    response: answered(status, &answer.headers, Flow::tee(tee)),
+                    response: answered(status, &answer.headers, ClientBody::tee(tee)),
                 };
             } else {
                 let (read, rest) = read_error(answer.body).await;
                 let said = unpack(&answer.headers, &read);
-                refusal = Refusal {
+                refusal = ProviderRefusal {
                     status,
-                    trouble: sort(status.as_u16(), None, &said),
+                    trouble: classify(status.as_u16(), None, &said),
                     said,
-                    response: answered(status, &answer.headers, Flow::passed(read, rest)),
+                    response: answered(status, &answer.headers, ClientBody::passed(read, rest)),
                 };
             }
             let trouble = refusal.trouble.clone();
-            let explained = kept.look(|exchange| exchange.explain(trouble));
-            let trouble = explained.unwrap_or(Trouble::Broken);
-            let overflows = matches!(trouble, Trouble::TooLong { .. } | Trouble::TooLarge);
-            let adapts = !untouched && matches!(trouble, Trouble::Alternate | Trouble::Bound);
+            let explained = recorder.look(|exchange| exchange.explain(trouble));
+            let trouble = explained.unwrap_or(ProviderError::Broken);
+            let overflows = matches!(
+                trouble,
+                ProviderError::TooLong { .. } | ProviderError::TooLarge
+            );
+            let adapts = !untouched
+                && matches!(
+                    trouble,
+                    ProviderError::AlternateRoles | ProviderError::BoundThinking
+                );
             // What the client wrote itself was refused, too: that is for the client to hear.
             if !fell_back && (overflows || adapts) {
                 let (found, call) = (trouble.clone(), call.clone());
                 let again;
-                (kept, again) = kept
-                    .work("fold", move |exchange| exchange.refused(&call, &found))
+                (recorder, again) = recorder
+                    .work("fold", move |exchange| exchange.adapt(&call, &found))
                     .await;
                 if let Some(again) = again.flatten() {
                     outgoing = again;
@@ -243,9 +266,9 @@ impl Way<'_> {
                 }
             }
             if !untouched && refusal.may_be_of_the_fold(&trouble) {
-                let (why, call) = (kept.shortened(&refusal.told()), call.clone());
+                let (why, call) = (recorder.shortened(&refusal.told()), call.clone());
                 let again;
-                (kept, again) = kept
+                (recorder, again) = recorder
                     .work("fold", move |exchange| exchange.fall_back(&call, &why))
                     .await;
                 if let Some(again) = again.flatten() {
@@ -254,29 +277,37 @@ impl Way<'_> {
                 }
             }
             if overflows {
-                return self.too_long(kept, &trouble, stream, refusal);
+                return self.too_long(recorder, &trouble, stream, refusal);
             }
-            kept.fail(&refusal.told());
+            recorder.fail(&refusal.told());
             return refusal.response;
         }
     }
 
     /// Nothing more can be folded: passes on what the provider says, or says it in the client's own
     /// words if these are not.
-    fn too_long(&self, kept: Kept, trouble: &Trouble, stream: bool, refusal: Refusal) -> Response {
-        kept.fail("the request is too long, whatever is folded");
+    fn too_long(
+        &self,
+        recorder: ExchangeRecorder,
+        trouble: &ProviderError,
+        stream: bool,
+        refusal: ProviderRefusal,
+    ) -> Response {
+        recorder.fail("the request is too long, whatever is folded");
         match trouble {
-            Trouble::TooLong { tokens, limit } if !tells_overflow(self.wire, &refusal.said) => {
+            ProviderError::TooLong { tokens, limit }
+                if !reports_overflow(self.wire, &refusal.said) =>
+            {
                 let (tokens, limit) = (*tokens, *limit);
-                complaint(self.wire, stream, &Complaint::TooLong { tokens, limit })
+                complaint(self.wire, stream, &ClientError::TooLong { tokens, limit })
             }
             _ => refusal.response,
         }
     }
 
     /// The call, and whether its body had to be unpacked; nothing if it cannot be read.
-    async fn read(&self) -> Option<(Call, bool)> {
-        let To::Model {
+    async fn read(&self) -> Option<(ModelCall, bool)> {
+        let Destination::Model {
             wire,
             model,
             stream,
@@ -287,30 +318,31 @@ impl Way<'_> {
         let mut body = self.body.clone();
         let mut unpacked = false;
         if self.parts.headers.contains_key(CONTENT_ENCODING) {
-            let (headers, limits) = (self.parts.headers.clone(), self.front.limits.clone());
+            let (headers, limits) = (self.parts.headers.clone(), self.state.limits.clone());
             let packed = body.clone();
-            let plain = spawn_blocking(move || intake::plain(&headers, &packed, &limits)).await;
+            let plain =
+                spawn_blocking(move || body_reader::decode_body(&headers, &packed, &limits)).await;
             match plain {
                 Ok(Ok(Some(plain))) => (body, unpacked) = (plain, true),
                 Ok(Ok(None)) => {
-                    self.front.metrics.failed("unpack");
+                    self.state.metrics.failed("unpack");
                     tracing::warn!(
                         "a request is packed in a way that is not read here: passed through unrecorded"
                     );
                     return None;
                 }
                 Ok(Err(error)) => {
-                    self.front.metrics.failed("unpack");
+                    self.state.metrics.failed("unpack");
                     tracing::warn!(%error, "a packed request could not be read: passed through unrecorded");
                     return None;
                 }
                 Err(_) => {
-                    self.front.metrics.failed("unpack");
+                    self.state.metrics.failed("unpack");
                     return None;
                 }
             }
         }
-        let call = Call {
+        let call = ModelCall {
             wire: *wire,
             model: translate::model(self.upstream, *wire).or_else(|| model.clone()),
             stream: *stream,
@@ -323,26 +355,32 @@ impl Way<'_> {
         Some((call, unpacked))
     }
 
-    /// What the desk makes of a call; nothing if it failed, and then the call is passed on as it is.
-    async fn take(&self, call: &Call) -> Option<(Outgoing, Kept)> {
+    /// What the conversations makes of a call; nothing if it failed, and then the call is passed on as it is.
+    async fn take(&self, call: &ModelCall) -> Option<(OutgoingBody, ExchangeRecorder)> {
         let Parts { headers, uri, .. } = self.parts;
-        let keys = Arc::new(Keys::of(headers, uri, &self.upstream.endpoint));
-        let carry = move |front: &Front, call: &Call, stage, pace| {
-            Ok::<_, DeskError>(match front.desk.carry(call, stage, pace)? {
-                // Kept at once: the client may go away before this is seen.
-                Stage::Taken(outgoing, exchange) => {
-                    let metrics = Arc::clone(&front.metrics);
-                    Ok((outgoing, Kept::new(exchange, metrics, Arc::clone(&keys))))
-                }
-                stage => Err(stage),
-            })
+        let keys = Arc::new(ClientKeys::of(headers, uri, &self.upstream.endpoint));
+        let carry = move |state: &ServerState, call: &ModelCall, stage, blocking| {
+            Ok::<_, ConversationError>(
+                match state.conversations.advance(call, stage, blocking)? {
+                    // ExchangeRecorder at once: the client may go away before this is seen.
+                    CallStage::Ready(outgoing, exchange) => {
+                        let metrics = Arc::clone(&state.metrics);
+                        Ok((
+                            outgoing,
+                            ExchangeRecorder::new(exchange, metrics, Arc::clone(&keys)),
+                        ))
+                    }
+                    stage => Err(stage),
+                },
+            )
         };
-        let hasty = caught(|| carry(self.front, call, Stage::Unread, Pace::Hasty));
+        let hasty =
+            catch_panic(|| carry(self.state, call, CallStage::Received, Blocking::Forbidden));
         let taken = match hasty {
             // The rest takes its time.
             Some(Ok(Err(stage))) => {
-                let (front, call) = (Arc::clone(self.front), call.clone());
-                let rest = spawn_blocking(move || carry(&front, &call, stage, Pace::Patient));
+                let (state, call) = (Arc::clone(self.state), call.clone());
+                let rest = spawn_blocking(move || carry(&state, &call, stage, Blocking::Allowed));
                 rest.await.ok()
             }
             taken => taken,
@@ -350,34 +388,36 @@ impl Way<'_> {
         match taken {
             Some(Ok(Ok(taken))) => return Some(taken),
             // Whoever it is meant for will say what is wrong with it.
-            Some(Err(DeskError::Request(why))) => {
+            Some(Err(ConversationError::Request(why))) => {
                 tracing::debug!(why, "passed through unrecorded");
                 return None;
             }
             Some(Err(error)) => tracing::error!(%error, "passed through unrecorded"),
             Some(Ok(Err(_))) | None => tracing::error!("passed through unrecorded"),
         }
-        self.front.metrics.failed("take");
+        self.state.metrics.failed("take");
         None
     }
 
     /// Warns if a request that passes unrecorded looks like a model call.
     async fn look_for_call(&self) {
         let (path, body) = (self.route.path.clone(), self.body.clone());
-        if !self.front.unrecorded.needs_check(&path, self.parts, &body) {
+        if !self.state.unrecorded.needs_check(&path, self.parts, &body) {
             return;
         }
-        let (front, headers) = (Arc::clone(self.front), self.parts.headers.clone());
-        let looked = spawn_blocking(move || front.unrecorded.check(&path, &headers, &body));
+        let (state, headers) = (Arc::clone(self.state), self.parts.headers.clone());
+        let looked = spawn_blocking(move || state.unrecorded.check(&path, &headers, &body));
         // It only warns: the request goes on whatever becomes of it.
         let _ = looked.await;
     }
 
     /// Passes a call on that cannot be recorded. The folds of its conversation apply all the same: in
     /// full it may be too long for the model.
-    async fn unrecorded(&self, call: Call, unpacked: bool) -> Response {
-        let (front, read) = (Arc::clone(self.front), call.clone());
-        let folded = spawn_blocking(move || caught(|| front.desk.fold_unrecorded(&read))).await;
+    async fn unrecorded(&self, call: ModelCall, unpacked: bool) -> Response {
+        let (state, read) = (Arc::clone(self.state), call.clone());
+        let folded =
+            spawn_blocking(move || catch_panic(|| state.conversations.fold_unrecorded(&read)))
+                .await;
         match folded {
             Ok(Some(Ok(Some(outgoing)))) => {
                 let parts = parts(&call.body, &outgoing);
@@ -389,15 +429,15 @@ impl Way<'_> {
 
     /// Passes the request on as it is, and the answer as it comes.
     async fn through(&self, reads: bool) -> Response {
-        let whole = parts(&self.body, &Outgoing::untouched(&self.body));
+        let whole = parts(&self.body, &OutgoingBody::untouched(&self.body));
         self.pass(whole, reads, true).await
     }
 
     /// Sends parts of a body, and passes the answer on as it comes.
-    async fn pass(&self, parts: Vec<Part>, reads: bool, packed: bool) -> Response {
+    async fn pass(&self, parts: Vec<BodyPart>, reads: bool, packed: bool) -> Response {
         match self.send(parts, reads, packed).await {
             Ok(answer) => {
-                let flow = Flow::passed(Bytes::new(), answer.body);
+                let flow = ClientBody::passed(Bytes::new(), answer.body);
                 answered(answer.status, &answer.headers, flow)
             }
             Err(response) => *response,
@@ -407,21 +447,21 @@ impl Way<'_> {
     /// Sends parts of a body, which may still be packed as the client packed it.
     async fn send(
         &self,
-        parts: Vec<Part>,
+        parts: Vec<BodyPart>,
         reads: bool,
         packed: bool,
-    ) -> Result<Answer, Box<Response>> {
+    ) -> Result<ForwardResponse, Box<Response>> {
         if self.upstream.is_foreign(self.wire) {
-            return self.send_abroad(parts, packed).await;
+            return self.send_translated(parts, packed).await;
         }
         let uri = &self.parts.uri;
         let endpoint = &self.upstream.endpoint;
-        let token = self.front.guard.token();
+        let token = self.state.access.token();
         let mut headers = headers::outward(&self.parts.headers, uri, endpoint, token, reads);
         if !packed {
             headers.remove(CONTENT_ENCODING);
         }
-        let passing = Passing {
+        let passing = ForwardRequest {
             method: self.parts.method.clone(),
             path: self.route.path.clone(),
             query: headers::query(uri, token),
@@ -432,7 +472,10 @@ impl Way<'_> {
     }
 
     /// Sends what is ready to be sent.
-    pub async fn forwarded(&self, passing: Passing) -> Result<Answer, Box<Response>> {
+    pub async fn forwarded(
+        &self,
+        passing: ForwardRequest,
+    ) -> Result<ForwardResponse, Box<Response>> {
         let endpoint = &self.upstream.endpoint;
         let answer = self.forward.send(endpoint, passing).await;
         let answer = answer.map_err(|error| Box::new(self.unreachable(&error)))?;
@@ -443,7 +486,7 @@ impl Way<'_> {
                 endpoint.name,
                 endpoint.base()
             );
-            let what = Complaint::Unreachable(what);
+            let what = ClientError::Unreachable(what);
             return Err(Box::new(complaint(self.wire, false, &what)));
         }
         Ok(answer)
@@ -454,15 +497,16 @@ impl Way<'_> {
         let (name, base) = (&endpoint.name, endpoint.base());
         tracing::warn!(provider = %name, %error, "no answer");
         let what = format!("{name} ({base}) gives no answer: {error}");
-        let what = match error.is_late() {
-            true => Complaint::Late(what),
-            false => Complaint::Unreachable(what),
+        let what = if error.is_timeout() {
+            ClientError::Late(what)
+        } else {
+            ClientError::Unreachable(what)
         };
         complaint(self.wire, false, &what)
     }
 
     fn gone(&self) -> Response {
-        let what = Complaint::Failed("the reply was lost on its way".to_owned());
+        let what = ClientError::Failed("the reply was lost on its way".to_owned());
         complaint(self.wire, false, &what)
     }
 }
@@ -477,24 +521,24 @@ fn asks_for_long_context(headers: &HeaderMap) -> bool {
 }
 
 /// The parts of what is sent.
-fn parts(body: &Body, outgoing: &Outgoing) -> Vec<Part> {
-    let part = |piece: &Piece| match (piece, body) {
-        (Piece::Ours(bytes), _) => Part::Bytes(bytes.clone()),
-        (Piece::Client(range), Body::Held(bytes)) => {
+fn parts(body: &IncomingBody, outgoing: &OutgoingBody) -> Vec<BodyPart> {
+    let part = |piece: &OutgoingPart| match (piece, body) {
+        (OutgoingPart::Inserted(bytes), _) => BodyPart::Bytes(bytes.clone()),
+        (OutgoingPart::Client(range), IncomingBody::InMemory(bytes)) => {
             let len = bytes.len() as u64;
             let (start, end) = (range.start.min(len), range.end.min(len));
-            Part::Bytes(bytes.slice(start as usize..end as usize))
+            BodyPart::Bytes(bytes.slice(start as usize..end as usize))
         }
-        (Piece::Client(range), Body::Spooled { file, .. }) => Part::File {
+        (OutgoingPart::Client(range), IncomingBody::Spooled { file, .. }) => BodyPart::File {
             file: Arc::clone(file),
             range: range.clone(),
         },
     };
-    let pieces = outgoing.pieces().iter().filter(|piece| !piece.is_empty());
+    let pieces = outgoing.parts().iter().filter(|piece| !piece.is_empty());
     pieces.map(part).collect()
 }
 
-fn answered(status: StatusCode, headers: &HeaderMap, flow: Flow) -> Response {
+fn answered(status: StatusCode, headers: &HeaderMap, flow: ClientBody) -> Response {
     let mut response = Response::new(flow);
     *response.status_mut() = status;
     *response.headers_mut() = headers::inward(headers);
@@ -509,12 +553,12 @@ fn is_stream(headers: &HeaderMap) -> bool {
 }
 
 /// Reads the beginning of an error, and leaves the rest.
-pub(crate) async fn read_error(body: Stream) -> (Bytes, Stream) {
-    read_up_to(body, MOST_ERROR).await
+pub(crate) async fn read_error(body: ResponseBody) -> (Bytes, ResponseBody) {
+    read_up_to(body, MAX_ERROR_BODY_BYTES).await
 }
 
 /// Reads the beginning of a body, and leaves the rest.
-pub(crate) async fn read_up_to(mut body: Stream, most: usize) -> (Bytes, Stream) {
+pub(crate) async fn read_up_to(mut body: ResponseBody, most: usize) -> (Bytes, ResponseBody) {
     let mut read = BytesMut::new();
     while read.len() < most {
         match body.frame().await {
@@ -531,14 +575,16 @@ pub(crate) async fn read_up_to(mut body: Stream, most: usize) -> (Bytes, Stream)
 
 /// What an error says, if it is packed.
 pub(crate) fn unpack(headers: &HeaderMap, bytes: &Bytes) -> Bytes {
-    let coding = match Coding::of(headers) {
-        None | Some(Coding::Identity) => return bytes.clone(),
+    let coding = match ContentCoding::of(headers) {
+        None | Some(ContentCoding::Identity) => return bytes.clone(),
         Some(coding) => coding,
     };
     let mut plain = Vec::new();
     let decoder = coding.decode(&bytes[..]);
     // What can be read of it is better than nothing.
-    let _ = decoder.take(MOST_ERROR as u64).read_to_end(&mut plain);
+    let _ = decoder
+        .take(MAX_ERROR_BODY_BYTES as u64)
+        .read_to_end(&mut plain);
     plain.into()
 }
 

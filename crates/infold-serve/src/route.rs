@@ -1,22 +1,24 @@
+//! Reads what a request is for from its path and headers.
+
 use http::{HeaderMap, Method};
-use infold_provider::unescaped;
+use infold_provider::percent_decode;
 use infold_wire::Wire;
 
-use crate::{Api, Name};
+use crate::{Api, ConversationName};
 
 /// What a request is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
-    pub to: To,
+    pub to: Destination,
     /// The path without what is only for us, and with its version.
     pub path: String,
     /// What the conversation is called.
-    pub name: Option<Name>,
+    pub name: Option<ConversationName>,
 }
 
 /// Where a request goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum To {
+pub(crate) enum Destination {
     /// The proxy itself: its API, metrics and health.
     Ours,
     /// The root, where clients look whether anybody is there.
@@ -44,12 +46,12 @@ impl Route {
         let (given, path) = match path.strip_prefix("/t/") {
             Some(rest) => {
                 let (name, rest) = rest.split_once('/').unwrap_or((rest, ""));
-                (Some(unescaped(name)), format!("/{rest}"))
+                (Some(percent_decode(name)), format!("/{rest}"))
             }
             None => (None, path),
         };
         if Api::takes(&path) {
-            let (to, name) = (To::Ours, None);
+            let (to, name) = (Destination::Ours, None);
             return Ok(Route { to, path, name });
         }
         let path = versioned(path);
@@ -61,8 +63,8 @@ impl Route {
     /// The form in which to answer.
     pub fn wire(&self) -> Option<Wire> {
         match self.to {
-            To::Ours | To::Root => None,
-            To::Model { wire, .. } | To::Provider(wire) => Some(wire),
+            Destination::Ours | Destination::Root => None,
+            Destination::Model { wire, .. } | Destination::Provider(wire) => Some(wire),
         }
     }
 }
@@ -87,7 +89,7 @@ fn clean(path: &str) -> Result<String, BadPath> {
         if !seen.contains('%') {
             break;
         }
-        seen = unescaped(&seen);
+        seen = percent_decode(&seen);
     }
     let mut clean = String::with_capacity(path.len());
     for byte in path.chars() {
@@ -99,7 +101,7 @@ fn clean(path: &str) -> Result<String, BadPath> {
 }
 
 /// What clients ask for behind a version.
-const BEHIND: [&str; 10] = [
+const VERSIONED_PATHS: [&str; 10] = [
     "chat",
     "completions",
     "responses",
@@ -125,7 +127,7 @@ fn versioned(path: String) -> String {
         }
     }
     let first = rest[1..].split('/').next().unwrap_or_default();
-    match BEHIND.contains(&first) {
+    match VERSIONED_PATHS.contains(&first) {
         true => format!("/v1{rest}"),
         false if rest.len() == path.len() => path,
         false => rest.to_owned(),
@@ -133,7 +135,7 @@ fn versioned(path: String) -> String {
 }
 
 /// What Ollama has below `/api`; Anthropic has other things there.
-const OLLAMA: [&str; 16] = [
+const OLLAMA_PATHS: [&str; 16] = [
     "chat",
     "generate",
     "tags",
@@ -152,20 +154,20 @@ const OLLAMA: [&str; 16] = [
     "signout",
 ];
 
-fn to(method: &Method, path: &str, headers: &HeaderMap) -> To {
+fn to(method: &Method, path: &str, headers: &HeaderMap) -> Destination {
     let post = *method == Method::POST;
     let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
     if parts == [""] && [Method::GET, Method::HEAD].contains(method) {
-        return To::Root;
+        return Destination::Root;
     }
     if let Some(wire) = called(&parts).filter(|_| post) {
-        return To::Model {
+        return Destination::Model {
             wire,
             model: deployment(&parts),
             stream: None,
         };
     }
-    gemini(post, path).unwrap_or_else(|| To::Provider(provider(&parts, headers)))
+    gemini(post, path).unwrap_or_else(|| Destination::Provider(provider(&parts, headers)))
 }
 
 /// The wire of the model call that a path ends with. What stands before that is the base path of
@@ -186,11 +188,11 @@ fn called(parts: &[&str]) -> Option<Wire> {
 /// The deployment that an Azure path names: `/openai/deployments/NAME/…`.
 fn deployment(parts: &[&str]) -> Option<String> {
     let at = parts.iter().position(|part| *part == "deployments")?;
-    parts.get(at + 1).map(|name| unescaped(name))
+    parts.get(at + 1).map(|name| percent_decode(name))
 }
 
 /// `…/models/M:verb`
-fn gemini(post: bool, path: &str) -> Option<To> {
+fn gemini(post: bool, path: &str) -> Option<Destination> {
     let named = path.rsplit_once("/models/");
     let (_, named) = named.or_else(|| path.rsplit_once("/tunedModels/"))?;
     let (model, verb) = named.rsplit_once(':')?;
@@ -198,16 +200,16 @@ fn gemini(post: bool, path: &str) -> Option<To> {
         "generateContent" => false,
         "streamGenerateContent" => true,
         "countTokens" | "embedContent" | "batchEmbedContents" => {
-            return Some(To::Provider(Wire::Gemini));
+            return Some(Destination::Provider(Wire::Gemini));
         }
         _ => return None,
     };
     if !post {
-        return Some(To::Provider(Wire::Gemini));
+        return Some(Destination::Provider(Wire::Gemini));
     }
-    Some(To::Model {
+    Some(Destination::Model {
         wire: Wire::Gemini,
-        model: Some(unescaped(model)),
+        model: Some(percent_decode(model)),
         stream: Some(stream),
     })
 }
@@ -219,7 +221,7 @@ fn provider(parts: &[&str], headers: &HeaderMap) -> Wire {
         pairs.any(|pair| pair[1] == name && (is_version(pair[0]) || pair[0] == "openai"))
     };
     match parts {
-        [_, "api", first, ..] if OLLAMA.contains(first) => Wire::Ollama,
+        [_, "api", first, ..] if OLLAMA_PATHS.contains(first) => Wire::Ollama,
         // Gemini serves OpenAI's API there.
         [_, "v1beta", "openai", ..] => Wire::Chat,
         [_, "v1beta", ..] => Wire::Gemini,
@@ -248,7 +250,7 @@ fn by_headers(headers: &HeaderMap) -> Wire {
 }
 
 /// Where clients say which session of theirs a request belongs to.
-const SESSIONS: [&str; 9] = [
+const SESSION_HEADERS: [&str; 9] = [
     "x-claude-code-session-id",
     "session-id",
     "session_id",
@@ -261,30 +263,31 @@ const SESSIONS: [&str; 9] = [
 ];
 
 /// The longest name.
-const LONGEST: usize = 200;
+const MAX_NAME_BYTES: usize = 200;
 
 /// Says whether a text can be the name of a conversation.
-pub(crate) fn fits(name: &str) -> bool {
-    !name.trim().is_empty() && name.len() <= LONGEST && !name.contains(char::is_control)
+pub(crate) fn is_valid_name(name: &str) -> bool {
+    !name.trim().is_empty() && name.len() <= MAX_NAME_BYTES && !name.contains(char::is_control)
 }
 
-fn name(given: Option<String>, headers: &HeaderMap) -> Result<Option<Name>, BadPath> {
+fn name(given: Option<String>, headers: &HeaderMap) -> Result<Option<ConversationName>, BadPath> {
     let text = |name: &str| headers.get(name).map(|value| value.to_str());
     let given = match (given, text("x-infold-task")) {
         (Some(given), _) => Some(given),
-        (None, Some(Ok(given))) => Some(unescaped(given.trim())),
+        (None, Some(Ok(given))) => Some(percent_decode(given.trim())),
         (None, Some(Err(_))) => return Err(BadPath("the name in x-infold-task is no text")),
         (None, None) => None,
     };
     if let Some(given) = given {
-        return match fits(&given) {
-            true => Ok(Some(Name::Given(given))),
-            false => Err(BadPath(
+        return if is_valid_name(&given) {
+            Ok(Some(ConversationName::Given(given)))
+        } else {
+            Err(BadPath(
                 "the name of a conversation has from 1 to 200 characters, all of which can be seen",
-            )),
+            ))
         };
     }
-    let mut sessions = SESSIONS.iter().filter_map(|name| text(name)?.ok());
-    let session = sessions.find(|session| fits(session));
-    Ok(session.map(|session| Name::Session(session.to_owned())))
+    let mut sessions = SESSION_HEADERS.iter().filter_map(|name| text(name)?.ok());
+    let session = sessions.find(|session| is_valid_name(session));
+    Ok(session.map(|session| ConversationName::Session(session.to_owned())))
 }

@@ -1,3 +1,5 @@
+//! The server: listens, admits requests and answers them until it is stopped.
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -9,21 +11,21 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use infold_provider::{Forward, Secret};
+use infold_provider::{Forwarder, Secret};
 use infold_store::TaskError;
 use infold_wire::Wire;
-use infold_wire::trouble::Complaint;
+use infold_wire::provider_error::ClientError;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::flow::{Flow, Response};
-use crate::guard::{Guard, Refusal};
+use crate::access::{AccessDenied, AccessPolicy};
+use crate::client_body::{ClientBody, Response};
 use crate::metrics::Metrics;
-use crate::route::{Route, To};
-use crate::seat::Seats;
-use crate::unrecorded::UnrecordedPaths;
-use crate::{Api, Desk, News, Upstreams, proxy};
+use crate::permit::Permits;
+use crate::route::{Destination, Route};
+use crate::unrecorded_paths::UnrecordedPaths;
+use crate::{Api, Conversations, LiveEvents, Upstreams, proxy};
 
 /// How the server listens, and where it sends.
 #[derive(Clone, Debug)]
@@ -102,18 +104,18 @@ pub enum ServeError {
 }
 
 /// A token with fewer characters is no secret.
-const SHORTEST: usize = 16;
+const MIN_TOKEN_BYTES: usize = 16;
 
 /// What all requests share.
-pub(crate) struct Front {
-    pub desk: Desk,
+pub(crate) struct ServerState {
+    pub conversations: Conversations,
     pub api: Api,
     pub upstreams: Upstreams,
     pub limits: Limits,
-    pub guard: Guard,
-    pub forward: Forward,
+    pub access: AccessPolicy,
+    pub forward: Forwarder,
     pub metrics: Arc<Metrics>,
-    pub seats: Arc<Seats>,
+    pub permits: Arc<Permits>,
     pub unrecorded: UnrecordedPaths,
 }
 
@@ -121,46 +123,46 @@ pub(crate) struct Front {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    front: Arc<Front>,
+    state: Arc<ServerState>,
 }
 
 impl Server {
     /// Listens. Nothing is answered before [`Server::run`].
     ///
-    /// `desk` is opened once it is known where the server answers: locks of tasks name that.
+    /// `conversations` is opened once it is known where the server answers: locks of tasks name that.
     pub async fn bind(
         options: Options,
-        desk: impl FnOnce(&str) -> Result<Desk, TaskError>,
+        conversations: impl FnOnce(&str) -> Result<Conversations, TaskError>,
     ) -> Result<Server, ServeError> {
         let address = options.address;
         match &options.token {
             None if !address.ip().is_loopback() => return Err(ServeError::NoToken(address.ip())),
-            Some(token) if token.reveal().len() < SHORTEST => {
-                return Err(ServeError::ShortToken(SHORTEST));
+            Some(token) if token.reveal().len() < MIN_TOKEN_BYTES => {
+                return Err(ServeError::ShortToken(MIN_TOKEN_BYTES));
             }
             _ => {}
         }
         let bound = TcpListener::bind(address).await;
         let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (address, listener) = bound.map_err(|source| ServeError::Bind { address, source })?;
-        let desk = desk(&base(address))?;
+        let conversations = conversations(&base(address))?;
         let silence = options.limits.silence;
-        let metrics = desk.metrics();
-        let front = Arc::new(Front {
-            api: Api::new(desk.clone(), options.limits.clone()),
-            desk,
+        let metrics = conversations.metrics();
+        let state = Arc::new(ServerState {
+            api: Api::new(conversations.clone(), options.limits.clone()),
+            conversations,
             upstreams: options.upstreams,
             limits: options.limits,
-            guard: Guard::new(address, options.names, options.token),
-            forward: Forward::new(silence),
+            access: AccessPolicy::new(address, options.names, options.token),
+            forward: Forwarder::new(silence),
             metrics,
-            seats: Arc::default(),
+            permits: Arc::default(),
             unrecorded: UnrecordedPaths::default(),
         });
         Ok(Server {
             listener,
             address,
-            front,
+            state,
         })
     }
 
@@ -175,8 +177,8 @@ impl Server {
     }
 
     /// Where it tells of what happens.
-    pub fn news(&self) -> News {
-        self.front.desk.news()
+    pub fn events(&self) -> LiveEvents {
+        self.state.conversations.events()
     }
 
     /// Answers until `stop`; then lets replies under way end, for a while.
@@ -192,7 +194,7 @@ impl Server {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    open.spawn(serve(Arc::clone(&self.front), stream, peer, told.clone()));
+                    open.spawn(serve(Arc::clone(&self.state), stream, peer, told.clone()));
                 }
                 Err(error) => {
                     // Most often there are too many files open: others must end first.
@@ -202,18 +204,18 @@ impl Server {
             }
         }
         drop(self.listener);
-        self.front.desk.news().end();
+        self.state.conversations.events().end();
         let _ = tell.send(true);
         let all = async { while open.join_next().await.is_some() {} };
-        if tokio::time::timeout(self.front.limits.grace, all)
+        if tokio::time::timeout(self.state.limits.grace, all)
             .await
             .is_err()
         {
             tracing::warn!("replies under way were cut off");
             open.shutdown().await;
         }
-        let desk = self.front.desk.clone();
-        let _ = tokio::task::spawn_blocking(move || desk.close()).await;
+        let conversations = self.state.conversations.clone();
+        let _ = tokio::task::spawn_blocking(move || conversations.close()).await;
     }
 }
 
@@ -229,7 +231,7 @@ fn base(address: SocketAddr) -> String {
 
 /// Answers what comes on one connection.
 async fn serve(
-    front: Arc<Front>,
+    state: Arc<ServerState>,
     stream: TcpStream,
     peer: SocketAddr,
     mut told: watch::Receiver<bool>,
@@ -238,11 +240,11 @@ async fn serve(
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        .header_read_timeout(front.limits.header_time)
-        .max_buf_size(front.limits.headers.max(8 << 10));
+        .header_read_timeout(state.limits.header_time)
+        .max_buf_size(state.limits.headers.max(8 << 10));
     let answer = service_fn(move |request| {
-        let front = Arc::clone(&front);
-        async move { Ok::<_, std::convert::Infallible>(answer(&front, peer.ip(), request).await) }
+        let state = Arc::clone(&state);
+        async move { Ok::<_, std::convert::Infallible>(answer(&state, peer.ip(), request).await) }
     });
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), answer));
     let ended = tokio::select! {
@@ -259,47 +261,50 @@ async fn serve(
 }
 
 /// Answers one request.
-async fn answer(front: &Arc<Front>, client: IpAddr, request: Request<Incoming>) -> Response {
+async fn answer(state: &Arc<ServerState>, client: IpAddr, request: Request<Incoming>) -> Response {
     let path = request.uri().path();
     let route = Route::read(request.method(), path, request.headers());
     let wire = route.as_ref().ok().and_then(Route::wire);
-    let most = front.limits.per_client;
+    let most = state.limits.per_client;
     let (method, path) = (request.method().clone(), path.to_owned());
-    let seat = front.seats.take(client, most, &front.metrics, method, path);
-    let Some(mut seat) = seat else {
+    let permit = state
+        .permits
+        .take(client, most, &state.metrics, method, path);
+    let Some(mut permit) = permit else {
         let why = format!("this client has {most} requests under way already");
-        return proxy::complaint(wire.unwrap_or(Wire::Chat), false, &Complaint::Busy(why));
+        return proxy::complaint(wire.unwrap_or(Wire::Chat), false, &ClientError::Busy(why));
     };
-    seat.wire = wire;
-    let mut response = respond(front, request, route).await;
-    seat.status = response.status().as_u16();
+    permit.wire = wire;
+    let mut response = respond(state, request, route).await;
+    permit.status = response.status().as_u16();
     let told = |name| response.headers().get(name)?.to_str().ok();
-    seat.task = told("x-infold-task").map(str::to_owned);
-    seat.folds = told("x-infold-folds").and_then(|folds| folds.parse().ok());
-    response.body_mut().seated(seat);
+    permit.task = told("x-infold-task").map(str::to_owned);
+    permit.folds = told("x-infold-folds").and_then(|folds| folds.parse().ok());
+    response.body_mut().hold_permit(permit);
     response
 }
 
 async fn respond(
-    front: &Arc<Front>,
+    state: &Arc<ServerState>,
     mut request: Request<Incoming>,
     route: Result<Route, crate::route::BadPath>,
 ) -> Response {
     let wire = route.as_ref().ok().and_then(Route::wire);
     let keyed = match wire {
-        Some(wire) => front.upstreams.of(wire).endpoint.key().is_some(),
+        Some(wire) => state.upstreams.of(wire).endpoint.key().is_some(),
         // What is asked of the proxy itself needs no other key.
         None => true,
     };
     // The connection's own limit is about what it reads at a time, and may be passed.
     let size = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len();
     let long: usize = request.headers().iter().map(size).sum();
-    let admitted = match long > front.limits.headers {
-        true => Err(Refusal {
+    let admitted = if long > state.limits.headers {
+        Err(AccessDenied {
             status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             why: "the headers are longer than they may be",
-        }),
-        false => front.guard.admit(&request, keyed),
+        })
+    } else {
+        state.access.admit(&request, keyed)
     };
     if let Err(refusal) = admitted {
         return refused(wire, &refusal);
@@ -307,21 +312,21 @@ async fn respond(
     let route = match route {
         Ok(route) => route,
         Err(bad) => {
-            let what = Complaint::Request(bad.0.to_owned());
+            let what = ClientError::Request(bad.0.to_owned());
             return proxy::complaint(Wire::Chat, false, &what);
         }
     };
     match (&route.to, wire) {
-        (To::Ours, _) => {
+        (Destination::Ours, _) => {
             // Without what stood before it.
             if let Some(uri) = moved(request.uri(), &route.path) {
                 *request.uri_mut() = uri;
             }
-            front.api.answer(request).await.map(Flow::api)
+            state.api.answer(request).await.map(ClientBody::api)
         }
-        (To::Root, _) | (_, None) => root(request.method()),
+        (Destination::Root, _) | (_, None) => root(request.method()),
         (_, Some(wire)) if is_websocket(request.headers()) => refuse_websocket(wire),
-        (_, Some(wire)) => proxy::pass(front, request, &route, wire).await,
+        (_, Some(wire)) => proxy::pass(state, request, &route, wire).await,
     }
 }
 
@@ -336,7 +341,7 @@ fn is_websocket(headers: &HeaderMap) -> bool {
 /// at once; after any other it retries for several seconds.
 fn refuse_websocket(wire: Wire) -> Response {
     let why = "WebSockets are not supported here: send plain HTTP requests".to_owned();
-    let mut response = proxy::complaint(wire, false, &Complaint::Request(why));
+    let mut response = proxy::complaint(wire, false, &ClientError::Request(why));
     *response.status_mut() = StatusCode::UPGRADE_REQUIRED;
     // A response with this status has to name the protocol that would be accepted.
     let headers = response.headers_mut();
@@ -355,9 +360,10 @@ fn moved(uri: &Uri, path: &str) -> Option<Uri> {
 /// Clients look here whether anybody is there.
 fn root(method: &Method) -> Response {
     let text = "infold is running: Ollama is running here too, and so are the other APIs\n";
-    let mut response = match *method == Method::HEAD {
-        true => Response::new(Flow::from("")),
-        false => Response::new(Flow::from(text)),
+    let mut response = if *method == Method::HEAD {
+        Response::new(ClientBody::from(""))
+    } else {
+        Response::new(ClientBody::from(text))
     };
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, kind);
@@ -365,7 +371,7 @@ fn root(method: &Method) -> Response {
 }
 
 /// Says no, in the words of the wire if there is one.
-fn refused(wire: Option<Wire>, refusal: &Refusal) -> Response {
+fn refused(wire: Option<Wire>, refusal: &AccessDenied) -> Response {
     tracing::warn!(
         status = refusal.status.as_u16(),
         why = refusal.why,
@@ -373,9 +379,9 @@ fn refused(wire: Option<Wire>, refusal: &Refusal) -> Response {
     );
     let why = refusal.why.to_owned();
     let what = match refusal.status {
-        StatusCode::UNAUTHORIZED => Complaint::Key(why),
-        StatusCode::FORBIDDEN => Complaint::Forbidden(why),
-        _ => Complaint::Request(why),
+        StatusCode::UNAUTHORIZED => ClientError::Key(why),
+        StatusCode::FORBIDDEN => ClientError::Forbidden(why),
+        _ => ClientError::Request(why),
     };
     let mut response = proxy::complaint(wire.unwrap_or(Wire::Chat), false, &what);
     *response.status_mut() = refusal.status;

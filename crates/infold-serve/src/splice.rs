@@ -1,4 +1,4 @@
-//! A folded request, put together from the bytes of the one that came.
+//! Assembles a folded request from the bytes of the one that came.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -6,138 +6,146 @@ use std::ops::Range;
 use bytes::Bytes;
 use infold_log::{EventId, Role, Seq, Shows, View};
 use infold_store::{Log, Quirks, What};
-use infold_wire::normal::Digest;
+use infold_wire::digest::Digest;
 use infold_wire::{
-    Alternation, Message, PartKind, Wire, render_round, render_stand_in, render_text, splice_apart,
-    without_thinking,
+    Alternation, Message, PartKind, Wire, render_round, render_stand_in, render_text,
+    splice_unordered, without_thinking,
 };
 
-use crate::told::Told;
-use crate::{Call, DeskError, Outgoing, Piece};
+use crate::parsed_request::ParsedRequest;
+use crate::{ConversationError, ModelCall, OutgoingBody, OutgoingPart};
 
-/// Puts a request together: what a view shows, in the client's own bytes wherever it sent them, and
-/// whatever the client sent after the last of `places`.
+/// Assembles a request: what a view shows, in the client's own bytes wherever it sent them, and whatever the client sent after
+/// the last of `digests`.
 ///
 /// Up to the first fold nothing changes, and behind the last one nothing either, so that the provider's cache
 /// holds as long as no new fold is made.
-pub(crate) fn spliced(
-    call: &Call,
-    told: &Told,
+pub(crate) fn splice_request(
+    call: &ModelCall,
+    parsed: &ParsedRequest,
     log: &Log,
     view: &View,
-    places: &[(Seq, Digest)],
+    digests: &[(Seq, Digest)],
     quirks: Quirks,
-) -> Result<Outgoing, DeskError> {
-    let known = places.iter().zip(&told.said);
+) -> Result<OutgoingBody, ConversationError> {
+    let known = digests.iter().zip(&parsed.messages);
     if let Some(at) = known
         .clone()
-        .position(|((_, log), said)| *log != said.digest)
+        .position(|((_, digest), message)| *digest != message.digest)
     {
-        return Err(DeskError::Own(format!(
+        return Err(ConversationError::Internal(format!(
             "message {} of the request is not what the task has in its place",
-            told.said[at].index + 1
+            parsed.messages[at].index + 1
         )));
     }
-    let index: HashMap<Seq, usize> = known.map(|((seq, _), said)| (*seq, said.index)).collect();
-    let mut sheet = Sheet {
+    let index: HashMap<Seq, usize> = known
+        .map(|((seq, _), message)| (*seq, message.index))
+        .collect();
+    let mut splicer = RequestSplicer {
         call,
-        told,
+        parsed,
         log,
         index,
         pieces: Vec::new(),
         end: None,
         alternation: Alternation::of(call.wire, quirks.alternate),
-        stale: match quirks.bound && call.wire == Wire::Anthropic {
-            true => log.changed_before()?,
-            false => None,
+        stale: if quirks.bound && call.wire == Wire::Anthropic {
+            log.changed_before()?
+        } else {
+            None
         },
     };
-    let messages = &told.envelope.messages;
-    let first = messages.get(told.envelope.leading);
-    let start = first.map_or(told.envelope.list.end - 1, |first| first.start);
-    sheet.pieces.push(Piece::Client(0..start));
+    let messages = &parsed.envelope.messages;
+    let first = messages.get(parsed.envelope.leading);
+    let start = first.map_or(parsed.envelope.list.end - 1, |first| first.start);
+    splicer.pieces.push(OutgoingPart::Client(0..start));
     for piece in view.pieces() {
         match &piece.shows {
             Shows::Verbatim(span) => {
                 for seq in span.seqs() {
-                    sheet.message(seq);
+                    splicer.message(seq);
                 }
             }
             Shows::Round {
                 members,
                 closed,
                 masks,
-            } => sheet.round(members, *closed, masks)?,
+            } => splicer.round(members, *closed, masks)?,
             // In the form of this request, which need not be that of the task.
             Shows::StandIn(id) | Shows::Note(id) => match log.event(*id)?.what {
                 What::Fold(fold) => {
                     for line in render_stand_in(call.wire, &fold.stand_in) {
-                        sheet.ours(Bytes::from(line));
+                        splicer.ours(Bytes::from(line));
                     }
                 }
                 What::Note { text, .. } => {
-                    sheet.ours(Bytes::from(render_text(call.wire, Role::User, &text)));
+                    splicer.ours(Bytes::from(render_text(call.wire, Role::User, &text)));
                 }
                 _ => {}
             },
         }
     }
-    // Messages that say nothing are not in `places`, nor are those that could not be recorded.
-    let known = told.said.len().min(places.len());
-    if let Some(last) = told.said[..known].last() {
+    // Messages without content are not in `digests`, nor are those that could not be recorded.
+    let known = parsed.messages.len().min(digests.len());
+    if let Some(last) = parsed.messages[..known].last() {
         for range in &messages[last.index + 1..] {
-            sheet.client(range.clone());
+            splicer.client(range.clone());
         }
     }
     let end = messages.last().map_or(start, |last| last.end);
-    sheet.pieces.push(Piece::Client(end..call.body.len()));
-    Ok(Outgoing::new(sheet.pieces))
+    splicer
+        .pieces
+        .push(OutgoingPart::Client(end..call.body.len()));
+    Ok(OutgoingBody::new(splicer.pieces))
 }
 
-/// What a request is put together on.
-struct Sheet<'a> {
-    call: &'a Call,
-    told: &'a Told,
+/// Collects the parts of a request.
+struct RequestSplicer<'a> {
+    call: &'a ModelCall,
+    parsed: &'a ParsedRequest,
     log: &'a Log,
     /// Where the client sent what the log holds.
     index: HashMap<Seq, usize>,
-    pieces: Vec<Piece>,
-    /// Where the client's message before ends, if it is the last thing that was put down.
+    pieces: Vec<OutgoingPart>,
+    /// Where the client's last message ends, if it is the last part so far.
     end: Option<u64>,
-    /// What stands between turns of one role, where roles must alternate.
+    /// Separates turns of one role, where roles must alternate.
     alternation: Option<Alternation>,
     /// Up to this message thinking is left out, where it is signed with what stands before it.
     stale: Option<Seq>,
 }
 
-impl Sheet<'_> {
-    /// The client's bytes of a message, and of what says nothing right before it.
+impl RequestSplicer<'_> {
+    /// Adds the client's bytes of a message, and of messages without content right before it.
     fn message(&mut self, seq: Seq) {
         let Some(at) = self.index.get(&seq).copied() else {
             // The client did not send it back: it is reasoning.
             return;
         };
         for at in self.silent_before(at)..=at {
-            let range = self.told.envelope.messages[at].clone();
-            match self.thoughtless(seq, &range) {
+            let range = self.parsed.envelope.messages[at].clone();
+            match self.without_stale_thinking(seq, &range) {
                 Some(bytes) => self.ours(Bytes::from(bytes)),
                 None => self.client(range),
             }
         }
     }
 
-    /// The client's message without thinking that would be refused; none if it has no such.
-    fn thoughtless(&self, seq: Seq, range: &Range<u64>) -> Option<Vec<u8>> {
+    /// Returns the client's message without thinking that would be refused; none if it has none.
+    fn without_stale_thinking(&self, seq: Seq, range: &Range<u64>) -> Option<Vec<u8>> {
         self.stale.filter(|stale| seq <= *stale)?;
         without_thinking(&self.call.body.part(range).ok()?)
     }
 
-    /// The first of the messages before one that say nothing and belong to it.
+    /// Returns the first of the messages without content that stand before one and belong to it.
     fn silent_before(&self, at: usize) -> usize {
-        let said = self.told.said.partition_point(|said| said.index < at);
-        match said.checked_sub(1) {
-            Some(before) => self.told.said[before].index + 1,
-            None => self.told.envelope.leading,
+        let count = self
+            .parsed
+            .messages
+            .partition_point(|message| message.index < at);
+        match count.checked_sub(1) {
+            Some(before) => self.parsed.messages[before].index + 1,
+            None => self.parsed.envelope.leading,
         }
     }
 
@@ -152,11 +160,11 @@ impl Sheet<'_> {
         match self.end {
             // With whatever the client put between them.
             Some(end) if end <= range.start && self.follows(end, &range) => {
-                self.pieces.push(Piece::Client(end..range.end));
+                self.pieces.push(OutgoingPart::Client(end..range.end));
             }
             _ => {
                 self.comma();
-                self.pieces.push(Piece::Client(range.clone()));
+                self.pieces.push(OutgoingPart::Client(range.clone()));
             }
         }
         self.end = Some(range.end);
@@ -164,7 +172,7 @@ impl Sheet<'_> {
 
     /// Says whether the message that stands at `range` comes right after the one that ends at `end`.
     fn follows(&self, end: u64, range: &Range<u64>) -> bool {
-        let messages = &self.told.envelope.messages;
+        let messages = &self.parsed.envelope.messages;
         let at = messages.partition_point(|message| message.start < range.start);
         at.checked_sub(1)
             .is_some_and(|before| messages[before].end == end)
@@ -175,7 +183,7 @@ impl Sheet<'_> {
         self.put(bytes);
     }
 
-    /// Puts something between two turns of one role, where roles must alternate.
+    /// Adds a separator between two turns of one role, where roles must alternate.
     fn separate(&mut self, next: &[u8], seam: bool) {
         let alternation = self.alternation.as_mut();
         if let Some(separator) = alternation.and_then(|turns| turns.separator(next, seam)) {
@@ -185,34 +193,35 @@ impl Sheet<'_> {
 
     fn put(&mut self, bytes: Bytes) {
         self.comma();
-        self.pieces.push(Piece::Ours(bytes));
+        self.pieces.push(OutgoingPart::Inserted(bytes));
         self.end = None;
     }
 
     fn comma(&mut self) {
         // The head comes first, and nothing is put between it and the first message.
         if self.pieces.len() > 1 {
-            self.pieces.push(Piece::Ours(Bytes::from_static(b",")));
+            self.pieces
+                .push(OutgoingPart::Inserted(Bytes::from_static(b",")));
         }
     }
 
-    /// A round that is not shown as it came.
+    /// Adds a round that is not shown as it came.
     fn round(
         &mut self,
         members: &[Seq],
         closed: bool,
         masks: &[(Seq, u32, EventId)],
-    ) -> Result<(), DeskError> {
+    ) -> Result<(), ConversationError> {
         let mut bodies = Vec::new();
         for seq in members {
             let Some(at) = self.index.get(seq).copied() else {
                 continue;
             };
-            let messages = &self.told.envelope.messages;
+            let messages = &self.parsed.envelope.messages;
             for silent in &messages[self.silent_before(at)..at] {
                 bodies.push((*seq, self.call.body.part(silent)?.into_owned()));
             }
-            let body = match self.thoughtless(*seq, &messages[at]) {
+            let body = match self.without_stale_thinking(*seq, &messages[at]) {
                 Some(body) => body,
                 None => self.call.body.part(&messages[at])?.into_owned(),
             };
@@ -222,22 +231,24 @@ impl Sheet<'_> {
         if bodies.is_empty() {
             return Ok(());
         }
-        let rendered = render_round(&bodies, closed)
-            .map_err(|error| DeskError::Own(format!("a round cannot be shown: {error}")))?;
+        let rendered = render_round(&bodies, closed).map_err(|error| {
+            ConversationError::Internal(format!("a round cannot be shown: {error}"))
+        })?;
         for line in rendered {
             self.ours(Bytes::from(line.bytes));
         }
         Ok(())
     }
 
-    /// A message of the client's with stubs in the place of what is masked.
+    /// Returns the client's message with stubs in the place of what is masked.
     fn masked(
         &self,
         body: Vec<u8>,
         masks: impl Iterator<Item = EventId>,
-    ) -> Result<Vec<u8>, DeskError> {
-        let message = Message::read(&body)
-            .map_err(|error| DeskError::Own(format!("a message cannot be read: {error}")))?;
+    ) -> Result<Vec<u8>, ConversationError> {
+        let message = Message::read(&body).map_err(|error| {
+            ConversationError::Internal(format!("a message cannot be read: {error}"))
+        })?;
         // The client's message may lack blocks that the log has, such as reasoning: what can be masked is counted.
         let maskable = |part: &infold_wire::Part| part.kind != PartKind::Other;
         let own: Vec<_> = message.parts().into_iter().filter(maskable).collect();
@@ -247,11 +258,12 @@ impl Sheet<'_> {
                 continue;
             };
             let stored = self.log.message(mask.seq)?;
-            let stored = Message::read(&stored)
-                .map_err(|error| DeskError::Own(format!("a message cannot be read: {error}")))?;
+            let stored = Message::read(&stored).map_err(|error| {
+                ConversationError::Internal(format!("a message cannot be read: {error}"))
+            })?;
             let parts: Vec<_> = stored.parts().into_iter().filter(maskable).collect();
             if parts.len() != own.len() && self.log.redacted(mask.seq)?.is_some() {
-                // Images of a redacted message are gone from the log, so the parts cannot be told by counting.
+                // Images of a redacted message are gone from the log, so the parts cannot be parsed by counting.
                 continue;
             }
             let place = parts.iter().position(|part| part.index == mask.part);
@@ -259,31 +271,31 @@ impl Sheet<'_> {
                 edits.push((part.range.clone(), mask.stub));
             }
         }
-        Ok(splice_apart(&body, edits))
+        Ok(splice_unordered(&body, edits))
     }
 }
 
-/// Says whether a view shows all that was said, as it came.
+/// Says whether a view shows all messages as they came.
 pub(crate) fn is_plain(view: &View) -> bool {
     let verbatim = |shows: &Shows| match shows {
         Shows::Verbatim(_) => true,
-        // What the client sends in disorder is its own affair, as long as nothing is folded.
+        // A client may send rounds in disorder, as long as nothing is folded.
         Shows::Round { masks, .. } => masks.is_empty(),
         Shows::StandIn(_) | Shows::Note(_) => false,
     };
     view.pieces().iter().all(|piece| verbatim(&piece.shows))
 }
 
-/// A request in full for a conversation of which the client sent only the end: what the log shows, and
-/// none of the names that stand for what came before.
-pub(crate) fn full(
-    call: &Call,
-    told: &Told,
+/// Assembles a whole request for a conversation of which the client sent only the end: what the log shows, without the ids that
+/// stand for what came before.
+pub(crate) fn splice_full(
+    call: &ModelCall,
+    parsed: &ParsedRequest,
     log: &Log,
     view: &View,
-) -> Result<Outgoing, DeskError> {
+) -> Result<OutgoingBody, ConversationError> {
     let mut head = b"{".to_vec();
-    for (name, range) in &told.envelope.members {
+    for (name, range) in &parsed.envelope.members {
         if matches!(name.as_str(), "previous_response_id" | "conversation") {
             continue;
         }
@@ -294,7 +306,7 @@ pub(crate) fn full(
     }
     head.extend_from_slice(br#""input":["#);
     let mut first = true;
-    let leading = &told.envelope.messages[..told.envelope.leading];
+    let leading = &parsed.envelope.messages[..parsed.envelope.leading];
     for range in leading {
         comma(&mut first, &mut head);
         head.extend_from_slice(&call.body.part(range)?);
@@ -305,7 +317,9 @@ pub(crate) fn full(
         Ok(())
     })?;
     head.extend_from_slice(b"]}");
-    Ok(Outgoing::new([Piece::Ours(Bytes::from(head))]))
+    Ok(OutgoingBody::new([OutgoingPart::Inserted(Bytes::from(
+        head,
+    ))]))
 }
 
 fn comma(first: &mut bool, out: &mut Vec<u8>) {

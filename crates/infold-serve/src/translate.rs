@@ -11,29 +11,31 @@ use http::header::{
     USER_AGENT,
 };
 use http::{HeaderMap, Method, StatusCode};
-use infold::config::SERVED;
-use infold_provider::{Answer, Part, Passing, Stream, unescaped};
-use infold_wire::request::read::{Aim, Translated, translate};
-use infold_wire::trouble::{Complaint, complain, is_overloaded, message, sort};
-use infold_wire::{Delivery, Trouble, Wire};
+use infold::config::SERVED_APIS;
+use infold_provider::{BodyPart, ForwardRequest, ForwardResponse, ResponseBody, percent_decode};
+use infold_wire::provider_error::{
+    ClientError, classify, error_message, is_overloaded, write_client_error,
+};
+use infold_wire::request::translate::{TranslateTarget, TranslatedRequest, translate};
+use infold_wire::{Delivery, ProviderError, Wire};
 use tokio::task::spawn_blocking;
 
-use crate::desk::locked;
-use crate::flow::Response;
-use crate::guard::key;
-use crate::proxy::{Way, read_error, unpack};
-use crate::relayed::{Relayed, whole};
-use crate::route::To;
-use crate::{Body, Call, Upstream, headers, intake};
+use crate::access::key;
+use crate::client_body::Response;
+use crate::locked;
+use crate::proxy::{ProxiedRequest, read_error, unpack};
+use crate::route::Destination;
+use crate::translated_reply::{TranslatedReply, whole};
+use crate::{IncomingBody, ModelCall, Upstream, body_reader, headers};
 
 /// What of a request its provider's wire has no words for.
 #[derive(Debug, Default)]
-pub(crate) struct Lost(Mutex<BTreeSet<String>>);
+pub(crate) struct LostParts(Mutex<BTreeSet<String>>);
 
 /// The longest header that names it.
-const LONGEST: usize = 1000;
+const MAX_HEADER_CHARS: usize = 1000;
 
-impl Lost {
+impl LostParts {
     /// What the client is told of it.
     pub fn header(&self) -> Vec<(&'static str, String)> {
         let all: Vec<String> = locked(&self.0).iter().cloned().collect();
@@ -41,10 +43,16 @@ impl Lost {
             ' '..='~' => char,
             _ => '?',
         };
-        let text: String = all.join("; ").chars().map(plain).take(LONGEST).collect();
-        match text.is_empty() {
-            true => Vec::new(),
-            false => vec![("x-infold-lost", text)],
+        let text: String = all
+            .join("; ")
+            .chars()
+            .map(plain)
+            .take(MAX_HEADER_CHARS)
+            .collect();
+        if text.is_empty() {
+            Vec::new()
+        } else {
+            vec![("x-infold-lost", text)]
         }
     }
 }
@@ -56,30 +64,30 @@ pub(crate) fn model(upstream: &Upstream, wire: Wire) -> Option<String> {
 }
 
 /// Says whether a call goes to a provider that speaks another wire.
-pub(crate) fn is_abroad(call: &Call) -> bool {
+pub(crate) fn is_translated(call: &ModelCall) -> bool {
     let api = match call.provider.api.value.as_str() {
         "lmstudio" => "openai",
         api => api,
     };
-    SERVED[call.wire as usize] != api
+    SERVED_APIS[call.wire as usize] != api
 }
 
-impl Way<'_> {
+impl ProxiedRequest<'_> {
     /// Sends what the client said in the words of the provider, and returns the answer in its own.
-    pub async fn send_abroad(
+    pub async fn send_translated(
         &self,
-        parts: Vec<Part>,
+        parts: Vec<BodyPart>,
         packed: bool,
-    ) -> Result<Answer, Box<Response>> {
+    ) -> Result<ForwardResponse, Box<Response>> {
         let body = match self.gathered(parts, packed).await {
             Ok(body) => body,
             Err(error) => {
                 let what = format!("the request could not be read: {error}");
-                return Ok(self.complains(&Complaint::Request(what)));
+                return Ok(self.complains(&ClientError::Request(what)));
             }
         };
-        let To::Model { model, stream, .. } = &self.route.to else {
-            return self.ask_aside(body).await;
+        let Destination::Model { model, stream, .. } = &self.route.to else {
+            return self.answer_auxiliary(body).await;
         };
         let (from, provider) = (self.wire, &self.upstream.provider);
         let endpoint = &self.upstream.endpoint;
@@ -88,7 +96,7 @@ impl Way<'_> {
         let listed = *stream == Some(true) && !query.split('&').any(|pair| pair == "alt=sse");
         let own = self::model(self.upstream, from);
         let window = provider.context_length.as_ref().map(|set| set.value);
-        let aim = Aim {
+        let aim = TranslateTarget {
             to: endpoint.wire,
             model: own.or_else(|| model.clone()),
             stream: stream.map(|stream| stream && !listed),
@@ -99,22 +107,22 @@ impl Way<'_> {
         let told = spawn_blocking(move || translate(from, &body, &aim)).await;
         let told = match told {
             Ok(Ok(told)) => told,
-            Ok(Err(error)) => return Ok(self.complains(&Complaint::Request(error.to_string()))),
+            Ok(Err(error)) => return Ok(self.complains(&ClientError::Request(error.to_string()))),
             Err(_) => {
                 let what = "the request could not be translated".to_owned();
-                return Ok(self.complains(&Complaint::Failed(what)));
+                return Ok(self.complains(&ClientError::Failed(what)));
             }
         };
         self.note(&told);
         let asked_for = asked_for.unwrap_or_else(|| told.model.clone());
         let streams = told.frame.stream;
         let (path, query) = endpoint.path(&told.frame.model, streams);
-        let passing = Passing {
+        let passing = ForwardRequest {
             method: Method::POST,
             path,
             query: query.map(str::to_owned),
-            headers: self.headers_abroad(),
-            parts: vec![Part::Bytes(told.body.into())],
+            headers: self.translated_headers(),
+            parts: vec![BodyPart::Bytes(told.body.into())],
         };
         let answer = self.forwarded(passing).await?;
         if !answer.status.is_success() {
@@ -122,24 +130,26 @@ impl Way<'_> {
             let said = unpack(&answer.headers, &read);
             return Ok(self.refused(answer.status, &answer.headers, &said));
         }
-        let form = match streams {
-            true => Delivery::Stream,
-            false => Delivery::Whole,
+        let form = if streams {
+            Delivery::Stream
+        } else {
+            Delivery::Whole
         };
-        let relayed = Relayed::new(answer.body, [endpoint.wire, from], form, &asked_for);
+        let relayed = TranslatedReply::new(answer.body, [endpoint.wire, from], form, &asked_for);
         let relayed = relayed.with_usage_apart(told.wants_usage);
         if streams {
             let kind = match from {
                 Wire::Ollama => "application/x-ndjson",
                 _ => "text/event-stream; charset=utf-8",
             };
-            return Ok(answered(StatusCode::OK, kind, Stream::made(relayed)));
+            return Ok(answered(StatusCode::OK, kind, ResponseBody::new(relayed)));
         }
         Ok(match whole(relayed).await {
             Ok(body) => {
-                let body = match listed {
-                    true => [b"[", &*body, b"]"].concat(),
-                    false => body,
+                let body = if listed {
+                    [b"[", &*body, b"]"].concat()
+                } else {
+                    body
                 };
                 answered(StatusCode::OK, JSON, Bytes::from(body).into())
             }
@@ -148,25 +158,25 @@ impl Way<'_> {
     }
 
     /// A complaint of ours, as an answer.
-    pub fn complains(&self, what: &Complaint) -> Answer {
-        let (status, kind, body) = complain(self.wire, false, what);
+    pub fn complains(&self, what: &ClientError) -> ForwardResponse {
+        let (status, kind, body) = write_client_error(self.wire, false, what);
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
         answered(status, kind, Bytes::from(body).into())
     }
 
     /// What the provider says instead of an answer, in the words that the client knows.
-    pub fn refused(&self, status: StatusCode, headers: &HeaderMap, said: &[u8]) -> Answer {
-        if let Trouble::Unexplained { .. } = sort(status.as_u16(), None, said) {
+    pub fn refused(&self, status: StatusCode, headers: &HeaderMap, said: &[u8]) -> ForwardResponse {
+        if let ProviderError::Unexplained { .. } = classify(status.as_u16(), None, said) {
             // There is nothing to put in other words.
             let kind = headers.get(CONTENT_TYPE).cloned();
-            return Answer {
+            return ForwardResponse {
                 status,
                 headers: kind.map(|kind| (CONTENT_TYPE, kind)).into_iter().collect(),
                 body: Bytes::copy_from_slice(said).into(),
             };
         }
         let (status, what) = refusal(status, said);
-        let (_, kind, body) = complain(self.wire, false, &what);
+        let (_, kind, body) = write_client_error(self.wire, false, &what);
         let mut answer = answered(status, kind, Bytes::from(body).into());
         let kept = [RETRY_AFTER, HeaderName::from_static("retry-after-ms")];
         for name in kept {
@@ -178,7 +188,7 @@ impl Way<'_> {
     }
 
     /// The headers of a request to the provider: nothing that is meant for another one.
-    pub fn headers_abroad(&self) -> HeaderMap {
+    pub fn translated_headers(&self) -> HeaderMap {
         let endpoint = &self.upstream.endpoint;
         let mut all = endpoint.headers();
         all.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
@@ -188,14 +198,14 @@ impl Way<'_> {
         }
         if endpoint.key().is_none() {
             let given = self.key();
-            all.extend(given.and_then(|key| endpoint.spelled(&key)));
+            all.extend(given.and_then(|key| endpoint.key_header(&key)));
         }
         all
     }
 
     /// The key that the client sent, wherever its API has it.
     fn key(&self) -> Option<String> {
-        let token = self.front.guard.token();
+        let token = self.state.access.token();
         let given = headers::KEYS
             .iter()
             .flat_map(|name| self.parts.headers.get_all(name))
@@ -203,10 +213,12 @@ impl Way<'_> {
             .find_map(|value| std::str::from_utf8(key(value.as_bytes())).ok());
         let query = headers::query(&self.parts.uri, token).unwrap_or_default();
         let in_query = query.split('&').find_map(|pair| pair.strip_prefix("key="));
-        given.map(str::to_owned).or_else(|| in_query.map(unescaped))
+        given
+            .map(str::to_owned)
+            .or_else(|| in_query.map(percent_decode))
     }
 
-    fn note(&self, told: &Translated) {
+    fn note(&self, told: &TranslatedRequest) {
         if told.lost.is_empty() {
             return;
         }
@@ -222,15 +234,15 @@ impl Way<'_> {
     }
 
     /// The whole body, as it is when it is not packed.
-    async fn gathered(&self, parts: Vec<Part>, packed: bool) -> io::Result<Vec<u8>> {
+    async fn gathered(&self, parts: Vec<BodyPart>, packed: bool) -> io::Result<Vec<u8>> {
         let packed = packed && self.parts.headers.contains_key(CONTENT_ENCODING);
-        let (headers, limits) = (self.parts.headers.clone(), self.front.limits.clone());
+        let (headers, limits) = (self.parts.headers.clone(), self.state.limits.clone());
         let gathered = spawn_blocking(move || {
             let mut whole = Vec::new();
             for part in parts {
                 match part {
-                    Part::Bytes(bytes) => whole.extend_from_slice(&bytes),
-                    Part::File { file, range } => {
+                    BodyPart::Bytes(bytes) => whole.extend_from_slice(&bytes),
+                    BodyPart::File { file, range } => {
                         let start = whole.len();
                         whole.resize(start + (range.end - range.start) as usize, 0);
                         file.read_exact_at(&mut whole[start..], range.start)?;
@@ -240,7 +252,8 @@ impl Way<'_> {
             if !packed {
                 return Ok(whole);
             }
-            let plain = intake::plain(&headers, &Body::Held(whole.into()), &limits)?;
+            let plain =
+                body_reader::decode_body(&headers, &IncomingBody::InMemory(whole.into()), &limits)?;
             let plain = plain.ok_or_else(|| io::Error::other("it is packed in an unknown way"))?;
             Ok(plain.part(&(0..plain.len()))?.into_owned())
         });
@@ -251,9 +264,13 @@ impl Way<'_> {
 pub(crate) const JSON: &str = "application/json";
 
 /// An answer that is made here.
-pub(crate) fn answered(status: StatusCode, kind: &'static str, body: Stream) -> Answer {
+pub(crate) fn answered(
+    status: StatusCode,
+    kind: &'static str,
+    body: ResponseBody,
+) -> ForwardResponse {
     let kind = HeaderValue::from_static(kind);
-    Answer {
+    ForwardResponse {
         status,
         headers: HeaderMap::from_iter([(CONTENT_TYPE, kind)]),
         body,
@@ -261,17 +278,20 @@ pub(crate) fn answered(status: StatusCode, kind: &'static str, body: Stream) -> 
 }
 
 /// What an error of a provider is to a client of another wire; its status is kept where it says something.
-pub(crate) fn refusal(status: StatusCode, said: &[u8]) -> (StatusCode, Complaint) {
-    let text = message(said).unwrap_or_else(|| match said.is_empty() {
-        true => format!("the provider answered {status}"),
-        false => String::from_utf8_lossy(said).chars().take(500).collect(),
+pub(crate) fn refusal(status: StatusCode, said: &[u8]) -> (StatusCode, ClientError) {
+    let text = error_message(said).unwrap_or_else(|| {
+        if said.is_empty() {
+            format!("the provider answered {status}")
+        } else {
+            String::from_utf8_lossy(said).chars().take(500).collect()
+        }
     });
-    match sort(status.as_u16(), None, said) {
-        Trouble::TooLong { tokens, limit } => {
-            let what = Complaint::TooLong { tokens, limit };
+    match classify(status.as_u16(), None, said) {
+        ProviderError::TooLong { tokens, limit } => {
+            let what = ClientError::TooLong { tokens, limit };
             return (StatusCode::BAD_REQUEST, what);
         }
-        Trouble::Busy { .. } if is_overloaded(status.as_u16(), said) => {
+        ProviderError::Busy { .. } if is_overloaded(status.as_u16(), said) => {
             // An error within a reply has no status of its own.
             let status = match status {
                 StatusCode::BAD_GATEWAY => {
@@ -279,18 +299,18 @@ pub(crate) fn refusal(status: StatusCode, said: &[u8]) -> (StatusCode, Complaint
                 }
                 status => status,
             };
-            return (status, Complaint::Overloaded(text));
+            return (status, ClientError::Overloaded(text));
         }
         _ => {}
     }
     let what = match status.as_u16() {
-        401 => Complaint::Key(text),
-        403 => Complaint::Forbidden(text),
-        404 => Complaint::NotFound(text),
-        429 => Complaint::Busy(text),
-        400..=499 => Complaint::Request(text),
-        504 => Complaint::Late(text),
-        _ => Complaint::Failed(text),
+        401 => ClientError::Key(text),
+        403 => ClientError::Forbidden(text),
+        404 => ClientError::NotFound(text),
+        429 => ClientError::Busy(text),
+        400..=499 => ClientError::Request(text),
+        504 => ClientError::Late(text),
+        _ => ClientError::Failed(text),
     };
     (status, what)
 }

@@ -1,8 +1,10 @@
+//! The providers that the proxy forwards to.
+
 use std::sync::Arc;
 
 use infold::Config;
-use infold::config::{Provider, SERVED};
-use infold::profile::{Origin, Set};
+use infold::config::{Provider, SERVED_APIS};
+use infold::profile::{Origin, Setting};
 use infold_provider::{Endpoint, EndpointError};
 use infold_wire::Wire;
 
@@ -54,7 +56,10 @@ impl Upstreams {
                 _ => everywhere = Some(flag.as_str()),
             }
         }
-        if let Some((api, _)) = named.iter().find(|(api, _)| !SERVED.contains(&canon(api))) {
+        if let Some((api, _)) = named
+            .iter()
+            .find(|(api, _)| !SERVED_APIS.contains(&canon(api)))
+        {
             return Err(UpstreamError::Api((*api).to_owned()));
         }
         let chosen = match provider {
@@ -74,9 +79,10 @@ impl Upstreams {
             let set = set.map(|(_, set)| set.value.as_str());
             // One that was named on the command line comes before what is written.
             let by_name = chosen.as_ref().and_then(|one| speaking(one, api));
-            let (first, second) = match provider.is_some() {
-                true => (by_name, set),
-                false => (None, set),
+            let (first, second) = if provider.is_some() {
+                (by_name, set)
+            } else {
+                (None, set)
             };
             let provider = match (flag, first, second) {
                 (Some(to), ..) | (None, None, Some(to)) => upstream(config, api, to)?,
@@ -113,7 +119,7 @@ impl Upstream {
 
 /// The API of a wire, as the configuration names it.
 pub(crate) fn api(wire: Wire) -> &'static str {
-    SERVED[wire as usize]
+    SERVED_APIS[wire as usize]
 }
 
 /// People say chat and mean openai.
@@ -129,10 +135,10 @@ fn speaking(provider: &Provider, wanted: &'static str) -> Option<Provider> {
         return Some(provider.clone());
     }
     (alike(speaks) && alike(wanted)).then(|| Provider {
-        api: Set::new(wanted.to_owned(), provider.api.origin.clone()),
+        api: Setting::new(wanted.to_owned(), provider.api.origin.clone()),
         base_url: provider.base_url.clone().or_else(|| {
             let home = "http://127.0.0.1:1234/v1".to_owned();
-            (speaks == "lmstudio").then(|| Set::new(home, Origin::Default))
+            (speaks == "lmstudio").then(|| Setting::new(home, Origin::Default))
         }),
         ..provider.clone()
     })
@@ -145,17 +151,17 @@ fn upstream(config: &Config, api: &'static str, to: &str) -> Result<Provider, Up
             Some((speaks, _)) => (canon(speaks), &to[speaks.len() + 1..]),
             None => (api, to),
         };
-        if !SERVED.contains(&speaks) {
+        if !SERVED_APIS.contains(&speaks) {
             return Err(UpstreamError::Api(speaks.to_owned()));
         }
         return Ok(Provider {
             name: speaks.to_owned(),
-            api: Set::call(speaks.to_owned()),
+            api: Setting::call(speaks.to_owned()),
             model: None,
             context_length: None,
             // A key for one address is not sent to another.
             api_key: None,
-            base_url: Some(Set::call(base.to_owned())),
+            base_url: Some(Setting::call(base.to_owned())),
             max_tokens: None,
         });
     }

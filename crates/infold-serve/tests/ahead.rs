@@ -5,7 +5,7 @@ mod office;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use infold_serve::{Exchange, Heard};
+use infold_serve::{Exchange, LiveItem};
 use infold_store::{Contexts, Durability};
 use office::{Office, assistant, reply, user};
 use serde_json::Value;
@@ -67,7 +67,7 @@ fn what_still_fits_does_not_wait_for_a_summary() {
         header(&exchange, "x-infold-folds") == 1
             && sent.to_string().contains("They spoke of rivers.")
     });
-    let metrics = office.desk.metrics().render();
+    let metrics = office.conversations.metrics().render();
     assert!(
         metrics.contains("infold_folds_total{kind=\"summary\"} 1"),
         "{metrics}"
@@ -100,14 +100,16 @@ fn nobody_else_waits_for_a_summary_that_a_request_needs_at_once() {
         let asked = scope.spawn(|| office.ask(&history, None));
         wait("a summary is begun", || dir.path().join("begun").exists());
         // Another one has the task, and others have theirs.
-        let pinned = office.desk.with(task, |writer| writer.note("by hand"));
+        let pinned = office
+            .conversations
+            .with(task, |writer| writer.note("by hand"));
         pinned
             .expect("it can be had")
             .expect("it can be written to");
         office.turn(&[user("something else")], "well", None);
         // And another process gets it.
-        office.desk.release(task);
-        let other = Contexts::new(office.desk.contexts().root(), Durability::Never);
+        office.conversations.release(task);
+        let other = Contexts::new(office.conversations.contexts().root(), Durability::Never);
         let gotten = other.write(task).map(drop);
         let waits = !asked.is_finished();
         std::fs::write(dir.path().join("may"), "").expect("it can be written");
@@ -134,7 +136,9 @@ fn a_summary_of_what_went_another_way_is_not_used() {
     let (folded, sent) = std::thread::scope(|scope| {
         let asked = scope.spawn(|| office.ask(&history, None));
         wait("a summary is begun", || dir.path().join("begun").exists());
-        let hidden = office.desk.with(task, |writer| writer.truncate(0.3));
+        let hidden = office
+            .conversations
+            .with(task, |writer| writer.truncate(0.3));
         hidden
             .expect("it can be had")
             .expect("it can be written to");
@@ -152,15 +156,19 @@ fn that_something_is_being_folded_is_told_before_the_work() {
     let mut history = Vec::new();
     talk(&office, &mut history, MOST / 2);
     history.push(user(&format!("look: {}", "word ".repeat(1_800))));
-    let mut listener = office.desk.news().listen().expect("there is room");
+    let mut listener = office
+        .conversations
+        .events()
+        .listen()
+        .expect("there is room");
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.expect("a runtime can be made");
     let mut next = || loop {
         let heard = runtime.block_on(listener.next()).expect("it goes on");
-        if let Heard::Change(change) = heard
-            && change.what.starts_with("fold")
+        if let LiveItem::Event(change) = heard
+            && change.name.starts_with("fold")
         {
-            return (change.what, change.json.clone());
+            return (change.name, change.json.clone());
         }
     };
     std::thread::scope(|scope| {

@@ -428,8 +428,8 @@ fn an_address_that_others_reach_demands_a_token() {
             upstreams,
             limits: Limits::default(),
         };
-        let desk = |_: &str| unreachable!("it does not listen");
-        let bound = runtime.block_on(infold_serve::Server::bind(options, desk));
+        let conversations = |_: &str| unreachable!("it does not listen");
+        let bound = runtime.block_on(infold_serve::Server::bind(options, conversations));
         bound.map(|_| ())
     };
     assert!(matches!(

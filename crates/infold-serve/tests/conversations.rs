@@ -1,10 +1,10 @@
-//! Which task a request belongs to: stories of clients, told to the desk without a server around it.
+//! Which task a request belongs to: stories of clients, told to the conversations without a server around it.
 
 mod office;
 
 use bytes::Bytes;
 use infold_log::{Seq, Span};
-use infold_serve::{Body, Call, Name};
+use infold_serve::{ConversationName, IncomingBody, ModelCall};
 use infold_store::{Outcome, Status};
 use infold_wire::{Reply, Wire};
 use office::{Office, assistant, bytes, reply, system, user};
@@ -130,10 +130,10 @@ fn what_is_sent_last_is_shown_whatever_was_folded_since() {
         }
     }
     // A person folds all there is, and the client asks again.
-    let name = Some(Name::Given(task.to_string()));
+    let name = Some(ConversationName::Given(task.to_string()));
     history.extend([assistant("yes"), user("and now?")]);
     drop(office.ask(&history, name.clone()));
-    let folded = office.desk.with(task, |writer| {
+    let folded = office.conversations.with(task, |writer| {
         let last = writer.log().state().last_seq().expect("messages");
         let all = Span::new(Seq::FIRST, last).expect("in order");
         writer.condense(all, "It went well.").map(drop)
@@ -195,7 +195,7 @@ fn odd_messages_are_kept_and_what_stands_around_them_is_folded() {
             let mut body = json!({"model": "m", "max_tokens": 50});
             body[list] = history.clone().into();
             let call = office.call(wire, &body, None);
-            let taken = office.desk.take(&call);
+            let taken = office.conversations.accept(&call);
             let taken = taken.unwrap_or_else(|error| panic!("{odd} on {wire}: {error}"));
             let sent: Value =
                 serde_json::from_slice(&bytes(&call.body, &taken.outgoing)).expect("JSON");
@@ -257,10 +257,14 @@ fn a_fork_is_of_the_model_and_the_wire_that_asked_for_it() {
     let other = [user("hi"), assistant("hello"), user("other")];
     let body = json!({"model": "n", "max_tokens": 9, "messages": other});
     let call = office.call(Wire::Anthropic, &body, None);
-    let taken = office.desk.take(&call).expect("it is taken");
+    let taken = office.conversations.accept(&call).expect("it is taken");
     let fork = taken.exchange.task();
     let told = |task| {
-        let log = office.desk.contexts().read(task).expect("it can be read");
+        let log = office
+            .conversations
+            .contexts()
+            .read(task)
+            .expect("it can be read");
         let metadata = infold_store::Metadata::read(log.dir()).expect("it is there");
         let model = metadata.model.clone().unwrap_or_default();
         (log.parent().is_some(), model, metadata.form(), log.wire())
@@ -274,7 +278,7 @@ fn a_fork_is_of_the_model_and_the_wire_that_asked_for_it() {
 #[test]
 fn a_named_task_is_rewound_instead() {
     let office = Office::new(100_000);
-    let name = || Some(Name::Given("mine".to_owned()));
+    let name = || Some(ConversationName::Given("mine".to_owned()));
     let task = office.turn(&[user("hi")], "hello", name());
     office.turn(&[user("hi"), assistant("hello"), user("a")], "b", name());
     let edited = [user("hi"), assistant("hello"), user("other")];
@@ -302,7 +306,7 @@ fn the_clients_version_of_a_reply_counts() {
 #[test]
 fn equal_openings_of_other_sessions_models_and_tools_are_other_tasks() {
     let office = Office::new(100_000);
-    let session = |id: &str| Some(Name::Session(id.to_owned()));
+    let session = |id: &str| Some(ConversationName::Session(id.to_owned()));
     let one = office.turn(&[user("hi")], "hello", session("one"));
     let two = office.turn(&[user("hi")], "hello", session("two"));
     assert_ne!(one, two);
@@ -311,8 +315,8 @@ fn equal_openings_of_other_sessions_models_and_tools_are_other_tasks() {
     let body = json!({"model": "m", "messages": [user("hi")], "tools": tools});
     let call = office.call(Wire::Chat, &body, session("one"));
     let with_tools = office
-        .desk
-        .take(&call)
+        .conversations
+        .accept(&call)
         .expect("it is taken")
         .exchange
         .task();
@@ -329,8 +333,8 @@ fn equal_openings_of_other_sessions_models_and_tools_are_other_tasks() {
 fn a_task_that_ended_goes_on_as_a_fork() {
     let office = Office::new(100_000);
     let task = office.turn(&[user("hi")], "hello", None);
-    office.desk.release(task);
-    let contexts = office.desk.contexts();
+    office.conversations.release(task);
+    let contexts = office.conversations.contexts();
     contexts.finish(task, &Outcome::Completed).expect("it ends");
     let on = [user("hi"), assistant("hello"), user("more")];
     let fork = office.turn(&on, "yes", None);
@@ -342,8 +346,8 @@ fn a_task_that_ended_goes_on_as_a_fork() {
 fn a_task_that_ended_idle_goes_on_as_itself() {
     let office = Office::new(100_000);
     let task = office.turn(&[user("hi")], "hello", None);
-    office.desk.release(task);
-    let contexts = office.desk.contexts();
+    office.conversations.release(task);
+    let contexts = office.conversations.contexts();
     assert!(contexts.end_idle(task).expect("it ends"));
     let status = || {
         contexts
@@ -373,11 +377,14 @@ fn a_fork_of_a_task_that_ended_keeps_the_folds_before_it() {
     let task = task.expect("there is one");
     let first = Span::new(Seq::FIRST, Seq::new(4).expect("a number")).expect("a span");
     let folded = office
-        .desk
+        .conversations
         .with(task, |writer| writer.condense(first, "They said well."));
     folded.expect("it can be had").expect("it can be folded");
-    office.desk.release(task);
-    let ended = office.desk.contexts().finish(task, &Outcome::Completed);
+    office.conversations.release(task);
+    let ended = office
+        .conversations
+        .contexts()
+        .finish(task, &Outcome::Completed);
     ended.expect("it ends");
     history.truncate(4);
     history.push(user("something else"));
@@ -446,11 +453,11 @@ fn below_the_threshold_nothing_is_touched() {
     let office = Office::new(100_000);
     let odd = br#"{ "model":"m" ,"messages" : [ {"role":"user","content":"caf\u00e9 \ud83d"} , {"role":"assistant","content":"x","n":1.0}
 ,{"content":"go","role":"user"} ] , "temperature":1.0}"#;
-    let call = Call {
-        body: Body::Held(Bytes::from_static(odd)),
+    let call = ModelCall {
+        body: IncomingBody::InMemory(Bytes::from_static(odd)),
         ..office.call(Wire::Chat, &json!({}), None)
     };
-    let taken = office.desk.take(&call).expect("it is taken");
+    let taken = office.conversations.accept(&call).expect("it is taken");
     assert_eq!(bytes(&call.body, &taken.outgoing), odd);
 }
 
@@ -485,15 +492,15 @@ fn what_a_provider_finds_too_long_is_folded_harder() {
     messages.push(user("now?"));
     let body = json!({"model": "m", "messages": messages});
     let call = office.call(Wire::Chat, &body, None);
-    let mut taken = office.desk.take(&call).expect("it is taken");
+    let mut taken = office.conversations.accept(&call).expect("it is taken");
     assert_eq!(taken.outgoing.len(), call.body.len());
-    let trouble = infold_wire::Trouble::TooLong {
+    let trouble = infold_wire::ProviderError::TooLong {
         tokens: Some(9_000),
         limit: Some(4_096),
     };
     let again = taken
         .exchange
-        .refused(&call, &trouble)
+        .adapt(&call, &trouble)
         .expect("it can be folded");
     let again = again.expect("there is something to fold");
     assert!(again.len() < 20_000, "{}", again.len());
@@ -516,15 +523,15 @@ fn folds_that_did_not_help_are_taken_back() {
         messages.extend([assistant("yes"), user("and now?")]);
         let body = json!({"model": "m", "messages": messages});
         let call = office.call(Wire::Chat, &body, None);
-        let mut taken = office.desk.take(&call).expect("it is taken");
+        let mut taken = office.conversations.accept(&call).expect("it is taken");
         let before = office.shows(task);
         let mut sent = Vec::new();
         for limit in [3_000, 2_000, 1_000] {
-            let trouble = infold_wire::Trouble::TooLong {
+            let trouble = infold_wire::ProviderError::TooLong {
                 tokens: None,
                 limit: Some(limit),
             };
-            let again = taken.exchange.refused(&call, &trouble);
+            let again = taken.exchange.adapt(&call, &trouble);
             sent.extend(again.expect("it can be folded").map(|it| it.len()));
         }
         assert!(
@@ -534,7 +541,7 @@ fn folds_that_did_not_help_are_taken_back() {
         assert_ne!(office.shows(task), before);
         taken
             .exchange
-            .failed("still too long")
+            .fail("still too long")
             .expect("it is recorded");
         assert_eq!(office.shows(task), before, "a window of {window}");
         let events = office.holds(task);
@@ -558,26 +565,34 @@ fn what_was_folded_in_vain_is_opened_and_nothing_else() {
         messages.push(user("now?"));
         let body = json!({"model": "m", "messages": messages});
         let call = office.call(Wire::Chat, &body, None);
-        let mut exchange = office.desk.take(&call).expect("it is taken").exchange;
+        let mut exchange = office
+            .conversations
+            .accept(&call)
+            .expect("it is taken")
+            .exchange;
         let task = exchange.task();
-        let noted = office.desk.with(task, |writer| writer.note("before"));
+        let noted = office
+            .conversations
+            .with(task, |writer| writer.note("before"));
         noted.expect("it can be had").expect("it can be noted");
         for limit in [4_096, 2_048] {
-            let trouble = infold_wire::Trouble::TooLong {
+            let trouble = infold_wire::ProviderError::TooLong {
                 tokens: Some(9_000),
                 limit: Some(limit),
             };
-            let again = exchange.refused(&call, &trouble);
+            let again = exchange.adapt(&call, &trouble);
             again.expect("it can be folded").expect("it is shorter");
         }
         if by_hand {
-            let noted = office.desk.with(task, |writer| writer.note("by hand"));
+            let noted = office
+                .conversations
+                .with(task, |writer| writer.note("by hand"));
             noted.expect("it can be had").expect("it can be noted");
         }
         if accepted {
             exchange.accepted();
         }
-        exchange.failed("in vain").expect("it is recorded");
+        exchange.fail("in vain").expect("it is recorded");
         let shown = office.shows(task).join(" ");
         let folded = shown.contains("folded away") || shown.contains("hidden");
         assert_eq!(folded, stays, "{shown}");
@@ -621,7 +636,7 @@ fn responses_that_the_provider_keeps_are_recorded_in_order() {
             body["previous_response_id"] = previous.into();
         }
         let call = office.call(Wire::Responses, &body, None);
-        let taken = office.desk.take(&call).expect("it is taken");
+        let taken = office.conversations.accept(&call).expect("it is taken");
         assert_eq!(
             bytes(&call.body, &taken.outgoing),
             body.to_string().as_bytes()
@@ -704,7 +719,7 @@ fn a_conversation_that_is_had_again_is_one_task_each_time() {
     // The model says the same each time, as it does where nothing is left to chance.
     let mut tasks = Vec::new();
     for name in ["one", "two", "three"] {
-        let name = || Some(Name::Given(name.to_owned()));
+        let name = || Some(ConversationName::Given(name.to_owned()));
         let mut history = Vec::new();
         for turn in 0..5 {
             history.push(user(&format!("question {turn}")));
@@ -736,7 +751,7 @@ fn a_summary_is_written_in_the_form_of_the_request() {
         infold_log::Seq::new(3).unwrap(),
         infold_log::Seq::new(4).unwrap(),
     );
-    let folded = office.desk.with(task, |writer| {
+    let folded = office.conversations.with(task, |writer| {
         writer.condense(span.unwrap(), "said yes").map(drop)
     });
     folded.unwrap().unwrap();
@@ -752,7 +767,7 @@ fn a_summary_is_written_in_the_form_of_the_request() {
     let mut contents: Vec<Value> = on.iter().map(content).collect();
     contents.push(json!({"role": "user", "parts": [{"text": "and now?"}]}));
     let call = office.call(Wire::Gemini, &json!({"contents": contents}), None);
-    let taken = office.desk.take(&call).expect("it is taken");
+    let taken = office.conversations.accept(&call).expect("it is taken");
     assert_eq!(taken.exchange.task(), task);
     let sent: Value = serde_json::from_slice(&bytes(&call.body, &taken.outgoing)).unwrap();
     let sent = sent["contents"].as_array().unwrap();
@@ -770,7 +785,7 @@ fn a_window_that_the_client_chose_has_room_for_the_reply_it_asks_for() {
         let options = json!({"num_ctx": 4_096, "num_predict": reply});
         let body = json!({"model": "m", "messages": long(1, 10), "options": options});
         let call = office.call(Wire::Ollama, &body, None);
-        let taken = office.desk.take(&call);
+        let taken = office.conversations.accept(&call);
         assert!(taken.is_ok(), "{reply}: {:?}", taken.err());
     }
 }
@@ -778,9 +793,9 @@ fn a_window_that_the_client_chose_has_room_for_the_reply_it_asks_for() {
 #[test]
 fn a_lost_index_is_filled_again_and_names_are_found() {
     let mut office = Office::new(100_000);
-    let session = || Some(Name::Session("mine".to_owned()));
+    let session = || Some(ConversationName::Session("mine".to_owned()));
     let other = office.turn(&[user("hi")], "hello", session());
-    let name = || Some(Name::Given("mine".to_owned()));
+    let name = || Some(ConversationName::Given("mine".to_owned()));
     let task = office.turn(&[user("hi")], "hello", name());
     let on = [user("hi"), assistant("hello"), user("a")];
     assert_eq!(office.turn(&on, "b", name()), task);
@@ -806,15 +821,23 @@ fn pieces_that_say_nothing_alone_count_among_others() {
     ];
     let take = |contents: &[Value], name| {
         let call = office.call(Wire::Gemini, &json!({"contents": contents}), name);
-        office.desk.take(&call).expect("it is taken").exchange
+        office
+            .conversations
+            .accept(&call)
+            .expect("it is taken")
+            .exchange
     };
     let task = take(&contents, None).task();
     // The id of a task means it if it begins as the conversation does: the log is asked, not the index.
     contents.extend([content("model", "well"), content("user", "more")]);
-    let named = take(&contents, Some(Name::Given(task.to_string())));
+    let named = take(&contents, Some(ConversationName::Given(task.to_string())));
     assert_eq!(named.task(), task);
     // Nothing is there twice.
-    let log = office.desk.contexts().read(task).expect("it can be read");
+    let log = office
+        .conversations
+        .contexts()
+        .read(task)
+        .expect("it can be read");
     assert_eq!(log.state().last_seq().map(|seq| seq.get()), Some(7));
 }
 
@@ -826,10 +849,10 @@ fn a_text_instead_of_messages_goes_with_what_was_noted() {
         &json!({"model": "m", "input": "hi", "store": true}),
         None,
     );
-    let take = || office.desk.take(&call).expect("it is taken");
+    let take = || office.conversations.accept(&call).expect("it is taken");
     let task = take().exchange.task();
     let noted = office
-        .desk
+        .conversations
         .with(task, |writer| writer.note("mind the gap").map(drop));
     noted.expect("it is held").expect("it is noted");
     let again = take();
@@ -851,12 +874,16 @@ fn a_session_whose_name_is_too_long_has_none() {
         let body = json!({"model": "m", "input": [user("hi")], "prompt_cache_key": session});
         let call = office.call(Wire::Responses, &body, None);
         let task = office
-            .desk
-            .take(&call)
+            .conversations
+            .accept(&call)
             .expect("it is taken")
             .exchange
             .task();
-        let dir = office.desk.contexts().place(task).expect("it is there");
+        let dir = office
+            .conversations
+            .contexts()
+            .place(task)
+            .expect("it is there");
         let metadata = infold_store::Metadata::read(&dir).expect("it can be read");
         assert_eq!(metadata.task_id.is_some(), kept, "{length}");
     }

@@ -56,7 +56,7 @@ fn works(office: &Office, what: &str, first: usize) {
     let task = office.turn(&fresh, "indeed", None);
     assert_eq!(office.holds(task).len(), 2, "{what}");
     assert_eq!(office.tasks(), before + 1, "{what}");
-    let rows = office.desk.contexts().rows(&Filter::default());
+    let rows = office.conversations.contexts().rows(&Filter::default());
     assert_eq!(
         rows.expect("they can be listed").len(),
         before + 1,
@@ -77,7 +77,7 @@ fn databases_that_were_damaged_before_it_started() {
 fn databases_that_are_damaged_while_it_runs() {
     for (name, fill) in [("tasks.db", 0x5a), ("chains.db", 0x5a)] {
         let office = office();
-        let root = office.desk.contexts().root().to_owned();
+        let root = office.conversations.contexts().root().to_owned();
         damage(&root, name, fill);
         works(&office, name, 0);
         works(&office, &format!("{name} again"), 1);

@@ -73,7 +73,7 @@ fn each_question_is_edited_once_while_the_conversation_grows() {
     let last = last.expect("a task");
     assert_eq!(office.holds(last), texts(&said));
     assert_eq!(office.tasks(), 151);
-    let registry = office.desk.contexts();
+    let registry = office.conversations.contexts();
     let problems = registry.verify(last, None).expect("a verdict");
     assert!(problems.is_empty(), "{problems:?}");
 }

@@ -146,7 +146,7 @@ fn ask(proxy: &Proxy, body: &[u8]) -> Answer {
 }
 
 fn learned(proxy: &Proxy, model: &str) -> usize {
-    let learned = infold::usage::learned_windows(proxy.desk.contexts(), model);
+    let learned = infold::usage::learned_windows(proxy.conversations.contexts(), model);
     learned.expect("it can be read").len()
 }
 
@@ -292,7 +292,11 @@ fn fallbacks(proxy: &Proxy) -> Option<u64> {
 
 fn folds(proxy: &Proxy, task: &str) -> usize {
     let task = task.parse().expect("a task");
-    let log = proxy.desk.contexts().read(task).expect("it can be read");
+    let log = proxy
+        .conversations
+        .contexts()
+        .read(task)
+        .expect("it can be read");
     let items = log.state().shown().items().iter();
     let masks = log.state().shown().all_masks().count();
     masks + items.filter(|item| matches!(item, Item::Fold(_))).count()

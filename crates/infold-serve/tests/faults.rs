@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use front::{Answer, Proxy, Setup, head, place, post, request};
 use infold_serve::Limits;
 use infold_testkit::{Gate, Model, Script, Server, Step};
-use infold_wire::trouble::sort;
-use infold_wire::{Json, Trouble, Wire};
+use infold_wire::provider_error::classify;
+use infold_wire::{Json, ProviderError, Wire};
 
 fn lenient() -> Script {
     Script::new().model(Model {
@@ -34,7 +34,10 @@ fn a_provider_that_is_down_is_a_bad_gateway_in_the_words_of_the_wire() {
         let body = Json::parse(&answer.body).expect("JSON");
         assert!(body.get("error").is_some(), "{wire}: {}", answer.text());
         assert!(
-            matches!(sort(502, None, &answer.body), Trouble::Busy { .. }),
+            matches!(
+                classify(502, None, &answer.body),
+                ProviderError::Busy { .. }
+            ),
             "{wire}"
         );
     }
@@ -82,8 +85,8 @@ fn a_silent_provider_is_given_up() {
         assert_eq!((answer.status, answer.whole), (504, true), "{wire}");
         let text = answer.text();
         assert!(text.contains("silent for too long"), "{wire}: {text}");
-        let busy = sort(504, None, &answer.body);
-        assert!(matches!(busy, Trouble::Busy { .. }), "{wire}");
+        let busy = classify(504, None, &answer.body);
+        assert!(matches!(busy, ProviderError::Busy { .. }), "{wire}");
         // A reply that stops coming is cut off; one that had only been announced was held back.
         let answer = once.post(path, headers, &request(wire, true, "hi"));
         let expected = match wire {
@@ -348,7 +351,10 @@ fn a_stream_that_is_too_long_is_told_of_in_the_words_of_the_wire() {
                 None => answer.body.clone(),
             };
             assert!(
-                matches!(sort(answer.status, None, &body), Trouble::TooLong { .. }),
+                matches!(
+                    classify(answer.status, None, &body),
+                    ProviderError::TooLong { .. }
+                ),
                 "{wire} {stream}: {text}"
             );
         }

@@ -2,7 +2,7 @@
 
 mod office;
 
-use infold_serve::{Exchange, Name};
+use infold_serve::{ConversationName, Exchange};
 use office::{Office, assistant, reply, user};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -58,7 +58,7 @@ fn short(texts: &[String]) -> Vec<&str> {
 struct World {
     office: Office,
     words: usize,
-    name: Option<Name>,
+    name: Option<ConversationName>,
     /// What each client has: its history, which ends with an answer, unless it is empty.
     clients: Vec<Vec<Value>>,
     /// What was asked and not answered.
@@ -145,7 +145,7 @@ impl World {
             Act::Leave(at) if !self.asked.is_empty() => {
                 let (_, mut exchange) = self.asked.remove(at % self.asked.len());
                 exchange
-                    .failed("the client went away")
+                    .fail("the client went away")
                     .expect("it is recorded");
             }
             Act::Leave(_) => {}
@@ -172,7 +172,7 @@ proptest! {
         let mut world = World {
             office: Office::new(2_000),
             words,
-            name: named.then(|| Name::Given("mine".to_owned())),
+            name: named.then(|| ConversationName::Given("mine".to_owned())),
             clients: Vec::new(),
             asked: Vec::new(),
         };

@@ -4,8 +4,8 @@ mod office;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use infold_serve::Call;
-use infold_wire::{Trouble, Wire};
+use infold_serve::ModelCall;
+use infold_wire::{ProviderError, Wire};
 use office::{Office, bytes};
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn play(wire: Wire, window: u64, messages: &[Value], mut check: impl FnMut(&[Val
         let mut body = json!({"model": "m", "max_tokens": 100});
         body[list] = messages[..end].into();
         let call = office.call(wire, &body, None);
-        let taken = office.desk.take(&call).expect("it is taken");
+        let taken = office.conversations.accept(&call).expect("it is taken");
         let sent: Value =
             serde_json::from_slice(&bytes(&call.body, &taken.outgoing)).expect("JSON");
         let sent = sent[list].as_array().expect("a list").clone();
@@ -158,9 +158,9 @@ fn what_is_not_known_stays_with_what_has_the_same_id() {
     folded(Wire::Responses, &messages);
 }
 
-fn refused(call: &Call, office: &Office) -> Option<Value> {
-    let mut taken = office.desk.take(call).expect("it is taken");
-    let again = taken.exchange.refused(call, &Trouble::Alternate);
+fn refused(call: &ModelCall, office: &Office) -> Option<Value> {
+    let mut taken = office.conversations.accept(call).expect("it is taken");
+    let again = taken.exchange.adapt(call, &ProviderError::AlternateRoles);
     let again = again.expect("it can be put together")?;
     Some(serde_json::from_slice(&bytes(&call.body, &again)).expect("JSON"))
 }
@@ -212,7 +212,7 @@ fn separators_stand_between_turns_and_what_was_learned_stays() {
     );
     // It is known after a restart, and is not refused again.
     office.restart();
-    let taken = office.desk.take(&call).expect("it is taken");
+    let taken = office.conversations.accept(&call).expect("it is taken");
     let again: Value = serde_json::from_slice(&bytes(&call.body, &taken.outgoing)).expect("JSON");
     assert_eq!(again, sent);
 }
@@ -224,12 +224,14 @@ fn a_note_is_separated_as_well() {
     let body = json!({"model": "m", "messages": messages});
     let call = office.call(Wire::Chat, &body, None);
     let task = office
-        .desk
-        .take(&call)
+        .conversations
+        .accept(&call)
         .expect("it is taken")
         .exchange
         .task();
-    let noted = office.desk.with(task, |writer| writer.note("be brief"));
+    let noted = office
+        .conversations
+        .with(task, |writer| writer.note("be brief"));
     noted.expect("it can be had").expect("it can be noted");
     let sent = refused(&call, &office).expect("it is repaired");
     let said = speakers(&sent["messages"]);
@@ -264,7 +266,7 @@ fn thinking_is_sent_only_behind_what_it_was_signed_behind() {
                 .push(json!({"role": "user", "content": format!("question {turn} {}", text(40))}));
             let body = json!({"model": model, "max_tokens": 100, "messages": history});
             let call = office.call(Wire::Anthropic, &body, None);
-            let mut taken = office.desk.take(&call).expect("it is taken");
+            let mut taken = office.conversations.accept(&call).expect("it is taken");
             let list = |outgoing| {
                 let sent: Value =
                     serde_json::from_slice(&bytes(&call.body, outgoing)).expect("JSON");
@@ -277,7 +279,7 @@ fn thinking_is_sent_only_behind_what_it_was_signed_behind() {
             let mut sent = list(&taken.outgoing);
             if learns && stale(&sent) {
                 refusals += 1;
-                let again = taken.exchange.refused(&call, &Trouble::Bound);
+                let again = taken.exchange.adapt(&call, &ProviderError::BoundThinking);
                 let again = again.expect("it can be put together");
                 sent = list(&again.expect("it is sent again"));
             }

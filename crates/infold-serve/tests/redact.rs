@@ -4,9 +4,9 @@ mod front;
 mod office;
 
 use front::{Proxy, Setup, place};
-use infold::redact::Redact;
+use infold::redact::RedactionRequest;
 use infold_log::Seq;
-use infold_serve::Name;
+use infold_serve::ConversationName;
 use infold_testkit::{Script, Server, Step};
 use infold_wire::Wire;
 use office::{Office, assistant, user};
@@ -15,21 +15,23 @@ use uuid::Uuid;
 
 const SECRET: &str = "hunter2zzyzx";
 
-fn of(spans: &str, pattern: Option<&str>) -> Redact {
+fn of(spans: &str, pattern: Option<&str>) -> RedactionRequest {
     let spans = spans.split_whitespace();
-    Redact {
+    RedactionRequest {
         spans: spans.map(|span| span.parse().expect("a span")).collect(),
         pattern: pattern.map(|pattern| pattern.parse().expect("a pattern")),
     }
 }
 
 /// Redacts as a command does: the server is asked to let go of the task first.
-fn redact(proxy: &Proxy, task: Uuid, redact: &Redact) {
-    let contexts =
-        infold_store::Contexts::new(proxy.desk.contexts().root(), infold_store::Durability::Turn);
+fn redact(proxy: &Proxy, task: Uuid, redact: &RedactionRequest) {
+    let contexts = infold_store::Contexts::new(
+        proxy.conversations.contexts().root(),
+        infold_store::Durability::Turn,
+    );
     loop {
         match redact.carry_out(&contexts, task) {
-            Err(infold_store::TaskError::Open { task, .. }) => proxy.desk.release(task),
+            Err(infold_store::TaskError::Open { task, .. }) => proxy.conversations.release(task),
             done => {
                 assert!(!done.expect("it is redacted").is_empty());
                 return;
@@ -110,7 +112,11 @@ fn a_resent_original_is_known_through_the_proxy_on_every_wire() {
             let seen = server.last_call().expect("it was asked");
             assert_eq!(seen.body.as_deref(), Some(&*sent), "{wire}");
             let last = |proxy: &Proxy| {
-                let log = proxy.desk.contexts().read(task).expect("it can be read");
+                let log = proxy
+                    .conversations
+                    .contexts()
+                    .read(task)
+                    .expect("it can be read");
                 log.state().at().seq
             };
             assert_eq!(last(&proxy), 6, "{wire}");
@@ -123,7 +129,15 @@ fn a_resent_original_is_known_through_the_proxy_on_every_wire() {
             let proxy = Setup::to(&server.url()).start_in(directory);
             assert_eq!(ask(&proxy, wire, &mut said, "still there?"), task, "{wire}");
             assert_eq!(last(&proxy), 8, "{wire}");
-            assert_eq!(proxy.desk.contexts().tasks().expect("a list").len(), 1);
+            assert_eq!(
+                proxy
+                    .conversations
+                    .contexts()
+                    .tasks()
+                    .expect("a list")
+                    .len(),
+                1
+            );
         }
     }
 }
@@ -134,9 +148,9 @@ fn a_conversation_is_found_again_when_the_index_is_lost_after_a_redaction() {
     let said = [user(SECRET), assistant("well"), user("and then?")];
     let task = office.turn(&said[..1], "well", None);
     assert_eq!(office.turn(&said, "nothing", None), task);
-    office.desk.release(task);
+    office.conversations.release(task);
     of("1", None)
-        .carry_out(office.desk.contexts(), task)
+        .carry_out(office.conversations.contexts(), task)
         .expect("it is redacted");
     office.restart_without_index();
     let on = [&said[..], &[assistant("nothing"), user("bye")]].concat();
@@ -162,21 +176,29 @@ fn an_output_in_pieces_is_known_when_one_of_them_was_redacted() {
         ];
         let take = |office: &Office, said: &[Value]| {
             let call = office.call(Wire::Gemini, &json!({"contents": said}), None);
-            let mut exchange = office.desk.take(&call).expect("it is taken").exchange;
+            let mut exchange = office
+                .conversations
+                .accept(&call)
+                .expect("it is taken")
+                .exchange;
             let mut reply = office::reply("");
             reply.messages = vec![part("model", "welcome").to_string().into_bytes()];
             exchange.record(reply).expect("it is recorded");
             exchange.task()
         };
         let task = take(&office, &said);
-        office.desk.release(task);
+        office.conversations.release(task);
         of(gone, None)
-            .carry_out(office.desk.contexts(), task)
+            .carry_out(office.conversations.contexts(), task)
             .expect("it is redacted");
         for again in 0..2 {
             said.extend([part("model", "welcome"), part("user", "and on")]);
             assert_eq!(take(&office, &said), task, "{gone}");
-            let log = office.desk.contexts().read(task).expect("it can be read");
+            let log = office
+                .conversations
+                .contexts()
+                .read(task)
+                .expect("it can be read");
             assert_eq!(log.state().at().seq, 8 + 2 * again, "{gone}");
             office.restart_without_index();
         }
@@ -219,12 +241,12 @@ fn a_system_prompt_of_a_chat_request_goes_from_its_frames_too() {
 fn names_of_conversations_go_too_while_the_server_has_its_databases_open() {
     for is_deleted in [true, false] {
         let office = Office::new(100_000);
-        let name = || Some(Name::Given(format!("about {SECRET}")));
+        let name = || Some(ConversationName::Given(format!("about {SECRET}")));
         let task = office.turn(&[user(&format!("{SECRET}?"))], "well", name());
         office.turn(&[user("something else")], "yes", None);
-        let contexts = office.desk.contexts();
+        let contexts = office.conversations.contexts();
         assert!(all(contexts.root()).contains(SECRET));
-        office.desk.release(task);
+        office.conversations.release(task);
         match is_deleted {
             true => contexts.delete(task).expect("it is removed"),
             false => {
@@ -252,7 +274,7 @@ fn a_folded_conversation_goes_on_after_a_redaction_with_the_clients_bytes() {
         said.push(assistant(&format!("answer {turn}")));
     }
     let task = task.expect("a task");
-    let contexts = office.desk.contexts();
+    let contexts = office.conversations.contexts();
     let folds = |contexts: &infold_store::Contexts| {
         let log = contexts.read(task).expect("it can be read");
         let items = log.state().shown().items();
@@ -262,7 +284,7 @@ fn a_folded_conversation_goes_on_after_a_redaction_with_the_clients_bytes() {
             .count()
     };
     assert!(folds(contexts) > 0);
-    office.desk.release(task);
+    office.conversations.release(task);
     of("", Some(&format!("{SECRET}[0-9]+x")))
         .carry_out(contexts, task)
         .expect("it is redacted");

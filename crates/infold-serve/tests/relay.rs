@@ -3,16 +3,18 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use infold::profile::Set;
-use infold::{Config, Switchboard};
+use infold::profile::Setting;
+use infold::{Config, Connector};
 use infold_log::Role;
-use infold_provider::{Client, Patience, Secret};
-use infold_serve::{Desk, Limits, Options, Server, Upstreams};
+use infold_provider::{Client, RetryPolicy, Secret};
+use infold_serve::{Conversations, Limits, Options, Server, Upstreams};
 use infold_store::{Contexts, Durability};
 use infold_testkit::{Answer, Gate, Model, Script, Server as Provider, Step};
-use infold_wire::request::Frame;
-use infold_wire::tools::tools;
-use infold_wire::{Delivery, Json, Message, Reader, Reply, Stop, Wire, quote, render_text, spoken};
+use infold_wire::request::RequestFrame;
+use infold_wire::tools::convert_tools;
+use infold_wire::{
+    Delivery, Json, Message, Reply, ReplyReader, StopReason, Wire, append_words, quote, render_text,
+};
 use reqwest::Response;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -21,7 +23,7 @@ use tokio::sync::watch;
 struct Proxy {
     runtime: Runtime,
     address: SocketAddr,
-    desk: Desk,
+    conversations: Conversations,
     provider: Provider,
     http: reqwest::Client,
     _dir: tempfile::TempDir,
@@ -48,16 +50,17 @@ impl Proxy {
         let (stop, stopped) = watch::channel(false);
         let client = {
             let _inside = runtime.enter();
-            Client::new(Patience::default()).expect("a client")
+            Client::new(RetryPolicy::default()).expect("a client")
         };
-        let board = Switchboard::new(client, runtime.handle().clone(), stopped);
+        let board = Connector::new(client, runtime.handle().clone(), stopped);
         let contexts = Contexts::new(dir.path(), Durability::Never);
         let mut config = Config::default();
-        config.summarizer.name = Set::call("extractive".to_owned());
+        config.summarizer.name = Setting::call("extractive".to_owned());
         let flags = [set(&mut config, &provider.url())];
         let upstreams = Upstreams::new(&config, &flags, None).expect("upstreams");
         let contexts = contexts.keeping().expect("a registry");
-        let desk = Desk::new(contexts, Arc::new(config), board).expect("a desk");
+        let conversations =
+            Conversations::new(contexts, Arc::new(config), board).expect("a conversations");
         let options = Options {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
             token: None,
@@ -65,7 +68,7 @@ impl Proxy {
             upstreams,
             limits: Limits::default(),
         };
-        let shared = desk.clone();
+        let shared = conversations.clone();
         let server = runtime.block_on(Server::bind(options, |_| Ok(shared)));
         let server = server.expect("a server");
         let address = server.address();
@@ -73,7 +76,7 @@ impl Proxy {
         Proxy {
             runtime,
             address,
-            desk,
+            conversations,
             provider,
             http: reqwest::Client::builder()
                 .no_proxy()
@@ -133,20 +136,20 @@ fn path(wire: Wire, stream: bool) -> &'static str {
 fn request(wire: Wire, stream: bool, messages: &[Vec<u8>]) -> Vec<u8> {
     let definition = br#"[{"name":"ls","description":"Lists.","input_schema":{"type":"object","properties":{"path":{"type":"string"}}}}]"#;
     let definition = Json::parse(definition).expect("JSON");
-    let mut frame = Frame {
-        tools: Some(tools(definition, wire).expect("tools")),
+    let mut frame = RequestFrame {
+        tools: Some(convert_tools(definition, wire).expect("tools")),
         max_tokens: Some(300),
         stream,
-        ..Frame::new(wire, "m")
+        ..RequestFrame::new(wire, "m")
     };
     let mut all = messages.to_vec();
-    match wire.system_apart() {
+    match wire.has_separate_system_prompt() {
         true => frame.system = vec![quote("Be brief.")],
         false => all.insert(0, render_text(wire, Role::System, "Be brief.")),
     }
     let mut body = frame.head().into_bytes();
     body.extend(all.join(&b','));
-    body.extend(Frame::TAIL.bytes());
+    body.extend(RequestFrame::TAIL.bytes());
     body
 }
 
@@ -155,7 +158,7 @@ fn read(wire: Wire, stream: bool, body: &[u8]) -> Reply {
         true => Delivery::Stream,
         false => Delivery::Whole,
     };
-    let mut reader = Reader::new(wire, form);
+    let mut reader = ReplyReader::new(wire, form);
     let shown = String::from_utf8_lossy(body);
     reader
         .push(body, &mut |_| {})
@@ -170,7 +173,7 @@ fn said(reply: &Reply) -> String {
     for message in &reply.messages {
         let message = Message::parse(message).expect("a message");
         if message.facts().calls.is_empty() {
-            spoken(&message, &mut text);
+            append_words(&message, &mut text);
         }
     }
     text
@@ -243,7 +246,7 @@ fn a_tool_loop_and_what_follows_it_are_one_task_on_any_pair_of_wires() {
             messages.extend(reply.messages.clone());
             match turn {
                 0 => {
-                    assert_eq!(reply.stop, Stop::Calls, "{both}");
+                    assert_eq!(reply.stop, StopReason::Calls, "{both}");
                     messages.push(result(from, &reply));
                 }
                 1 => {
@@ -258,7 +261,7 @@ fn a_tool_loop_and_what_follows_it_are_one_task_on_any_pair_of_wires() {
             "{both}: {tasks:?}"
         );
         assert_eq!(
-            proxy.desk.contexts().tasks().expect("tasks").len(),
+            proxy.conversations.contexts().tasks().expect("tasks").len(),
             1,
             "{both}"
         );
@@ -375,7 +378,7 @@ fn errors_are_told_in_the_words_of_the_client() {
         let proxy = Proxy::new(to, Script::steps([cut]));
         let response = proxy.ask(from, true, &[render_text(from, Role::User, "hello")]);
         let body = proxy.runtime.block_on(response.bytes());
-        let mut reader = Reader::new(from, Delivery::Stream);
+        let mut reader = ReplyReader::new(from, Delivery::Stream);
         let whole = body.map(|body| {
             reader
                 .push(&body, &mut |_| {})
@@ -422,11 +425,13 @@ fn a_provider_of_the_configuration_has_its_own_key_and_model() {
     let proxy = Proxy::with(Script::new().model(model), |config, url| {
         config.llm.providers.push(infold::config::Provider {
             name: "mine".to_owned(),
-            api: Set::call("openai".to_owned()),
-            model: Some(Set::call("theirs".to_owned())),
+            api: Setting::call("openai".to_owned()),
+            model: Some(Setting::call("theirs".to_owned())),
             context_length: None,
-            api_key: Some(Set::call(Secret::new("own-key-of-the-provider".to_owned()))),
-            base_url: Some(Set::call(url.to_owned())),
+            api_key: Some(Setting::call(Secret::new(
+                "own-key-of-the-provider".to_owned(),
+            ))),
+            base_url: Some(Setting::call(url.to_owned())),
             max_tokens: None,
         });
         "anthropic=mine".to_owned()
@@ -543,7 +548,10 @@ fn a_response_that_goes_on_from_another_is_sent_whole() {
     for told in ["hello", "First.", "and then?"] {
         assert!(sent.contains(told), "{told} in {sent}");
     }
-    assert_eq!(proxy.desk.contexts().tasks().expect("tasks").len(), 1);
+    assert_eq!(
+        proxy.conversations.contexts().tasks().expect("tasks").len(),
+        1
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use front::{Proxy, Setup, place};
 use infold_testkit::{Answer, Script, Server, Step};
-use infold_wire::{Delivery, Reader, Wire};
+use infold_wire::{Delivery, ReplyReader, Wire};
 use serde_json::{Value, json};
 
 const WIRES: [Wire; 5] = [
@@ -95,7 +95,7 @@ impl Client {
 
     /// Takes up what was answered; returns the ids of its calls.
     fn hear(&mut self, body: &[u8]) -> Vec<String> {
-        let mut reader = Reader::new(self.wire, Delivery::Stream);
+        let mut reader = ReplyReader::new(self.wire, Delivery::Stream);
         reader.push(body, &mut |_| {}).expect("it can be read");
         let reply = reader.finish().expect("it is whole");
         let mut ids = Vec::new();
@@ -214,7 +214,12 @@ fn no_secret_reaches_the_disk_and_the_provider_gets_the_clients_bytes() {
             "{wire}: {tasks:?}"
         );
         assert_eq!(
-            proxy.desk.contexts().tasks().map(|all| all.len()).ok(),
+            proxy
+                .conversations
+                .contexts()
+                .tasks()
+                .map(|all| all.len())
+                .ok(),
             Some(1)
         );
         let kept = proxy.kept();
@@ -307,8 +312,8 @@ fn pieces_of_a_reply_that_share_a_secret_are_the_reply() {
         second.header("x-infold-task")
     );
     proxy.finish();
-    let task = proxy.desk.contexts().tasks().expect("tasks")[0];
-    let log = proxy.desk.contexts().read(task).expect("a log");
+    let task = proxy.conversations.contexts().tasks().expect("tasks")[0];
+    let log = proxy.conversations.contexts().read(task).expect("a log");
     assert_eq!(log.state().last_seq().map(|seq| seq.get()), Some(4));
     assert!(!proxy.kept().contains(key));
 }

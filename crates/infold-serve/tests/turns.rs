@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use front::{Proxy, Setup, connect, head, place};
 use infold_testkit::{Gate, Model, Script, Seen, Server, Step};
-use infold_wire::{Delivery, Reader, Wire};
+use infold_wire::{Delivery, ReplyReader, Wire};
 
 /// A client that keeps all that was said, as clients do.
 struct Talk<'p> {
@@ -62,7 +62,7 @@ impl Talk<'_> {
                 .map_err(|error| error.to_string())?;
             read.extend_from_slice(&some[..count]);
             let answer = front::Answer::parse(&read);
-            let mut reader = Reader::new(self.wire, form);
+            let mut reader = ReplyReader::new(self.wire, form);
             let heard = reader.push(&answer.body, &mut |_| {});
             if heard.is_ok() && reader.is_complete() && answer.status == 200 {
                 let reply = reader.finish().map_err(|error| error.to_string())?;
@@ -176,12 +176,12 @@ fn the_last_event_waits_until_the_reply_is_recorded() {
         // Somebody is at the task until well after the last event was sent.
         let task = front::Answer::parse(&read);
         let task = task.header("x-infold-task").and_then(|id| id.parse().ok());
-        let (desk, task) = (proxy.desk.clone(), task.expect("a task"));
+        let (conversations, task) = (proxy.conversations.clone(), task.expect("a task"));
         let is_free = Arc::new(AtomicBool::new(false));
         let (freed, is_busy) = (Arc::clone(&is_free), Arc::new(Barrier::new(2)));
         let busy = Arc::clone(&is_busy);
         let sleeps = move || {
-            desk.with(task, |_| {
+            conversations.with(task, |_| {
                 busy.wait();
                 std::thread::sleep(Duration::from_millis(500));
                 freed.store(true, Ordering::SeqCst);
@@ -191,7 +191,7 @@ fn the_last_event_waits_until_the_reply_is_recorded() {
         is_busy.wait();
         gate.open();
         let complete = |read: &[u8]| {
-            let mut reader = Reader::new(wire, Delivery::Stream);
+            let mut reader = ReplyReader::new(wire, Delivery::Stream);
             let heard = reader.push(&front::Answer::parse(read).body, &mut |_| {});
             heard.is_ok() && reader.is_complete()
         };
@@ -352,10 +352,10 @@ fn a_client_that_leaves_is_counted_once() {
 #[test]
 fn a_request_that_is_not_folded_is_as_long_after_as_before() {
     // The provider counts far more than we do.
-    let reported = infold_wire::Reported {
+    let reported = infold_wire::TokenUsage {
         input: 5_000,
         output: 7,
-        ..infold_wire::Reported::default()
+        ..infold_wire::TokenUsage::default()
     };
     let script = Script::new().otherwise(move |_| {
         Step::answer(infold_testkit::Answer {
@@ -407,7 +407,11 @@ fn a_reply_is_announced_with_the_task_that_gets_it() {
             assert_eq!(answer.status, 200, "{}", answer.text());
             let task = answer.header("x-infold-task").expect("a task").to_owned();
             let id = task.parse().expect("an id");
-            let log = proxy.desk.contexts().read(id).expect("it is there");
+            let log = proxy
+                .conversations
+                .contexts()
+                .read(id)
+                .expect("it is there");
             let last = log.state().last_seq().expect("a message");
             let said = String::from_utf8(log.message(last).expect("it is there"));
             let said = said.expect("UTF-8");

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use infold_log::steer::{self, Side, Target};
 use infold_log::{Cause, Event, Memory, Past as _, Seq, Span, View};
 use infold_store::{Access, Chains, Contexts, Durability, Key, Log, Metadata, TaskDirs, Writer};
+use infold_tags::{self as tags, Millis, TagId, Tagged};
 use infold_wire::Message;
-use infold_wire::tags::{self, Millis, TagId, Tagged};
 use uuid::Uuid;
 
 fn main() {
@@ -410,11 +410,11 @@ fn measure(count: u64, tagged: &[Tagged], log: &mut Memory) {
         (
             "rewind",
             &|| {
-                let task = tags::Task {
+                let task = tags::TaskLists {
                     ui: &[],
                     history: &truncated,
                 };
-                let _ = tags::rewind_to_index(task, 0, tags::Orphans::Untag, half);
+                let _ = tags::rewind_to_index(task, 0, tags::OrphanTags::Untag, half);
             },
             &|| drop(rewind(&folded)),
         ),

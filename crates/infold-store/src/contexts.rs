@@ -488,9 +488,10 @@ impl Contexts {
                 let _ = fs::remove_dir_all(&next);
                 let _ = self.unmake(id);
                 let source = Box::new(error);
-                match self.root.join(PLACES[0]).join(id.to_string()).exists() {
-                    true => Err(TaskError::Made { task: id, source }),
-                    false => Err(*source),
+                if self.root.join(PLACES[0]).join(id.to_string()).exists() {
+                    Err(TaskError::Made { task: id, source })
+                } else {
+                    Err(*source)
                 }
             }
         }
@@ -498,9 +499,10 @@ impl Contexts {
 
     /// Makes sure that there is a place for tasks, and a registry that can be used.
     pub(crate) fn prepare(&self) -> Result<(), TaskError> {
-        match self.root.join(PLACES[0]).is_dir() {
-            true => self.opened().map(drop),
-            false => self.reconciled().map(drop),
+        if self.root.join(PLACES[0]).is_dir() {
+            self.opened().map(drop)
+        } else {
+            self.reconciled().map(drop)
         }
     }
 
@@ -568,9 +570,10 @@ impl Contexts {
         let running = self.root.join(PLACES[0]);
         let dir = running.join(id.to_string());
         fs::rename(next, &dir).map_err(|error| LogError::io(&dir, "made", error))?;
-        match self.is_lasting() {
-            true => file::sync_dir(&running),
-            false => Ok(()),
+        if self.is_lasting() {
+            file::sync_dir(&running)
+        } else {
+            Ok(())
         }
     }
 

@@ -92,9 +92,10 @@ impl Derived {
         for (number, event) in (before + 1..).zip(&new) {
             lines.extend(self.line(number, event));
         }
-        match lines.is_empty() {
-            true => Ok(()),
-            false => self.add(log, before, lines.as_bytes(), written),
+        if lines.is_empty() {
+            Ok(())
+        } else {
+            self.add(log, before, lines.as_bytes(), written)
         }
     }
 
@@ -216,7 +217,7 @@ pub fn check_record(text: &[u8]) -> Result<String, RecordError> {
     let json = Json::parse(text).map_err(|error| RecordError::NotAnObject {
         reason: error.to_string(),
     })?;
-    if json.kind() != infold_wire::Kind::Object {
+    if json.kind() != infold_wire::JsonKind::Object {
         let reason = "it is something else".to_owned();
         return Err(RecordError::NotAnObject { reason });
     }

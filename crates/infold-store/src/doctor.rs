@@ -5,7 +5,6 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use infold_wire::Wire;
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -13,11 +12,11 @@ use crate::derived::Derived;
 use crate::dirs::PLACES;
 use crate::file::move_aside;
 use crate::lock::{Lock, Taken};
-use crate::log::continued_by;
+use crate::log::{continued_by, kept_parent};
 use crate::verify::Problem;
 use crate::{
-    Contexts, Durability, LogError, Metadata, OpenError, Registry, Status, TaskError, What, Writer,
-    chains, end_of,
+    Contexts, Durability, LogError, OpenError, Registry, Status, TaskError, What, Writer, chains,
+    end_of,
 };
 
 const SIDECARS: [&str; 4] = ["messages.idx", "events.idx", "states.idx", "current.idx"];
@@ -67,6 +66,7 @@ impl Contexts {
                 registry.remove(id)?;
             }
         }
+        done.extend(self.remove_false_forks(&registry)?);
         let mut is_shorter = true;
         while std::mem::take(&mut is_shorter) {
             for id in registry.uuids()? {
@@ -77,6 +77,28 @@ impl Contexts {
             }
         }
         Ok((registry, done))
+    }
+
+    /// Removes references to tasks that are gone from the registry if no file of the fork names the task any more: after
+    /// a power cut, neither the task nor the event that named it may have reached the disk.
+    fn remove_false_forks(&self, registry: &Registry) -> Result<Vec<String>, TaskError> {
+        let mut done = Vec::new();
+        for parent in registry.uuids()? {
+            if self.place(parent).is_some() {
+                continue;
+            }
+            for child in registry.forks_of(parent)? {
+                let is_named = self
+                    .place(child)
+                    .is_none_or(|dir| may_continue(&dir, parent));
+                if !is_named && registry.remove_fork(child)? {
+                    done.push(format!(
+                        "task {child} was known to continue task {parent}, which is gone; its files do not say so, and the registry does not any more"
+                    ));
+                }
+            }
+        }
+        Ok(done)
     }
 
     /// Puts a task right and says what was done. Damaged bytes are kept aside.
@@ -102,7 +124,12 @@ impl Contexts {
         }
         // Messages are mended in the form that the metadata names.
         done.extend(self.restore_metadata(id, &dir, registry)?);
-        done.extend(self.mend(id, &dir, &problems)?);
+        let mended = self.mend(id, &dir, &problems)?;
+        if !mended.is_empty() {
+            // What is wrong with a task that it continues is found once its own files can be read.
+            problems.extend(self.verify(id, registry)?);
+        }
+        done.extend(mended);
         for problem in &problems {
             if let Problem::Exposed { path, mode } = problem {
                 let closed = fs::Permissions::from_mode(mode & 0o700);
@@ -111,12 +138,8 @@ impl Contexts {
                 done.push(format!("{} closed to others", path.display()));
             }
         }
-        if is_cut_short(&problems)
-            && let Some((parent, at)) = continued_by(&dir)?
-            && let wire = Metadata::read(&dir).map_or(Wire::Chat, |metadata| metadata.form())
-            && let Some(said) = self.lengthen(parent, at, wire)?
-        {
-            done.push(format!("task {parent}: {said}"));
+        if let Some(parent) = lost_parent(&problems) {
+            done.extend(self.restore_fork_point(id, &dir, parent)?);
         }
         if problems
             .iter()
@@ -127,7 +150,11 @@ impl Contexts {
                 let _ = fs::remove_file(dir.join(name));
             }
             drop(lock);
-            done.extend(self.rewrite(id, &dir, registry)?);
+            match self.rewrite(id, &dir, registry) {
+                // What it continues has to be repaired first; what was done here is told all the same.
+                Err(TaskError::Log(LogError::NoParent { .. })) if !done.is_empty() => {}
+                rewritten => done.extend(rewritten?),
+            }
         }
         Ok(done)
     }
@@ -202,11 +229,23 @@ impl Contexts {
     }
 }
 
-/// Says whether a task is continued that ends before the point from which it is.
-fn is_cut_short(problems: &[Problem]) -> bool {
-    problems
-        .iter()
-        .any(|problem| matches!(problem, Problem::Damaged(LogError::NoParent { .. })))
+/// Says whether the files of a task name another one as the one that it continues. A file that cannot be read may.
+fn may_continue(dir: &Path, parent: Uuid) -> bool {
+    let first = if dir.join("events.jsonl").exists() {
+        continued_by(dir)
+    } else {
+        Ok(None)
+    };
+    let named = first.map(|first| first.or_else(|| kept_parent(dir)));
+    named.map_or(true, |named| named.is_some_and(|(task, _)| task == parent))
+}
+
+/// The task that is continued from a point which it does not have.
+fn lost_parent(problems: &[Problem]) -> Option<&str> {
+    problems.iter().find_map(|problem| match problem {
+        Problem::Damaged(LogError::NoParent { parent, .. }) => Some(parent.as_str()),
+        _ => None,
+    })
 }
 
 /// How many bytes a task takes on disk; none if it is gone.

@@ -123,17 +123,19 @@ impl Draft<'_> {
         let first = Seq::new(next).expect("it comes after a seq");
         let log = writer.log();
         let redacted = messages.iter().map(|message| log.without_secrets(message));
-        let messages: Vec<Vec<u8>> = match log.redacts {
-            true => redacted.map(Cow::into_owned).collect(),
-            false => messages,
+        let messages: Vec<Vec<u8>> = if log.redacts {
+            redacted.map(Cow::into_owned).collect()
+        } else {
+            messages
         };
         keeper.keep(&log.fragment_without_secrets(raw), &messages, first)?;
         self.size += messages.iter().map(Vec::len).sum::<usize>();
         self.batch.extend(messages);
         self.times.extend(times);
-        match self.size < BATCH && self.batch.len() < 4096 {
-            true => Ok(()),
-            false => self.flush(),
+        if self.size < BATCH && self.batch.len() < 4096 {
+            Ok(())
+        } else {
+            self.flush()
         }
     }
 
@@ -193,12 +195,13 @@ impl Draft<'_> {
         let contexts = self.contexts;
         if let Err(error) = born {
             let (task, source) = (self.id, TaskError::from(error));
-            return Err(match self.published {
-                true => TaskError::Made {
+            return Err(if self.published {
+                TaskError::Made {
                     task,
                     source: Box::new(source),
-                },
-                false => source,
+                }
+            } else {
+                source
             }
             .into());
         }

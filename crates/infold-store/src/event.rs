@@ -1,8 +1,8 @@
 use std::ops::Range;
 
 use infold_log::{Cause, Event, EventId, Fold, Hides, Pin, Pinned, Point, Role, Seq, Span};
-use infold_wire::normal::Digest;
-use infold_wire::{Json, estimate, quote};
+use infold_wire::digest::Digest;
+use infold_wire::{Json, estimate_tokens, quote};
 
 use crate::{Status, stored};
 
@@ -175,9 +175,10 @@ impl RedactLine {
             Some((seq, stored::unhex(&message.get("digest")?.text()?)?))
         });
         Some(RedactLine {
-            extent: match json.get("extent")?.is("whole") {
-                true => Extent::Whole,
-                false => Extent::Matches,
+            extent: if json.get("extent")?.is("whole") {
+                Extent::Whole
+            } else {
+                Extent::Matches
             },
             messages: messages.collect::<Option<_>>()?,
             texts: number(json, "texts")?,
@@ -469,9 +470,10 @@ impl FoldLine {
     fn decode(json: Json<'_>, cause: Cause) -> Option<FoldLine> {
         let seq = |key| number(json, key).and_then(Seq::new);
         let stand_in = json.get("stand_in")?.elements().map(|message| {
-            let role = match message.get("role")?.is("assistant") {
-                true => Role::Assistant,
-                false => Role::User,
+            let role = if message.get("role")?.is("assistant") {
+                Role::Assistant
+            } else {
+                Role::User
             };
             Some((role, message.get("text")?.text()?.into_owned()))
         });
@@ -543,7 +545,8 @@ fn decode_what(kind: &str, json: Json<'_>) -> Option<What> {
             None => {
                 let text = text("note")?;
                 // Lines of older versions lack it; they meant the estimate.
-                let tokens = number(json, "tokens").unwrap_or_else(|| estimate(text.len() as u64));
+                let tokens =
+                    number(json, "tokens").unwrap_or_else(|| estimate_tokens(text.len() as u64));
                 What::Note { text, tokens }
             }
         },

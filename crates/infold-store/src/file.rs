@@ -234,10 +234,9 @@ pub fn create(path: &Path) -> Result<File, LogError> {
 /// Makes a file with these bytes, which are on the disk itself if they are to last.
 pub fn write_new(path: &Path, bytes: &[u8], lasting: bool) -> Result<(), LogError> {
     let file = create(path)?;
-    let written = file.write_all_at(bytes, 0).and_then(|()| match lasting {
-        true => file.sync_data(),
-        false => Ok(()),
-    });
+    let written = file
+        .write_all_at(bytes, 0)
+        .and_then(|()| if lasting { file.sync_data() } else { Ok(()) });
     written.map_err(|error| LogError::io(path, "written", error))
 }
 
@@ -274,12 +273,25 @@ pub fn sync_dir(path: &Path) -> Result<(), LogError> {
 
 /// Renames what is in the way; returns its new name.
 pub fn move_aside(path: &Path) -> Result<PathBuf, LogError> {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let free = (0..).map(|more| path.with_file_name(format!("torn-{stem}-{}", time::now() + more)));
-    let aside = free.into_iter().find(|aside| !aside.exists());
-    let aside = aside.expect("some name is free");
+    let aside = free_name_aside(path);
     fs::rename(path, &aside).map_err(|error| LogError::io(path, "moved", error))?;
     Ok(aside)
+}
+
+/// Copies a file that is about to be rewritten; returns the name of the copy.
+pub fn copy_aside(path: &Path) -> Result<PathBuf, LogError> {
+    let aside = free_name_aside(path);
+    fs::copy(path, &aside).map_err(|error| LogError::io(&aside, "written", error))?;
+    Ok(aside)
+}
+
+/// A name beside a file, for bytes of it that are kept, that no other file has.
+fn free_name_aside(path: &Path) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let names =
+        (0..).map(|more| path.with_file_name(format!("torn-{stem}-{}", time::now() + more)));
+    let free = names.into_iter().find(|aside| !aside.exists());
+    free.expect("some name is free")
 }
 
 /// The files of a directory whose names are meant; none if it is not there.

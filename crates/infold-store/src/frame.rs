@@ -240,9 +240,10 @@ impl Frames {
         let originals: Vec<String> = originals
             .map(|(name, original)| format!("{}:\"{original}\"", quote(name)))
             .collect();
-        let redacted = match originals.is_empty() {
-            true => String::new(),
-            false => format!(",\"redacted\":{{{}}}", originals.join(",")),
+        let redacted = if originals.is_empty() {
+            String::new()
+        } else {
+            format!(",\"redacted\":{{{}}}", originals.join(","))
         };
         let end = format!("}},\"unset\":[{unset}]{redacted}}}\n");
         let line = [head.as_bytes(), &set, end.as_bytes()].concat();

@@ -7,7 +7,7 @@ use std::io::{
 use std::path::{Path, PathBuf};
 
 use infold_log::{Point, Seq};
-use infold_wire::transcript::{Format, Layout};
+use infold_wire::transcript::{TranscriptFormat, TranscriptLayout};
 use infold_wire::{Json, quote};
 use memchr::memmem;
 
@@ -80,7 +80,8 @@ impl Log {
         };
         let path = self.dir().join(NAME);
         let damaged = |reason: &str| Err(LogError::damaged(&path, 0, reason));
-        if imported.format.parse::<Format>().is_err() || imported.layout.parse::<Layout>().is_err()
+        if imported.format.parse::<TranscriptFormat>().is_err()
+            || imported.layout.parse::<TranscriptLayout>().is_err()
         {
             return damaged("its format or its layout is none that is known");
         }
@@ -149,7 +150,7 @@ pub(crate) fn decode_line(line: &[u8]) -> Option<Kept> {
 }
 
 /// How a transcript is laid out, by the first line of its file.
-pub(crate) fn layout_of(line: &[u8]) -> Option<Layout> {
+pub(crate) fn layout_of(line: &[u8]) -> Option<TranscriptLayout> {
     let json = Json::parse(line).ok()?;
     json.get("layout")?.text()?.parse().ok()
 }
@@ -245,9 +246,12 @@ impl Keeper {
             "{{\"messages\":{messages},\"events\":{events}}}\n"
         ))?;
         let done = self.to.flush();
-        let done = done.and_then(|()| match sync {
-            true => self.to.get_ref().sync_data(),
-            false => Ok(()),
+        let done = done.and_then(|()| {
+            if sync {
+                self.to.get_ref().sync_data()
+            } else {
+                Ok(())
+            }
         });
         done.map_err(|error| LogError::io(&self.path, "written", error))
     }

@@ -31,8 +31,8 @@ impl Contexts {
         }
         let wire = writer.log().wire();
         for seq in end.seq + 1..=to.seq {
-            let text = format!("[message {seq} was lost from the disk]");
-            match writer.append(&[render_text(wire, Role::User, &text)]) {
+            let note = render_text(wire, Role::User, &note_of_loss(seq));
+            match writer.append(&[note]) {
                 Err(AppendError::Log(error)) => return Err(error.into()),
                 appended => appended.expect("a note of ours is a message"),
             };
@@ -44,4 +44,9 @@ impl Contexts {
             "{lost} messages that others continue were lost, and replaced by notes"
         )))
     }
+}
+
+/// What stands in the place of a message that is gone.
+pub(crate) fn note_of_loss(seq: u64) -> String {
+    format!("[message {seq} was lost from the disk]")
 }

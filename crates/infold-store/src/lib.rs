@@ -65,6 +65,7 @@ mod incoming;
 mod verify;
 mod mend;
 mod lengthen;
+mod fork_point;
 mod doctor;
 mod redact;
 mod secrets;

@@ -118,11 +118,12 @@ impl Lock {
 
     /// Fails once the file was removed or replaced: another process may write by now.
     pub fn check(&self) -> Result<(), LogError> {
-        match self.claim.holds() {
-            true => Ok(()),
-            false => Err(LogError::LockLost {
+        if self.claim.holds() {
+            Ok(())
+        } else {
+            Err(LogError::LockLost {
                 path: self.claim.path.clone(),
-            }),
+            })
         }
     }
 

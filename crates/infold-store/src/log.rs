@@ -29,7 +29,7 @@ use crate::{LogError, Metadata};
 pub(crate) use grow::message_entry;
 pub(crate) use line::LinePlace;
 use lineage::{Lineage, first_event};
-pub(crate) use lineage::{continued_by, kept_parent};
+pub(crate) use lineage::{continued_by, kept_parent, lists_ancestor, remove_sidecar};
 use states::States;
 pub(crate) use ties::Ahead;
 

@@ -27,8 +27,8 @@ const EVENTS: &str = "events.jsonl";
 
 /// What came of mending a file.
 #[derive(Default)]
-struct Mended {
-    bytes: Vec<u8>,
+pub(crate) struct Mended {
+    pub bytes: Vec<u8>,
     /// How many lines were replaced.
     replaced: u64,
     /// How many events took back one that was replaced, and were left out with it.
@@ -70,21 +70,24 @@ impl Contexts {
     fn mend_file(&self, id: Uuid, dir: &Path, name: &str) -> Result<String, TaskError> {
         let lock = self.locked(id, dir)?;
         let path = dir.join(name);
-        let stem = name.trim_end_matches(".jsonl");
-        let aside = dir.join(format!("torn-{stem}-{}", time::now()));
-        let fail = |error| LogError::io(&aside, "written", error);
         let is_missing = !path.exists();
-        if !is_missing {
-            fs::copy(&path, &aside).map_err(fail)?;
-        }
+        let aside = if is_missing {
+            PathBuf::new()
+        } else {
+            file::copy_aside(&path)?
+        };
         let (mended, said) = match name {
             MESSAGES => {
-                let mended = mended_messages(dir, &aside)?;
+                let note = |seq| {
+                    let aside = aside.display();
+                    format!("[message {seq} was damaged on disk; what is left of it is in {aside}]")
+                };
+                let mended = mended_messages(dir, first_seq(dir)?, 0, &note)?;
                 let said = said_of_messages(&mended);
                 (mended, said)
             }
             _ => {
-                let mended = mended_events(dir)?;
+                let mended = mended_events(dir, fork_event(dir)?, 0)?;
                 let said = said_of_events(&mended);
                 (mended, said)
             }
@@ -112,9 +115,10 @@ fn said_of_messages(mended: &Mended) -> String {
 }
 
 fn said_of_events(mended: &Mended) -> String {
-    let restored = match mended.restored {
-        true => "the event that says what the task continues made again from lineage.idx",
-        false => "",
+    let restored = if mended.restored {
+        "the event that says what the task continues made again from lineage.idx"
+    } else {
+        ""
     };
     let replaced = match mended.replaced {
         0 => String::new(),
@@ -149,14 +153,15 @@ fn changed(what: &str, numbers: &[u64]) -> String {
 
 fn join(texts: impl IntoIterator<Item = String>) -> String {
     let said: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
-    match said.is_empty() {
-        true => "no line had to be replaced".to_owned(),
-        false => said.join("; "),
+    if said.is_empty() {
+        "no line had to be replaced".to_owned()
+    } else {
+        said.join("; ")
     }
 }
 
 /// The event that says what a task continues, read or, where it is damaged, made again from the sidecar.
-fn fork_event(dir: &Path) -> Result<Option<EventLine>, LogError> {
+pub(crate) fn fork_event(dir: &Path) -> Result<Option<EventLine>, LogError> {
     let events = Growing::open(dir.join(EVENTS), Access::Read)?;
     let mut lines = Lines::new(&events, 0);
     let first = lines
@@ -190,12 +195,22 @@ struct GoodEvent {
     place: LinePlace,
 }
 
-/// The good events of a file, with others that change nothing in the place of those missing between them.
-fn mended_events(dir: &Path) -> Result<Mended, LogError> {
+/// The good events of a file, with others that change nothing in the place of those that are missing between them,
+/// or behind them up to a number.
+///
+/// Before them comes the event that says what the task continues, if it continues any.
+pub(crate) fn mended_events(
+    dir: &Path,
+    fork: Option<EventLine>,
+    until: u64,
+) -> Result<Mended, LogError> {
     let file = Growing::open(dir.join(EVENTS), Access::Read)?;
-    let fork = fork_event(dir)?;
     let first = fork.as_ref().map_or(1, |fork| fork.id.get());
-    let good = good_events(&file, first)?;
+    let mut good = good_events(&file, first)?;
+    // A task continues one other task, and says so first.
+    good.retain(|GoodEvent { event, .. }| {
+        !matches!(event.what, What::Fork { .. }) || fork.as_ref() == Some(event)
+    });
     let marks: Table<EventEntry> = Table::open(dir.join("events.idx"), first - 1, Access::Read)?;
     let mut mended = Mended::default();
     let (mut next, mut lost) = (first, HashSet::new());
@@ -235,6 +250,10 @@ fn mended_events(dir: &Path) -> Result<Mended, LogError> {
             mended.changed.push(id);
         }
     }
+    while next <= until {
+        mended.bytes.extend(filler(next, ts, after).encode());
+        (mended.replaced, next) = (mended.replaced + 1, next + 1);
+    }
     Ok(mended)
 }
 
@@ -269,30 +288,40 @@ fn good_events(file: &Growing, first: u64) -> Result<Vec<GoodEvent>, LogError> {
     Ok(good)
 }
 
-/// The good lines of a file, with notes for the messages that are missing between them.
-fn mended_messages(dir: &Path, aside: &Path) -> Result<Mended, LogError> {
-    let wire = Metadata::read(dir).map_or(Wire::Chat, |metadata| metadata.form());
+/// The good lines of a file, with notes for the messages that are missing before them and between them, or behind them
+/// up to a seq.
+pub(crate) fn mended_messages(
+    dir: &Path,
+    first: u64,
+    until: u64,
+    note: &dyn Fn(u64) -> String,
+) -> Result<Mended, LogError> {
+    let metadata = Metadata::read(dir);
+    let wire = metadata.as_ref().map_or(Wire::Chat, Metadata::form);
     let file = Growing::open(dir.join(MESSAGES), Access::Read)?;
-    let first = first_seq(dir)?;
     let entries: Table<MessageEntry> =
         Table::open(dir.join("messages.idx"), first - 1, Access::Read)?;
-    let (mut mended, mut next) = (Mended::default(), first);
-    for line in in_order(good_messages(&file)?, first) {
-        while next < line.seq {
-            let text = format!(
-                "[message {next} was damaged on disk; what is left of it is in {}]",
-                aside.display()
-            );
-            let marks = Marks {
-                seq: Seq::new(next).expect("counted from one"),
-                stamp: &time::iso(line.time),
-                tokens: tokens::said(&text),
-                role: None,
-                redacted: None,
-            };
-            let note = render_text(wire, Role::User, &text);
-            stored::write(&note, marks, &mut mended.bytes);
-            (next, mended.replaced) = (next + 1, mended.replaced + 1);
+    let mut mended = Mended::default();
+    let write_note = |seq: u64, time: u64, mended: &mut Mended| {
+        let text = note(seq);
+        let marks = Marks {
+            seq: Seq::new(seq).expect("counted from one"),
+            stamp: &time::iso(time),
+            tokens: tokens::text_message(&text),
+            role: None,
+            redacted: None,
+        };
+        let message = render_text(wire, Role::User, &text);
+        stored::write(&message, marks, &mut mended.bytes);
+        mended.replaced += 1;
+    };
+    let (mut next, mut time) = (first, metadata.map_or(0, |metadata| metadata.created_at));
+    let mut good = good_messages(&file)?;
+    // What lies before the first is another task's.
+    good.retain(|line| line.seq >= first);
+    for line in in_order(good, first) {
+        for seq in next..line.seq {
+            write_note(seq, line.time, &mut mended);
         }
         let LinePlace { offset, len, sum } = line.place;
         mended.bytes.extend(file.bytes(offset, len as usize)?);
@@ -301,7 +330,10 @@ fn mended_messages(dir: &Path, aside: &Path) -> Result<Mended, LogError> {
         if kept.is_some_and(|kept| is_same_line(&kept) && kept.sum != sum) {
             mended.changed.push(line.seq);
         }
-        next = line.seq + 1;
+        (next, time) = (line.seq + 1, line.time);
+    }
+    for seq in next..=until {
+        write_note(seq, time, &mut mended);
     }
     Ok(mended)
 }

@@ -2,7 +2,7 @@ mod restore;
 
 use std::path::Path;
 
-use infold_wire::transcript::Session;
+use infold_wire::transcript::AgentSession;
 use infold_wire::{Json, Wire, quote};
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -47,7 +47,7 @@ pub struct Metadata {
     /// What held when it was made, whoever set it.
     pub in_effect: InEffect,
     /// The session of an agent that it was made from.
-    pub session: Option<Session>,
+    pub session: Option<AgentSession>,
 }
 
 /// How a task was to be folded when it was made: a fact for whoever looks, not a choice of the task.
@@ -125,16 +125,17 @@ impl Metadata {
             .iter()
             .filter_map(|(assumed, name)| assumed.then_some(*name))
             .collect();
-        match names.is_empty() {
-            true => String::new(),
-            false => format!(",\"assumed\":[{}]", names.join(",")),
+        if names.is_empty() {
+            String::new()
+        } else {
+            format!(",\"assumed\":[{}]", names.join(","))
         }
     }
 
     /// What is written into a task's directory.
     /// Replaces the secrets in what was said of the task.
     pub(crate) fn redact(&mut self) {
-        let redacted = infold_wire::secrets::redacted(self.encode().as_bytes());
+        let redacted = infold_wire::secrets::without_secrets(self.encode().as_bytes());
         let json = redacted.as_deref().and_then(|json| Json::parse(json).ok());
         if let Some(redacted) = json.and_then(Metadata::decode) {
             *self = redacted;
@@ -230,7 +231,7 @@ impl Metadata {
             wire: text(json, "wire"),
             session: json.and_then(|json| json.get("session")).map(|session| {
                 let member = |key| text(Some(session), key);
-                Session {
+                AgentSession {
                     id: member("id"),
                     cwd: member("cwd"),
                     branch: member("branch"),

@@ -44,9 +44,12 @@ impl Pending {
         let text = ends.encode();
         let written = file::write_new(&path, text.as_bytes(), is_lasting);
         // The name must be there before anything that it keeps from being shown.
-        let named = written.and_then(|()| match is_lasting {
-            true => file::sync_dir(dir),
-            false => Ok(()),
+        let named = written.and_then(|()| {
+            if is_lasting {
+                file::sync_dir(dir)
+            } else {
+                Ok(())
+            }
         });
         let opened = named.and_then(|()| {
             let opened = file::options().write(true).open(&path);
@@ -72,9 +75,12 @@ impl Pending {
     pub fn end(&self) -> Result<(), LogError> {
         let emptied = self.file.set_len(0);
         self.is_emptied.set(emptied.is_ok());
-        let ended = emptied.and_then(|()| match self.is_lasting {
-            true => self.file.sync_data(),
-            false => Ok(()),
+        let ended = emptied.and_then(|()| {
+            if self.is_lasting {
+                self.file.sync_data()
+            } else {
+                Ok(())
+            }
         });
         ended.map_err(|error| LogError::io(&self.path, "emptied", error))?;
         let _ = fs::remove_file(&self.path);

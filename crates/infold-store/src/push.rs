@@ -1,7 +1,7 @@
 //! A push: messages of any number are appended, all or none, and once for each key.
 
 use infold_log::{EventId, Seq, Span};
-use infold_wire::{Message, uses};
+use infold_wire::{Message, tool_use};
 
 use crate::event::{AppendLine, What};
 use crate::pending::{Ends, Pending};
@@ -101,9 +101,10 @@ impl Writer {
         let ends = self.prepare_push()?;
         // One line is there or not, by itself.
         let several = first.len() > 1 || key.is_some() || brings_results(&first[0]);
-        let pending = match several {
-            true => Some(Pending::begin(self.log().dir(), ends, self.is_lasting())?),
-            false => None,
+        let pending = if several {
+            Some(Pending::begin(self.log().dir(), ends, self.is_lasting())?)
+        } else {
+            None
         };
         self.begin_push();
         let first_event = self.log().state().next_event();
@@ -158,10 +159,13 @@ impl Writer {
         let is_hidden = pending.as_ref().is_some_and(Pending::is_hiding);
         let is_gone = self.roll_back(ends, pending) || is_hidden;
         match error {
-            PushError::Log(error) | PushError::Append(AppendError::Log(error)) => match is_gone {
-                true => error.without_doubt().into(),
-                false => error.after(false).into(),
-            },
+            PushError::Log(error) | PushError::Append(AppendError::Log(error)) => {
+                if is_gone {
+                    error.without_doubt().into()
+                } else {
+                    error.after(false).into()
+                }
+            }
             error => error,
         }
     }
@@ -173,7 +177,7 @@ impl Writer {
 
 /// Says whether a message brings results of tools, of which more is recorded than the message.
 fn brings_results(message: &[u8]) -> bool {
-    Message::parse(message).is_ok_and(|message| !uses::came(&message).is_empty())
+    Message::parse(message).is_ok_and(|message| !tool_use::tool_results(&message).is_empty())
 }
 
 /// Reads the next messages, until there are enough; none at the end.
@@ -200,12 +204,13 @@ impl Log {
             };
             if line.key == key.name {
                 let span = line.span;
-                return match line.digest == key.digest {
-                    true => Ok(Some(span)),
-                    false => Err(PushError::OtherContent {
+                return if line.digest == key.digest {
+                    Ok(Some(span))
+                } else {
+                    Err(PushError::OtherContent {
                         key: line.key,
                         span,
-                    }),
+                    })
                 };
             }
             // Each is older than the one before, whatever a line says.

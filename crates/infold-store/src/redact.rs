@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use infold_log::steer::Refused;
 use infold_log::{Seq, Span};
-use infold_wire::redact::{redact_matches, texts};
+use infold_wire::redact::{redact_matches, visit_texts};
 use uuid::Uuid;
 
 use crate::event::Extent;
@@ -228,9 +228,10 @@ impl Contexts {
                 let mut holder = id;
                 for task in &line {
                     holder = *task;
-                    let base = match *task == id {
-                        true => log.own().seq,
-                        false => self.read(*task)?.own().seq,
+                    let base = if *task == id {
+                        log.own().seq
+                    } else {
+                        self.read(*task)?.own().seq
                     };
                     if first >= base {
                         break;
@@ -336,11 +337,15 @@ impl Contexts {
                         continue;
                     }
                     let body = stored.body(line.bytes);
-                    let mut take = |text: &str| match is_gone {
-                        true => words.add(text),
-                        false => words.keep(text),
+                    let mut take = |text: &str| {
+                        if is_gone {
+                            words.add(text)
+                        } else {
+                            words.keep(text)
+                        }
                     };
-                    texts(&body, &mut take).map_err(|error| damaged(&file, line.offset, &error))?;
+                    visit_texts(&body, &mut take)
+                        .map_err(|error| damaged(&file, line.offset, &error))?;
                 }
             }
         }

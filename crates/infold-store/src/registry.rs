@@ -268,6 +268,12 @@ impl Registry {
         self.run(|db| keys(db, sql, [key(parent)]))
     }
 
+    /// Forgets which task `child` continues; returns whether that was known.
+    pub(crate) fn remove_fork(&self, child: Uuid) -> Result<bool, RegistryError> {
+        let sql = "DELETE FROM forks WHERE child = ?1";
+        self.run(|db| Ok(db.execute(sql, [key(child)])? > 0))
+    }
+
     /// Returns the tasks that ended before `before` and that no task which stays refers to.
     ///
     /// Forks come before what they were forked from, so removing them in this

@@ -152,10 +152,7 @@ fn follow(
         });
     }
     current.follow(log)?;
-    match is_known {
-        true => Ok(()),
-        false => current.save(),
-    }
+    if is_known { Ok(()) } else { current.save() }
 }
 
 /// Moves the bytes of a file from `at` on aside.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use infold_wire::Json;
 use infold_wire::redact::redact_message;
-use infold_wire::secrets::{Found, found};
+use infold_wire::secrets::{FoundSecret, find_secrets};
 use uuid::Uuid;
 
 use crate::{Contexts, LogError, TaskError, stored};
@@ -19,8 +19,8 @@ pub struct StoredSecret {
     /// The message, or the event, frame or line, that it is in.
     pub place: SecretPlace,
     /// What it is, without saying it.
-    pub found: Found,
-    /// It is an id or a name, which a redaction leaves.
+    pub found: FoundSecret,
+    /// Whether it is an id or a tool name, which a redaction leaves.
     pub stays: bool,
 }
 
@@ -77,9 +77,10 @@ impl Contexts {
         read: &mut dyn FnMut(u64),
         take: &mut dyn FnMut(StoredSecret),
     ) -> Result<Scanned, LogError> {
-        match self.root().is_dir() {
-            true => in_directory(self.root(), read, take),
-            false => Ok(Scanned::default()),
+        if self.root().is_dir() {
+            in_directory(self.root(), read, take)
+        } else {
+            Ok(Scanned::default())
         }
     }
 }
@@ -135,10 +136,10 @@ fn in_file(
         looked_at(read);
         scanned.messages += u64::from(name == "messages.jsonl");
         let place = place(name, number, &line);
-        let mut tell = |found: Vec<Found>, staying: &[Found]| {
+        let mut tell = |found: Vec<FoundSecret>, staying: &[FoundSecret]| {
             for one in &found {
-                // Alike secrets cannot be told apart: as long as one of them goes, so may each.
-                let number = |all: &[Found]| all.iter().filter(|other| *other == one).count();
+                // Secrets with the same beginning and length cannot be told apart: a redaction may remove each as long as it removes one.
+                let number = |all: &[FoundSecret]| all.iter().filter(|other| *other == one).count();
                 take(StoredSecret {
                     file: name.to_owned(),
                     place,
@@ -147,10 +148,11 @@ fn in_file(
                 });
             }
         };
-        let secrets = found(&line);
-        let staying = match secrets.is_empty() {
-            true => Vec::new(),
-            false => staying(place, &line),
+        let secrets = find_secrets(&line);
+        let staying = if secrets.is_empty() {
+            Vec::new()
+        } else {
+            find_staying(place, &line)
         };
         tell(secrets, &staying);
         if read < MAX_LINE_BYTES || line.ends_with(b"\n") {
@@ -165,7 +167,7 @@ fn in_file(
                 .read_until(b'\n', &mut line);
             let read = limited.map_err(fail)?;
             looked_at(read as u64);
-            tell(infold_wire::secrets::found_from(&line, before), &[]);
+            tell(infold_wire::secrets::find_secrets_after(&line, before), &[]);
             if read == 0 || line.ends_with(b"\n") {
                 break;
             }
@@ -174,8 +176,8 @@ fn in_file(
     Ok(())
 }
 
-/// The secrets of a line that are still there after a redaction: in ids, and in names of tools.
-fn staying(place: SecretPlace, line: &[u8]) -> Vec<Found> {
+/// Finds the secrets of a line that a redaction leaves, because they are ids or tool names.
+fn find_staying(place: SecretPlace, line: &[u8]) -> Vec<FoundSecret> {
     let left = match place {
         SecretPlace::Message(_) => stored::split(line.trim_ascii_end())
             .and_then(|stored| redact_message(&stored.body(line), "").ok()),
@@ -184,7 +186,7 @@ fn staying(place: SecretPlace, line: &[u8]) -> Vec<Found> {
             .and_then(|event| Some(event.get("record")?.get("tool")?.bytes().to_vec())),
         SecretPlace::Line(_) => None,
     };
-    left.map_or(Vec::new(), |left| found(&left))
+    left.map_or(Vec::new(), |left| find_secrets(&left))
 }
 
 fn place(name: &str, number: u64, line: &[u8]) -> SecretPlace {

@@ -1,7 +1,7 @@
 use infold_log::{
     EventId, Floor, Line, Piece, Reading, Role, Seq, Shows, Size, Source, Span, Verdict, View, plan,
 };
-use infold_wire::{Message, render_round, render_stand_in, render_text, splice_apart};
+use infold_wire::{Message, render_round, render_stand_in, render_text, splice_unordered};
 
 use crate::event::What;
 use crate::{Log, LogError};
@@ -142,9 +142,10 @@ impl Log {
                 edits.push((mask.bytes, mask.stub));
             }
         }
-        Ok(match edits.is_empty() {
-            true => body,
-            false => splice_apart(&body, edits),
+        Ok(if edits.is_empty() {
+            body
+        } else {
+            splice_unordered(&body, edits)
         })
     }
 

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use infold_log::{Role, Seq};
-use infold_wire::normal::Digest;
+use infold_wire::digest::Digest;
 
 use crate::time;
 

@@ -140,9 +140,10 @@ impl<T: Fixed> Table<T> {
 
     /// Checks that no record of those that were read so far is damaged.
     pub fn check_read(&self) -> Result<(), LogError> {
-        match self.is_damaged.get() {
-            true => Err(LogError::damaged(self.file.path(), 0, "a damaged record")),
-            false => Ok(()),
+        if self.is_damaged.get() {
+            Err(LogError::damaged(self.file.path(), 0, "a damaged record"))
+        } else {
+            Ok(())
         }
     }
 

@@ -19,9 +19,10 @@ const MAX_CORRECTION: u64 = 60_000;
 /// would have that one wrong time for years.
 pub fn following(last: u64) -> u64 {
     let now = now();
-    match last > now.saturating_add(MAX_CORRECTION) {
-        true => now,
-        false => now.max(last),
+    if last > now.saturating_add(MAX_CORRECTION) {
+        now
+    } else {
+        now.max(last)
     }
 }
 

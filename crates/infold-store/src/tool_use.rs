@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use infold_log::{Past as _, Role, Seq, Span};
-use infold_wire::uses::{self, Came, Made};
+use infold_wire::tool_use::{self, RecordedCall, RecordedResult};
 use infold_wire::{Message, quote};
 
 use crate::derived::check_record;
@@ -13,7 +13,7 @@ use crate::{Log, LogError};
 const MAX_MESSAGES_BACK: usize = 64;
 
 /// A call and when it was made.
-type Call = (Made, u64);
+type Call = (RecordedCall, u64);
 
 /// A record, as `tools.jsonl` has it, for each result in these messages whose call is known.
 pub(crate) fn records(log: &Log, messages: Span) -> Result<Vec<String>, LogError> {
@@ -27,7 +27,7 @@ pub(crate) fn records(log: &Log, messages: Span) -> Result<Vec<String>, LogError
         };
         if record.role == Role::Assistant {
             calls.extend(
-                uses::made(&message)
+                tool_use::tool_calls(&message)
                     .into_iter()
                     .map(|made| (made, record.time)),
             );
@@ -36,7 +36,7 @@ pub(crate) fn records(log: &Log, messages: Span) -> Result<Vec<String>, LogError
             }
             continue;
         }
-        for came in uses::came(&message) {
+        for came in tool_use::tool_results(&message) {
             let near = calls.iter().rev().find(|(made, _)| answers(&came, made));
             let call = match near {
                 Some(call) => Some(call.clone()),
@@ -53,7 +53,7 @@ pub(crate) fn records(log: &Log, messages: Span) -> Result<Vec<String>, LogError
 }
 
 /// The call that a result answers, among the messages shown before `seq`.
-fn earlier(log: &Log, seq: Seq, came: &Came) -> Result<Option<Call>, LogError> {
+fn earlier(log: &Log, seq: Seq, came: &RecordedResult) -> Result<Option<Call>, LogError> {
     let path = log.state().shown().path();
     let before = path.iter().rev().flat_map(|run| run.seqs().rev());
     let before = before.filter(|other| *other < seq).take(MAX_MESSAGES_BACK);
@@ -63,7 +63,7 @@ fn earlier(log: &Log, seq: Seq, came: &Came) -> Result<Option<Call>, LogError> {
             continue;
         }
         let bytes = log.message(other)?;
-        let made = Message::parse(&bytes).map(|message| uses::made(&message));
+        let made = Message::parse(&bytes).map(|message| tool_use::tool_calls(&message));
         let mut made = made.unwrap_or_default().into_iter();
         if let Some(made) = made.find(|made| answers(came, made)) {
             return Ok(Some((made, record.time)));
@@ -73,18 +73,20 @@ fn earlier(log: &Log, seq: Seq, came: &Came) -> Result<Option<Call>, LogError> {
 }
 
 /// Says whether a result is of a call; without an id, the tool has to do.
-fn answers(came: &Came, made: &Made) -> bool {
-    match came.id.is_empty() {
-        true => made.tool == came.tool,
-        false => made.id == came.id,
+fn answers(came: &RecordedResult, made: &RecordedCall) -> bool {
+    if came.id.is_empty() {
+        made.tool == came.tool
+    } else {
+        made.id == came.id
     }
 }
 
-fn written(made: &Made, came: &Came, took: u64) -> String {
+fn written(made: &RecordedCall, came: &RecordedResult, took: u64) -> String {
     let (tool, args, text) = (quote(&made.tool), &made.args, quote(&came.text));
-    let (member, status) = match came.failed {
-        true => ("error", "error"),
-        false => ("result", "success"),
+    let (member, status) = if came.failed {
+        ("error", "error")
+    } else {
+        ("result", "success")
     };
     format!(
         r#"{{"tool":{tool},"args":{args},"{member}":{text},"status":"{status}","duration_ms":{took}}}"#

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use infold_log::{EventId, Fault, Floor, Past as _, Point, View};
-use infold_wire::normal;
+use infold_wire::digest;
 use uuid::Uuid;
 
 use crate::current::Current;
@@ -129,6 +129,10 @@ impl Contexts {
                 .filter_map(|(name, at)| at.map(|at| Problem::Torn { name, at }));
             let mut more: Vec<Problem> = torn.collect();
             more.extend(differences.stale.iter().map(|name| Problem::Stale { name }));
+            if !differences.stale.is_empty() {
+                // Sidecars that were right when they were written are stale if another task changed that they follow from.
+                more.extend(fresh.check_fork_time().err().map(Problem::Damaged));
+            }
             more.extend(stale(&dir, &fresh, &view)?);
             match fresh.check_imported() {
                 Err(error @ LogError::Damaged { .. }) => more.push(Problem::Damaged(error)),
@@ -186,7 +190,9 @@ fn returned(log: &Log) -> Result<Vec<LogError>, LogError> {
             let reason = match log.redacted(seq)? {
                 Some(now) if now == original => continue,
                 Some(_) => format!("message {seq} is not the one that {id} redacted"),
-                None if normal::digest(&log.message(seq)?).ok() != Some(original) => continue,
+                None if digest::message_digest(&log.message(seq)?).ok() != Some(original) => {
+                    continue;
+                }
                 None => format!("message {seq} was redacted by {id} and is there again"),
             };
             found.push(LogError::damaged(
@@ -207,9 +213,9 @@ fn stale(dir: &Path, fresh: &Log, view: &View) -> Result<Vec<Problem>, LogError>
     let is_unwritten = fresh.is_untouched() && current.is_unwritten();
     let was_killed = lock::is_left(dir);
     let path = dir.join("current.jsonl");
-    let is_right =
+    let is_current =
         is_unwritten || shows(&path, fresh, view)? || was_killed && is_behind(&current, fresh)?;
-    if !is_right {
+    if !is_current {
         names.push("current.jsonl");
     }
     for derived in Derived::ALL {

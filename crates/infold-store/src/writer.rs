@@ -459,7 +459,7 @@ impl Writer {
         }
         Ok(self.step(What::Note {
             text: text.to_owned(),
-            tokens: tokens::said(text),
+            tokens: tokens::text_message(text),
         })?)
     }
 
@@ -683,10 +683,7 @@ impl Writer {
         };
         let (line, bytes) = self.log.event_without_secrets(line)?;
         let offset = self.log.events.append(&bytes)?;
-        let synced = match sync {
-            true => self.log.events.sync(),
-            false => Ok(()),
-        };
+        let synced = if sync { self.log.events.sync() } else { Ok(()) };
         let place = LinePlace::of(offset, &bytes);
         let taken = synced.and_then(|()| self.log.took_event(&line, place));
         if let Err(error) = taken {
@@ -784,7 +781,10 @@ pub fn marker(cover: &Cover) -> String {
 
 /// What a stand-in weighs.
 pub fn stand_in_tokens(stand_in: &[(Role, String)]) -> u64 {
-    stand_in.iter().map(|(_, text)| tokens::said(text)).sum()
+    stand_in
+        .iter()
+        .map(|(_, text)| tokens::text_message(text))
+        .sum()
 }
 
 fn held_by(holder: &Option<Holder>) -> String {

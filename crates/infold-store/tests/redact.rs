@@ -176,7 +176,7 @@ fn a_message_that_was_redacted_is_nowhere() {
     let What::Redact(line) = log.event(EventId::new(6).unwrap()).unwrap().what else {
         panic!("the last event is the redaction");
     };
-    let digest = infold_wire::normal::digest(
+    let digest = infold_wire::digest::message_digest(
         say("user", &format!("log in with {SECRET} please")).as_bytes(),
     );
     assert_eq!(line.messages[0], (seq(1), digest.unwrap()));
@@ -335,7 +335,7 @@ fn the_task_goes_on_after_it_and_a_second_redaction_keeps_what_came() {
     let (_root, contexts) = store();
     let id = secretive(&contexts);
     let original = contexts.read(id).unwrap().message(seq(1)).unwrap();
-    let digest = infold_wire::normal::digest(&original).unwrap();
+    let digest = infold_wire::digest::message_digest(&original).unwrap();
     contexts.redact(id, MATCHES).unwrap();
     let (mut writer, _) = contexts.write(id).unwrap();
     writer

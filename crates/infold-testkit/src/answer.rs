@@ -1,5 +1,5 @@
 use infold_wire::tokens::{Encoding, count};
-use infold_wire::{Reply, Reported, Stop, Wire, quote};
+use infold_wire::{Reply, StopReason, TokenUsage, Wire, quote};
 
 /// What a model says, on whatever wire it is asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,9 +11,9 @@ pub struct Answer {
     /// The calls: names, and arguments as the text of a JSON object.
     pub calls: Vec<(String, String)>,
     /// Why it ends; nothing if that is seen from the calls.
-    pub stop: Option<Stop>,
+    pub stop: Option<StopReason>,
     /// What it reports of itself; nothing if that is counted.
-    pub usage: Option<Reported>,
+    pub usage: Option<TokenUsage>,
 }
 
 impl Answer {
@@ -30,10 +30,11 @@ impl Answer {
     }
 
     /// The reply of this wire; `number` makes ids of calls that no other reply has.
-    pub(crate) fn reply(&self, wire: Wire, number: u64, model: &str, usage: Reported) -> Reply {
-        let stop = match self.calls.is_empty() {
-            true => Stop::End,
-            false => Stop::Calls,
+    pub(crate) fn reply(&self, wire: Wire, number: u64, model: &str, usage: TokenUsage) -> Reply {
+        let stop = if self.calls.is_empty() {
+            StopReason::End
+        } else {
+            StopReason::Calls
         };
         let messages = match wire {
             Wire::Chat => vec![self.chat(number)],
@@ -142,8 +143,9 @@ impl Answer {
 
 /// A member that is a list, unless it is empty.
 fn member(name: &str, values: Vec<String>) -> String {
-    match values.is_empty() {
-        true => String::new(),
-        false => format!(r#","{name}":[{}]"#, values.join(",")),
+    if values.is_empty() {
+        String::new()
+    } else {
+        format!(r#","{name}":[{}]"#, values.join(","))
     }
 }

@@ -1,6 +1,6 @@
 //! What a request asks for.
 
-use infold_wire::{Json, Kind, Wire};
+use infold_wire::{Json, JsonKind, Wire};
 
 use crate::Seen;
 
@@ -164,7 +164,7 @@ fn string_in(bytes: &[u8], name: &str) -> Option<String> {
 /// The elements of a member, or the member itself if it is a text or an object.
 pub(crate) fn listed<'a>(body: Json<'a>, name: &str) -> Vec<Json<'a>> {
     match body.get(name) {
-        Some(list) if list.kind() == Kind::Array => list.elements().collect(),
+        Some(list) if list.kind() == JsonKind::Array => list.elements().collect(),
         Some(one) if !one.is_null() => vec![one],
         _ => Vec::new(),
     }

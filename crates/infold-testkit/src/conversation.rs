@@ -9,7 +9,7 @@ mod gemini;
 mod ollama;
 mod responses;
 
-use infold_wire::{Reply, Stop, Wire};
+use infold_wire::{Reply, StopReason, Wire};
 use serde_json::Value;
 
 use crate::random::Random;
@@ -77,7 +77,7 @@ struct Asked {
     before: State,
     after: State,
     said: Vec<Value>,
-    stop: Stop,
+    stop: StopReason,
 }
 
 /// A request, and what the model is to reply to it.

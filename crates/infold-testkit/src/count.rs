@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
 
 use infold_wire::tokens::{Counter, Encoding, image, message};
-use infold_wire::{Json, Kind, Message, Reported, Wire};
+use infold_wire::{Json, JsonKind, Message, TokenUsage, Wire};
 
 use crate::asked::listed;
 
@@ -125,7 +125,7 @@ impl Cache {
     ///
     /// Anthropic keeps what ends at a marker; the others keep every prefix, and do not say
     /// that they do.
-    pub fn meet(&mut self, wire: Wire, counted: &Counted) -> Reported {
+    pub fn meet(&mut self, wire: Wire, counted: &Counted) -> TokenUsage {
         let segments = &counted.segments;
         let end = match wire {
             Wire::Anthropic => segments
@@ -149,21 +149,21 @@ impl Cache {
         let (read, written) = (sum(&segments[..known]), sum(&segments[known..end]));
         let rest = sum(&segments[end..]);
         match wire {
-            Wire::Anthropic => Reported {
+            Wire::Anthropic => TokenUsage {
                 input: rest,
                 cache_read: read,
                 cache_write: written,
-                ..Reported::default()
+                ..TokenUsage::default()
             },
             // It has a cache, but does not tell.
-            Wire::Ollama => Reported {
+            Wire::Ollama => TokenUsage {
                 input: read + written,
-                ..Reported::default()
+                ..TokenUsage::default()
             },
-            _ => Reported {
+            _ => TokenUsage {
                 input: written,
                 cache_read: read,
-                ..Reported::default()
+                ..TokenUsage::default()
             },
         }
     }
@@ -185,15 +185,15 @@ const DEEP: usize = 100;
 
 fn texts(json: Json<'_>, counter: &mut Counter, images: &mut u64, depth: usize) {
     match json.kind() {
-        Kind::String => {
+        JsonKind::String => {
             counter.push_json(json);
             counter.push("\n");
         }
-        Kind::Array if depth < DEEP => {
+        JsonKind::Array if depth < DEEP => {
             json.elements()
                 .for_each(|it| texts(it, counter, images, depth + 1));
         }
-        Kind::Object if depth < DEEP => {
+        JsonKind::Object if depth < DEEP => {
             for (name, value) in json.members() {
                 match &*name.name() {
                     b"type" | b"role" | b"cache_control" | b"id" | b"status" => {}
@@ -211,7 +211,7 @@ fn texts(json: Json<'_>, counter: &mut Counter, images: &mut u64, depth: usize) 
 fn add(json: Json<'_>, hash: &mut DefaultHasher, depth: usize) -> bool {
     let mut marked = false;
     match json.kind() {
-        Kind::Object if depth < DEEP => {
+        JsonKind::Object if depth < DEEP => {
             for (name, value) in json.members() {
                 // A marker moves from turn to turn and changes nothing.
                 if name.is("cache_control") {
@@ -220,14 +220,14 @@ fn add(json: Json<'_>, hash: &mut DefaultHasher, depth: usize) -> bool {
                 }
                 hash.write(&name.name());
                 hash.write_u8(b':');
-                if name.is("content") && value.kind() == Kind::String {
+                if name.is("content") && value.kind() == JsonKind::String {
                     // A text alone is the same as one block of text.
                     hash.write(b",type:\"text\"text:");
                 }
                 marked |= add(value, hash, depth + 1);
             }
         }
-        Kind::Array if depth < DEEP => {
+        JsonKind::Array if depth < DEEP => {
             for element in json.elements() {
                 hash.write_u8(b',');
                 marked |= add(element, hash, depth + 1);

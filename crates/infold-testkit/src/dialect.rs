@@ -27,9 +27,12 @@ impl Wrong {
 /// An error in the shape of a wire. `code` is empty where there is none.
 pub(crate) fn error(wire: Wire, status: u16, kind: &str, wrong: &Wrong) -> Outgoing {
     let message = quote(&wrong.message);
-    let or_null = |text: &str| match text.is_empty() {
-        true => "null".to_owned(),
-        false => quote(text),
+    let or_null = |text: &str| {
+        if text.is_empty() {
+            "null".to_owned()
+        } else {
+            quote(text)
+        }
     };
     let body = match wire {
         Wire::Chat | Wire::Responses => format!(

@@ -11,9 +11,10 @@ const ANY: &str = "testkit";
 
 /// The list of models, as a wire has it.
 pub(crate) fn models(wire: Wire, model: &Model) -> Outgoing {
-    let names: Vec<&str> = match model.names.is_empty() {
-        true => vec![ANY],
-        false => model.names.iter().map(String::as_str).collect(),
+    let names: Vec<&str> = if model.names.is_empty() {
+        vec![ANY]
+    } else {
+        model.names.iter().map(String::as_str).collect()
     };
     let window = model.window.unwrap_or(128_000);
     let each = |name: &&str| {

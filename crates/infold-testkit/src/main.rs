@@ -188,9 +188,10 @@ fn say(text: &str) -> Result<(), String> {
 fn recorded(seen: &Seen) -> String {
     let secret = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
     let headers = seen.headers.iter().map(|(name, value)| {
-        let value = match secret.contains(&name.as_str()) {
-            true => "(left out)",
-            false => value,
+        let value = if secret.contains(&name.as_str()) {
+            "(left out)"
+        } else {
+            value
         };
         format!("{}:{}", quote(name), quote(value))
     });
@@ -249,8 +250,9 @@ fn read_faults(text: &str) -> Result<Faults, String> {
         faults.malformed,
         faults.empty,
     ];
-    match all.iter().all(|share| *share >= 0.0) && all.iter().sum::<f64>() <= 1.0 {
-        true => Ok(faults),
-        false => Err("shares are from 0 to 1, and together at most 1".to_owned()),
+    if all.iter().all(|share| *share >= 0.0) && all.iter().sum::<f64>() <= 1.0 {
+        Ok(faults)
+    } else {
+        Err("shares are from 0 to 1, and together at most 1".to_owned())
     }
 }

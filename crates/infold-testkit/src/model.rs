@@ -1,5 +1,5 @@
 use infold_wire::tokens::{Encoding, count};
-use infold_wire::{Json, Stop, Wire, spoken};
+use infold_wire::{Json, StopReason, Wire, append_words};
 
 use crate::Answer;
 use crate::asked::{Asked, listed};
@@ -75,7 +75,7 @@ pub(crate) fn echo(asked: &Asked, body: Option<Json<'_>>, tokens: u64) -> Answer
     let mut stop = None;
     if let Some(most) = asked.most.filter(|most| *most > 0) {
         while count(Encoding::O200k, &text) > most && text.pop().is_some() {
-            stop = Some(Stop::Length);
+            stop = Some(StopReason::Length);
         }
     }
     Answer {
@@ -103,9 +103,9 @@ pub(crate) fn messages<'a>(wire: Wire, body: Json<'a>) -> Vec<Json<'a>> {
 pub(crate) fn words(message: Json<'_>) -> String {
     if let Ok(message) = infold_wire::Message::parse(message.bytes()) {
         let mut out = String::new();
-        spoken(&message, &mut out);
+        append_words(&message, &mut out);
         if out.is_empty() {
-            infold_wire::plain(&message, &mut out);
+            infold_wire::append_plain_text(&message, &mut out);
         }
         return out;
     }

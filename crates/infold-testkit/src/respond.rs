@@ -1,6 +1,6 @@
 //! From a request to what is sent back.
 
-use infold_wire::{Json, Reply, Reported, Wire, reply};
+use infold_wire::{Json, Reply, TokenUsage, Wire, reply};
 
 use crate::asked::{Asked, Target, target};
 use crate::count::{Cache, Counted};
@@ -166,7 +166,7 @@ impl Desk {
         };
         let reply = answer.unwrap_or_else(|answer| {
             let (output, reasoning) = answer.tokens();
-            let usage = Reported {
+            let usage = TokenUsage {
                 output,
                 reasoning,
                 ..usage
@@ -198,7 +198,7 @@ fn written(seen: &Seen, asked: &Asked, mut reply: Reply, size: usize, bare: bool
         if wire == Wire::Chat && !asked.usage {
             reply.usage = None;
         }
-        let mut events = reply::stream(wire, &reply, size);
+        let mut events = reply::stream_reply(wire, &reply, size);
         if bare {
             events = events.iter().map(|line| prompted(line)).collect();
         }
@@ -207,7 +207,7 @@ fn written(seen: &Seen, asked: &Asked, mut reply: Reply, size: usize, bare: bool
         }
         Sent::Events(events)
     } else {
-        let whole = reply::whole(wire, &reply);
+        let whole = reply::write_reply(wire, &reply);
         Sent::Whole(if bare { prompted(&whole) } else { whole })
     };
     let mut headers = vec![("content-type".to_owned(), kind.to_owned())];
@@ -231,17 +231,16 @@ fn prompted(line: &[u8]) -> Vec<u8> {
         return line.to_vec();
     };
     let text = |json: Json<'_>| String::from_utf8_lossy(json.bytes()).into_owned();
-    let members = json
-        .members()
-        .map(|(name, value)| match name.is("message") {
-            true => {
-                let said = value.get("content").map_or("\"\"".to_owned(), text);
-                let thought = value.get("thinking").map(text);
-                let thought = thought.map(|it| format!(r#","thinking":{it}"#));
-                format!(r#""response":{said}{}"#, thought.unwrap_or_default())
-            }
-            false => format!("{}:{}", text(name), text(value)),
-        });
+    let members = json.members().map(|(name, value)| {
+        if name.is("message") {
+            let said = value.get("content").map_or("\"\"".to_owned(), text);
+            let thought = value.get("thinking").map(text);
+            let thought = thought.map(|it| format!(r#","thinking":{it}"#));
+            format!(r#""response":{said}{}"#, thought.unwrap_or_default())
+        } else {
+            format!("{}:{}", text(name), text(value))
+        }
+    });
     let members: Vec<_> = members.collect();
     let end = if line.ends_with(b"\n") { "\n" } else { "" };
     format!("{{{}}}{end}", members.join(",")).into_bytes()

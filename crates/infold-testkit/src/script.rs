@@ -72,9 +72,10 @@ impl Script {
 
     /// The next step; `stay` leaves it where it is.
     pub(crate) fn next(&mut self, seen: &Seen, stay: bool) -> Step {
-        let step = match stay {
-            true => self.steps.front().cloned(),
-            false => self.steps.pop_front(),
+        let step = if stay {
+            self.steps.front().cloned()
+        } else {
+            self.steps.pop_front()
         };
         step.unwrap_or_else(|| match &mut self.decide {
             Some(decide) => decide(seen),

@@ -66,9 +66,10 @@ pub(crate) async fn send(outgoing: Outgoing, pace: &Pace, knife: Knife) -> Respo
 fn broken(mut events: Vec<Vec<u8>>, which: Option<usize>) -> Vec<Vec<u8>> {
     let last = events.len().saturating_sub(1);
     if let Some(event) = which.and_then(|at| events.get_mut(at.min(last))) {
-        let end = match event.ends_with(b"\n\n") {
-            true => &b"\n\n"[..],
-            false => &b"\n"[..],
+        let end = if event.ends_with(b"\n\n") {
+            &b"\n\n"[..]
+        } else {
+            &b"\n"[..]
         };
         let end = if event.ends_with(b"\n") { end } else { b"" };
         event.truncate(event.len() / 2);

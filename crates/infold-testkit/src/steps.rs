@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use infold_wire::{Json, Kind};
+use infold_wire::{Json, JsonKind};
 
 use crate::{Answer, Step, errors};
 
@@ -73,7 +73,7 @@ fn read_step(json: Json<'_>) -> Result<Step, String> {
 
 /// The step without how it is sent.
 fn what(json: Json<'_>) -> Result<Step, String> {
-    if json.kind() != Kind::Object {
+    if json.kind() != JsonKind::Object {
         return Err("a step is a JSON object".to_owned());
     }
     let text = |name: &str| {

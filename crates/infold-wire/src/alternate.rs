@@ -1,13 +1,15 @@
-//! What stands between two turns of one role, for providers that want roles to alternate.
+//! Separators between two turns of one role, for providers that want roles to alternate.
 
 use infold_log::{Role, Rounds, Seq};
 
-use crate::render::NOTED;
+use crate::render::SEPARATOR_TEXT;
 use crate::{Form, Item, Message, Wire, render_text};
 
-/// Messages on their way to a provider that wants roles to alternate, always or where something was
-/// left out: on Gemini's wire, a turn of the model that calls must follow one of the user's; on
-/// Anthropic's, a later system message stands between one of the user's and one of the model's.
+/// Finds where a separator is needed in messages to a provider that wants roles to alternate.
+///
+/// That may be always, or only where something was left out: on Gemini's wire, a turn of the model that
+/// calls must follow one of the user's; on Anthropic's, a later system message stands between one of the
+/// user's and one of the model's.
 #[derive(Clone, Debug)]
 pub struct Alternation {
     wire: Wire,
@@ -15,14 +17,14 @@ pub struct Alternation {
     rounds: Rounds,
     count: u64,
     last: Option<Role>,
-    /// Who spoke last, calls and what they gave back aside: some servers do not count those.
-    spoke: Option<Role>,
-    /// The same before the output that is under way: what it says is not counted either if it calls.
-    spoke_before: Option<Role>,
+    /// The role of the last turn without calls and results: some servers do not count those.
+    last_turn: Option<Role>,
+    /// `last_turn` before the current output, whose text does not count either if it calls.
+    turn_before_output: Option<Role>,
 }
 
 impl Alternation {
-    /// Before the first message; none if the wire takes them as they come, and it is not wanted `always`.
+    /// Starts before the first message; none if the wire needs no separators, and they are not wanted `always`.
     pub fn of(wire: Wire, always: bool) -> Option<Alternation> {
         let wanted = always || matches!(wire, Wire::Gemini | Wire::Anthropic);
         wanted.then(|| Alternation {
@@ -31,63 +33,61 @@ impl Alternation {
             rounds: Rounds::default(),
             count: 0,
             last: None,
-            spoke: None,
-            spoke_before: None,
+            last_turn: None,
+            turn_before_output: None,
         })
     }
 
-    /// Takes the next message, and returns what has to stand before it; nothing if another role spoke
-    /// last, or the message goes on with an output that comes in several. At a `seam`, something else
-    /// stood before it.
+    /// Takes the next message, and returns the separator that has to stand before it; none if the role
+    /// changes, or the message continues an output. At a `seam`, other messages before it were left out.
     pub fn separator(&mut self, next: &[u8], seam: bool) -> Option<Vec<u8>> {
         let message = Message::read(next).ok()?;
         let role = message.role();
         if self.wire == Wire::Anthropic && !self.always {
             let last = self.last.replace(role);
-            return self.around_system(last, role).filter(|_| seam);
+            return self.system_separator(last, role).filter(|_| seam);
         }
         self.count += 1;
         let seq = Seq::new(self.count)?;
         let facts = message.facts();
-        let heard = self.rounds.hear(seq, &facts, None);
+        let assigned = self.rounds.hear(seq, &facts, None);
         let last = self.last.replace(role);
         let (again, other) = match role {
             Role::User if !facts.is_request() => return None,
             Role::User => {
-                let again = self.spoke == Some(role) || last == Some(role);
+                let again = self.last_turn == Some(role) || last == Some(role);
                 (again, Role::Assistant)
             }
-            Role::Assistant => (last == Some(role) && heard.round == seq, Role::User),
+            Role::Assistant => (last == Some(role) && assigned.round == seq, Role::User),
             Role::System | Role::Tool => return None,
         };
         let separates = again && (self.always || seam && role == Role::Assistant);
         if separates {
-            self.spoke = Some(other);
+            self.last_turn = Some(other);
         }
-        if role == Role::Assistant && heard.round == seq {
-            self.spoke_before = self.spoke;
+        if role == Role::Assistant && assigned.round == seq {
+            self.turn_before_output = self.last_turn;
         }
         if !facts.calls.is_empty() {
-            self.spoke = self.spoke_before;
-        } else if role == Role::User || is_said(message.form()) {
-            self.spoke = Some(role);
+            self.last_turn = self.turn_before_output;
+        } else if role == Role::User || is_turn(message.form()) {
+            self.last_turn = Some(role);
         }
-        separates.then(|| render_text(self.wire, other, NOTED))
+        separates.then(|| render_text(self.wire, other, SEPARATOR_TEXT))
     }
 
-    /// What has to stand between a later system message and the one before or after it.
-    fn around_system(&self, last: Option<Role>, role: Role) -> Option<Vec<u8>> {
+    /// Returns the separator between a later system message and the one before or after it.
+    fn system_separator(&self, last: Option<Role>, role: Role) -> Option<Vec<u8>> {
         let other = match (last?, role) {
             (Role::System, Role::User) => Role::Assistant,
             (Role::Assistant, Role::System) => Role::User,
             _ => return None,
         };
-        Some(render_text(self.wire, other, NOTED))
+        Some(render_text(self.wire, other, SEPARATOR_TEXT))
     }
 }
 
-/// Says whether a message says something itself, and is no step of an output.
-fn is_said(form: Form) -> bool {
+fn is_turn(form: Form) -> bool {
     matches!(form, Form::Turn | Form::Content | Form::Item(Item::Message))
 }
 
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(put(&user, true), Some(Role::Assistant));
         assert_eq!(put(&model, true), None);
         assert_eq!(put(&system, true), Some(Role::User));
-        // What the client itself sends so is its own affair.
+        // Messages that the client itself sends in this order stay.
         assert_eq!(put(&user, false), None);
         assert_eq!(put(&user, true), None);
     }

@@ -1,15 +1,15 @@
-//! Messages in the form of another wire.
+//! Converts messages to the form of another wire.
 //!
-//! What is native there passes byte for byte. The rest is taken apart and written anew, a
-//! round at a time: a model's output (on Responses several items) and the results of its
-//! calls. Reasoning never crosses: a provider takes back only its own. Whatever else cannot
-//! be carried over is shown otherwise or left out, and [`Converter::lost`] says so.
+//! Native messages pass byte for byte. The others are read into the neutral form and written anew, a
+//! round at a time: a model's output (on Responses several items) and the results of its calls.
+//! Reasoning is left out: a provider accepts only its own. Whatever else the wire does not have is shown
+//! in another form or left out, and [`Converter::losses`] counts it.
 //!
-//! There and back the following may differ: texts of one message are joined by a line break
+//! A conversion there and back may change this: texts of one message are joined by a line break
 //! where a wire has one text; outputs in a row may become one; images that a tool result or
 //! the assistant cannot hold follow in a user message; later system messages become user text
-//! where the system prompt stands apart; calls without an id get one; an error mark is lost
-//! where there is none.
+//! where the system prompt is separate; calls without an id get one; error marks are lost
+//! where a wire has none.
 //!
 //! ```
 //! use infold_wire::{Converter, Wire};
@@ -24,7 +24,7 @@
 //! ```
 
 pub(crate) mod ids;
-mod words;
+mod losses;
 mod write;
 
 use std::borrow::Cow;
@@ -32,46 +32,45 @@ use std::collections::BTreeMap;
 
 use infold_log::Role;
 
-use crate::said::{Block, Round, Said};
-use crate::{EMPTY, Form, Item, Json, Message, MessageError, Wire, quote};
-use ids::Ids;
-use words::{Lost, lose};
-use write::{Out, write};
+use crate::neutral::{CallRound, NeutralBlock, NeutralMessage};
+use crate::render::EMPTY_PLACEHOLDER;
+use crate::{Form, Item, Json, Message, MessageError, Wire, quote};
+use ids::CallIds;
+use losses::{Losses, count_loss};
+use write::{MessageSink, write_blocks};
 
-/// Puts messages into the form of another wire, round by round; what is native passes byte for byte.
-///
-/// Memory is bounded by the largest round.
+/// Converts messages to the form of another wire. Its memory is bounded by the largest round.
 #[derive(Debug)]
 pub struct Converter {
     to: Wire,
-    round: Round,
-    ids: Ids,
-    lost: Lost,
-    /// Nothing but the system prompt was said.
+    round: CallRound,
+    ids: CallIds,
+    losses: Losses,
+    /// There were only system messages so far.
     leading: bool,
-    /// An output that may go on, if it says anything yet.
-    output: Option<Vec<Block<'static>>>,
-    /// The last message was part of an output that may go on.
+    /// The blocks of an output that may continue.
+    output: Option<Vec<NeutralBlock<'static>>>,
+    /// The last message was part of an output that may continue.
     open: bool,
     /// Results that wait for the others of their round.
-    results: Vec<Block<'static>>,
-    /// The only message with results so far, native, and the calls that they answer.
-    native: Option<(Vec<u8>, Vec<Answered>)>,
-    /// What the user says beside the results of a round.
-    beside: Vec<Block<'static>>,
+    results: Vec<NeutralBlock<'static>>,
+    /// The only message with results so far if it is native, and the calls that they answer.
+    native: Option<(Vec<u8>, Vec<AnsweredCall>)>,
+    /// User content beside the results of a round.
+    beside: Vec<NeutralBlock<'static>>,
 }
 
 /// The id and the name of the call that a result answers, if it answers one.
-type Answered = Option<(String, String)>;
+type AnsweredCall = Option<(String, String)>;
 
 impl Converter {
-    /// Converts to this wire.
+    /// Creates a converter to a wire.
     pub fn new(to: Wire) -> Converter {
         Converter {
             to,
-            round: Round::default(),
-            ids: Ids::new(to),
-            lost: BTreeMap::new(),
+            round: CallRound::default(),
+            ids: CallIds::new(to),
+            losses: BTreeMap::new(),
             leading: true,
             output: None,
             open: false,
@@ -84,79 +83,93 @@ impl Converter {
     /// Takes the next message; `out` gets every message that is ready, in order.
     pub fn push(&mut self, message: &[u8], out: &mut dyn FnMut(&[u8])) -> Result<(), MessageError> {
         let message = Message::read(message)?;
-        let said = Said::of(&message);
-        let answers = |block: &Block<'_>| matches!(block, Block::Result { .. });
-        self.leading &= said.role == Role::System;
-        match said.role {
-            Role::Assistant => self.assistant(&message, said, out),
-            _ if said.blocks.iter().any(answers) => self.answer(&message, said, out),
-            _ => self.other(&message, said, out),
+        let neutral = NeutralMessage::of(&message);
+        let is_result = |block: &NeutralBlock<'_>| matches!(block, NeutralBlock::Result { .. });
+        self.leading &= neutral.role == Role::System;
+        match neutral.role {
+            Role::Assistant => self.push_output(&message, neutral, out),
+            _ if neutral.blocks.iter().any(is_result) => self.push_results(&message, neutral, out),
+            _ => self.push_other(&message, neutral, out),
         }
         Ok(())
     }
 
-    /// Hands over what is still held.
+    /// Writes the messages that are still held.
     pub fn finish(&mut self, out: &mut dyn FnMut(&[u8])) {
         self.end_round(out);
     }
 
-    /// What could not be carried over, what became of it, and how often.
-    pub fn lost(&self) -> &BTreeMap<&'static str, u64> {
-        &self.lost
+    /// Returns what was changed or left out, and how often.
+    pub fn losses(&self) -> &BTreeMap<&'static str, u64> {
+        &self.losses
+    }
+
+    fn lose(&mut self, loss: &'static str) {
+        count_loss(&mut self.losses, loss);
     }
 
     fn is_native(&self, message: &Message<'_>) -> bool {
         message.wires().has(self.to)
     }
 
-    fn assistant(&mut self, message: &Message<'_>, said: Said<'_>, out: Out<'_>) {
+    fn push_output(
+        &mut self,
+        message: &Message<'_>,
+        neutral: NeutralMessage<'_>,
+        out: MessageSink<'_>,
+    ) {
         let item = matches!(message.form(), Form::Item(_));
         // Gemini wants calls right behind what they answer, so its outputs are always whole.
-        let may_go_on = item || self.to == Wire::Gemini;
-        if !(self.open && may_go_on) {
+        let may_continue = item || self.to == Wire::Gemini;
+        if !(self.open && may_continue) {
             self.end_round(out);
             self.round.clear();
         }
-        self.open = may_go_on;
+        self.open = may_continue;
         if self.is_native(message) {
             self.end_output(out);
-            for block in &said.blocks {
-                if let Block::Call(id, name, _) = block {
-                    self.round.next();
-                    self.ids.note(id);
-                    self.round.call(id, name, id.to_string());
+            for block in &neutral.blocks {
+                if let NeutralBlock::Call(id, name, _) = block {
+                    self.round.count_call();
+                    self.ids.record(id);
+                    self.round.add_call(id, name, id.to_string());
                 }
             }
             return out(message.bytes());
         }
         if self.to == Wire::Responses && message.form() == Form::Item(Item::Reasoning) {
-            return lose(&mut self.lost, words::BARE);
+            return self.lose(losses::BARE_REASONING);
         }
-        self.metadata(message);
+        self.count_metadata(message);
         let beside = self.beside.len();
-        let mut blocks = self.spoken(Role::Assistant, said.blocks);
-        // What says nothing once its reasoning is left out is an output all the same.
-        let silent = blocks.iter().all(Block::is_blank) && self.beside.len() == beside;
-        if silent && !item {
-            blocks.push(self.nothing());
+        let mut blocks = self.convert_blocks(Role::Assistant, neutral.blocks);
+        // An output that is empty without its reasoning is shown as one.
+        let is_empty = blocks.iter().all(NeutralBlock::is_blank) && self.beside.len() == beside;
+        if is_empty && !item {
+            blocks.push(self.placeholder());
         }
         let output = self.output.get_or_insert_default();
-        output.extend(blocks.into_iter().map(Block::into_owned));
-        if !may_go_on {
+        output.extend(blocks.into_iter().map(NeutralBlock::into_owned));
+        if !may_continue {
             self.end_output(out);
         }
     }
 
-    fn answer(&mut self, message: &Message<'_>, said: Said<'_>, out: Out<'_>) {
+    fn push_results(
+        &mut self,
+        message: &Message<'_>,
+        neutral: NeutralMessage<'_>,
+        out: MessageSink<'_>,
+    ) {
         self.open = false;
         self.end_output(out);
         let mut same = true;
         let mut answered = Vec::new();
-        for block in &said.blocks {
-            if let Block::Result { id, name, .. } = block {
-                let made = self.round.answer(id, name);
-                same &= made.is_none_or(|made| made.id == **id);
-                answered.push(made.map(|made| (made.id.clone(), made.name.clone())));
+        for block in &neutral.blocks {
+            if let NeutralBlock::Result { id, name, .. } = block {
+                let call = self.round.answer(id, name);
+                same &= call.is_none_or(|call| call.id == **id);
+                answered.push(call.map(|call| (call.id.clone(), call.name.clone())));
             }
         }
         let complete = self.round.is_answered();
@@ -169,11 +182,11 @@ impl Converter {
             (true, true) if first => self.native = Some((message.bytes().to_vec(), answered)),
             _ => {
                 self.merge_native();
-                self.metadata(message);
-                self.take(said, answered);
+                self.count_metadata(message);
+                self.add_results(neutral, answered);
                 if !together {
                     let results = std::mem::take(&mut self.results);
-                    write(self.to, Role::User, &results, out);
+                    write_blocks(self.to, Role::User, &results, out);
                 }
             }
         }
@@ -182,63 +195,72 @@ impl Converter {
         }
     }
 
-    /// Takes the held native message apart, because others join it.
     fn merge_native(&mut self) {
         if let Some((bytes, answered)) = self.native.take()
             && let Ok(message) = Message::read(&bytes)
         {
-            self.metadata(&message);
-            self.take(Said::of(&message), answered);
+            self.count_metadata(&message);
+            self.add_results(NeutralMessage::of(&message), answered);
         }
     }
 
-    /// Keeps the results of a message, and what is said beside them.
-    fn take(&mut self, said: Said<'_>, answered: Vec<Answered>) {
+    fn add_results(&mut self, neutral: NeutralMessage<'_>, answered: Vec<AnsweredCall>) {
         let mut answered = answered.into_iter();
-        for block in said.blocks {
-            let Block::Result {
+        for block in neutral.blocks {
+            let NeutralBlock::Result {
                 id,
                 name,
                 content,
                 failed,
             } = block
             else {
-                let said = self.spoken(said.role, vec![block]);
-                self.beside.extend(said.into_iter().map(Block::into_owned));
+                self.add_beside(neutral.role, vec![block]);
                 continue;
             };
             match answered.next().flatten() {
-                Some((id, name)) => self.result(id, name, content, failed),
-                None => self.orphan(if name == "\"\"" { &id } else { &name }, content),
+                Some((id, name)) => self.add_result(id, name, content, failed),
+                None => self.add_orphan(if name == "\"\"" { &id } else { &name }, content),
             }
         }
     }
 
-    fn result(&mut self, id: String, name: String, content: Vec<Block<'_>>, failed: bool) {
+    fn add_beside(&mut self, role: Role, blocks: Vec<NeutralBlock<'_>>) {
+        let blocks = self.convert_blocks(role, blocks).into_iter();
+        self.beside.extend(blocks.map(NeutralBlock::into_owned));
+    }
+
+    fn add_result(
+        &mut self,
+        id: String,
+        name: String,
+        content: Vec<NeutralBlock<'_>>,
+        failed: bool,
+    ) {
         let keeps_images = matches!(self.to, Wire::Anthropic | Wire::Responses);
-        let marks = matches!(self.to, Wire::Anthropic | Wire::Gemini);
-        if failed && !marks {
-            lose(&mut self.lost, words::ERROR);
+        let has_error_mark = matches!(self.to, Wire::Anthropic | Wire::Gemini);
+        if failed && !has_error_mark {
+            self.lose(losses::ERROR_MARK);
         }
-        let said = self.spoken(Role::User, content);
-        let is_image = |block: &Block<'_>| matches!(block, Block::Image(..) | Block::Link(_));
-        let (images, mut content): (Vec<_>, Vec<_>) = said
-            .into_iter()
-            .map(Block::into_owned)
+        let content = self.convert_blocks(Role::User, content).into_iter();
+        let is_image = |block: &NeutralBlock<'_>| {
+            matches!(block, NeutralBlock::Image(..) | NeutralBlock::Link(_))
+        };
+        let (images, mut content): (Vec<_>, Vec<_>) = content
+            .map(NeutralBlock::into_owned)
             .partition(|block| is_image(block) && !keeps_images);
         if !images.is_empty() {
             let tool = Json::checked(name.as_bytes()).text().unwrap_or_default();
             let label = quote(&format!("[image from the result of {tool}]"));
             if content.is_empty() {
-                content.push(Block::Text("\"[the image follows]\"".into()));
+                content.push(NeutralBlock::Text("\"[the image follows]\"".into()));
             }
-            self.beside.push(Block::Text(label.into()));
+            self.beside.push(NeutralBlock::Text(label.into()));
             for image in images {
-                lose(&mut self.lost, words::RESULT_IMAGE);
+                self.lose(losses::RESULT_IMAGE);
                 self.beside.push(image);
             }
         }
-        self.results.push(Block::Result {
+        self.results.push(NeutralBlock::Result {
             id: Cow::Owned(id),
             name: Cow::Owned(name),
             content,
@@ -246,127 +268,132 @@ impl Converter {
         });
     }
 
-    /// A result that answers nothing is text.
-    fn orphan(&mut self, of: &str, content: Vec<Block<'_>>) {
-        lose(&mut self.lost, words::ORPHAN);
-        let of = Json::checked(of.as_bytes()).text().unwrap_or_default();
-        let label = quote(&format!("[result of {of}]"));
-        self.beside.push(Block::Text(label.into()));
-        let said = self.spoken(Role::User, content);
-        self.beside.extend(said.into_iter().map(Block::into_owned));
+    fn add_orphan(&mut self, call: &str, content: Vec<NeutralBlock<'_>>) {
+        self.lose(losses::ORPHAN);
+        let call = Json::checked(call.as_bytes()).text().unwrap_or_default();
+        let label = quote(&format!("[result of {call}]"));
+        self.beside.push(NeutralBlock::Text(label.into()));
+        self.add_beside(Role::User, content);
     }
 
-    fn other(&mut self, message: &Message<'_>, said: Said<'_>, out: Out<'_>) {
+    fn push_other(
+        &mut self,
+        message: &Message<'_>,
+        neutral: NeutralMessage<'_>,
+        out: MessageSink<'_>,
+    ) {
         self.end_round(out);
         self.open = false;
         if self.is_native(message) {
             return out(message.bytes());
         }
-        self.metadata(message);
-        let silent = said.blocks.iter().all(Block::is_blank);
-        let mut role = said.role;
-        let mut blocks = self.spoken(role, said.blocks);
-        if silent {
-            blocks.push(self.nothing());
+        self.count_metadata(message);
+        let is_blank = neutral.blocks.iter().all(NeutralBlock::is_blank);
+        let mut role = neutral.role;
+        let mut blocks = self.convert_blocks(role, neutral.blocks);
+        if is_blank {
+            blocks.push(self.placeholder());
         }
-        if role == Role::System && self.to.system_apart() && !self.leading {
-            lose(&mut self.lost, words::SYSTEM);
-            blocks.insert(0, Block::Text("\"[system message]\"".into()));
+        if role == Role::System && self.to.has_separate_system_prompt() && !self.leading {
+            self.lose(losses::SYSTEM_MESSAGE);
+            blocks.insert(0, NeutralBlock::Text("\"[system message]\"".into()));
             role = Role::User;
         }
         if !blocks.is_empty() {
-            write(self.to, role, &blocks, out);
+            write_blocks(self.to, role, &blocks, out);
         }
         self.end_round(out);
     }
 
-    fn nothing(&mut self) -> Block<'static> {
-        lose(&mut self.lost, words::NOTHING);
-        Block::Text(quote(EMPTY).into())
+    fn placeholder(&mut self) -> NeutralBlock<'static> {
+        self.lose(losses::EMPTY_MESSAGE);
+        NeutralBlock::Text(quote(EMPTY_PLACEHOLDER).into())
     }
 
-    /// What of some blocks somebody can say on this wire; images that he cannot show wait.
-    fn spoken<'a>(&mut self, role: Role, blocks: Vec<Block<'a>>) -> Vec<Block<'a>> {
-        let mut said = Vec::with_capacity(blocks.len());
-        let shows = role == Role::User || role == Role::Assistant && self.to == Wire::Gemini;
+    /// Converts blocks to those that the wire has; images that this role cannot hold move to the user.
+    fn convert_blocks<'a>(
+        &mut self,
+        role: Role,
+        blocks: Vec<NeutralBlock<'a>>,
+    ) -> Vec<NeutralBlock<'a>> {
+        let mut converted = Vec::with_capacity(blocks.len());
+        let holds_images = role == Role::User || role == Role::Assistant && self.to == Wire::Gemini;
         for block in blocks {
             match block {
                 block if block.is_empty() => {}
                 block if block.is_blank() && self.to == Wire::Anthropic => {}
-                Block::Thinking(..) => lose(&mut self.lost, words::REASONING),
-                Block::Call(given, name, input) => {
-                    let id = self.give_id(&given, &name);
-                    said.push(Block::Call(id.into(), name, input));
+                NeutralBlock::Thinking(..) => self.lose(losses::REASONING),
+                NeutralBlock::Call(given, name, input) => {
+                    let id = self.assign_id(&given, &name);
+                    converted.push(NeutralBlock::Call(id.into(), name, input));
                 }
-                Block::Link(url) if self.to == Wire::Ollama => {
-                    lose(&mut self.lost, words::ADDRESS);
-                    said.push(Block::Text(url));
+                NeutralBlock::Link(url) if self.to == Wire::Ollama => {
+                    self.lose(losses::IMAGE_URL);
+                    converted.push(NeutralBlock::Text(url));
                 }
-                image @ (Block::Image(..) | Block::Link(_)) if !shows => {
-                    lose(&mut self.lost, words::MOVED_IMAGE);
+                image @ (NeutralBlock::Image(..) | NeutralBlock::Link(_)) if !holds_images => {
+                    self.lose(losses::MOVED_IMAGE);
                     self.beside.push(image.into_owned());
                 }
-                Block::Other(raw) => {
-                    let shown = words::stand_in(&raw, &mut self.lost);
-                    said.extend(shown);
+                NeutralBlock::Other(raw) => {
+                    converted.extend(losses::replacement(&raw, &mut self.losses));
                 }
-                // A result where none belongs.
-                Block::Result { id, content, .. } => self.orphan(&id, content),
-                block => said.push(block),
+                // A result in a message that holds no results.
+                NeutralBlock::Result { id, content, .. } => self.add_orphan(&id, content),
+                block => converted.push(block),
             }
         }
-        said
+        converted
     }
 
-    fn give_id(&mut self, given: &str, name: &str) -> String {
-        let number = self.round.next();
-        let id = self.ids.give(given, number, self.round.has(given));
+    fn assign_id(&mut self, given: &str, name: &str) -> String {
+        let number = self.round.count_call();
+        let id = self.ids.assign(given, number, self.round.has(given));
         if id != given && given != "\"\"" {
-            lose(&mut self.lost, words::ID);
+            self.lose(losses::CALL_ID);
         }
-        self.round.call(given, name, id.clone());
+        self.round.add_call(given, name, id.clone());
         id
     }
 
-    /// Counts what stands beside what is said.
-    fn metadata(&mut self, message: &Message<'_>) {
+    /// Counts the members and annotations that are left out.
+    fn count_metadata(&mut self, message: &Message<'_>) {
         let json = message.json();
         if message.role() != Role::Tool && json.get("role").is_some() {
             let [name, audio] = json.pick(["name", "audio"]);
             if name.is_some_and(|name| !name.is_null()) {
-                lose(&mut self.lost, words::SPEAKER);
+                self.lose(losses::SPEAKER_NAME);
             }
             if audio.is_some_and(|audio| !audio.is_null()) {
-                let named = words::stand_in("{\"type\":\"audio\"}", &mut self.lost);
-                self.beside.extend(named);
+                let text = losses::replacement("{\"type\":\"audio\"}", &mut self.losses);
+                self.beside.extend(text);
             }
         }
         for block in message.blocks() {
             let cited = block.pick(["citations", "annotations"]);
             let mut cited = cited.into_iter().flatten().flat_map(Json::elements);
             if cited.next().is_some() {
-                lose(&mut self.lost, words::CITATIONS);
+                self.lose(losses::CITATIONS);
             }
         }
     }
 
-    /// Hands over the output that is held.
-    fn end_output(&mut self, out: Out<'_>) {
+    fn end_output(&mut self, out: MessageSink<'_>) {
         if let Some(blocks) = self.output.take().filter(|blocks| !blocks.is_empty()) {
-            write(self.to, Role::Assistant, &blocks, out);
+            write_blocks(self.to, Role::Assistant, &blocks, out);
         }
     }
 
-    /// Hands over a round: its output, its results, and what the user says beside them.
-    fn end_round(&mut self, out: Out<'_>) {
+    /// Writes a round: its output, its results, and the user content beside them.
+    fn end_round(&mut self, out: MessageSink<'_>) {
         self.end_output(out);
         if let Some((bytes, _)) = self.native.take() {
             out(&bytes);
         }
-        let mut said = std::mem::take(&mut self.results);
-        said.append(&mut self.beside);
-        if !said.is_empty() {
-            write(self.to, Role::User, &said, out);
+        let mut blocks = std::mem::take(&mut self.results);
+        blocks.append(&mut self.beside);
+        if !blocks.is_empty() {
+            write_blocks(self.to, Role::User, &blocks, out);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The body of a request, in the direction of the server: where its messages lie.
+//! Finds the messages and members of a request in its bytes.
 //!
 //! ```
 //! use infold_wire::Wire;
@@ -11,48 +11,46 @@
 //! # Ok::<(), infold_wire::envelope::EnvelopeError>(())
 //! ```
 
-mod open;
-mod splitter;
+mod parser;
 
 use std::ops::Range;
 
 use crate::Wire;
 
-use open::DEEPEST;
-pub use splitter::Splitter;
+pub use parser::EnvelopeParser;
+use parser::MAX_DEPTH;
 
-/// The body of a request, found its way through: where its messages lie, and what stands
-/// around them.
+/// The ranges of a request's messages and other members in its body.
 ///
-/// Brackets match, and the request and its list of messages are written as JSON is. What a
-/// message or another member is made of in detail shows only when it is parsed.
+/// Brackets match, and the request and its list of messages are valid JSON. Messages and other members
+/// are not checked in detail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// The wire it came on.
     pub wire: Wire,
-    /// Where the list of messages stands, brackets included.
+    /// The range of the list of messages, brackets included.
     pub list: Range<u64>,
-    /// Where each message stands, in order.
+    /// The range of each message, in order.
     pub messages: Vec<Range<u64>>,
-    /// How many of the first messages are a system's or a developer's: they belong to the
-    /// frame, not to the conversation.
+    /// How many of the first messages have the role system or developer: they belong to the frame, not to
+    /// the conversation.
     pub leading: usize,
-    /// What is asked is a plain text, without messages: Responses takes that too.
+    /// The input is a plain text instead of messages, which Responses accepts.
     pub is_text: bool,
-    /// The other members of the request: name and where the value stands, in order.
-    /// Of duplicate names only the last is here.
+    /// The names and the values' ranges of the other members, in order. Of duplicate names only the last
+    /// is here.
     pub members: Vec<(String, Range<u64>)>,
 }
 
 impl Envelope {
-    /// Finds its way through a body that is there as a whole.
+    /// Parses a whole body.
     pub fn of(wire: Wire, body: &[u8]) -> Result<Envelope, EnvelopeError> {
-        let mut splitter = Splitter::new(wire);
-        splitter.push(body)?;
-        splitter.finish()
+        let mut parser = EnvelopeParser::new(wire);
+        parser.push(body)?;
+        parser.finish()
     }
 
-    /// Where the value of a member stands.
+    /// Returns the range of a member's value.
     pub fn member(&self, name: &str) -> Option<Range<u64>> {
         let mut members = self.members.iter();
         let (_, range) = members.find(|(known, _)| known == name)?;
@@ -60,7 +58,7 @@ impl Envelope {
     }
 }
 
-/// Why a body is no request with messages.
+/// Why a body is not a request with messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeError {
     /// Not JSON.
@@ -68,13 +66,13 @@ pub enum EnvelopeError {
     NotJson {
         /// Offset of the byte.
         at: u64,
-        /// What is there, or is not.
+        /// The unexpected or missing token.
         what: &'static str,
     },
-    /// Brackets within brackets within brackets.
-    #[error("the request is nested deeper than {DEEPEST} levels at byte {at}")]
+    /// Too many open brackets.
+    #[error("the request is nested deeper than {MAX_DEPTH} levels at byte {at}")]
     TooDeep {
-        /// Offset of the first bracket that is too deep.
+        /// Offset of the first bracket beyond the limit.
         at: u64,
     },
     /// JSON, but not an object.
@@ -83,18 +81,18 @@ pub enum EnvelopeError {
     /// The member that holds the messages is missing.
     #[error("the request has no \"{name}\"")]
     NoList {
-        /// What it is called on this wire.
+        /// The member's name on this wire.
         name: &'static str,
     },
     /// The member that holds the messages holds something else.
     #[error("\"{name}\" is not a list")]
     NotAList {
-        /// What it is called on this wire.
+        /// The member's name on this wire.
         name: &'static str,
     },
 }
 
-/// The name of the member that holds the messages.
+/// Returns the name of the member that holds the messages.
 pub fn list_name(wire: Wire) -> &'static str {
     match wire {
         Wire::Chat | Wire::Anthropic | Wire::Ollama => "messages",

@@ -1,7 +1,7 @@
-//! What JavaScript makes of a JSON value: is it true, how is it printed, how long is that.
+//! Evaluates and prints JSON values as JavaScript does.
 //!
-//! Peers written in JavaScript parse a message and print it again before they
-//! weigh it. What they print differs from what they read: numbers pass through
+//! Agents written in JavaScript parse a message and print it again before they
+//! measure it. The printed text differs from the bytes: numbers pass through
 //! a double, duplicate keys collapse, keys that look like array indices move to
 //! the front. These functions print the same text.
 //!
@@ -20,22 +20,22 @@ use std::fmt::Write;
 
 use memchr::memchr;
 
-use crate::{Json, Kind};
+use crate::{Json, JsonKind};
 
 /// Says whether JavaScript takes the value for true.
 ///
 /// Zero, the empty string, `false` and `null` are not; an empty list is.
 pub fn is_truthy(value: Json<'_>) -> bool {
     match value.kind() {
-        Kind::Object | Kind::Array => true,
-        Kind::String => value.bytes() != br#""""#,
-        Kind::Number => value.number().is_some_and(|number| number != 0.0),
-        Kind::Bool => value.is_true(),
-        Kind::Null => false,
+        JsonKind::Object | JsonKind::Array => true,
+        JsonKind::String => value.bytes() != br#""""#,
+        JsonKind::Number => value.number().is_some_and(|number| number != 0.0),
+        JsonKind::Bool => value.is_true(),
+        JsonKind::Null => false,
     }
 }
 
-/// Returns the text as `text.trim()` does: a byte order mark is white space, U+0085 is not.
+/// Returns `text.trim()`: a byte order mark is white space, U+0085 is not.
 pub fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| c == '\u{feff}' || c.is_whitespace() && c != '\u{85}')
 }
@@ -50,14 +50,14 @@ pub fn weight(value: Json<'_>) -> usize {
 /// Lone surrogates come out as six-character escapes, so the text is valid UTF-8.
 pub fn stringify(value: Json<'_>) -> String {
     let mut out = String::with_capacity(value.bytes().len());
-    // A list of what is still to print, and not recursion: the depth of a
-    // value is the sender's choice, the size of our stack is not.
-    let mut todo = vec![Step::Value(value)];
+    // A list of steps instead of recursion: the sender chooses the depth of a
+    // value, and it must not overflow the stack.
+    let mut todo = vec![PrintStep::Value(value)];
     while let Some(step) = todo.pop() {
         match step {
-            Step::Text(text) => out.push_str(text),
-            Step::Key(key) => out.push_str(&key),
-            Step::Value(value) => print(value, &mut out, &mut todo),
+            PrintStep::Text(text) => out.push_str(text),
+            PrintStep::Key(key) => out.push_str(&key),
+            PrintStep::Value(value) => print(value, &mut out, &mut todo),
         }
     }
     out
@@ -65,8 +65,8 @@ pub fn stringify(value: Json<'_>) -> String {
 
 /// Returns the number as `String(number)` prints it: `1e+21`, `1e-7`, `123`.
 pub fn number(number: f64) -> String {
+    // Minus zero, too, prints as 0.
     if number == 0.0 {
-        // Minus zero too.
         return "0".to_owned();
     }
     if !number.is_finite() {
@@ -119,49 +119,53 @@ pub(crate) fn quoted(string: Json<'_>) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-enum Step<'a> {
+enum PrintStep<'a> {
     Text(&'static str),
     Key(Cow<'a, str>),
     Value(Json<'a>),
 }
 
-/// Prints a plain value; of a container only the bracket, the rest becomes steps to do.
-fn print<'a>(value: Json<'a>, out: &mut String, todo: &mut Vec<Step<'a>>) {
+/// Prints a scalar; a container becomes steps to do.
+fn print<'a>(value: Json<'a>, out: &mut String, todo: &mut Vec<PrintStep<'a>>) {
     let start = todo.len();
     match value.kind() {
-        Kind::Object => {
-            todo.push(Step::Text("{"));
+        JsonKind::Object => {
+            todo.push(PrintStep::Text("{"));
             for (key, value) in properties(value) {
-                todo.extend([Step::Key(key), Step::Text(":"), Step::Value(value)]);
-                todo.push(Step::Text(","));
+                todo.extend([
+                    PrintStep::Key(key),
+                    PrintStep::Text(":"),
+                    PrintStep::Value(value),
+                ]);
+                todo.push(PrintStep::Text(","));
             }
             close(todo, start, "}");
         }
-        Kind::Array => {
-            todo.push(Step::Text("["));
+        JsonKind::Array => {
+            todo.push(PrintStep::Text("["));
             for element in value.elements() {
-                todo.extend([Step::Value(element), Step::Text(",")]);
+                todo.extend([PrintStep::Value(element), PrintStep::Text(",")]);
             }
             close(todo, start, "]");
         }
-        Kind::String => out.push_str(&quoted(value)),
-        Kind::Number => out.push_str(&json_number(value.number().unwrap_or(f64::NAN))),
-        Kind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
-        Kind::Null => out.push_str("null"),
+        JsonKind::String => out.push_str(&quoted(value)),
+        JsonKind::Number => out.push_str(&json_number(value.number().unwrap_or(f64::NAN))),
+        JsonKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
+        JsonKind::Null => out.push_str("null"),
     }
 }
 
-/// Turns the steps from `start` on into a finished container, the first step on top.
-fn close(todo: &mut Vec<Step<'_>>, start: usize, bracket: &'static str) {
+/// Completes a container from the steps since `start`, and puts its first step on top.
+fn close(todo: &mut Vec<PrintStep<'_>>, start: usize, bracket: &'static str) {
     if todo.len() > start + 1 {
-        // The comma after the last element.
+        // Drop the comma after the last element.
         todo.pop();
     }
-    todo.push(Step::Text(bracket));
+    todo.push(PrintStep::Text(bracket));
     todo[start..].reverse();
 }
 
-/// An object's properties as JavaScript lists them: array indices first and in
+/// Returns an object's properties as JavaScript lists them: array indices first and in
 /// ascending order, then the others as they came; of duplicates the place of
 /// the first and the value of the last.
 fn properties(object: Json<'_>) -> Vec<(Cow<'_, str>, Json<'_>)> {
@@ -181,7 +185,7 @@ fn properties(object: Json<'_>) -> Vec<(Cow<'_, str>, Json<'_>)> {
     listed
 }
 
-/// The array index a quoted key spells, if it spells one the way JavaScript prints it.
+/// Returns the array index that a quoted key is, if JavaScript would print it so.
 fn array_index(key: &str) -> Option<u32> {
     let digits = &key[1..key.len() - 1];
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -213,12 +217,12 @@ fn sign(number: f64) -> &'static str {
     if number < 0.0 { "-" } else { "" }
 }
 
-/// The fewest digits that name this double, and where the decimal point stands among them.
+/// Returns the shortest digits that parse as this double, and the position of the decimal point.
 fn shortest(number: f64) -> (String, isize) {
     let text = format!("{number:e}");
-    // Between two equally short and equally close texts JavaScript takes the
+    // Of two equally short and equally close texts JavaScript takes the
     // even one, and so does rounding to that many digits. At a power of two the
-    // rounded text may name the neighbour: then there was no choice.
+    // rounded text may parse as the neighbouring double: then the first text is the only one.
     let digits = text.bytes().take_while(|byte| *byte != b'e').count();
     let rounded = format!("{number:.*e}", digits.saturating_sub(2));
     let same = rounded.parse() == Ok(number);

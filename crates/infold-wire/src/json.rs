@@ -1,16 +1,17 @@
+//! A JSON value that stays the bytes it came in.
+
 use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memchr;
 use serde_json::value::RawValue;
 
-use crate::scan::{scan, space, string_end};
+use crate::scan::{decode_escape, scan, skip_space, string_end};
 
 /// One JSON value, kept as the bytes it came in.
 ///
 /// Only [`Json::parse`] makes one, so its text is valid JSON and valid UTF-8.
-/// Nothing is decoded until asked for: lone surrogates, duplicate keys and
-/// numbers of any size stay what they were.
+/// Strings are decoded on request: lone surrogates, duplicate keys and numbers of any size stay what they were.
 #[derive(Clone, Copy)]
 pub struct Json<'a> {
     whole: &'a [u8],
@@ -18,9 +19,9 @@ pub struct Json<'a> {
     end: usize,
 }
 
-/// What kind of value a [`Json`] is.
+/// The type of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum JsonKind {
     /// `{…}`
     Object,
     /// `[…]`
@@ -47,7 +48,7 @@ pub enum JsonError {
     /// The grammar is broken.
     #[error("not JSON: {reason}")]
     Grammar {
-        /// What the parser says, with its position.
+        /// The parser's message, with its position.
         reason: String,
     },
 }
@@ -60,7 +61,7 @@ impl<'a> Json<'a> {
 
     /// As [`Json::parse`]; also calls `member` for each member of an object, on the way.
     ///
-    /// What it was called with counts only if the whole text turns out to be JSON.
+    /// The members count only if the whole text turns out to be JSON.
     pub fn parse_members(
         text: &'a [u8],
         mut member: impl FnMut(Json<'a>, Json<'a>),
@@ -68,7 +69,7 @@ impl<'a> Json<'a> {
         let utf8 = std::str::from_utf8(text).map_err(|error| JsonError::Utf8 {
             at: error.valid_up_to(),
         })?;
-        let start = space(text, 0);
+        let start = skip_space(text, 0);
         let part = |(start, end)| Json {
             whole: text,
             start,
@@ -77,19 +78,19 @@ impl<'a> Json<'a> {
         let scanned = scan(text, start, &mut |key, value| {
             member(part(key), part(value))
         });
-        if let Some(end) = scanned.filter(|end| space(text, *end) == text.len()) {
+        if let Some(end) = scanned.filter(|end| skip_space(text, *end) == text.len()) {
             return Ok(part((start, end)));
         }
         let raw: &RawValue = serde_json::from_str(utf8).map_err(|error| JsonError::Grammar {
             reason: error.to_string(),
         })?;
-        // Deeper than the scanner goes: found again, one by one.
+        // The value is nested deeper than the scanner goes, so its members are read once more.
         let json = part((start, start + raw.get().len()));
         json.members().for_each(|(key, value)| member(key, value));
         Ok(json)
     }
 
-    /// Returns the value that fills `text`, which an earlier parse has found to be one.
+    /// Returns the value that fills `text`, which an earlier parse has checked.
     pub(crate) fn checked(text: &'a [u8]) -> Json<'a> {
         Json {
             whole: text,
@@ -108,38 +109,43 @@ impl<'a> Json<'a> {
         self.start..self.end
     }
 
-    /// Returns what kind of value this is.
-    pub fn kind(self) -> Kind {
+    /// Returns the type of this value.
+    pub fn kind(self) -> JsonKind {
         match self.whole[self.start] {
-            b'{' => Kind::Object,
-            b'[' => Kind::Array,
-            b'"' => Kind::String,
-            b't' | b'f' => Kind::Bool,
-            b'n' => Kind::Null,
-            _ => Kind::Number,
+            b'{' => JsonKind::Object,
+            b'[' => JsonKind::Array,
+            b'"' => JsonKind::String,
+            b't' | b'f' => JsonKind::Bool,
+            b'n' => JsonKind::Null,
+            _ => JsonKind::Number,
         }
     }
 
     /// Returns an object's members in order, duplicates included; none if it is not an object.
     pub fn members(self) -> impl Iterator<Item = (Json<'a>, Json<'a>)> + use<'a> {
-        let mut at = self.inside(Kind::Object);
+        let mut inside = self.enter(JsonKind::Object);
         std::iter::from_fn(move || {
-            let key = self.item(&mut at)?;
-            // Past the colon.
-            at = space(self.whole, at) + 1;
-            let value = self.item(&mut at)?;
-            self.past_comma(&mut at);
-            Some((key, value))
+            let cursor = inside.as_mut()?;
+            if cursor.leave(b'}') {
+                inside = None;
+                return None;
+            }
+            let key = cursor.value();
+            cursor.skip_colon();
+            Some((key, cursor.value()))
         })
     }
 
     /// Returns an array's elements in order; none if it is not an array.
     pub fn elements(self) -> impl Iterator<Item = Json<'a>> + use<'a> {
-        let mut at = self.inside(Kind::Array);
+        let mut inside = self.enter(JsonKind::Array);
         std::iter::from_fn(move || {
-            let element = self.item(&mut at)?;
-            self.past_comma(&mut at);
-            Some(element)
+            let cursor = inside.as_mut()?;
+            if cursor.leave(b']') {
+                inside = None;
+                return None;
+            }
+            Some(cursor.value())
         })
     }
 
@@ -163,11 +169,11 @@ impl<'a> Json<'a> {
         found
     }
 
-    /// Says whether a string has nothing but white space in it. Other values are blank too.
+    /// Returns whether a string has nothing but white space in it, or the value is not a string.
     pub fn is_blank(self) -> bool {
         let first = self.whole[self.start..self.end].get(1);
-        // Most texts show at once that they are not.
-        if self.kind() == Kind::String
+        // The first byte of most texts rules it out.
+        if self.kind() == JsonKind::String
             && first.is_some_and(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
         {
             return false;
@@ -175,13 +181,11 @@ impl<'a> Json<'a> {
         self.text().is_none_or(|text| text.trim().is_empty())
     }
 
-    /// Says whether this is the string `text`, however it is escaped.
+    /// Returns whether this is the string `text`, however it is escaped.
     pub fn is(self, text: &str) -> bool {
-        let bytes = self.bytes();
-        if bytes.first() != Some(&b'"') {
+        let Some(inner) = self.inner_bytes() else {
             return false;
-        }
-        let inner = &bytes[1..bytes.len() - 1];
+        };
         // Escapes only make a text longer.
         inner == text.as_bytes()
             || inner.len() > text.len()
@@ -189,87 +193,86 @@ impl<'a> Json<'a> {
                 && self.text().as_deref() == Some(text)
     }
 
-    /// Returns a short string's bytes, escapes resolved, for comparing; nothing if it is no string.
+    /// Returns a short string's bytes, escapes resolved, for comparing; empty if it is not a string.
     pub fn name(self) -> Cow<'a, [u8]> {
-        let bytes = self.bytes();
-        if bytes.first() != Some(&b'"') {
-            return Cow::Borrowed(&[]);
-        }
-        let inner = &bytes[1..bytes.len() - 1];
-        match inner.contains(&b'\\') {
-            true => Cow::Owned(self.text().unwrap_or_default().into_owned().into_bytes()),
-            false => Cow::Borrowed(inner),
+        let inner = self.inner_bytes().unwrap_or_default();
+        if inner.contains(&b'\\') {
+            Cow::Owned(self.text().unwrap_or_default().into_owned().into_bytes())
+        } else {
+            Cow::Borrowed(inner)
         }
     }
 
-    /// Returns a string's text; what is not a character (a lone surrogate) becomes U+FFFD.
+    /// Returns a string's text; a lone surrogate, which is not a character, becomes U+FFFD.
     pub fn text(self) -> Option<Cow<'a, str>> {
         let inner = self.inner()?;
         if memchr(b'\\', inner.as_bytes()).is_none() {
             return Some(Cow::Borrowed(inner));
         }
         let mut text = String::with_capacity(inner.len());
-        self.chunks(|chunk| text.push_str(chunk));
+        self.for_each_chunk(|chunk| text.push_str(chunk));
         Some(Cow::Owned(text))
     }
 
     /// Returns a string's UTF-16 units, lone surrogates included.
     pub fn utf16(self) -> Option<Vec<u16>> {
-        Some(units(self.inner()?).collect())
+        self.inner()?;
+        let mut units = Vec::new();
+        self.decode(|decoded| match decoded {
+            Ok(chunk) => units.extend(chunk.encode_utf16()),
+            Err(surrogate) => units.push(surrogate),
+        });
+        Some(units)
     }
 
     /// Returns how many UTF-16 units a string has; any other value has none.
     pub(crate) fn utf16_len(self) -> usize {
         let inner = self.inner().unwrap_or_default();
-        match inner.is_ascii() && memchr(b'\\', inner.as_bytes()).is_none() {
-            true => inner.len(),
-            false => units(inner).count(),
+        if inner.is_ascii() && memchr(b'\\', inner.as_bytes()).is_none() {
+            return inner.len();
         }
+        let mut count = 0;
+        self.decode(|decoded| count += decoded.map_or(1, |chunk| chunk.encode_utf16().count()));
+        count
     }
 
-    /// Calls `take` with what a string says, bit by bit; a lone surrogate becomes U+FFFD.
-    pub(crate) fn chunks(self, mut take: impl FnMut(&str)) {
+    /// Calls `take` with a string's text in chunks; a lone surrogate becomes U+FFFD.
+    pub(crate) fn for_each_chunk(self, mut take: impl FnMut(&str)) {
+        self.decode(|decoded| take(decoded.unwrap_or("\u{fffd}")));
+    }
+
+    /// Calls `take` with a string's text in chunks, and with each lone surrogate.
+    pub(crate) fn decode(self, mut take: impl FnMut(Result<&str, u16>)) {
         let mut rest = self.inner().unwrap_or_default();
         while let Some(at) = memchr(b'\\', rest.as_bytes()) {
-            take(&rest[..at]);
-            // Almost all there are, without the detour over UTF-16.
-            let plain = match rest.as_bytes().get(at + 1) {
-                Some(b'n') => "\n",
-                Some(b't') => "\t",
-                Some(b'"') => "\"",
-                Some(b'\\') => "\\",
-                _ => "",
-            };
-            if !plain.is_empty() {
-                take(plain);
-                rest = &rest[at + 2..];
-                continue;
+            take(Ok(&rest[..at]));
+            let escape = decode_escape(&rest.as_bytes()[at..]);
+            let (length, decoded) = escape.unwrap_or((1, Ok('\\')));
+            match decoded {
+                Ok(char) => take(Ok(char.encode_utf8(&mut [0; 4]))),
+                Err(surrogate) => take(Err(surrogate)),
             }
-            // Escapes come in rows, and a pair of surrogates is two.
-            let end = escapes_end(rest, at);
-            let units = units(&rest[at..end]);
-            for unit in char::decode_utf16(units) {
-                let char = unit.unwrap_or(char::REPLACEMENT_CHARACTER);
-                take(char.encode_utf8(&mut [0; 4]));
-            }
-            rest = &rest[end..];
+            rest = &rest[at + length..];
         }
-        take(rest);
+        take(Ok(rest));
     }
 
-    /// Says whether a string is a URL that holds the data itself.
+    /// Returns whether a string is a URL that holds the data itself.
     pub(crate) fn is_data_url(self) -> bool {
         self.inner().is_some_and(|inner| inner.starts_with("data:"))
     }
 
-    /// The inside of a string.
-    fn inner(self) -> Option<&'a str> {
-        let inner =
-            (self.kind() == Kind::String).then(|| &self.whole[self.start + 1..self.end - 1])?;
+    /// Returns a string literal without its quotes.
+    pub(crate) fn inner(self) -> Option<&'a str> {
+        let inner = self.inner_bytes()?;
         Some(std::str::from_utf8(inner).expect("parse checked that the text is UTF-8"))
     }
 
-    /// Starts at the value itself.
+    fn inner_bytes(self) -> Option<&'a [u8]> {
+        let is_string = self.bytes().first() == Some(&b'"');
+        is_string.then(|| &self.whole[self.start + 1..self.end - 1])
+    }
+
     pub(crate) fn cursor(self) -> Cursor<'a> {
         Cursor {
             text: self.whole,
@@ -279,59 +282,33 @@ impl<'a> Json<'a> {
 
     /// Returns a number as JavaScript would hold it.
     pub fn number(self) -> Option<f64> {
-        let text = (self.kind() == Kind::Number).then(|| self.bytes())?;
+        let text = (self.kind() == JsonKind::Number).then(|| self.bytes())?;
         std::str::from_utf8(text).ok()?.parse().ok()
     }
 
-    /// Says whether this is `true`.
+    /// Returns whether this is `true`.
     pub fn is_true(self) -> bool {
         self.bytes() == b"true"
     }
 
-    /// Says whether this is `false`.
+    /// Returns whether this is `false`.
     pub fn is_false(self) -> bool {
         self.bytes() == b"false"
     }
 
-    /// Says whether this is `null`.
+    /// Returns whether this is `null`.
     pub fn is_null(self) -> bool {
-        self.kind() == Kind::Null
+        self.kind() == JsonKind::Null
     }
 
-    fn inside(self, kind: Kind) -> usize {
-        if self.kind() == kind {
-            self.start + 1
-        } else {
-            self.end
-        }
-    }
-
-    /// Reads the value at `at`, which may be preceded by space; none at the closing bracket.
-    fn item(self, at: &mut usize) -> Option<Json<'a>> {
-        let start = space(self.whole, *at);
-        if start >= self.end || matches!(self.whole[start], b'}' | b']') {
-            return None;
-        }
-        let end = value_end(self.whole, start);
-        *at = end;
-        Some(Json {
-            whole: self.whole,
-            start,
-            end,
-        })
-    }
-
-    fn past_comma(self, at: &mut usize) {
-        let next = space(self.whole, *at);
-        *at = if self.whole.get(next) == Some(&b',') {
-            next + 1
-        } else {
-            next
-        };
+    /// Returns a cursor behind the opening bracket of a value of this type.
+    fn enter(self, kind: JsonKind) -> Option<Cursor<'a>> {
+        let (text, at) = (self.whole, self.start + 1);
+        (self.kind() == kind).then_some(Cursor { text, at })
     }
 }
 
-/// A place in a JSON text, moved over its values one by one: each byte is looked at once.
+/// A position in a JSON text that moves over its values one by one, so that each byte is read once.
 pub(crate) struct Cursor<'a> {
     text: &'a [u8],
     at: usize,
@@ -353,8 +330,7 @@ impl<'a> Cursor<'a> {
         }
         while !self.leave(b'}') {
             let name = self.value().name();
-            // Past the colon.
-            self.at = space(self.text, space(self.text, self.at) + 1);
+            self.skip_colon();
             member(&name, self);
         }
     }
@@ -369,25 +345,30 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes into a value that starts with this bracket, or past any other.
-    fn enter(&mut self, bracket: u8) -> bool {
-        let there = self.text.get(self.at) == Some(&bracket);
-        match there {
-            true => self.at += 1,
-            false => drop(self.value()),
-        }
-        there
+    fn skip_colon(&mut self) {
+        self.at = skip_space(self.text, skip_space(self.text, self.at) + 1);
     }
 
-    /// Goes to the next value, or past the closing bracket.
-    fn leave(&mut self, bracket: u8) -> bool {
-        self.at = space(self.text, self.at);
-        if self.text.get(self.at) == Some(&b',') {
-            self.at = space(self.text, self.at + 1);
+    /// Moves into a value that starts with this bracket, or behind any other.
+    fn enter(&mut self, bracket: u8) -> bool {
+        let is_entered = self.text.get(self.at) == Some(&bracket);
+        if is_entered {
+            self.at += 1;
+        } else {
+            self.value();
         }
-        let over = self.text.get(self.at).is_none_or(|byte| *byte == bracket);
-        self.at += usize::from(over);
-        over
+        is_entered
+    }
+
+    /// Moves to the next value, or behind the closing bracket; returns whether that was it.
+    fn leave(&mut self, bracket: u8) -> bool {
+        self.at = skip_space(self.text, self.at);
+        if self.text.get(self.at) == Some(&b',') {
+            self.at = skip_space(self.text, self.at + 1);
+        }
+        let is_closed = self.text.get(self.at).is_none_or(|byte| *byte == bracket);
+        self.at += usize::from(is_closed);
+        is_closed
     }
 }
 
@@ -402,7 +383,7 @@ pub fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Finds the end of the value that starts at `start`. The grammar is known to hold.
+/// Finds the end of the value that starts at `start`, in text that was parsed before.
 fn value_end(text: &[u8], start: usize) -> usize {
     match text[start] {
         b'"' => string_end(text, start),
@@ -430,55 +411,11 @@ fn value_end(text: &[u8], start: usize) -> usize {
         }
         _ => {
             let rest = &text[start..];
-            let end = rest
-                .iter()
-                .position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r'));
-            start + end.unwrap_or(rest.len())
+            let ends =
+                |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r');
+            start + rest.iter().position(ends).unwrap_or(rest.len())
         }
     }
-}
-
-/// Where the escapes that follow each other from `at` on end.
-fn escapes_end(inner: &str, mut at: usize) -> usize {
-    let bytes = inner.as_bytes();
-    while bytes.get(at) == Some(&b'\\') {
-        at += match bytes.get(at + 1) {
-            Some(b'u') => 6,
-            _ => 2,
-        };
-    }
-    at
-}
-
-/// The UTF-16 units of the inside of a JSON string.
-fn units(inner: &str) -> impl Iterator<Item = u16> + '_ {
-    let mut chars = inner.chars();
-    let mut second = None;
-    std::iter::from_fn(move || {
-        if let Some(unit) = second.take() {
-            return Some(unit);
-        }
-        let first = chars.next()?;
-        if first != '\\' {
-            let mut pair = [0u16; 2];
-            let encoded = first.encode_utf16(&mut pair);
-            second = encoded.get(1).copied();
-            return Some(encoded[0]);
-        }
-        Some(match chars.next()? {
-            'b' => 8,
-            'f' => 12,
-            'n' => 10,
-            'r' => 13,
-            't' => 9,
-            'u' => (0..4).fold(0u16, |unit, _| {
-                let digit = chars.next().and_then(|c| c.to_digit(16)).unwrap_or(0);
-                // Four hexadecimal digits fill a u16 exactly.
-                unit << 4 | digit as u16
-            }),
-            other => other as u16,
-        })
-    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What messages look like.
+//! The forms of messages, requests and replies.
 //!
 //! Pure: bytes in, facts and bytes out. This crate alone knows the shapes of JSON
 //! messages; everything else works on the facts it returns.
@@ -14,28 +14,31 @@
 //! ```
 
 mod wire;
+mod brackets;
 mod scan;
 mod json;
+mod edits;
 mod message;
 mod render;
 mod alternate;
-mod gist;
-mod plain;
-mod said;
+mod excerpt;
+mod plain_text;
+mod neutral;
 mod convert;
 pub mod tools;
-pub mod uses;
+pub mod tool_use;
 pub mod envelope;
-pub mod params;
-pub mod normal;
+pub mod request_options;
+pub mod digest;
 pub mod redact;
 pub mod secrets;
 pub mod request;
 pub mod reply;
-pub mod trouble;
-mod listed;
-pub mod acts;
-mod typed;
+pub mod provider_error;
+mod model_list;
+mod phrase_list;
+pub mod tool_action;
+mod typed_text;
 mod title;
 pub mod js;
 pub mod tokens;
@@ -43,17 +46,18 @@ pub mod tags;
 pub mod transcript;
 pub use alternate::Alternation;
 pub use convert::Converter;
-pub use gist::{gist, shorten};
-pub use json::{Json, JsonError, Kind, quote};
-pub use listed::{Listed, list, listed, set_window};
-pub use message::{Form, Item, Message, MessageError, Part, PartKind, estimate};
-pub use plain::{plain, spoken};
+pub use edits::{splice, splice_unordered};
+pub use excerpt::{message_excerpt, shorten};
+pub use json::{Json, JsonError, JsonKind, quote};
+pub use message::{Form, Item, Message, MessageError, Part, PartKind, estimate_tokens};
+pub use model_list::{ListedModel, read_model_list, read_ollama_window, write_model_list};
+pub use plain_text::{append_plain_text, append_words};
+pub use provider_error::ProviderError;
 pub use render::{
-    EMPTY, INTERRUPTED, Rendered, clip_result, part_text, render_round, render_stand_in,
-    render_stub, render_text, splice, splice_apart, without_thinking,
+    EMPTY_PLACEHOLDER, INTERRUPTED_RESULT, RenderedMessage, clip_result, part_text, render_round,
+    render_stand_in, render_stub, render_text, without_thinking,
 };
-pub use reply::{Delivery, Delta, Reader, Reply, ReplyError, Reported, Stop};
+pub use reply::{Delivery, Reply, ReplyDelta, ReplyError, ReplyReader, StopReason, TokenUsage};
 pub use title::title_of;
-pub use trouble::Trouble;
-pub use typed::{Typist, is_compaction};
+pub use typed_text::{TypedTextFilter, is_compaction};
 pub use wire::{UnknownWire, Wire, Wires};

@@ -1,32 +1,35 @@
+//! Messages of any wire: their form, role, parts and facts.
+
 mod form;
 mod members;
-mod spoken;
+mod content_facts;
 mod native;
 mod pairs;
-mod piece;
+mod content_item;
 
 use std::ops::Range;
 
 use infold_log::{Call, Facts, Role};
 
+pub(crate) use content_facts::read_gemini_answer;
+use content_facts::{ContentFacts, non_empty_text};
+pub(crate) use content_item::{
+    CalledTool, ContentItem, as_bool, gemini_result, is_image_block, is_image_data,
+};
 pub use form::{Form, Item};
-use members::Members;
-pub(crate) use pairs::{Pairing, may_name, of_block, of_part};
-pub(crate) use piece::{Piece, Tool, gemini_result, is_image, is_image_block};
-pub(crate) use spoken::gemini_answer;
-use spoken::{Spoken, said};
+use members::MessageMembers;
+pub(crate) use pairs::{Pairing, block_pairing, may_be_pair_id, part_pairing};
 
-use crate::{Json, JsonError, Kind};
+use crate::edits::splice;
+use crate::{Json, JsonError, JsonKind};
 
-/// A message as it came over any of the wires, known to be one.
-///
-/// Nothing in it is decoded or changed; what it says is read from its bytes.
+/// A message as it came over any of the wires. Nothing in it is decoded or changed.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     json: Json<'a>,
     form: Form,
     role: Role,
-    members: Members<'a>,
+    members: MessageMembers<'a>,
 }
 
 /// Why a JSON text is not a message.
@@ -38,173 +41,178 @@ pub enum MessageError {
     /// JSON, but not an object.
     #[error("a message is a JSON object, not {found}")]
     NotAnObject {
-        /// What it is instead.
+        /// The JSON type it has instead.
         found: &'static str,
     },
     /// No role.
     #[error("no \"role\"")]
     NoRole,
-    /// A role nobody knows.
+    /// An unknown role.
     #[error("unknown role `{role}` (known: {known})")]
     UnknownRole {
         /// The role.
         role: String,
-        /// Those that messages of its form have.
+        /// The roles of messages of this form.
         known: &'static str,
     },
-    /// Nothing said and nothing called.
+    /// Neither content nor a tool call.
     #[error("no \"content\" and no tool call")]
     NoContent,
-    /// Content of a kind no wire has.
+    /// Content of a type that no wire has.
     #[error("\"content\" is {found}, neither text nor a list of blocks")]
     BadContent {
-        /// What it is instead.
+        /// The JSON type it has instead.
         found: &'static str,
     },
 }
 
-/// A piece of a message's content.
+/// A part of a message's content that a mask can replace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Its place among the parts of the message.
+    /// Its index among the parts of the message.
     pub index: u32,
-    /// What it is.
+    /// Whether it is a result, an image or something else.
     pub kind: PartKind,
     /// The bytes a stub would replace, counted from the start of the message.
     pub range: Range<usize>,
 }
 
-/// What a part of a message is.
+/// The type of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartKind {
-    /// What a tool gave back.
+    /// A tool result.
     Result,
     /// An image block.
     Image,
-    /// Anything else: text, calls, reasoning, blocks we do not know.
+    /// Anything else: text, calls, reasoning, unknown blocks.
     Other,
 }
 
 impl<'a> Message<'a> {
-    /// Checks that `text` is a message, and one that a provider would take. Of duplicate members the
-    /// last one counts.
+    /// Parses a message that a provider would accept. Of duplicate members the last one counts.
     pub fn parse(text: &'a [u8]) -> Result<Message<'a>, MessageError> {
         let message = Message::read(text)?;
         message.check_content()?;
         Ok(message)
     }
 
-    /// Checks that `text` is a message, whatever it says: clients also send back messages that say
-    /// nothing, or say it in a way that no wire has.
+    /// Parses a message whatever it says: clients also send back empty messages, and content that no wire has.
     pub fn read(text: &'a [u8]) -> Result<Message<'a>, MessageError> {
-        let mut read = Members::none();
-        let json = Json::parse_members(text, |key, value| read.take(key, value))?;
-        if json.kind() != Kind::Object {
+        let mut members = MessageMembers::new();
+        let json = Json::parse_members(text, |key, value| members.insert(key, value))?;
+        if json.kind() != JsonKind::Object {
             return Err(MessageError::NotAnObject {
                 found: describe(json.kind()),
             });
         }
-        let form = form_of(&read);
+        let form = form_of(&members);
         Ok(Message {
             json,
             form,
-            role: role_of(form, &read)?,
-            members: read,
+            role: role_of(form, &members)?,
+            members,
         })
     }
 
-    /// Its bytes, without white space around them.
+    /// Returns its bytes, without white space around them.
     pub fn bytes(&self) -> &'a [u8] {
         self.json.bytes()
     }
 
-    /// The JSON object it is.
+    /// Returns its JSON object.
     pub fn json(&self) -> Json<'a> {
         self.json
     }
 
-    /// How it is written.
+    /// Returns the form in which it is written.
     pub fn form(&self) -> Form {
         self.form
     }
 
-    /// Who speaks.
+    /// Returns its role.
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// It says itself who speaks; else that follows from what it is.
+    /// Returns whether it has a `role`; without one the role follows from its form.
     pub fn has_role(&self) -> bool {
         self.members.role.is_some()
     }
 
-    /// The type of an item.
+    /// Returns the type of an item.
     pub(crate) fn kind(&self) -> Option<Json<'a>> {
         self.members.kind
     }
 
-    /// Gemini's parts.
-    pub(crate) fn contents(&self) -> Option<Json<'a>> {
+    /// Returns the list or the text that holds what it says: Gemini's parts, else its content.
+    pub(crate) fn parts_or_content(&self) -> Option<Json<'a>> {
+        self.members.parts.or(self.members.content)
+    }
+
+    /// Returns Gemini's parts.
+    pub(crate) fn gemini_parts(&self) -> Option<Json<'a>> {
         self.members.parts
     }
 
-    /// What an item gives back, if it is one that does.
+    /// Returns the output of an item that answers a call.
     pub(crate) fn output(&self) -> Option<Json<'a>> {
-        let gives = self.form == Form::Item(Item::Output);
-        self.members.output.filter(|_| gives)
+        let is_output = self.form == Form::Item(Item::Output);
+        self.members.output.filter(|_| is_output)
     }
 
-    /// Its content, if it has a member of that name.
+    /// Returns its content, if it has a member of that name.
     pub fn content(&self) -> Option<Json<'a>> {
         self.members.content
     }
 
-    /// What planning needs to know of it.
+    /// Replaces one value of the message; all other bytes are copied.
+    pub(crate) fn with_replaced(&self, value: Json<'_>, replacement: &str) -> Vec<u8> {
+        let base = self.json.range().start;
+        let range = value.range();
+        let range = range.start - base..range.end - base;
+        splice(self.bytes(), &[(range, replacement)])
+    }
+
+    /// Returns what planning needs to know of it.
     pub fn facts(&self) -> Facts {
         let bytes = self.bytes().len() as u64;
-        let Spoken {
-            calls,
-            answers,
-            links,
-            reasons,
-            blank,
-        } = Spoken::of(self);
-        let empty = calls.is_empty() && answers.is_empty() && blank && !self.answers_otherwise();
+        let content = ContentFacts::of(self);
+        let has_calls = !content.calls.is_empty() || !content.answers.is_empty();
         Facts {
             role: self.role,
-            calls,
-            answers,
-            links,
-            reasoning: self.members.reasons || reasons,
-            empty,
+            reasoning: self.members.has_reasoning || content.has_reasoning,
+            empty: !has_calls && content.is_blank && !self.answers_beside_content(),
+            calls: content.calls,
+            answers: content.answers,
+            links: content.links,
             item: self.role == Role::Assistant && matches!(self.form, Form::Item(_)),
-            tokens: estimate(bytes),
+            tokens: estimate_tokens(bytes),
             bytes,
         }
     }
 
-    /// The content's blocks; none if it is a plain text.
+    /// Returns the content's blocks; none if it is a plain text.
     pub fn blocks(&self) -> impl Iterator<Item = Json<'a>> + use<'a> {
         self.members.content.into_iter().flat_map(Json::elements)
     }
 
-    /// The tool calls it makes.
+    /// Returns the tool calls it makes.
     pub fn calls(&self) -> Vec<Call> {
-        Spoken::of(self).calls
+        ContentFacts::of(self).calls
     }
 
-    /// The calls it brings results for.
+    /// Returns the calls it holds results of.
     pub fn answers(&self) -> Vec<Call> {
-        Spoken::of(self).answers
+        ContentFacts::of(self).answers
     }
 
-    /// Its tool result blocks.
+    /// Returns its tool result blocks.
     pub fn results(&self) -> impl Iterator<Item = Json<'a>> + use<'a> {
         self.blocks()
             .filter(|block| block_is(*block, "tool_result"))
     }
 
-    /// Its parts. A text is one part, a list of blocks one part per block.
+    /// Returns its parts. A text is one part, a list of blocks one part per block.
     pub fn parts(&self) -> Vec<Part> {
         let whole = |kind, range| Part {
             index: 0,
@@ -225,20 +233,20 @@ impl<'a> Message<'a> {
             (Form::Turn, Some(content)) if self.role == Role::Tool => {
                 vec![whole(PartKind::Result, content.range())]
             }
-            (_, Some(content)) if content.kind() == Kind::Array => {
+            (_, Some(content)) if content.kind() == JsonKind::Array => {
                 content.elements().zip(0..).map(block_part).collect()
             }
             (_, Some(content)) => vec![whole(PartKind::Other, content.range())],
         }
     }
 
-    /// Some outputs have a shape of their own, in which a stub has no place.
+    /// Outputs of a form of their own count as `Other`: a stub cannot replace them.
     fn output_kind(&self) -> PartKind {
         let kind = self.members.kind.map(Json::name).unwrap_or_default();
         let lists = matches!(&*kind, b"function_call_output" | b"custom_tool_call_output");
         match self.members.output.map(Json::kind) {
-            Some(Kind::String) => PartKind::Result,
-            Some(Kind::Array) if lists => PartKind::Result,
+            Some(JsonKind::String) => PartKind::Result,
+            Some(JsonKind::Array) if lists => PartKind::Result,
             _ => PartKind::Other,
         }
     }
@@ -248,42 +256,41 @@ impl<'a> Message<'a> {
             return Ok(());
         }
         match self.members.content.map(Json::kind) {
-            Some(Kind::String | Kind::Array) => Ok(()),
-            Some(Kind::Null) | None if self.speaks_otherwise() => Ok(()),
-            Some(Kind::Null) if self.role == Role::Assistant => Ok(()),
-            Some(Kind::Null) | None => Err(MessageError::NoContent),
+            Some(JsonKind::String | JsonKind::Array) => Ok(()),
+            Some(JsonKind::Null) | None
+                if self.answers_beside_content() || self.members.has_reasoning =>
+            {
+                Ok(())
+            }
+            Some(JsonKind::Null) if self.role == Role::Assistant => Ok(()),
+            Some(JsonKind::Null) | None => Err(MessageError::NoContent),
             Some(other) => Err(MessageError::BadContent {
                 found: describe(other),
             }),
         }
     }
 
-    /// It has a member beside `content` that a provider sends.
-    fn speaks_otherwise(&self) -> bool {
-        self.answers_otherwise() || self.members.reasons
-    }
-
-    /// It has a member beside `content` that a provider takes back for an answer: reasoning is none.
-    fn answers_otherwise(&self) -> bool {
+    /// Returns whether a member beside `content` counts as an answer when sent back; reasoning does not.
+    fn answers_beside_content(&self) -> bool {
         let calls = self.members.tool_calls.is_some() || self.members.function_call.is_some();
-        self.members.speaks || self.role == Role::Assistant && calls
+        self.members.has_other_content || self.role == Role::Assistant && calls
     }
 }
 
-/// The estimate of a message's tokens from its bytes.
-pub fn estimate(bytes: u64) -> u64 {
+/// Estimates the tokens of a message from its bytes.
+pub fn estimate_tokens(bytes: u64) -> u64 {
     bytes.div_ceil(4)
 }
 
-/// Says whether a block has this type.
+/// Returns whether a block has this type.
 pub fn block_is(block: Json<'_>, kind: &str) -> bool {
     block.get("type").is_some_and(|found| found.is(kind))
 }
 
-/// The call that a tool result block answers.
-pub fn result_of(block: Json<'_>) -> Call {
+/// Returns the call that a tool result block answers.
+pub fn answered_call(block: Json<'_>) -> Call {
     Call {
-        id: block.get("tool_use_id").and_then(said),
+        id: block.get("tool_use_id").and_then(non_empty_text),
         name: None,
     }
 }
@@ -306,46 +313,42 @@ fn gemini_part((part, index): (Json<'_>, u32)) -> Part {
         kind,
         range: part.range(),
     };
-    let names = [
-        "functionResponse",
-        "function_response",
-        "inlineData",
-        "inline_data",
-        "fileData",
-        "file_data",
-    ];
-    let [camel, snake, data, its_data, file, its_file] = part.pick(names);
+    let [camel, snake] = part.pick(["functionResponse", "function_response"]);
     let response = camel.or(snake).and_then(|result| result.get("response"));
-    let data = data.or(its_data).or(file).or(its_file);
+    let data = part.pick(["inlineData", "inline_data", "fileData", "file_data"]);
     match response {
         Some(response) => Part {
             range: response.range(),
             ..other(PartKind::Result)
         },
-        None if data.is_some_and(is_image) => other(PartKind::Image),
+        None if data.into_iter().flatten().next().is_some_and(is_image_data) => {
+            other(PartKind::Image)
+        }
         None => other(PartKind::Other),
     }
 }
 
-fn form_of(members: &Members<'_>) -> Form {
-    // A model of Gemini's that was cut off says nothing, and only its role tells whose it is.
+fn form_of(members: &MessageMembers<'_>) -> Form {
+    // An output of Gemini's that was cut off has no parts; only its role shows the form.
     let is_model = || members.role.is_some_and(|role| role.is("model"));
     if members.content.is_none() && (members.parts.is_some() || is_model()) {
         return Form::Content;
     }
     let kind = members.kind.map(Json::name).unwrap_or_default();
     let item = match &*kind {
-        b"message" => members
-            .content
-            .is_some_and(Item::holds)
-            .then_some(Item::Message),
-        // What has a content is said by somebody, whatever else it is called.
+        b"message" => {
+            let content = members
+                .content
+                .filter(|content| Item::has_content(*content));
+            content.map(|_| Item::Message)
+        }
+        // A message with a role and a content is a turn, whatever its type.
         _ if members.content.is_some() && members.role.is_some() => None,
         kind => {
-            let known = Item::known(kind, members.call_id.is_some());
-            // A type that is not known yet, of the provider's: clients send back what they got.
+            let known = Item::from_type(kind, members.call_id.is_some());
+            // Clients also send back items of types that are not listed here.
             let unknown = members.role.is_none() && members.content.is_none() && !kind.is_empty();
-            // Its ids say what they are of: `fc_…`.
+            // Ids of items begin with their type: `fc_…`.
             let named = |id: Json<'_>| id.name().contains(&b'_');
             let has_id = members.id.is_some_and(named) || members.call_id.is_some_and(named);
             known.or((unknown && has_id).then_some(Item::Hosted))
@@ -354,55 +357,50 @@ fn form_of(members: &Members<'_>) -> Form {
     item.map_or(Form::Turn, Form::Item)
 }
 
-fn role_of(form: Form, members: &Members<'_>) -> Result<Role, MessageError> {
+fn role_of(form: Form, members: &MessageMembers<'_>) -> Result<Role, MessageError> {
     match form {
         Form::Turn | Form::Item(Item::Message) => {
-            known_role(members.role.ok_or(MessageError::NoRole)?)
+            parse_role(members.role.ok_or(MessageError::NoRole)?, false)
         }
-        Form::Content => members.role.map_or(Ok(Role::User), gemini_role),
+        Form::Content => {
+            let role = members.role;
+            role.map_or(Ok(Role::User), |role| parse_role(role, true))
+        }
         Form::Item(Item::Output) => Ok(Role::Tool),
         Form::Item(Item::Approval) => Ok(Role::User),
         Form::Item(Item::Reasoning | Item::Call | Item::Hosted) => Ok(Role::Assistant),
     }
 }
 
-fn known_role(role: Json<'_>) -> Result<Role, MessageError> {
-    match &*role.name() {
-        b"system" | b"developer" => Ok(Role::System),
-        b"user" => Ok(Role::User),
-        b"assistant" => Ok(Role::Assistant),
-        b"tool" | b"function" => Ok(Role::Tool),
-        _ => Err(unknown(
-            role,
-            "system, developer, user, assistant, tool, function",
-        )),
+/// Results of Gemini have the role `user` or, in older clients, `function`.
+fn parse_role(role: Json<'_>, is_gemini: bool) -> Result<Role, MessageError> {
+    match (&*role.name(), is_gemini) {
+        (b"system", _) | (b"developer", false) => Ok(Role::System),
+        (b"user", _) | (b"function", true) => Ok(Role::User),
+        (b"assistant", false) | (b"model", true) => Ok(Role::Assistant),
+        (b"tool" | b"function", false) => Ok(Role::Tool),
+        _ => {
+            let role = String::from_utf8_lossy(role.bytes());
+            Err(MessageError::UnknownRole {
+                role: role.trim_matches('"').chars().take(40).collect(),
+                known: if is_gemini {
+                    "user, model, function, system"
+                } else {
+                    "system, developer, user, assistant, tool, function"
+                },
+            })
+        }
     }
 }
 
-/// Results come from `user` or, older, from `function`: both carry them as a user's parts.
-fn gemini_role(role: Json<'_>) -> Result<Role, MessageError> {
-    match &*role.name() {
-        b"user" | b"function" => Ok(Role::User),
-        b"model" => Ok(Role::Assistant),
-        b"system" => Ok(Role::System),
-        _ => Err(unknown(role, "user, model, function, system")),
-    }
-}
-
-fn unknown(role: Json<'_>, known: &'static str) -> MessageError {
-    let role = String::from_utf8_lossy(role.bytes());
-    let role = role.trim_matches('"').chars().take(40).collect();
-    MessageError::UnknownRole { role, known }
-}
-
-fn describe(kind: Kind) -> &'static str {
+fn describe(kind: JsonKind) -> &'static str {
     match kind {
-        Kind::Object => "an object",
-        Kind::Array => "a list",
-        Kind::String => "a text",
-        Kind::Number => "a number",
-        Kind::Bool => "true or false",
-        Kind::Null => "null",
+        JsonKind::Object => "an object",
+        JsonKind::Array => "a list",
+        JsonKind::String => "a text",
+        JsonKind::Number => "a number",
+        JsonKind::Bool => "true or false",
+        JsonKind::Null => "null",
     }
 }
 

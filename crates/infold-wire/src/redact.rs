@@ -1,5 +1,6 @@
-//! Takes what a message says out of it, all or the matches of a search, and leaves a message of the same form behind:
-//! role, ids and names of calls stay, so whatever pairs with it still does.
+//! Redacts messages, wholly or the matches of a search.
+//!
+//! The form of a message, its role, and the ids and names of calls stay, so that it still pairs with others.
 //!
 //! ```
 //! use infold_wire::redact::{redact_matches, redact_message};
@@ -12,27 +13,29 @@
 //! # Ok::<(), infold_wire::MessageError>(())
 //! ```
 
-mod replace;
-mod whole;
+mod matches;
+mod message;
 
 use std::ops::Range;
 
-pub use replace::{
-    redact_data, redact_fragment, redact_json, redact_matches, redact_record, redact_text, texts,
+pub(crate) use matches::unescape;
+pub use matches::{
+    redact_data, redact_fragment, redact_json, redact_matches, redact_record, redact_text,
+    visit_texts,
 };
-pub use whole::redact_message;
+pub use message::redact_message;
 
-/// Finds what is to be replaced in a text: ranges of its bytes, in order and apart.
-pub type Find<'a> = dyn FnMut(&str) -> Vec<Range<usize>> + 'a;
+/// Finds the ranges of bytes to replace in a text, in order and without overlap.
+pub type FindMatches<'a> = dyn FnMut(&str) -> Vec<Range<usize>> + 'a;
 
-/// What came of replacing the matches of a search.
+/// The result of replacing the matches of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Redacted {
+pub struct RedactedMatches {
     /// The new bytes; none if nothing was found.
     pub bytes: Option<Vec<u8>>,
     /// How many matches were replaced.
     pub matches: usize,
-    /// How many were left, because they stand in what messages are paired by or placed: ids, roles, types, names and positions.
+    /// How many were left because they pair or place messages: ids, roles, types, names and positions.
     pub left: usize,
 }
 

@@ -1,48 +1,49 @@
+//! Renders messages of a view that are not sent as they came: repaired rounds, stand-ins, stubs.
+
 mod interrupt;
 mod late;
 mod clip;
 mod thinking;
 
-use std::ops::Range;
-
 use infold_log::{Call, Role, Rounds, Seq, Source};
 
-use interrupt::{Dialect, interrupt_blocks, interrupt_items, interrupted_message, repair};
+use interrupt::{CallDialect, interrupt_blocks, interrupt_items, interrupted_message, repair};
 use late::results_as_text;
 
 pub use clip::{clip_result, part_text};
 pub use thinking::without_thinking;
 
+use crate::edits::splice;
 use crate::message::block_is;
+use crate::neutral::gemini;
 use crate::{Form, Item, Json, Message, MessageError, Part, PartKind, Wire, quote};
 
 /// A message of a view, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rendered {
-    /// Where it comes from.
+pub struct RenderedMessage {
+    /// The message or the repair that it was made from.
     pub source: Source,
     /// Its bytes, without a line break at the end.
     pub bytes: Vec<u8>,
 }
 
-/// What an interrupted call is answered with.
-pub const INTERRUPTED: &str = "[interrupted: this call never returned a result]";
+/// The result of an interrupted call.
+pub const INTERRUPTED_RESULT: &str = "[interrupted: this call never returned a result]";
 
-/// What stands between two turns that may not follow each other.
-pub(crate) const NOTED: &str = "(noted)";
+/// The text between two turns that may not follow each other.
+pub(crate) const SEPARATOR_TEXT: &str = "(noted)";
 
-/// What is shown of a message that says nothing; some providers refuse empty content.
-pub const EMPTY: &str = "(empty)";
+/// The content shown for an empty message; some providers refuse empty content.
+pub const EMPTY_PLACEHOLDER: &str = "(empty)";
 
 /// Renders a round that cannot be shown as it came.
 ///
-/// Calls that never got a result are answered as interrupted, if their exchange is
-/// closed. Results that answer nothing become user text behind the exchange. Every
-/// other byte stays.
+/// In a closed exchange, calls without a result get an "interrupted" one. Results without a call become
+/// user text behind the exchange. Every other byte stays.
 pub fn render_round(
     members: &[(Seq, Vec<u8>)],
     closed: bool,
-) -> Result<Vec<Rendered>, MessageError> {
+) -> Result<Vec<RenderedMessage>, MessageError> {
     let mut rounds = Rounds::default();
     let mut starts = Vec::new();
     for (at, (seq, bytes)) in members.iter().enumerate() {
@@ -60,21 +61,20 @@ pub fn render_round(
     Ok(shown)
 }
 
-/// Renders one output and its results.
 fn render_exchange(
     members: &[(Seq, Vec<u8>)],
     closed: bool,
-) -> Result<Vec<Rendered>, MessageError> {
+) -> Result<Vec<RenderedMessage>, MessageError> {
     let mut rounds = Rounds::default();
-    let mut shown: Vec<Rendered> = Vec::new();
-    let mut late: Vec<Rendered> = Vec::new();
-    let mut dialect = Dialect::Chat;
+    let mut shown: Vec<RenderedMessage> = Vec::new();
+    let mut late: Vec<RenderedMessage> = Vec::new();
+    let mut dialect = CallDialect::Chat;
     let mut items: Vec<(Call, String)> = Vec::new();
     for (at, (seq, bytes)) in members.iter().enumerate() {
         let message = Message::read(bytes)?;
         let facts = message.facts();
         if at == 0 {
-            dialect = Dialect::of(&message);
+            dialect = CallDialect::of(&message);
         }
         if message.form() == Form::Item(Item::Call) {
             let kind = message.kind().and_then(Json::text).unwrap_or_default();
@@ -82,31 +82,30 @@ fn render_exchange(
             items.extend(calls.map(|call| (call, kind.clone().into_owned())));
         }
         let (_, paired) = rounds.pair(*seq, &facts, None);
-        let rendered = |bytes| Rendered {
-            source: Source::Message(*seq),
-            bytes,
-        };
-        if facts.empty {
-            shown.push(rendered(with_content(&message)));
-        } else if paired.iter().all(|paired| *paired) {
-            shown.push(rendered(message.bytes().to_vec()));
-        } else if paired.contains(&true) {
-            shown.push(rendered(results_as_text(&message, &paired)));
-        } else {
-            late.push(Rendered {
-                source: Source::Late(*seq),
-                bytes: results_as_text(&message, &paired),
-            });
+        let is_late = !paired.is_empty() && !paired.contains(&true);
+        if is_late && !facts.empty {
+            let (source, bytes) = (Source::Late(*seq), results_as_text(&message, &paired));
+            late.push(RenderedMessage { source, bytes });
+            continue;
         }
+        let source = Source::Message(*seq);
+        let bytes = if facts.empty {
+            with_placeholder(&message)
+        } else if paired.contains(&false) {
+            results_as_text(&message, &paired)
+        } else {
+            message.bytes().to_vec()
+        };
+        shown.push(RenderedMessage { source, bytes });
     }
     let waiting: Vec<Call> = rounds.waiting().cloned().collect();
     if closed && !waiting.is_empty() {
         match dialect {
-            Dialect::Items => interrupt_items(&waiting, items, &mut shown),
-            Dialect::Blocks | Dialect::Contents => {
+            CallDialect::Items => interrupt_items(&waiting, items, &mut shown),
+            CallDialect::Blocks | CallDialect::Contents => {
                 interrupt_blocks(&waiting, dialect, &mut shown)?;
             }
-            Dialect::Chat | Dialect::Function => {
+            CallDialect::Chat | CallDialect::Function => {
                 let waiting = waiting.iter();
                 shown.extend(waiting.map(|call| repair(interrupted_message(call, dialect))));
             }
@@ -119,18 +118,20 @@ fn render_exchange(
 /// Renders a stand-in or a note in the form of a wire.
 pub fn render_text(wire: Wire, role: Role, text: &str) -> Vec<u8> {
     let text = quote(text);
-    match (wire, role) {
-        (Wire::Gemini, Role::Assistant) => gemini("model", &text),
-        (Wire::Gemini, Role::System) => gemini("system", &text),
-        (Wire::Gemini, Role::User | Role::Tool) => gemini("user", &text),
-        _ => format!(r#"{{"role":"{}","content":{text}}}"#, role.wire_name()).into_bytes(),
-    }
+    let message = match (wire, role) {
+        (Wire::Gemini, role) => {
+            let role = gemini::role_name(role);
+            format!(r#"{{"role":"{role}","parts":[{{"text":{text}}}]}}"#)
+        }
+        _ => format!(r#"{{"role":"{}","content":{text}}}"#, role.wire_name()),
+    };
+    message.into_bytes()
 }
 
 /// Renders a stand-in of one or more messages in the form of a wire.
 ///
-/// On Gemini's a turn of the model that calls must follow one of the user's, so something of the
-/// user's stands behind words of the model.
+/// On Gemini's wire a call of the model must follow a turn of the user's, so a stand-in that ends with the
+/// model's words gets a separator behind it.
 pub fn render_stand_in(wire: Wire, stand_in: &[(Role, String)]) -> Vec<Vec<u8>> {
     let lines = stand_in.iter();
     let mut lines: Vec<Vec<u8>> = lines
@@ -138,12 +139,12 @@ pub fn render_stand_in(wire: Wire, stand_in: &[(Role, String)]) -> Vec<Vec<u8>> 
         .collect();
     let last = stand_in.last().map(|(role, _)| *role);
     if wire == Wire::Gemini && last == Some(Role::Assistant) {
-        lines.push(render_text(wire, Role::User, NOTED));
+        lines.push(render_text(wire, Role::User, SEPARATOR_TEXT));
     }
     lines
 }
 
-/// Returns what replaces a masked part of a message: the stub in the form that part needs.
+/// Renders the stub of a masked part in the form that the part needs.
 pub fn render_stub(message: &Message<'_>, part: &Part, stub: &str) -> String {
     let text = quote(stub);
     match (message.form(), part.kind) {
@@ -153,43 +154,18 @@ pub fn render_stub(message: &Message<'_>, part: &Part, stub: &str) -> String {
         (form, PartKind::Image | PartKind::Other) => {
             let mut blocks = message.blocks();
             let block = blocks.find(|block| block.range() == part.range);
-            let flavour = match block {
-                Some(block) if block_is(block, "input_image") => Flavour::Item,
-                _ => Flavour::of(form),
+            let style = match block {
+                Some(block) if block_is(block, "input_image") => BlockStyle::Item,
+                _ => BlockStyle::of(form),
             };
-            flavour.block(message.role(), &text)
+            style.text_block(message.role(), &text)
         }
     }
 }
 
-/// Replaces ranges of a text, given in order and without overlap; all other bytes are copied.
-pub fn splice(text: &[u8], edits: &[(Range<usize>, String)]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut at = 0;
-    for (range, with) in edits {
-        out.extend_from_slice(&text[at..range.start]);
-        out.extend_from_slice(with.as_bytes());
-        at = range.end;
-    }
-    out.extend_from_slice(&text[at..]);
-    out
-}
-
-/// Replaces ranges of a text, given in any order; of two that overlap, the one that begins later is left out.
-pub fn splice_apart(text: &[u8], mut edits: Vec<(Range<usize>, String)>) -> Vec<u8> {
-    edits.sort_by_key(|(range, _)| range.start);
-    let mut end = 0;
-    edits.retain(|(range, _)| {
-        let apart = range.start >= end;
-        end = if apart { range.end } else { end };
-        apart
-    });
-    splice(text, &edits)
-}
-
-/// How a text stands in a list of blocks.
+/// The form of a text in a list of blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Flavour {
+pub(crate) enum BlockStyle {
     /// `{"type":"text","text":…}`
     Block,
     /// `{"text":…}`
@@ -198,52 +174,42 @@ enum Flavour {
     Item,
 }
 
-impl Flavour {
-    fn of(form: Form) -> Flavour {
+impl BlockStyle {
+    fn of(form: Form) -> BlockStyle {
         match form {
-            Form::Turn => Flavour::Block,
-            Form::Content => Flavour::Part,
-            Form::Item(_) => Flavour::Item,
+            Form::Turn => BlockStyle::Block,
+            Form::Content => BlockStyle::Part,
+            Form::Item(_) => BlockStyle::Item,
         }
     }
 
-    /// Writes a block that says a text, which is a JSON string.
-    fn block(self, role: Role, text: &str) -> String {
+    /// Writes a block of a text, which is a JSON string.
+    pub fn text_block(self, role: Role, text: &str) -> String {
         let kind = match (self, role) {
-            (Flavour::Part, _) => return format!(r#"{{"text":{text}}}"#),
-            (Flavour::Block, _) => "text",
-            (Flavour::Item, Role::Assistant) => "output_text",
-            (Flavour::Item, _) => "input_text",
+            (BlockStyle::Part, _) => return format!(r#"{{"text":{text}}}"#),
+            (BlockStyle::Block, _) => "text",
+            (BlockStyle::Item, Role::Assistant) => "output_text",
+            (BlockStyle::Item, _) => "input_text",
         };
         format!(r#"{{"type":"{kind}","text":{text}}}"#)
     }
 }
 
-fn with_content(message: &Message<'_>) -> Vec<u8> {
-    let base = message.json().range().start;
-    let mut text = quote(EMPTY);
+fn with_placeholder(message: &Message<'_>) -> Vec<u8> {
+    let mut text = quote(EMPTY_PLACEHOLDER);
     let form = message.form();
     if form != Form::Turn {
-        text = format!("[{}]", Flavour::of(form).block(message.role(), &text));
+        let block = BlockStyle::of(form).text_block(message.role(), &text);
+        text = format!("[{block}]");
     }
-    match message.contents().or(message.content()) {
-        Some(content) => {
-            let range = content.range();
-            let range = range.start - base..range.end - base;
-            splice(message.bytes(), &[(range, text)])
-        }
+    match message.parts_or_content() {
+        Some(content) => message.with_replaced(content, &text),
         None => {
             let end = message.bytes().len() - 1;
-            splice(
-                message.bytes(),
-                &[(end..end, format!(",\"content\":{text}"))],
-            )
+            let content = format!(",\"content\":{text}");
+            splice(message.bytes(), &[(end..end, content)])
         }
     }
-}
-
-fn gemini(role: &str, text: &str) -> Vec<u8> {
-    format!(r#"{{"role":"{role}","parts":[{{"text":{text}}}]}}"#).into_bytes()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What a provider answers: read as it streams, and written as a provider would write it.
+//! Reads the replies of providers as they stream, and writes replies as a provider would.
 
 pub mod stream;
-mod text;
+mod growing_json;
 mod reader;
 mod chat;
 mod responses;
@@ -9,33 +9,33 @@ mod anthropic;
 mod gemini;
 mod ollama;
 mod write;
-pub use reader::{Delivery, MOST_REPLY, Reader};
-pub use write::{relay, stream, whole};
+pub use reader::{Delivery, MAX_REPLY_BYTES, ReplyReader};
+pub use write::{relay, stream_reply, write_reply};
 
 /// A whole reply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
     /// The message, in the form of its wire; on Responses each output item is one.
     ///
-    /// None where nothing was said that could be sent back.
+    /// Empty if there is nothing that could be sent back.
     pub messages: Vec<Vec<u8>>,
     /// Why it ended.
-    pub stop: Stop,
-    /// What it took, as the provider counts.
-    pub usage: Option<Reported>,
+    pub stop: StopReason,
+    /// Its usage, as the provider counts.
+    pub usage: Option<TokenUsage>,
     /// The model that answered, as the provider names it.
     pub model: Option<String>,
-    /// What a provider that keeps it calls it: the next request may name it instead of repeating it.
+    /// Its id at a provider that stores it, by which the next request may refer to it.
     pub id: Option<String>,
 }
 
 /// Why a reply ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Stop {
-    /// All was said.
+pub enum StopReason {
+    /// It is complete.
     #[default]
     End,
-    /// The length allowed was reached.
+    /// The maximum length was reached.
     Length,
     /// The model calls tools and waits for their results.
     Calls,
@@ -45,26 +45,26 @@ pub enum Stop {
     Other(String),
 }
 
-/// What a provider reports of a request and its reply, in its own tokens.
+/// The usage that a provider reports, in its own tokens.
 ///
-/// The parts do not overlap: what was sent is `input + cache_read + cache_write`.
+/// The parts do not overlap: the request has `input + cache_read + cache_write`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reported {
-    /// Sent, and neither read from nor written into a cache.
+pub struct TokenUsage {
+    /// Tokens sent that were neither read from nor written into a cache.
     pub input: u64,
-    /// Sent, and read from a cache.
+    /// Tokens sent that were read from a cache.
     pub cache_read: u64,
-    /// Sent, and written into a cache.
+    /// Tokens sent that were written into a cache.
     pub cache_write: u64,
     /// The reply, reasoning included.
     pub output: u64,
-    /// What of the reply was reasoning.
+    /// The part of the reply that is reasoning.
     pub reasoning: u64,
 }
 
-/// A piece of a reply, as soon as it is there.
+/// A part of a reply, as soon as it is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Delta {
+pub enum ReplyDelta {
     /// Some text.
     Text(String),
     /// Some reasoning.
@@ -78,61 +78,80 @@ pub enum Delta {
 /// Why there is no reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
-    /// The provider says in its reply that it failed: an error body, whole.
+    /// The reply is an error body.
     #[error("the provider reports an error: {}", String::from_utf8_lossy(.body))]
     Failed {
-        /// What it says.
+        /// The body.
         body: Vec<u8>,
     },
-    /// The reply ends before it says that it is complete.
+    /// The reply ends before its end marker.
     #[error("the reply was cut off after {bytes} bytes")]
     Cut {
-        /// How much there was.
+        /// The size of what came.
         bytes: u64,
     },
-    /// Nothing came at all.
+    /// The reply is empty.
     #[error("the reply is empty")]
     Empty,
-    /// What came is not what this wire has.
-    #[error("the reply is not understood: {reason}")]
+    /// The reply is not one of this wire.
+    #[error("the reply is malformed: {reason}")]
     Malformed {
-        /// What is wrong, and where.
+        /// The defect, and where it is.
         reason: String,
     },
-    /// What came is nothing of this wire from its first line on: a page, or a text.
-    #[error("it is no reply of this API: it begins `{start}`")]
+    /// The reply is a web page, or a text.
+    #[error("this is not a reply of this API: it begins with `{start}`")]
     Foreign {
-        /// How it begins.
+        /// Its beginning.
         start: String,
     },
-    /// It is larger than anything worth reading.
+    /// The reply is too large.
     #[error("the reply has more than {most} bytes")]
     TooLarge {
-        /// How much is read at most.
+        /// The maximum size.
         most: u64,
     },
 }
 
-impl Stop {
-    /// Its name for scripts.
+impl StopReason {
+    /// Returns its name for scripts.
     pub fn name(&self) -> &str {
         match self {
-            Stop::End => "end",
-            Stop::Length => "length",
-            Stop::Calls => "calls",
-            Stop::Declined => "declined",
-            Stop::Other(word) => word,
+            StopReason::End => "end",
+            StopReason::Length => "length",
+            StopReason::Calls => "calls",
+            StopReason::Declined => "declined",
+            StopReason::Other(word) => word,
         }
     }
 }
 
-impl Reported {
-    /// All that was sent.
+impl TokenUsage {
+    /// Returns the usage of a request whose count includes tokens read from and written into a cache.
+    fn including_cache(
+        sent: u64,
+        read: u64,
+        write: u64,
+        output: u64,
+        reasoning: u64,
+    ) -> TokenUsage {
+        let cache_read = read.min(sent);
+        let cache_write = write.min(sent - cache_read);
+        TokenUsage {
+            input: sent - cache_read - cache_write,
+            cache_read,
+            cache_write,
+            output,
+            reasoning: reasoning.min(output),
+        }
+    }
+
+    /// Returns the tokens of the request.
     pub fn sent(&self) -> u64 {
         self.input + self.cache_read + self.cache_write
     }
 
-    /// All that was sent, and the reply.
+    /// Returns the tokens of the request and the reply.
     pub fn total(&self) -> u64 {
         self.sent() + self.output
     }

@@ -1,56 +1,58 @@
-//! What stands around the messages of a request.
+//! Writes the frame of a request: all of it but its messages.
 
-mod format;
-mod markers;
+mod cache_markers;
 mod parameters;
-pub mod read;
+mod reply_format;
+pub mod translate;
 
-pub use markers::{MOST_MARKERS, marked, markers, unmarked};
+pub use cache_markers::{
+    MAX_CACHE_MARKERS, add_cache_marker, count_cache_markers, remove_cache_markers,
+};
 
-use crate::{Form, Json, Kind, Message, Wire, quote};
-use markers::CACHE;
+use crate::{Form, Json, JsonKind, Message, Wire, quote};
+use cache_markers::CACHE_MARKER;
 
 /// All of a request but its messages, in the form of its wire.
 ///
-/// A request is [`Frame::head`], the messages with commas between them, and [`Frame::TAIL`].
+/// A request is [`RequestFrame::head`], the messages with commas between them, and [`RequestFrame::TAIL`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Frame {
-    /// The form.
+pub struct RequestFrame {
+    /// The wire.
     pub wire: Wire,
     /// The model.
     pub model: String,
-    /// The system prompt, where it stands apart: texts, as JSON strings.
+    /// The system prompt, where it is no message: texts, as JSON strings.
     pub system: Vec<String>,
     /// Tool definitions in the form of the wire: a JSON array.
     pub tools: Option<String>,
     /// Which tool to call, as [`crate::tools::tool_choice`] gives it.
     pub tool_choice: Option<String>,
-    /// How long the reply may be.
+    /// The maximum length of the reply.
     pub max_tokens: Option<u64>,
-    /// How much to leave to chance.
+    /// The sampling temperature.
     pub temperature: Option<f64>,
     /// Further parameters in the form of the wire: paths such as `generationConfig.topP`, and JSON.
     pub settings: Vec<(&'static str, String)>,
     /// The model's window, for servers that load it with one.
     pub window: Option<u64>,
-    /// Whether the reply is to come as it is made.
+    /// Whether the reply is to be streamed.
     pub stream: bool,
-    /// Mark what stays the same for the provider's cache.
+    /// Whether the system prompt is marked for the provider's cache.
     pub cache: bool,
-    /// It goes to OpenAI itself, which has its own names for some members.
+    /// Whether it goes to OpenAI itself, which has its own names for some members.
     pub official: bool,
 }
 
-/// What a reply may have where the wire demands a number and nobody gave one.
-const REPLY: u64 = 4096;
+/// The maximum length of a reply where the wire demands one and none is set.
+const DEFAULT_MAX_TOKENS: u64 = 4096;
 
-impl Frame {
-    /// What stands behind the messages.
+impl RequestFrame {
+    /// The bytes behind the messages.
     pub const TAIL: &str = "]}";
 
-    /// A request for a model's reply as it is made, with nothing else said.
-    pub fn new(wire: Wire, model: &str) -> Frame {
-        Frame {
+    /// Returns the frame of a streamed request without any parameters.
+    pub fn new(wire: Wire, model: &str) -> RequestFrame {
+        RequestFrame {
             wire,
             model: model.to_owned(),
             system: Vec::new(),
@@ -66,24 +68,25 @@ impl Frame {
         }
     }
 
-    /// What stands before the messages.
+    /// Returns the bytes before the messages.
     pub fn head(&self) -> String {
         let mut head = String::from("{");
         match self.wire {
-            Wire::Chat => self.chat(&mut head),
-            Wire::Responses => self.responses(&mut head),
-            Wire::Anthropic => self.anthropic(&mut head),
-            Wire::Gemini => self.gemini(&mut head),
-            Wire::Ollama => self.ollama(&mut head),
+            Wire::Chat => self.put_chat(&mut head),
+            Wire::Responses => self.put_responses(&mut head),
+            Wire::Anthropic => self.put_anthropic(&mut head),
+            Wire::Gemini => self.put_gemini(&mut head),
+            Wire::Ollama => self.put_ollama(&mut head),
         }
         head
     }
 
-    fn chat(&self, head: &mut String) {
-        self.named(head);
-        let limit = match self.official {
-            true => "max_completion_tokens",
-            false => "max_tokens",
+    fn put_chat(&self, head: &mut String) {
+        self.put_model(head);
+        let limit = if self.official {
+            "max_completion_tokens"
+        } else {
+            "max_tokens"
         };
         put(head, limit, self.max_tokens);
         put(head, "temperature", self.temperature);
@@ -91,48 +94,56 @@ impl Frame {
         if self.stream {
             put(head, "stream_options", Some(r#"{"include_usage":true}"#));
         }
-        self.tools(head, "tool_choice");
+        self.put_tools(head, "tool_choice");
         head.push_str(r#""messages":["#);
     }
 
-    fn responses(&self, head: &mut String) {
-        self.named(head);
+    fn put_responses(&self, head: &mut String) {
+        self.put_model(head);
         put(head, "max_output_tokens", self.max_tokens);
         put(head, "temperature", self.temperature);
         head.push_str(&self.settings(""));
         put_group(head, "text", &self.settings("text"));
         put_group(head, "reasoning", &self.settings("reasoning"));
-        // The conversation is kept here; reasoning comes back so that it can be sent again.
+        // The conversation is stored here, so reasoning must come back to be sent again.
         if !self.settings.iter().any(|(name, _)| *name == "store") {
             put(head, "store", Some("false"));
         }
         if self.official {
             put(head, "include", Some(r#"["reasoning.encrypted_content"]"#));
         }
-        self.tools(head, "tool_choice");
+        self.put_tools(head, "tool_choice");
         head.push_str(r#""input":["#);
     }
 
-    fn anthropic(&self, head: &mut String) {
-        self.named(head);
-        put(head, "max_tokens", Some(self.max_tokens.unwrap_or(REPLY)));
+    fn put_anthropic(&self, head: &mut String) {
+        self.put_model(head);
+        put(
+            head,
+            "max_tokens",
+            Some(self.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS)),
+        );
         put(head, "temperature", self.temperature);
         head.push_str(&self.settings(""));
         put_group(head, "output_config", &self.settings("output_config"));
         if !self.system.is_empty() {
             let last = self.system.len() - 1;
             let blocks = self.system.iter().enumerate().map(|(at, text)| {
-                let mark = if self.cache && at == last { CACHE } else { "" };
-                format!(r#"{{"type":"text","text":{text}{mark}}}"#)
+                let marker = if self.cache && at == last {
+                    CACHE_MARKER
+                } else {
+                    ""
+                };
+                format!(r#"{{"type":"text","text":{text}{marker}}}"#)
             });
             let blocks: Vec<String> = blocks.collect();
             put(head, "system", Some(format!("[{}]", blocks.join(","))));
         }
-        self.tools(head, "tool_choice");
+        self.put_tools(head, "tool_choice");
         head.push_str(r#""messages":["#);
     }
 
-    fn gemini(&self, head: &mut String) {
+    fn put_gemini(&self, head: &mut String) {
         if !self.system.is_empty() {
             let parts = self
                 .system
@@ -147,12 +158,12 @@ impl Frame {
         put(&mut settings, "temperature", self.temperature);
         settings.push_str(&self.settings("generationConfig"));
         put_group(head, "generationConfig", &settings);
-        self.tools(head, "toolConfig");
+        self.put_tools(head, "toolConfig");
         head.push_str(r#""contents":["#);
     }
 
-    fn ollama(&self, head: &mut String) {
-        self.named(head);
+    fn put_ollama(&self, head: &mut String) {
+        self.put_model(head);
         let mut options = String::new();
         put(&mut options, "num_ctx", self.window);
         put(&mut options, "num_predict", self.max_tokens);
@@ -164,7 +175,7 @@ impl Frame {
         head.push_str(r#""messages":["#);
     }
 
-    /// The further parameters within an object, or beside all objects if it has no name.
+    /// Returns the further parameters within an object, or outside of all objects if it has no name.
     fn settings(&self, group: &str) -> String {
         let mut members = String::new();
         for (path, value) in &self.settings {
@@ -176,12 +187,12 @@ impl Frame {
         members
     }
 
-    fn named(&self, head: &mut String) {
+    fn put_model(&self, head: &mut String) {
         put(head, "model", Some(quote(&self.model)));
         put(head, "stream", Some(self.stream));
     }
 
-    fn tools(&self, head: &mut String, choice: &str) {
+    fn put_tools(&self, head: &mut String, choice: &str) {
         put(head, "tools", self.tools.as_deref());
         if self.tools.is_some() {
             put(head, choice, self.tool_choice.as_deref());
@@ -203,55 +214,34 @@ fn put_group(head: &mut String, name: &str, members: &str) {
     }
 }
 
-/// Members that hold credentials, in any letters: hosted tools and servers carry them.
-const CREDENTIALS: [&str; 14] = [
-    "authorization",
-    "authorization_token",
-    "authentication",
-    "headers",
-    "extra_headers",
-    "api_key",
-    "apikey",
-    "api_key_string",
-    "apikeystring",
-    "access_token",
-    "client_secret",
-    "password",
-    "token",
-    "secret",
-];
+/// Members of hosted tools and servers that hold credentials, in lower case.
+const CREDENTIALS: &str = "authorization authorization_token authentication headers extra_headers \
+    api_key apikey api_key_string apikeystring access_token client_secret password token secret";
 
-/// Members that say what something looks like: names in them are names of the tool's own.
-const SCHEMAS: [&str; 6] = [
-    "parameters",
-    "input_schema",
-    "inputschema",
-    "parametersjsonschema",
-    "schema",
-    "properties",
-];
+/// Members that are schemas: names in them are those of a tool's arguments.
+const SCHEMAS: &str = "parameters input_schema inputschema parametersjsonschema schema properties";
 
 /// Members that are addresses, which may hold a password or a key.
-const ADDRESSES: [&str; 4] = ["url", "server_url", "uri", "endpoint"];
+const ADDRESSES: &str = "url server_url uri endpoint";
 
-/// What stands instead of a part of a text.
-type Blanks = Vec<(std::ops::Range<usize>, String)>;
+/// Ranges of a text, and their replacements.
+type Replacements = Vec<(std::ops::Range<usize>, String)>;
 
-/// A member of a request, such as its tools, as it may lie on a disk: credentials in it are blanked.
-pub fn blanked(value: &str) -> String {
-    let mut blanks = Blanks::new();
+/// Returns a member of a request, such as its tools, with credentials blanked, so that it may be stored.
+pub fn blank_credentials(value: &str) -> String {
+    let mut blanks = Replacements::new();
     let mut rest: Vec<Json<'_>> = Json::parse(value.as_bytes()).into_iter().collect();
     while let Some(json) = rest.pop() {
         rest.extend(json.elements());
         for (name, value) in json.members() {
             let name = String::from_utf8_lossy(&name.name()).to_ascii_lowercase();
-            let is = |list: &[&str]| list.contains(&name.as_str());
-            if is(&CREDENTIALS) {
-                blank(value, &mut blanks);
-            } else if is(&ADDRESSES) && value.kind() == Kind::String {
-                let plain = plain_address(&value.text().unwrap_or_default());
-                blanks.extend(plain.map(|plain| (value.range(), quote(&plain))));
-            } else if !is(&SCHEMAS) {
+            let is = |names: &str| names.split_whitespace().any(|it| it == name);
+            if is(CREDENTIALS) {
+                blank_texts(value, &mut blanks);
+            } else if is(ADDRESSES) && value.kind() == JsonKind::String {
+                let public = public_address(&value.text().unwrap_or_default());
+                blanks.extend(public.map(|public| (value.range(), quote(&public))));
+            } else if !is(SCHEMAS) {
                 rest.push(value);
             }
         }
@@ -261,36 +251,32 @@ pub fn blanked(value: &str) -> String {
 }
 
 /// Blanks all texts in a value.
-fn blank(value: Json<'_>, blanks: &mut Blanks) {
+fn blank_texts(value: Json<'_>, blanks: &mut Replacements) {
     let mut rest = vec![value];
     while let Some(value) = rest.pop() {
         match value.kind() {
-            Kind::String => blanks.push((value.range(), quote(""))),
-            Kind::Object => rest.extend(value.members().map(|(_, value)| value)),
-            Kind::Array => rest.extend(value.elements()),
+            JsonKind::String => blanks.push((value.range(), quote(""))),
+            JsonKind::Object => rest.extend(value.members().map(|(_, value)| value)),
+            JsonKind::Array => rest.extend(value.elements()),
             _ => {}
         }
     }
 }
 
-/// An address without what may be a secret in it; none if there is nothing of the kind.
-fn plain_address(text: &str) -> Option<String> {
+/// Returns an address without user and query, which may hold secrets; none if it has neither.
+fn public_address(text: &str) -> Option<String> {
     let (scheme, rest) = text.split_once("://")?;
-    let (rest, query) = match rest.split_once('?') {
-        Some((rest, query)) => (rest, Some(query)),
-        None => (rest, None),
-    };
-    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let bare = host.rsplit_once('@').map(|(_, host)| host);
-    (bare.is_some() || query.is_some())
-        .then(|| format!("{scheme}://{}{path}", bare.unwrap_or(host)))
+    let place = rest.split('?').next().unwrap_or(rest);
+    let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    (host != authority || place != rest).then(|| format!("{scheme}://{host}{path}"))
 }
 
-/// A chat message with only what every chat provider knows; none if there is nothing else in it.
+/// Returns a chat message with only the members that every chat provider knows; none if it has no others.
 ///
-/// Some providers refuse a message for what another one put into it, and say so:
-/// [`crate::Trouble::Plain`]. Then the same messages are sent once more, plain. What is kept
-/// keeps its bytes. A refusal with no content beside it becomes the content.
+/// Some providers refuse a message for members of another provider, and say so:
+/// [`crate::ProviderError::PlainMessages`]. Then the same messages are sent once more, plain. The remaining
+/// members keep their bytes. A refusal with no content beside it becomes the content.
 pub fn plain_chat(message: &[u8]) -> Option<Vec<u8>> {
     let message = Message::parse(message).ok()?;
     let json = message.json();
@@ -299,11 +285,11 @@ pub fn plain_chat(message: &[u8]) -> Option<Vec<u8>> {
     }
     let [role, calls, function, refusal] =
         json.pick(["role", "tool_calls", "function_call", "refusal"]);
-    let named = role.is_some_and(|role| role.is("function"));
+    let is_function = role.is_some_and(|role| role.is("function"));
     let keeps = |name: Json<'_>| match &*name.name() {
         b"role" | b"content" | b"tool_calls" | b"tool_call_id" => true,
-        b"name" => named,
-        // Calls as they were before there were tools; some send it beside others, with nothing in it.
+        b"name" => is_function,
+        // The predecessor of `tool_calls`; some send it beside those, as null.
         b"function_call" => function.is_some_and(|call| !call.is_null()),
         _ => false,
     };
@@ -312,11 +298,11 @@ pub fn plain_chat(message: &[u8]) -> Option<Vec<u8>> {
     }
     let raw = |json: Json<'_>| String::from_utf8_lossy(json.bytes()).into_owned();
     let mut content = None;
-    let called = calls.is_some_and(|calls| calls.elements().next().is_some());
-    let absent = message.content().is_none_or(Json::is_null);
-    if absent && !called && function.is_none_or(Json::is_null) {
-        let refusal = refusal.filter(|refusal| refusal.kind() == Kind::String);
-        content = Some(refusal.map_or_else(|| quote(crate::EMPTY), raw));
+    let has_calls = calls.is_some_and(|calls| calls.elements().next().is_some());
+    let is_absent = message.content().is_none_or(Json::is_null);
+    if is_absent && !has_calls && function.is_none_or(Json::is_null) {
+        let refusal = refusal.filter(|refusal| refusal.kind() == JsonKind::String);
+        content = Some(refusal.map_or_else(|| quote(crate::EMPTY_PLACEHOLDER), raw));
     }
     let kept = json.members().filter(|(name, _)| keeps(*name));
     let kept = kept.filter(|(name, _)| content.is_none() || !name.is("content"));
@@ -327,23 +313,31 @@ pub fn plain_chat(message: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{{{}}}", members.join(",")).into_bytes())
 }
 
-/// The texts of a system message, as JSON strings; without blank ones, which providers refuse.
+/// Returns the texts of a system message, as JSON strings, without blank ones, which providers refuse.
 pub fn system_texts(message: &Message<'_>) -> Vec<String> {
     let json = message.json();
     let Some(content) = message.content().or_else(|| json.get("parts")) else {
         return Vec::new();
     };
-    let text = |json: Json<'_>| {
-        let text = match json.kind() {
-            Kind::String => Some(json),
-            _ => json.get("text"),
-        };
-        let text = text.filter(|text| text.kind() == Kind::String && !text.is_blank())?;
-        Some(String::from_utf8_lossy(text.bytes()).into_owned())
+    let texts = strings(content).into_iter();
+    texts
+        .filter(|text| !Json::checked(text.as_bytes()).is_blank())
+        .collect()
+}
+
+/// Returns a text, the texts of a list, or those of its blocks, as JSON strings.
+fn strings(json: Json<'_>) -> Vec<String> {
+    let raw = |json: Json<'_>| String::from_utf8_lossy(json.bytes()).into_owned();
+    let text = |json: Json<'_>| match json.kind() {
+        JsonKind::String => Some(raw(json)),
+        _ => json
+            .get("text")
+            .filter(|text| text.kind() == JsonKind::String)
+            .map(raw),
     };
-    match content.kind() {
-        Kind::Array => content.elements().filter_map(text).collect(),
-        _ => text(content).into_iter().collect(),
+    match json.kind() {
+        JsonKind::Array => json.elements().filter_map(text).collect(),
+        _ => text(json).into_iter().collect(),
     }
 }
 
@@ -351,21 +345,21 @@ pub fn system_texts(message: &Message<'_>) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn whole(frame: &Frame) -> String {
-        let request = frame.head() + Frame::TAIL;
+    fn whole(frame: &RequestFrame) -> String {
+        let request = frame.head() + RequestFrame::TAIL;
         assert!(Json::parse(request.as_bytes()).is_ok(), "{request}");
         request
     }
 
-    fn full(wire: Wire) -> Frame {
-        Frame {
+    fn full(wire: Wire) -> RequestFrame {
+        RequestFrame {
             system: vec![r#""be brief""#.to_owned(), r#""caf\u00e9""#.to_owned()],
             tools: Some("[1]".to_owned()),
             tool_choice: Some(r#"{"a":1}"#.to_owned()),
             max_tokens: Some(100),
             temperature: Some(0.5),
             window: Some(8192),
-            ..Frame::new(wire, "m")
+            ..RequestFrame::new(wire, "m")
         }
     }
 
@@ -383,7 +377,9 @@ mod tests {
 
     #[test]
     fn a_head_with_nothing_to_say_is_short() {
-        let all: Vec<String> = Wire::ALL.map(|wire| whole(&Frame::new(wire, "m"))).to_vec();
+        let all: Vec<String> = Wire::ALL
+            .map(|wire| whole(&RequestFrame::new(wire, "m")))
+            .to_vec();
         insta::assert_snapshot!(all.join("\n"), @r#"
         {"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[]}
         {"model":"m","stream":true,"store":false,"input":[]}
@@ -396,10 +392,10 @@ mod tests {
     #[test]
     fn credentials_of_tools_are_blanked_and_nothing_else() {
         let tools = r#"[{"type":"mcp","server_url":"u","authorization":"s3cret","headers":{"X-Key":"s3cret", "Y":"s3cret"}},{"name":"get","input_schema":{"properties":{"headers":{"type":"object"}}}}]"#;
-        insta::assert_snapshot!(blanked(tools), @r#"[{"type":"mcp","server_url":"u","authorization":"","headers":{"X-Key":"", "Y":""}},{"name":"get","input_schema":{"properties":{"headers":{"type":"object"}}}}]"#);
-        assert_eq!(blanked("[]"), "[]");
+        insta::assert_snapshot!(blank_credentials(tools), @r#"[{"type":"mcp","server_url":"u","authorization":"","headers":{"X-Key":"", "Y":""}},{"name":"get","input_schema":{"properties":{"headers":{"type":"object"}}}}]"#);
+        assert_eq!(blank_credentials("[]"), "[]");
         let deep = r#"{"tools":[{"mcpServers":[{"transport":{"Headers":{"a":"s3cret"},"url":"https://u:s3cret@h/p?token=s3cret"}}]},{"url":"https://h/p"}],"data_sources":[{"authentication":{"key":"s3cret"}}],"api_key":"s3cret","max_tokens":3,"n":"token"}"#;
-        insta::assert_snapshot!(blanked(deep), @r#"{"tools":[{"mcpServers":[{"transport":{"Headers":{"a":""},"url":"https://h/p"}}]},{"url":"https://h/p"}],"data_sources":[{"authentication":{"key":""}}],"api_key":"","max_tokens":3,"n":"token"}"#);
+        insta::assert_snapshot!(blank_credentials(deep), @r#"{"tools":[{"mcpServers":[{"transport":{"Headers":{"a":""},"url":"https://h/p"}}]},{"url":"https://h/p"}],"data_sources":[{"authentication":{"key":""}}],"api_key":"","max_tokens":3,"n":"token"}"#);
     }
 
     #[test]

@@ -1,4 +1,8 @@
+//! Scans JSON text in one pass: checks its grammar and finds where values end.
+
 use memchr::{memchr, memchr2};
+
+use crate::brackets::BracketStack;
 
 /// Reads one JSON value that starts at `start` and returns where it ends.
 ///
@@ -12,18 +16,18 @@ pub fn scan(
     start: usize,
     member: &mut impl FnMut((usize, usize), (usize, usize)),
 ) -> Option<usize> {
-    let mut open = Open::default();
+    let mut open = BracketStack::<2>::new();
     let mut at = start;
     let mut key = (0, 0);
     let mut value = 0;
     loop {
-        at = space(text, at);
-        if open.is_outermost_object() {
+        at = skip_space(text, at);
+        if is_outermost_object(&open) {
             value = at;
         }
         match *text.get(at)? {
             bracket @ (b'{' | b'[') => {
-                let inside = space(text, at + 1);
+                let inside = skip_space(text, at + 1);
                 let close = if bracket == b'{' { b'}' } else { b']' };
                 if *text.get(inside)? == close {
                     at = inside + 1;
@@ -31,30 +35,29 @@ pub fn scan(
                     open.push(bracket == b'{')?;
                     at = inside;
                     if bracket == b'{' {
-                        at = name(text, at, &open, &mut key)?;
+                        at = skip_name(text, at, &open, &mut key)?;
                     }
                     continue;
                 }
             }
-            b'"' => at = string(text, at)?,
-            b'-' | b'0'..=b'9' => at = number(text, at)?,
-            _ => at = literal(text, at)?,
+            b'"' => at = skip_string(text, at)?,
+            b'-' | b'0'..=b'9' => at = skip_number(text, at)?,
+            _ => at = skip_literal(text, at)?,
         }
         loop {
-            let Some(object) = open.last() else {
+            if open.depth() == 0 {
                 return Some(at);
-            };
-            if open.is_outermost_object() {
+            }
+            if is_outermost_object(&open) {
                 member(key, (value, at));
             }
-            at = space(text, at);
-            match (object, *text.get(at)?) {
-                (true, b',') => {
-                    at = name(text, space(text, at + 1), &open, &mut key)?;
-                    break;
-                }
-                (false, b',') => {
+            at = skip_space(text, at);
+            match (open.in_object(), *text.get(at)?) {
+                (in_object, b',') => {
                     at += 1;
+                    if in_object {
+                        at = skip_name(text, skip_space(text, at), &open, &mut key)?;
+                    }
                     break;
                 }
                 (true, b'}') | (false, b']') => {
@@ -67,72 +70,52 @@ pub fn scan(
     }
 }
 
-/// The brackets that are open: whether each is an object's.
-#[derive(Default)]
-struct Open {
-    objects: u128,
-    depth: u32,
+fn is_outermost_object(open: &BracketStack<2>) -> bool {
+    open.depth() == 1 && open.in_object()
 }
 
-impl Open {
-    fn push(&mut self, object: bool) -> Option<()> {
-        (self.depth < 128).then_some(())?;
-        self.objects = self.objects << 1 | u128::from(object);
-        self.depth += 1;
-        Some(())
-    }
-
-    fn pop(&mut self) {
-        self.objects >>= 1;
-        self.depth -= 1;
-    }
-
-    fn last(&self) -> Option<bool> {
-        (self.depth > 0).then_some(self.objects & 1 == 1)
-    }
-
-    fn is_outermost_object(&self) -> bool {
-        self.depth == 1 && self.objects & 1 == 1
-    }
-}
-
-/// Skips white space.
-pub fn space(text: &[u8], mut at: usize) -> usize {
+/// Returns the offset of the first byte at or after `at` that is not white space.
+pub fn skip_space(text: &[u8], mut at: usize) -> usize {
     while matches!(text.get(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
         at += 1;
     }
     at
 }
 
-/// Reads a member's name and the colon after it.
-fn name(text: &[u8], at: usize, open: &Open, key: &mut (usize, usize)) -> Option<usize> {
+/// Skips a member's name and the colon after it; keeps the bounds of the name in `key`.
+fn skip_name(
+    text: &[u8],
+    at: usize,
+    open: &BracketStack<2>,
+    key: &mut (usize, usize),
+) -> Option<usize> {
     (*text.get(at)? == b'"').then_some(())?;
-    let end = string(text, at)?;
-    if open.depth == 1 {
+    let end = skip_string(text, at)?;
+    if open.depth() == 1 {
         *key = (at, end);
     }
-    let colon = space(text, end);
+    let colon = skip_space(text, end);
     (*text.get(colon)? == b':').then_some(colon + 1)
 }
 
-fn string(text: &[u8], start: usize) -> Option<usize> {
+fn skip_string(text: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
-        at = plain(text, at);
+        at = skip_unescaped(text, at);
         match *text.get(at)? {
             b'"' => return Some(at + 1),
-            b'\\' => at = escape(text, at)?,
+            b'\\' => at += decode_escape(&text[at..])?.0,
             _ => return None,
         }
     }
 }
 
-/// Skips characters of a string that need no second look.
+/// Returns the offset of the next quote, backslash or control character.
 ///
-/// Most strings are short, or lines of code with escapes between them: eight bytes at a time. In a
-/// long one a vector search finds the end, and a loop the compiler turns into vectors
-/// looks for what must not be in it.
-fn plain(text: &[u8], start: usize) -> usize {
+/// Most strings are short, or lines of code with escapes between them: they are read eight bytes at a
+/// time. In a long one a vector search finds the end, and a loop that the compiler vectorises looks for
+/// control characters.
+fn skip_unescaped(text: &[u8], start: usize) -> usize {
     const ONES: u64 = u64::MAX / 255;
     const HIGHS: u64 = ONES << 7;
     let mut at = start;
@@ -163,7 +146,7 @@ fn plain(text: &[u8], start: usize) -> usize {
     at + rest.len()
 }
 
-/// Returns where a string ends that is known to be one.
+/// Returns where a valid string literal ends.
 pub fn string_end(text: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     // Keys and ids are short: for them a plain loop beats a vector search.
@@ -174,47 +157,78 @@ pub fn string_end(text: &[u8], start: usize) -> usize {
             _ => at += 1,
         }
     }
-    // Quotes are rarer than escapes: one is the end unless it is escaped itself, by a row of
-    // backslashes of which every second one is.
+    find_closing_quote(text, start + 1, at).unwrap_or(text.len())
+}
+
+/// Returns the offset behind the quote that closes the string whose content begins at `start`, searching from `at`.
+///
+/// Quotes are rarer than escapes, so quotes are searched for: one closes the string unless the number of
+/// backslashes right before it is odd.
+pub fn find_closing_quote(text: &[u8], start: usize, mut at: usize) -> Option<usize> {
     while let Some(found) = memchr(b'"', &text[at..]) {
         let quote = at + found;
-        let slashes = text[start + 1..quote].iter().rev();
-        if slashes.take_while(|byte| **byte == b'\\').count() % 2 == 0 {
-            return quote + 1;
+        if !ends_in_escape(&text[start..quote]) {
+            return Some(quote + 1);
         }
         at = quote + 1;
     }
-    text.len()
+    None
 }
 
-fn escape(text: &[u8], at: usize) -> Option<usize> {
-    match *text.get(at + 1)? {
-        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(at + 2),
-        b'u' => {
-            let digits = text.get(at + 2..at + 6)?;
-            digits.iter().all(u8::is_ascii_hexdigit).then_some(at + 6)
-        }
-        _ => None,
-    }
+/// Returns whether the byte after `content` is escaped.
+pub fn ends_in_escape(content: &[u8]) -> bool {
+    let backslashes = content.iter().rev();
+    backslashes.take_while(|byte| **byte == b'\\').count() % 2 == 1
 }
 
-fn number(text: &[u8], mut at: usize) -> Option<usize> {
+/// Decodes the escape at the start of `rest`: its length in bytes, and the character, or the lone surrogate,
+/// that it stands for. None if it is not a valid escape.
+#[inline]
+pub fn decode_escape(rest: &[u8]) -> Option<(usize, Result<char, u16>)> {
+    let char = match *rest.get(1)? {
+        byte @ (b'"' | b'\\' | b'/') => char::from(byte),
+        b'n' => '\n',
+        b't' => '\t',
+        b'r' => '\r',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'u' => return decode_unicode_escape(rest),
+        _ => return None,
+    };
+    Some((2, Ok(char)))
+}
+
+fn decode_unicode_escape(rest: &[u8]) -> Option<(usize, Result<char, u16>)> {
+    let unit = |at: usize| {
+        let digits = rest.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        let mut digits = digits.iter().map(|digit| char::from(*digit).to_digit(16));
+        // Four hexadecimal digits fill a u16 exactly.
+        digits.try_fold(0_u16, |unit, digit| Some(unit << 4 | digit? as u16))
+    };
+    let units = std::iter::once(unit(0)?).chain(unit(6));
+    Some(match char::decode_utf16(units).next()? {
+        Ok(char) => (6 * char.len_utf16(), Ok(char)),
+        Err(lone) => (6, Err(lone.unpaired_surrogate())),
+    })
+}
+
+fn skip_number(text: &[u8], mut at: usize) -> Option<usize> {
     at += usize::from(text[at] == b'-');
     at = match *text.get(at)? {
         b'0' => at + 1,
-        _ => digits(text, at)?,
+        _ => skip_digits(text, at)?,
     };
     if text.get(at) == Some(&b'.') {
-        at = digits(text, at + 1)?;
+        at = skip_digits(text, at + 1)?;
     }
     if matches!(text.get(at), Some(b'e' | b'E')) {
         at += 1 + usize::from(matches!(text.get(at + 1), Some(b'+' | b'-')));
-        at = digits(text, at)?;
+        at = skip_digits(text, at)?;
     }
     Some(at)
 }
 
-fn digits(text: &[u8], start: usize) -> Option<usize> {
+fn skip_digits(text: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     while text.get(at).is_some_and(u8::is_ascii_digit) {
         at += 1;
@@ -222,7 +236,7 @@ fn digits(text: &[u8], start: usize) -> Option<usize> {
     (at > start).then_some(at)
 }
 
-fn literal(text: &[u8], at: usize) -> Option<usize> {
+fn skip_literal(text: &[u8], at: usize) -> Option<usize> {
     let words: [&[u8]; 3] = [b"true", b"false", b"null"];
     let rest = text.get(at..)?;
     let word = words.into_iter().find(|word| rest.starts_with(word))?;
@@ -236,8 +250,12 @@ mod tests {
     use super::*;
 
     fn accepts(text: &str) -> bool {
-        let end = scan(text.as_bytes(), space(text.as_bytes(), 0), &mut |_, _| {});
-        end.is_some_and(|end| space(text.as_bytes(), end) == text.len())
+        let end = scan(
+            text.as_bytes(),
+            skip_space(text.as_bytes(), 0),
+            &mut |_, _| {},
+        );
+        end.is_some_and(|end| skip_space(text.as_bytes(), end) == text.len())
     }
 
     fn general(text: &str) -> bool {
@@ -247,7 +265,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// What is JSON, and what is not, is no matter of opinion.
+        /// The scanner accepts the same texts as serde_json.
         #[test]
         fn the_general_parser_agrees(text in r#"([\[\]{}:,"\\ eE+.0-9tfn-]|true|false|null|"[a-z]*"|"\\\\u[0-9a-fg]{4}"|"é\n?🚀"|\{"k":|-?0?[0-9.]+(e[+-]?[0-9]*)?|,"[a-zé]{0,12}":){0,12}"#) {
             prop_assert_eq!(accepts(&text), general(&text), "{}", text);
@@ -268,7 +286,7 @@ mod tests {
         #[test]
         fn plain_stops_where_a_plain_loop_stops(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             let stop = bytes.iter().position(|byte| *byte < 0x20 || matches!(byte, b'"' | b'\\'));
-            prop_assert_eq!(plain(&bytes, 0), stop.unwrap_or(bytes.len()));
+            prop_assert_eq!(skip_unescaped(&bytes, 0), stop.unwrap_or(bytes.len()));
         }
     }
 

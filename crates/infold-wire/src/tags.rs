@@ -1,68 +1,25 @@
-//! The tag form: folds kept as tags inside the messages.
+//! Messages that carry folds as tags, and the conversion between tags and folds.
 //!
-//! Agents such as Roo Code hold a conversation as one array and hide a message
-//! by tagging it with the id of a fold (`condenseParent`, `truncationParent`).
-//! The stand-in, a summary or a marker, sits in the same array and carries the
-//! id itself. A tag whose stand-in is gone hides nothing.
-//!
-//! These functions do what the peers' own code does, down to the timestamps of
-//! the stand-ins, and including what it does badly; `tests/vectors` holds the
-//! recordings. They read no clock and draw no ids: both are arguments.
+//! Roo Code's transcripts hold such messages. The crate `infold-tags` has the agents' functions on arrays of them.
 //!
 //! ```
-//! use infold_wire::tags::{Millis, TagId, Tagged, effective, truncate};
+//! use infold_wire::tags::{TagId, TagKind, Tagged};
 //!
-//! let history = Tagged::parse_list(br#"[
-//!     {"role": "user", "content": "name the project", "ts": 1},
-//!     {"role": "assistant", "content": "silt", "ts": 2},
-//!     {"role": "user", "content": "no", "ts": 3},
-//!     {"role": "assistant", "content": "infold", "ts": 4}
-//! ]"#)?;
-//! let cut = truncate(&history, 0.7, &TagId::new("t1"), Millis(9.0));
-//!
-//! assert_eq!(cut.reported, 2.0);
+//! let mut message = Tagged::parse(br#"{"role": "user", "content": "hello"}"#)?;
+//! message.tag(TagKind::Window, &TagId::new("t1"));
 //! assert_eq!(
-//!     cut.messages[1].bytes(),
-//!     br#"{"role": "assistant", "content": "silt", "ts": 2,"truncationParent":"t1"}"#.as_slice()
+//!     message.bytes(),
+//!     br#"{"role": "user", "content": "hello","truncationParent":"t1"}"#.as_slice()
 //! );
-//! let shown = effective(&cut.messages);
-//! assert_eq!(shown.len(), 3);
-//! assert!(shown[2].bytes().starts_with(br#"{"role": "assistant", "content": "infold""#));
 //! # Ok::<(), infold_wire::tags::TaggedError>(())
 //! ```
 
-mod time;
+mod timestamp;
 mod id;
 mod splice;
 mod tagged;
-mod present;
-mod truncate;
-mod keep;
-mod since;
-mod ui;
-mod rewind;
-mod split;
 mod convert;
-mod count;
-mod request;
-mod condense;
-mod manage;
-pub use condense::{
-    CondenseError, Condensed, Conversation, Refusal, Refused, Stamps, Tools, condense,
-};
-pub use convert::{FromTags, TagFold, from_tags, to_tags};
-pub use count::{count, padded, unpadded};
+pub use convert::{TagFold, UntaggedHistory, from_tags, to_tags};
 pub use id::TagId;
-pub use keep::{Kept, keep_with_tool_blocks};
-pub use manage::{
-    Done, Limits, ManageError, Managed, Threshold, manage, manage_despite_failure, will_manage,
-};
-pub use present::{effective, untag_orphans};
-pub use request::{Chunk, Images, Model, Prompt, Reply, Request};
-pub use rewind::{Orphans, RewindError, Rewound, Target, Task, rewind_to_index, rewind_to_ts};
-pub use since::since_last_summary;
-pub use split::{SplitError, split_point};
-pub use tagged::{Fold, Role, Tagged, TaggedError};
-pub use time::{Millis, Ts};
-pub use truncate::{Truncated, truncate};
-pub use ui::UiEntry;
+pub use tagged::{TagKind, Tagged, TaggedError, TaggedRole};
+pub use timestamp::{Millis, Ts};

@@ -1,17 +1,16 @@
-//! What a conversation is about, in one line: the first words that a person typed.
+//! Titles of conversations: the first words that a person typed.
 
 use infold_log::Role;
 
-use crate::acts::{Deed, deeds};
-use crate::{Message, Typist};
+use crate::tool_action::{MessageAction, message_actions};
+use crate::{Message, TypedTextFilter};
 
-/// A title has no more characters.
-const MAX_CHARS: usize = 80;
+const MAX_TITLE_CHARS: usize = 80;
 
-/// Returns the title that a message gives to the conversation which begins with it; none if no person typed any of it.
+/// Returns the title of the conversation that begins with a message; none if no person typed any of it.
 ///
-/// The typist sees the messages in order.
-pub fn title_of(typist: &mut Typist, message: &Message<'_>) -> Option<String> {
+/// The typist must get the messages in order.
+pub fn title_of(typist: &mut TypedTextFilter, message: &Message<'_>) -> Option<String> {
     match message.role() {
         Role::User => {}
         Role::Assistant => {
@@ -20,20 +19,21 @@ pub fn title_of(typist: &mut Typist, message: &Message<'_>) -> Option<String> {
         }
         _ => return None,
     }
-    deeds(message).into_iter().find_map(|deed| match deed {
-        Deed::Said(text) => shortened(&typist.text(&text)?),
-        Deed::Given(_) | Deed::Called(_) => None,
-    })
+    message_actions(message)
+        .into_iter()
+        .find_map(|deed| match deed {
+            MessageAction::Text(text) => shorten_title(&typist.text(&text)?),
+            MessageAction::Result(_) | MessageAction::Call(_) => None,
+        })
 }
 
-fn shortened(text: &str) -> Option<String> {
+fn shorten_title(text: &str) -> Option<String> {
     let mut title = String::new();
-    // What comes behind the last word that fits is not looked at.
     for word in text.split_whitespace() {
         let length = title.chars().count() + word.chars().count() + 1;
-        if length > MAX_CHARS {
+        if length > MAX_TITLE_CHARS {
             if title.is_empty() {
-                title.extend(word.chars().take(MAX_CHARS - 1));
+                title.extend(word.chars().take(MAX_TITLE_CHARS - 1));
             }
             title.push('…');
             break;
@@ -52,7 +52,7 @@ mod tests {
 
     fn title(message: &str) -> Option<String> {
         let message = Message::parse(message.as_bytes()).expect("a message");
-        title_of(&mut Typist::default(), &message)
+        title_of(&mut TypedTextFilter::default(), &message)
     }
 
     #[test]
@@ -74,9 +74,12 @@ mod tests {
             "some words ".repeat(50)
         );
         let title_of_long = title(&long).expect("a title");
-        assert!(title_of_long.chars().count() <= MAX_CHARS);
+        assert!(title_of_long.chars().count() <= MAX_TITLE_CHARS);
         assert!(title_of_long.ends_with("words…") || title_of_long.ends_with("some…"));
         let one = format!(r#"{{"role":"user","content":"{}"}}"#, "ab".repeat(500));
-        assert_eq!(title(&one).map(|one| one.chars().count()), Some(MAX_CHARS));
+        assert_eq!(
+            title(&one).map(|one| one.chars().count()),
+            Some(MAX_TITLE_CHARS)
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! How many tokens a text is.
+//! Counts the tokens of texts and messages.
 //!
 //! Byte pair encoding as OpenAI's models have it, exact to the token, in linear time on
 //! any input. Text that spells a special token is ordinary text.
@@ -13,22 +13,22 @@
 //! assert_eq!(counter.finish(), 2);
 //! ```
 
-mod class;
+mod char_class;
 mod split;
 mod vocabulary;
 mod merge;
-mod cache;
-mod compact;
-mod weigh;
+mod piece_cache;
+mod compact_json;
+mod message_tokens;
 pub mod chars;
 
-pub use weigh::{message, message_by, part, said};
+pub use message_tokens::{message, message_by, part, text_message};
 
-use cache::pieces;
+use piece_cache::count_pieces;
 
 use crate::Json;
 
-/// A vocabulary and how texts are cut for it.
+/// A vocabulary, and the rule by which texts are split for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encoding {
     /// `o200k_base`: GPT-4o and later.
@@ -38,7 +38,7 @@ pub enum Encoding {
     Cl100k,
 }
 
-/// A way to tell how many tokens a text is.
+/// A method of counting tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Estimator {
     /// Exactly, for models that have this encoding.
@@ -55,10 +55,10 @@ impl From<Encoding> for Estimator {
     }
 }
 
-/// Returns how many tokens `text` is.
+/// Counts the tokens of `text`.
 pub fn count(encoding: Encoding, text: &str) -> u64 {
     let mut total = 0;
-    pieces(encoding, text, true, &mut total);
+    count_pieces(encoding, text, true, &mut total);
     total
 }
 
@@ -67,71 +67,71 @@ pub fn count(encoding: Encoding, text: &str) -> u64 {
 pub struct Counter {
     by: Estimator,
     total: u64,
-    /// What was guessed from characters.
-    guessed: f64,
-    /// What is not cut yet, because how depends on what follows.
+    /// The estimate so far, for other methods than BPE.
+    estimate: f64,
+    /// Text that is not split yet, because that depends on what follows.
     rest: String,
-    /// How long the rest is when it is worth another look.
-    look_at: usize,
+    /// The length of the rest at which it is split again.
+    split_at: usize,
 }
 
 impl Counter {
-    /// Starts with nothing.
+    /// Starts a count.
     pub fn new(by: impl Into<Estimator>) -> Counter {
         Counter {
             by: by.into(),
             total: 0,
-            guessed: 0.0,
+            estimate: 0.0,
             rest: String::new(),
-            look_at: BATCH,
+            split_at: BATCH_BYTES,
         }
     }
 
-    /// Takes the next chunk.
+    /// Counts the next chunk.
     pub fn push(&mut self, chunk: &str) {
         match self.by {
-            Estimator::Bpe(encoding) => self.cut(encoding, chunk),
-            Estimator::Chars => chars::add(chunk, &mut self.guessed),
-            Estimator::Bytes => self.guessed += chunk.len() as f64 / 4.0,
+            Estimator::Bpe(encoding) => self.push_bpe(encoding, chunk),
+            Estimator::Chars => chars::add(chunk, &mut self.estimate),
+            Estimator::Bytes => self.estimate += chunk.len() as f64 / 4.0,
         }
     }
 
-    fn cut(&mut self, encoding: Encoding, chunk: &str) {
-        if self.rest.is_empty() && chunk.len() >= BATCH {
-            let done = pieces(encoding, chunk, false, &mut self.total);
+    fn push_bpe(&mut self, encoding: Encoding, chunk: &str) {
+        if self.rest.is_empty() && chunk.len() >= BATCH_BYTES {
+            let done = count_pieces(encoding, chunk, false, &mut self.total);
             self.rest.push_str(&chunk[done..]);
         } else {
             self.rest.push_str(chunk);
-            if self.rest.len() < self.look_at {
+            if self.rest.len() < self.split_at {
                 return;
             }
-            let done = pieces(encoding, &self.rest, false, &mut self.total);
+            let done = count_pieces(encoding, &self.rest, false, &mut self.total);
             self.rest.drain(..done);
         }
-        // A piece that does not end is looked at when it has doubled, not at each chunk.
-        self.look_at = BATCH.max(self.rest.len() * 2);
+        // A piece that does not end is read again when it has doubled, not at each chunk.
+        self.split_at = BATCH_BYTES.max(self.rest.len() * 2);
     }
 
-    /// Takes what a JSON string says; of any other value nothing. A lone surrogate is U+FFFD.
+    /// Counts the text of a JSON string, and nothing of any other value. A lone surrogate is U+FFFD.
     pub fn push_json(&mut self, string: Json<'_>) {
-        string.chunks(|chunk| self.push(chunk));
+        string.for_each_chunk(|chunk| self.push(chunk));
     }
 
     /// Returns the number of tokens; the next chunk starts a new text.
     pub fn finish(&mut self) -> u64 {
         if let Estimator::Bpe(encoding) = self.by {
-            pieces(encoding, &self.rest, true, &mut self.total);
+            count_pieces(encoding, &self.rest, true, &mut self.total);
             self.rest.clear();
-            self.look_at = BATCH;
+            self.split_at = BATCH_BYTES;
         }
-        std::mem::take(&mut self.total) + std::mem::take(&mut self.guessed) as u64
+        std::mem::take(&mut self.total) + std::mem::take(&mut self.estimate) as u64
     }
 }
 
-/// How much is collected before it is cut.
-const BATCH: usize = 8 << 10;
+/// The size of text that is collected before it is split.
+const BATCH_BYTES: usize = 8 << 10;
 
-/// Returns the tokens of an image: 300, or as its data has it, the square root of its length.
+/// Returns the tokens of an image: the square root of the length of its data, or 300 without data.
 pub fn image(data: Option<Json<'_>>) -> u64 {
     match data {
         None => 300,

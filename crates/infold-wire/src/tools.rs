@@ -2,20 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use crate::said::{Fields, Raw, list, put, raw};
-use crate::{Json, Kind, Wire, quote};
+use crate::neutral::{ObjectMembers, RawJson, push_all, push_list, raw_json};
+use crate::{Json, JsonKind, Wire, quote};
 
 /// Which tool the model may or must call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Choice {
-    /// Any or none, as it sees fit.
+pub enum ToolChoice {
+    /// The model decides.
     #[default]
     Auto,
-    /// None.
+    /// No tool.
     None,
-    /// At least one.
+    /// At least one tool.
     Any,
-    /// This one.
+    /// This tool.
     Named(String),
 }
 
@@ -25,82 +25,78 @@ pub enum ToolsError {
     /// Neither a list nor Gemini's object.
     #[error("tools are a list of definitions, not {found}")]
     NotAList {
-        /// How it begins.
+        /// The start of the value.
         found: String,
     },
     /// No wire defines a tool like this.
     #[error("tool {number} is not a tool definition: {found}")]
     NotATool {
-        /// Which one, counted from one.
+        /// Its position, counted from one.
         number: usize,
-        /// How it begins.
+        /// The start of the value.
         found: String,
     },
     /// Tools that a provider runs itself, or in a form of its own.
     #[error("{to} has no tool like {}: leave it out, or send to its own provider", .names.join(", "))]
     Foreign {
-        /// What they are called.
+        /// The names of the tools.
         names: Vec<String>,
-        /// The wire that has them not.
+        /// The wire that does not have them.
         to: Wire,
     },
 }
 
-/// Writes tool definitions of any wire as the value of `tools`; native ones byte for byte.
+/// Converts tool definitions of any wire to the value of `tools`; native ones stay byte for byte.
 ///
 /// Gemini's object with `functionDeclarations` may stand for a list.
-pub fn tools(list: Json<'_>, to: Wire) -> Result<String, ToolsError> {
-    let carried = carried(list, to)?;
-    match carried.left_out {
-        names if names.is_empty() => Ok(carried.tools),
+pub fn convert_tools(list: Json<'_>, to: Wire) -> Result<String, ToolsError> {
+    let converted = convert_known_tools(list, to)?;
+    match converted.left_out {
+        names if names.is_empty() => Ok(converted.tools),
         names => Err(ToolsError::Foreign { names, to }),
     }
 }
 
-/// Tools on another wire.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Carried {
+/// Tools in the form of another wire.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConvertedTools {
     /// The value of `tools`.
     pub tools: String,
-    /// The tools that the wire has not.
+    /// The tools that the wire does not have.
     pub left_out: Vec<String>,
-    /// Members of functions that the wire has not, such as `defer_loading`.
+    /// Members of functions that the wire does not have, such as `defer_loading`.
     pub members: BTreeSet<String>,
 }
 
-/// As [`tools`], but tools that the wire has not are left out, and named.
-pub fn carried(list: Json<'_>, to: Wire) -> Result<Carried, ToolsError> {
-    let whole = match list.kind() {
-        Kind::Array => list.elements().collect(),
-        Kind::Object => vec![list],
-        _ => {
-            let found = start(list);
-            return Err(ToolsError::NotAList { found });
-        }
-    };
+/// Converts like [`convert_tools`], but leaves out the tools that the wire does not have.
+pub fn convert_known_tools(list: Json<'_>, to: Wire) -> Result<ConvertedTools, ToolsError> {
+    let is_list = list.kind() == JsonKind::Array;
+    if !is_list && list.kind() != JsonKind::Object {
+        let found = start_of(list);
+        return Err(ToolsError::NotAList { found });
+    }
+    let single = (!is_list).then_some(list);
     let mut read = Vec::new();
-    for (json, number) in whole.iter().zip(1..) {
-        let found = || start(*json);
-        let known = definitions(*json, &mut read);
-        known.ok_or_else(|| ToolsError::NotATool {
+    for (json, number) in list.elements().chain(single).zip(1..) {
+        read_definitions(json, &mut read).ok_or_else(|| ToolsError::NotATool {
             number,
-            found: found(),
+            found: start_of(json),
         })?;
     }
     if read.iter().all(|tool| tool.is_native(to)) {
-        let tools = match list.kind() {
-            Kind::Array => raw(list).into_owned(),
-            _ => format!("[{}]", raw(list)),
-        };
-        return Ok(Carried {
-            tools,
-            left_out: Vec::new(),
-            members: BTreeSet::new(),
+        let tools = raw_json(list);
+        return Ok(ConvertedTools {
+            tools: if is_list {
+                tools.into_owned()
+            } else {
+                format!("[{tools}]")
+            },
+            ..ConvertedTools::default()
         });
     }
     let mut names = Vec::new();
     read.retain(|tool| match tool {
-        Tool::Own(name, _, wire) if *wire != to => {
+        ToolDefinition::Own(name, _, wire) if *wire != to => {
             names.push(format!("`{name}`"));
             false
         }
@@ -109,14 +105,14 @@ pub fn carried(list: Json<'_>, to: Wire) -> Result<Carried, ToolsError> {
     names.dedup();
     let mut members = BTreeSet::new();
     for tool in &read {
-        if let Tool::Function(function, _) = tool {
+        if let ToolDefinition::Function(function, _) = tool {
             members.extend(function.others.iter().cloned());
             let strict = matches!(to, Wire::Chat | Wire::Responses) || !function.strict;
             members.extend((!strict).then(|| "strict".to_owned()));
         }
     }
-    Ok(Carried {
-        tools: written(&read, to),
+    Ok(ConvertedTools {
+        tools: write_tools(&read, to),
         left_out: names,
         members,
     })
@@ -124,219 +120,203 @@ pub fn carried(list: Json<'_>, to: Wire) -> Result<Carried, ToolsError> {
 
 /// Writes a choice: the value of `tool_choice`, on Gemini that of `toolConfig`.
 ///
-/// Ollama has no such member, and this is empty: for [`Choice::None`] leave the tools out of
-/// the request; a call cannot be demanded there.
-pub fn tool_choice(choice: Choice, to: Wire) -> String {
-    let named = |name: String| quote(&name);
-    match (to, choice) {
-        (Wire::Ollama, _) => String::new(),
-        (Wire::Chat | Wire::Responses, Choice::Auto) => "\"auto\"".to_owned(),
-        (Wire::Chat | Wire::Responses, Choice::None) => "\"none\"".to_owned(),
-        (Wire::Chat | Wire::Responses, Choice::Any) => "\"required\"".to_owned(),
-        (Wire::Chat, Choice::Named(name)) => {
-            let name = named(name);
-            format!(r#"{{"type":"function","function":{{"name":{name}}}}}"#)
+/// On Ollama's wire, which has no such member, it is empty: for [`ToolChoice::None`] leave the tools out
+/// of the request; a call cannot be demanded there.
+pub fn write_tool_choice(choice: ToolChoice, to: Wire) -> String {
+    let (auto, none, any) = match to {
+        Wire::Ollama => return String::new(),
+        Wire::Chat | Wire::Responses => ("\"auto\"", "\"none\"", "\"required\""),
+        Wire::Anthropic => (
+            r#"{"type":"auto"}"#,
+            r#"{"type":"none"}"#,
+            r#"{"type":"any"}"#,
+        ),
+        Wire::Gemini => ("\"AUTO\"", "\"NONE\"", "\"ANY\""),
+    };
+    let written = match choice {
+        ToolChoice::Auto => auto.to_owned(),
+        ToolChoice::None => none.to_owned(),
+        ToolChoice::Any => any.to_owned(),
+        ToolChoice::Named(name) => {
+            let name = quote(&name);
+            match to {
+                Wire::Responses => format!(r#"{{"type":"function","name":{name}}}"#),
+                Wire::Anthropic => format!(r#"{{"type":"tool","name":{name}}}"#),
+                Wire::Gemini => format!(r#""ANY","allowedFunctionNames":[{name}]"#),
+                _ => format!(r#"{{"type":"function","function":{{"name":{name}}}}}"#),
+            }
         }
-        (Wire::Responses, Choice::Named(name)) => {
-            format!(r#"{{"type":"function","name":{}}}"#, named(name))
-        }
-        (Wire::Anthropic, Choice::Auto) => r#"{"type":"auto"}"#.to_owned(),
-        (Wire::Anthropic, Choice::None) => r#"{"type":"none"}"#.to_owned(),
-        (Wire::Anthropic, Choice::Any) => r#"{"type":"any"}"#.to_owned(),
-        (Wire::Anthropic, Choice::Named(name)) => {
-            format!(r#"{{"type":"tool","name":{}}}"#, named(name))
-        }
-        (Wire::Gemini, choice) => {
-            let mode = match choice {
-                Choice::Auto => "\"AUTO\"".to_owned(),
-                Choice::None => "\"NONE\"".to_owned(),
-                Choice::Any => "\"ANY\"".to_owned(),
-                Choice::Named(name) => {
-                    format!("\"ANY\",\"allowedFunctionNames\":[{}]", named(name))
-                }
-            };
-            format!(r#"{{"functionCallingConfig":{{"mode":{mode}}}}}"#)
-        }
+    };
+    if to == Wire::Gemini {
+        return format!(r#"{{"functionCallingConfig":{{"mode":{written}}}}}"#);
     }
+    written
 }
 
-/// One tool.
-enum Tool<'a> {
+enum ToolDefinition<'a> {
     /// A function, and the wires that define it like this.
-    Function(Function<'a>, &'static [Wire]),
-    /// What only one wire has: its name, its definition, and the wire.
-    Own(String, Raw<'a>, Wire),
+    Function(FunctionDefinition<'a>, &'static [Wire]),
+    /// A tool that only one wire has: its name, its definition, and the wire.
+    Own(String, RawJson<'a>, Wire),
 }
 
-struct Function<'a> {
-    name: Raw<'a>,
-    description: Option<Raw<'a>>,
+struct FunctionDefinition<'a> {
+    name: RawJson<'a>,
+    description: Option<RawJson<'a>>,
     /// A JSON schema.
-    parameters: Option<Raw<'a>>,
+    parameters: Option<RawJson<'a>>,
     strict: bool,
-    /// Further members that ask for something, which other wires do not have.
+    /// Further members that other wires do not have.
     others: Vec<String>,
 }
 
-impl Tool<'_> {
+impl ToolDefinition<'_> {
     fn is_native(&self, to: Wire) -> bool {
         match self {
-            Tool::Function(_, wires) => wires.contains(&to),
-            Tool::Own(_, _, wire) => *wire == to,
+            ToolDefinition::Function(_, wires) => wires.contains(&to),
+            ToolDefinition::Own(_, _, wire) => *wire == to,
         }
     }
 }
 
-/// Reads an entry; nothing if it is none.
-fn definitions<'a>(whole: Json<'a>, tools: &mut Vec<Tool<'a>>) -> Option<()> {
-    let json = Fields::of(whole);
-    let declared = json
-        .get("functionDeclarations")
-        .or_else(|| json.get("function_declarations"));
-    if let Some(declared) = declared {
+/// Reads an entry of a list of tools; none if it does not define any.
+fn read_definitions<'a>(whole: Json<'a>, tools: &mut Vec<ToolDefinition<'a>>) -> Option<()> {
+    use ToolDefinition::{Function, Own};
+    let json = ObjectMembers::of(whole);
+    let declared = json.get("functionDeclarations");
+    if let Some(declared) = declared.or_else(|| json.get("function_declarations")) {
         for json in declared.elements() {
-            tools.push(Tool::Function(
-                function(&Fields::of(json))?,
-                &[Wire::Gemini],
-            ));
+            let function = read_function(&ObjectMembers::of(json))?;
+            tools.push(Function(function, &[Wire::Gemini]));
         }
-        let others = whole
-            .members()
-            .filter(|(name, _)| !name.is("functionDeclarations"));
-        for (name, value) in others.filter(|(name, _)| !name.is("function_declarations")) {
-            let alone = format!("{{{}:{}}}", raw(name), raw(value));
-            let name = name.text()?.into_owned();
-            tools.push(Tool::Own(name, alone.into(), Wire::Gemini));
+        for (name, value) in whole.members() {
+            if name.is("functionDeclarations") || name.is("function_declarations") {
+                continue;
+            }
+            let alone = format!("{{{}:{}}}", raw_json(name), raw_json(value));
+            tools.push(Own(name.text()?.into_owned(), alone.into(), Wire::Gemini));
         }
         return Some(());
     }
     let Some(kind) = json.get("type").and_then(Json::text) else {
-        let tool = match json.get("input_schema") {
-            Some(_) => Tool::Function(function(&json)?, &[Wire::Anthropic]),
+        tools.push(if json.get("input_schema").is_some() {
+            Function(read_function(&json)?, &[Wire::Anthropic])
+        } else {
             // Gemini's own tools are members of an object.
-            None => {
-                let (name, _) = whole.members().next()?;
-                Tool::Own(name.text()?.into_owned(), raw(whole), Wire::Gemini)
-            }
-        };
-        tools.push(tool);
+            let (name, _) = whole.members().next()?;
+            Own(name.text()?.into_owned(), raw_json(whole), Wire::Gemini)
+        });
         return Some(());
     };
     let inner = || json.get("custom")?.get("name");
     let name = json.get("name").or_else(inner).and_then(Json::text);
     let own = |wire| {
         let name = name.as_deref().unwrap_or(&kind).to_owned();
-        Tool::Own(name, raw(whole), wire)
+        Own(name, raw_json(whole), wire)
     };
     tools.push(match &*kind {
         "function" => match json.get("function") {
             Some(inner) => {
-                let inner = function(&Fields::of(inner))?;
-                Tool::Function(inner, &[Wire::Chat, Wire::Ollama])
+                let inner = read_function(&ObjectMembers::of(inner))?;
+                Function(inner, &[Wire::Chat, Wire::Ollama])
             }
-            None => Tool::Function(function(&json)?, &[Wire::Responses]),
+            None => Function(read_function(&json)?, &[Wire::Responses]),
         },
         "custom" if json.get("input_schema").is_some() => {
-            Tool::Function(function(&json)?, &[Wire::Anthropic])
+            Function(read_function(&json)?, &[Wire::Anthropic])
         }
         "custom" if json.get("custom").is_some() => own(Wire::Chat),
-        // Anthropic's own tools have a day in their types, but for these.
-        kind if is_dated(kind) => own(Wire::Anthropic),
+        // The types of Anthropic's own tools end in a date, except for these.
+        kind if ends_in_date(kind) => own(Wire::Anthropic),
         "mcp_toolset" | "tool_search_tool_bm25" | "tool_search_tool_regex" => own(Wire::Anthropic),
         _ => own(Wire::Responses),
     });
     Some(())
 }
 
-fn is_dated(kind: &str) -> bool {
-    let day = kind.rsplit_once('_').map(|(_, day)| day);
-    day.is_some_and(|day| day.len() == 8 && day.bytes().all(|byte| byte.is_ascii_digit()))
+fn ends_in_date(kind: &str) -> bool {
+    let date = kind.rsplit_once('_').map(|(_, date)| date);
+    date.is_some_and(|date| date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Members of a function that are carried over, or say nothing of it to another provider.
-const KNOWN: [&str; 8] = [
-    "type",
-    "name",
-    "description",
-    "parameters",
-    "parametersJsonSchema",
-    "input_schema",
-    "strict",
-    "cache_control",
-];
+/// Members of a function that are converted, or mean nothing to another provider.
+const CONVERTED_MEMBERS: &str = "type name description parameters parametersJsonSchema input_schema \
+    strict cache_control";
 
-fn function<'a>(json: &Fields<'a>) -> Option<Function<'a>> {
-    let given = |name: &str| json.get(name).filter(|value| value.kind() == Kind::Object);
-    let parameters = given("input_schema").or_else(|| given("parametersJsonSchema"));
-    let parameters = parameters.or_else(|| given("parameters"));
+fn read_function<'a>(json: &ObjectMembers<'a>) -> Option<FunctionDefinition<'a>> {
+    let schemas = ["input_schema", "parametersJsonSchema", "parameters"];
+    let mut schemas = schemas.into_iter().filter_map(|name| json.get(name));
     let others = json.members().filter(|(name, value)| {
-        let known = KNOWN.iter().any(|known| name.is(known));
-        !known && !value.is_null() && value.bytes() != b"false"
+        let mut converted = CONVERTED_MEMBERS.split_ascii_whitespace();
+        !converted.any(|converted| name.is(converted)) && !value.is_null() && !value.is_false()
     });
     let others = others.filter_map(|(name, _)| Some(name.text()?.into_owned()));
-    Some(Function {
+    Some(FunctionDefinition {
         others: others.collect(),
         name: json.string("name")?,
         description: json.string("description"),
-        parameters: parameters.map(schema),
+        parameters: schemas
+            .find(|schema| schema.kind() == JsonKind::Object)
+            .map(lowercase_schema),
         strict: json.get("strict").is_some_and(Json::is_true),
     })
 }
 
-/// A schema with its types in small letters; Gemini's are in capitals.
-pub(crate) fn schema(json: Json<'_>) -> Raw<'_> {
-    let text = raw(json);
+/// Returns a schema with its types in lower case; Gemini's are in upper case.
+pub(crate) fn lowercase_schema(json: Json<'_>) -> RawJson<'_> {
+    let text = raw_json(json);
     let capital = ["STRING", "OBJECT", "ARRAY", "NUMBER", "INTEGER", "BOOLEAN"];
     if !capital.iter().any(|kind| text.contains(kind)) {
         return text;
     }
     let mut out = String::with_capacity(text.len());
-    put_schema(json, 0, &mut out);
+    write_schema(json, 0, &mut out);
     out.into()
 }
 
-fn put_schema(json: Json<'_>, depth: usize, out: &mut String) {
+const MAX_SCHEMA_DEPTH: usize = 64;
+
+fn write_schema(json: Json<'_>, depth: usize, out: &mut String) {
     match json.kind() {
-        // Nobody's schema is so deep.
-        _ if depth > 64 => out.push_str(&raw(json)),
-        Kind::Object => {
+        _ if depth > MAX_SCHEMA_DEPTH => out.push_str(&raw_json(json)),
+        JsonKind::Object => {
             let members: Vec<_> = json.members().collect();
             out.push('{');
             for (at, (name, value)) in members.into_iter().enumerate() {
                 let comma = if at > 0 { "," } else { "" };
-                put(out, &[comma, &raw(name), ":"]);
-                match name.is("type") && value.kind() == Kind::String {
-                    true => out.push_str(&raw(value).to_ascii_lowercase()),
-                    false if name.is("default") || name.is("enum") || name.is("example") => {
-                        out.push_str(&raw(value));
-                    }
-                    false => put_schema(value, depth + 1, out),
+                push_all(out, &[comma, &raw_json(name), ":"]);
+                if name.is("type") && value.kind() == JsonKind::String {
+                    out.push_str(&raw_json(value).to_ascii_lowercase());
+                } else if name.is("default") || name.is("enum") || name.is("example") {
+                    out.push_str(&raw_json(value));
+                } else {
+                    write_schema(value, depth + 1, out);
                 }
             }
             out.push('}');
         }
-        Kind::Array => {
+        JsonKind::Array => {
             let elements: Vec<_> = json.elements().collect();
-            list(&elements, out, |json, out| {
-                put_schema(*json, depth + 1, out)
+            push_list(&elements, out, |json, out| {
+                write_schema(*json, depth + 1, out)
             });
         }
-        _ => out.push_str(&raw(json)),
+        _ => out.push_str(&raw_json(json)),
     }
 }
 
-fn written(tools: &[Tool<'_>], to: Wire) -> String {
+fn write_tools(tools: &[ToolDefinition<'_>], to: Wire) -> String {
     let mut out = String::new();
     let mut own = Vec::new();
     let mut functions = Vec::new();
     for tool in tools {
         match tool {
-            Tool::Function(function, _) => functions.push(function),
-            Tool::Own(_, json, _) => own.push(json),
+            ToolDefinition::Function(function, _) => functions.push(function),
+            ToolDefinition::Own(_, json, _) => own.push(json),
         }
     }
-    list(&functions, &mut out, |function, out| {
-        put_function(function, to, out)
+    push_list(&functions, &mut out, |function, out| {
+        write_function(function, to, out)
     });
     if to == Wire::Gemini && !functions.is_empty() {
         out = format!("[{{\"functionDeclarations\":{out}}}]");
@@ -344,27 +324,27 @@ fn written(tools: &[Tool<'_>], to: Wire) -> String {
     for json in own {
         out.pop();
         let comma = if out.len() > 1 { "," } else { "" };
-        put(&mut out, &[comma, json, "]"]);
+        push_all(&mut out, &[comma, json, "]"]);
     }
     out
 }
 
-fn put_function(function: &Function<'_>, to: Wire, out: &mut String) {
+fn write_function(function: &FunctionDefinition<'_>, to: Wire, out: &mut String) {
     let (start, schema, end) = match to {
         Wire::Chat | Wire::Ollama => (r#"{"type":"function","function":{"#, "parameters", "}}"),
         Wire::Responses => (r#"{"type":"function","#, "parameters", "}"),
         Wire::Anthropic => ("{", "input_schema", "}"),
         Wire::Gemini => ("{", "parametersJsonSchema", "}"),
     };
-    put(out, &[start, "\"name\":", &function.name]);
+    push_all(out, &[start, "\"name\":", &function.name]);
     if let Some(description) = &function.description {
-        put(out, &[",\"description\":", description]);
+        push_all(out, &[",\"description\":", description]);
     }
     let nothing = r#"{"type":"object","properties":{}}"#;
     let parameters = function.parameters.as_deref().unwrap_or(nothing);
-    put(out, &[",\"", schema, "\":", parameters]);
+    push_all(out, &[",\"", schema, "\":", parameters]);
     match to {
-        // Responses is strict unless told otherwise, and most schemas are not made for that.
+        // Responses is strict by default, and most schemas do not conform to that.
         Wire::Responses if !function.strict => out.push_str(",\"strict\":false"),
         Wire::Chat | Wire::Responses if function.strict => out.push_str(",\"strict\":true"),
         _ => {}
@@ -372,10 +352,7 @@ fn put_function(function: &Function<'_>, to: Wire, out: &mut String) {
     out.push_str(end);
 }
 
-/// How a value begins, for a person to find it.
-fn start(json: Json<'_>) -> String {
-    String::from_utf8_lossy(json.bytes())
-        .chars()
-        .take(60)
-        .collect()
+/// Returns the start of a value, for an error message.
+fn start_of(json: Json<'_>) -> String {
+    raw_json(json).chars().take(60).collect()
 }

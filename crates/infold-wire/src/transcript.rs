@@ -1,37 +1,36 @@
-//! Transcripts: conversations as files, in the formats of providers and agents.
+//! Reads and writes transcripts: files of conversations, in the formats of providers and agents.
 //!
-//! A transcript is read as a stream of [`Entry`]s whose messages are in a form that
+//! A transcript is read as a stream of [`TranscriptEntry`]s whose messages are in a form that
 //! [`Message`](crate::Message) takes: OpenAI chat and Anthropic messages as they are, all
-//! others converted to Anthropic blocks. Memory is bounded by the largest record; of formats
-//! that are trees a few bytes per record are kept, too.
+//! others converted to Anthropic blocks. Memory is bounded by the largest record, and in formats
+//! that are trees a few bytes per record.
 //!
 //! ```
-//! use infold_wire::transcript::{Entry, Format, Transcript, Write};
+//! use infold_wire::transcript::{TranscriptEntry, TranscriptFormat, Transcript, TranscriptWriter};
 //! use std::io::Cursor;
 //!
 //! let file = br#"{"contents":[{"role":"user","parts":[{"text":"name it"}]}]}"#;
 //! let mut transcript = Transcript::open(Cursor::new(&file[..]), None)?;
-//! assert_eq!(transcript.format(), Format::Gemini);
+//! assert_eq!(transcript.format(), TranscriptFormat::Gemini);
 //!
 //! let mut out = Vec::new();
-//! let mut write = Write::new(Format::Pi, None)?;
+//! let mut writer = TranscriptWriter::new(TranscriptFormat::Pi, None)?;
 //! for entry in transcript {
-//!     if let Entry::Message { text, time } = entry? {
+//!     if let TranscriptEntry::Message { text, time } = entry? {
 //!         assert_eq!(text, br#"{"role":"user","content":[{"type":"text","text":"name it"}]}"#);
-//!         write.message(&text, time, &mut out)?;
+//!         writer.message(&text, time, &mut out)?;
 //!     }
 //! }
-//! write.finish(&mut out);
+//! writer.finish(&mut out);
 //! assert!(out.starts_with(br#"{"type":"session""#));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub(crate) mod walk;
+pub(crate) mod value_end;
 mod time;
-mod records;
+mod record_reader;
 mod detect;
-use crate::said;
-mod tree;
+mod record_tree;
 mod chat;
 mod roo;
 mod gemini;
@@ -42,8 +41,8 @@ mod pi;
 mod swe_agent;
 mod aider;
 mod session;
-mod reader;
-mod write;
+mod format_reader;
+mod writer;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -52,18 +51,20 @@ use std::str::FromStr;
 
 use infold_log::{Cause, Role, Span};
 
-pub use detect::{DetectError, detect};
-pub use records::{Layout, MAX_RECORD};
-pub use roo::{Slot, fold as tag_fold, slots};
-pub use session::Session;
-pub use write::{NotWritten, Write};
+use crate::neutral;
 
-use reader::{Found, Reader};
-use records::{Cut, Records, What};
+pub use detect::{DetectError, detect};
+pub use record_reader::{MAX_RECORD_BYTES, TranscriptLayout};
+pub use roo::{Slot, fold as tag_fold, slots};
+pub use session::AgentSession;
+pub use writer::{ReadOnlyFormat, TranscriptWriter};
+
+use format_reader::{FormatReader, ReaderOutput, reader_of};
+use record_reader::{InputChunk, RecordReader, RecordToken};
 
 /// The formats of transcripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Format {
+pub enum TranscriptFormat {
     /// OpenAI chat messages: JSON Lines, an array, or objects with `messages`.
     OpenAi,
     /// Anthropic messages, likewise, perhaps with `system`.
@@ -86,159 +87,165 @@ pub enum Format {
     Aider,
 }
 
-impl Format {
-    /// All of them.
-    pub const ALL: [Format; 10] = [
-        Format::OpenAi,
-        Format::Anthropic,
-        Format::Gemini,
-        Format::Roo,
-        Format::ClaudeCode,
-        Format::Codex,
-        Format::GeminiCli,
-        Format::Pi,
-        Format::SweAgent,
-        Format::Aider,
+impl TranscriptFormat {
+    /// All formats.
+    pub const ALL: [TranscriptFormat; 10] = [
+        TranscriptFormat::OpenAi,
+        TranscriptFormat::Anthropic,
+        TranscriptFormat::Gemini,
+        TranscriptFormat::Roo,
+        TranscriptFormat::ClaudeCode,
+        TranscriptFormat::Codex,
+        TranscriptFormat::GeminiCli,
+        TranscriptFormat::Pi,
+        TranscriptFormat::SweAgent,
+        TranscriptFormat::Aider,
     ];
 
-    /// Its name on the command line.
+    /// Returns its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Format::OpenAi => "openai",
-            Format::Anthropic => "anthropic",
-            Format::Gemini => "gemini",
-            Format::Roo => "roo",
-            Format::ClaudeCode => "claude-code",
-            Format::Codex => "codex",
-            Format::GeminiCli => "gemini-cli",
-            Format::Pi => "pi",
-            Format::SweAgent => "swe-agent",
-            Format::Aider => "aider",
+            TranscriptFormat::OpenAi => "openai",
+            TranscriptFormat::Anthropic => "anthropic",
+            TranscriptFormat::Gemini => "gemini",
+            TranscriptFormat::Roo => "roo",
+            TranscriptFormat::ClaudeCode => "claude-code",
+            TranscriptFormat::Codex => "codex",
+            TranscriptFormat::GeminiCli => "gemini-cli",
+            TranscriptFormat::Pi => "pi",
+            TranscriptFormat::SweAgent => "swe-agent",
+            TranscriptFormat::Aider => "aider",
         }
     }
 
-    /// Says whether a record is one of another format.
+    /// Returns whether a record is one of another format.
     fn excludes(self, record: &[u8]) -> bool {
-        let chat = |format| matches!(format, Format::OpenAi | Format::Anthropic | Format::Roo);
-        let other = match self {
-            Format::SweAgent | Format::Aider => None,
-            _ => detect::kind_of(record),
+        let is_chat = |format| {
+            matches!(
+                format,
+                TranscriptFormat::OpenAi | TranscriptFormat::Anthropic | TranscriptFormat::Roo
+            )
         };
-        other.is_some_and(|other| other != self && !(chat(other) && chat(self)))
+        let other = match self {
+            TranscriptFormat::SweAgent | TranscriptFormat::Aider => None,
+            _ => detect::record_format(record),
+        };
+        other.is_some_and(|other| other != self && !(is_chat(other) && is_chat(self)))
     }
 
-    /// Says whether transcripts can be written in it.
-    pub fn is_written(self) -> bool {
-        !matches!(self, Format::SweAgent | Format::Aider)
+    /// Returns whether transcripts can be written in it.
+    pub fn is_writable(self) -> bool {
+        !matches!(self, TranscriptFormat::SweAgent | TranscriptFormat::Aider)
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for TranscriptFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Format {
+impl FromStr for TranscriptFormat {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Format, String> {
-        let known = Format::ALL.into_iter().find(|format| format.name() == text);
-        known.ok_or_else(|| format!("`{text}` is no format (known: {})", names()))
+    fn from_str(text: &str) -> Result<TranscriptFormat, String> {
+        let known = TranscriptFormat::ALL
+            .into_iter()
+            .find(|format| format.name() == text);
+        known.ok_or_else(|| format!("`{text}` is not a format (known: {})", format_names()))
     }
 }
 
-/// Says whether the last bytes of a file of lines are the beginning of a record.
-fn is_torn(layout: Layout, raw: &[u8]) -> bool {
-    layout == Layout::Lines && !raw.ends_with(b"\n") && crate::Json::parse(raw).is_err()
+/// Returns whether the last bytes of a file of lines are the beginning of a record.
+fn is_torn(layout: TranscriptLayout, raw: &[u8]) -> bool {
+    layout == TranscriptLayout::Lines && !raw.ends_with(b"\n") && crate::Json::parse(raw).is_err()
 }
 
-fn differs(record: &[u8], expected: Format) -> String {
-    match detect::kind_of(record) {
-        Some(other) => format!("this is a record of {other}, and those before are of {expected}"),
-        None => format!("this is no record of {expected}"),
+fn describe_mismatch(record: &[u8], expected: TranscriptFormat) -> String {
+    match detect::record_format(record) {
+        Some(other) => format!("this record is of {other}, and those before are of {expected}"),
+        None => format!("this record is not of {expected}"),
     }
 }
 
-/// The names of all formats, in a row.
-fn names() -> String {
-    Format::ALL.map(Format::name).join(", ")
+/// Returns the names of all formats, as a list.
+fn format_names() -> String {
+    TranscriptFormat::ALL.map(TranscriptFormat::name).join(", ")
 }
 
-/// What a transcript holds, in order.
+/// An element of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum TranscriptEntry {
     /// A message, in a form that [`Message`](crate::Message) takes.
     Message {
         /// Its bytes.
         text: Vec<u8>,
-        /// When it was said, in milliseconds since 1970, if that is known.
+        /// Its time in milliseconds since 1970, if known.
         time: Option<u64>,
     },
     /// The agent condensed its conversation here.
     Compaction {
-        /// What it put in place of what it left out.
+        /// The text that stands for the messages it left out.
         summary: String,
-        /// The first message that it kept, by its place in the conversation, counted from
-        /// zero; the number of messages so far if it kept none.
+        /// The index of the first message that it kept; the number of messages so far if it kept none.
         kept: usize,
     },
-    /// A fold that tags stand for. They come after the messages, inner ones first.
+    /// A fold that tags describe. They come after the messages, inner ones first.
     Fold {
-        /// Condensed or truncated.
+        /// How it was made.
         cause: Cause,
         /// The messages it covers, counted from one in this conversation.
         covers: Span,
-        /// Who speaks in its stand-in.
+        /// The role of its stand-in.
         role: Role,
-        /// What its stand-in says.
+        /// The text of its stand-in.
         text: String,
     },
     /// Another conversation begins.
     Next,
 }
 
-/// A stretch of the input, and what came out of it. All raw bytes, in order, are the input.
+/// A chunk of the input with the entries it holds. All raw bytes, in order, are the input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Piece {
+pub struct TranscriptChunk {
     /// The bytes.
     pub raw: Vec<u8>,
-    /// What they hold; [`Entry::Next`] comes first.
-    pub entries: Vec<Entry>,
-    /// Set if the list of records ends behind these bytes: whether there is one in it.
+    /// Their entries; [`TranscriptEntry::Next`] comes first.
+    pub entries: Vec<TranscriptEntry>,
+    /// Set if the list of records ends behind these bytes: whether it has a record.
     pub list_end: Option<bool>,
 }
 
 /// Why a transcript cannot be read, and where.
 #[derive(Debug, thiserror::Error)]
 pub enum TranscriptError {
-    /// Nobody knows what it is.
+    /// Its format is unknown.
     #[error(transparent)]
     Detect(#[from] DetectError),
-    /// A record is not what the format has.
+    /// A record is not one of the format.
     #[error("line {line}, {noun} {count}: {reason}")]
     Record {
         /// The line on which it starts, counted from one.
         line: u64,
-        /// What such a record is called.
+        /// The word for such a record.
         noun: &'static str,
-        /// Which one it is, counted from one.
+        /// Its number, counted from one.
         count: u64,
-        /// What is wrong.
+        /// The defect.
         reason: String,
     },
     /// A record is too large to be one.
-    #[error("line {line}: a record of more than {} MiB", MAX_RECORD >> 20)]
+    #[error("line {line}: a record of more than {} MiB", MAX_RECORD_BYTES >> 20)]
     TooLarge {
         /// The line on which it starts, counted from one.
         line: u64,
     },
     /// The JSON around the records is broken.
     #[error("line {line}: {what}")]
-    Shape {
-        /// Where, counted from one.
+    Malformed {
+        /// The line, counted from one.
         line: u64,
-        /// What is wrong.
+        /// The defect.
         what: &'static str,
     },
     /// It could not be read.
@@ -246,186 +253,196 @@ pub enum TranscriptError {
     Read(#[from] std::io::Error),
 }
 
-/// A transcript being read.
+/// Reads a transcript.
 pub struct Transcript<R> {
-    records: Records<R>,
-    format: Format,
-    reader: Reader,
-    /// What was read and not yet handed over.
-    pieces: VecDeque<Piece>,
-    /// Bytes of something that is not yet whole.
-    held: Vec<u8>,
-    entries: VecDeque<Entry>,
+    records: RecordReader<R>,
+    format: TranscriptFormat,
+    reader: Box<dyn FormatReader>,
+    /// Chunks that were read and not yet returned.
+    chunks: VecDeque<TranscriptChunk>,
+    /// Bytes of a message that is not yet complete.
+    pending: Vec<u8>,
+    entries: VecDeque<TranscriptEntry>,
     /// System prompts that stand behind the messages, by conversation.
-    late: BTreeMap<u64, (String, Vec<u8>)>,
-    /// Conversations begun.
-    begun: u64,
-    session: Session,
-    seen: Seen,
-    over: bool,
+    late_prompts: BTreeMap<u64, (String, Vec<u8>)>,
+    /// The number of the conversation, counted from one.
+    conversation: u64,
+    session: AgentSession,
+    skipped: SkippedRecords,
+    is_over: bool,
 }
 
-/// What was seen in a transcript beside messages.
+/// The records of a transcript that hold no message.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
-    /// Records that hold no message, by what they are.
+pub struct SkippedRecords {
+    /// How many there are of each kind.
     pub skipped: BTreeMap<String, u64>,
-    /// The line at the end of the file that is no whole record: it is still being written, or was cut off.
+    /// The line at the end of the file that is an incomplete record: it is still being written, or was cut off.
     pub torn: Option<u64>,
 }
 
-impl Seen {
-    fn skip(&mut self, what: impl Into<String>) {
-        *self.skipped.entry(what.into()).or_default() += 1;
+impl SkippedRecords {
+    pub(super) fn add(&mut self, kind: impl Into<String>) {
+        *self.skipped.entry(kind.into()).or_default() += 1;
     }
 }
 
-/// Raw bytes are not held back for longer than this.
-const HELD: usize = 1 << 20;
+/// No more raw bytes are held back.
+const MAX_PENDING_BYTES: usize = 1 << 20;
 
 /// The members that hold a system prompt.
-const SYSTEM: &[&str] = &["system", "systemInstruction", "system_instruction"];
+const SYSTEM_NAMES: &[&str] = &["system", "systemInstruction", "system_instruction"];
 
 impl<R: BufRead + Seek> Transcript<R> {
-    /// Reads a transcript from its start; without a format it is recognised by what it holds.
-    pub fn open(mut input: R, format: Option<Format>) -> Result<Transcript<R>, TranscriptError> {
+    /// Opens a transcript from its start; without a format, that is recognised by the contents.
+    pub fn open(
+        mut input: R,
+        format: Option<TranscriptFormat>,
+    ) -> Result<Transcript<R>, TranscriptError> {
         let mut prefix = Vec::new();
         input.seek(SeekFrom::Start(0))?;
-        (&mut input).take(detect::PREFIX).read_to_end(&mut prefix)?;
+        (&mut input)
+            .take(detect::PREFIX_BYTES)
+            .read_to_end(&mut prefix)?;
         input.seek(SeekFrom::Start(0))?;
-        let (format, layout) = detect::survey(&prefix, format)?;
+        let (format, layout) = detect::detect_layout(&prefix, format)?;
         let mut transcript = Transcript {
-            records: Records::new(input, layout, SYSTEM),
+            records: RecordReader::new(input, layout, SYSTEM_NAMES),
             format,
-            reader: Reader::of(format),
-            pieces: VecDeque::new(),
-            held: Vec::new(),
+            reader: reader_of(format),
+            chunks: VecDeque::new(),
+            pending: Vec::new(),
             entries: VecDeque::new(),
-            late: BTreeMap::new(),
-            begun: 0,
-            session: Session::default(),
-            seen: Seen::default(),
-            over: false,
+            late_prompts: BTreeMap::new(),
+            conversation: 0,
+            session: AgentSession::default(),
+            skipped: SkippedRecords::default(),
+            is_over: false,
         };
         transcript.session = session::find(format, &mut transcript.records, &prefix)?;
         transcript.plan()?;
         Ok(transcript)
     }
 
-    /// Which session of an agent it is, as far as its first records say so.
-    pub fn session(&self) -> &Session {
+    /// Returns the agent's session, as far as the first records tell.
+    pub fn session(&self) -> &AgentSession {
         &self.session
     }
 
-    /// Its format.
-    pub fn format(&self) -> Format {
+    /// Returns its format.
+    pub fn format(&self) -> TranscriptFormat {
         self.format
     }
 
-    /// How it is laid out.
-    pub fn layout(&self) -> Layout {
+    /// Returns its layout.
+    pub fn layout(&self) -> TranscriptLayout {
         self.records.layout()
     }
 
-    /// What was seen beside messages so far.
-    pub fn seen(&self) -> &Seen {
-        &self.seen
+    /// Returns the records without a message so far.
+    pub fn skipped(&self) -> &SkippedRecords {
+        &self.skipped
     }
 
-    /// Returns the next stretch of the input with what came out of it; none at the end.
-    pub fn next_piece(&mut self) -> Result<Option<Piece>, TranscriptError> {
-        while self.pieces.is_empty() && !self.over {
-            let read = self.read();
-            self.over = read.is_err() || self.over;
+    /// Returns the next chunk of the input with its entries; none at the end.
+    pub fn next_chunk(&mut self) -> Result<Option<TranscriptChunk>, TranscriptError> {
+        while self.chunks.is_empty() && !self.is_over {
+            let read = self.read_chunk();
+            self.is_over = read.is_err() || self.is_over;
             read?;
         }
-        Ok(self.pieces.pop_front())
+        Ok(self.chunks.pop_front())
     }
 
-    /// Goes through the input once where what comes first depends on what comes last.
+    /// Reads the input once beforehand, where its first messages depend on its last records.
     fn plan(&mut self) -> Result<(), TranscriptError> {
-        let document = matches!(self.layout(), Layout::Objects(_));
+        let is_document = matches!(self.layout(), TranscriptLayout::Objects(_));
         let plans = self.reader.plans(self.layout());
-        if !plans && !document {
+        if !plans && !is_document {
             return Ok(());
         }
-        let (mut begun, mut spoke) = (0, false);
-        while let Some(Cut { raw, what, .. }) = self.records.next_cut()? {
-            match what {
-                What::Record(range) => {
-                    spoke = true;
+        let (mut conversation, mut has_records) = (0, false);
+        while let Some(InputChunk { raw, token, .. }) = self.records.next_chunk()? {
+            match token {
+                RecordToken::Record(range) => {
+                    has_records = true;
                     if plans {
                         self.reader.plan(&raw[range]);
                     }
                 }
-                What::Begin => {
-                    begun += 1;
-                    spoke = false;
+                RecordToken::ObjectStart => {
+                    conversation += 1;
+                    has_records = false;
                 }
                 // A system prompt may stand behind the messages, but belongs before them.
-                What::Member(name, range) if spoke => {
-                    self.late.insert(begun, (name, raw[range].to_vec()));
+                RecordToken::Member(name, range) if has_records => {
+                    self.late_prompts
+                        .insert(conversation, (name, raw[range].to_vec()));
                 }
-                What::Between | What::End | What::ListEnd(_) | What::Member(..) => {}
+                RecordToken::None
+                | RecordToken::ObjectEnd
+                | RecordToken::ListEnd(_)
+                | RecordToken::Member(..) => {}
             }
         }
         if plans {
-            self.reader.planned();
+            self.reader.finish_plan();
         }
         self.records.rewind()
     }
 
-    /// Reads one stretch more.
-    fn read(&mut self) -> Result<(), TranscriptError> {
-        let mut found = Found {
+    /// Reads one more chunk.
+    fn read_chunk(&mut self) -> Result<(), TranscriptError> {
+        let mut output = ReaderOutput {
             earlier: Vec::new(),
             entries: Vec::new(),
-            seen: &mut self.seen,
+            skipped: &mut self.skipped,
         };
-        let Some(Cut { raw, what, line }) = self.records.next_cut()? else {
-            self.over = true;
-            self.reader.end(&mut found);
-            let Found {
+        let Some(InputChunk { raw, token, line }) = self.records.next_chunk()? else {
+            self.is_over = true;
+            self.reader.finish(&mut output);
+            let ReaderOutput {
                 earlier, entries, ..
-            } = found;
+            } = output;
             self.push(earlier, Vec::new(), entries, None);
             return Ok(());
         };
         let mut list_end = None;
-        let read = match what {
-            What::Between | What::End => Ok(()),
-            What::ListEnd(filled) => {
+        let read = match token {
+            RecordToken::None | RecordToken::ObjectEnd => Ok(()),
+            RecordToken::ListEnd(filled) => {
                 list_end = Some(filled);
                 Ok(())
             }
-            What::Begin => {
-                self.begun += 1;
-                if self.begun > 1 {
-                    found.entries.push(Entry::Next);
+            RecordToken::ObjectStart => {
+                self.conversation += 1;
+                if self.conversation > 1 {
+                    output.entries.push(TranscriptEntry::Next);
                 }
-                let late = self.late.get(&self.begun);
+                let late = self.late_prompts.get(&self.conversation);
                 late.map_or(Ok(()), |(name, value)| {
-                    self.reader.system(name, value, &mut found)
+                    self.reader.system(name, value, &mut output)
                 })
             }
-            What::Record(range) => {
+            RecordToken::Record(range) => {
                 let record = &raw[range];
-                let read = self.reader.record(record, &mut found);
-                // What says nothing here may belong elsewhere.
-                match found.entries.is_empty() && self.format.excludes(record) {
-                    true => Err(differs(record, self.format)),
-                    false => read,
+                let read = self.reader.record(record, &mut output);
+                // A record without entries may be of another format.
+                if output.entries.is_empty() && self.format.excludes(record) {
+                    Err(describe_mismatch(record, self.format))
+                } else {
+                    read
                 }
             }
-            What::Member(..) if self.late.contains_key(&self.begun) => Ok(()),
-            What::Member(name, range) => self.reader.system(&name, &raw[range], &mut found),
+            RecordToken::Member(..) if self.late_prompts.contains_key(&self.conversation) => Ok(()),
+            RecordToken::Member(name, range) => self.reader.system(&name, &raw[range], &mut output),
         };
-        let Found {
+        let ReaderOutput {
             earlier, entries, ..
-        } = found;
+        } = output;
         let read = match read {
             Err(_) if self.records.count() > 1 && is_torn(self.records.layout(), &raw) => {
-                self.seen.torn = Some(line);
+                self.skipped.torn = Some(line);
                 Ok(())
             }
             read => read,
@@ -433,7 +450,9 @@ impl<R: BufRead + Seek> Transcript<R> {
         read.map_err(|reason| TranscriptError::Record {
             line,
             noun: match self.format {
-                Format::OpenAi | Format::Anthropic | Format::Roo => "message",
+                TranscriptFormat::OpenAi | TranscriptFormat::Anthropic | TranscriptFormat::Roo => {
+                    "message"
+                }
                 _ => "record",
             },
             count: self.records.count(),
@@ -443,34 +462,37 @@ impl<R: BufRead + Seek> Transcript<R> {
         Ok(())
     }
 
-    /// Puts what was found beside the bytes it came out of.
+    /// Adds chunks with these entries and bytes.
     fn push(
         &mut self,
-        earlier: Vec<Entry>,
+        earlier: Vec<TranscriptEntry>,
         raw: Vec<u8>,
-        entries: Vec<Entry>,
+        entries: Vec<TranscriptEntry>,
         list_end: Option<bool>,
     ) {
         if !earlier.is_empty() {
-            let raw = std::mem::take(&mut self.held);
-            self.pieces.push_back(Piece {
+            let raw = std::mem::take(&mut self.pending);
+            self.chunks.push_back(TranscriptChunk {
                 raw,
                 entries: earlier,
                 list_end: None,
             });
         }
-        let raw = match self.held.is_empty() {
-            true => raw,
-            false => {
-                let mut held = std::mem::take(&mut self.held);
-                held.extend_from_slice(&raw);
-                held
-            }
+        let raw = if self.pending.is_empty() {
+            raw
+        } else {
+            let mut pending = std::mem::take(&mut self.pending);
+            pending.extend_from_slice(&raw);
+            pending
         };
-        if self.reader.holds() && entries.is_empty() && list_end.is_none() && raw.len() < HELD {
-            self.held = raw;
+        if self.reader.is_pending()
+            && entries.is_empty()
+            && list_end.is_none()
+            && raw.len() < MAX_PENDING_BYTES
+        {
+            self.pending = raw;
         } else if !raw.is_empty() || !entries.is_empty() || list_end.is_some() {
-            self.pieces.push_back(Piece {
+            self.chunks.push_back(TranscriptChunk {
                 raw,
                 entries,
                 list_end,
@@ -480,15 +502,15 @@ impl<R: BufRead + Seek> Transcript<R> {
 }
 
 impl<R: BufRead + Seek> Iterator for Transcript<R> {
-    type Item = Result<Entry, TranscriptError>;
+    type Item = Result<TranscriptEntry, TranscriptError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             if let Some(entry) = self.entries.pop_front() {
                 return Some(Ok(entry));
             }
-            match self.next_piece() {
-                Ok(Some(piece)) => self.entries.extend(piece.entries),
+            match self.next_chunk() {
+                Ok(Some(chunk)) => self.entries.extend(chunk.entries),
                 Ok(None) => return None,
                 Err(error) => return Some(Err(error)),
             }

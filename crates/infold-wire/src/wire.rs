@@ -1,3 +1,5 @@
+//! The provider APIs that messages, requests and replies are written for.
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -22,7 +24,7 @@ pub enum Wire {
 pub struct UnknownWire(String);
 
 impl Wire {
-    /// All of them.
+    /// Every wire.
     pub const ALL: [Wire; 5] = [
         Wire::Chat,
         Wire::Responses,
@@ -31,7 +33,7 @@ impl Wire {
         Wire::Ollama,
     ];
 
-    /// Its name in metadata, scripts and errors.
+    /// Returns the wire's name in metadata, scripts and errors.
     pub fn name(self) -> &'static str {
         match self {
             Wire::Chat => "chat",
@@ -42,8 +44,8 @@ impl Wire {
         }
     }
 
-    /// Says whether the system prompt stands beside the messages, not among them.
-    pub fn system_apart(self) -> bool {
+    /// Returns whether a request holds the system prompt beside the messages, not among them.
+    pub fn has_separate_system_prompt(self) -> bool {
         matches!(self, Wire::Anthropic | Wire::Gemini)
     }
 }
@@ -68,22 +70,22 @@ impl FromStr for Wire {
 pub struct Wires(u8);
 
 impl Wires {
-    /// Says whether a wire is among them.
+    /// Returns whether a wire is in the set.
     pub fn has(self, wire: Wire) -> bool {
         self.0 & 1 << wire as u8 != 0
     }
 
-    /// These and one more.
+    /// Returns the set with one more wire.
     pub fn with(self, wire: Wire) -> Wires {
         Wires(self.0 | 1 << wire as u8)
     }
 
-    /// As bits, for a sidecar.
+    /// Returns the set as bits, for a sidecar.
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// From the bits of a sidecar.
+    /// Reads the bits of a sidecar.
     pub const fn from_bits(bits: u8) -> Wires {
         Wires(bits & 0b1_1111)
     }

@@ -1,42 +1,42 @@
 //! What the common agents' messages do, each told in its own dialect.
 
 use infold_wire::Message;
-use infold_wire::acts::{Act, Deed, deeds, ending};
+use infold_wire::tool_action::{MessageAction, ToolAction, message_actions, read_outcome};
 
 /// What a message does, one line each.
 fn told(message: &str) -> String {
     let message = Message::parse(message.as_bytes()).expect("a message");
     let mut out = Vec::new();
-    for deed in deeds(&message) {
+    for deed in message_actions(&message) {
         match deed {
-            Deed::Said(text) => out.push(format!("says {}", text.trim())),
-            Deed::Given(given) => {
+            MessageAction::Text(text) => out.push(format!("says {}", text.trim())),
+            MessageAction::Result(given) => {
                 out.push(format!("gives {} {:?}", given.text.trim(), given.failed))
             }
-            Deed::Called(call) => out.extend(call.acts.iter().map(act)),
+            MessageAction::Call(call) => out.extend(call.actions.iter().map(act)),
         }
     }
     out.join("; ")
 }
 
-fn act(act: &Act) -> String {
+fn act(act: &ToolAction) -> String {
     match act {
-        Act::Read(path) => format!("reads {path}"),
-        Act::Write(path) => format!("writes {path}"),
-        Act::Create(path) => format!("creates {path}"),
-        Act::Edit(path) => format!("edits {path}"),
-        Act::Delete(path) => format!("deletes {path}"),
-        Act::Move { from, to } => format!("moves {from} to {to}"),
-        Act::Run(command) => format!("runs {command}"),
-        Act::Search { what, path } => format!("looks for {what} in {path:?}"),
-        Act::Todos(list) => {
+        ToolAction::Read(path) => format!("reads {path}"),
+        ToolAction::Write(path) => format!("writes {path}"),
+        ToolAction::Create(path) => format!("creates {path}"),
+        ToolAction::Edit(path) => format!("edits {path}"),
+        ToolAction::Delete(path) => format!("deletes {path}"),
+        ToolAction::Move { from, to } => format!("moves {from} to {to}"),
+        ToolAction::Run(command) => format!("runs {command}"),
+        ToolAction::Search { what, path } => format!("looks for {what} in {path:?}"),
+        ToolAction::Todos(list) => {
             let list = list
                 .iter()
                 .map(|todo| format!("{} {:?}", todo.text, todo.state));
             list.collect::<Vec<_>>().join(", ")
         }
-        Act::Plan(text) => format!("plans {text}"),
-        Act::Other(about) => format!("calls with {about}"),
+        ToolAction::Plan(text) => format!("plans {text}"),
+        ToolAction::Other(about) => format!("calls with {about}"),
     }
 }
 
@@ -223,7 +223,7 @@ fn a_tool_nobody_knows_shows_what_it_can() {
 #[test]
 fn how_things_ended() {
     let ran = |text: &str| {
-        let ending = ending(text, None, true);
+        let ending = read_outcome(text, None, true);
         (ending.failed, ending.code, ending.key.unwrap_or_default())
     };
     assert_eq!(
@@ -266,15 +266,15 @@ fn how_things_ended() {
     assert_eq!(ran(&log).1, None);
     // A file that speaks of errors is not one.
     assert_eq!(
-        ending("// error: is printed\nfn error() {}\n", None, false).failed,
+        read_outcome("// error: is printed\nfn error() {}\n", None, false).failed,
         None
     );
     assert_eq!(
-        ending("Error: no such file", None, false).failed,
+        read_outcome("Error: no such file", None, false).failed,
         Some(true)
     );
     assert_eq!(
-        ending("whatever", Some(true), false).key.as_deref(),
+        read_outcome("whatever", Some(true), false).key.as_deref(),
         Some("whatever")
     );
 }

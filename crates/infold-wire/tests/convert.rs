@@ -21,7 +21,7 @@ fn converted(messages: &[Vec<u8>], to: Wire) -> (Vec<Vec<u8>>, BTreeMap<&'static
         pushed.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(message)));
     }
     converter.finish(&mut |bytes| out.push(bytes.to_vec()));
-    (out, converter.lost().clone())
+    (out, converter.losses().clone())
 }
 
 fn shown(messages: &[Vec<u8>]) -> Vec<String> {
@@ -41,7 +41,8 @@ fn texts(messages: &[&str], to: Wire) -> (Vec<String>, BTreeMap<&'static str, u6
 
 fn is_native(message: &[u8], wire: Wire) -> bool {
     let message = Message::parse(message).expect("a message");
-    message.wires().has(wire) || wire.system_apart() && message.role() == infold_log::Role::System
+    message.wires().has(wire)
+        || wire.has_separate_system_prompt() && message.role() == infold_log::Role::System
 }
 
 proptest! {
@@ -56,7 +57,7 @@ proptest! {
             for to in Wire::ALL {
                 let kept = expected(&turns, marks(from) && marks(to));
                 let (there, _) = converted(&start, to);
-                if from == to && !to.system_apart() {
+                if from == to && !to.has_separate_system_prompt() {
                     prop_assert_eq!(shown(&there), shown(&start));
                 }
                 prop_assert_eq!(&heard(&there, to), &kept, "{} to {}", from, to);

@@ -1,7 +1,7 @@
 //! Messages of every wire: what is known of them, and where they can be sent as they are.
 
 use infold_log::{Call, Facts};
-use infold_wire::acts::{Deed, deeds};
+use infold_wire::tool_action::{MessageAction, message_actions};
 use infold_wire::{Message, Wire, tokens};
 
 /// Role, calls, answers (`id/name`), marks, and the wires that take it as it is.
@@ -378,17 +378,21 @@ fn what_is_no_message_on_any_wire_says_so() {
 /// What a message does, one word a deed.
 fn done(text: &str) -> String {
     let message = Message::parse(text.as_bytes()).expect(text);
-    let deeds = deeds(&message).into_iter().map(|deed| match deed {
-        Deed::Said(text) => format!("says {text}"),
-        Deed::Called(call) => format!("{} {:?}", call.id.unwrap_or_default(), call.acts),
-        Deed::Given(given) => format!(
-            "{} gave {} {:?}",
-            given.id.unwrap_or_default(),
-            given.text.trim(),
-            given.failed
-        ),
-    });
-    deeds.collect::<Vec<_>>().join("; ")
+    let message_actions = message_actions(&message)
+        .into_iter()
+        .map(|deed| match deed {
+            MessageAction::Text(text) => format!("says {text}"),
+            MessageAction::Call(call) => {
+                format!("{} {:?}", call.id.unwrap_or_default(), call.actions)
+            }
+            MessageAction::Result(given) => format!(
+                "{} gave {} {:?}",
+                given.id.unwrap_or_default(),
+                given.text.trim(),
+                given.failed
+            ),
+        });
+    message_actions.collect::<Vec<_>>().join("; ")
 }
 
 #[test]

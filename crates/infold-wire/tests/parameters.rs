@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use infold_wire::Wire;
-use infold_wire::request::read::{Aim, Translated, translate};
+use infold_wire::request::translate::{TranslateTarget, TranslatedRequest, translate};
 use serde_json::Value;
 
 /// A request with every parameter that its wire documents, each with a value of its own.
@@ -29,12 +29,12 @@ const GROUPS: [&str; 8] = [
     "tool_choice",
 ];
 
-fn translated(from: Wire, body: &str, to: Wire, official: bool) -> (Translated, Value) {
-    let aim = Aim {
+fn translated(from: Wire, body: &str, to: Wire, official: bool) -> (TranslatedRequest, Value) {
+    let aim = TranslateTarget {
         official,
         stream: Some(true),
         model: Some("theirs".to_owned()),
-        ..Aim::new(to)
+        ..TranslateTarget::new(to)
     };
     let told = translate(from, body.as_bytes(), &aim).expect("it can be translated");
     let sent = serde_json::from_slice(&told.body).expect("JSON");

@@ -1,9 +1,10 @@
 //! A reply told on another wire as it comes is the same reply.
 
-use infold_wire::reply::relay::Relay;
-use infold_wire::reply::{stream, whole};
+use infold_wire::reply::relay::ReplyRelay;
+use infold_wire::reply::{stream_reply, write_reply};
 use infold_wire::{
-    Converter, Delivery, Delta, Json, Message, Reader, Reply, Reported, Stop, Wire, quote,
+    Converter, Delivery, Json, Message, Reply, ReplyDelta, ReplyReader, StopReason, TokenUsage,
+    Wire, quote,
 };
 use proptest::prelude::*;
 
@@ -44,11 +45,15 @@ fn reply(wire: Wire, acts: &[Act]) -> Reply {
     let calls = acts.iter().any(|act| matches!(act, Act::Calls(..)));
     Reply {
         messages: messages.iter().map(|bytes| item(wire, bytes)).collect(),
-        stop: if calls { Stop::Calls } else { Stop::End },
-        usage: Some(Reported {
+        stop: if calls {
+            StopReason::Calls
+        } else {
+            StopReason::End
+        },
+        usage: Some(TokenUsage {
             input: 10,
             output: 5,
-            ..Reported::default()
+            ..TokenUsage::default()
         }),
         model: Some("theirs".to_owned()),
         id: None,
@@ -128,8 +133,8 @@ fn relayed(
     form: Delivery,
     splits: &[usize],
 ) -> (Vec<u8>, usize) {
-    let mut reader = Reader::new(from, form);
-    let mut relay = Relay::new(to, "ours", "0123");
+    let mut reader = ReplyReader::new(from, form);
+    let mut relay = ReplyRelay::new(to, "ours", "0123");
     let mut out = Vec::new();
     let (mut rest, mut splits) = (sent, splits.iter().cycle());
     while !rest.is_empty() {
@@ -147,7 +152,7 @@ fn relayed(
 }
 
 fn read(wire: Wire, bytes: &[u8]) -> Reply {
-    let mut reader = Reader::new(wire, Delivery::Stream);
+    let mut reader = ReplyReader::new(wire, Delivery::Stream);
     reader.push(bytes, &mut |_| {}).expect("a reply");
     assert!(reader.is_complete(), "{wire}");
     reader.finish().expect("a whole reply")
@@ -166,8 +171,8 @@ proptest! {
         for from in Wire::ALL {
             let given = reply(from, &said);
             let (sent, form) = match streams {
-                true => (stream(from, &given, size).concat(), Delivery::Stream),
-                false => (whole(from, &given), Delivery::Whole),
+                true => (stream_reply(from, &given, size).concat(), Delivery::Stream),
+                false => (write_reply(from, &given), Delivery::Whole),
             };
             for to in Wire::ALL {
                 let (told, early) = relayed(from, to, &sent, form, &splits);
@@ -185,8 +190,8 @@ proptest! {
                     prop_assert!(message.wires().has(to), "{} to {}", from, to);
                 }
                 // Whole, it is the same message.
-                let again = whole(to, &heard);
-                let mut reader = Reader::new(to, Delivery::Whole);
+                let again = write_reply(to, &heard);
+                let mut reader = ReplyReader::new(to, Delivery::Whole);
                 reader.push(&again, &mut |_| {}).expect("a reply");
                 prop_assert_eq!(reader.finish().expect("whole").messages, heard.messages);
             }
@@ -202,7 +207,7 @@ fn what_is_said_behind_a_call_stays_behind_it() {
         Act::Calls("ls".to_owned(), r#"{"a":1}"#.to_owned()),
         Act::Says("then".to_owned()),
     ];
-    let sent = stream(Wire::Anthropic, &reply(Wire::Anthropic, &said), 3).concat();
+    let sent = stream_reply(Wire::Anthropic, &reply(Wire::Anthropic, &said), 3).concat();
     for to in [Wire::Anthropic, Wire::Responses, Wire::Gemini] {
         let (told, _) = relayed(Wire::Anthropic, to, &sent, Delivery::Stream, &[5]);
         assert_eq!(acts(to, &read(to, &told)), said, "{to}");
@@ -221,7 +226,7 @@ fn calls_without_an_id_get_one_that_no_other_reply_has() {
     };
     let ids: Vec<String> = ["a1", "b2"]
         .map(|id| {
-            let told = Relay::new(Wire::Anthropic, "m", id).finish(&reply);
+            let told = ReplyRelay::new(Wire::Anthropic, "m", id).finish(&reply);
             String::from_utf8_lossy(&read(Wire::Anthropic, &told).messages[0]).into_owned()
         })
         .to_vec();
@@ -235,8 +240,8 @@ fn calls_without_an_id_get_one_that_no_other_reply_has() {
 fn reasoning_is_shown_where_nobody_signs_it() {
     let mut out = Vec::new();
     for to in Wire::ALL {
-        let mut relay = Relay::new(to, "m", "1");
-        let shown = relay.delta(&Delta::Reasoning("hm".to_owned()));
+        let mut relay = ReplyRelay::new(to, "m", "1");
+        let shown = relay.delta(&ReplyDelta::Reasoning("hm".to_owned()));
         assert!(!shown.is_empty(), "{to}: a sign of life");
         let shows = String::from_utf8_lossy(&shown).contains("hm");
         out.push(format!(
@@ -257,11 +262,11 @@ fn reasoning_is_shown_where_nobody_signs_it() {
 #[test]
 fn usage_on_chat_comes_beside_the_end_unless_it_was_asked_for() {
     let reply = Reply {
-        usage: Some(Reported::default()),
+        usage: Some(TokenUsage::default()),
         ..Reply::default()
     };
     for apart in [false, true] {
-        let mut relay = Relay::new(Wire::Chat, "m", "1").with_usage_apart(apart);
+        let mut relay = ReplyRelay::new(Wire::Chat, "m", "1").with_usage_apart(apart);
         let told = relay.finish(&reply);
         let told = String::from_utf8_lossy(&told);
         assert_eq!(told.contains(r#""choices":[],"usage""#), apart);

@@ -1,14 +1,16 @@
 //! Replies of every wire: streamed or whole, split anywhere, cut anywhere.
 
-use infold_wire::reply::stream::{Event, Events};
-use infold_wire::{Delivery, Delta, Json, Reader, Reply, ReplyError, Reported, Stop, Wire};
+use infold_wire::reply::stream::{EventSplitter, StreamEvent};
+use infold_wire::{
+    Delivery, Json, Reply, ReplyDelta, ReplyError, ReplyReader, StopReason, TokenUsage, Wire,
+};
 use proptest::prelude::*;
 
-type Read = (Vec<Delta>, Result<Reply, ReplyError>);
+type Read = (Vec<ReplyDelta>, Result<Reply, ReplyError>);
 
 /// Reads bytes that come in these pieces.
 fn read<'a>(wire: Wire, form: Delivery, pieces: impl IntoIterator<Item = &'a [u8]>) -> Read {
-    let (mut reader, mut heard) = (Reader::new(wire, form), Vec::new());
+    let (mut reader, mut heard) = (ReplyReader::new(wire, form), Vec::new());
     for piece in pieces {
         if let Err(error) = reader.push(piece, &mut |delta| heard.push(delta)) {
             assert_eq!(reader.finish().as_ref(), Err(&error));
@@ -108,14 +110,14 @@ fn fixtures() -> Vec<Fixture> {
 }
 
 /// What was heard, kind by kind.
-fn heard(deltas: &[Delta]) -> [String; 3] {
+fn heard(deltas: &[ReplyDelta]) -> [String; 3] {
     let mut said = [const { String::new() }; 3];
     for delta in deltas {
         match delta {
-            Delta::Text(text) => said[0] += text,
-            Delta::Reasoning(text) => said[1] += text,
-            Delta::Call(name) => said[2] += &format!(" {name}:"),
-            Delta::Arguments(text) => said[2] += text,
+            ReplyDelta::Text(text) => said[0] += text,
+            ReplyDelta::Reasoning(text) => said[1] += text,
+            ReplyDelta::Call(name) => said[2] += &format!(" {name}:"),
+            ReplyDelta::Arguments(text) => said[2] += text,
         }
     }
     said
@@ -132,7 +134,7 @@ fn told((deltas, result): &Read) -> String {
             out += &message(reply);
             out += &format!("\n{stop:?}, {}", model.as_deref().unwrap_or("no model"));
             if let Some(usage) = usage {
-                let Reported {
+                let TokenUsage {
                     input,
                     cache_read,
                     cache_write,
@@ -393,7 +395,7 @@ fn half_a_character_waits_for_its_other_half() {
     );
     let (deltas, reply) = read(Wire::Chat, Delivery::Stream, [text.as_bytes()]);
     let texts = ["a", "🚀 \\\\ud83d", "\u{fffd}b"];
-    assert_eq!(deltas, texts.map(|text| Delta::Text(text.to_owned())));
+    assert_eq!(deltas, texts.map(|text| ReplyDelta::Text(text.to_owned())));
     assert_eq!(
         message(&reply.unwrap()),
         r#"{"role":"assistant","content":"a\ud83d\ude80 \\\\ud83d\ud83db"}"#
@@ -449,7 +451,7 @@ fn a_compaction_block_is_kept_as_it_grew() {
     let reply = stream(Wire::Anthropic, text).unwrap();
     let expected = r#"{"role":"assistant","content":[{"type":"compaction","content":"so far","encrypted_content":"x"}]}"#;
     assert_eq!(message(&reply), expected);
-    assert_eq!(reply.stop, Stop::Other("pause_turn".to_owned()));
+    assert_eq!(reply.stop, StopReason::Other("pause_turn".to_owned()));
     let usage = reply.usage.unwrap();
     assert_eq!((usage.input, usage.output, usage.reasoning), (9, 5, 3));
 }
@@ -529,7 +531,7 @@ fn what_is_no_reply_is_told_apart() {
 
 #[test]
 fn only_the_reply_itself_is_progress() {
-    let mut reader = Reader::new(Wire::Anthropic, Delivery::Stream);
+    let mut reader = ReplyReader::new(Wire::Anthropic, Delivery::Stream);
     let mut after = |bytes: &str| {
         let pushed = reader.push(bytes.as_bytes(), &mut |_| {});
         pushed.expect("a stream");
@@ -551,7 +553,7 @@ fn only_the_reply_itself_is_progress() {
     assert!(0 < begun && begun < more && 0 < whole);
     assert_eq!(after("event: ping\ndata: {\"type\": \"ping\"}\n\n"), whole);
     // A body is one event, and may take its time.
-    let mut body = Reader::new(Wire::Chat, Delivery::Whole);
+    let mut body = ReplyReader::new(Wire::Chat, Delivery::Whole);
     for (piece, progress) in [("\n\n", 0), ("{\"id\":", 8), ("1", 9)] {
         body.push(piece.as_bytes(), &mut |_| {}).expect("a body");
         assert_eq!(body.progress(), progress);
@@ -573,7 +575,7 @@ fn a_chat_is_complete_when_its_finish_or_its_end_came() {
     ] {
         let reply = stream(Wire::Chat, &format!("{said}{other}{end}")).unwrap();
         assert_eq!(message(&reply), r#"{"role":"assistant","content":"a"}"#);
-        assert_eq!(reply.stop, Stop::End);
+        assert_eq!(reply.stop, StopReason::End);
     }
 }
 
@@ -685,9 +687,9 @@ fn time_is_linear_when_bytes_come_one_by_one() {
 
 #[test]
 fn a_stream_can_be_looked_at_without_being_read() {
-    let (mut events, mut names) = (Events::default(), Vec::new());
+    let (mut events, mut names) = (EventSplitter::default(), Vec::new());
     let bytes = include_bytes!("replies/anthropic-text.sse");
-    let mut take = |event: Event<'_>| {
+    let mut take = |event: StreamEvent<'_>| {
         names.push(String::from_utf8_lossy(event.name).into_owned());
         Ok(())
     };

@@ -1,11 +1,11 @@
 //! What is written as a provider would write it reads as what it was.
 
-use infold_wire::reply::{Delivery, Reader, stream, whole};
-use infold_wire::{Json, Reply, Reported, Stop, Wire, quote};
+use infold_wire::reply::{Delivery, ReplyReader, stream_reply, write_reply};
+use infold_wire::{Json, Reply, StopReason, TokenUsage, Wire, quote};
 use proptest::prelude::*;
 
 fn read(wire: Wire, form: Delivery, bytes: &[Vec<u8>]) -> Reply {
-    let mut reader = Reader::new(wire, form);
+    let mut reader = ReplyReader::new(wire, form);
     for bytes in bytes {
         reader.push(bytes, &mut |_| {}).expect("it is read");
     }
@@ -17,18 +17,18 @@ fn read(wire: Wire, form: Delivery, bytes: &[Vec<u8>]) -> Reply {
 /// Reads a reply back, whole and in pieces of this size.
 fn check(wire: Wire, reply: &Reply, size: usize) {
     assert_eq!(
-        &read(wire, Delivery::Whole, &[whole(wire, reply)]),
+        &read(wire, Delivery::Whole, &[write_reply(wire, reply)]),
         reply,
         "{wire} whole"
     );
-    let events = stream(wire, reply, size);
+    let events = stream_reply(wire, reply, size);
     assert_eq!(
         &read(wire, Delivery::Stream, &events),
         reply,
         "{wire} in pieces of {size}"
     );
     let last = events.last().map_or(0, Vec::len);
-    let (events, body) = (events.concat(), whole(wire, reply));
+    let (events, body) = (events.concat(), write_reply(wire, reply));
     let (read, at) = first_complete(wire, Delivery::Stream, &events).expect("it ends");
     assert_eq!(&read, reply, "{wire} at its mark");
     // Only what ends it may follow.
@@ -39,7 +39,7 @@ fn check(wire: Wire, reply: &Reply, size: usize) {
 
 /// The reply as it is when the reader first says that all of it is there.
 fn first_complete(wire: Wire, form: Delivery, bytes: &[u8]) -> Option<(Reply, usize)> {
-    let mut reader = Reader::new(wire, form);
+    let mut reader = ReplyReader::new(wire, form);
     for (at, byte) in bytes.iter().enumerate() {
         reader.push(&[*byte], &mut |_| {}).expect("it is read");
         if reader.is_complete() {
@@ -51,11 +51,11 @@ fn first_complete(wire: Wire, form: Delivery, bytes: &[u8]) -> Option<(Reply, us
     None
 }
 
-fn reply(wire: Wire, messages: &[String], stop: Stop) -> Reply {
+fn reply(wire: Wire, messages: &[String], stop: StopReason) -> Reply {
     Reply {
         messages: messages.iter().map(|it| it.clone().into_bytes()).collect(),
         stop,
-        usage: Some(Reported {
+        usage: Some(TokenUsage {
             input: 70,
             cache_read: 30,
             // Gemini does not tell what it keeps.
@@ -114,10 +114,10 @@ fn plain(wire: Wire, text: &str) -> Vec<String> {
 /// What one wire does not report is not expected back.
 fn told(wire: Wire, mut reply: Reply) -> Reply {
     if let (Wire::Ollama, Some(usage)) = (wire, &mut reply.usage) {
-        *usage = Reported {
+        *usage = TokenUsage {
             input: usage.sent(),
             output: usage.output,
-            ..Reported::default()
+            ..TokenUsage::default()
         };
     }
     reply
@@ -127,13 +127,13 @@ fn told(wire: Wire, mut reply: Reply) -> Reply {
 fn every_stop_of_every_wire_comes_back() {
     for wire in Wire::ALL {
         for stop in [
-            Stop::End,
-            Stop::Length,
-            Stop::Declined,
-            Stop::Other("ODD".to_owned()),
+            StopReason::End,
+            StopReason::Length,
+            StopReason::Declined,
+            StopReason::Other("ODD".to_owned()),
         ] {
             // Only some have a word for it.
-            if wire == Wire::Ollama && stop == Stop::Declined {
+            if wire == Wire::Ollama && stop == StopReason::Declined {
                 continue;
             }
             let reply = told(wire, reply(wire, &plain(wire, r#""Well""#), stop));
@@ -151,7 +151,7 @@ fn what_is_not_a_character_survives() {
                 wire,
                 &told(
                     wire,
-                    reply(wire, &everything(wire, odd, odd, "{}"), Stop::Calls),
+                    reply(wire, &everything(wire, odd, odd, "{}"), StopReason::Calls),
                 ),
                 size,
             );
@@ -164,9 +164,9 @@ fn events_are_numbered_and_named_as_their_data_says() {
     let reply = reply(
         Wire::Responses,
         &everything(Wire::Responses, "\"a b\"", "\"t\"", "{}"),
-        Stop::Calls,
+        StopReason::Calls,
     );
-    for (number, event) in stream(Wire::Responses, &reply, 1).iter().enumerate() {
+    for (number, event) in stream_reply(Wire::Responses, &reply, 1).iter().enumerate() {
         let event = String::from_utf8_lossy(event);
         let (name, data) = event.trim_end().split_once("\ndata: ").unwrap();
         let data = Json::parse(data.as_bytes()).unwrap();
@@ -196,7 +196,7 @@ proptest! {
         let given = format!(r#"{{"path":{},"n":[1.0,null]}}"#, quote(&value));
         for wire in Wire::ALL {
             let said = everything(wire, &quote(&text), &quote(&thought), &given);
-            check(wire, &told(wire, reply(wire, &said, Stop::Calls)), size);
+            check(wire, &told(wire, reply(wire, &said, StopReason::Calls)), size);
         }
     }
 }

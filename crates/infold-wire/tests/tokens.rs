@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use infold_wire::tokens::{Counter, Encoding, Estimator, count, message, message_by, part, said};
+use infold_wire::tokens::{
+    Counter, Encoding, Estimator, count, message, message_by, part, text_message,
+};
 use infold_wire::{Json, Message, quote};
 use proptest::prelude::*;
 
@@ -128,7 +130,7 @@ fn each_kind_of_content_has_its_rule() {
     assert_eq!(weighed(r#"{"role":"user","content":"hello world"}"#), 4 + 2);
     assert_eq!(
         weighed(r#"{"role":"user","content":"hello world"}"#),
-        said("hello world")
+        text_message("hello world")
     );
     let call = text("Tool: ls\nArguments: ");
     let chat = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"ls","arguments":"{\"a\": 1}"}}]}"#;

@@ -1,6 +1,6 @@
 //! Tool definitions and choices on every wire.
 
-use infold_wire::tools::{Choice, ToolsError, tool_choice, tools};
+use infold_wire::tools::{ToolChoice, ToolsError, convert_tools, write_tool_choice};
 use infold_wire::{Json, Wire};
 
 const CHAT: &str = r#"[{"type":"function","function":{"name":"ls","description":"lists","parameters":{"type":"object","properties":{"type":{"type":"string","enum":["STRING"]}}},"strict":true}}]"#;
@@ -9,7 +9,7 @@ const ANTHROPIC: &str = r#"[{"name":"ls","description":"lists","input_schema":{"
 const GEMINI: &str = r#"[{"functionDeclarations":[{"name":"ls","description":"lists","parametersJsonSchema":{"type":"object","properties":{"type":{"type":"string","enum":["STRING"]}}}}]}]"#;
 
 fn to(list: &str, wire: Wire) -> Result<String, ToolsError> {
-    tools(Json::parse(list.as_bytes()).expect("JSON"), wire)
+    convert_tools(Json::parse(list.as_bytes()).expect("JSON"), wire)
 }
 
 /// The definitions of a wire; only two of them can be strict.
@@ -119,12 +119,12 @@ fn a_choice_is_written_for_every_wire() {
     let mut table = String::new();
     for wire in Wire::ALL {
         for choice in [
-            Choice::Auto,
-            Choice::None,
-            Choice::Any,
-            Choice::Named("a\"b".to_owned()),
+            ToolChoice::Auto,
+            ToolChoice::None,
+            ToolChoice::Any,
+            ToolChoice::Named("a\"b".to_owned()),
         ] {
-            let written = tool_choice(choice.clone(), wire);
+            let written = write_tool_choice(choice.clone(), wire);
             assert!(written.is_empty() || Json::parse(written.as_bytes()).is_ok());
             table += &format!("{wire} {choice:?}: {written}\n");
         }

@@ -2,7 +2,7 @@
 
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
-use infold_wire::transcript::{Entry, Transcript};
+use infold_wire::transcript::{Transcript, TranscriptEntry};
 
 /// A transcript that is made while it is read.
 struct Endless {
@@ -81,7 +81,10 @@ fn memory_does_not_grow_with_the_transcript() {
         let transcript = Transcript::open(BufReader::new(endless), None).expect("a transcript");
         let mut messages = 0;
         for entry in transcript {
-            messages += u64::from(matches!(entry.expect("an entry"), Entry::Message { .. }));
+            messages += u64::from(matches!(
+                entry.expect("an entry"),
+                TranscriptEntry::Message { .. }
+            ));
         }
         assert!(messages >= times);
     }

@@ -4,7 +4,10 @@ use std::io::{BufReader, Cursor};
 
 use infold_log::Role;
 use infold_wire::Message;
-use infold_wire::transcript::{Entry, Format, Layout, Transcript, TranscriptError, Write, detect};
+use infold_wire::transcript::{
+    Transcript, TranscriptEntry, TranscriptError, TranscriptFormat, TranscriptLayout,
+    TranscriptWriter, detect,
+};
 use proptest::prelude::*;
 
 type Opened<'a> = Transcript<BufReader<Cursor<&'a [u8]>>>;
@@ -14,7 +17,7 @@ fn open(bytes: &[u8], buffer: usize) -> Result<Opened<'_>, TranscriptError> {
     Transcript::open(BufReader::with_capacity(buffer, Cursor::new(bytes)), None)
 }
 
-fn fixtures() -> Vec<(&'static str, Format, &'static [u8])> {
+fn fixtures() -> Vec<(&'static str, TranscriptFormat, &'static [u8])> {
     macro_rules! fixture {
         ($name:literal, $format:expr) => {
             (
@@ -25,19 +28,19 @@ fn fixtures() -> Vec<(&'static str, Format, &'static [u8])> {
         };
     }
     vec![
-        fixture!("openai.jsonl", Format::OpenAi),
-        fixture!("openai-several.jsonl", Format::OpenAi),
-        fixture!("anthropic.json", Format::Anthropic),
-        fixture!("gemini.json", Format::Gemini),
-        fixture!("roo.json", Format::Roo),
-        fixture!("claude-code.jsonl", Format::ClaudeCode),
-        fixture!("codex.jsonl", Format::Codex),
-        fixture!("gemini-cli.json", Format::GeminiCli),
-        fixture!("gemini-cli.jsonl", Format::GeminiCli),
-        fixture!("pi.jsonl", Format::Pi),
-        fixture!("pi-tree.jsonl", Format::Pi),
-        fixture!("swe-agent.traj", Format::SweAgent),
-        fixture!("aider.md", Format::Aider),
+        fixture!("openai.jsonl", TranscriptFormat::OpenAi),
+        fixture!("openai-several.jsonl", TranscriptFormat::OpenAi),
+        fixture!("anthropic.json", TranscriptFormat::Anthropic),
+        fixture!("gemini.json", TranscriptFormat::Gemini),
+        fixture!("roo.json", TranscriptFormat::Roo),
+        fixture!("claude-code.jsonl", TranscriptFormat::ClaudeCode),
+        fixture!("codex.jsonl", TranscriptFormat::Codex),
+        fixture!("gemini-cli.json", TranscriptFormat::GeminiCli),
+        fixture!("gemini-cli.jsonl", TranscriptFormat::GeminiCli),
+        fixture!("pi.jsonl", TranscriptFormat::Pi),
+        fixture!("pi-tree.jsonl", TranscriptFormat::Pi),
+        fixture!("swe-agent.traj", TranscriptFormat::SweAgent),
+        fixture!("aider.md", TranscriptFormat::Aider),
     ]
 }
 
@@ -47,12 +50,14 @@ fn told(bytes: &[u8]) -> Result<String, TranscriptError> {
     let mut out = String::new();
     for entry in transcript.by_ref() {
         let line = match entry? {
-            Entry::Message { text, .. } => {
+            TranscriptEntry::Message { text, .. } => {
                 Message::parse(&text).expect("a message");
                 String::from_utf8(text).expect("UTF-8")
             }
-            Entry::Compaction { summary, kept } => format!("-- kept from {kept} on: {summary}"),
-            Entry::Fold {
+            TranscriptEntry::Compaction { summary, kept } => {
+                format!("-- kept from {kept} on: {summary}")
+            }
+            TranscriptEntry::Fold {
                 cause,
                 covers,
                 role,
@@ -60,12 +65,12 @@ fn told(bytes: &[u8]) -> Result<String, TranscriptError> {
             } => {
                 format!("-- {cause:?} over {covers} by {role}: {text}")
             }
-            Entry::Next => "-- next".to_owned(),
+            TranscriptEntry::Next => "-- next".to_owned(),
         };
         out += &line.replace(['\r', '\n'], "");
         out.push('\n');
     }
-    for (what, times) in &transcript.seen().skipped {
+    for (what, times) in &transcript.skipped().skipped {
         out += &format!("({times} {what})\n");
     }
     Ok(out)
@@ -80,7 +85,7 @@ fn each_format_is_known_by_what_it_holds() {
         for end in (bytes.len() / 3..bytes.len()).step_by(13) {
             let seen = detect(&bytes[..end]);
             assert!(
-                seen == Ok(format) || format == Format::Anthropic,
+                seen == Ok(format) || format == TranscriptFormat::Anthropic,
                 "{name} to {end}: {seen:?}"
             );
         }
@@ -93,7 +98,7 @@ fn all_pieces_together_are_the_input() {
         for buffer in [3, 7, 64, 1 << 16] {
             let mut transcript = open(bytes, buffer).expect("a transcript");
             let mut all = Vec::new();
-            while let Some(piece) = transcript.next_piece().expect("a piece") {
+            while let Some(piece) = transcript.next_chunk().expect("a piece") {
                 all.extend(piece.raw);
             }
             assert_eq!(
@@ -174,7 +179,9 @@ fn what_is_wrong_is_told_with_its_place() {
 fn gist(text: &[u8]) -> Vec<String> {
     let mut out = Vec::new();
     // Written as Anthropic's, all dialects look the same.
-    let mut write = Write::new(Format::Anthropic, Some(Layout::Lines)).expect("it is written");
+    let mut write =
+        TranscriptWriter::new(TranscriptFormat::Anthropic, Some(TranscriptLayout::Lines))
+            .expect("it is written");
     let mut bytes = Vec::new();
     write.message(text, None, &mut bytes).expect("a message");
     let message = Message::parse(&bytes).expect("a message");
@@ -290,8 +297,12 @@ fn written(rounds: &[Round]) -> Vec<String> {
 }
 
 /// Writes messages in a format and returns what is read of that.
-fn there(messages: &[String], format: Format, layout: Option<Layout>) -> Vec<String> {
-    let mut write = Write::new(format, layout).expect("it is written");
+fn there(
+    messages: &[String],
+    format: TranscriptFormat,
+    layout: Option<TranscriptLayout>,
+) -> Vec<String> {
+    let mut write = TranscriptWriter::new(format, layout).expect("it is written");
     let mut bytes = Vec::new();
     for message in messages {
         write
@@ -302,7 +313,7 @@ fn there(messages: &[String], format: Format, layout: Option<Layout>) -> Vec<Str
     let input = BufReader::with_capacity(64, Cursor::new(&bytes[..]));
     let read = Transcript::open(input, Some(format)).expect("a transcript");
     let texts = read.filter_map(|entry| match entry.expect("an entry") {
-        Entry::Message { text, .. } => Some(String::from_utf8(text).expect("UTF-8")),
+        TranscriptEntry::Message { text, .. } => Some(String::from_utf8(text).expect("UTF-8")),
         _ => None,
     });
     texts.collect()
@@ -316,12 +327,12 @@ fn all(messages: &[String]) -> Vec<String> {
 }
 
 /// What a format has no room for, said the way it can.
-fn without(lines: Vec<String>, format: Format) -> Vec<String> {
+fn without(lines: Vec<String>, format: TranscriptFormat) -> Vec<String> {
     let lines = lines.into_iter().filter_map(|line| match format {
         // Reasoning becomes an item of theirs.
-        Format::Codex if line.contains(r#"{"type":"thinking""#) => None,
-        Format::Codex if line.contains(r#"{"type":"reasoning""#) => None,
-        Format::OpenAi => Some(line.replace(r#","is_error":true"#, "")),
+        TranscriptFormat::Codex if line.contains(r#"{"type":"thinking""#) => None,
+        TranscriptFormat::Codex if line.contains(r#"{"type":"reasoning""#) => None,
+        TranscriptFormat::OpenAi => Some(line.replace(r#","is_error":true"#, "")),
         _ => Some(line),
     });
     lines.collect()
@@ -334,12 +345,12 @@ proptest! {
     #[test]
     fn every_format_says_the_same(rounds in rounds()) {
         let messages = written(&rounds);
-        for format in Format::ALL.into_iter().filter(|format| format.is_written()) {
+        for format in TranscriptFormat::ALL.into_iter().filter(|format| format.is_writable()) {
             let back = there(&messages, format, None);
             prop_assert_eq!(without(all(&back), format), without(all(&messages), format), "{}", format);
         }
-        for layout in [Layout::Lines, Layout::Array, Layout::Objects("messages")] {
-            for format in [Format::OpenAi, Format::Anthropic] {
+        for layout in [TranscriptLayout::Lines, TranscriptLayout::Array, TranscriptLayout::Objects("messages")] {
+            for format in [TranscriptFormat::OpenAi, TranscriptFormat::Anthropic] {
                 let back = there(&messages, format, Some(layout));
                 prop_assert_eq!(without(all(&back), format), without(all(&messages), format), "{} {}", format, layout);
             }
@@ -350,13 +361,13 @@ proptest! {
     #[test]
     fn chat_and_anthropic_go_there_and_back(rounds in rounds()) {
         let messages = written(&rounds);
-        let chat = there(&messages, Format::OpenAi, None);
+        let chat = there(&messages, TranscriptFormat::OpenAi, None);
         for message in &chat {
             let message = Message::parse(message.as_bytes()).expect("a message");
             prop_assert!(message.role() != Role::User || message.answers().is_empty());
         }
-        let back = there(&chat, Format::Anthropic, None);
-        prop_assert_eq!(there(&back, Format::OpenAi, None), chat);
+        let back = there(&chat, TranscriptFormat::Anthropic, None);
+        prop_assert_eq!(there(&back, TranscriptFormat::OpenAi, None), chat);
     }
 
     /// Whatever stands there, it is read or refused, and what was read is the input.
@@ -370,7 +381,7 @@ proptest! {
         }
         if let Ok(mut transcript) = open(&bytes, 16) {
             let mut all = Vec::new();
-            while let Ok(Some(piece)) = transcript.next_piece() {
+            while let Ok(Some(piece)) = transcript.next_chunk() {
                 all.extend(piece.raw);
             }
             prop_assert!(bytes.starts_with(&all));
@@ -385,10 +396,10 @@ fn a_system_prompt_goes_where_it_belongs() {
         r#"{"role":"user","content":"hi"}"#.to_owned(),
     ];
     for format in [
-        Format::OpenAi,
-        Format::Anthropic,
-        Format::Gemini,
-        Format::Codex,
+        TranscriptFormat::OpenAi,
+        TranscriptFormat::Anthropic,
+        TranscriptFormat::Gemini,
+        TranscriptFormat::Codex,
     ] {
         assert_eq!(
             all(&there(&messages, format, None)),
@@ -396,7 +407,7 @@ fn a_system_prompt_goes_where_it_belongs() {
             "{format}"
         );
     }
-    let mut write = Write::new(Format::Pi, None).expect("it is written");
+    let mut write = TranscriptWriter::new(TranscriptFormat::Pi, None).expect("it is written");
     let mut out = Vec::new();
     for message in &messages {
         write
@@ -409,12 +420,12 @@ fn a_system_prompt_goes_where_it_belongs() {
 #[test]
 fn arguments_that_are_no_object_survive() {
     let broken = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"cut"}}]}"#;
-    let anthropic = there(&[broken.to_owned()], Format::Anthropic, None);
+    let anthropic = there(&[broken.to_owned()], TranscriptFormat::Anthropic, None);
     assert!(
         anthropic[0].contains(r#""input":{"_arguments":"{\"cut"}"#),
         "{anthropic:?}"
     );
-    let back = there(&anthropic, Format::OpenAi, None);
+    let back = there(&anthropic, TranscriptFormat::OpenAi, None);
     assert!(back[0].contains(r#""arguments":"{\"cut""#), "{back:?}");
 }
 
@@ -426,7 +437,7 @@ fn messages_of_every_wire_can_be_written() {
     let item = r#"{"type":"function_call_output","call_id":"c","output":"b"}"#;
     let written = |format, message: &[&str]| {
         let mut out = Vec::new();
-        let mut write = Write::new(format, Some(Layout::Lines)).unwrap();
+        let mut write = TranscriptWriter::new(format, Some(TranscriptLayout::Lines)).unwrap();
         for message in message {
             write.message(message.as_bytes(), None, &mut out).unwrap();
         }
@@ -434,10 +445,10 @@ fn messages_of_every_wire_can_be_written() {
         String::from_utf8(out).unwrap()
     };
     assert_eq!(
-        written(Format::Gemini, &[call, result]),
+        written(TranscriptFormat::Gemini, &[call, result]),
         format!("{call}\n{result}\n")
     );
-    let anthropic = written(Format::Anthropic, &[call, result, item]);
+    let anthropic = written(TranscriptFormat::Anthropic, &[call, result, item]);
     assert!(anthropic.contains(r#"{"type":"tool_use","id":"call_1","name":"ls","input":{}}"#));
     assert!(anthropic.contains(
         r#"{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"a"}]}"#
@@ -445,7 +456,7 @@ fn messages_of_every_wire_can_be_written() {
     assert!(anthropic.contains(
         r#"{"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"b"}]}"#
     ));
-    let chat = written(Format::OpenAi, &[result, item]);
+    let chat = written(TranscriptFormat::OpenAi, &[result, item]);
     assert!(chat.contains(r#"{"role":"tool","tool_call_id":"c","content":"b"}"#));
-    assert!(written(Format::Codex, &[item]).contains(&format!("\"payload\":{item}")));
+    assert!(written(TranscriptFormat::Codex, &[item]).contains(&format!("\"payload\":{item}")));
 }

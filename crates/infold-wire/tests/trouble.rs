@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use infold_wire::trouble::{Refused, Trouble, message, sort};
+use infold_wire::provider_error::{ProviderError, RefusalCause, classify, error_message};
 use infold_wire::{Json, quote};
 use proptest::prelude::*;
 
@@ -34,26 +34,26 @@ fn row(line: &str) -> Option<Row> {
     })
 }
 
-fn word(trouble: &Trouble) -> String {
+fn word(trouble: &ProviderError) -> String {
     let or_dash = |number: &Option<u64>| number.map_or("-".to_owned(), |n| n.to_string());
     match trouble {
-        Trouble::Busy { after: None } => "busy".to_owned(),
-        Trouble::Busy { after: Some(after) } => format!("busy {}", after.as_millis()),
-        Trouble::TooLong { tokens, limit } => {
+        ProviderError::Busy { after: None } => "busy".to_owned(),
+        ProviderError::Busy { after: Some(after) } => format!("busy {}", after.as_millis()),
+        ProviderError::TooLong { tokens, limit } => {
             format!("too_long {} {}", or_dash(tokens), or_dash(limit))
         }
-        Trouble::ReplyTooLong { tokens, limit } => format!("reply_too_long {tokens} {limit}"),
-        Trouble::TooLarge => "too_large".to_owned(),
-        Trouble::Alternate => "alternate".to_owned(),
-        Trouble::Bound => "bound".to_owned(),
-        Trouble::Plain => "plain".to_owned(),
-        Trouble::Refused(Refused::Key) => "refused key".to_owned(),
-        Trouble::Refused(Refused::Model) => "refused model".to_owned(),
-        Trouble::Refused(Refused::Quota) => "refused quota".to_owned(),
-        Trouble::Refused(Refused::Address) => "refused address".to_owned(),
-        Trouble::Refused(Refused::Request) => "refused request".to_owned(),
-        Trouble::Unexplained { status } => format!("unexplained {status}"),
-        Trouble::Broken => "broken".to_owned(),
+        ProviderError::ReplyTooLong { tokens, limit } => format!("reply_too_long {tokens} {limit}"),
+        ProviderError::TooLarge => "too_large".to_owned(),
+        ProviderError::AlternateRoles => "alternate".to_owned(),
+        ProviderError::BoundThinking => "bound".to_owned(),
+        ProviderError::PlainMessages => "plain".to_owned(),
+        ProviderError::Refused(RefusalCause::Key) => "refused key".to_owned(),
+        ProviderError::Refused(RefusalCause::Model) => "refused model".to_owned(),
+        ProviderError::Refused(RefusalCause::Quota) => "refused quota".to_owned(),
+        ProviderError::Refused(RefusalCause::Address) => "refused address".to_owned(),
+        ProviderError::Refused(RefusalCause::Request) => "refused request".to_owned(),
+        ProviderError::Unexplained { status } => format!("unexplained {status}"),
+        ProviderError::Broken => "broken".to_owned(),
     }
 }
 
@@ -62,7 +62,7 @@ fn every_known_error_is_sorted() {
     let wrong: Vec<String> = rows()
         .iter()
         .filter_map(|row| {
-            let got = word(&sort(row.status, row.retry_after, row.body.as_bytes()));
+            let got = word(&classify(row.status, row.retry_after, row.body.as_bytes()));
             let line = || format!("{}: {got}, not {}", row.name, row.expect);
             (got != row.expect).then(line)
         })
@@ -74,14 +74,14 @@ fn every_known_error_is_sorted() {
 fn the_same_error_wrapped_in_a_text_means_the_same() {
     for row in rows().iter().filter(|row| row.body.starts_with('{')) {
         let wrapped = format!("{{\"error\":{}}}", quote(&row.body));
-        let got = sort(row.status, row.retry_after, wrapped.as_bytes());
+        let got = classify(row.status, row.retry_after, wrapped.as_bytes());
         assert_eq!(word(&got), row.expect, "{}", row.name);
     }
 }
 
 #[test]
 fn a_person_is_told_the_providers_own_words() {
-    let said = |body: &str| message(body.as_bytes());
+    let said = |body: &str| error_message(body.as_bytes());
     let words = |text: &str| Some(text.to_owned());
     assert_eq!(
         said(r#"{"error":{"message":"no","type":"x"}}"#),
@@ -108,20 +108,23 @@ fn an_error_of_any_size_is_looked_at_only_at_its_start() {
         "{}prompt is too long: 2 tokens > 1 maximum",
         " ".repeat(1 << 20)
     );
-    assert_eq!(word(&sort(400, None, long.as_bytes())), "unexplained 400");
+    assert_eq!(
+        word(&classify(400, None, long.as_bytes())),
+        "unexplained 400"
+    );
     let cut = format!(
         "{{\"error\":{{\"message\":\"prompt is too long: 2 tokens > 1 maximum{}",
         "é".repeat(1 << 20)
     );
-    assert_eq!(word(&sort(400, None, cut.as_bytes())), "too_long 2 1");
+    assert_eq!(word(&classify(400, None, cut.as_bytes())), "too_long 2 1");
 }
 
 proptest! {
     /// Whatever comes is sorted, and anything may come.
     #[test]
     fn nothing_panics(status: u16, body: Vec<u8>) {
-        sort(status, None, &body);
-        message(&body);
+        classify(status, None, &body);
+        error_message(&body);
     }
 
     /// A body that was cut or damaged anywhere is still sorted.
@@ -132,8 +135,8 @@ proptest! {
         if !body.is_empty() {
             let at = cut.index(body.len());
             body[at] = byte;
-            sort(row.status, None, &body);
-            sort(row.status, None, &body[..at]);
+            classify(row.status, None, &body);
+            classify(row.status, None, &body[..at]);
         }
     }
 }

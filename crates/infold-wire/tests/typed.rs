@@ -9,12 +9,12 @@ mod results;
 
 use std::borrow::Cow;
 
-use infold_wire::{Typist, is_compaction};
+use infold_wire::{TypedTextFilter, is_compaction};
 use proptest::prelude::*;
 
 /// What counts as typed in each text of a story: `model` lines are replies.
 fn typed(texts: &[&str]) -> Vec<Option<String>> {
-    let mut typist = Typist::default();
+    let mut typist = TypedTextFilter::default();
     let mut out = Vec::new();
     for text in texts {
         match *text {
@@ -46,7 +46,7 @@ fn what_agents_put_in_is_cut_out() {
 fn what_looks_alike_and_was_typed_stays_whole() {
     let mut wrong = Vec::new();
     for (like, text) in lookalike::CASES {
-        let mut typist = Typist::default();
+        let mut typist = TypedTextFilter::default();
         typist.reply();
         match typist.text(text) {
             Some(Cow::Borrowed(found)) if found == text.trim() => {}
@@ -61,7 +61,7 @@ fn what_looks_alike_and_was_typed_stays_whole() {
 fn results_hold_what_the_user_said_to_them() {
     let mut wrong = Vec::new();
     for (agent, text, expected) in results::CASES {
-        let found = Typist::default().result(text);
+        let found = TypedTextFilter::default().result(text);
         if found.as_deref() != *expected {
             wrong.push(format!("{agent}: {text:?}\n  gave {found:?}"));
         }
@@ -107,7 +107,7 @@ fn the_prompt_of_a_slash_command_is_nobody_s_words() {
 
 #[test]
 fn the_prompt_of_a_skill_that_the_model_called_is_nobody_s_words() {
-    let mut typist = Typist::default();
+    let mut typist = TypedTextFilter::default();
     assert_eq!(typist.result("Launching skill: ship"), None);
     assert_eq!(typist.text("## Context\n\n- branch: main"), None);
     assert_eq!(typist.result("Launching skill: sail"), None);
@@ -126,7 +126,7 @@ fn the_prompt_of_a_skill_that_the_model_called_is_nobody_s_words() {
 #[test]
 fn a_typist_may_be_shared_between_threads() {
     fn shared<T: Send + Sync>() {}
-    shared::<Typist>();
+    shared::<TypedTextFilter>();
 }
 
 #[test]
@@ -298,7 +298,7 @@ proptest! {
     /// What is typed is made of pieces of the text, in order, and nothing panics.
     #[test]
     fn typed_words_are_pieces_of_the_text(texts in prop::collection::vec(any_text(), 1..5)) {
-        let mut typist = Typist::default();
+        let mut typist = TypedTextFilter::default();
         for (index, text) in texts.iter().enumerate() {
             if let Some(found) = typist.text(text) {
                 prop_assert!(!found.trim().is_empty());
@@ -317,7 +317,7 @@ proptest! {
     /// A text without a marker comes back as it is.
     #[test]
     fn plain_words_come_back_unchanged(text in "[a-z ,.?!\n#*`>-]{0,300}") {
-        let found = Typist::default().text(&text);
+        let found = TypedTextFilter::default().text(&text);
         match text.trim() {
             "" => prop_assert_eq!(found, None),
             words => prop_assert_eq!(found, Some(Cow::Borrowed(words))),
@@ -346,7 +346,7 @@ fn large_texts_are_read() {
     ];
     for piece in pieces {
         let text = piece.repeat(1_000_000 / piece.len());
-        let mut typist = Typist::default();
+        let mut typist = TypedTextFilter::default();
         typist.text(&text);
         typist.result(&format!("User has answered your questions: {text}"));
         typist.result(&format!("The user provided feedback{text}"));

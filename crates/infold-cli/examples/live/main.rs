@@ -10,8 +10,8 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use infold::eval::{DEFAULT_MODEL, Session};
 use infold::models;
+use infold_eval::{DEFAULT_MODEL, RecordedSession};
 use infold_wire::transcript::Transcript;
 
 use measure::{Failure, Figures, Setting, measure};
@@ -86,7 +86,7 @@ fn play(
     let mut transcript = Transcript::open(BufReader::new(input), None)?;
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let mut number = 0;
-    while let Some(session) = Session::next(&mut transcript)? {
+    while let Some(session) = RecordedSession::next(&mut transcript)? {
         number += 1;
         let name = match number {
             1 => stem.to_string(),

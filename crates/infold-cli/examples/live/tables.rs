@@ -1,6 +1,6 @@
 //! The tables: a row for each session, and one for all.
 
-use infold::words::number;
+use infold::numbers::number;
 
 use crate::measure::{Figures, InView, Setting, Share, least, mean};
 

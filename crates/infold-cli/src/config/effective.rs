@@ -1,51 +1,56 @@
+//! The values in effect that `infold config show` derives from the configuration.
+
 use std::net::{IpAddr, Ipv4Addr};
 
-use infold::config::{Asked, Entry, SERVED};
-use infold::profile::{Keep, Origin, Set};
+use infold::config::{ConfigEntry, ProfileRequest, SERVED_APIS};
+use infold::profile::{Origin, Setting};
 use infold::{Config, connect};
 use infold_serve::Upstreams;
 use infold_wire::Wire;
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
-use crate::serve::PORT;
-use crate::settings::no_profile;
+use crate::error::CliResult;
+use crate::fold_options::no_profile;
+use crate::models::keep_json;
+use crate::serve::DEFAULT_PORT;
 
-/// Every value in effect: what is set, and what follows from it for the model in use.
-pub fn entries(config: &Config) -> Result<Vec<Entry>, Failure> {
+/// Returns every value in effect: what is set, and what follows from it for the model in use.
+pub fn entries(config: &Config) -> CliResult<Vec<ConfigEntry>> {
     let mut entries = config.entries();
-    let usual = entries
+    let summarizer = entries
         .iter_mut()
         .find(|entry| entry.key == "summarizer.use" && entry.origin == Origin::Default);
-    if let Some(usual) = usual
+    if let Some(summarizer) = summarizer
         && config.provider().is_some_and(connect::is_ready)
     {
-        // Where nobody chose, a model that can be asked writes.
-        usual.value = json!("model");
+        // By default an available model writes summaries.
+        summarizer.value = json!("model");
     }
     entries.extend(profile(config)?);
-    let address = |set: Option<&Set<IpAddr>>| set.map(|set| (set.value, set.origin.clone()));
+    let address = |set: Option<&Setting<IpAddr>>| set.map(|set| (set.value, set.origin.clone()));
     let host = address(config.serve.host.as_ref());
     let (host, origin) = host.unwrap_or((Ipv4Addr::LOCALHOST.into(), Origin::Default));
     entries.push(entry("serve.host", json!(host.to_string()), origin));
     let port = config.serve.port.clone();
-    let port = port.unwrap_or(Set::new(PORT, Origin::Default));
+    let port = port.unwrap_or(Setting::new(DEFAULT_PORT, Origin::Default));
     entries.push(entry("serve.port", json!(port.value), port.origin));
     entries.extend(upstreams(config)?);
     Ok(entries)
 }
 
-fn entry(key: &str, value: Value, origin: Origin) -> Entry {
-    Entry {
+fn entry(key: &str, value: Value, origin: Origin) -> ConfigEntry {
+    ConfigEntry {
         key: format!("effective.{key}"),
         value,
         origin,
     }
 }
 
-/// How a conversation with the model in use is folded.
-fn profile(config: &Config) -> Result<Vec<Entry>, Failure> {
-    let resolved = config.resolve(&Asked::default()).map_err(no_profile)?;
+/// Returns how a conversation with the model in use is folded.
+fn profile(config: &Config) -> CliResult<Vec<ConfigEntry>> {
+    let resolved = config
+        .resolve(&ProfileRequest::default())
+        .map_err(no_profile)?;
     let profile = resolved.profile;
     let model = config.model();
     let origin = model.map_or(Origin::Default, |model| model.origin.clone());
@@ -63,15 +68,12 @@ fn profile(config: &Config) -> Result<Vec<Entry>, Failure> {
                 percent => json!(percent),
             },
             "auto" => json!(profile.auto),
-            "keep" => match profile.keep {
-                Keep::Messages(count) => json!(count),
-                Keep::Share(share) => json!(share),
-            },
+            "keep" => keep_json(profile.keep),
             "ratio" => json!(profile.ratio),
             "condense_model" => json!(Some(&profile.condense_model).filter(|it| !it.is_empty())),
             "prompt" => json!(profile.prompt),
             "strategy" => json!(profile.strategy),
-            // The rest is known of the model, not set: `infold models NAME` shows it.
+            // The others are properties of the model: `infold models NAME` shows them.
             _ => continue,
         };
         entries.push(entry(name, value, origin));
@@ -79,13 +81,13 @@ fn profile(config: &Config) -> Result<Vec<Entry>, Failure> {
     Ok(entries)
 }
 
-/// Where the proxy sends the requests of each API.
-fn upstreams(config: &Config) -> Result<Vec<Entry>, Failure> {
+/// Returns where the proxy sends the requests of each API.
+fn upstreams(config: &Config) -> CliResult<Vec<ConfigEntry>> {
     const VARIABLE: &str = "INFOLD_PROVIDER";
     let named = std::env::var(VARIABLE).ok().filter(|name| !name.is_empty());
     let upstreams = Upstreams::new(config, &[], named.as_deref())?;
     let row = |wire: Wire| {
-        let (api, upstream) = (SERVED[wire as usize], upstreams.of(wire));
+        let (api, upstream) = (SERVED_APIS[wire as usize], upstreams.of(wire));
         let provider = &upstream.provider;
         let set = config.serve.upstreams.iter().find(|(of, _)| *of == api);
         let origin = match (set, &provider.base_url) {
@@ -96,9 +98,10 @@ fn upstreams(config: &Config) -> Result<Vec<Entry>, Failure> {
         };
         let base = upstream.endpoint.base();
         let speaks = upstream.endpoint.wire;
-        let value = match speaks == wire {
-            true => base,
-            false => format!("{}+{base}", SERVED[speaks as usize]),
+        let value = if speaks == wire {
+            base
+        } else {
+            format!("{}+{base}", SERVED_APIS[speaks as usize])
         };
         entry(&format!("upstreams.{api}"), json!(value), origin)
     };

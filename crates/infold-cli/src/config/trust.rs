@@ -1,3 +1,5 @@
+//! `infold config trust`: which project files may set restricted keys.
+
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,13 +10,13 @@ use infold::Config;
 use infold::config::{Layer, RestrictedKey};
 use serde_json::json;
 
-use super::source::{FILE_NAME, Source, unreadable, user_directory};
-use crate::failure::{Failure, Kind};
-use crate::out::{DIM, Out, count, paint, say};
+use super::files::{ConfigFile, FILE_NAME, unreadable, user_directory};
+use crate::error::{CliError, CliResult};
+use crate::output::{Output, count, note, say};
 
-/// Whether the user trusts a file with exactly these bytes.
+/// Returns whether the user trusts a file with exactly these bytes.
 pub fn is_trusted(path: &Path, bytes: &[u8]) -> bool {
-    let Ok(Some(entry)) = place_of(path).map(|place| entry_of(&place)) else {
+    let Ok(Some(entry)) = absolute_path(path).map(|absolute| entry_of(&absolute)) else {
         return false;
     };
     let hash = blake3::hash(bytes).to_hex();
@@ -22,17 +24,18 @@ pub fn is_trusted(path: &Path, bytes: &[u8]) -> bool {
 }
 
 /// `infold config trust`
-pub fn trust(file: Option<&Path>, dry_run: bool, out: &mut Out) -> Result<(), Failure> {
+pub fn trust(file: Option<&Path>, dry_run: bool, out: &mut Output) -> CliResult {
     let path = file.unwrap_or(Path::new(FILE_NAME));
     if path.file_name() != Some(FILE_NAME.as_ref()) {
-        let text = format!("only a {FILE_NAME} needs trust");
-        return Err(Failure::new(Kind::Usage, text)
-            .hint("--config FILE reads any other file, and all of its keys count"));
+        let text = format!("only a file named {FILE_NAME} needs trust");
+        return Err(
+            CliError::usage(text).hint("--config FILE reads any other file, with all of its keys")
+        );
     }
-    let source = Source::open_regular(path).map_err(unreadable(path))?;
-    let user = Source::of_user()?;
-    let place = place_of(path).map_err(unreadable(path))?;
-    let shown = place.display();
+    let source = ConfigFile::open_regular(path).map_err(unreadable(path))?;
+    let user = ConfigFile::of_user()?;
+    let absolute = absolute_path(path).map_err(unreadable(path))?;
+    let shown = absolute.display();
     if source.is_among(user.as_slice()) {
         if out.is_json() {
             let file = shown.to_string();
@@ -40,16 +43,16 @@ pub fn trust(file: Option<&Path>, dry_run: bool, out: &mut Out) -> Result<(), Fa
         }
         say(
             false,
-            format!("{shown} is your own configuration: it needs no trust"),
+            format!("{shown} is your own configuration and needs no trust"),
         );
         return Ok(());
     }
-    let mut layers: Vec<Layer<'_>> = user.iter().map(Source::layer).collect();
+    let mut layers: Vec<Layer<'_>> = user.iter().map(ConfigFile::layer).collect();
     layers.push(Layer {
         trusted: false,
         ..source.layer()
     });
-    let keys = Config::restricted_keys(&layers).map_err(super::first)?;
+    let keys = Config::restricted_keys(&layers).map_err(super::first_error)?;
     if !out.is_json() {
         say(
             false,
@@ -58,21 +61,19 @@ pub fn trust(file: Option<&Path>, dry_run: bool, out: &mut Out) -> Result<(), Fa
                 count(keys.len() as u64, "key")
             ),
         );
-        // Uncut: what a command does may stand at its end.
+        // Values are not cut: the relevant part of a command may be at its end.
         for RestrictedKey { key, value, line } in &keys {
             out.line(format!("{}:{line}  {key} = {value}", source.name))?;
         }
         out.finish()?;
     }
     if dry_run {
-        say(out.is_json(), paint(DIM, "dry run: nothing was changed"));
+        note(out.is_json(), "dry run: nothing was changed");
     } else {
-        remember(&place, source.text.as_bytes())?;
+        record(&absolute, source.text.as_bytes())?;
         say(
             out.is_json(),
-            format!(
-                "trusted until the file changes; `infold config untrust {shown}` takes it back"
-            ),
+            format!("trusted until the file changes; `infold config untrust {shown}` revokes this"),
         );
     }
     if out.is_json() {
@@ -88,65 +89,67 @@ pub fn trust(file: Option<&Path>, dry_run: bool, out: &mut Out) -> Result<(), Fa
 }
 
 /// `infold config untrust`
-pub fn untrust(file: Option<&Path>, out: &mut Out) -> Result<(), Failure> {
+pub fn untrust(file: Option<&Path>, out: &mut Output) -> CliResult {
     let path = file.unwrap_or(Path::new(FILE_NAME));
-    let place = place_of(path).map_err(unreadable(path))?;
-    let shown = place.display();
-    let removed = match entry_of(&place).map(fs::remove_file) {
+    let absolute = absolute_path(path).map_err(unreadable(path))?;
+    let shown = absolute.display();
+    let removed = match entry_of(&absolute).map(fs::remove_file) {
         Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(not_remembered(&error));
+            return Err(not_recorded(&error));
         }
         removed => matches!(removed, Some(Ok(()))),
     };
     if !removed {
-        return Err(Failure::new(Kind::No, format!("{shown} was not trusted")));
+        return Err(CliError::no(format!("{shown} was not trusted")));
     }
     if out.is_json() {
         return out.object(&json!({"file": shown.to_string(), "trusted": false}));
     }
-    out.line(format!("{shown} is not trusted any more"))
+    out.line(format!("{shown} is no longer trusted"))
 }
 
-/// Where a file is. Links in its directory's path are resolved. The file itself may be a link:
-/// trust in the file that it leads to does not extend to another directory, whose commands it
-/// would run.
-fn place_of(path: &Path) -> io::Result<PathBuf> {
+/// Returns the absolute path of a file, with links resolved in its directory only.
+///
+/// A link is not its target: trust in a file does not extend to another directory, where its
+/// commands would run.
+fn absolute_path(path: &Path) -> io::Result<PathBuf> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
     let dir = fs::canonicalize(dir.unwrap_or(Path::new(".")))?;
     Ok(dir.join(path.file_name().unwrap_or_default()))
 }
 
-/// The file that says which bytes are trusted at a place.
+/// Returns the file that holds the hash of the bytes trusted at a path.
 ///
-/// Each place has its own, so that two commands at once do not undo each other.
-fn entry_of(place: &Path) -> Option<PathBuf> {
+/// Each path has a file of its own, so that concurrent commands do not conflict.
+fn entry_of(absolute: &Path) -> Option<PathBuf> {
     let dir = user_directory("XDG_STATE_HOME", ".local/state")?;
-    let name = blake3::hash(place.as_os_str().as_bytes()).to_hex();
+    let name = blake3::hash(absolute.as_os_str().as_bytes()).to_hex();
     Some(dir.join("trusted").join(name.as_str()))
 }
 
-/// Remembers which bytes are trusted at a place, for this user alone to read and write.
-fn remember(place: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let Some(entry) = entry_of(place) else {
-        let text = "there is no home directory in which trust could be remembered";
-        return Err(Failure::new(Kind::Usage, text)
-            .hint("set HOME, or name the file with --config each time"));
+/// Records which bytes are trusted at a path, readable and writable by this user only.
+fn record(absolute: &Path, bytes: &[u8]) -> CliResult {
+    let Some(entry) = entry_of(absolute) else {
+        let text = "there is no home directory to record trust in";
+        return Err(
+            CliError::usage(text).hint("set HOME, or name the file with --config each time")
+        );
     };
     let write = || {
         let dir = entry.parent().unwrap_or(Path::new("/"));
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-        // Created with mode 0600, and complete before it has its name.
+        // A temporary file has mode 0600, and gets its name when it is complete.
         let mut file = tempfile::NamedTempFile::new_in(dir)?;
         let hash = blake3::hash(bytes).to_hex();
-        writeln!(file, "{hash}\n{}", place.display())?;
+        writeln!(file, "{hash}\n{}", absolute.display())?;
         file.persist(&entry)?;
         Ok(())
     };
-    write().map_err(|error| not_remembered(&error))
+    write().map_err(|error| not_recorded(&error))
 }
 
-fn not_remembered(error: &io::Error) -> Failure {
-    Failure::new(Kind::Store, format!("trust could not be recorded: {error}")).hint(
-        "it is kept in $XDG_STATE_HOME/infold/trusted, or else in ~/.local/state/infold/trusted",
+fn not_recorded(error: &io::Error) -> CliError {
+    CliError::store(format!("trust could not be recorded: {error}")).hint(
+        "it is stored in $XDG_STATE_HOME/infold/trusted, or else in ~/.local/state/infold/trusted",
     )
 }

@@ -1,129 +1,131 @@
 //! `infold eval --probes`: which planted facts survive a fold.
 
-use infold::eval::Design;
-use infold::eval::probes::{
-    Conversation, DISTANCES, KINDS, LANGUAGES, NOISES, PROBED, Probe, SPEAKERS,
+use infold_eval::Design;
+use infold_eval::probes::{
+    DISTANCES_TOKENS, FACT_KINDS, FactKind, LANGUAGES, Language, NOISES, Noise, PROBED_DESIGNS,
+    Probe, ProbeConversation, SPEAKERS, Speaker,
 };
 use serde_json::{Value, json};
 
 use super::EvalArgs;
-use super::tables::lines;
-use crate::failure::{Failure, Kind};
-use crate::out::{DIM, Out, count, number, one_line, paint, say, table};
-use crate::progress::Progress;
+use super::tables::print_table;
+use crate::error::CliError;
+use crate::output::{DIM, Output, count, number, one_line, paint, say};
+use crate::progress::ProgressLine;
 
 /// The sizes of summaries if none are given.
-const SIZES_TOKENS: [u64; 2] = [2_000, 4_000];
+const DEFAULT_SIZES_TOKENS: [u64; 2] = [2_000, 4_000];
 
-/// A fact, and which stand-ins still say it.
-struct Asked {
+/// A fact, and the stand-ins that still contain it.
+struct ProbedFact {
     probe: Probe,
     survives: Vec<(Design, u64, bool)>,
 }
 
-/// A test for one group of probes: what they are grouped by, the name of the group, and which belong to it.
-type Group = (&'static str, String, Box<dyn Fn(&Probe) -> bool>);
+/// A group of probes: the property, its value, and the function that reads the value.
+type ProbeGroup = (&'static str, String, fn(&Probe) -> String);
 
 /// Plants facts, folds, and prints what survived.
-pub fn run(args: &EvalArgs, out: &mut Out) -> Result<(), Failure> {
+pub fn run(args: &EvalArgs, out: &mut Output) -> Result<(), CliError> {
     let sizes = match &args.sizes[..] {
-        [] => &SIZES_TOKENS[..],
+        [] => &DEFAULT_SIZES_TOKENS[..],
         sizes => sizes,
     };
-    let conversations = Conversation::count(args.all);
-    let mut progress = Progress::new(out.is_json(), "probing", conversations as u64);
-    let mut asked = Vec::new();
+    let conversations = ProbeConversation::count(args.all);
+    let mut progress = ProgressLine::new(out.is_json(), "probing", conversations as u64);
+    let mut facts = Vec::new();
     for number in 0..conversations {
-        asked.extend(ask(&Conversation::generate(number, args.all), sizes)?);
+        facts.extend(probe(
+            &ProbeConversation::generate(number, args.all),
+            sizes,
+        )?);
         progress.advance(1);
     }
     drop(progress);
     if out.is_json() {
-        objects(&asked, sizes, out)?;
+        print_objects(&facts, sizes, out)?;
         return out.finish();
     }
-    let probes = count(asked.len() as u64, "planted fact");
+    let probes = count(facts.len() as u64, "planted fact");
     let talks = count(conversations as u64, "generated conversation");
     out.line(format!("{probes} in {talks}"))?;
     for size in sizes {
-        print(&asked, *size, out)?;
+        print_size(&facts, *size, out)?;
     }
     if let Some(most) = args.lost {
-        lost(&asked, sizes[0], most, out)?;
+        print_lost(&facts, sizes[0], most, out)?;
     }
     out.finish()?;
-    let meaning = "how many in 100 planted facts a stand-in still says word for word, whatever its case and spaces";
-    say(false, paint(DIM, meaning));
+    let legend = "how many in 100 planted facts a stand-in still says word for word, whatever its case and spaces";
+    say(false, paint(DIM, legend));
     Ok(())
 }
 
-fn ask(conversation: &Conversation, sizes: &[u64]) -> Result<Vec<Asked>, Failure> {
-    let answers = conversation.ask(sizes).map_err(|error| {
-        Failure::new(Kind::No, format!("a generated message is broken: {error}"))
-    })?;
+fn probe(conversation: &ProbeConversation, sizes: &[u64]) -> Result<Vec<ProbedFact>, CliError> {
+    let answers = conversation
+        .probe(sizes)
+        .map_err(|error| CliError::no(format!("a generated message is broken: {error}")))?;
     let probes = conversation.probes.iter().enumerate();
-    let asked = probes.map(|(at, probe)| Asked {
+    let facts = probes.map(|(at, probe)| ProbedFact {
         probe: probe.clone(),
         survives: answers
             .iter()
             .map(|answer| (answer.design, answer.size, answer.survives[at]))
             .collect(),
     });
-    Ok(asked.collect())
+    Ok(facts.collect())
 }
 
-/// Groups by everything in which probes differ.
-fn groups() -> Vec<Group> {
-    let mut out: Vec<Group> = vec![("all", String::new(), Box::new(|_| true))];
-    for kind in KINDS {
-        let test = move |probe: &Probe| probe.kind == kind;
-        out.push(("kind", kind.name().to_owned(), Box::new(test)));
-    }
-    for language in LANGUAGES {
-        let test = move |probe: &Probe| probe.language == language;
-        out.push(("language", language.name().to_owned(), Box::new(test)));
-    }
-    for noise in NOISES {
-        let test = move |probe: &Probe| probe.noise == noise;
-        out.push(("noise", noise.name().to_owned(), Box::new(test)));
-    }
-    for distance in DISTANCES {
-        let test = move |probe: &Probe| probe.distance == distance;
-        out.push(("distance", number(distance), Box::new(test)));
-    }
-    for speaker in SPEAKERS {
-        let test = move |probe: &Probe| probe.speaker == speaker;
-        out.push(("said by", speaker.name().to_owned(), Box::new(test)));
-    }
-    out
+/// Returns the groups by every property in which probes differ.
+fn groups() -> Vec<ProbeGroup> {
+    type Property = (&'static str, Vec<String>, fn(&Probe) -> String);
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let properties: [Property; 6] = [
+        ("all", names(&[""]), |_| String::new()),
+        ("kind", names(&FACT_KINDS.map(FactKind::name)), |probe| {
+            probe.kind.name().to_owned()
+        }),
+        ("language", names(&LANGUAGES.map(Language::name)), |probe| {
+            probe.language.name().to_owned()
+        }),
+        ("noise", names(&NOISES.map(Noise::name)), |probe| {
+            probe.noise.name().to_owned()
+        }),
+        ("distance", DISTANCES_TOKENS.map(number).to_vec(), |probe| {
+            number(probe.distance)
+        }),
+        ("said by", names(&SPEAKERS.map(Speaker::name)), |probe| {
+            probe.speaker.name().to_owned()
+        }),
+    ];
+    let groups = properties
+        .into_iter()
+        .flat_map(|(by, names, read)| names.into_iter().map(move |name| (by, name, read)));
+    groups.collect()
 }
 
-/// How many probes a group has, and how many of them survive in a design at a size.
-fn survivors(asked: &[Asked], group: &Group, design: Design, size: u64) -> (u64, u64) {
+/// Returns the number of probes in a group, and of those that survive in a design at a size.
+fn count_survivors(
+    facts: &[ProbedFact],
+    group: &ProbeGroup,
+    design: Design,
+    size: u64,
+) -> (u64, u64) {
     let (mut all, mut alive) = (0, 0);
-    for one in asked.iter().filter(|one| group.2(&one.probe)) {
+    for one in facts.iter().filter(|one| group.2(&one.probe) == group.1) {
         all += 1;
         alive += u64::from(one.survives.contains(&(design, size, true)));
     }
     (all, alive)
 }
 
-fn print(asked: &[Asked], size: u64, out: &mut Out) -> Result<(), Failure> {
+fn print_size(facts: &[ProbedFact], size: u64, out: &mut Output) -> Result<(), CliError> {
     out.line("")?;
     out.line(format!("At {} tokens", number(size)))?;
-    let [first, second, third, fourth] = PROBED.map(|design| design.name().to_owned());
-    let mut rows = vec![[
-        "by".to_owned(),
-        String::new(),
-        "facts".to_owned(),
-        first,
-        second,
-        third,
-        fourth,
-    ]];
+    let mut rows = Vec::new();
     let mut last = "";
     for group in groups() {
-        let shares = PROBED.map(|design| survivors(asked, &group, design, size));
+        let shares = PROBED_DESIGNS.map(|design| count_survivors(facts, &group, design, size));
         if shares[0].0 == 0 {
             continue;
         }
@@ -131,49 +133,51 @@ fn print(asked: &[Asked], size: u64, out: &mut Out) -> Result<(), Failure> {
             shares.map(|(all, alive)| format!("{:.0}", alive as f64 * 100.0 / all as f64));
         let by = if group.0 == last { "" } else { group.0 };
         last = group.0;
-        rows.push([
-            by.to_owned(),
-            group.1.clone(),
-            number(shares[0].0),
-            first,
-            second,
-            third,
-            fourth,
-        ]);
+        let count = number(shares[0].0);
+        rows.push([by.to_owned(), group.1, count, first, second, third, fourth]);
     }
-    lines(&table(&rows, &[2, 3, 4, 5], out.width()), out)
+    let header = format!("by||facts|{}", PROBED_DESIGNS.map(Design::name).join("|"));
+    print_table(&header, rows, &[2, 3, 4, 5], out)
 }
 
-/// Names facts that the extractive summary lost.
-fn lost(asked: &[Asked], size: u64, most: usize, out: &mut Out) -> Result<(), Failure> {
-    let is_lost = |one: &&Asked| one.survives.contains(&(Design::Extractive, size, false));
-    let mut rows = vec![["kind", "language", "noise", "distance", "fact"].map(str::to_owned)];
-    for one in asked.iter().filter(is_lost).take(most) {
-        rows.push([
-            one.probe.kind.name().to_owned(),
-            one.probe.language.name().to_owned(),
-            one.probe.noise.name().to_owned(),
-            number(one.probe.distance),
-            one_line(&one.probe.text),
-        ]);
+/// Lists facts that the extractive summary lost.
+fn print_lost(
+    facts: &[ProbedFact],
+    size: u64,
+    most: usize,
+    out: &mut Output,
+) -> Result<(), CliError> {
+    let is_lost = |one: &&ProbedFact| one.survives.contains(&(Design::Extractive, size, false));
+    let rows: Vec<[String; 5]> = facts
+        .iter()
+        .filter(is_lost)
+        .take(most)
+        .map(|ProbedFact { probe, .. }| {
+            let names = [probe.kind.name(), probe.language.name(), probe.noise.name()];
+            let [kind, language, noise] = names.map(str::to_owned);
+            [
+                kind,
+                language,
+                noise,
+                number(probe.distance),
+                one_line(&probe.text),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        return Ok(());
     }
-    if rows.len() > 1 {
-        out.line("")?;
-        out.line(format!(
-            "What `{}` lost at {} tokens",
-            Design::Extractive.name(),
-            number(size)
-        ))?;
-        lines(&table(&rows, &[3], out.width()), out)?;
-    }
-    Ok(())
+    out.line("")?;
+    let design = Design::Extractive.name();
+    out.line(format!("What `{design}` lost at {} tokens", number(size)))?;
+    print_table("kind|language|noise|distance|fact", rows, &[3], out)
 }
 
-fn objects(asked: &[Asked], sizes: &[u64], out: &mut Out) -> Result<(), Failure> {
+fn print_objects(facts: &[ProbedFact], sizes: &[u64], out: &mut Output) -> Result<(), CliError> {
     for size in sizes {
         for group in groups() {
-            for design in PROBED {
-                let (probes, survived) = survivors(asked, &group, design, *size);
+            for design in PROBED_DESIGNS {
+                let (probes, survived) = count_survivors(facts, &group, design, *size);
                 if probes == 0 {
                     continue;
                 }
@@ -190,7 +194,7 @@ fn objects(asked: &[Asked], sizes: &[u64], out: &mut Out) -> Result<(), Failure>
             }
         }
     }
-    for one in asked {
+    for one in facts {
         let survives = one.survives.iter().filter(|(.., survives)| *survives);
         let survives =
             survives.map(|(design, size, _)| json!({"stand_in": design.name(), "size": size}));

@@ -1,69 +1,69 @@
-//! Replays sessions under strategies, and adds up what came of them.
+//! Replays sessions under strategies, and adds up the results.
 
 use std::path::Path;
 
-use infold::eval::{
-    self, Compared, DEFAULT_MODEL, Line, Material, Measure, Plot, Replay, ReplayError, Session,
-    Unfit,
-};
 use infold::models::Prices;
 use infold::{Aim, Config, STRATEGIES, Strategy};
-use infold_wire::transcript::{Format, Transcript};
+use infold_eval::{
+    DEFAULT_MODEL, DesignTotals, Measure, ParsedSession, Plot, PlotStrip, RecordedSession, Replay,
+    ReplayError, UnfitRequest,
+};
+use infold_wire::transcript::{Transcript, TranscriptFormat};
 
 use super::EvalArgs;
-use super::tables::Tables;
-use crate::failure::{Failure, Kind};
-use crate::fold::opened;
-use crate::out::{Out, count, say};
-use crate::pen::Reach;
-use crate::progress::Progress;
-use crate::settings::{Choice, Known};
+use super::tables::ReplayTables;
+use crate::error::CliError;
+use crate::fold_options::{FoldOptions, TaskModel};
+use crate::input::open_transcript;
+use crate::model_access::ModelAccess;
+use crate::output::{Output, count, say};
+use crate::progress::ProgressLine;
 
 /// Replays sessions under several strategies.
-pub fn run(config: &Config, args: &EvalArgs, out: &mut Out) -> Result<(), Failure> {
-    let setup = Setup::new(config, args, out.is_json())?;
-    let tables = Tables::new(args, &setup, out.width());
+pub fn run(config: &Config, args: &EvalArgs, out: &mut Output) -> Result<(), CliError> {
+    let setup = ReplaySetup::new(config, args, out.is_json())?;
+    let tables = ReplayTables::new(args, &setup);
     let name = match &args.files[..] {
         [file] => file.file_name().unwrap_or_default().to_string_lossy(),
         files => format!("all {} files", files.len()).into(),
     };
-    let mut all = Sums::new(&name, &setup);
+    let mut all = ReplayTotals::new(&name, &setup);
     for file in &args.files {
-        let sums = setup.file(file, args.format, out.is_json())?;
-        tables.print(&sums, out)?;
-        all.add(sums);
+        let totals = setup.replay_file(file, args.format, out.is_json())?;
+        tables.print(&totals, out)?;
+        all.add(totals);
     }
     if args.files.len() > 1 {
         tables.print(&all, out)?;
     }
-    tables.legend(out)?;
+    tables.print_legend(out)?;
     out.finish()?;
     if let Some(path) = &args.svg {
-        draw(path, &all, &setup)?;
+        write_plot(path, &all, &setup)?;
         say(out.is_json(), format!("drawn: {}", path.display()));
     }
-    match all.failed + all.unfit {
-        0 => Ok(()),
-        troubled => {
-            let error = format!("not all requests of {} fit", count(troubled, "session"));
-            Err(Failure::new(Kind::No, error).hint("give a larger --window"))
-        }
+    let affected = all.failed + all.unfit;
+    if affected == 0 {
+        return Ok(());
     }
+    let error = format!("not all requests of {} fit", count(affected, "session"));
+    Err(CliError::no(error).hint("give a larger --window"))
 }
 
-/// What is replayed, and how.
-pub struct Setup {
-    /// What to aim at with each strategy.
+/// How sessions are replayed.
+pub struct ReplaySetup {
+    /// The aim of each strategy.
     pub aims: Vec<Aim>,
-    /// Whose prices are taken.
+    /// The model whose prices are taken.
     pub model: String,
-    /// What they are, if they are known.
+    /// Its prices, if they are known.
     pub prices: Option<Prices>,
 }
 
-/// What came of the sessions of a file, or of all.
-pub struct Sums {
-    /// Whose.
+/// The results of the sessions of a file, or of all files.
+#[derive(Default)]
+pub struct ReplayTotals {
+    /// The name of the file.
     pub name: String,
     pub sessions: u64,
     pub messages: u64,
@@ -75,41 +75,42 @@ pub struct Sums {
     pub unfit: u64,
     /// The requests at which sessions begin.
     pub begins: Vec<usize>,
-    /// For each strategy, what it came to; points are not kept.
+    /// The replays of each strategy; their points are left out.
     pub replays: Vec<Replay>,
-    /// The summaries of `infold` against others.
-    pub compared: Vec<Compared>,
-    /// Those that the sessions' own agents wrote against others.
-    pub agent: Vec<Compared>,
+    /// The summaries of `infold` against other designs.
+    pub designs: Vec<DesignTotals>,
+    /// The summaries of the sessions' own agents against other designs.
+    pub agent_designs: Vec<DesignTotals>,
 }
 
-impl Setup {
-    /// Returns how the arguments say that sessions are replayed.
-    pub fn new(config: &Config, args: &EvalArgs, json: bool) -> Result<Setup, Failure> {
+impl ReplaySetup {
+    /// Returns the setup for the arguments.
+    pub fn new(config: &Config, args: &EvalArgs, json: bool) -> Result<ReplaySetup, CliError> {
         if args.window.is_none() && args.model.is_none() {
-            return Err(Failure::new(Kind::Usage, "how large is the window?")
-                .hint("say --window 32k, or --model NAME (`infold models` lists them)"));
+            return Err(CliError::usage("no window size given")
+                .hint("give --window 32k, or --model NAME (`infold models` lists them)"));
         }
         let mut strategies: Vec<Strategy> = Vec::new();
-        let asked = match args.strategy.is_empty() {
-            true => &STRATEGIES[..],
-            false => &args.strategy,
+        let given = if args.strategy.is_empty() {
+            &STRATEGIES[..]
+        } else {
+            &args.strategy
         };
-        for strategy in asked {
+        for strategy in given {
             if !strategies.contains(strategy) {
                 strategies.push(*strategy);
             }
         }
         let mut aims = Vec::new();
         for strategy in strategies {
-            let choice = Choice {
+            let choice = FoldOptions {
                 window: args.window,
                 model: args.model.clone(),
                 strategy: Some(strategy),
-                ..Choice::default()
+                ..FoldOptions::default()
             };
             let mut aim = choice
-                .chosen(config, Known::default(), Reach::default(), json)?
+                .setup(config, TaskModel::default(), ModelAccess::default(), json)?
                 .setup
                 .aim;
             aim.summary = args.summary_tokens;
@@ -117,7 +118,7 @@ impl Setup {
         }
         let model = args.model.clone().unwrap_or(DEFAULT_MODEL.to_owned());
         let prices = config.find(&model).and_then(|model| model.prices);
-        Ok(Setup {
+        Ok(ReplaySetup {
             aims,
             model,
             prices,
@@ -125,74 +126,80 @@ impl Setup {
     }
 
     /// Replays the sessions of a file.
-    fn file(&self, file: &Path, format: Option<Format>, json: bool) -> Result<Sums, Failure> {
-        let mut sums = Sums::new(&file.display().to_string(), self);
+    fn replay_file(
+        &self,
+        file: &Path,
+        format: Option<TranscriptFormat>,
+        json: bool,
+    ) -> Result<ReplayTotals, CliError> {
+        let mut totals = ReplayTotals::new(&file.display().to_string(), self);
         each_session(file, format, json, |session| {
-            sums.sessions += 1;
-            self.session(&session, &mut sums, json)
+            totals.sessions += 1;
+            self.replay_session(&session, &mut totals, json)
         })?;
-        Ok(sums)
+        Ok(totals)
     }
 
     /// Replays one session under each strategy.
-    fn session(&self, session: &Session, sums: &mut Sums, json: bool) -> Result<(), Failure> {
-        let which = format!("session {} of {}", sums.sessions, sums.name);
-        let warn = |text: String| Failure::new(Kind::No, format!("{which} {text}")).warn(json);
-        let material = match Material::of(session) {
-            Ok(material) => material,
+    fn replay_session(
+        &self,
+        session: &RecordedSession,
+        totals: &mut ReplayTotals,
+        json: bool,
+    ) -> Result<(), CliError> {
+        let which = format!("session {} of {}", totals.sessions, totals.name);
+        let warn = |text: String| CliError::no(format!("{which} {text}")).warn(json);
+        let parsed = match ParsedSession::of(session) {
+            Ok(parsed) => parsed,
             Err(error) => {
-                sums.failed += 1;
+                totals.failed += 1;
                 warn(format!("is left out: {error}"));
                 return Ok(());
             }
         };
-        let total = (material.len() * self.aims.len()) as u64;
-        let mut progress = Progress::new(json, "replaying", total);
+        let total = (parsed.len() * self.aims.len()) as u64;
+        let mut progress = ProgressLine::new(json, "replaying", total);
         let mut replays = Vec::new();
         for aim in &self.aims {
-            let mut watch = || progress.advance(1);
-            replays.push(eval::replay(
+            let mut on_message = || progress.advance(1);
+            replays.push(infold_eval::replay(
                 session,
-                &material,
+                &parsed,
                 aim,
                 self.prices,
-                &mut watch,
+                &mut on_message,
             )?);
         }
         drop(progress);
-        if let Some((unfit, first)) = worst(&replays) {
-            let why = format!("before message {}: {}", first.before, first.why);
+        if let Some((unfit, first)) = most_unfit(&replays) {
+            let why = format!("before message {}: {}", first.before, first.reason);
             if replays.iter().all(|replay| replay.requests.is_empty()) {
-                sums.failed += 1;
+                totals.failed += 1;
                 warn(format!("is left out, none of its requests fits; {why}"));
                 return Ok(());
             }
-            sums.unfit += 1;
-            let all = material.requests();
+            totals.unfit += 1;
+            let all = parsed.requests();
             warn(format!(
                 "has {unfit} of {all} requests that do not fit; the first {why}"
             ));
         }
-        sums.messages += material.len() as u64;
+        totals.messages += parsed.len() as u64;
         for (aim, replay) in self.aims.iter().zip(&replays) {
             if aim.strategy.name == STRATEGIES[0].name {
                 join(
-                    &mut sums.compared,
-                    eval::compare(session, &material, &replay.points),
+                    &mut totals.designs,
+                    infold_eval::compare(session, &parsed, &replay.points),
                 );
             }
         }
-        if let Some(compared) = eval::compare_agent(session, &material) {
-            join(&mut sums.agent, compared);
+        if let Some(compared) = infold_eval::compare_agent(session, &parsed) {
+            join(&mut totals.agent_designs, compared);
         }
         let folds = replays.iter().flat_map(|replay| &replay.requests);
-        sums.short += u64::from(folds.map(|request| request.folds).sum::<u64>() == 0);
-        let begin = sums
-            .replays
-            .first()
-            .map_or(0, |replay| replay.requests.len());
-        sums.begins.push(begin);
-        for (sum, replay) in sums.replays.iter_mut().zip(replays) {
+        totals.short += u64::from(folds.map(|request| request.folds).sum::<u64>() == 0);
+        totals.begins.push(totals.requests());
+        for (sum, replay) in totals.replays.iter_mut().zip(replays) {
             sum.add(replay);
         }
         Ok(())
@@ -202,37 +209,37 @@ impl Setup {
 /// Reads the sessions of a file one by one.
 pub fn each_session(
     file: &Path,
-    format: Option<Format>,
+    format: Option<TranscriptFormat>,
     json: bool,
-    mut take: impl FnMut(Session) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let about = |failure: Failure| failure.within(&file.display().to_string());
-    let (input, _) = opened(file, json)?;
+    mut handle: impl FnMut(RecordedSession) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    let about = |failure: CliError| failure.within(&file.display().to_string());
+    let (input, _) = open_transcript(file, json)?;
     let mut transcript = Transcript::open(input, format).map_err(|error| about(error.into()))?;
     let mut sessions = 0;
-    while let Some(session) = Session::next(&mut transcript).map_err(|error| about(error.into()))? {
+    while let Some(session) =
+        RecordedSession::next(&mut transcript).map_err(|error| about(error.into()))?
+    {
         sessions += 1;
-        take(session)?;
+        handle(session)?;
     }
     if sessions == 0 {
-        let error = format!("there are no messages in {}", file.display());
-        let hint = format!(
-            "it was read as {}; --format says otherwise",
-            transcript.format()
-        );
-        return Err(Failure::new(Kind::No, error).hint(hint));
+        let error = format!("no messages in {}", file.display());
+        let format = transcript.format();
+        let hint = format!("it was read as {format}; --format sets another format");
+        return Err(CliError::no(error).hint(hint));
     }
     Ok(())
 }
 
-/// How many requests did not fit under the strategy with most of them, and the first of those.
-fn worst(replays: &[Replay]) -> Option<(usize, &Unfit)> {
+/// Returns the number of unfit requests under the strategy with most of them, and the first of those.
+fn most_unfit(replays: &[Replay]) -> Option<(usize, &UnfitRequest)> {
     let worst = replays.iter().max_by_key(|replay| replay.unfit.len())?;
     Some((worst.unfit.len(), worst.unfit.first()?))
 }
 
-impl From<ReplayError> for Failure {
-    fn from(error: ReplayError) -> Failure {
+impl From<ReplayError> for CliError {
+    fn from(error: ReplayError) -> CliError {
         match error {
             ReplayError::Scratch(error) => error.into(),
             ReplayError::Step(error) => error.into(),
@@ -241,27 +248,23 @@ impl From<ReplayError> for Failure {
     }
 }
 
-impl Sums {
-    fn new(name: &str, setup: &Setup) -> Sums {
-        Sums {
+impl ReplayTotals {
+    fn new(name: &str, setup: &ReplaySetup) -> ReplayTotals {
+        ReplayTotals {
             name: name.to_owned(),
-            sessions: 0,
-            messages: 0,
-            short: 0,
-            failed: 0,
-            unfit: 0,
-            begins: Vec::new(),
             replays: vec![Replay::default(); setup.aims.len()],
-            compared: Vec::new(),
-            agent: Vec::new(),
+            ..ReplayTotals::default()
         }
     }
 
-    fn add(&mut self, other: Sums) {
-        let begin = self
-            .replays
-            .first()
-            .map_or(0, |replay| replay.requests.len());
+    /// Returns the number of requests under the first strategy.
+    fn requests(&self) -> usize {
+        let first = self.replays.first();
+        first.map_or(0, |replay| replay.requests.len())
+    }
+
+    fn add(&mut self, other: ReplayTotals) {
+        let begin = self.requests();
         self.begins.extend(other.begins.iter().map(|at| at + begin));
         self.sessions += other.sessions;
         self.messages += other.messages;
@@ -271,49 +274,47 @@ impl Sums {
         for (sum, replay) in self.replays.iter_mut().zip(other.replays) {
             sum.add(replay);
         }
-        join(&mut self.compared, other.compared);
-        join(&mut self.agent, other.agent);
+        join(&mut self.designs, other.designs);
+        join(&mut self.agent_designs, other.agent_designs);
     }
 }
 
-fn join(sums: &mut Vec<Compared>, more: Vec<Compared>) {
+fn join(totals: &mut Vec<DesignTotals>, more: Vec<DesignTotals>) {
     for compared in more {
-        match sums.iter_mut().find(|sum| sum.design == compared.design) {
+        match totals.iter_mut().find(|sum| sum.design == compared.design) {
             Some(sum) => sum.add(&compared),
-            None => sums.push(compared),
+            None => totals.push(compared),
         }
     }
 }
 
-fn draw(path: &Path, sums: &Sums, setup: &Setup) -> Result<(), Failure> {
-    let lines = setup.aims.iter().zip(&sums.replays).map(|(aim, replay)| {
+fn write_plot(path: &Path, totals: &ReplayTotals, setup: &ReplaySetup) -> Result<(), CliError> {
+    let strips = setup.aims.iter().zip(&totals.replays).map(|(aim, replay)| {
         let requests = replay.requests.iter();
-        Line {
+        let references = replay.scores[Measure::References];
+        PlotStrip {
             name: aim.strategy.name.to_owned(),
             requests: requests
                 .map(|request| (request.tokens, request.folds > 0))
                 .collect(),
-            recall: {
-                let counts = replay.scores[Measure::References];
-                (counts.kept, counts.wanted)
-            },
+            recall: (references.kept, references.wanted),
         }
     });
     let budget = setup.aims[0].budget;
     let plot = Plot {
         title: format!(
             "{}: {}, {}",
-            sums.name,
-            count(sums.sessions - sums.failed, "session"),
-            count(sums.messages, "message")
+            totals.name,
+            count(totals.sessions - totals.failed, "session"),
+            count(totals.messages, "message")
         ),
         window: budget.window(),
         allow: budget.allow(),
-        lines: lines.collect(),
-        breaks: sums.begins.iter().skip(1).copied().collect(),
+        strips: strips.collect(),
+        breaks: totals.begins.iter().skip(1).copied().collect(),
     };
     std::fs::write(path, plot.svg()).map_err(|error| {
         let text = format!("{} cannot be written: {error}", path.display());
-        Failure::new(Kind::Usage, text).hint("give a file in a directory that is there to --svg")
+        CliError::usage(text).hint("--svg takes a file in an existing directory")
     })
 }

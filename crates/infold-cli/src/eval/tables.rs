@@ -1,245 +1,167 @@
-//! Prints what came of replays.
+//! Prints the results of replays as tables or JSON objects.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use infold::STRATEGIES;
-use infold::eval::{Compared, Counts, Design, Lost, MEASURES, Measure, Replay};
+use infold_eval::{Counts, Design, DesignTotals, LostReference, MEASURES, Measure, Replay};
 use serde_json::{Value, json};
 
 use super::EvalArgs;
-use super::replays::{Setup, Sums};
-use crate::failure::Failure;
-use crate::out::{DIM, Out, count, number, one_line, paint, say, table};
+use super::replays::{ReplaySetup, ReplayTotals};
+use crate::error::CliError;
+use crate::output::{DIM, Output, count, format_table, number, one_line, paint, say};
 
-/// Prints what came of it.
-pub struct Tables<'a> {
+/// The explanations of the figures, printed below the tables.
+const LEGEND: [&str; 5] = [
+    "cached: what repeats the start of the request before, byte for byte",
+    "recall: of the references that user and assistant make to what was folded away, those still in view",
+    "reachable: those that are found by reading folded messages back",
+    "passes: requests before which something was folded; prefix breaks: those that do not repeat all of the one before",
+    "lost: used again, folded away and in no stand-in, for 100 requests",
+];
+
+/// Prints the tables of an evaluation.
+pub struct ReplayTables<'a> {
     args: &'a EvalArgs,
-    setup: &'a Setup,
-    width: usize,
+    setup: &'a ReplaySetup,
 }
 
-impl<'a> Tables<'a> {
-    pub fn new(args: &'a EvalArgs, setup: &'a Setup, width: usize) -> Tables<'a> {
-        Tables { args, setup, width }
+impl<'a> ReplayTables<'a> {
+    pub fn new(args: &'a EvalArgs, setup: &'a ReplaySetup) -> ReplayTables<'a> {
+        ReplayTables { args, setup }
     }
 
     /// Prints the tables of a file, or of all.
-    pub fn print(&self, sums: &Sums, out: &mut Out) -> Result<(), Failure> {
+    pub fn print(&self, totals: &ReplayTotals, out: &mut Output) -> Result<(), CliError> {
         if out.is_json() {
-            return self.objects(sums, out);
+            self.print_strategy_objects(totals, out)?;
+            return self.print_stand_in_objects(totals, out);
         }
-        let replayed = sums.sessions - sums.failed;
-        let read = format!(
-            "{}, {}",
+        let replayed = totals.sessions - totals.failed;
+        let (sessions, messages) = (
             count(replayed, "session"),
-            count(sums.messages, "message")
+            count(totals.messages, "message"),
         );
-        out.line(format!("{}: {read}", one_line(&sums.name)))?;
+        out.line(format!(
+            "{}: {sessions}, {messages}",
+            one_line(&totals.name)
+        ))?;
         if replayed == 0 {
             return out.line("");
         }
-        match (sums.short, replayed) {
+        match (totals.short, replayed) {
             (0, _) => {}
             (1, 1) => out.line("It never fills the window: nothing was folded.")?,
             (short, _) => out.line(format!(
                 "{short} of them never fill the window: nothing was folded there."
             ))?,
         }
-        self.strategies(sums, out)?;
-        self.passes(sums, out)?;
+        self.print_strategies(totals, out)?;
+        self.print_passes(totals, out)?;
         let by = STRATEGIES[0].name;
         let heading = format!("Summaries of `{by}` against others of the same size in their place");
-        self.compared(&heading, &sums.compared, out)?;
+        print_designs(&heading, &totals.designs, out)?;
         let heading = "Summaries that the agent wrote itself against others of the same size";
-        self.compared(heading, &sums.agent, out)?;
+        print_designs(heading, &totals.agent_designs, out)?;
         if let Some(most) = self.args.lost {
-            self.lost(&sums.compared, most, out)?;
+            print_lost(&totals.designs, most, out)?;
         }
         out.line("")
     }
 
-    fn strategies(&self, sums: &Sums, out: &mut Out) -> Result<(), Failure> {
-        let mut rows = vec![
-            [
-                "strategy",
-                "requests",
-                "tokens sent",
-                "cached",
-                "folds",
-                "cost",
-                "recall",
-                "reachable",
-            ]
-            .map(str::to_owned),
-        ];
-        for (aim, replay) in self.setup.aims.iter().zip(&sums.replays) {
-            let total = Total::of(replay);
+    fn print_strategies(&self, totals: &ReplayTotals, out: &mut Output) -> Result<(), CliError> {
+        let mut rows = Vec::new();
+        for (aim, replay) in self.setup.aims.iter().zip(&totals.replays) {
+            let total = RequestTotals::of(replay);
+            let references = replay.scores[Measure::References];
+            let Counts { wanted, kept } = references;
+            let requests = number(total.requests);
             rows.push([
                 aim.strategy.name.to_owned(),
-                match replay.unfit.len() {
-                    0 => number(total.requests),
-                    unfit => format!(
-                        "{} of {}",
-                        number(total.requests),
-                        number(total.requests + unfit as u64)
-                    ),
+                match replay.unfit.len() as u64 {
+                    0 => requests,
+                    unfit => format!("{requests} of {}", number(total.requests + unfit)),
                 },
                 number(total.tokens),
-                percent(total.cached, total.tokens),
+                percent(ratio(total.cached, total.tokens)),
                 number(total.folds),
-                match self.setup.prices {
-                    Some(_) => dollars(total.cost),
-                    None => "–".to_owned(),
-                },
-                share(replay.scores[Measure::References]),
-                percent(replay.reached, replay.scores[Measure::References].wanted),
+                or_dash(self.setup.prices, |_| dollars(total.cost)),
+                or_dash(references.share(), |share| {
+                    format!("{share:.3} ({kept} of {wanted})")
+                }),
+                percent(ratio(replay.reached, wanted)),
             ]);
         }
-        lines(&table(&rows, &[1, 2, 3, 4, 5, 6], self.width), out)
+        let header = "strategy|requests|tokens sent|cached|folds|cost|recall|reachable";
+        print_table(header, rows, &[1, 2, 3, 4, 5, 6], out)
     }
 
-    /// Says how often each strategy folds, and what is lost by it.
-    fn passes(&self, sums: &Sums, out: &mut Out) -> Result<(), Failure> {
-        let mut rows = vec![
-            [
-                "strategy",
-                "passes",
-                "window used after",
-                "prefix breaks",
-                "lost references",
-                "lost words",
-            ]
-            .map(str::to_owned),
-        ];
-        for (aim, replay) in self.setup.aims.iter().zip(&sums.replays) {
-            let total = Total::of(replay);
-            if total.passes == 0 {
-                continue;
+    /// Prints how often each strategy folds, and what it loses.
+    fn print_passes(&self, totals: &ReplayTotals, out: &mut Output) -> Result<(), CliError> {
+        let mut rows = Vec::new();
+        for (aim, replay) in self.setup.aims.iter().zip(&totals.replays) {
+            let total = RequestTotals::of(replay);
+            if total.passes > 0 {
+                let lost = |measure: Measure| {
+                    let lost = lost_per_100(replay.scores[measure], total.requests);
+                    or_dash(lost, |lost| format!("{lost:.1}"))
+                };
+                rows.push([
+                    aim.strategy.name.to_owned(),
+                    number(total.passes),
+                    percent(total.share_after_fold(aim.budget.window())),
+                    number(total.breaks),
+                    lost(Measure::References),
+                    lost(Measure::Words),
+                ]);
             }
-            let used = total.used_share(aim.budget.window());
-            let lost = |measure: Measure| {
-                per_100(replay.scores[measure], total.requests)
-                    .map_or("–".to_owned(), |lost| format!("{lost:.1}"))
-            };
-            rows.push([
-                aim.strategy.name.to_owned(),
-                number(total.passes),
-                used.map_or("–".to_owned(), |used| format!("{:.1} %", used * 100.0)),
-                number(total.breaks),
-                lost(Measure::References),
-                lost(Measure::Words),
-            ]);
         }
-        if rows.len() == 1 {
+        if rows.is_empty() {
             return Ok(());
         }
         out.line("")?;
-        lines(&table(&rows, &[1, 2, 3, 4], self.width), out)
+        let header = "strategy|passes|window used after|prefix breaks|lost references|lost words";
+        print_table(header, rows, &[1, 2, 3, 4], out)
     }
 
-    fn compared(&self, heading: &str, compared: &[Compared], out: &mut Out) -> Result<(), Failure> {
-        if compared.iter().all(|compared| compared.folds == 0) {
-            return Ok(());
-        }
-        out.line("")?;
-        out.line(heading)?;
-        let mut rows = vec![
-            [
-                "stand-in",
-                "folds",
-                "tokens",
-                "wanted",
-                "kept",
-                "recall",
-                "words",
-                "pairs",
-                "per 1,000",
-                "extractive",
-            ]
-            .map(str::to_owned),
-        ];
-        for one in compared {
-            rows.push([
-                one.design.name().to_owned(),
-                number(one.folds),
-                number(one.tokens),
-                number(one.scores[Measure::References].wanted),
-                number(one.scores[Measure::References].kept),
-                recall(one, Measure::References),
-                recall(one, Measure::Words),
-                recall(one, Measure::Pairs),
-                one.density()
-                    .map_or("–".to_owned(), |density| format!("{density:.1}")),
-                match ratio(compared, one) {
-                    _ if one.design == Design::Extractive => String::new(),
-                    Some(ratio) => format!("× {ratio:.1}"),
-                    None => "–".to_owned(),
-                },
-            ]);
-        }
-        lines(&table(&rows, &[1, 2, 3, 4, 5, 6, 7, 8], self.width), out)
-    }
-
-    fn lost(&self, compared: &[Compared], most: usize, out: &mut Out) -> Result<(), Failure> {
-        let lost = most_lost(compared, most);
-        if lost.is_empty() {
-            return Ok(());
-        }
-        out.line("")?;
-        out.line("What the summaries lost most often")?;
-        let mut rows = vec![["times", "in messages", "last in", "reference"].map(str::to_owned)];
-        for lost in lost {
-            rows.push([
-                number(lost.times),
-                number(lost.occurs),
-                lost.from.to_owned(),
-                one_line(&lost.reference),
-            ]);
-        }
-        lines(&table(&rows, &[0, 1], self.width), out)
-    }
-
-    /// Says what the figures mean.
-    pub fn legend(&self, out: &mut Out) -> Result<(), Failure> {
+    /// Prints the prices, and what the figures mean.
+    pub fn print_legend(&self, out: &mut Output) -> Result<(), CliError> {
         if out.is_json() {
             return Ok(());
         }
         let model = &self.setup.model;
-        let cost = match self.setup.prices {
+        out.line(match self.setup.prices {
             Some(prices) => format!(
                 "Cost at the prices of {model}: ${} a million tokens, ${} cached, ${} written to the cache, ${} for output",
                 prices.input, prices.cached, prices.write, prices.output
             ),
             None => format!("Cost: the prices of {model} are not known"),
-        };
-        out.line(cost)?;
+        })?;
         out.finish()?;
-        for line in [
-            "cached: what repeats the start of the request before, byte for byte",
-            "recall: of the references that user and assistant make to what was folded away, those still in view",
-            "reachable: those that are found by reading folded messages back",
-            "passes: requests before which something was folded; prefix breaks: those that do not repeat all of the one before",
-            "lost: used again, folded away and in no stand-in, for 100 requests",
-        ] {
-            say(false, paint(DIM, line));
-        }
+        LEGEND.iter().for_each(|line| say(false, paint(DIM, line)));
         Ok(())
     }
 
-    fn objects(&self, sums: &Sums, out: &mut Out) -> Result<(), Failure> {
-        for (aim, replay) in self.setup.aims.iter().zip(&sums.replays) {
-            let total = Total::of(replay);
+    fn print_strategy_objects(
+        &self,
+        totals: &ReplayTotals,
+        out: &mut Output,
+    ) -> Result<(), CliError> {
+        for (aim, replay) in self.setup.aims.iter().zip(&totals.replays) {
+            let total = RequestTotals::of(replay);
             let references = replay.scores[Measure::References];
+            let words = replay.scores[Measure::Words];
             let window = aim.budget.window();
             let mut object = json!({
                 "table": "strategies",
-                "file": sums.name,
+                "file": totals.name,
                 "strategy": aim.strategy.name,
                 "window": window,
-                "sessions": sums.sessions - sums.failed,
-                "left_out": sums.failed,
-                "never_full": sums.short,
-                "messages": sums.messages,
+                "sessions": totals.sessions - totals.failed,
+                "left_out": totals.failed,
+                "never_full": totals.short,
+                "messages": totals.messages,
                 "requests": total.requests,
                 "unfit": replay.unfit.len(),
                 "tokens": total.tokens,
@@ -254,24 +176,37 @@ impl<'a> Tables<'a> {
                 "kept": references.kept,
                 "recall": references.share(),
                 "reached": replay.reached,
-                "reachable": part(replay.reached, references.wanted),
+                "reachable": ratio(replay.reached, references.wanted),
                 "passes": total.passes,
-                "window_share_after_fold": total.used_share(window),
+                "window_share_after_fold": total.share_after_fold(window),
                 "prefix_breaks": total.breaks,
-                "lost_references_per_100_requests": per_100(references, total.requests),
-                "lost_words_per_100_requests": per_100(replay.scores[Measure::Words], total.requests),
+                "lost_references_per_100_requests": lost_per_100(references, total.requests),
+                "lost_words_per_100_requests": lost_per_100(words, total.requests),
             });
             add_scores(&mut object, |measure| replay.scores[measure]);
             out.object(&object)?;
         }
-        for (at, compared) in [("infold", &sums.compared), ("agent", &sums.agent)] {
-            for one in compared.iter().filter(|one| one.folds > 0) {
-                let lost = most_lost(std::slice::from_ref(one), self.args.lost.unwrap_or(0));
+        Ok(())
+    }
+
+    fn print_stand_in_objects(
+        &self,
+        totals: &ReplayTotals,
+        out: &mut Output,
+    ) -> Result<(), CliError> {
+        for (of, designs) in [
+            ("infold", &totals.designs),
+            ("agent", &totals.agent_designs),
+        ] {
+            for one in designs.iter().filter(|one| one.folds > 0) {
+                let lost = most_lost(&one.lost, self.args.lost.unwrap_or(0)).into_iter().map(
+                    |lost| json!({"reference": lost.reference, "times": lost.times, "last_in": lost.from, "messages": lost.occurs}),
+                );
                 let references = one.scores[Measure::References];
                 let mut object = json!({
                     "table": "stand-ins",
-                    "file": sums.name,
-                    "summaries_of": at,
+                    "file": totals.name,
+                    "summaries_of": of,
                     "stand_in": one.design.name(),
                     "folds": one.folds,
                     "tokens": one.tokens,
@@ -279,8 +214,8 @@ impl<'a> Tables<'a> {
                     "kept": references.kept,
                     "recall": references.share(),
                     "kept_per_1000_tokens": one.density(),
-                    "extractive_times": ratio(compared, one),
-                    "lost": lost.iter().map(lost_object).collect::<Vec<Value>>(),
+                    "extractive_times": extractive_ratio(designs, one),
+                    "lost": lost.collect::<Vec<Value>>(),
                 });
                 add_scores(&mut object, |measure| one.scores[measure]);
                 out.object(&object)?;
@@ -290,13 +225,70 @@ impl<'a> Tables<'a> {
     }
 }
 
-fn lost_object(lost: &Lost) -> Value {
-    json!({"reference": lost.reference, "times": lost.times, "last_in": lost.from, "messages": lost.occurs})
+fn print_designs(
+    heading: &str,
+    designs: &[DesignTotals],
+    out: &mut Output,
+) -> Result<(), CliError> {
+    if designs.iter().all(|one| one.folds == 0) {
+        return Ok(());
+    }
+    out.line("")?;
+    out.line(heading)?;
+    let rows = designs.iter().map(|one| {
+        let recall =
+            |measure: Measure| or_dash(one.scores[measure].share(), |share| format!("{share:.3}"));
+        let times = match extractive_ratio(designs, one) {
+            _ if one.design == Design::Extractive => String::new(),
+            times => or_dash(times, |times| format!("× {times:.1}")),
+        };
+        [
+            one.design.name().to_owned(),
+            number(one.folds),
+            number(one.tokens),
+            number(one.scores[Measure::References].wanted),
+            number(one.scores[Measure::References].kept),
+            recall(Measure::References),
+            recall(Measure::Words),
+            recall(Measure::Pairs),
+            or_dash(one.density(), |density| format!("{density:.1}")),
+            times,
+        ]
+    });
+    let header = "stand-in|folds|tokens|wanted|kept|recall|words|pairs|per 1,000|extractive";
+    print_table(header, rows.collect(), &[1, 2, 3, 4, 5, 6, 7, 8], out)
 }
 
-/// What the requests of a replay come to.
+fn print_lost(designs: &[DesignTotals], most: usize, out: &mut Output) -> Result<(), CliError> {
+    // The extractive summaries come first.
+    let lost = designs
+        .first()
+        .map_or(Vec::new(), |ours| most_lost(&ours.lost, most));
+    if lost.is_empty() {
+        return Ok(());
+    }
+    out.line("")?;
+    out.line("What the summaries lost most often")?;
+    let rows = lost.into_iter().map(|lost| {
+        let reference = one_line(&lost.reference);
+        [
+            number(lost.times),
+            number(lost.occurs),
+            lost.from.to_owned(),
+            reference,
+        ]
+    });
+    print_table(
+        "times|in messages|last in|reference",
+        rows.collect(),
+        &[0, 1],
+        out,
+    )
+}
+
+/// Sums over the requests of a replay.
 #[derive(Default)]
-struct Total {
+struct RequestTotals {
     requests: u64,
     tokens: u64,
     cached: u64,
@@ -313,14 +305,9 @@ struct Total {
     cost: f64,
 }
 
-impl Total {
-    /// The mean share of the window that is used after a fold.
-    fn used_share(&self, window: u64) -> Option<f64> {
-        part(self.after_folds, window * self.passes)
-    }
-
-    fn of(replay: &Replay) -> Total {
-        let mut total = Total::default();
+impl RequestTotals {
+    fn of(replay: &Replay) -> RequestTotals {
+        let mut total = RequestTotals::default();
         for request in &replay.requests {
             total.requests += 1;
             total.tokens += request.tokens;
@@ -338,66 +325,39 @@ impl Total {
         }
         total
     }
+
+    /// Returns the mean share of the window that is used after a fold.
+    fn share_after_fold(&self, window: u64) -> Option<f64> {
+        ratio(self.after_folds, window * self.passes)
+    }
 }
 
-/// How many times as much the extractive summary keeps for each token.
-fn ratio(all: &[Compared], one: &Compared) -> Option<f64> {
+/// Returns how many times as much the extractive summary keeps for each token.
+fn extractive_ratio(all: &[DesignTotals], one: &DesignTotals) -> Option<f64> {
     let ours = all.iter().find(|one| one.design == Design::Extractive)?;
     let (ours, other) = (ours.density()?, one.density()?);
     (other > 0.0).then(|| ours / other)
 }
 
-/// What the extractive summaries, or the only ones given, lost most often.
-fn most_lost(compared: &[Compared], most: usize) -> Vec<Lost> {
-    let mut sums: HashMap<&str, Lost> = HashMap::new();
-    let ours = compared.iter();
-    for lost in ours.take(1).flat_map(|one| &one.lost) {
-        let sum = sums.entry(&lost.reference).or_insert_with(|| Lost {
+/// Returns the references that were lost most often, each once.
+fn most_lost(lost: &[LostReference], most: usize) -> Vec<LostReference> {
+    let mut sums: HashMap<&str, LostReference> = HashMap::new();
+    for lost in lost {
+        let none = || LostReference {
             times: 0,
             ..lost.clone()
-        });
+        };
+        let sum = sums.entry(&lost.reference).or_insert_with(none);
         sum.times += lost.times;
         sum.occurs = sum.occurs.max(lost.occurs);
     }
-    let mut all: Vec<Lost> = sums.into_values().collect();
-    all.sort_by(|a, b| {
-        let rank = |lost: &Lost| std::cmp::Reverse((lost.times, lost.occurs));
-        rank(a).cmp(&rank(b)).then(a.reference.cmp(&b.reference))
-    });
+    let mut all: Vec<LostReference> = sums.into_values().collect();
+    all.sort_by_cached_key(|lost| (Reverse((lost.times, lost.occurs)), lost.reference.clone()));
     all.truncate(most);
     all
 }
 
-/// An amount to the cent, a small one to the hundredth of it.
-fn dollars(amount: f64) -> String {
-    match amount < 0.1 {
-        true => format!("${amount:.4}"),
-        false => format!("${amount:.2}"),
-    }
-}
-
-fn part(some: u64, all: u64) -> Option<f64> {
-    (all > 0).then(|| some as f64 / all as f64)
-}
-
-fn share(counts: Counts) -> String {
-    let Counts { wanted, kept } = counts;
-    counts.share().map_or("–".to_owned(), |share| {
-        format!("{share:.3} ({kept} of {wanted})")
-    })
-}
-
-fn recall(one: &Compared, measure: Measure) -> String {
-    let share = one.scores[measure].share();
-    share.map_or("–".to_owned(), |share| format!("{share:.3}"))
-}
-
-/// How many were lost for 100 requests.
-fn per_100(counts: Counts, requests: u64) -> Option<f64> {
-    part(counts.lost() * 100, requests)
-}
-
-/// Adds what was wanted and kept by each measure to an object.
+/// Adds the wanted and kept terms of each measure to an object.
 fn add_scores(object: &mut Value, counts: impl Fn(Measure) -> Counts) {
     for measure in MEASURES {
         let counts = counts(measure);
@@ -406,16 +366,44 @@ fn add_scores(object: &mut Value, counts: impl Fn(Measure) -> Counts) {
     }
 }
 
-fn percent(some: u64, all: u64) -> String {
-    part(some, all).map_or("–".to_owned(), |part| format!("{:.1} %", part * 100.0))
+/// Writes an amount in dollars: to the cent, a small one to a hundredth of that.
+fn dollars(amount: f64) -> String {
+    if amount < 0.1 {
+        format!("${amount:.4}")
+    } else {
+        format!("${amount:.2}")
+    }
 }
 
-pub fn lines(rows: &[String], out: &mut Out) -> Result<(), Failure> {
-    for (at, row) in rows.iter().enumerate() {
-        match at {
-            0 => out.line(paint(DIM, row))?,
-            _ => out.line(row)?,
-        }
+fn ratio(some: u64, all: u64) -> Option<f64> {
+    (all > 0).then(|| some as f64 / all as f64)
+}
+
+fn lost_per_100(counts: Counts, requests: u64) -> Option<f64> {
+    ratio(counts.lost() * 100, requests)
+}
+
+fn percent(share: Option<f64>) -> String {
+    or_dash(share, |share| format!("{:.1} %", share * 100.0))
+}
+
+/// Formats a value, or writes a dash if there is none.
+pub fn or_dash<T>(value: Option<T>, format: impl Fn(T) -> String) -> String {
+    value.map_or("–".to_owned(), format)
+}
+
+/// Prints rows under a header whose columns are separated by `|`.
+pub fn print_table<const N: usize>(
+    header: &str,
+    mut rows: Vec<[String; N]>,
+    right: &[usize],
+    out: &mut Output,
+) -> Result<(), CliError> {
+    let mut names = header.split('|').map(str::to_owned);
+    rows.insert(0, std::array::from_fn(|_| names.next().unwrap_or_default()));
+    let mut lines = format_table(&rows, right, out.width()).into_iter();
+    if let Some(header) = lines.next() {
+        out.line(paint(DIM, header))?;
     }
-    Ok(())
+    lines.try_for_each(|line| out.line(line))
 }

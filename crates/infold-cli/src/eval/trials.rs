@@ -1,38 +1,40 @@
-//! `infold eval --sizes` and `--agent`: every stand-in at every point, in several sizes.
+//! `infold eval --sizes` and `--agent`: every design at every point, in several sizes.
 
-use infold::eval::{self, DESIGNS, Design, Estimate, MEASURES, Material, Session, Size, Trials};
 use infold::{Config, STRATEGIES};
+use infold_eval::{
+    DESIGNS, Design, Estimate, MEASURES, ParsedSession, RecordedSession, SizeLimit, Trials,
+};
 use serde_json::{Value, json};
 
 use super::EvalArgs;
-use super::replays::{Setup, each_session};
-use super::tables::lines;
-use crate::failure::{Failure, Kind};
-use crate::out::{DIM, Out, count, number, paint, say, table};
-use crate::progress::Progress;
+use super::replays::{ReplaySetup, each_session};
+use super::tables::{or_dash, print_table};
+use crate::error::CliError;
+use crate::output::{DIM, Output, count, number, paint, say};
+use crate::progress::ProgressLine;
 
-/// Tries every stand-in where agents condensed, or where `infold` folds, and prints what each keeps.
-pub fn run(config: &Config, args: &EvalArgs, out: &mut Out) -> Result<(), Failure> {
-    let run = Run::new(config, args, out.is_json())?;
+/// Tries every design where agents condensed, or where `infold` folds, and prints what each keeps.
+pub fn run(config: &Config, args: &EvalArgs, out: &mut Output) -> Result<(), CliError> {
+    let run = TrialRun::new(config, args, out.is_json())?;
     let mut trials = Trials::default();
-    let mut progress = Progress::new(out.is_json(), "measuring", args.files.len() as u64);
+    let mut progress = ProgressLine::new(out.is_json(), "measuring", args.files.len() as u64);
     for file in &args.files {
         each_session(file, args.format, out.is_json(), |session| {
-            run.session(&session, &mut trials)
+            run.try_session(&session, &mut trials)
         })?;
         progress.advance(1);
     }
     drop(progress);
     if trials.points == 0 {
-        return Err(nothing_folded(args));
+        return Err(no_points(args));
     }
     if out.is_json() {
-        objects(&trials, out)?;
+        print_objects(&trials, out)?;
         return out.finish();
     }
-    run.heading(&trials, out)?;
+    run.print_heading(&trials, out)?;
     for size in trials.sizes() {
-        print(&trials, size, out)?;
+        print_size(&trials, size, out)?;
     }
     out.finish()?;
     for line in [
@@ -44,54 +46,53 @@ pub fn run(config: &Config, args: &EvalArgs, out: &mut Out) -> Result<(), Failur
     Ok(())
 }
 
-struct Run<'a> {
+struct TrialRun<'a> {
     args: &'a EvalArgs,
-    /// How sessions are folded that no agent condensed.
-    setup: Option<Setup>,
+    /// The setup for sessions that no agent condensed.
+    setup: Option<ReplaySetup>,
     json: bool,
 }
 
-impl Run<'_> {
-    fn new<'a>(config: &Config, args: &'a EvalArgs, json: bool) -> Result<Run<'a>, Failure> {
+impl TrialRun<'_> {
+    fn new<'a>(config: &Config, args: &'a EvalArgs, json: bool) -> Result<TrialRun<'a>, CliError> {
         let is_sized = args.window.is_some() || args.model.is_some();
-        let setup = match is_sized && !args.agent {
-            true => Some(Setup::new(config, args, json)?),
-            false => None,
-        };
-        Ok(Run { args, setup, json })
+        let setup = (is_sized && !args.agent)
+            .then(|| ReplaySetup::new(config, args, json))
+            .transpose()?;
+        Ok(TrialRun { args, setup, json })
     }
 
     /// Tries all stand-ins at the points of one session.
-    fn session(&self, session: &Session, trials: &mut Trials) -> Result<(), Failure> {
+    fn try_session(&self, session: &RecordedSession, trials: &mut Trials) -> Result<(), CliError> {
         let is_condensed = !session.compactions.is_empty();
         if !is_condensed && self.args.agent {
             return Ok(());
         }
-        let material = match Material::of(session) {
-            Ok(material) => material,
+        let parsed = match ParsedSession::of(session) {
+            Ok(parsed) => parsed,
             Err(error) => {
-                Failure::new(Kind::No, format!("a session is left out: {error}")).warn(self.json);
+                CliError::no(format!("a session is left out: {error}")).warn(self.json);
                 return Ok(());
             }
         };
         if is_condensed {
-            trials.add_agent(session, &material, &self.args.sizes);
+            trials.add_agent(session, &parsed, &self.args.sizes);
             return Ok(());
         }
         let Some(setup) = &self.setup else {
-            return Err(Failure::new(Kind::Usage, "how large is the window?")
-                .hint("a session that its agent did not condense is folded as --window says; --agent leaves it out"));
+            return Err(CliError::usage("no window size given")
+                .hint("--window sets it for sessions that their agent did not condense; --agent leaves these out"));
         };
         let aims = setup.aims.iter();
         let ours = aims.filter(|aim| aim.strategy.name == STRATEGIES[0].name);
         for aim in ours {
-            let replay = eval::replay(session, &material, aim, None, &mut || {})?;
-            trials.add_points(session, &material, &replay.points, &self.args.sizes);
+            let replay = infold_eval::replay(session, &parsed, aim, None, &mut || {})?;
+            trials.add_points(session, &parsed, &replay.points, &self.args.sizes);
         }
         Ok(())
     }
 
-    fn heading(&self, trials: &Trials, out: &mut Out) -> Result<(), Failure> {
+    fn print_heading(&self, trials: &Trials, out: &mut Output) -> Result<(), CliError> {
         let folded = (trials.points - trials.agent_points) as u64;
         let points = count(trials.points as u64, "point");
         let sessions = count(trials.sessions as u64, "session");
@@ -111,63 +112,50 @@ impl Run<'_> {
     }
 }
 
-fn nothing_folded(args: &EvalArgs) -> Failure {
-    match args.agent {
-        true => Failure::new(Kind::No, "no agent condensed any of these sessions")
-            .hint("leave --agent out and give --sizes and --window"),
-        false => Failure::new(Kind::No, "nothing was folded").hint("give a smaller --window"),
+fn no_points(args: &EvalArgs) -> CliError {
+    if args.agent {
+        CliError::no("no agent condensed any of these sessions")
+            .hint("leave --agent out and give --sizes and --window")
+    } else {
+        CliError::no("nothing was folded").hint("give a smaller --window")
     }
 }
 
-/// What others are compared with at a size.
-fn base(size: Size) -> Design {
+/// Returns the design that others are compared with at a size.
+fn base(size: SizeLimit) -> Design {
     match size {
-        Size::Agent => Design::Agent,
-        Size::Tokens(_) => Design::Extractive,
+        SizeLimit::Agent => Design::Agent,
+        SizeLimit::Tokens(_) => Design::Extractive,
     }
 }
 
-fn print(trials: &Trials, size: Size, out: &mut Out) -> Result<(), Failure> {
+fn print_size(trials: &Trials, size: SizeLimit, out: &mut Output) -> Result<(), CliError> {
     let base = base(size);
     out.line("")?;
     out.line(match size {
-        Size::Tokens(tokens) => format!("At {} tokens", number(tokens)),
-        Size::Agent => "At the agent's size".to_owned(),
+        SizeLimit::Tokens(tokens) => format!("At {} tokens", number(tokens)),
+        SizeLimit::Agent => "At the agent's size".to_owned(),
     })?;
     let times = match base {
         Design::Extractive => "× extr.".to_owned(),
         base => format!("× {}", base.name()),
     };
-    let mut rows = vec![[
-        "stand-in".to_owned(),
-        "tokens".to_owned(),
-        "references".to_owned(),
-        times.clone(),
-        "words".to_owned(),
-        times.clone(),
-        "pairs".to_owned(),
-        times,
-    ]];
+    let is_agent = size == SizeLimit::Agent;
+    let mut rows: Vec<[String; 8]> = Vec::new();
     for design in DESIGNS {
         let Some(tokens) = mean_tokens(trials, design, size) else {
             continue;
         };
         let mut row = vec![design.name().to_owned(), number(tokens.round() as u64)];
         for measure in MEASURES {
-            let mean = trials.mean(design, size, measure);
-            row.push(match size {
-                Size::Agent => mean.map_or("–".to_owned(), |mean| {
-                    format!("{:.1}", mean.value * 100.0)
-                }),
-                Size::Tokens(_) => share(mean),
-            });
+            let mean = trials.mean(design, size, measure).map(in_percent);
             let ratio = trials.ratio(design, base, size, measure);
-            row.push(match size {
-                _ if design == base => String::new(),
-                Size::Agent => with_bounds(ratio),
-                Size::Tokens(_) => {
-                    ratio.map_or("–".to_owned(), |ratio| format!("{:.2}", ratio.value))
-                }
+            // At the agent's size the ratio has bounds, else the mean.
+            row.push(or_dash(mean, |mean| with_bounds(mean, 1, !is_agent)));
+            row.push(if design == base {
+                String::new()
+            } else {
+                or_dash(ratio, |ratio| with_bounds(ratio, 2, is_agent))
             });
         }
         rows.push(
@@ -175,10 +163,11 @@ fn print(trials: &Trials, size: Size, out: &mut Out) -> Result<(), Failure> {
                 .expect("two columns and two for each measure"),
         );
     }
-    lines(&table(&rows, &[1, 2, 3, 4, 5, 6], out.width()), out)
+    let header = format!("stand-in|tokens|references|{times}|words|{times}|pairs|{times}");
+    print_table(&header, rows, &[1, 2, 3, 4, 5, 6], out)
 }
 
-fn objects(trials: &Trials, out: &mut Out) -> Result<(), Failure> {
+fn print_objects(trials: &Trials, out: &mut Output) -> Result<(), CliError> {
     for size in trials.sizes() {
         for design in DESIGNS {
             let Some(tokens) = mean_tokens(trials, design, size) else {
@@ -197,7 +186,7 @@ fn objects(trials: &Trials, out: &mut Out) -> Result<(), Failure> {
                 object[measure.name()] = json!({
                     "share": bounds(trials.mean(design, size, measure)),
                     "times_extractive": against(Design::Extractive),
-                    "times_agent": (size == Size::Agent).then(|| against(Design::Agent)),
+                    "times_agent": (size == SizeLimit::Agent).then(|| against(Design::Agent)),
                 });
             }
             out.object(&object)?;
@@ -221,16 +210,16 @@ fn objects(trials: &Trials, out: &mut Out) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The mean tokens of a design at a size; none if it has no stand-in of that size.
-fn mean_tokens(trials: &Trials, design: Design, size: Size) -> Option<f64> {
+/// Returns the mean tokens of a design at a size; none if it has no stand-in of that size.
+fn mean_tokens(trials: &Trials, design: Design, size: SizeLimit) -> Option<f64> {
     let tokens: Vec<u64> = trials.of(design, size).map(|trial| trial.tokens).collect();
     (!tokens.is_empty()).then(|| tokens.iter().sum::<u64>() as f64 / tokens.len() as f64)
 }
 
-fn size_value(size: Size) -> Value {
+fn size_value(size: SizeLimit) -> Value {
     match size {
-        Size::Tokens(tokens) => json!(tokens),
-        Size::Agent => json!("agent"),
+        SizeLimit::Tokens(tokens) => json!(tokens),
+        SizeLimit::Agent => json!("agent"),
     }
 }
 
@@ -241,20 +230,19 @@ fn bounds(estimate: Option<Estimate>) -> Value {
     )
 }
 
-/// A share in hundredths with its bounds.
-fn share(estimate: Option<Estimate>) -> String {
-    estimate.map_or("–".to_owned(), |estimate| {
-        let [value, low, high] =
-            [estimate.value, estimate.low, estimate.high].map(|share| share * 100.0);
-        format!("{value:.1} ({low:.1}–{high:.1})")
-    })
+fn in_percent(share: Estimate) -> Estimate {
+    Estimate {
+        value: share.value * 100.0,
+        low: share.low * 100.0,
+        high: share.high * 100.0,
+    }
 }
 
-fn with_bounds(estimate: Option<Estimate>) -> String {
-    estimate.map_or("–".to_owned(), |estimate| {
-        format!(
-            "{:.2} ({:.2}–{:.2})",
-            estimate.value, estimate.low, estimate.high
-        )
-    })
+fn with_bounds(estimate: Estimate, digits: usize, bounds: bool) -> String {
+    let Estimate { value, low, high } = estimate;
+    if bounds {
+        format!("{value:.digits$} ({low:.digits$}–{high:.digits$})")
+    } else {
+        format!("{value:.digits$}")
+    }
 }

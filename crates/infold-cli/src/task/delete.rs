@@ -1,67 +1,52 @@
-//! `infold task delete`: the one command after which something is gone.
-
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+//! `infold task delete`: permanently deletes a task, and its forks if wanted.
 
 use infold_store::{Contexts, TaskError};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::failure::{Failure, Kind};
-use crate::holder::released;
-use crate::out::{Out, count};
+use crate::error::{CliError, CliResult};
+use crate::output::{Output, confirm, count};
+use crate::task_lock::acquire;
 
+/// `infold task delete`
 pub fn run(
     contexts: &Contexts,
     task: &str,
     with_forks: bool,
     yes: bool,
-    out: &mut Out,
-) -> Result<(), Failure> {
+    out: &mut Output,
+) -> CliResult {
     let id = contexts.resolve(task)?;
     let forks = contexts.continued_by(id)?;
     if !with_forks && !forks.is_empty() {
-        return Err(TaskError::Continued {
+        let error = TaskError::Continued {
             task: id,
             by: forks,
-        }
-        .into());
+        };
+        return Err(error.into());
     }
     let all: Vec<Uuid> = forks.into_iter().chain([id]).collect();
-    if !yes && !is_confirmed(&all)? {
-        return Err(Failure::new(Kind::No, "nothing was removed"));
-    }
-    for (removed, id) in all.into_iter().enumerate() {
-        released(|| contexts.delete(id)).map_err(|error| match removed {
-            0 => Failure::from(error),
-            1 => Failure::from(error).after("1 task that continues it was removed"),
-            more => {
-                let done = format!("{more} tasks that continue it were removed");
-                Failure::from(error).after(&done)
-            }
-        })?;
-        match out.is_json() {
-            true => out.object(&json!({"uuid": id.to_string(), "removed": true}))?,
-            false => out.line(format!("task {id} removed"))?,
+    if !yes {
+        let names: Vec<String> = all.iter().map(Uuid::to_string).collect();
+        let question = format!("delete {} permanently?", count(all.len() as u64, "task"));
+        let refusal = CliError::usage(
+            "this deletes tasks permanently, and there is no terminal to confirm it",
+        )
+        .hint("--yes deletes without confirmation");
+        if !confirm(&names, &question, refusal)? {
+            return Err(CliError::no("nothing was deleted"));
         }
     }
+    for (deleted, id) in all.into_iter().enumerate() {
+        acquire(|| contexts.delete(id)).map_err(|error| {
+            let error = CliError::from(error);
+            match deleted {
+                0 => error,
+                forks => error.after(&format!("deleted so far: {}", count(forks as u64, "fork"))),
+            }
+        })?;
+        let object = json!({"uuid": id.to_string(), "removed": true});
+        out.result(&object, format!("task {id} deleted"))?;
+    }
     Ok(())
-}
-
-/// Asks a person whether it is meant.
-fn is_confirmed(tasks: &[Uuid]) -> Result<bool, Failure> {
-    if !io::stdin().is_terminal() {
-        let text = "this removes tasks for good, and there is nobody to ask";
-        return Err(Failure::new(Kind::Usage, text).hint("--yes says that it is meant"));
-    }
-    for task in tasks {
-        eprintln!("  {task}");
-    }
-    eprint!(
-        "remove {} for good? [y/N] ",
-        count(tasks.len() as u64, "task")
-    );
-    let _ = io::stderr().flush();
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use infold_log::{EventId, Floor, Role, Seq, View};
 use infold_store::{Contexts, Durability, Log, Metadata, What};
 use infold_testkit::Server;
-use infold_wire::{Message, Wire, spoken};
+use infold_wire::{Message, Wire, append_words};
 use serde_json::Value;
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -178,7 +178,7 @@ fn messages(log: &Log) -> Vec<(Role, String)> {
         let bytes = log.message(seq).expect("a message");
         let message = Message::parse(&bytes).expect("it can be read");
         let mut text = String::new();
-        spoken(&message, &mut text);
+        append_words(&message, &mut text);
         (message.role(), text)
     });
     all.collect()

@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 use common::Home;
 use infold_testkit::{Script, Server};
 use infold_wire::Wire;
-use infold_wire::request::read::{Aim, translate};
+use infold_wire::request::translate::{TranslateTarget, translate};
 use serde_json::{Map, Value, json};
 
 #[test]
@@ -96,11 +96,11 @@ fn translated(to: Wire) -> Vec<Value> {
     let translated = others.map(|from| {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../infold-wire/tests/parameters");
         let body = fs::read(folder.join(format!("{from}.json"))).expect("a request");
-        let aim = Aim {
+        let aim = TranslateTarget {
             official: true,
             stream: Some(true),
             model: Some("m".to_owned()),
-            ..Aim::new(to)
+            ..TranslateTarget::new(to)
         };
         let told = translate(from, &body, &aim).expect("it can be translated");
         let mut body: Value = serde_json::from_slice(&told.body).expect("JSON");

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use infold_testkit::{Seen, Step};
-use infold_wire::{Json, Reply, Reported, Stop, Wire};
+use infold_wire::{Json, Reply, StopReason, TokenUsage, Wire};
 use serde_json::{Value, json};
 
 /// A reply that both a client and Infold are given, by the name of the model they ask.
@@ -13,7 +13,7 @@ pub struct Scripted {
     whole: Step,
 }
 
-const USAGE: Reported = Reported {
+const USAGE: TokenUsage = TokenUsage {
     input: 100,
     cache_read: 20,
     cache_write: 0,
@@ -36,26 +36,26 @@ fn arguments() -> [Value; 2] {
 pub fn replies(wire: Wire) -> Vec<Scripted> {
     let long: String = (0..3000).map(|at| format!("{at}·wört🚀 ")).collect();
     let mut all = vec![
-        reply("plain", said(wire, PLAIN), Stop::End, 3),
-        reply("letter-by-letter", said(wire, PLAIN), Stop::End, 1),
-        reply("long", said(wire, &long), Stop::End, 17),
+        reply("plain", said(wire, PLAIN), StopReason::End, 3),
+        reply("letter-by-letter", said(wire, PLAIN), StopReason::End, 1),
+        reply("long", said(wire, &long), StopReason::End, 17),
         reply(
             "cut-by-length",
             said(wire, "It goes on and"),
-            Stop::Length,
+            StopReason::Length,
             5,
         ),
-        reply("calls", calls(wire, None, None), Stop::Calls, 4),
+        reply("calls", calls(wire, None, None), StopReason::Calls, 4),
         reply(
             "says-and-calls",
             calls(wire, Some("I look. 👀"), None),
-            Stop::Calls,
+            StopReason::Calls,
             7,
         ),
         reply(
             "thinks",
             calls(wire, Some("I look."), Some(THOUGHT)),
-            Stop::Calls,
+            StopReason::Calls,
             6,
         ),
     ];
@@ -70,8 +70,8 @@ fn own(wire: Wire) -> Vec<Scripted> {
         Wire::Chat => {
             let refused = json!({"role": "assistant", "content": null, "refusal": "Das nicht. 🙅"});
             vec![
-                reply("refused", vec![refused], Stop::End, 4),
-                reply("filtered", said(wire, "So far"), Stop::Declined, 4),
+                reply("refused", vec![refused], StopReason::End, 4),
+                reply("filtered", said(wire, "So far"), StopReason::Declined, 4),
             ]
         }
         Wire::Responses => {
@@ -82,9 +82,9 @@ fn own(wire: Wire) -> Vec<Scripted> {
             let cited = json!({"id": "msg_c", "type": "message", "status": "completed", "role": "assistant", "content": [cited]});
             let sealed = json!({"id": "rs_s", "type": "reasoning", "summary": [{"type": "summary_text", "text": "One."}, {"type": "summary_text", "text": "Two."}], "encrypted_content": "c2VhbGVk"});
             vec![
-                reply("refused", vec![refused], Stop::End, 4),
-                reply("filtered", said(wire, "So far"), Stop::Declined, 4),
-                reply("cited", vec![sealed, cited], Stop::End, 2),
+                reply("refused", vec![refused], StopReason::End, 4),
+                reply("filtered", said(wire, "So far"), StopReason::Declined, 4),
+                reply("cited", vec![sealed, cited], StopReason::End, 2),
             ]
         }
         Wire::Anthropic => {
@@ -98,8 +98,8 @@ fn own(wire: Wire) -> Vec<Scripted> {
             ]);
             let message = json!({"role": "assistant", "content": blocks});
             vec![
-                reply("many-blocks", vec![message], Stop::End, 3),
-                reply("refused", said(wire, "I will not"), Stop::Declined, 4),
+                reply("many-blocks", vec![message], StopReason::End, 3),
+                reply("refused", said(wire, "I will not"), StopReason::Declined, 4),
             ]
         }
         Wire::Gemini => {
@@ -114,15 +114,15 @@ fn own(wire: Wire) -> Vec<Scripted> {
             ]);
             let message = json!({"role": "model", "parts": parts});
             vec![
-                reply("many-parts", vec![message], Stop::Calls, 3),
-                reply("filtered", said(wire, "So far"), Stop::Declined, 4),
+                reply("many-parts", vec![message], StopReason::Calls, 3),
+                reply("filtered", said(wire, "So far"), StopReason::Declined, 4),
             ]
         }
         Wire::Ollama => Vec::new(),
     }
 }
 
-fn reply(name: &'static str, messages: Vec<Value>, stop: Stop, pieces: usize) -> Scripted {
+fn reply(name: &'static str, messages: Vec<Value>, stop: StopReason, pieces: usize) -> Scripted {
     // Some clients take this character for the end of a line, so services escape it.
     let escaped = |it: &Value| it.to_string().replace('\u{2028}', "\\u2028").into_bytes();
     let step = Step::exact(Reply {

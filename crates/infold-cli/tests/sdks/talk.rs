@@ -1,7 +1,7 @@
 //! A conversation with a picture, reasoning, two calls at once and their results, in the form
 //! of each wire. `shared.py` holds the same conversation for the clients.
 
-use infold_wire::{Stop, Wire};
+use infold_wire::{StopReason, Wire};
 use serde_json::{Value, json};
 
 use crate::replies::calls;
@@ -26,12 +26,20 @@ pub fn tools() -> Value {
 }
 
 /// What the model replies, turn by turn.
-pub fn replies(wire: Wire) -> [(&'static str, Vec<Value>, Stop); 3] {
+pub fn replies(wire: Wire) -> [(&'static str, Vec<Value>, StopReason); 3] {
     let called = calls(wire, Some("I look. 👀"), Some("Hm, \"who\"?"));
     [
-        ("talk-1", called, Stop::Calls),
-        ("talk-2", said(wire, "msg_2", "Ada made it. 🎨"), Stop::End),
-        ("talk-3", said(wire, "msg_3", "Nothing more."), Stop::End),
+        ("talk-1", called, StopReason::Calls),
+        (
+            "talk-2",
+            said(wire, "msg_2", "Ada made it. 🎨"),
+            StopReason::End,
+        ),
+        (
+            "talk-3",
+            said(wire, "msg_3", "Nothing more."),
+            StopReason::End,
+        ),
     ]
 }
 

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use infold_log::{EventId, Seq};
 use infold_store::{Contexts, Durability, Log, What};
 use infold_testkit::Server;
-use infold_wire::{Message, plain};
+use infold_wire::{Message, append_plain_text};
 use serde_json::Value;
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -301,7 +301,7 @@ impl Ran {
 fn words(bytes: &[u8]) -> String {
     let message = Message::parse(bytes).expect("it can be read");
     let mut text = String::new();
-    plain(&message, &mut text);
+    append_plain_text(&message, &mut text);
     text.trim().to_owned()
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use infold_wire::{Delivery, Reader, Wire, quote};
+use infold_wire::{Delivery, ReplyReader, Wire, quote};
 use uuid::Uuid;
 
 use crate::http::{self, Answer};
@@ -101,7 +101,7 @@ impl Talk {
             true => Delivery::Stream,
             false => Delivery::Whole,
         };
-        let mut reader = Reader::new(self.wire, form);
+        let mut reader = ReplyReader::new(self.wire, form);
         reader.push(&answer.body, &mut |_| {}).ok()?;
         let reply = reader.finish().ok()?;
         let said: Vec<String> = reply.messages.iter().map(|bytes| words(bytes)).collect();

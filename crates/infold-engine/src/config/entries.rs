@@ -1,11 +1,13 @@
+//! Lists the values of the effective configuration.
+
 use serde_json::{Value, json};
 
-use super::{Config, Provider, Serve};
-use crate::profile::{Keep, Origin, Set, Settings};
+use super::{Config, Provider, ServeConfig};
+use crate::profile::{KeepRecent, Origin, Setting, Settings};
 
 /// One value of the effective configuration; a secret is only said to be set.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct ConfigEntry {
     /// The key, with the sections it is in.
     pub key: String,
     /// The value; null if it is not set.
@@ -15,36 +17,22 @@ pub struct Entry {
 }
 
 impl Config {
-    /// All values in effect, in the order of the sections.
-    pub fn entries(&self) -> Vec<Entry> {
-        let mut list = List(Vec::new());
+    /// Returns all values in effect, in the order of the sections.
+    pub fn entries(&self) -> Vec<ConfigEntry> {
+        let mut list = EntryList(Vec::new());
         let storage = &self.context_storage;
-        let dir = storage.base_dir.value.display().to_string();
-        list.set("context_storage.enabled", &storage.enabled);
-        list.push(
-            "context_storage.base_dir",
-            json!(dir),
-            &storage.base_dir.origin,
-        );
-        match &storage.compression_threshold {
-            Some(set) => list.push(
-                "context_storage.compression_threshold",
-                number(set.value),
-                &set.origin,
-            ),
-            None => list.push(
-                "context_storage.compression_threshold",
-                Value::Null,
-                &Origin::Default,
-            ),
-        }
-        list.opt(
-            "context_storage.keep_recent_messages",
-            &storage.keep_recent_messages,
-        );
-        list.set("context_storage.cleanup_days", &storage.cleanup_days);
-        list.opt("context_storage.summary_prompt", &storage.summary_prompt);
-        list.opt("llm.provider", &self.llm.provider);
+        let section = |name: &str| format!("context_storage.{name}");
+        let base_dir = json!(storage.base_dir.value.display().to_string());
+        let threshold = storage.compression_threshold.as_ref();
+        let threshold = threshold.map(|set| Setting::new(number(set.value), set.origin.clone()));
+        list.set(&section("enabled"), &storage.enabled);
+        list.push(&section("base_dir"), base_dir, &storage.base_dir.origin);
+        list.always(&section("compression_threshold"), &threshold);
+        let messages = &storage.keep_recent_messages;
+        list.always(&section("keep_recent_messages"), messages);
+        list.set(&section("cleanup_days"), &storage.cleanup_days);
+        list.always(&section("summary_prompt"), &storage.summary_prompt);
+        list.always("llm.provider", &self.llm.provider);
         for provider in &self.llm.providers {
             list.provider(provider);
         }
@@ -53,19 +41,17 @@ impl Config {
         }
         for model in &self.models {
             let row = &model.row;
-            let key = |name: &str| format!("models.{}.{name}", row.name);
-            list.push(&key("provider"), json!(row.provider), &model.origin);
-            list.push(&key("window"), json!(row.window), &model.origin);
-            list.push(&key("max_output"), json!(row.max_output), &model.origin);
-            let tokenizer = json!(row.tokenizer.to_string());
-            list.push(&key("tokenizer"), tokenizer, &model.origin);
+            let mut push = |name: &str, value: Value| {
+                let key = format!("models.{}.{name}", row.name);
+                list.push(&key, value, &model.origin);
+            };
+            push("provider", json!(row.provider));
+            push("window", json!(row.window));
+            push("max_output", json!(row.max_output));
+            push("tokenizer", json!(row.tokenizer.to_string()));
             if let Some(prices) = row.prices {
                 let all = [prices.input, prices.cached, prices.write, prices.output];
-                list.push(
-                    &key("prices"),
-                    all.map(number).to_vec().into(),
-                    &model.origin,
-                );
+                push("prices", all.map(number).to_vec().into());
             }
             let rest = Settings {
                 window: None,
@@ -76,118 +62,107 @@ impl Config {
         list.set("summarizer.use", &self.summarizer.name);
         list.set("summarizer.timeout", &self.summarizer.timeout);
         list.set("summarizer.check", &self.summarizer.check);
-        list.opt("hooks.before_fold", &self.hooks.before_fold);
-        list.opt("hooks.after_fold", &self.hooks.after_fold);
+        list.always("hooks.before_fold", &self.hooks.before_fold);
+        list.always("hooks.after_fold", &self.hooks.after_fold);
         list.serve(&self.serve);
         list.set("redact", &self.redact);
-        for (section, origin) in &self.kept {
+        for (section, origin) in &self.unread {
             list.push(section, json!("(kept for later)"), origin);
         }
-        list.some("model", &self.model);
-        list.some("profile", &self.profile);
+        list.optional("model", &self.model);
+        list.optional("profile", &self.profile);
         list.settings("every model", &self.environment);
         list.0
     }
 }
 
-struct List(Vec<Entry>);
+struct EntryList(Vec<ConfigEntry>);
 
-impl List {
+impl EntryList {
     fn push(&mut self, key: &str, value: Value, origin: &Origin) {
-        self.0.push(Entry {
+        self.0.push(ConfigEntry {
             key: key.to_owned(),
             value,
             origin: origin.clone(),
         });
     }
 
-    fn set<T: Clone + Into<Value>>(&mut self, key: &str, set: &Set<T>) {
+    fn set<T: Clone + Into<Value>>(&mut self, key: &str, set: &Setting<T>) {
         self.push(key, set.value.clone().into(), &set.origin);
     }
 
-    /// A value that is listed even when it is not set.
-    fn opt<T: Clone + Into<Value>>(&mut self, key: &str, set: &Option<Set<T>>) {
+    /// Lists a value even if it is not set.
+    fn always<T: Clone + Into<Value>>(&mut self, key: &str, set: &Option<Setting<T>>) {
         match set {
             Some(set) => self.set(key, set),
             None => self.push(key, Value::Null, &Origin::Default),
         }
     }
 
-    fn some<T: Clone + Into<Value>>(&mut self, key: &str, set: &Option<Set<T>>) {
+    fn optional<T: Clone + Into<Value>>(&mut self, key: &str, set: &Option<Setting<T>>) {
+        self.shown(key, set, |value| value.clone().into());
+    }
+
+    /// Lists a value in a form of its own, if it is set.
+    fn shown<T>(&mut self, key: &str, set: &Option<Setting<T>>, show: impl Fn(&T) -> Value) {
         if let Some(set) = set {
-            self.set(key, set);
+            self.push(key, show(&set.value), &set.origin);
         }
     }
 
     fn provider(&mut self, provider: &Provider) {
         let key = |name: &str| format!("llm.{}.{name}", provider.name);
         self.set(&key("provider"), &provider.api);
-        self.some(&key("model"), &provider.model);
-        self.some(&key("context_length"), &provider.context_length);
-        if let Some(secret) = &provider.api_key {
-            self.push(&key("api_key"), json!("(set)"), &secret.origin);
-        }
-        if let Some(url) = &provider.base_url {
-            self.push(&key("base_url"), json!(public(&url.value)), &url.origin);
-        }
-        self.some(&key("max_tokens"), &provider.max_tokens);
+        self.optional(&key("model"), &provider.model);
+        self.optional(&key("context_length"), &provider.context_length);
+        self.shown(&key("api_key"), &provider.api_key, |_| json!("(set)"));
+        let url = |url: &String| json!(without_credentials(url));
+        self.shown(&key("base_url"), &provider.base_url, url);
+        self.optional(&key("max_tokens"), &provider.max_tokens);
     }
 
-    fn serve(&mut self, serve: &Serve) {
-        self.some("serve.port", &serve.port);
-        if let Some(host) = &serve.host {
-            self.push("serve.host", json!(host.value.to_string()), &host.origin);
-        }
-        if let Some(token) = &serve.token {
-            self.push("serve.token", json!("(set)"), &token.origin);
-        }
+    fn serve(&mut self, serve: &ServeConfig) {
+        self.optional("serve.port", &serve.port);
+        self.shown("serve.host", &serve.host, |host| json!(host.to_string()));
+        self.shown("serve.token", &serve.token, |_| json!("(set)"));
         for name in &serve.names {
             self.set("serve.names", name);
         }
-        self.some("serve.upstream_idle", &serve.upstream_idle);
-        self.some("serve.end_after", &serve.end_after);
+        self.optional("serve.upstream_idle", &serve.upstream_idle);
+        self.optional("serve.end_after", &serve.end_after);
         for (api, set) in &serve.upstreams {
             let key = format!("serve.upstreams.{api}");
-            self.push(&key, json!(public(&set.value)), &set.origin);
+            self.push(&key, json!(without_credentials(&set.value)), &set.origin);
         }
     }
 
     fn settings(&mut self, path: &str, settings: &Settings) {
         let key = |name: &str| format!("{path}.{name}");
-        self.some(&key("window"), &settings.window);
-        if let Some(threshold) = &settings.threshold {
-            self.push(
-                &key("threshold"),
-                number(threshold.value),
-                &threshold.origin,
-            );
-        }
-        self.some(&key("auto"), &settings.auto);
-        if let Some(keep) = &settings.keep {
-            let number = match keep.value {
-                Keep::Messages(count) => json!(count),
-                Keep::Share(share) => json!(share),
-            };
-            self.push(&key("keep"), number, &keep.origin);
-        }
-        self.some(&key("ratio"), &settings.ratio);
-        self.some(&key("condense_model"), &settings.condense_model);
-        self.some(&key("prompt"), &settings.prompt);
-        self.some(&key("strategy"), &settings.strategy);
-        self.some(&key("max_tokens"), &settings.max_tokens);
+        self.optional(&key("window"), &settings.window);
+        self.shown(&key("threshold"), &settings.threshold, |it| number(*it));
+        self.optional(&key("auto"), &settings.auto);
+        self.shown(&key("keep"), &settings.keep, |keep| match keep {
+            KeepRecent::Messages(count) => json!(count),
+            KeepRecent::Share(share) => json!(share),
+        });
+        self.optional(&key("ratio"), &settings.ratio);
+        self.optional(&key("condense_model"), &settings.condense_model);
+        self.optional(&key("prompt"), &settings.prompt);
+        self.optional(&key("strategy"), &settings.strategy);
+        self.optional(&key("max_tokens"), &settings.max_tokens);
     }
 }
 
-/// A number as people write it: 60, not 60.0.
+/// Returns a number as people write it: 60, not 60.0.
 fn number(number: f64) -> Value {
-    match number.fract() == 0.0 && number.abs() < 1e15 {
-        true => json!(number as i64),
-        false => json!(number),
+    if number.fract() == 0.0 && number.abs() < 1e15 {
+        return json!(number as i64);
     }
+    json!(number)
 }
 
-/// An address without the name, password or key that it may carry.
-pub(super) fn public(url: &str) -> String {
+/// Returns an address without the name, password or key that it may carry.
+pub(super) fn without_credentials(url: &str) -> String {
     let (url, query) = match url.split_once('?') {
         Some((url, _)) => (url, "?(set)"),
         None => (url, ""),

@@ -1,7 +1,9 @@
+//! Merges the files of a configuration into one tree, and reads it.
+
 use super::problem::ConfigError;
-use super::reader::{Lookup, Reader};
+use super::reader::{ConfigReader, EnvLookup};
 use super::restricted::{RestrictedKey, restrict};
-use super::yaml::{self, Kind, Node, Wrong};
+use super::yaml::{self, LineProblem, Node, NodeKind};
 use super::{Config, environment, sections};
 use crate::profile::Origin;
 
@@ -10,31 +12,34 @@ use crate::profile::Origin;
 pub struct Layer<'a> {
     /// The name that messages show.
     pub file: &'a str,
-    /// What it holds.
+    /// The text of the file.
     pub text: &'a str,
     /// Whether all keys count. Without trust only those do that run no command, choose no
-    /// provider and no place, and no variables are filled in.
+    /// provider and no directory, and no variables are filled in.
     pub trusted: bool,
 }
 
-/// A configuration, and what there is to say of its files.
+/// A configuration, and the remarks on its files.
 #[derive(Clone, Debug)]
-pub struct Parsed {
+pub struct ParsedConfig {
     /// The values in effect.
     pub config: Config,
-    /// What the person should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
     /// Keys that were ignored because their file is not trusted.
     pub ignored: Vec<RestrictedKey>,
 }
 
 impl Config {
-    /// Reads a configuration of several files, later ones over earlier ones, and what the
-    /// environment sets instead of them.
+    /// Reads a configuration of several files, later ones over earlier ones, and the environment
+    /// over all of them.
     ///
     /// Mappings are merged key by key. Returns all errors there are, in the order of their lines.
-    pub fn parse_layers(layers: &[Layer<'_>], env: Lookup<'_>) -> Result<Parsed, Vec<ConfigError>> {
-        let mut reader = Reader {
+    pub fn parse_layers(
+        layers: &[Layer<'_>],
+        env: EnvLookup<'_>,
+    ) -> Result<ParsedConfig, Vec<ConfigError>> {
+        let mut reader = ConfigReader {
             layers,
             env,
             errors: Vec::new(),
@@ -49,7 +54,7 @@ impl Config {
                 }
                 ignored = restricted;
             }
-            Err((place, problem)) => reader.wrong(place, problem),
+            Err((line, problem)) => reader.report(line, problem),
         }
         let index = |name: &str| layers.iter().position(|layer| layer.file == name);
         reader.errors.sort_by_key(|error| match &error.origin {
@@ -60,28 +65,31 @@ impl Config {
         if !reader.errors.is_empty() {
             return Err(reader.errors);
         }
-        Ok(Parsed {
+        Ok(ParsedConfig {
             config,
             warnings: reader.warnings,
             ignored,
         })
     }
 
-    /// Returns what the files without trust set beyond what they may.
+    /// Returns the keys that untrusted files set and may not set.
     pub fn restricted_keys(layers: &[Layer<'_>]) -> Result<Vec<RestrictedKey>, Vec<ConfigError>> {
-        let merged = merge(layers).map_err(|(place, problem)| {
-            let origin = Origin::Line {
-                file: layers[place.file].file.to_owned(),
-                line: place.line,
-            };
-            vec![ConfigError { origin, problem }]
-        });
-        merged.map(|(_, restricted)| restricted)
+        match merge(layers) {
+            Ok((_, restricted)) => Ok(restricted),
+            Err((at, problem)) => {
+                let file = layers[at.file].file.to_owned();
+                let origin = Origin::Line {
+                    file,
+                    line: at.line,
+                };
+                Err(vec![ConfigError { origin, problem }])
+            }
+        }
     }
 }
 
-/// Puts all files into one tree, and takes out of each what it may not set.
-fn merge(layers: &[Layer<'_>]) -> Result<(Option<Node>, Vec<RestrictedKey>), Wrong> {
+/// Merges all files into one tree, and takes out of each what it may not set.
+fn merge(layers: &[Layer<'_>]) -> Result<(Option<Node>, Vec<RestrictedKey>), LineProblem> {
     let mut merged: Option<Node> = None;
     let mut ignored = Vec::new();
     for (file, layer) in layers.iter().enumerate() {
@@ -104,8 +112,8 @@ fn merge(layers: &[Layer<'_>]) -> Result<(Option<Node>, Vec<RestrictedKey>), Wro
     Ok((merged, ignored))
 }
 
-/// A key belongs to one address: where the upper file gives a provider another one, the key of
-/// the lower file is not sent there.
+/// Drops the key of a provider to which the upper file gives another address: a key belongs to one
+/// address and is not sent to another.
 fn drop_keys_of_moved_providers(below: &mut Node, top: &mut Node) {
     let (Some(below), Some(top)) = (below.get_mut("llm"), top.get_mut("llm")) else {
         return;
@@ -114,38 +122,36 @@ fn drop_keys_of_moved_providers(below: &mut Node, top: &mut Node) {
         let moved = |key: &str| ["base_url", "provider"].contains(&key);
         if provider.value.members().iter().any(|it| moved(&it.key))
             && let Some(node) = below.get_mut(&provider.key)
-            && let Kind::Map(members) = &mut node.kind
+            && let NodeKind::Map(members) = &mut node.kind
         {
             members.retain(|member| member.key != "api_key");
         }
     }
 }
 
-/// A project's file, trusted or not, does not switch off what the user switched on.
+/// Keeps redaction on: a project's file, trusted or not, does not switch off what the user switched on.
 fn keep_redacting(below: &mut Node, top: &mut Node) {
-    let says =
-        |node: &Node, word: &str| matches!(&node.kind, Kind::Scalar { text, .. } if text == word);
-    let is_on = below
-        .get_mut("redact")
-        .is_some_and(|node| says(node, "true"));
-    if let Kind::Map(members) = &mut top.kind
+    let is = |node: &Node, word: &str| matches!(&node.kind, NodeKind::Scalar { text, .. } if text == word);
+    let redact = below.get_mut("redact");
+    let is_on = redact.is_some_and(|node| is(node, "true"));
+    if let NodeKind::Map(members) = &mut top.kind
         && is_on
     {
-        members.retain(|member| member.key != "redact" || !says(&member.value, "false"));
+        members.retain(|member| member.key != "redact" || !is(&member.value, "false"));
     }
 }
 
-/// `summarizer: model` and `summarizer: {timeout: 60}` are merged as if both were mappings.
+/// Makes `summarizer: model` and `summarizer: {timeout: 60}` both mappings, so that they merge.
 fn align_summarizers(below: &mut Node, top: &mut Node) {
     let (Some(below), Some(top)) = (below.get_mut("summarizer"), top.get_mut("summarizer")) else {
         return;
     };
-    let is_map = |node: &Node| matches!(node.kind, Kind::Map(_));
+    let is_map = |node: &Node| matches!(node.kind, NodeKind::Map(_));
     if is_map(below) == is_map(top) {
         return;
     }
     for node in [below, top] {
-        if matches!(node.kind, Kind::Scalar { .. }) && !node.is_null() {
+        if matches!(node.kind, NodeKind::Scalar { .. }) && !node.is_null() {
             *node = node.clone().with_key("use");
         }
     }

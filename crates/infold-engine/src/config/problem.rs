@@ -1,22 +1,24 @@
+//! Errors of a configuration, with the line they are on.
+
 use crate::profile::Origin;
 
-/// What is wrong in a configuration, and where.
+/// A problem of a configuration, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}: {problem}")]
 pub struct ConfigError {
     /// The file and line, or the variable.
     pub origin: Origin,
-    /// What is wrong there.
-    pub problem: Problem,
+    /// The problem.
+    pub problem: ConfigProblem,
 }
 
-/// What can be wrong in a configuration.
+/// A problem of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
-    /// It is no YAML, or uses more of YAML than is taken here.
+pub enum ConfigProblem {
+    /// The text is no YAML, or uses more of YAML than is supported.
     #[error("this is not YAML: {0}")]
     Syntax(String),
-    /// More than any configuration holds.
+    /// The text is larger than any configuration.
     #[error("this is too large or too deeply nested for a configuration")]
     TooLarge,
     /// A key that stands twice in one mapping.
@@ -24,15 +26,15 @@ pub enum Problem {
     Twice {
         /// The key.
         key: String,
-        /// The line where it stands first.
+        /// The line where it was set first.
         first: usize,
     },
-    /// A key that has no meaning where it stands.
+    /// A key that has no meaning here.
     #[error("`{key}` has no meaning {place}{}", instead(.nearest.as_deref(), .valid))]
     Key {
         /// The key.
         key: String,
-        /// Where it stands.
+        /// The section.
         place: String,
         /// The valid key that looks most like it.
         nearest: Option<String>,
@@ -44,9 +46,9 @@ pub enum Problem {
     Value {
         /// The key, with the sections it is in.
         key: String,
-        /// What it takes.
+        /// The values it takes.
         expected: String,
-        /// What stands there, as it was written.
+        /// The value as it was written.
         found: String,
         /// The valid value that looks most like it.
         nearest: Option<String>,
@@ -54,7 +56,7 @@ pub enum Problem {
     /// A variable that is not set and has no default.
     #[error("the variable {0} is not set")]
     Unset(String),
-    /// A `${` that does not go on as it should.
+    /// A `${` without a name and `}`.
     #[error("`${{` is not followed by a name and `}}`")]
     Braces,
 }
@@ -67,21 +69,21 @@ fn instead(nearest: Option<&str>, valid: &[String]) -> String {
     }
 }
 
-impl Problem {
-    /// What a person can do about it.
+impl ConfigProblem {
+    /// Returns what a person can do about the problem.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Problem::Syntax(_) => {
+            ConfigProblem::Syntax(_) => {
                 Some("indent with spaces, never with tabs; quote texts that hold `: ` or ` #`")
             }
-            Problem::Unset(_) => Some("set it, or give a default: ${NAME:-default}"),
-            Problem::Braces => Some("write ${NAME} or ${NAME:-default}; $$ stands for one $"),
+            ConfigProblem::Unset(_) => Some("set it, or give a default: ${NAME:-default}"),
+            ConfigProblem::Braces => Some("write ${NAME} or ${NAME:-default}; $$ stands for one $"),
             _ => None,
         }
     }
 }
 
-/// Of several names, the one that looks most like `name`, if any looks like it at all.
+/// Returns the name that looks most like `name`, if any looks like it at all.
 pub(super) fn nearest<'a>(name: &str, all: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let letters = |text: &str| -> Vec<char> {
         let plain = text.chars().filter(|c| !matches!(c, '_' | '-' | ' '));
@@ -95,7 +97,7 @@ pub(super) fn nearest<'a>(name: &str, all: impl IntoIterator<Item = &'a str>) ->
     (distance <= name.len().div_ceil(3)).then(|| best.to_owned())
 }
 
-/// How many characters must be changed, added, left out or swapped with the next to make `a` of `b`.
+/// Counts the characters that must be changed, added, left out or swapped with the next to make `a` of `b`.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
     for i in 0..=a.len() {
@@ -105,12 +107,11 @@ fn distance(a: &[char], b: &[char]) -> usize {
                 (_, 0) => i,
                 _ => {
                     let change = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-                    let one = (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(change);
-                    let swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-                    match swapped {
-                        true => one.min(rows[i - 2][j - 2] + 1),
-                        false => one,
+                    let mut least = (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(change);
+                    if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                        least = least.min(rows[i - 2][j - 2] + 1);
                     }
+                    least
                 }
             };
         }

@@ -1,21 +1,24 @@
+//! Reads typed values out of a tree of YAML nodes; goes on after an error, to find them all.
+
 use super::Layer;
-use super::problem::{ConfigError, Problem, nearest};
-use super::yaml::{Kind, Member, Node, Place};
-use crate::profile::{Origin, Set};
+use super::problem::{ConfigError, ConfigProblem, nearest};
+use super::yaml::{FileLine, Member, Node, NodeKind};
+use crate::profile::{Origin, Setting};
 
 /// Looks up a variable of the environment.
-pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Reads typed values out of a tree; goes on after an error, to find them all.
-pub(super) struct Reader<'a> {
+/// Collects the errors and warnings of all layers.
+pub(super) struct ConfigReader<'a> {
     pub layers: &'a [Layer<'a>],
-    pub env: Lookup<'a>,
+    pub env: EnvLookup<'a>,
     pub errors: Vec<ConfigError>,
     pub warnings: Vec<String>,
 }
 
-/// A mapping whose keys are known to be valid.
-pub(super) struct Fields<'n> {
+/// A mapping that is being read.
+pub(super) struct Section<'r, 'a, 'n> {
+    pub reader: &'r mut ConfigReader<'a>,
     path: String,
     members: &'n [Member],
 }
@@ -23,18 +26,126 @@ pub(super) struct Fields<'n> {
 /// A text with its variables filled in.
 pub(super) struct Scalar {
     pub text: String,
-    /// May be a number or a truth.
-    plain: bool,
-    /// Came out of a variable, at least in part.
-    pub filled: bool,
+    /// The text may be a number or a boolean.
+    is_plain: bool,
+    /// The text came out of a variable, at least in part.
+    pub has_variable: bool,
 }
 
-impl<'n> Fields<'n> {
+/// Replaces a default, if there is a value.
+pub(super) fn replace<T>(target: &mut Setting<T>, value: Option<Setting<T>>) {
+    if let Some(value) = value {
+        *target = value;
+    }
+}
+
+impl<'a> ConfigReader<'a> {
+    pub fn origin(&self, at: FileLine) -> Origin {
+        Origin::Line {
+            file: self.layers[at.file].file.to_owned(),
+            line: at.line,
+        }
+    }
+
+    pub fn report(&mut self, at: FileLine, problem: ConfigProblem) {
+        let origin = self.origin(at);
+        self.errors.push(ConfigError { origin, problem });
+    }
+
+    pub fn warn(&mut self, at: FileLine, text: impl std::fmt::Display) {
+        self.warnings.push(format!("{}: {text}", self.origin(at)));
+    }
+
+    /// Opens a mapping with any keys; null counts as an empty one.
+    pub fn open<'r, 'n>(&'r mut self, path: &str, node: &'n Node) -> Section<'r, 'a, 'n> {
+        if !node.is_null() && !matches!(node.kind, NodeKind::Map(_)) {
+            let key = if path.is_empty() { "the file" } else { path };
+            let problem = value_problem(key, "a mapping of keys to values", written(node));
+            self.report(node.line, problem);
+        }
+        Section {
+            reader: self,
+            path: path.to_owned(),
+            members: node.members(),
+        }
+    }
+
+    /// Opens a mapping with these keys, which are separated by spaces.
+    pub fn section<'r, 'n>(
+        &'r mut self,
+        path: &str,
+        node: &'n Node,
+        keys: &str,
+    ) -> Section<'r, 'a, 'n> {
+        let keys: Vec<&str> = keys.split(' ').collect();
+        let section = self.open(path, node);
+        for member in section.members {
+            if !keys.contains(&member.key.as_str()) {
+                section.reader.report_unknown(path, member, &keys);
+            }
+        }
+        section
+    }
+
+    pub fn report_unknown(&mut self, path: &str, member: &Member, valid: &[&str]) {
+        let place = match path {
+            "" => "here".to_owned(),
+            path => format!("in `{path}`"),
+        };
+        let problem = ConfigProblem::Key {
+            key: one_line(&member.key),
+            place,
+            nearest: nearest(&member.key, valid.iter().copied()),
+            valid: valid.iter().map(|&key| key.to_owned()).collect(),
+        };
+        self.report(member.line, problem);
+    }
+
+    /// Returns a scalar with its variables filled in; none if it is null.
+    pub fn scalar(&mut self, key: &str, node: &Node, expected: &str) -> Option<Scalar> {
+        let NodeKind::Scalar { text, is_plain } = &node.kind else {
+            self.report(node.line, value_problem(key, expected, written(node)));
+            return None;
+        };
+        if node.is_null() {
+            return None;
+        }
+        match fill(text, self.env) {
+            Ok(filled) => Some(Scalar {
+                // In quotes a variable can still be a number: people quote `"${PORT}"`.
+                is_plain: *is_plain || filled.is_some(),
+                has_variable: filled.is_some(),
+                text: filled.unwrap_or_else(|| text.clone()),
+            }),
+            Err(problem) => {
+                self.report(self.line_of_variable(node, &problem), problem);
+                None
+            }
+        }
+    }
+
+    /// Finds the line of a variable in a text that may have many lines.
+    fn line_of_variable(&self, node: &Node, problem: &ConfigProblem) -> FileLine {
+        let sought = match problem {
+            ConfigProblem::Unset(name) => format!("${{{name}"),
+            _ => "${".to_owned(),
+        };
+        let FileLine { file, line } = node.line;
+        let lines = self.layers[file].text.lines().skip(line.saturating_sub(1));
+        let offset = lines.take(10_000).position(|line| line.contains(&sought));
+        FileLine {
+            file,
+            line: line + offset.unwrap_or(0),
+        }
+    }
+}
+
+impl<'n> Section<'_, '_, 'n> {
     pub fn get(&self, key: &str) -> Option<&'n Member> {
         self.members.iter().find(|member| member.key == key)
     }
 
-    pub fn all(&self) -> &'n [Member] {
+    pub fn members(&self) -> &'n [Member] {
         self.members
     }
 
@@ -44,187 +155,78 @@ impl<'n> Fields<'n> {
             path => format!("{path}.{key}"),
         }
     }
-}
 
-impl Reader<'_> {
-    pub fn line(&self, place: Place) -> Origin {
-        Origin::Line {
-            file: self.layers[place.file].file.to_owned(),
-            line: place.line,
-        }
-    }
-
-    pub fn wrong(&mut self, line: Place, problem: Problem) {
-        let origin = self.line(line);
-        self.errors.push(ConfigError { origin, problem });
-    }
-
-    pub fn warn(&mut self, line: Place, text: impl std::fmt::Display) {
-        self.warnings.push(format!("{}: {text}", self.line(line)));
-    }
-
-    /// A mapping with any keys; nothing counts as an empty one.
-    pub fn open<'n>(&mut self, path: &str, node: &'n Node) -> Fields<'n> {
-        let members: &[Member] = match &node.kind {
-            Kind::Map(members) => members,
-            _ if node.is_null() => &[],
-            _ => {
-                let key = if path.is_empty() { "the file" } else { path };
-                let found = found(node);
-                self.wrong(node.line, value(key, "a mapping of keys to values", found));
-                &[]
-            }
-        };
-        Fields {
-            path: path.to_owned(),
-            members,
-        }
-    }
-
-    /// A mapping with these keys.
-    pub fn section<'n>(&mut self, path: &str, node: &'n Node, valid: &[&str]) -> Fields<'n> {
-        let fields = self.open(path, node);
-        for member in fields.members {
-            if !valid.contains(&member.key.as_str()) {
-                self.unknown(path, member, valid);
-            }
-        }
-        fields
-    }
-
-    pub fn unknown(&mut self, path: &str, member: &Member, valid: &[&str]) {
-        let place = match path {
-            "" => "here".to_owned(),
-            path => format!("in `{path}`"),
-        };
-        let problem = Problem::Key {
-            key: shown(&member.key),
-            place,
-            nearest: nearest(&member.key, valid.iter().copied()),
-            valid: valid.iter().map(|&key| key.to_owned()).collect(),
-        };
-        self.wrong(member.line, problem);
-    }
-
-    /// A value of any kind that one scalar can be.
+    /// Reads a value that one scalar can hold.
     pub fn value<T>(
         &mut self,
-        fields: &Fields<'_>,
         key: &str,
         expected: &str,
         parse: impl Fn(&Scalar) -> Option<T>,
-    ) -> Option<Set<T>> {
-        let member = fields.get(key)?;
-        let scalar = self.scalar(&fields.path(key), &member.value, expected)?;
-        match parse(&scalar) {
-            Some(read) => Some(Set::new(read, self.line(member.line))),
-            None => {
-                let problem = value(&fields.path(key), expected, found(&member.value));
-                self.wrong(member.value.line, problem);
-                None
-            }
+    ) -> Option<Setting<T>> {
+        let member = self.get(key)?;
+        let path = self.path(key);
+        let scalar = self.reader.scalar(&path, &member.value, expected)?;
+        let parsed = parse(&scalar);
+        if parsed.is_none() {
+            let problem = value_problem(&path, expected, written(&member.value));
+            self.reader.report(member.value.line, problem);
         }
+        parsed.map(|value| Setting::new(value, self.reader.origin(member.line)))
     }
 
-    pub fn text(&mut self, fields: &Fields<'_>, key: &str) -> Option<Set<String>> {
-        self.value(fields, key, "a text", |scalar| Some(scalar.text.clone()))
+    pub fn text(&mut self, key: &str) -> Option<Setting<String>> {
+        self.value(key, "a text", |scalar| Some(scalar.text.clone()))
     }
 
-    pub fn truth(&mut self, fields: &Fields<'_>, key: &str) -> Option<Set<bool>> {
-        self.value(fields, key, "true or false", Scalar::truth)
+    pub fn boolean(&mut self, key: &str) -> Option<Setting<bool>> {
+        self.value(key, "true or false", Scalar::boolean)
     }
 
-    pub fn number(&mut self, fields: &Fields<'_>, key: &str, expected: &str) -> Option<Set<f64>> {
-        self.value(fields, key, expected, Scalar::number)
+    /// Reads a whole number of at least 1.
+    pub fn positive(&mut self, key: &str, expected: &str) -> Option<Setting<u64>> {
+        let positive = |scalar: &Scalar| scalar.integer().filter(|&number| number > 0);
+        self.value(key, expected, positive)
     }
 
-    /// A whole number of at least 1.
-    pub fn count(&mut self, fields: &Fields<'_>, key: &str, expected: &str) -> Option<Set<u64>> {
-        self.value(fields, key, expected, |scalar| {
-            scalar.whole().filter(|&number| number > 0)
-        })
-    }
-
-    /// One of several words.
-    pub fn word(&mut self, fields: &Fields<'_>, key: &str, words: &[&str]) -> Option<Set<String>> {
-        let member = fields.get(key)?;
+    /// Reads one of several words.
+    pub fn word(&mut self, key: &str, words: &[&str]) -> Option<Setting<String>> {
         let expected = format!("one of {}", words.join(", "));
-        let scalar = self.scalar(&fields.path(key), &member.value, &expected)?;
-        if words.contains(&scalar.text.as_str()) {
-            return Some(Set::new(scalar.text, self.line(member.line)));
+        let errors = self.reader.errors.len();
+        let read = self.value(key, &expected, |scalar| {
+            let is_known = words.contains(&scalar.text.as_str());
+            is_known.then(|| scalar.text.clone())
+        });
+        if let (Some(member), [error]) = (self.get(key), &mut self.reader.errors[errors..])
+            && let NodeKind::Scalar { text, .. } = &member.value.kind
+            && let ConfigProblem::Value { nearest: near, .. } = &mut error.problem
+            && !has_variables(text)
+        {
+            *near = nearest(text, words.iter().copied());
         }
-        let mut problem = value(&fields.path(key), &expected, found(&member.value));
-        if let Problem::Value { nearest: near, .. } = &mut problem {
-            *near = nearest(&scalar.text, words.iter().copied()).filter(|_| !scalar.filled);
-        }
-        self.wrong(member.value.line, problem);
-        None
-    }
-
-    /// A scalar with its variables filled in; nothing written is nothing said.
-    pub fn scalar(&mut self, key: &str, node: &Node, expected: &str) -> Option<Scalar> {
-        let Kind::Scalar { text, plain } = &node.kind else {
-            self.wrong(node.line, value(key, expected, found(node)));
-            return None;
-        };
-        if node.is_null() {
-            return None;
-        }
-        match fill(text, self.env) {
-            Ok(filled) => Some(Scalar {
-                // In quotes a variable can still be a number: people quote `"${PORT}"`.
-                plain: *plain || filled.is_some(),
-                filled: filled.is_some(),
-                text: filled.unwrap_or_else(|| text.clone()),
-            }),
-            Err(problem) => {
-                let line = self.line_of(node, &problem);
-                self.wrong(line, problem);
-                None
-            }
-        }
-    }
-
-    /// The line of a variable, in a text that may have many.
-    fn line_of(&self, node: &Node, problem: &Problem) -> Place {
-        let sought = match problem {
-            Problem::Unset(name) => format!("${{{name}"),
-            _ => "${".to_owned(),
-        };
-        let Place { file, line } = node.line;
-        let lines = self.layers[file].text.lines().skip(line.saturating_sub(1));
-        let at = lines.take(10_000).position(|line| line.contains(&sought));
-        Place {
-            file,
-            line: line + at.unwrap_or(0),
-        }
+        read
     }
 }
 
 impl Scalar {
-    pub fn truth(&self) -> Option<bool> {
-        match self.text.as_str() {
-            "true" if self.plain => Some(true),
-            "false" if self.plain => Some(false),
-            _ => None,
-        }
+    pub fn boolean(&self) -> Option<bool> {
+        self.text.parse().ok().filter(|_| self.is_plain)
     }
 
-    pub fn whole(&self) -> Option<u64> {
-        let digits = self.plain && self.text.bytes().all(|b| b.is_ascii_digit());
-        digits.then(|| self.text.parse().ok()).flatten()
+    pub fn integer(&self) -> Option<u64> {
+        let is_number = self.is_plain && self.text.bytes().all(|b| b.is_ascii_digit());
+        is_number.then(|| self.text.parse().ok()).flatten()
     }
 
     pub fn number(&self) -> Option<f64> {
-        // Not `inf` and `nan`, which Rust would read as numbers.
-        let digit = self.text.bytes().any(|b| b.is_ascii_digit());
+        // Rust would read `inf` and `nan` as numbers.
+        let has_digit = self.text.bytes().any(|b| b.is_ascii_digit());
         let number: f64 = self.text.parse().ok()?;
-        (self.plain && digit && number.is_finite()).then_some(number)
+        (self.is_plain && has_digit && number.is_finite()).then_some(number)
     }
 }
 
-pub(super) fn value(key: &str, expected: &str, found: String) -> Problem {
-    Problem::Value {
+pub(super) fn value_problem(key: &str, expected: &str, found: String) -> ConfigProblem {
+    ConfigProblem::Value {
         key: key.to_owned(),
         expected: expected.to_owned(),
         found,
@@ -232,24 +234,22 @@ pub(super) fn value(key: &str, expected: &str, found: String) -> Problem {
     }
 }
 
-/// What stands somewhere, as it was written: never what a variable holds, which may be a key.
-fn found(node: &Node) -> String {
+/// Returns a value as it was written: never what a variable holds, which may be a key.
+fn written(node: &Node) -> String {
     match &node.kind {
-        Kind::Scalar { text, plain } => {
-            // What stands before an `@` may be a password.
-            let text = text
-                .rsplit_once('@')
-                .map_or(text.as_str(), |(_, rest)| rest);
-            let kind = if *plain { "" } else { "the text " };
-            format!("{kind}`{}`", shown(text))
+        NodeKind::Scalar { text, is_plain } => {
+            // The part before an `@` may be a password.
+            let text = text.rsplit_once('@').map_or(&**text, |(_, rest)| rest);
+            let kind = if *is_plain { "" } else { "the text " };
+            format!("{kind}`{}`", one_line(text))
         }
-        Kind::List(_) => "a list".to_owned(),
-        Kind::Map(_) => "a mapping".to_owned(),
+        NodeKind::List(_) => "a list".to_owned(),
+        NodeKind::Map(_) => "a mapping".to_owned(),
     }
 }
 
-/// The start of a text, on one line.
-pub(super) fn shown(text: &str) -> String {
+/// Returns the start of a text, on one line.
+fn one_line(text: &str) -> String {
     let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     let mut short: String = clean.take(60).collect();
     if text.chars().nth(60).is_some() {
@@ -258,45 +258,42 @@ pub(super) fn shown(text: &str) -> String {
     short
 }
 
-/// Fills in `${NAME}` and `${NAME:-default}`; `$$` is one `$`. `None` if there is nothing to fill in.
-fn fill(text: &str, env: Lookup<'_>) -> Result<Option<String>, Problem> {
-    if !text.contains("${") && !text.contains("$$") {
+fn has_variables(text: &str) -> bool {
+    text.contains("${") || text.contains("$$")
+}
+
+/// Fills in `${NAME}` and `${NAME:-default}`; `$$` is one `$`. Returns none if there is nothing to fill in.
+fn fill(text: &str, env: EnvLookup<'_>) -> Result<Option<String>, ConfigProblem> {
+    if !has_variables(text) {
         return Ok(None);
     }
     let mut out = String::new();
     let mut rest = text;
-    while let Some(at) = rest.find('$') {
-        out.push_str(&rest[..at]);
-        let after = &rest[at + 1..];
-        if let Some(after) = after.strip_prefix('$') {
-            out.push('$');
-            rest = after;
-        } else if let Some(inside) = after.strip_prefix('{') {
-            let (inside, after) = inside.split_once('}').ok_or(Problem::Braces)?;
+    while let Some((before, after)) = rest.split_once('$') {
+        out.push_str(before);
+        if let Some(inside) = after.strip_prefix('{') {
+            let (inside, after) = inside.split_once('}').ok_or(ConfigProblem::Braces)?;
             out.push_str(&variable(inside, env)?);
             rest = after;
         } else {
             out.push('$');
-            rest = after;
+            rest = after.strip_prefix('$').unwrap_or(after);
         }
     }
     out.push_str(rest);
     Ok(Some(out))
 }
 
-fn variable(inside: &str, env: Lookup<'_>) -> Result<String, Problem> {
+fn variable(inside: &str, env: EnvLookup<'_>) -> Result<String, ConfigProblem> {
     let (name, default) = match inside.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
         None => (inside, None),
     };
-    let letters = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    if !letters || name.is_empty() || name.as_bytes()[0].is_ascii_digit() {
-        return Err(Problem::Braces);
+    let is_word = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    if !is_word || name.is_empty() || name.as_bytes()[0].is_ascii_digit() {
+        return Err(ConfigProblem::Braces);
     }
-    match (env(name), default) {
-        (Some(value), None) => Ok(value),
-        (Some(value), Some(_)) if !value.is_empty() => Ok(value),
-        (_, Some(default)) => Ok(default.to_owned()),
-        (None, None) => Err(Problem::Unset(name.to_owned())),
-    }
+    let value = env(name).filter(|value| default.is_none() || !value.is_empty());
+    let value = value.or_else(|| default.map(str::to_owned));
+    value.ok_or_else(|| ConfigProblem::Unset(name.to_owned()))
 }

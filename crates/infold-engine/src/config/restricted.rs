@@ -1,5 +1,7 @@
-use super::entries::public;
-use super::yaml::{Kind, Node};
+//! Takes out of an untrusted file the keys that it may not set.
+
+use super::entries::without_credentials;
+use super::yaml::{Node, NodeKind};
 
 /// A key that counts only in a file that the user trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,12 +14,12 @@ pub struct RestrictedKey {
     pub line: usize,
 }
 
-/// Takes out of an untrusted file all that it may not set, and returns it.
+/// Removes the keys that an untrusted file may not set, and returns them.
 ///
-/// What stays changes how a conversation is folded, and nothing else: no command, no provider,
+/// The keys that stay change how a conversation is folded, and nothing else: no command, no provider,
 /// no key, no directory, nothing that is deleted or left unrecorded. A text with a variable is
-/// taken out too: prompts are sent to a provider, and the variable may hold a key. `below` is
-/// what the files below set.
+/// removed too: prompts are sent to a provider, and the variable may hold a key. `below` is the
+/// tree of the files below.
 pub(super) fn restrict(root: &mut Node, below: Option<&Node>) -> Vec<RestrictedKey> {
     let sections = below.map_or(&[][..], Node::members);
     let llm = sections.iter().find(|member| member.key == "llm");
@@ -26,14 +28,14 @@ pub(super) fn restrict(root: &mut Node, below: Option<&Node>) -> Vec<RestrictedK
     let mut restriction = Restriction {
         providers: providers.filter(|name| *name != "provider").collect(),
         path: Vec::new(),
-        found: Vec::new(),
+        removed: Vec::new(),
     };
     restriction.filter(root);
-    restriction.found
+    restriction.removed
 }
 
-/// What an untrusted file may do with a key.
-enum Rule {
+/// How far an untrusted file may set a key.
+enum TrustRule {
     /// Set it.
     Open,
     /// Switch it on, and never off.
@@ -45,16 +47,16 @@ enum Rule {
 }
 
 struct Restriction<'a> {
-    /// Providers that a trusted file describes. Another one would become the provider in use.
+    /// Providers that a trusted file describes. Any other would become the provider in use.
     providers: Vec<&'a str>,
     /// The keys that lead to the current node.
     path: Vec<String>,
-    found: Vec<RestrictedKey>,
+    removed: Vec<RestrictedKey>,
 }
 
 impl Restriction<'_> {
     fn filter(&mut self, node: &mut Node) {
-        if let Kind::Map(members) = &mut node.kind {
+        if let NodeKind::Map(members) = &mut node.kind {
             members.retain_mut(|member| {
                 self.path.push(member.key.clone());
                 let keeps = self.keeps(&mut member.value);
@@ -66,9 +68,9 @@ impl Restriction<'_> {
 
     fn keeps(&mut self, node: &mut Node) -> bool {
         match (self.rule(), &node.kind) {
-            (Rule::Open, Kind::Scalar { text, .. }) if !text.contains("${") => true,
-            (Rule::OnlyOn, _) if !may_switch_off(node) => true,
-            (Rule::Section, Kind::Map(_)) => {
+            (TrustRule::Open, NodeKind::Scalar { text, .. }) if !text.contains("${") => true,
+            (TrustRule::OnlyOn, _) if !may_switch_off(node) => true,
+            (TrustRule::Section, NodeKind::Map(_)) => {
                 self.filter(node);
                 // An empty profile would still replace one with a shorter name.
                 !node.members().is_empty()
@@ -80,12 +82,12 @@ impl Restriction<'_> {
         }
     }
 
-    fn rule(&self) -> Rule {
+    fn rule(&self) -> TrustRule {
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
         match path.as_slice() {
-            ["context_storage" | "profiles" | "llm"] | ["profiles", _] => Rule::Section,
-            ["redact"] => Rule::OnlyOn,
-            ["llm", name] if self.providers.contains(name) => Rule::Section,
+            ["context_storage" | "profiles" | "llm"] | ["profiles", _] => TrustRule::Section,
+            ["redact"] => TrustRule::OnlyOn,
+            ["llm", name] if self.providers.contains(name) => TrustRule::Section,
             [
                 "context_storage",
                 "compression_threshold" | "keep_recent_messages" | "summary_prompt",
@@ -96,29 +98,29 @@ impl Restriction<'_> {
                 _,
                 "window" | "threshold" | "auto" | "keep" | "ratio" | "prompt" | "strategy"
                 | "max_tokens",
-            ] => Rule::Open,
-            _ => Rule::Restricted,
+            ] => TrustRule::Open,
+            _ => TrustRule::Restricted,
         }
     }
 
-    /// Lists each value that is written in a node.
+    /// Lists each value in a node.
     fn list(&mut self, node: &Node) {
         let scalar = |node: &Node| match &node.kind {
-            Kind::Scalar { text, .. } => Some(self.written(text)),
+            NodeKind::Scalar { text, .. } => Some(self.display(text)),
             _ => None,
         };
         let value = match &node.kind {
-            Kind::List(nodes) => nodes.iter().map(scalar).collect::<Option<Vec<_>>>(),
+            NodeKind::List(nodes) => nodes.iter().map(scalar).collect::<Option<Vec<_>>>(),
             _ => scalar(node).map(|text| vec![text]),
         };
         match (value, &node.kind) {
             _ if node.is_null() => {}
-            (Some(values), _) => self.found.push(RestrictedKey {
+            (Some(values), _) => self.removed.push(RestrictedKey {
                 key: self.key(),
                 value: values.join(", "),
                 line: node.line.line,
             }),
-            (None, Kind::List(nodes)) => nodes.iter().for_each(|node| self.list(node)),
+            (None, NodeKind::List(nodes)) => nodes.iter().for_each(|node| self.list(node)),
             (None, _) => {
                 for member in node.members() {
                     self.path.push(member.key.clone());
@@ -130,15 +132,15 @@ impl Restriction<'_> {
     }
 
     fn key(&self) -> String {
-        // Aliases could make a long key long many times.
+        // Aliases could repeat a long key many times.
         const MAX_KEY_CHARS: usize = 60;
         let shown = |key: &String| visible(&key.chars().take(MAX_KEY_CHARS).collect::<String>());
         let keys: Vec<String> = self.path.iter().map(shown).collect();
         keys.join(".")
     }
 
-    /// Whether the current value is a secret by its own name. Names that the file chooses for
-    /// what is around it hide nothing.
+    /// Says whether the current value is a secret by its own name. Names that the file chooses for
+    /// the sections around it hide nothing.
     fn is_secret(&self) -> bool {
         const NAMES: [&str; 5] = ["key", "token", "secret", "password", "authorization"];
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
@@ -153,30 +155,28 @@ impl Restriction<'_> {
         }
     }
 
-    /// A value as it may be shown.
-    fn written(&self, text: &str) -> String {
+    /// Returns a value as it may be shown.
+    fn display(&self, text: &str) -> String {
         let inside = text.strip_prefix("${").and_then(|it| it.strip_suffix('}'));
-        let variable = inside.is_some_and(|name| !name.contains([':', '$', '}']));
-        if !variable && self.is_secret() {
+        let is_variable = inside.is_some_and(|name| !name.contains([':', '$', '}']));
+        if !is_variable && self.is_secret() {
             return "(set)".to_owned();
         }
-        let address = text.contains("://") && !text.contains(char::is_whitespace);
-        visible(&if address {
-            public(text)
-        } else {
-            text.to_owned()
-        })
+        if text.contains("://") && !text.contains(char::is_whitespace) {
+            return visible(&without_credentials(text));
+        }
+        visible(text)
     }
 }
 
-/// Whether a value says no, or could. All others stay: the reader takes `true` and refuses the rest, since ignoring
-/// `yes` would leave off what somebody meant to switch on.
+/// Says whether a value is false, or could be. All others stay: the reader takes `true` and refuses the
+/// rest, since ignoring `yes` would leave off what the file means to switch on.
 fn may_switch_off(node: &Node) -> bool {
     let says_no = |text: &str| text == "false" || text.contains("${");
-    node.is_null() || matches!(&node.kind, Kind::Scalar { text, .. } if says_no(text))
+    node.is_null() || matches!(&node.kind, NodeKind::Scalar { text, .. } if says_no(text))
 }
 
-/// A text in which nothing hides: whatever a terminal would obey or not show is escaped.
+/// Escapes characters that a terminal would obey or not show.
 fn visible(text: &str) -> String {
     let mut shown = String::new();
     for c in text.chars() {

@@ -1,13 +1,15 @@
+//! Parses YAML into a tree of nodes that know their lines, within limits.
+
 use std::collections::HashMap;
-use std::collections::hash_map::Entry as Slot;
+use std::collections::hash_map::Entry as HashSlot;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-use super::problem::Problem;
+use super::problem::ConfigProblem;
 
 /// A line of one of the files that are read together.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct FileLine {
     /// The index of the file.
     pub file: usize,
     /// Counted from 1.
@@ -17,18 +19,18 @@ pub(super) struct Place {
 /// A YAML value and the line it starts on.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    pub line: Place,
-    pub kind: Kind,
-    /// How many nodes it is made of, itself among them; a long text counts as several.
+    pub line: FileLine,
+    pub kind: NodeKind,
+    /// How many nodes it consists of, itself among them; a long text counts as several.
     size: usize,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
-    /// A text as written; a plain one may be a number, a truth or nothing.
+pub(super) enum NodeKind {
+    /// A text as written; a plain one may be a number, a boolean or null.
     Scalar {
         text: String,
-        plain: bool,
+        is_plain: bool,
     },
     List(Vec<Node>),
     Map(Vec<Member>),
@@ -38,75 +40,75 @@ pub(super) enum Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Member {
     pub key: String,
-    pub line: Place,
+    pub line: FileLine,
     pub value: Node,
 }
 
-/// What is wrong with the text itself, and on which line.
-pub(super) type Wrong = (Place, Problem);
+/// A problem of the text itself, and its line.
+pub(super) type LineProblem = (FileLine, ConfigProblem);
 
-/// No configuration is larger; what is, is a mistake or an attack. An alias counts as all that
-/// it stands for, so aliases of aliases come to an end.
-const NODES: usize = 20_000;
-const DEPTH: usize = 32;
-const BYTES: usize = 1 << 20;
-/// A text counts as one more node for each so many bytes: few copies of a long one are many bytes.
+/// No configuration is larger; a larger one is a mistake or an attack. An alias counts as all that
+/// it stands for, which bounds aliases of aliases.
+const MAX_NODES: usize = 20_000;
+const MAX_DEPTH: usize = 32;
+const MAX_BYTES: usize = 1 << 20;
+/// A text counts as one more node for each so many bytes, so that copies of a long one are bounded too.
 const BYTES_PER_NODE: usize = 64;
 
-/// Reads a text of at most one document, the file of this index; nothing at all is `None`.
-pub(super) fn parse(text: &str, file: usize) -> Result<Option<Node>, Wrong> {
-    let place = |line| Place { file, line };
-    if text.len() > BYTES {
-        return Err((place(1), Problem::TooLarge));
+/// Parses a text of at most one document, the file of this index; an empty one gives none.
+pub(super) fn parse(text: &str, file: usize) -> Result<Option<Node>, LineProblem> {
+    let at = |line| FileLine { file, line };
+    if text.len() > MAX_BYTES {
+        return Err((at(1), ConfigProblem::TooLarge));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut parser = Parser::new_from_str(text);
-    let mut tree = Tree::default();
+    let mut tree = TreeBuilder::default();
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| {
-            let line = place(error.marker().line());
-            (line, Problem::Syntax(error.info().to_owned()))
+            let line = at(error.marker().line());
+            (line, ConfigProblem::Syntax(error.info().to_owned()))
         })?;
-        tree.take(event, place(span.start.line()))?;
+        tree.add_event(event, at(span.start.line()))?;
     }
     Ok(tree.root)
 }
 
 /// A tree under construction.
 #[derive(Default)]
-struct Tree {
+struct TreeBuilder {
     root: Option<Node>,
-    open: Vec<Open>,
+    open: Vec<OpenNode>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
 }
 
-/// A list or a mapping that has not ended.
-struct Open {
-    line: Place,
+/// A list or a mapping whose end has not come yet.
+struct OpenNode {
+    line: FileLine,
     anchor: usize,
     size: usize,
-    inside: Inside,
+    content: OpenContent,
 }
 
-enum Inside {
+enum OpenContent {
     List(Vec<Node>),
     Map {
         members: Vec<Member>,
         lines: HashMap<String, usize>,
         /// The key whose value comes next.
-        key: Option<(String, Place)>,
+        key: Option<(String, FileLine)>,
     },
 }
 
 impl Node {
-    /// Nothing is written there.
+    /// Says whether the value is null.
     pub fn is_null(&self) -> bool {
-        matches!(&self.kind, Kind::Scalar { text, plain: true }
+        matches!(&self.kind, NodeKind::Scalar { text, is_plain: true }
             if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
 
-    /// A mapping with one key.
+    /// Returns a mapping of one key with this value.
     pub fn with_key(self, key: &str) -> Node {
         let (line, size) = (self.line, self.size + 1);
         let member = Member {
@@ -116,25 +118,25 @@ impl Node {
         };
         Node {
             line,
-            kind: Kind::Map(vec![member]),
+            kind: NodeKind::Map(vec![member]),
             size,
         }
     }
 
-    /// Puts `top` over this: mappings are merged key by key, all else is replaced. Nothing written
-    /// replaces nothing.
+    /// Puts `top` over this: mappings are merged key by key, all else is replaced. Null replaces
+    /// nothing.
     pub fn overlay(&mut self, top: Node) {
         if top.is_null() {
             return;
         }
         let (members, over) = match (&mut self.kind, top.kind) {
-            (Kind::Map(members), Kind::Map(over)) => (members, over),
+            (NodeKind::Map(members), NodeKind::Map(over)) => (members, over),
             (_, kind) => {
                 *self = Node { kind, ..top };
                 return;
             }
         };
-        // Keys of one mapping differ, so those that `top` adds need no comparison.
+        // The keys of one mapping differ, so those that `top` adds need no comparison.
         let below = members.len();
         for member in over {
             let mut shared = members[..below].iter_mut();
@@ -142,7 +144,7 @@ impl Node {
                 None => members.push(member),
                 Some(same) => {
                     let both = (&same.value.kind, &member.value.kind);
-                    let merges = matches!(both, (Kind::Map(_), Kind::Map(_)));
+                    let merges = matches!(both, (NodeKind::Map(_), NodeKind::Map(_)));
                     if !merges && !member.value.is_null() {
                         same.line = member.line;
                     }
@@ -152,28 +154,26 @@ impl Node {
         }
     }
 
-    /// The value of a key, if this is a mapping that has it.
+    /// Returns the value of a key, if this is a mapping that has it.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
-        let Kind::Map(members) = &mut self.kind else {
+        let NodeKind::Map(members) = &mut self.kind else {
             return None;
         };
-        let mut members = members.iter_mut();
-        members
-            .find(|member| member.key == key)
-            .map(|member| &mut member.value)
+        let member = members.iter_mut().find(|member| member.key == key);
+        member.map(|member| &mut member.value)
     }
 
-    /// The keys of a mapping and their values; nothing else has any.
+    /// Returns the members of a mapping; other nodes have none.
     pub fn members(&self) -> &[Member] {
         match &self.kind {
-            Kind::Map(members) => members,
+            NodeKind::Map(members) => members,
             _ => &[],
         }
     }
 }
 
-impl Tree {
-    fn take(&mut self, event: Event<'_>, line: Place) -> Result<(), Wrong> {
+impl TreeBuilder {
+    fn add_event(&mut self, event: Event<'_>, line: FileLine) -> Result<(), LineProblem> {
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
                 Err((line, syntax("there is a second document")))
@@ -187,9 +187,9 @@ impl Tree {
                 let size = 1 + text.len() / BYTES_PER_NODE;
                 let node = Node {
                     line,
-                    kind: Kind::Scalar {
+                    kind: NodeKind::Scalar {
                         text: text.into_owned(),
-                        plain: style == ScalarStyle::Plain,
+                        is_plain: style == ScalarStyle::Plain,
                     },
                     size,
                 };
@@ -198,25 +198,27 @@ impl Tree {
             }
             Event::Alias(anchor) => {
                 let Some(node) = self.anchors.get(&anchor) else {
-                    return Err((line, syntax("an alias stands inside what it stands for")));
+                    return Err((line, syntax("an alias refers to a value that contains it")));
                 };
-                // Counted before it is copied.
+                // The alias is counted before it is copied.
                 let (size, deep) = (node.size, self.open.len() + depth(node));
                 self.count(size, line)?;
-                if deep > DEPTH {
-                    return Err((line, Problem::TooLarge));
+                if deep > MAX_DEPTH {
+                    return Err((line, ConfigProblem::TooLarge));
                 }
                 let node = self.anchors.get(&anchor).cloned();
                 node.map_or(Ok(()), |node| self.put(node, 0))
             }
-            Event::SequenceStart(anchor, None) => self.open(line, anchor, Inside::List(Vec::new())),
+            Event::SequenceStart(anchor, None) => {
+                self.open(line, anchor, OpenContent::List(Vec::new()))
+            }
             Event::MappingStart(anchor, None) => {
-                let inside = Inside::Map {
+                let content = OpenContent::Map {
                     members: Vec::new(),
                     lines: HashMap::new(),
                     key: None,
                 };
-                self.open(line, anchor, inside)
+                self.open(line, anchor, content)
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
                 Some(open) => self.close(open),
@@ -226,39 +228,41 @@ impl Tree {
         }
     }
 
-    fn count(&mut self, more: usize, line: Place) -> Result<(), Wrong> {
+    fn count(&mut self, more: usize, line: FileLine) -> Result<(), LineProblem> {
         self.nodes += more;
-        match self.nodes > NODES {
-            true => Err((line, Problem::TooLarge)),
-            false => Ok(()),
+        if self.nodes > MAX_NODES {
+            return Err((line, ConfigProblem::TooLarge));
         }
+        Ok(())
     }
 
-    fn open(&mut self, line: Place, anchor: usize, inside: Inside) -> Result<(), Wrong> {
+    fn open(
+        &mut self,
+        line: FileLine,
+        anchor: usize,
+        content: OpenContent,
+    ) -> Result<(), LineProblem> {
         self.count(1, line)?;
-        if self.open.len() >= DEPTH {
-            return Err((line, Problem::TooLarge));
+        if self.open.len() >= MAX_DEPTH {
+            return Err((line, ConfigProblem::TooLarge));
         }
-        if let Some(Open {
-            inside: Inside::Map { key: None, .. },
-            ..
-        }) = self.open.last()
-        {
-            return Err((line, syntax("a key is one word, not a list or a mapping")));
+        let open = self.open.last().map(|open| &open.content);
+        if let Some(OpenContent::Map { key: None, .. }) = open {
+            return Err((line, syntax(KEY_IS_SCALAR)));
         }
-        self.open.push(Open {
+        self.open.push(OpenNode {
             line,
             anchor,
             size: 1,
-            inside,
+            content,
         });
         Ok(())
     }
 
-    fn close(&mut self, open: Open) -> Result<(), Wrong> {
-        let kind = match open.inside {
-            Inside::List(nodes) => Kind::List(nodes),
-            Inside::Map { members, .. } => Kind::Map(members),
+    fn close(&mut self, open: OpenNode) -> Result<(), LineProblem> {
+        let kind = match open.content {
+            OpenContent::List(nodes) => NodeKind::List(nodes),
+            OpenContent::Map { members, .. } => NodeKind::Map(members),
         };
         let node = Node {
             line: open.line,
@@ -268,10 +272,10 @@ impl Tree {
         self.put(node, open.anchor)
     }
 
-    /// Puts a whole node where it belongs.
-    fn put(&mut self, node: Node, anchor: usize) -> Result<(), Wrong> {
+    /// Adds a whole node to the open list or mapping.
+    fn put(&mut self, node: Node, anchor: usize) -> Result<(), LineProblem> {
         if anchor > 0 {
-            // Each anchor is one copy of what was counted once.
+            // Each anchor keeps one more copy of the node.
             self.count(node.size, node.line)?;
             self.anchors.insert(anchor, node.clone());
         }
@@ -280,9 +284,9 @@ impl Tree {
             return Ok(());
         };
         open.size += node.size;
-        match &mut open.inside {
-            Inside::List(nodes) => nodes.push(node),
-            Inside::Map {
+        match &mut open.content {
+            OpenContent::List(nodes) => nodes.push(node),
+            OpenContent::Map {
                 members,
                 lines,
                 key,
@@ -292,22 +296,17 @@ impl Tree {
                     line,
                     value: Node { kind, ..node },
                 }),
-                (None, Kind::Scalar { text, .. }) => match lines.entry(text.clone()) {
-                    Slot::Occupied(first) => {
+                (None, NodeKind::Scalar { text, .. }) => match lines.entry(text.clone()) {
+                    HashSlot::Occupied(first) => {
                         let first = *first.get();
-                        return Err((node.line, Problem::Twice { key: text, first }));
+                        return Err((node.line, ConfigProblem::Twice { key: text, first }));
                     }
-                    Slot::Vacant(slot) => {
+                    HashSlot::Vacant(slot) => {
                         slot.insert(node.line.line);
                         *key = Some((text, node.line));
                     }
                 },
-                (None, _) => {
-                    return Err((
-                        node.line,
-                        syntax("a key is one word, not a list or a mapping"),
-                    ));
-                }
+                (None, _) => return Err((node.line, syntax(KEY_IS_SCALAR))),
             },
         }
         Ok(())
@@ -316,15 +315,17 @@ impl Tree {
 
 fn depth(node: &Node) -> usize {
     match &node.kind {
-        Kind::Scalar { .. } => 0,
-        Kind::List(nodes) => 1 + nodes.iter().map(depth).max().unwrap_or(0),
-        Kind::Map(members) => {
+        NodeKind::Scalar { .. } => 0,
+        NodeKind::List(nodes) => 1 + nodes.iter().map(depth).max().unwrap_or(0),
+        NodeKind::Map(members) => {
             let values = members.iter().map(|member| depth(&member.value));
             1 + values.max().unwrap_or(0)
         }
     }
 }
 
-fn syntax(what: &str) -> Problem {
-    Problem::Syntax(what.to_owned())
+const KEY_IS_SCALAR: &str = "a key is one word, not a list or a mapping";
+
+fn syntax(what: &str) -> ConfigProblem {
+    ConfigProblem::Syntax(what.to_owned())
 }

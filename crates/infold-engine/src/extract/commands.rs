@@ -1,5 +1,7 @@
-/// The one file that a command does nothing but show: `sed -n 1,20p a.rs`, `cd x && grep foo a.rs | head`.
-pub fn viewed(command: &str) -> Option<String> {
+//! Reads from shell commands which files they show or remove.
+
+/// Returns the one file that a command only shows: `sed -n 1,20p a.rs`, `cd x && grep foo a.rs | head`.
+pub fn viewed_file(command: &str) -> Option<String> {
     const TOOLS: [&str; 9] = [
         "cat", "sed", "head", "tail", "grep", "rg", "nl", "less", "bat",
     ];
@@ -21,12 +23,12 @@ pub fn viewed(command: &str) -> Option<String> {
     if paths.next().is_some() {
         return None;
     }
-    Some(inside(before, path))
+    Some(resolve(before, path))
 }
 
-/// The files that a command removes: `rm a.rs`, `cd x && git rm -q a.rs b.rs`.
-pub fn removed(command: &str) -> Vec<String> {
-    const MOST: usize = 50;
+/// Returns the files that a command removes: `rm a.rs`, `cd x && git rm -q a.rs b.rs`.
+pub fn removed_files(command: &str) -> Vec<String> {
+    const MAX_FILES: usize = 50;
     let mut out = Vec::new();
     for part in command
         .split(['\n', ';', '|', '&'])
@@ -41,15 +43,15 @@ pub fn removed(command: &str) -> Vec<String> {
         if removes && !part.contains(['*', '$', '`', '"', '\'', '>']) && !part.contains("--cached")
         {
             let paths = words.filter(|word| is_file(word) && !word.starts_with('-'));
-            out.extend(paths.take(MOST).map(|path| inside(command, path)));
+            out.extend(paths.take(MAX_FILES).map(|path| resolve(command, path)));
         }
     }
-    out.truncate(MOST);
+    out.truncate(MAX_FILES);
     out
 }
 
-/// The path as seen from where the command started, which may first go elsewhere.
-fn inside(command: &str, path: &str) -> String {
+/// Returns a path relative to where the command started, which may change the directory first.
+fn resolve(command: &str, path: &str) -> String {
     let folder = command.trim().strip_prefix("cd ");
     let folder = folder.map(|rest| rest.split("&&").next().unwrap_or(rest).trim());
     match folder {
@@ -76,8 +78,8 @@ mod tests {
 
     #[test]
     fn a_look_at_one_file_is_no_command() {
-        assert_eq!(viewed("sed -n 1,20p a.rs").as_deref(), Some("a.rs"));
-        let there = viewed("cd x/ && grep foo a.rs | head");
+        assert_eq!(viewed_file("sed -n 1,20p a.rs").as_deref(), Some("a.rs"));
+        let there = viewed_file("cd x/ && grep foo a.rs | head");
         assert_eq!(there.as_deref(), Some("x/a.rs"));
         for command in [
             "cat a.rs b.rs",
@@ -86,17 +88,17 @@ mod tests {
             "sed -i s/a/b/ a.rs",
             "",
         ] {
-            assert_eq!(viewed(command), None, "{command}");
+            assert_eq!(viewed_file(command), None, "{command}");
         }
     }
 
     #[test]
     fn removed_files_are_named() {
         assert_eq!(
-            removed("cd /code && git rm -q a.py b.py && ls"),
+            removed_files("cd /code && git rm -q a.py b.py && ls"),
             ["/code/a.py", "/code/b.py"]
         );
-        assert_eq!(removed("make; rm -f /tmp/x.log"), ["/tmp/x.log"]);
+        assert_eq!(removed_files("make; rm -f /tmp/x.log"), ["/tmp/x.log"]);
         for command in [
             "rm -rf target",
             "git rm --cached a.py",
@@ -104,7 +106,7 @@ mod tests {
             "docker rm x",
             "charm a.py",
         ] {
-            assert!(removed(command).is_empty(), "{command}");
+            assert!(removed_files(command).is_empty(), "{command}");
         }
     }
 }

@@ -1,47 +1,50 @@
+//! Errors that no later call has fixed.
+
 use std::collections::VecDeque;
 
 use infold_wire::shorten;
 
-use super::facts::keep;
-use super::text::Line;
+use super::excerpt::CitedText;
+use super::facts::persist;
 
-/// Errors that nothing has put right since.
+/// Errors that no later call has fixed.
 #[derive(Default)]
-pub struct Errors {
-    open: VecDeque<Failure>,
+pub struct OpenErrors {
+    open: VecDeque<FailedCommand>,
 }
 
-struct Failure {
-    line: Line,
-    /// What failed: a command without what surrounds it, or a file.
+/// An error and the command or file that failed.
+struct FailedCommand {
+    line: CitedText,
+    /// The command without what surrounds it, or the file.
     of: String,
 }
 
-const MOST: usize = 200;
-const WIDTH: usize = 80;
+const MAX_ERRORS: usize = 200;
+const MAX_COMMAND_CHARS: usize = 80;
 
-impl Errors {
-    /// Notes what went wrong, and where.
+impl OpenErrors {
+    /// Adds the error line `key` of a command or file.
     pub fn add(&mut self, seq: u64, key: &str, of: Option<&str>) {
-        let of = of.map(|of| shorten(program(of), WIDTH)).unwrap_or_default();
-        let text = match of.is_empty() || key.contains(&*of) {
-            true => key.to_owned(),
-            false => format!("{key} ({of})"),
+        let of = of
+            .map(|of| shorten(program(of), MAX_COMMAND_CHARS))
+            .unwrap_or_default();
+        let text = if of.is_empty() || key.contains(&*of) {
+            key.to_owned()
+        } else {
+            format!("{key} ({of})")
         };
-        self.push(Line { seq, text }, of);
-    }
-
-    fn push(&mut self, line: Line, of: String) {
+        let line = CitedText { seq, text };
         self.open.retain(|old| old.line.text != line.text);
-        if self.open.len() >= MOST {
+        if self.open.len() >= MAX_ERRORS {
             self.open.pop_front();
         }
-        self.open.push_back(Failure { line, of });
+        self.open.push_back(FailedCommand { line, of });
     }
 
-    /// Forgets the errors of what now went well, also of a part of it: `npm test` passes for `npm test a.ts`.
-    pub fn passed(&mut self, what: &str) {
-        let what = shorten(program(what), WIDTH);
+    /// Removes the errors of a command that now succeeded, also of a part of it: `npm test` covers `npm test a.ts`.
+    pub fn remove_fixed(&mut self, what: &str) {
+        let what = shorten(program(what), MAX_COMMAND_CHARS);
         if what.is_empty() {
             return;
         }
@@ -51,13 +54,13 @@ impl Errors {
         });
     }
 
-    /// Returns them, the newest first.
-    pub fn newest(&self) -> impl Iterator<Item = &Line> {
+    /// Returns the errors, the newest first.
+    pub fn newest(&self) -> impl Iterator<Item = &CitedText> {
         self.open.iter().rev().map(|failure| &failure.line)
     }
 }
 
-/// What a command runs, without the way there and without what its output goes through.
+/// Returns what a command runs, without a change of directory before and without pipes behind.
 fn program(command: &str) -> &str {
     let mut rest = command.trim();
     while let Some((first, then)) = rest.split_once("&&") {
@@ -74,8 +77,8 @@ fn program(command: &str) -> &str {
     rest[..end.unwrap_or(rest.len())].trim_end()
 }
 
-keep!(Failure { line, of });
-keep!(Errors { open });
+persist!(FailedCommand: line, of);
+persist!(OpenErrors: open);
 
 #[cfg(test)]
 mod tests {

@@ -1,44 +1,44 @@
-//! Keeps what was collected in a file, so that the next fold of a task reads only what came since.
+//! Stores what was collected in a file, so that the next fold of a task reads only newer messages.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash};
 use std::io::{self, Write};
 
 use infold_log::{Seq, Span};
-use infold_wire::acts::{Ending, State, Todo};
+use infold_wire::tool_action::{Todo, TodoState, ToolOutcome};
 
 use super::Extract;
 
-/// What a version that writes another form starts its files with differs.
+/// The first line of a file; another format has another number.
 const HEADER: &[u8] = b"infold facts 3\n";
 
-/// What was collected from some messages, and which these are.
-pub struct Facts {
+/// The facts that were collected from messages.
+pub struct ExtractedFacts {
     /// The messages, as runs in order.
     pub runs: Vec<Span>,
-    /// What was collected.
+    /// The collected facts.
     pub extract: Extract,
 }
 
-impl Facts {
-    /// Writes them down, a piece at a time.
+impl ExtractedFacts {
+    /// Writes facts to a file.
     pub fn write(runs: &[Span], extract: &Extract, to: &mut dyn Write) -> io::Result<()> {
         to.write_all(HEADER)?;
-        let mut sink = Sink::new(to);
+        let mut writer = FactsWriter::new(to);
         let runs: Vec<(u64, u64)> = runs
             .iter()
             .map(|run| (run.from().get(), run.to().get()))
             .collect();
-        runs.put(&mut sink);
-        extract.put(&mut sink);
-        sink.finish()
+        runs.put(&mut writer);
+        extract.put(&mut writer);
+        writer.finish()
     }
 
-    /// Reads them back; nothing if they are damaged or of another version.
-    pub fn read(bytes: &[u8]) -> Option<Facts> {
+    /// Reads facts; none if they are damaged or of another version.
+    pub fn read(bytes: &[u8]) -> Option<ExtractedFacts> {
         let body = bytes.strip_prefix(HEADER)?;
         let (mut rest, sum) = body.split_last_chunk()?;
-        let mut checksum = Checksum::default();
+        let mut checksum = FactsChecksum::default();
         checksum.add(rest);
         if checksum.sum() != u64::from_le_bytes(*sum) {
             return None;
@@ -48,10 +48,10 @@ impl Facts {
             .map(|(from, to)| Span::new(Seq::new(from)?, Seq::new(to)?))
             .collect::<Option<Vec<Span>>>()?;
         let extract = Extract::get(&mut rest)?;
-        Some(Facts { runs, extract })
+        Some(ExtractedFacts { runs, extract })
     }
 
-    /// What of `covered` was not read yet; none if these facts are of other messages.
+    /// Returns the messages of `covered` that were not read yet; none if these facts are of other messages.
     pub fn rest(&self, covered: &[Span]) -> Option<Vec<Span>> {
         let mut seqs = self.runs.iter().flat_map(|run| run.seqs());
         let mut rest = Vec::new();
@@ -70,22 +70,22 @@ impl Facts {
     }
 }
 
-/// Tells damage from what was written; nobody forges a file of derived facts.
-struct Checksum {
+/// Detects damage; it need not resist forgery, as the facts are derived.
+struct FactsChecksum {
     state: u64,
     bytes: u64,
 }
 
-impl Default for Checksum {
-    fn default() -> Checksum {
-        Checksum {
+impl Default for FactsChecksum {
+    fn default() -> FactsChecksum {
+        FactsChecksum {
             state: 0xcbf2_9ce4_8422_2325,
             bytes: 0,
         }
     }
 }
 
-impl Checksum {
+impl FactsChecksum {
     /// Adds bytes; all additions but the last have a multiple of eight.
     fn add(&mut self, bytes: &[u8]) {
         for chunk in bytes.chunks(8) {
@@ -104,34 +104,34 @@ impl Checksum {
 }
 
 /// Writes values to a file through a small buffer, and their checksum behind them.
-pub(super) struct Sink<'a> {
+pub(super) struct FactsWriter<'a> {
     to: &'a mut dyn Write,
     buffer: Vec<u8>,
-    checksum: Checksum,
+    checksum: FactsChecksum,
     failed: Option<io::Error>,
 }
 
-/// A multiple of eight, as the checksum wants it.
-const SINK_BUFFER_BYTES: usize = 64 << 10;
+/// A multiple of eight, which the checksum requires.
+const WRITE_BUFFER_BYTES: usize = 64 << 10;
 
-impl<'a> Sink<'a> {
-    fn new(to: &'a mut dyn Write) -> Sink<'a> {
-        Sink {
+impl<'a> FactsWriter<'a> {
+    fn new(to: &'a mut dyn Write) -> FactsWriter<'a> {
+        FactsWriter {
             to,
-            buffer: Vec::with_capacity(SINK_BUFFER_BYTES),
-            checksum: Checksum::default(),
+            buffer: Vec::with_capacity(WRITE_BUFFER_BYTES),
+            checksum: FactsChecksum::default(),
             failed: None,
         }
     }
 
-    /// Writes bytes. An error is told at the end.
+    /// Writes bytes. An error is returned at the end.
     pub fn put(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            let room = SINK_BUFFER_BYTES - self.buffer.len();
+            let room = WRITE_BUFFER_BYTES - self.buffer.len();
             let (now, rest) = bytes.split_at(room.min(bytes.len()));
             self.buffer.extend_from_slice(now);
             bytes = rest;
-            if self.buffer.len() == SINK_BUFFER_BYTES {
+            if self.buffer.len() == WRITE_BUFFER_BYTES {
                 self.flush();
             }
         }
@@ -154,33 +154,36 @@ impl<'a> Sink<'a> {
     }
 }
 
-/// A value that can be written down and read back.
-pub(super) trait Keep: Sized {
-    fn put(&self, out: &mut Sink<'_>);
+/// A value that can be written to a file of facts and read back.
+pub(super) trait Persist: Sized {
+    fn put(&self, out: &mut FactsWriter<'_>);
     fn get(from: &mut &[u8]) -> Option<Self>;
 }
 
-/// Writes the fields of a struct one after the other.
-macro_rules! keep {
-    ($name:ident { $($field:ident),* $(,)? }) => {
-        impl $crate::extract::facts::Keep for $name {
-            fn put(&self, out: &mut $crate::extract::facts::Sink<'_>) {
-                $($crate::extract::facts::Keep::put(&self.$field, out);)*
+/// Writes the fields of a struct one after the other; those behind `;` are not written and read as their default.
+macro_rules! persist {
+    ($name:ident: $($field:ident),* $(; $($default:ident),*)?) => {
+        impl $crate::extract::facts::Persist for $name {
+            fn put(&self, out: &mut $crate::extract::facts::FactsWriter<'_>) {
+                $($crate::extract::facts::Persist::put(&self.$field, out);)*
             }
 
             fn get(from: &mut &[u8]) -> Option<Self> {
-                Some($name { $($field: $crate::extract::facts::Keep::get(from)?),* })
+                Some($name {
+                    $($field: $crate::extract::facts::Persist::get(from)?,)*
+                    $($($default: Default::default(),)*)?
+                })
             }
         }
     };
 }
-pub(super) use keep;
+pub(super) use persist;
 
-/// Writes a choice without values as its number.
-macro_rules! keep_choice {
-    ($name:ident { $($choice:ident),* $(,)? }) => {
-        impl $crate::extract::facts::Keep for $name {
-            fn put(&self, out: &mut $crate::extract::facts::Sink<'_>) {
+/// Writes an enum without values as its number.
+macro_rules! persist_enum {
+    ($name:ident: $($choice:ident),*) => {
+        impl $crate::extract::facts::Persist for $name {
+            fn put(&self, out: &mut $crate::extract::facts::FactsWriter<'_>) {
                 out.put(&[*self as u8]);
             }
 
@@ -191,12 +194,12 @@ macro_rules! keep_choice {
         }
     };
 }
-pub(super) use keep_choice;
+pub(super) use persist_enum;
 
-macro_rules! keep_number {
+macro_rules! persist_number {
     ($($number:ty),*) => {$(
-        impl Keep for $number {
-            fn put(&self, out: &mut Sink<'_>) {
+        impl Persist for $number {
+            fn put(&self, out: &mut FactsWriter<'_>) {
                 out.put(&self.to_le_bytes());
             }
 
@@ -208,10 +211,10 @@ macro_rules! keep_number {
         }
     )*};
 }
-keep_number!(u8, u16, u32, u64, i64, f32);
+persist_number!(u8, u16, u32, u64, i64, f32);
 
-impl Keep for usize {
-    fn put(&self, out: &mut Sink<'_>) {
+impl Persist for usize {
+    fn put(&self, out: &mut FactsWriter<'_>) {
         (*self as u64).put(out);
     }
 
@@ -220,8 +223,8 @@ impl Keep for usize {
     }
 }
 
-impl Keep for bool {
-    fn put(&self, out: &mut Sink<'_>) {
+impl Persist for bool {
+    fn put(&self, out: &mut FactsWriter<'_>) {
         out.put(&[u8::from(*self)]);
     }
 
@@ -230,33 +233,33 @@ impl Keep for bool {
     }
 }
 
-impl Keep for String {
-    fn put(&self, out: &mut Sink<'_>) {
-        (self.len() as u32).put(out);
-        out.put(self.as_bytes());
-    }
-
-    fn get(from: &mut &[u8]) -> Option<String> {
-        let length = u32::get(from)? as usize;
-        let (head, rest) = from.split_at_checked(length)?;
-        *from = rest;
-        String::from_utf8(head.to_vec()).ok()
-    }
-}
-
-impl Keep for Box<str> {
-    fn put(&self, out: &mut Sink<'_>) {
+impl Persist for Box<str> {
+    fn put(&self, out: &mut FactsWriter<'_>) {
         (self.len() as u32).put(out);
         out.put(self.as_bytes());
     }
 
     fn get(from: &mut &[u8]) -> Option<Box<str>> {
-        String::get(from).map(Into::into)
+        let length = u32::get(from)? as usize;
+        let (head, rest) = from.split_at_checked(length)?;
+        *from = rest;
+        std::str::from_utf8(head).ok().map(Box::from)
     }
 }
 
-impl<T: Keep> Keep for Option<T> {
-    fn put(&self, out: &mut Sink<'_>) {
+impl Persist for String {
+    fn put(&self, out: &mut FactsWriter<'_>) {
+        (self.len() as u32).put(out);
+        out.put(self.as_bytes());
+    }
+
+    fn get(from: &mut &[u8]) -> Option<String> {
+        <Box<str>>::get(from).map(String::from)
+    }
+}
+
+impl<T: Persist> Persist for Option<T> {
+    fn put(&self, out: &mut FactsWriter<'_>) {
         self.is_some().put(out);
         if let Some(value) = self {
             value.put(out);
@@ -272,8 +275,8 @@ impl<T: Keep> Keep for Option<T> {
     }
 }
 
-impl<A: Keep, B: Keep> Keep for (A, B) {
-    fn put(&self, out: &mut Sink<'_>) {
+impl<A: Persist, B: Persist> Persist for (A, B) {
+    fn put(&self, out: &mut FactsWriter<'_>) {
         self.0.put(out);
         self.1.put(out);
     }
@@ -283,43 +286,42 @@ impl<A: Keep, B: Keep> Keep for (A, B) {
     }
 }
 
-fn put_all<'a, T: Keep + 'a>(count: usize, all: impl Iterator<Item = &'a T>, out: &mut Sink<'_>) {
-    (count as u32).put(out);
-    all.for_each(|value| value.put(out));
-}
-
-fn get_all<T: Keep, C: FromIterator<T>>(from: &mut &[u8]) -> Option<C> {
+fn get_all<T: Persist, C: FromIterator<T>>(from: &mut &[u8]) -> Option<C> {
     let count = u32::get(from)?;
     (0..count).map(|_| T::get(from)).collect()
 }
 
-impl<T: Keep> Keep for Vec<T> {
-    fn put(&self, out: &mut Sink<'_>) {
-        put_all(self.len(), self.iter(), out);
-    }
+/// Writes a list as its length and its values.
+macro_rules! persist_list {
+    ($($list:ident),*) => {$(
+        impl<T: Persist> Persist for $list<T> {
+            fn put(&self, out: &mut FactsWriter<'_>) {
+                (self.len() as u32).put(out);
+                self.iter().for_each(|value| value.put(out));
+            }
 
-    fn get(from: &mut &[u8]) -> Option<Vec<T>> {
-        get_all(from)
-    }
-}
-
-impl<T: Keep> Keep for VecDeque<T> {
-    fn put(&self, out: &mut Sink<'_>) {
-        put_all(self.len(), self.iter(), out);
-    }
-
-    fn get(from: &mut &[u8]) -> Option<VecDeque<T>> {
-        get_all(from)
-    }
-}
-
-impl<K: Keep + Ord, V: Keep> Keep for BTreeMap<K, V> {
-    fn put(&self, out: &mut Sink<'_>) {
-        (self.len() as u32).put(out);
-        for (key, value) in self {
-            key.put(out);
-            value.put(out);
+            fn get(from: &mut &[u8]) -> Option<Self> {
+                get_all(from)
+            }
         }
+    )*};
+}
+persist_list!(Vec, VecDeque);
+
+fn put_map<'a, K: Persist + 'a, V: Persist + 'a>(
+    map: impl ExactSizeIterator<Item = (&'a K, &'a V)>,
+    out: &mut FactsWriter<'_>,
+) {
+    (map.len() as u32).put(out);
+    for (key, value) in map {
+        key.put(out);
+        value.put(out);
+    }
+}
+
+impl<K: Persist + Ord, V: Persist> Persist for BTreeMap<K, V> {
+    fn put(&self, out: &mut FactsWriter<'_>) {
+        put_map(self.iter(), out);
     }
 
     fn get(from: &mut &[u8]) -> Option<BTreeMap<K, V>> {
@@ -327,13 +329,9 @@ impl<K: Keep + Ord, V: Keep> Keep for BTreeMap<K, V> {
     }
 }
 
-impl<K: Keep + Eq + Hash, V: Keep, S: BuildHasher + Default> Keep for HashMap<K, V, S> {
-    fn put(&self, out: &mut Sink<'_>) {
-        (self.len() as u32).put(out);
-        for (key, value) in self {
-            key.put(out);
-            value.put(out);
-        }
+impl<K: Persist + Eq + Hash, V: Persist, S: BuildHasher + Default> Persist for HashMap<K, V, S> {
+    fn put(&self, out: &mut FactsWriter<'_>) {
+        put_map(self.iter(), out);
     }
 
     fn get(from: &mut &[u8]) -> Option<HashMap<K, V, S>> {
@@ -341,9 +339,9 @@ impl<K: Keep + Eq + Hash, V: Keep, S: BuildHasher + Default> Keep for HashMap<K,
     }
 }
 
-keep!(Todo { text, state });
-keep_choice!(State { Open, Doing, Done });
-keep!(Ending { failed, code, key });
+persist!(Todo: text, state);
+persist_enum!(TodoState: Open, Doing, Done);
+persist!(ToolOutcome: failed, code, key);
 
 #[cfg(test)]
 mod tests {
@@ -358,7 +356,7 @@ mod tests {
 
     fn written(runs: &[Span], extract: &Extract) -> Vec<u8> {
         let mut bytes = Vec::new();
-        Facts::write(runs, extract, &mut bytes).expect("memory takes it");
+        ExtractedFacts::write(runs, extract, &mut bytes).expect("memory takes it");
         bytes
     }
 
@@ -385,7 +383,7 @@ mod tests {
         let mut front = Extract::new();
         read(&mut front, 1, 21);
         let bytes = written(&[span(1, 21)], &front);
-        let facts = Facts::read(&bytes).expect("what was just written");
+        let facts = ExtractedFacts::read(&bytes).expect("what was just written");
         assert_eq!(facts.rest(&[span(1, 40)]), Some(vec![span(22, 40)]));
         let mut rest = facts.extract;
         read(&mut rest, 22, 40);
@@ -402,10 +400,10 @@ mod tests {
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x40;
-            assert!(Facts::read(&damaged).is_none(), "byte {at}");
+            assert!(ExtractedFacts::read(&damaged).is_none(), "byte {at}");
         }
-        assert!(Facts::read(&bytes[..bytes.len() - 1]).is_none());
-        let facts = Facts::read(&bytes).expect("what was just written");
+        assert!(ExtractedFacts::read(&bytes[..bytes.len() - 1]).is_none());
+        let facts = ExtractedFacts::read(&bytes).expect("what was just written");
         assert_eq!(facts.rest(&[span(1, 9)]), None);
         assert_eq!(facts.rest(&[span(1, 4)]), None);
         let on = [span(1, 4), span(6, 12)];

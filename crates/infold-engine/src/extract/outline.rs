@@ -1,37 +1,37 @@
-//! Says in a few words what a tool result holds.
+//! Describes a tool result in a few words.
 
 use std::collections::HashMap;
 
-use infold_wire::acts;
 use infold_wire::shorten;
+use infold_wire::tool_action;
 
 use super::names::is_plausible;
-use crate::refs;
+use crate::references;
 
-/// A shorter result is told by its size alone.
+/// A shorter result is not described.
 const MIN_DESCRIBED_BYTES: usize = 1_200;
-/// Of a longer one so much is looked at.
+/// At most this much of a result is read for names.
 const MAX_READ_BYTES: usize = 64 << 10;
 const MAX_NAMES: usize = 10;
 const MAX_LINE_CHARS: usize = 70;
 
-/// Returns the size, the first and the last line, how it ended, and the names that stand most often in a result.
+/// Returns the size of a result, its first and last line, whether it failed, and its most frequent names.
 pub fn outline(text: &str) -> String {
     if text.len() < MIN_DESCRIBED_BYTES {
         return String::new();
     }
-    let says = |line: &&str| line.chars().any(char::is_alphanumeric);
+    let has_text = |line: &&str| line.chars().any(char::is_alphanumeric);
     let mut out = format!("\n{} lines", text.lines().count());
-    if acts::ending(text, None, true).failed == Some(true) {
+    if tool_action::read_outcome(text, None, true).failed == Some(true) {
         out.push_str(", failed");
     }
-    if let Some(first) = text.lines().find(says) {
+    if let Some(first) = text.lines().find(has_text) {
         out.push_str(&format!(", first: {}", shorten(first, MAX_LINE_CHARS)));
     }
-    if let Some(last) = text.lines().rev().find(says) {
+    if let Some(last) = text.lines().rev().find(has_text) {
         out.push_str(&format!("\nlast: {}", shorten(last, MAX_LINE_CHARS)));
     }
-    let names = frequent(&text[..text.floor_char_boundary(MAX_READ_BYTES)]);
+    let names = frequent_names(&text[..text.floor_char_boundary(MAX_READ_BYTES)]);
     if !names.is_empty() {
         out.push_str("\nnames: ");
         out.push_str(&names.join(", "));
@@ -39,10 +39,10 @@ pub fn outline(text: &str) -> String {
     out
 }
 
-/// The names that stand most often in a text, those that stand first of equals.
-fn frequent(text: &str) -> Vec<&str> {
+/// Returns the most frequent names of a text; of equals the one that comes first.
+fn frequent_names(text: &str) -> Vec<&str> {
     let mut counts: HashMap<&str, (u32, usize)> = HashMap::new();
-    refs::each(text, |name| {
+    references::for_each(text, |name| {
         if is_plausible(name) {
             let next = counts.len();
             counts.entry(name).or_insert((0, next)).0 += 1;

@@ -1,33 +1,33 @@
-//! What the user typed, message by message, bounded.
+//! The requests that the user typed, within a bound.
 
 use std::collections::VecDeque;
 
-use super::facts::keep;
-use super::sentence;
-use super::text::{Line, brief, marked};
+use super::excerpt::{CitedText, mark_cuts, select_sentences};
+use super::facts::persist;
+use super::word_lists::REJECTIONS;
+use crate::sentence;
 
 /// The messages that a person typed.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
-    /// The first ever.
-    pub first: Option<Line>,
-    /// All that are kept, the oldest first.
-    pub all: VecDeque<Line>,
-    /// Bytes of all that are kept.
+    /// The first request of all.
+    pub first: Option<CitedText>,
+    /// The requests that are kept, the oldest first.
+    pub all: VecDeque<CitedText>,
     bytes: usize,
 }
 
-/// Of the newest request so much is kept whole,
+/// The newest request is kept whole up to this length.
 const MAX_NEWEST_BYTES: usize = 64 << 10;
-/// of each older one the sentences that say most in so much.
+/// Of an older request the sentences that tell most are kept within this length.
 const MAX_OLDER_BYTES: usize = 6_000;
-/// All of them together.
-const MAX_BYTES: usize = 1 << 20;
+/// The length of all requests together.
+const MAX_REQUESTS_BYTES: usize = 1 << 20;
 
 impl Requests {
-    /// Takes what a person typed. Of very many the first and the newest stay.
+    /// Adds what a person typed. Of very many the first and the newest are kept.
     pub fn push(&mut self, seq: u64, text: &str) {
-        let text = marked(text);
+        let text = mark_cuts(text);
         let text = text.as_str();
         if text.is_empty() {
             return;
@@ -45,37 +45,37 @@ impl Requests {
         if let Some(last) = self.all.back_mut()
             && last.text.len() > MAX_OLDER_BYTES
         {
-            let short = brief(&last.text, MAX_OLDER_BYTES);
+            let short = select_sentences(&last.text, MAX_OLDER_BYTES);
             self.bytes = self.bytes - last.text.len() + short.len();
             last.text = short;
         }
-        let line = Line {
+        let line = CitedText {
             seq,
-            text: brief(text, MAX_NEWEST_BYTES),
+            text: select_sentences(text, MAX_NEWEST_BYTES),
         };
         if self.first.is_none() {
             self.first = Some(line.clone());
         }
         self.bytes += line.text.len();
         self.all.push_back(line);
-        while self.bytes > MAX_BYTES
+        while self.bytes > MAX_REQUESTS_BYTES
             && let Some(gone) = self.all.pop_front()
         {
             self.bytes -= gone.text.len();
         }
     }
 
-    /// Returns about how many bytes they take.
-    pub fn held(&self) -> usize {
+    /// Returns about how many bytes the requests take.
+    pub fn memory_bytes(&self) -> usize {
         let first = self.first.as_ref().map_or(0, |line| line.text.len());
-        self.bytes + first + self.all.len() * size_of::<Line>()
+        self.bytes + first + self.all.len() * size_of::<CitedText>()
     }
 }
 
-/// Says whether what a person typed turns down what was proposed before it.
-pub fn turns_down(text: &str) -> bool {
+/// Says whether what a person typed rejects what was proposed before it.
+pub fn is_rejection(text: &str) -> bool {
     let mut first = "";
-    sentence::each(text, |sentence| {
+    sentence::for_each(text, |sentence| {
         if first.is_empty() {
             first = sentence.text;
         }
@@ -85,40 +85,10 @@ pub fn turns_down(text: &str) -> bool {
     let small = small.strip_prefix("hm").map_or(small, |rest| {
         rest.trim_start_matches(['m', ',', '.', '…', ' '])
     });
-    const STARTS: [&str; 28] = [
-        "no,",
-        "no ",
-        "nope",
-        "nah",
-        "don't",
-        "do not",
-        "stop",
-        "wait",
-        "revert",
-        "undo",
-        "not that",
-        "scratch that",
-        "actually no",
-        "actually, no",
-        "rather not",
-        "nein",
-        "nicht",
-        "non,",
-        "non ",
-        "no.",
-        "não",
-        "нет",
-        "не надо",
-        "不",
-        "别",
-        "いいえ",
-        "いや",
-        "아니",
-    ];
-    small == "no" || STARTS.iter().any(|start| small.starts_with(start))
+    small == "no" || REJECTIONS.start_of(small).is_some()
 }
 
-keep!(Requests { first, all, bytes });
+persist!(Requests: first, all, bytes);
 
 #[cfg(test)]
 mod tests {
@@ -146,8 +116,8 @@ mod tests {
 
     #[test]
     fn a_no_turns_down() {
-        assert!(turns_down("No, keep the old one"));
-        assert!(turns_down("不对，用另一个"));
-        assert!(!turns_down("Nobody uses it, so remove it"));
+        assert!(is_rejection("No, keep the old one"));
+        assert!(is_rejection("不对，用另一个"));
+        assert!(!is_rejection("Nobody uses it, so remove it"));
     }
 }

@@ -1,23 +1,23 @@
-//! Writes what was collected as a summary of at most so many tokens.
+//! Writes the collected facts as a summary within a budget of tokens.
 
 mod coverage;
-mod excerpts;
+mod quotations;
 mod forms;
 mod requests;
-mod shelf;
+mod lists;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use infold_wire::acts::State;
 use infold_wire::shorten;
 use infold_wire::tokens::{Encoding, count};
+use infold_wire::tool_action::TodoState;
 
 use super::Extract;
-use super::text::{Line, brief, squeeze};
-use coverage::{Coverage, Sources};
-pub use forms::Form;
+use super::excerpt::{CitedText, cut_middle, select_sentences};
+use coverage::{Coverage, RankedContent};
+pub use forms::SummaryForm;
 
-/// Shares of the room, in percent; what one section leaves the next ones may use.
+/// Shares of the budget in percent; later sections may use what earlier ones leave.
 const SYSTEM_PERCENT: usize = 6;
 const OPEN_WORK_PERCENT: usize = 6;
 const ERRORS_PERCENT: usize = 4;
@@ -39,10 +39,10 @@ const NAMED: &str = "## Also mentioned";
 const BEFORE: &str = "## Earlier summary";
 const RECALL: &str = "## Recall";
 
-/// The last line of a summary that code wrote starts so.
+/// The beginning of the last line of an extractive summary.
 pub(super) const RECALL_LINE: &str = "[n] is message n. Nothing is lost: ";
 
-/// Counts the tokens of a text, as summaries are measured in.
+/// Counts the tokens of a text, in the encoding that summaries are measured in.
 pub fn tokens(text: &str) -> usize {
     count(Encoding::O200k, text) as usize
 }
@@ -50,43 +50,43 @@ pub fn tokens(text: &str) -> usize {
 impl Extract {
     /// Writes the summary in at most `budget` tokens.
     pub fn write(&self, budget: usize) -> String {
-        self.write_as(Form::Sections, budget)
+        self.write_as(SummaryForm::Sections, budget)
     }
 
     /// Writes the summary in a form, in at most `budget` tokens.
-    pub fn write_as(&self, form: Form, budget: usize) -> String {
-        let sources = Sources::of(self);
+    pub fn write_as(&self, form: SummaryForm, budget: usize) -> String {
+        let sources = RankedContent::of(self);
         fitted(budget, |room| self.compose(&sources, form, room))
     }
 
-    /// Writes what code knows for certain (files, commands, things to do, names), to stand below a summary that
-    /// somebody else wrote, leaving out what that `summary` says already. Empty if it says it all.
+    /// Writes certain facts (files, commands, todos, names) to append to a `summary` by a model, without what it says
+    /// already; empty if it says everything.
     pub fn lists(&self, summary: &str, budget: usize) -> String {
-        let sources = Sources::of(self);
+        let sources = RankedContent::of(self);
         fitted(budget, |room| {
-            let mut draft = Draft::new(self, &sources, room);
+            let mut draft = SummaryWriter::new(self, &sources, room);
             draft.coverage.see(summary);
             draft.summary = summary;
             draft.open_work(false);
-            draft.places();
+            draft.targets();
             draft.fill(false);
             draft.text(&[FILES, COMMANDS, CALLS, OPEN, NAMED])
         })
     }
 
-    /// Writes only what the user asked for, in their own words, in at most `budget` tokens.
+    /// Writes only the user's requests, in their own words, in at most `budget` tokens.
     pub fn requests(&self, budget: usize) -> String {
-        let sources = Sources::of(self);
+        let sources = RankedContent::of(self);
         fitted(budget, |room| {
-            let mut draft = Draft::new(self, &sources, room);
+            let mut draft = SummaryWriter::new(self, &sources, room);
             draft.requests(100);
             draft.text(&[GOAL, ASKED])
         })
     }
 
-    fn compose(&self, sources: &Sources<'_>, form: Form, room: usize) -> String {
-        let mut draft = Draft::new(self, sources, room);
-        if form == Form::Sections {
+    fn compose(&self, sources: &RankedContent<'_>, form: SummaryForm, room: usize) -> String {
+        let mut draft = SummaryWriter::new(self, sources, room);
+        if form == SummaryForm::Sections {
             draft.recall();
         }
         draft.requests(requests::REQUESTS_PERCENT);
@@ -95,15 +95,15 @@ impl Extract {
         draft.errors();
         draft.findings();
         draft.earlier();
-        draft.places();
+        draft.targets();
         draft.fill(true);
         form.join(&draft.sections)
     }
 }
 
-/// Composes a text again until it fills its budget; at last cuts lines off the end.
+/// Composes a text again until it fills its budget; if it never fits, cuts lines off the end.
 ///
-/// What pieces weigh one by one is mostly a little more than what they weigh together.
+/// Lines counted one by one have mostly a few more tokens than together.
 fn fitted(budget: usize, compose: impl Fn(usize) -> String) -> String {
     let mut room = budget;
     let mut best = String::new();
@@ -120,7 +120,7 @@ fn fitted(budget: usize, compose: impl Fn(usize) -> String) -> String {
         if grew {
             (best, most) = (text.clone(), used);
         }
-        // Where there is nothing more to say, more room changes nothing.
+        // If there is nothing more to write, more room changes nothing.
         if used + budget / 32 >= budget || used * 10 < room * 7 || !grew {
             return best;
         }
@@ -136,33 +136,34 @@ fn fitted(budget: usize, compose: impl Fn(usize) -> String) -> String {
     text
 }
 
-struct Draft<'a> {
+/// A summary that is being written.
+struct SummaryWriter<'a> {
     from: &'a Extract,
-    sources: &'a Sources<'a>,
+    sources: &'a RankedContent<'a>,
     left: usize,
-    whole: usize,
+    budget: usize,
     coverage: Coverage<'a>,
-    sections: BTreeMap<&'static str, Vec<String>>,
+    sections: forms::Sections,
     /// Messages whose errors are listed.
     failed: BTreeSet<u64>,
-    /// Sentences that are quoted, by their place in the pool.
+    /// Sentences that are quoted, by their index in the pool.
     quoted: BTreeSet<usize>,
-    shelf: shelf::Shelf<'a>,
+    lists: lists::TargetLists<'a>,
     summary: &'a str,
 }
 
-impl<'a> Draft<'a> {
-    fn new(from: &'a Extract, sources: &'a Sources<'a>, room: usize) -> Draft<'a> {
-        Draft {
+impl<'a> SummaryWriter<'a> {
+    fn new(from: &'a Extract, sources: &'a RankedContent<'a>, room: usize) -> SummaryWriter<'a> {
+        SummaryWriter {
             from,
             sources,
             left: room,
-            whole: room,
+            budget: room,
             coverage: Coverage::new(from, sources),
             sections: BTreeMap::new(),
             failed: BTreeSet::new(),
             quoted: BTreeSet::new(),
-            shelf: shelf::Shelf::default(),
+            lists: lists::TargetLists::default(),
             summary: "",
         }
     }
@@ -172,7 +173,7 @@ impl<'a> Draft<'a> {
         forms::join(order, &self.sections)
     }
 
-    /// What the heading costs, if it is not there yet.
+    /// Returns the tokens of a heading, if it is not there yet.
     fn heading_cost(&self, heading: &'static str) -> usize {
         if self.sections.contains_key(heading) {
             0
@@ -195,14 +196,14 @@ impl<'a> Draft<'a> {
     }
 
     fn share(&self, percent: usize) -> usize {
-        (self.whole * percent / 100)
+        (self.budget * percent / 100)
             .max(self.least())
             .min(self.left)
     }
 
-    /// In a small room every section still has room for a line.
+    /// Returns the least share of a section: a line, also in a small budget.
     fn least(&self) -> usize {
-        (self.whole / 10).min(40)
+        (self.budget / 10).min(40)
     }
 
     fn recall(&mut self) {
@@ -216,7 +217,7 @@ impl<'a> Draft<'a> {
         self.add(RECALL, line, &mut share);
     }
 
-    /// Adds lines that were already paid for by a share.
+    /// Adds lines whose tokens a share already covers.
     fn add_in_order(&mut self, heading: &'static str, mut lines: Vec<(u64, String)>) {
         lines.sort();
         for (_, line) in lines {
@@ -228,8 +229,8 @@ impl<'a> Draft<'a> {
     fn system(&mut self) {
         let mut share = self.share(SYSTEM_PERCENT);
         let mut chosen = Vec::new();
-        for line in self.from.system.iter().rev() {
-            let said = squeeze(&line.text, (share * 3).max(40));
+        for line in self.from.system_messages.iter().rev() {
+            let said = cut_middle(&line.text, (share * 3).max(40));
             let text = format!("- [{}] {}", line.seq, shorten(&said, usize::MAX));
             let cost = tokens(&text) + 8;
             if cost > share {
@@ -244,12 +245,15 @@ impl<'a> Draft<'a> {
     fn open_work(&mut self, with_words: bool) {
         let mut share = self.share(OPEN_WORK_PERCENT);
         if let Some((seq, list)) = &self.from.todos {
-            let done = list.iter().filter(|todo| todo.state == State::Done).count();
-            for todo in list.iter().filter(|todo| todo.state != State::Done) {
+            let done = list
+                .iter()
+                .filter(|todo| todo.state == TodoState::Done)
+                .count();
+            for todo in list.iter().filter(|todo| todo.state != TodoState::Done) {
                 if self.summary.contains(&todo.text) {
                     continue;
                 }
-                let mark = if todo.state == State::Doing {
+                let mark = if todo.state == TodoState::Doing {
                     "[-]"
                 } else {
                     "[ ]"
@@ -268,7 +272,7 @@ impl<'a> Draft<'a> {
             let line = format!("- Plan {}", quoted(plan, share * 3));
             self.add(OPEN, line, &mut share);
         }
-        if let Some(said) = self.from.last_said.as_ref().filter(|_| with_words) {
+        if let Some(said) = self.from.last_reply.as_ref().filter(|_| with_words) {
             let line = format!("- Last said {}", quoted(said, (share * 3).min(900)));
             self.add(OPEN, line, &mut share);
         }
@@ -292,14 +296,14 @@ impl<'a> Draft<'a> {
 
     fn earlier(&mut self) {
         let mut share = self.share(EARLIER_PERCENT);
-        if !self.from.earlier.is_empty() {
-            let text = squeeze(self.from.earlier.trim(), share * 3);
+        if !self.from.earlier_summary.is_empty() {
+            let text = cut_middle(self.from.earlier_summary.trim(), share * 3);
             self.add(BEFORE, text, &mut share);
         }
     }
 }
 
-fn quoted(line: &Line, most: usize) -> String {
-    let text = brief(&line.text, most.max(40));
+fn quoted(line: &CitedText, most: usize) -> String {
+    let text = select_sentences(&line.text, most.max(40));
     format!("[{}] \"{}\"", line.seq, shorten(&text, usize::MAX))
 }

@@ -1,52 +1,54 @@
+//! The aim of a pass: the budget, the strategy, and the model's counting.
+
 use infold_log::{Budget, Limits, NoRoom, Size};
 use infold_store::Trigger;
 
-use crate::strategy::Keeps;
+use crate::strategy::KeepPolicy;
 use crate::{Profile, Strategy};
 
-/// What a pass folds for: how much room there is, and how to make it.
+/// The aim of a pass: how much room there is, and how to make it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aim {
     /// How much of the window a view may fill.
     pub budget: Budget,
-    /// What to keep and how the stand-in looks.
+    /// The strategy: what to keep and how the stand-in looks.
     pub strategy: Strategy,
-    /// At least so many of the newest messages stay, as long as they fit.
+    /// This many of the newest messages stay at least, as long as they fit.
     pub keep: u64,
     /// How large a summary may be against what it replaces.
     pub ratio: f64,
     /// How many tokens a summary has at most, as counted, instead of what the window has room for.
     pub summary: Option<u64>,
-    /// Tokens of the model for each that we count.
+    /// Tokens of the model for each counted one.
     pub factor: f64,
-    /// What is sent beside the view: tools, instructions.
+    /// The size of tools and instructions, which are sent beside the view.
     pub frame: Size,
-    /// The model, so that what was reported for another one is not taken for its own.
+    /// The model, so that usage reported for another one is not taken for its own.
     pub model: Option<String>,
-    /// What to ask a summarizer for.
+    /// The prompt for a summarizer.
     pub prompt: Option<String>,
-    /// Who asked.
+    /// Who asked for the pass.
     pub trigger: Trigger,
     /// Fold even if it is not due.
     pub forced: bool,
-    /// Only who costs nothing writes summaries, unless a person asked for the pass.
+    /// Only a summarizer that costs nothing is used, unless a person asked for the pass.
     pub free_only: bool,
-    /// If all else does not help, show only head and tail of what the last round's tools gave back.
+    /// If all else does not help, show only head and tail of the last round's tool results.
     pub clips: bool,
 }
 
-/// The newest messages that stay, whatever share the strategy keeps, as long as they fit.
-const NEWEST: u64 = 3;
+/// How many of the newest messages stay, whatever share the strategy keeps, as long as they fit.
+const MIN_KEPT_MESSAGES: u64 = 3;
 
 impl Aim {
-    /// Aims at a budget, with a strategy's own settings.
+    /// Returns an aim for a budget, with the strategy's own settings.
     pub fn new(budget: Budget, strategy: Strategy) -> Aim {
         Aim {
             budget,
             strategy,
             keep: match strategy.keeps {
-                Keeps::Messages(count) => count,
-                Keeps::Share(_) | Keeps::Window(_) => NEWEST,
+                KeepPolicy::Messages(count) => count,
+                KeepPolicy::Share(_) | KeepPolicy::Window(_) => MIN_KEPT_MESSAGES,
             },
             ratio: strategy.ratio,
             summary: None,
@@ -61,7 +63,7 @@ impl Aim {
         }
     }
 
-    /// Aims at what a profile says, and at so many bytes if they are limited.
+    /// Returns the aim of a profile, with a limit on bytes if there is one.
     pub fn of(profile: &Profile, bytes: Option<u64>) -> Result<Aim, NoRoom> {
         let budget = Budget::new(Limits {
             window: profile.window,

@@ -1,60 +1,62 @@
+//! Clips tool results of the last round to their head and tail.
+
 use infold_log::plan::{FloorSize, last_round};
 use infold_log::{EventId, Seq, Size, Span, State};
 use infold_store::{Log, LogError};
 use infold_wire::PartKind;
 
 use super::mask::each_part;
-use super::{Hand, ManageError, Pass, is_tight};
-use crate::{Did, Step};
+use super::{Executor, ManageError, Pass, is_tight};
+use crate::PassAction;
 
-/// The share of the window that a summary gets at least, where the results of the last round can be clipped for it.
+/// The share of the window that a summary gets at least, if tool results of the last round can be clipped for it.
 const MIN_SUMMARY_SHARE: f64 = 0.15;
 
-/// What is left of a tool result at least, as counted.
+/// How many counted tokens of a tool result stay at least.
 const MIN_CLIPPED_TOKENS: u64 = 96;
 
 /// A tool result of the last round.
 struct Clippable {
     seq: Seq,
     part: u32,
-    /// What it weighs as it came.
+    /// Its size as it came.
     whole: Size,
-    /// What it weighs as it is shown.
+    /// Its tokens as it is shown.
     tokens: u64,
-    /// The mask it is shown as.
+    /// The mask that it is shown as.
     mask: Option<EventId>,
 }
 
 impl Pass<'_> {
-    /// Shows only head and tail of the largest tool results of the last round: of each so much that
-    /// the view fits. Words of the user and calls stay as they are.
-    pub(super) fn clip(&mut self, hand: &mut Hand<'_>) -> Result<(), ManageError> {
-        let results = clippable(hand.log(), hand.state())?;
+    /// Shows only head and tail of the largest tool results of the last round, so much of each that
+    /// the view fits. Messages of the user and calls stay as they are.
+    pub(super) fn clip(&mut self, executor: &mut Executor<'_>) -> Result<(), ManageError> {
+        let results = clippable(executor.log(), executor.state())?;
         match level(&results, self.excess(&results)) {
-            Some(keep) => self.clip_to(hand, &results, keep),
+            Some(keep) => self.clip_to(executor, &results, keep),
             None => Ok(()),
         }
     }
 
-    /// Clips the results of the last round where they would leave next to no room for a summary of all before them.
-    pub(super) fn make_room(&mut self, hand: &mut Hand<'_>) -> Result<(), ManageError> {
-        let floor = FloorSize::of(hand.state(), hand.log())?;
+    /// Clips tool results of the last round that would leave next to no room for a summary of all before them.
+    pub(super) fn make_room(&mut self, executor: &mut Executor<'_>) -> Result<(), ManageError> {
+        let floor = FloorSize::of(executor.state(), executor.log())?;
         let fixed = self.scale.size(floor.total()).tokens;
         let wanted = self.least_summary();
         let excess = (fixed + wanted).saturating_sub(self.aim.budget.allow());
-        // What must stay beside the last round is not made smaller by clipping it.
+        // Clipping the last round does not shrink what must stay beside it.
         let last = self.scale.part(floor.last.tokens);
         if excess == 0 || last < wanted {
             return Ok(());
         }
-        let results = clippable(hand.log(), hand.state())?;
+        let results = clippable(executor.log(), executor.state())?;
         let excess = self.scale.counted(excess);
         let least = self.scale.counted(wanted / 2).max(MIN_CLIPPED_TOKENS);
         let keep = level(&results, excess).unwrap_or(0).max(least);
-        self.clip_to(hand, &results, keep)
+        self.clip_to(executor, &results, keep)
     }
 
-    /// How many tokens a summary gets at least, where the last round leaves less.
+    /// Returns how many tokens a summary gets at least, if the last round leaves less.
     ///
     /// In little room that is little, or every other turn would need a pass.
     pub(super) fn least_summary(&self) -> u64 {
@@ -64,10 +66,10 @@ impl Pass<'_> {
         (self.budget.room() as f64 * MIN_SUMMARY_SHARE) as u64
     }
 
-    /// Shows head and tail of each result that has more than so many tokens.
+    /// Shows head and tail of each tool result that has more than `keep` tokens.
     fn clip_to(
         &mut self,
-        hand: &mut Hand<'_>,
+        executor: &mut Executor<'_>,
         results: &[Clippable],
         keep: u64,
     ) -> Result<(), ManageError> {
@@ -76,9 +78,9 @@ impl Pass<'_> {
         let mut hidden = 0;
         for result in results.iter().filter(|result| result.tokens > keep) {
             if let Some(mask) = result.mask {
-                hand.unmask(mask)?;
+                executor.unmask(mask)?;
             }
-            folds.extend(hand.clip(result.seq, result.part, result.whole.tokens, keep)?);
+            folds.extend(executor.clip(result.seq, result.part, result.whole.tokens, keep)?);
             let from = span.map_or(result.seq, |span| span.from());
             span = Span::new(from, result.seq);
             hidden += 1;
@@ -86,38 +88,27 @@ impl Pass<'_> {
         let Some(span) = span else {
             return Ok(());
         };
-        let (before, after) = self.measured(hand, Did::Masked)?;
-        self.outcome.steps.push(Step {
-            did: Did::Masked,
-            folds,
-            hidden,
-            span,
-            before,
-            after,
-            summarizer: None,
-        });
-        Ok(())
+        self.add_step(executor, PassAction::Masked, folds, hidden, span)
     }
 
-    /// How many tokens, as counted, the view has too many.
+    /// Returns by how many counted tokens the view is too large.
     fn excess(&self, results: &[Clippable]) -> u64 {
         let (now, budget) = (self.outcome.after, self.aim.budget);
         let over = now.tokens.saturating_sub(budget.allow());
         let most = self.scale.counted(now.tokens) - self.scale.counted(now.tokens - over);
-        let bytes = budget
-            .bytes()
-            .map_or(0, |limit| now.bytes.saturating_sub(limit));
+        let limit = budget.bytes();
+        let bytes = limit.map_or(0, |limit| now.bytes.saturating_sub(limit));
         let all = results.iter().map(|result| result.whole);
         let (tokens, all_bytes) = all.fold((0, 0), |(tokens, bytes), whole| {
             (tokens + whole.tokens, bytes + whole.bytes)
         });
         let dense = tokens as f64 / all_bytes.max(1) as f64;
-        // Measuring rounds, and so does clipping.
+        // Both measuring and clipping round.
         (most + results.len() as u64).max((bytes as f64 * dense).ceil() as u64)
     }
 }
 
-/// What clipping could free, as counted.
+/// Returns what clipping could free, as counted.
 pub(super) fn gain(log: &Log, state: &State) -> Result<Size, LogError> {
     let mut gain = Size::default();
     for result in clippable(log, state)? {
@@ -129,27 +120,15 @@ pub(super) fn gain(log: &Log, state: &State) -> Result<Size, LogError> {
     Ok(gain)
 }
 
-/// The size that no result may exceed so that together they have `excess` tokens less.
-///
-/// None if they cannot.
+/// Returns the size that no tool result may exceed so that together they have `excess` tokens less;
+/// none if they cannot.
 fn level(results: &[Clippable], excess: u64) -> Option<u64> {
-    let freed = |level: u64| -> u64 {
-        let over = results
-            .iter()
-            .map(|result| result.tokens.saturating_sub(level));
-        over.sum()
-    };
+    let tokens = || results.iter().map(|result| result.tokens);
+    let freed = |level: u64| -> u64 { tokens().map(|size| size.saturating_sub(level)).sum() };
     if freed(MIN_CLIPPED_TOKENS) < excess {
         return None;
     }
-    let (mut low, mut high) = (
-        MIN_CLIPPED_TOKENS,
-        results
-            .iter()
-            .map(|result| result.tokens)
-            .max()
-            .unwrap_or(0),
-    );
+    let (mut low, mut high) = (MIN_CLIPPED_TOKENS, tokens().max().unwrap_or(0));
     while low < high {
         let middle = low + (high - low).div_ceil(2);
         if freed(middle) >= excess {
@@ -161,7 +140,7 @@ fn level(results: &[Clippable], excess: u64) -> Option<u64> {
     Some(low)
 }
 
-/// The tool results of the last round that may be clipped.
+/// Returns the tool results of the last round that may be clipped.
 fn clippable(log: &Log, state: &State) -> Result<Vec<Clippable>, LogError> {
     let Some(first) = last_round(state, log)? else {
         return Ok(Vec::new());

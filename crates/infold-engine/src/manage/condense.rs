@@ -1,48 +1,50 @@
+//! The condense step of a pass: has a summary written, checks it, and folds what it covers behind it.
+
 use infold_log::plan::{self, FloorSize, Keep};
 use infold_log::steer::Cover;
 use infold_log::{Cause, Role, Seq, Source, Span, View, steer};
 use infold_store::{Aside, Log, LogError, Usage, Working, Writer, heading, stand_in_tokens};
-use infold_wire::{Message, Typist, spoken};
+use infold_wire::{Message, TypedTextFilter, append_words};
 
-use super::folded::Folded;
-use super::{Aim, Begun, Hand, ManageError, Pass};
-use crate::extract::Form;
-use crate::quotes::{Checked, Claims, user_words};
-use crate::strategy::{Keeps, StandIn};
-use crate::summarizer::{Brief, Extractive, Summarizer, SummarizerError};
-use crate::{Did, Step, Strategy};
+use super::fold_source::FoldSource;
+use super::{Aim, Executor, ManageError, Pass, PassStart};
+use crate::claims::{CheckedSummary, ClaimChecker, append_typed_text};
+use crate::extract::SummaryForm;
+use crate::strategy::{KeepPolicy, StandIn};
+use crate::summarizer::{Extractive, Summarizer, SummarizerError, SummaryRequest};
+use crate::{PassAction, PassStep, Strategy};
 
-/// A summary shorter than this says nothing.
-const SHORTEST: u64 = 96;
+/// A shorter summary tells nothing.
+const MIN_SUMMARY_TOKENS: u64 = 96;
 
-/// What is shown instead of what is folded, message by message.
+/// The messages that are shown instead of those that are folded.
 type StandInText = Vec<(Role, String)>;
 
 impl Pass<'_> {
     /// Folds everything between the floor and the tail behind a summary.
     pub(super) fn condense(
         &mut self,
-        hand: &mut Hand<'_>,
+        executor: &mut Executor<'_>,
         summarizer: &mut dyn Summarizer,
     ) -> Result<(), ManageError> {
         if !self.aim.strategy.condenses {
             return Ok(());
         }
-        let Some((cover, tail)) = self.covered(hand)? else {
+        let Some((cover, tail)) = self.choose_cover(executor)? else {
             return Ok(());
         };
-        let draft = self.draft(hand, cover, tail, summarizer);
-        // What was paid for is a fact, whatever came of it.
+        let draft = self.draft(executor, cover, tail, summarizer);
+        // Usage is recorded even if no summary came of it.
         for usage in std::mem::take(&mut self.spent) {
-            hand.usage(usage)?;
+            executor.usage(usage)?;
         }
         let Some(draft) = draft? else {
             return Ok(());
         };
-        let fold = hand.fold(Cause::Summary, &cover, self.aim.trigger, draft.stand_in)?;
-        let (before, after) = self.measured(hand, Did::Condensed)?;
-        self.outcome.steps.push(Step {
-            did: Did::Condensed,
+        let fold = executor.fold(Cause::Summary, &cover, self.aim.trigger, draft.stand_in)?;
+        let (before, after) = self.measured(executor, PassAction::Condensed)?;
+        self.outcome.steps.push(PassStep {
+            action: PassAction::Condensed,
             folds: fold.into_iter().collect(),
             hidden: cover.messages,
             span: cover.span,
@@ -53,21 +55,21 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Has a summary written; none if nothing that is smaller could be.
+    /// Has a summary written; none if none is smaller than what it replaces.
     fn draft(
         &mut self,
-        hand: &Hand<'_>,
+        executor: &Executor<'_>,
         cover: Cover,
         tail: Seq,
         summarizer: &mut dyn Summarizer,
     ) -> Result<Option<Draft>, ManageError> {
-        let folded = Folded::read(hand, cover)?;
-        let budget = self.summary_budget(hand, &folded)?;
-        let _kept = match hand {
-            Hand::Writes(writer) => Some(set_aside(writer.log(), tail)?),
-            Hand::Imagines { .. } => None,
+        let folded = FoldSource::read(executor, cover)?;
+        let budget = self.summary_budget(executor, &folded)?;
+        let _kept = match executor {
+            Executor::Writes(writer) => Some(write_kept(writer.log(), tail)?),
+            Executor::Simulates { .. } => None,
         };
-        let written = self.written(hand, &folded, budget, summarizer)?;
+        let written = self.write_summary(executor, &folded, budget, summarizer)?;
         Ok(written.map(|(summarizer, stand_in)| Draft {
             cover,
             summarizer,
@@ -81,19 +83,21 @@ impl Pass<'_> {
     }
 
     /// Chooses what to fold, and where the tail begins.
-    fn covered(&self, hand: &Hand<'_>) -> Result<Option<(Cover, Seq)>, ManageError> {
+    fn choose_cover(&self, executor: &Executor<'_>) -> Result<Option<(Cover, Seq)>, ManageError> {
         let (aim, scale) = (self.aim, self.scale);
-        let floor = FloorSize::of(hand.state(), hand.log())?;
+        let floor = FloorSize::of(executor.state(), executor.log())?;
         let fixed = scale.size(floor.total()).tokens;
-        let window = self.narrowed(self.budget.room());
+        let window = self.limit_by_bytes(self.budget.room());
         let room = |limit: u64| {
-            let left = self.narrowed(limit).saturating_sub(fixed + window / 16);
+            let left = self
+                .limit_by_bytes(limit)
+                .saturating_sub(fixed + window / 16);
             scale.counted(left) + floor.last.tokens
         };
         let (keep, room) = match aim.strategy.keeps {
-            Keeps::Messages(_) => (Keep::Messages(aim.keep), room(aim.budget.allow())),
-            Keeps::Share(share) => (Keep::Share(share), room(aim.budget.allow())),
-            Keeps::Window(share) => {
+            KeepPolicy::Messages(_) => (Keep::Messages(aim.keep), room(aim.budget.allow())),
+            KeepPolicy::Share(share) => (Keep::Share(share), room(aim.budget.allow())),
+            KeepPolicy::Window(share) => {
                 let most = scale.counted((window as f64 * share) as u64);
                 (
                     Keep::Tokens(most, aim.keep),
@@ -101,72 +105,75 @@ impl Pass<'_> {
                 )
             }
         };
-        let Some(tail) = plan::tail(hand.state(), keep, room, hand.log())? else {
+        let Some(tail) = plan::tail(executor.state(), keep, room, executor.log())? else {
             return Ok(None);
         };
-        let cover = plan::before_tail(hand.state(), tail, hand.log())?;
+        let cover = plan::before_tail(executor.state(), tail, executor.log())?;
         let cover = cover.filter(|cover| self.forced || cover.messages >= aim.strategy.least);
         Ok(cover.map(|cover| (cover, tail)))
     }
 
-    /// How many tokens, as counted, the summary may have.
-    fn summary_budget(&self, hand: &Hand<'_>, folded: &Folded) -> Result<u64, LogError> {
+    /// Returns how many tokens, as counted, the summary may have.
+    fn summary_budget(
+        &self,
+        executor: &Executor<'_>,
+        folded: &FoldSource,
+    ) -> Result<u64, LogError> {
         if let Some(asked) = self.aim.summary {
             return Ok(asked);
         }
-        let rest = view_without(hand, &folded.cover)?;
-        let target = self.narrowed(self.outcome.target.tokens);
+        let rest = view_without(executor, &folded.cover)?;
+        let target = self.limit_by_bytes(self.outcome.target.tokens);
         let rest = self.scale.part(rest) + self.aim.frame.tokens;
-        let window = self.narrowed(self.budget.room());
-        // A last round above target is followed by others soon: until then a summary may go above it, too.
-        let least = self.narrowed(self.aim.budget.allow()).saturating_sub(rest);
+        let window = self.limit_by_bytes(self.budget.room());
+        // If the last round exceeds the target, others follow soon: until then a summary may exceed it, too.
+        let least = self
+            .limit_by_bytes(self.aim.budget.allow())
+            .saturating_sub(rest);
         let least = least.min(self.least_summary()).max(window / 16);
         let most = self.scale.counted(target.saturating_sub(rest).max(least));
-        // The log has all that earlier summaries stand for, so a summary may grow again.
+        // The log has the messages behind earlier summaries, so a summary may grow again.
         let share = (folded.original as f64 * self.aim.ratio.clamp(0.05, 0.9)) as u64;
         let longest = self
             .scale
             .counted((window as f64 * self.aim.strategy.summary_share) as u64);
-        Ok(most.min(share).clamp(SHORTEST, longest.max(SHORTEST)))
+        Ok(most
+            .min(share)
+            .clamp(MIN_SUMMARY_TOKENS, longest.max(MIN_SUMMARY_TOKENS)))
     }
 
-    /// Has the summary written and checked; the built-in summarizer helps out.
-    fn written(
+    /// Has the summary written and checked; the built-in summarizer is the fallback.
+    fn write_summary(
         &mut self,
-        hand: &Hand<'_>,
-        folded: &Folded,
+        executor: &Executor<'_>,
+        folded: &FoldSource,
         budget: u64,
         summarizer: &mut dyn Summarizer,
     ) -> Result<Option<(String, StandInText)>, ManageError> {
-        let built_in = summarizer.name() == Extractive.name();
-        let asked = match built_in {
-            true => Err(None),
-            false => self.asked(hand, folded, budget, summarizer).map_err(Some),
-        };
-        let failed = match asked {
-            Ok(stand_in) => return Ok(Some((summarizer.name(), stand_in))),
-            Err(Some(SummarizerError::Log(error))) => return Err(error.into()),
-            Err(Some(SummarizerError::Cancelled)) => return Err(ManageError::Cancelled),
-            Err(failed) => failed,
-        };
-        if let Some(error) = failed {
-            self.outcome.inflated |= matches!(error, SummarizerError::Larger { .. });
-            let name = summarizer.name();
-            self.outcome
-                .errors
-                .push(format!("the summarizer {name} failed: {error}"));
+        let name = summarizer.name();
+        if name != Extractive.name() {
+            match self.ask_summarizer(executor, folded, budget, summarizer) {
+                Ok(stand_in) => return Ok(Some((name, stand_in))),
+                Err(SummarizerError::Log(error)) => return Err(error.into()),
+                Err(SummarizerError::Cancelled) => return Err(ManageError::Cancelled),
+                Err(error) => {
+                    self.outcome.inflated |= matches!(error, SummarizerError::Larger { .. });
+                    let error = format!("the summarizer {name} failed: {error}");
+                    self.outcome.errors.push(error);
+                }
+            }
         }
         // A shorter one may still be smaller than what it replaces.
         let form = self.aim.strategy.form;
         let heading = match form {
-            Form::Sections => heading(folded.cover.span, folded.cover.messages),
+            SummaryForm::Sections => heading(folded.cover.span, folded.cover.messages),
             _ => StandIn::heading_by_code(&heading(folded.cover.span, folded.cover.messages)),
         };
         for budget in [budget, budget / 2, budget / 4] {
-            let budget = budget.max(SHORTEST) as usize;
+            let budget = budget.max(MIN_SUMMARY_TOKENS) as usize;
             let text = folded.extract.write_as(form, budget);
-            // It quotes what was said as it was said: there is nothing to check.
-            if let Ok(stand_in) = self.shown(hand, folded, &heading, (&text, "")) {
+            // It quotes messages literally, so there is nothing to check.
+            if let Ok(stand_in) = self.compose_stand_in(executor, folded, &heading, (&text, "")) {
                 return Ok(Some((Extractive.name(), stand_in)));
             }
         }
@@ -174,16 +181,16 @@ impl Pass<'_> {
     }
 
     /// Asks a summarizer, in chunks if it cannot take everything at once.
-    fn asked(
+    fn ask_summarizer(
         &mut self,
-        hand: &Hand<'_>,
-        folded: &Folded,
+        executor: &Executor<'_>,
+        folded: &FoldSource,
         budget: u64,
         summarizer: &mut dyn Summarizer,
     ) -> Result<StandInText, SummarizerError> {
         let mut previous = folded.previous.clone();
-        let brief = Brief {
-            log: hand.log(),
+        let request = SummaryRequest {
+            log: executor.log(),
             runs: &folded.runs,
             previous: folded.previous.as_deref(),
             extract: &folded.extract,
@@ -192,16 +199,16 @@ impl Pass<'_> {
             budget: budget - budget / 4,
             prompt: self.aim.prompt.as_deref(),
         };
-        let chunks = folded.chunks(hand.log(), summarizer.takes(&brief))?;
+        let chunks = folded.chunks(executor.log(), summarizer.takes(&request))?;
         for (at, chunk) in chunks.iter().enumerate() {
-            let brief = Brief {
+            let request = SummaryRequest {
                 runs: chunk,
                 previous: previous.as_deref(),
                 part: (at + 1, chunks.len()),
-                ..brief
+                ..request
             };
             self.outcome.calls += 1;
-            let written = summarizer.summarize(&brief);
+            let written = summarizer.summarize(&request);
             for usage in summarizer.spent() {
                 self.outcome.cost += usage.cost as f64 / 1e6;
                 self.spent.push(usage);
@@ -213,41 +220,48 @@ impl Pass<'_> {
             previous = Some(text.trim().to_owned());
         }
         let text = previous.ok_or(SummarizerError::Empty)?;
-        // An agent's form has no place for lists of ours.
+        // The forms of other agents have no place for our lists.
         let lists = match self.aim.strategy.form {
-            Form::Sections => folded.extract.lists(&text, (budget / 4) as usize),
+            SummaryForm::Sections => folded.extract.lists(&text, (budget / 4) as usize),
             _ => String::new(),
         };
-        let text = match lists.is_empty() {
-            true => text,
-            false => format!("{text}\n\n{lists}"),
+        let text = if lists.is_empty() {
+            text
+        } else {
+            format!("{text}\n\n{lists}")
         };
-        self.checked(hand, folded, &text, budget)
+        self.check_claims(executor, folded, &text, budget)
     }
 
-    /// Drops what nobody said, adds what was said instead, and refuses what is not worth showing.
-    fn checked(
+    /// Drops unsupported claims, adds the requests instead, and refuses a summary that is not worth showing.
+    fn check_claims(
         &mut self,
-        hand: &Hand<'_>,
-        folded: &Folded,
+        executor: &Executor<'_>,
+        folded: &FoldSource,
         text: &str,
         budget: u64,
     ) -> Result<StandInText, SummarizerError> {
-        let mut checked = said(text, hand, folded)?;
+        let mut checked = drop_unsupported(text, executor, folded)?;
         if !checked.dropped.is_empty() {
             let text = self.aim.strategy.form.with_titles_apart(text);
-            checked = said(&text, hand, folded)?;
+            checked = drop_unsupported(&text, executor, folded)?;
         }
-        let requests = match checked.dropped.is_empty() {
-            true => String::new(),
-            false => folded.extract.requests((budget / 8).max(SHORTEST) as usize),
+        let requests = if checked.dropped.is_empty() {
+            String::new()
+        } else {
+            folded
+                .extract
+                .requests((budget / 8).max(MIN_SUMMARY_TOKENS) as usize)
         };
-        // What is left must be worth something without them.
+        // The rest of the summary must be worth something without them.
         let heading = heading(folded.cover.span, folded.cover.messages);
-        let mut stand_in = self.shown(hand, folded, &heading, (&checked.text, ""))?;
+        let mut stand_in =
+            self.compose_stand_in(executor, folded, &heading, (&checked.text, ""))?;
         if !requests.is_empty() {
             let text = (&checked.text[..], &requests[..]);
-            stand_in = self.shown(hand, folded, &heading, text).unwrap_or(stand_in);
+            stand_in = self
+                .compose_stand_in(executor, folded, &heading, text)
+                .unwrap_or(stand_in);
         }
         self.outcome
             .dropped
@@ -255,11 +269,11 @@ impl Pass<'_> {
         Ok(stand_in)
     }
 
-    /// How a summary would be shown; refuses what is empty or would not make the view smaller.
-    fn shown(
+    /// Composes the stand-in of a summary; refuses one that is empty or would not make the view smaller.
+    fn compose_stand_in(
         &self,
-        hand: &Hand<'_>,
-        folded: &Folded,
+        executor: &Executor<'_>,
+        folded: &FoldSource,
         heading: &str,
         (text, below): (&str, &str),
     ) -> Result<StandInText, SummarizerError> {
@@ -269,7 +283,7 @@ impl Pass<'_> {
         let form = self.aim.strategy.stand_in;
         let stand_in = form.compose(heading, text.trim(), below);
         let summary = stand_in_tokens(&stand_in);
-        // One that saves next to nothing would be made again and again.
+        // A stand-in that saves little would be replaced again and again.
         if summary > folded.leaves - folded.leaves / 4 {
             return Err(SummarizerError::Larger {
                 summary,
@@ -280,7 +294,7 @@ impl Pass<'_> {
         let fits = self
             .scale
             .counted(allow.saturating_sub(self.aim.frame.tokens));
-        let rest = view_without(hand, &folded.cover)?;
+        let rest = view_without(executor, &folded.cover)?;
         if rest < fits && rest + summary > fits {
             let room = fits - rest;
             return Err(SummarizerError::TooLong { summary, room });
@@ -289,43 +303,43 @@ impl Pass<'_> {
     }
 }
 
-/// A fold that could be made, for a person to look at first.
+/// A fold that is proposed, for a person to review.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
-    /// What it would hide.
+    /// The messages that it would hide.
     pub cover: Cover,
-    /// Who wrote the summary.
+    /// The summarizer that wrote the summary.
     pub summarizer: String,
-    /// What would be shown instead.
+    /// The messages that would be shown instead.
     pub stand_in: Vec<(Role, String)>,
     /// Tokens that would leave the view, as counted.
     pub leaves: u64,
     /// Tokens that would enter it.
     pub enters: u64,
-    /// What the summary cost, in dollars.
+    /// The cost of the summary in dollars.
     pub cost: f64,
-    /// What went wrong on the way.
+    /// Errors on the way.
     pub errors: Vec<String>,
-    /// Sentences that the summary claimed and nobody said.
+    /// Sentences of the summary with unsupported claims.
     pub dropped: Vec<String>,
 }
 
 impl Draft {
-    /// A fold over `asked`, or over what `manage` would condense, with a text that is given.
+    /// Returns a fold over `asked`, or over what `manage` would condense, with a given text.
     pub fn given(
         log: &Log,
         aim: &Aim,
         asked: Option<Span>,
         text: &str,
     ) -> Result<Option<Draft>, ManageError> {
-        let hand = Hand::Imagines {
+        let executor = Executor::Simulates {
             log,
             state: log.state().clone(),
         };
         let cover = match asked {
             Some(span) => Some(steer::cover(log.state(), span, log)?),
-            None => match forced(log, aim)? {
-                Some(pass) => pass.covered(&hand)?.map(|(cover, _)| cover),
+            None => match forced_pass(log, aim)? {
+                Some(pass) => pass.choose_cover(&executor)?.map(|(cover, _)| cover),
                 None => None,
             },
         };
@@ -335,7 +349,7 @@ impl Draft {
         let draft = Draft {
             cover,
             summarizer: "hand".to_owned(),
-            leaves: leaves(&hand, &cover)?,
+            leaves: leaves(&executor, &cover)?,
             enters: 0,
             stand_in: Vec::new(),
             cost: 0.0,
@@ -345,12 +359,12 @@ impl Draft {
         Ok(Some(draft.with_summary(text, &aim.strategy)))
     }
 
-    /// The summary, without what stands around it.
+    /// Returns the summary without what surrounds it.
     pub fn summary(&self) -> &str {
         StandIn::summary(&self.stand_in)
     }
 
-    /// The same fold with another text.
+    /// Returns the same fold with another text.
     pub fn with_summary(mut self, text: &str, strategy: &Strategy) -> Draft {
         let heading = heading(self.cover.span, self.cover.messages);
         self.stand_in = strategy.stand_in.compose(&heading, text.trim(), "");
@@ -359,8 +373,8 @@ impl Draft {
     }
 }
 
-/// Has a summary written of `asked`, or of what `manage` would condense, and changes nothing
-/// of the view; what the summary took is recorded.
+/// Has a summary written of `asked`, or of what `manage` would condense, without changing the view; its usage is
+/// recorded.
 ///
 /// None if there is nothing to condense, or no summary is smaller than what it replaces.
 pub fn draft(
@@ -376,25 +390,25 @@ pub fn draft(
     draft
 }
 
-/// What came of having a summary written, and what it took.
+/// A draft, and the usage of the summarizer.
 type Drafted = (Result<Option<Draft>, ManageError>, Vec<Usage>);
 
-/// The same of a log that is only read.
+/// Has a summary written of a log that is only read.
 pub(super) fn drafted(
     log: &Log,
     aim: &Aim,
     asked: Option<Span>,
     summarizer: &mut dyn Summarizer,
 ) -> Result<Drafted, ManageError> {
-    let Some(mut pass) = forced(log, aim)? else {
+    let Some(mut pass) = forced_pass(log, aim)? else {
         return Ok((Ok(None), Vec::new()));
     };
-    let hand = Hand::Imagines {
+    let executor = Executor::Simulates {
         log,
         state: log.state().clone(),
     };
     let found = match asked {
-        None => pass.covered(&hand)?,
+        None => pass.choose_cover(&executor)?,
         Some(span) => {
             let cover = steer::cover(log.state(), span, log)?;
             Some((cover, cover.span.to().next()))
@@ -403,35 +417,39 @@ pub(super) fn drafted(
     let Some((cover, tail)) = found else {
         return Ok((Ok(None), Vec::new()));
     };
-    let draft = pass.draft(&hand, cover, tail, summarizer);
+    let draft = pass.draft(&executor, cover, tail, summarizer);
     Ok((draft, pass.spent))
 }
 
-/// Takes out of a summary what it claims of the user and nobody said.
-fn said(summary: &str, hand: &Hand<'_>, folded: &Folded) -> Result<Checked, LogError> {
-    let (log, state) = (hand.log(), hand.state());
-    let mut claims = Claims::new(summary);
-    if claims.any() {
+/// Drops the claims of a summary that the user's messages do not support.
+fn drop_unsupported(
+    summary: &str,
+    executor: &Executor<'_>,
+    folded: &FoldSource,
+) -> Result<CheckedSummary, LogError> {
+    let (log, state) = (executor.log(), executor.state());
+    let mut checker = ClaimChecker::new(summary);
+    if checker.has_claims() {
         let mut text = String::new();
-        let mut typist = Typist::default();
+        let mut typist = TypedTextFilter::default();
         let mut against = |source: Source, bytes: &[u8]| {
             if let (Some(seq), Ok(message)) = (source.seq(), Message::parse(bytes)) {
                 text.clear();
                 match message.role() {
                     Role::Assistant => {
                         typist.reply();
-                        spoken(&message, &mut text);
-                        claims.assistant(&text);
+                        append_words(&message, &mut text);
+                        checker.read_assistant(&text);
                     }
                     _ => {
-                        user_words(&mut typist, &message, &mut text);
-                        claims.user(Some(seq.get()), &text);
+                        append_typed_text(&mut typist, &message, &mut text);
+                        checker.read_user(Some(seq.get()), &text);
                     }
                 }
             }
             Ok(())
         };
-        // Requests are found by the index, each with what stands before it; words beside tool results only by looking.
+        // The index finds requests, each with the message before it; text beside tool results is found only by reading.
         plan::requests(state, log, |seq| {
             let before = seq.prev().unwrap_or(seq);
             let span = Span::new(before, seq).unwrap_or(Span::one(seq));
@@ -441,33 +459,33 @@ fn said(summary: &str, hand: &Hand<'_>, folded: &Folded) -> Result<Checked, LogE
             log.each_message(*run, &mut against)?;
         }
     }
-    Ok(claims.finish())
+    Ok(checker.finish())
 }
 
-/// A pass that is due because a person asks for it.
-fn forced<'a>(log: &Log, aim: &'a Aim) -> Result<Option<Pass<'a>>, ManageError> {
+/// Returns a pass that is due because a person asks for it.
+fn forced_pass<'a>(log: &Log, aim: &'a Aim) -> Result<Option<Pass<'a>>, ManageError> {
     Ok(match Pass::begin(log, aim, true)? {
-        Begun::Go(pass) => Some(pass),
-        Begun::Stop(_) => None,
+        PassStart::Due(pass) => Some(pass),
+        PassStart::Skipped(_) => None,
     })
 }
 
-/// Tokens that leave the view, as counted, when a cover is folded.
-pub(super) fn leaves(hand: &Hand<'_>, cover: &Cover) -> Result<u64, LogError> {
-    let before = View::of(hand.state().shown(), hand.log())?.tokens();
-    Ok(before.saturating_sub(view_without(hand, cover)?))
+/// Returns the tokens that leave the view, as counted, when a cover is folded.
+pub(super) fn leaves(executor: &Executor<'_>, cover: &Cover) -> Result<u64, LogError> {
+    let before = View::of(executor.state().shown(), executor.log())?.tokens();
+    Ok(before.saturating_sub(view_without(executor, cover)?))
 }
 
-/// Tokens of the view, as counted, if a cover were folded behind nothing at all.
-fn view_without(hand: &Hand<'_>, cover: &Cover) -> Result<u64, LogError> {
-    let mut state = hand.state().clone();
+/// Returns the tokens of the view, as counted, if a cover were folded without a stand-in.
+fn view_without(executor: &Executor<'_>, cover: &Cover) -> Result<u64, LogError> {
+    let mut state = executor.state().clone();
     let event = steer::folded(Cause::Summary, cover, 0);
-    state.event(&event, None, 0, hand.log())?;
-    Ok(View::of(state.shown(), hand.log())?.tokens())
+    state.event(&event, None, 0, executor.log())?;
+    Ok(View::of(state.shown(), executor.log())?.tokens())
 }
 
-/// Keeps the messages that stay in a file of their own while the summary is written.
-fn set_aside(log: &Log, tail: Seq) -> Result<Aside, LogError> {
+/// Writes the messages that stay to a working file while the summary is written.
+fn write_kept(log: &Log, tail: Seq) -> Result<Aside, LogError> {
     let mut kept = log.aside(Working::Kept)?;
     let last = log.state().shown().last().unwrap_or(tail);
     if let Some(span) = Span::new(tail, last) {

@@ -1,3 +1,5 @@
+//! Shows old tool results and images as stubs.
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use infold_log::plan::{self, Maskable, Masking};
@@ -5,50 +7,52 @@ use infold_log::{Floor, Item, Mask, Past, Seq, Size, Source, Span, State, pinned
 use infold_store::{Log, LogError};
 use infold_wire::{Message, PartKind};
 
-use super::{Hand, MARKER, ManageError, Pass};
-use crate::{Did, Step};
+use super::{Executor, MARKER_TOKENS, ManageError, Pass};
+use crate::PassAction;
 
-/// What masking must gain to be done.
+/// How much masking must free to be worth it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gain {
-    /// All that is needed: else a summary is made anyway, and the prefix changed twice.
+    /// All that is needed: else a summary is written anyway, and the prefix changes twice.
     Enough,
-    /// Whatever can be had.
+    /// Any amount.
     Some,
 }
 
-/// The newest tool output up to so many tokens stays, or a fifth of the window.
-const SAFE: u64 = 40_000;
+/// The newest tool output up to this many tokens stays, or a fifth of the window.
+const MAX_UNMASKED_TOKENS: u64 = 40_000;
 
-/// Less than so many tokens, or a tenth of the window, is not worth changing the view for.
-const LEAST: u64 = 20_000;
+/// Fewer tokens than this, or than a tenth of the window, are not worth changing the view for.
+const MIN_MASKED_TOKENS: u64 = 20_000;
 
 impl Pass<'_> {
     /// Shows old, large tool results as stubs, and images when bytes are the trouble.
-    pub(super) fn mask(&mut self, hand: &mut Hand<'_>, gain: Gain) -> Result<(), ManageError> {
+    pub(super) fn mask(
+        &mut self,
+        executor: &mut Executor<'_>,
+        gain: Gain,
+    ) -> Result<(), ManageError> {
         if !self.aim.strategy.masks {
             return Ok(());
         }
-        let window = self.narrowed(self.budget.room());
+        let window = self.limit_by_bytes(self.budget.room());
         let (now, target) = (self.outcome.after, self.outcome.target);
         let need = Size {
             tokens: self.scale.counted(now.tokens.saturating_sub(target.tokens)),
             bytes: now.bytes.saturating_sub(target.bytes),
         };
         let masking = Masking {
-            safe: self.scale.counted(SAFE.min(window / 5)),
-            least: self.scale.counted(LEAST.min(window / 10)),
-            stub: MARKER,
+            safe: self.scale.counted(MAX_UNMASKED_TOKENS.min(window / 5)),
+            least: self.scale.counted(MIN_MASKED_TOKENS.min(window / 10)),
+            stub: MARKER_TOKENS,
             need,
         };
-        let parts = maskable(hand)?;
+        let parts = maskable(executor)?;
         let Some(chosen) = plan::choose(&parts, masking) else {
             return Ok(());
         };
-        let gained: u64 = chosen
-            .iter()
-            .map(|part| part.size.tokens.saturating_sub(MARKER))
-            .sum();
+        let tokens = chosen.iter().map(|part| part.size.tokens);
+        let gained: u64 = tokens.map(|size| size.saturating_sub(MARKER_TOKENS)).sum();
         let bytes: u64 = chosen.iter().map(|part| part.size.bytes).sum();
         let enough = gained >= need.tokens && bytes >= need.bytes;
         if gain == Gain::Enough && !enough {
@@ -56,28 +60,24 @@ impl Pass<'_> {
         }
         let mut folds = Vec::new();
         for part in &chosen {
-            folds.extend(hand.mask(part.seq, part.part, part.size.tokens, MARKER)?);
+            folds.extend(executor.mask(part.seq, part.part, part.size.tokens, MARKER_TOKENS)?);
         }
         let ends = chosen.first().zip(chosen.last());
         let span = ends.and_then(|(first, last)| Span::new(first.seq, last.seq));
-        let (before, after) = self.measured(hand, Did::Masked)?;
-        self.outcome.steps.extend(span.map(|span| Step {
-            did: Did::Masked,
-            folds,
-            hidden: chosen.len() as u64,
-            span,
-            before,
-            after,
-            summarizer: None,
-        }));
-        Ok(())
+        match span {
+            Some(span) => {
+                let hidden = chosen.len() as u64;
+                self.add_step(executor, PassAction::Masked, folds, hidden, span)
+            }
+            None => Ok(()),
+        }
     }
 }
 
-/// The parts of visible messages that may be masked, oldest first; not in the last two rounds.
-fn maskable(hand: &Hand<'_>) -> Result<Vec<Maskable>, LogError> {
-    let (log, state) = (hand.log(), hand.state());
-    let safe = second_last_round(hand)?;
+/// Returns the parts of visible messages that may be masked, oldest first; not in the last two rounds.
+fn maskable(executor: &Executor<'_>) -> Result<Vec<Maskable>, LogError> {
+    let (log, state) = (executor.log(), executor.state());
+    let safe = second_last_round(executor)?;
     let runs = state.shown().items().iter().filter_map(|item| match item {
         Item::Run(run) => Some(*run),
         Item::Fold(_) => None,
@@ -100,23 +100,23 @@ fn maskable(hand: &Hand<'_>) -> Result<Vec<Maskable>, LogError> {
 }
 
 /// A part of a message that may be shown as a stub.
-pub(super) struct Masked<'a> {
+pub(super) struct MaskablePart<'a> {
     pub seq: Seq,
     pub index: u32,
     pub kind: PartKind,
     pub bytes: &'a [u8],
-    /// What it weighs as it came.
+    /// Its size as it came.
     pub size: Size,
-    /// What it is shown as.
+    /// The mask that it is shown as.
     pub mask: Option<Mask>,
 }
 
-/// Visits the tool results and images of messages, but for the floor and what is pinned.
+/// Visits the tool results and images of messages, except those of the floor and pinned ones.
 pub(super) fn each_part(
     log: &Log,
     state: &State,
     spans: impl Iterator<Item = Span>,
-    mut visit: impl FnMut(Masked<'_>),
+    mut visit: impl FnMut(MaskablePart<'_>),
 ) -> Result<(), LogError> {
     let shown = state.shown();
     let floor = Floor::of(shown, log)?;
@@ -136,7 +136,7 @@ pub(super) fn each_part(
             for part in parts.filter(|part| part.kind != PartKind::Other) {
                 let mut masks = shown.masks(Span::one(seq));
                 let mask = masks.find(|(_, masked, _)| *masked == part.index);
-                visit(Masked {
+                visit(MaskablePart {
                     seq,
                     index: part.index,
                     kind: part.kind,
@@ -154,9 +154,14 @@ pub(super) fn each_part(
     Ok(())
 }
 
-/// The first message of the last round but one.
-fn second_last_round(hand: &Hand<'_>) -> Result<Option<Seq>, LogError> {
-    plan::tail(hand.state(), plan::Keep::Rounds(2), u64::MAX, hand.log())
+/// Returns the first message of the last round but one.
+fn second_last_round(executor: &Executor<'_>) -> Result<Option<Seq>, LogError> {
+    plan::tail(
+        executor.state(),
+        plan::Keep::Rounds(2),
+        u64::MAX,
+        executor.log(),
+    )
 }
 
 fn fingerprint(bytes: &[u8]) -> u64 {

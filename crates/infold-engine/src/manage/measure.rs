@@ -1,9 +1,11 @@
+//! Measures a view in the tokens of the model.
+
 use infold_log::{Size, View};
 use infold_store::{Log, LogError, Usage};
 
-use super::{Aim, Hand};
+use super::{Aim, Executor};
 
-/// From what we count to what the model counts.
+/// Converts counted tokens to tokens of the model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     factor: f64,
@@ -11,10 +13,10 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Measures what is shown now.
+    /// Measures the view as it is now.
     ///
     /// While the view only grew since the provider reported its size, that report counts,
-    /// and only what came since is estimated.
+    /// and only the messages since are estimated.
     pub fn now(log: &Log, aim: &Aim) -> Result<(Scale, Size), LogError> {
         let mut scale = Scale {
             factor: aim.factor,
@@ -33,13 +35,13 @@ impl Scale {
         Ok((scale, scale.view(log, &view, aim)?))
     }
 
-    /// Measures what a hand has come to.
-    pub fn measure(&self, hand: &Hand<'_>, aim: &Aim) -> Result<Size, LogError> {
-        let view = View::of(hand.state().shown(), hand.log())?;
-        self.view(hand.log(), &view, aim)
+    /// Measures the view that the steps of an executor led to.
+    pub fn measure(&self, executor: &Executor<'_>, aim: &Aim) -> Result<Size, LogError> {
+        let view = View::of(executor.state().shown(), executor.log())?;
+        self.view(executor.log(), &view, aim)
     }
 
-    /// Measures a view, be it only imagined.
+    /// Measures any view.
     pub fn view(&self, log: &Log, view: &View, aim: &Aim) -> Result<Size, LogError> {
         Ok(Size {
             tokens: self.part(view.tokens()) + self.frame.tokens,
@@ -47,7 +49,7 @@ impl Scale {
         })
     }
 
-    /// What a counted size comes to, with what is sent beside it.
+    /// Converts a counted size, and adds the frame.
     pub fn size(&self, counted: Size) -> Size {
         Size {
             tokens: self.part(counted.tokens) + self.frame.tokens,
@@ -55,12 +57,12 @@ impl Scale {
         }
     }
 
-    /// What counted tokens come to.
+    /// Converts counted tokens.
     pub fn part(&self, counted: u64) -> u64 {
         (counted as f64 * self.factor).ceil() as u64
     }
 
-    /// How many tokens may be counted so that they come to no more than this.
+    /// Returns how many counted tokens come to no more than this many of the model.
     pub fn counted(&self, tokens: u64) -> u64 {
         (tokens as f64 / self.factor).floor() as u64
     }
@@ -72,10 +74,10 @@ fn usage_applies(usage: &Usage, aim: &Aim) -> bool {
         && aim.model.as_ref().is_none_or(|model| *model == usage.model)
 }
 
-/// The bytes of a view; zero if nobody limits them.
+/// Returns the bytes of a view; zero if there is no limit on bytes.
 fn bytes(log: &Log, view: &View, aim: &Aim) -> Result<u64, LogError> {
-    match aim.budget.bytes() {
-        Some(_) => Ok(log.view_bytes(view)? + aim.frame.bytes),
-        None => Ok(0),
+    if aim.budget.bytes().is_none() {
+        return Ok(0);
     }
+    Ok(log.view_bytes(view)? + aim.frame.bytes)
 }

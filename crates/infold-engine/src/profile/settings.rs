@@ -1,33 +1,35 @@
+//! One layer of settings, and where each value was set.
+
 use std::fmt;
 
-use super::Keep;
+use super::KeepRecent;
 
-/// One layer of settings; what it leaves out, the next one says.
+/// One layer of settings; a value that is missing is left to the next layer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     /// How many tokens a request may hold.
-    pub window: Option<Set<u64>>,
-    /// When to start folding, as it was written: see [`Threshold::inherit`](super::Threshold::inherit).
-    pub threshold: Option<Set<f64>>,
-    /// Whether to fold at the threshold without being told to.
-    pub auto: Option<Set<bool>>,
-    /// How much to keep of what is newest.
-    pub keep: Option<Set<Keep>>,
+    pub window: Option<Setting<u64>>,
+    /// When to start folding, as written: see [`Threshold::inherit`](super::Threshold::inherit).
+    pub threshold: Option<Setting<f64>>,
+    /// Whether to fold at the threshold automatically.
+    pub auto: Option<Setting<bool>>,
+    /// How much of the newest part to keep.
+    pub keep: Option<Setting<KeepRecent>>,
     /// How large a summary may be against what it replaces.
-    pub ratio: Option<Set<f64>>,
+    pub ratio: Option<Setting<f64>>,
     /// The model that writes summaries.
-    pub condense_model: Option<Set<String>>,
-    /// What it is asked.
-    pub prompt: Option<Set<String>>,
+    pub condense_model: Option<Setting<String>>,
+    /// The prompt for it.
+    pub prompt: Option<Setting<String>>,
     /// The name of the strategy.
-    pub strategy: Option<Set<String>>,
+    pub strategy: Option<Setting<String>>,
     /// How many tokens a reply is asked to have at most.
-    pub max_tokens: Option<Set<u64>>,
+    pub max_tokens: Option<Setting<u64>>,
 }
 
 /// A value and where it was set.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Set<T> {
+pub struct Setting<T> {
     /// The value.
     pub value: T,
     /// Where it was set.
@@ -37,7 +39,7 @@ pub struct Set<T> {
 /// Where a value was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// By whoever called: a flag of the command.
+    /// In the call: a flag of the command.
     Call,
     /// In the configuration.
     Line {
@@ -46,25 +48,25 @@ pub enum Origin {
         /// The line, counted from 1.
         line: usize,
     },
-    /// By a variable of the environment.
+    /// In a variable of the environment.
     Env(String),
     /// In the built-in table of models, in the row of this name.
     Table(String),
     /// By a strategy of this name.
     Strategy(String),
-    /// Nowhere: it is what infold does by itself.
+    /// Nowhere: it is the built-in default.
     Default,
 }
 
-impl<T> Set<T> {
-    /// A value and where it was set.
-    pub fn new(value: T, origin: Origin) -> Set<T> {
-        Set { value, origin }
+impl<T> Setting<T> {
+    /// Joins a value and where it was set.
+    pub fn new(value: T, origin: Origin) -> Setting<T> {
+        Setting { value, origin }
     }
 
-    /// A value that the caller gave.
-    pub fn call(value: T) -> Set<T> {
-        Set::new(value, Origin::Call)
+    /// Returns a value that was set in the call.
+    pub fn call(value: T) -> Setting<T> {
+        Setting::new(value, Origin::Call)
     }
 }
 

@@ -1,48 +1,50 @@
+//! The share of the window at which folding starts.
+
 use std::fmt;
 
 /// How full the window may be before folding starts: 5 to 100 percent.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Threshold(f64);
 
-/// A number that is no threshold.
+/// A number that is no valid threshold.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("{0} is no threshold: give a fraction from 0.05 to 1 or a percentage from 5 to 100")]
-pub struct NoThreshold(pub f64);
+pub struct InvalidThreshold(pub f64);
 
 impl Threshold {
-    /// Reads a number as people write it: up to 1 it is a fraction, above it is a percentage.
-    pub fn new(number: f64) -> Result<Threshold, NoThreshold> {
+    /// Converts a number as people write it: up to 1 it is a fraction, above it is a percentage.
+    pub fn new(number: f64) -> Result<Threshold, InvalidThreshold> {
         let percent = if number <= 1.0 {
             number * 100.0
         } else {
             number
         };
-        // Written so that what is not a number is refused too.
-        match (5.0..=100.0).contains(&percent) {
-            true => Ok(Threshold(percent)),
-            false => Err(NoThreshold(number)),
+        // Written so that NaN is refused too.
+        if (5.0..=100.0).contains(&percent) {
+            return Ok(Threshold(percent));
         }
+        Err(InvalidThreshold(number))
     }
 
-    /// The same, where `-1` stands for what the next layer says.
-    pub fn inherit(number: f64) -> Result<Option<Threshold>, NoThreshold> {
+    /// Converts a number where `-1` leaves the threshold to the next layer.
+    pub fn inherit(number: f64) -> Result<Option<Threshold>, InvalidThreshold> {
         match number {
             -1.0 => Ok(None),
             _ => Threshold::new(number).map(Some),
         }
     }
 
-    /// As a percentage, from 5 to 100.
+    /// Returns the percentage, from 5 to 100.
     pub fn percent(self) -> f64 {
         self.0
     }
 
-    /// It as a fraction of the window, to the hundredth of a percent.
+    /// Returns the fraction of the window, to the hundredth of a percent.
     pub fn share(self) -> f64 {
         (self.0 * 100.0).round() / 10_000.0
     }
 
-    /// How many tokens of a window it is, rounded up.
+    /// Returns the threshold in tokens of a window, rounded up.
     pub fn of(self, window: u64) -> u64 {
         (window as f64 * self.0 / 100.0).ceil() as u64
     }
@@ -77,13 +79,17 @@ mod tests {
         for number in [
             0.0, 0.04, 1.01, 4.0, 4.99, 100.5, 101.0, -0.5, -1.0, -2.0, 1e300,
         ] {
-            assert_eq!(Threshold::new(number), Err(NoThreshold(number)), "{number}");
+            assert_eq!(
+                Threshold::new(number),
+                Err(InvalidThreshold(number)),
+                "{number}"
+            );
         }
         for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert!(Threshold::new(number).is_err(), "{number}");
         }
         assert_eq!(Threshold::inherit(-1.0), Ok(None));
-        assert_eq!(Threshold::inherit(-1.5), Err(NoThreshold(-1.5)));
+        assert_eq!(Threshold::inherit(-1.5), Err(InvalidThreshold(-1.5)));
     }
 
     #[test]

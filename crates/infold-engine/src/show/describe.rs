@@ -1,8 +1,10 @@
+//! Describes events in a few words.
+
 use infold_store::{Extent, Purpose, Status, What};
 
-use crate::words::{count, number};
+use crate::numbers::{count, number};
 
-/// What an event did, in a few words.
+/// Returns what an event did, in a few words.
 pub fn describe(what: &What) -> String {
     match what {
         What::Fold(fold) => format!(
@@ -29,11 +31,11 @@ pub fn describe(what: &What) -> String {
         What::Unpin(infold_log::Pinned::Message(seq)) => format!("unpin {seq}"),
         What::Unpin(infold_log::Pinned::Note(note)) => format!("unpin note {note}"),
         What::Fork { task, at } => format!("continues task {task} from {at}"),
-        What::Status { is_idle: true, .. } => "ended: nothing came to it any more".to_owned(),
+        What::Status { is_idle: true, .. } => "ended: no request came for long".to_owned(),
         What::Status {
             status: Status::Running,
             ..
-        } => "goes on".to_owned(),
+        } => "resumed".to_owned(),
         What::Status { status, error, .. } => match error {
             Some(error) => format!("{status}: {error}"),
             None => status.to_string(),
@@ -45,7 +47,7 @@ pub fn describe(what: &What) -> String {
             match usage.purpose {
                 Purpose::Reply => "",
                 Purpose::Summary => ", for a summary",
-                Purpose::Nothing => ", for a reply that was not taken",
+                Purpose::Nothing => ", for a reply that was discarded",
             },
             number(usage.tokens),
             number(usage.cached)
@@ -84,7 +86,7 @@ pub fn describe(what: &What) -> String {
     }
 }
 
-/// What a fold is called.
+/// Returns the kind of a fold.
 pub fn kind(what: &What) -> &'static str {
     match what {
         What::Fold(fold) if fold.cause == infold_log::Cause::Summary => "summary",

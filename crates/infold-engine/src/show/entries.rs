@@ -1,34 +1,36 @@
+//! The entries of a log: messages, and the events between them.
+
 use infold_log::{EventId, Past as _, Place, Record, Seq, Span};
 use infold_store::{EventLine, Log, LogError, StepError, iso};
 use serde_json::{Value, json};
 
-use super::{Seen, describe, each};
+use super::{LogSnapshot, describe, each_message};
 
 /// One entry of a log.
 #[derive(Debug)]
-pub enum Entry<'a> {
+pub enum LogEntry<'a> {
     /// A message.
     Message {
         /// Its number.
         seq: Seq,
-        /// What is known of it.
+        /// Its record.
         record: Record,
         /// Its tokens.
         tokens: u64,
-        /// Where it is, if it is not shown as it is: `in e3`, `rewound`.
+        /// Where it is, if it is not shown as it came: `in e3`, `rewound`.
         place: String,
-        /// What it says.
+        /// Its bytes.
         bytes: &'a [u8],
     },
-    /// What happened between messages.
+    /// An event.
     Event(EventLine),
 }
 
-impl Entry<'_> {
-    /// For scripts; a message's own bytes are to be its last member.
+impl LogEntry<'_> {
+    /// Returns the entry for scripts; a message's own bytes are to be its last member.
     pub fn json(&self) -> Value {
         match self {
-            Entry::Message {
+            LogEntry::Message {
                 seq,
                 record,
                 tokens,
@@ -39,7 +41,7 @@ impl Entry<'_> {
                 "tokens": tokens, "round": record.round.get(),
                 "place": if place.is_empty() { "shown" } else { place },
             }),
-            Entry::Event(line) => json!({
+            LogEntry::Event(line) => json!({
                 "event": line.id.to_string(), "timestamp": iso(line.ts), "after": line.after,
                 "what": infold_wire::shorten(&describe(&line.what), 1000),
             }),
@@ -49,19 +51,19 @@ impl Entry<'_> {
 
 /// A message as it came, hidden or not.
 #[derive(Debug)]
-pub struct Recalled<'a> {
+pub struct RecalledMessage<'a> {
     /// Its number.
     pub seq: Seq,
-    /// What is known of it.
+    /// Its record.
     pub record: Record,
-    /// The view shows it as it is.
+    /// Whether the view shows it as it came.
     pub shown: bool,
-    /// What it says.
+    /// Its bytes.
     pub bytes: &'a [u8],
 }
 
-impl Recalled<'_> {
-    /// For scripts; the message's own bytes are to be its last member.
+impl RecalledMessage<'_> {
+    /// Returns the message for scripts; its own bytes are to be its last member.
     pub fn json(&self) -> Value {
         json!({
             "seq": self.seq.get(), "role": self.record.role.wire_name(),
@@ -69,23 +71,23 @@ impl Recalled<'_> {
         })
     }
 
-    /// Says that there are no such messages, if so.
+    /// Returns an error if a span ends behind the last message.
     pub fn check(log: &Log, span: Span) -> Result<(), StepError> {
         let (seq, last) = (span.to().get(), log.state().at().seq);
-        match seq > last {
-            true => Err(StepError::NoMessage { seq, last }),
-            false => Ok(()),
+        if seq > last {
+            return Err(StepError::NoMessage { seq, last });
         }
+        Ok(())
     }
 
-    /// Visits messages that are there.
+    /// Visits the messages of a span.
     pub fn each<E: From<LogError>>(
         log: &Log,
         span: Span,
-        visit: &mut dyn FnMut(Recalled<'_>) -> Result<(), E>,
+        visit: &mut dyn FnMut(RecalledMessage<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        each(log, span, |seq, bytes| {
-            visit(Recalled {
+        each_message(log, span, |seq, bytes| {
+            visit(RecalledMessage {
                 seq,
                 record: log.record(seq)?,
                 shown: log.state().shown().place(seq) == Place::Open,
@@ -95,14 +97,14 @@ impl Recalled<'_> {
     }
 }
 
-impl Seen {
-    /// Visits messages in order, and between them what happened after each.
+impl LogSnapshot {
+    /// Visits messages in order, and after each the events that followed it.
     ///
-    /// What happened before the first message of all comes before it.
+    /// Events before the first message come before it.
     pub fn entries<E: From<LogError>>(
         &self,
         span: Option<Span>,
-        visit: &mut dyn FnMut(Entry<'_>) -> Result<(), E>,
+        visit: &mut dyn FnMut(LogEntry<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let whole = span.is_none_or(|span| span.from() == Seq::FIRST);
         let mut event = match span {
@@ -110,14 +112,14 @@ impl Seen {
             _ => 0,
         };
         let mut events = |seq: u64,
-                          visit: &mut dyn FnMut(Entry<'_>) -> Result<(), E>|
+                          visit: &mut dyn FnMut(LogEntry<'_>) -> Result<(), E>|
          -> Result<(), E> {
             while let Some(id) = EventId::new(event + 1).filter(|id| id.get() <= self.at.event) {
                 if self.log.mark(id)?.after > seq {
                     break;
                 }
                 event += 1;
-                visit(Entry::Event(self.log.event(id)?))?;
+                visit(LogEntry::Event(self.log.event(id)?))?;
             }
             Ok(())
         };
@@ -129,7 +131,7 @@ impl Seen {
             Some(seq) => self.log.record(seq)?.sums.tokens,
             None => 0,
         };
-        each(&self.log, span, |seq, bytes| {
+        each_message(&self.log, span, |seq, bytes| {
             let record = self.log.record(seq)?;
             let tokens = record.sums.tokens - before;
             before = record.sums.tokens;
@@ -138,7 +140,7 @@ impl Seen {
                 Place::Under(fold) => format!("in {fold}"),
                 Place::Elsewhere => "rewound".to_owned(),
             };
-            visit(Entry::Message {
+            visit(LogEntry::Message {
                 seq,
                 record,
                 tokens,
@@ -149,7 +151,7 @@ impl Seen {
         })
     }
 
-    /// How many events happened before a message was there.
+    /// Counts the events before a message.
     fn events_before(&self, seq: Seq) -> Result<u64, LogError> {
         let (mut low, mut high) = (0, self.at.event);
         while low < high {
@@ -158,9 +160,10 @@ impl Seen {
                 Some(id) => self.log.mark(id)?.after,
                 None => 0,
             };
-            match after < seq.get() {
-                true => low = middle + 1,
-                false => high = middle,
+            if after < seq.get() {
+                low = middle + 1;
+            } else {
+                high = middle;
             }
         }
         Ok(low)

@@ -1,13 +1,15 @@
+//! The folds of a log, and the state of each.
+
 use infold_log::steer::{Refused, unfold};
 use infold_log::{EventId, Span, State};
 use infold_store::{EventLine, LogError, What, iso};
 use serde_json::{Value, json};
 
-use super::{Seen, kind};
+use super::{LogSnapshot, kind};
 
-/// A fold that was made, and what became of it.
+/// A fold, and its state.
 #[derive(Debug)]
-pub struct Folded {
+pub struct FoldEntry {
     /// Its event.
     pub line: EventLine,
     /// From the first to the last message under it.
@@ -20,8 +22,8 @@ pub struct Folded {
     pub status: String,
 }
 
-impl Folded {
-    /// For scripts.
+impl FoldEntry {
+    /// Returns the fold for scripts.
     pub fn json(&self) -> Value {
         json!({
             "fold": self.line.id.to_string(), "kind": kind(&self.line.what),
@@ -32,11 +34,11 @@ impl Folded {
     }
 }
 
-impl Seen {
+impl LogSnapshot {
     /// Visits all folds, oldest first.
     pub fn folds<E: From<LogError>>(
         &self,
-        visit: &mut dyn FnMut(Folded) -> Result<(), E>,
+        visit: &mut dyn FnMut(FoldEntry) -> Result<(), E>,
     ) -> Result<(), E> {
         let state = State::resume(self.at, None, self.shown.clone());
         for id in (1..=self.at.event).filter_map(EventId::new) {
@@ -52,7 +54,7 @@ impl Seen {
                 Err(Refused::Past(error)) => return Err(error.into()),
                 Err(_) => "inactive".to_owned(),
             };
-            visit(Folded {
+            visit(FoldEntry {
                 line,
                 span,
                 hides,

@@ -1,3 +1,5 @@
+//! The entries of a view: folds, and messages as the model sees them.
+
 use std::collections::BTreeMap;
 
 use infold_log::{Past as _, Seq, Shows, Source, View};
@@ -5,30 +7,30 @@ use infold_store::{EventLine, LogError, What};
 use infold_wire::Message;
 use serde_json::{Value, json};
 
-use super::{Seen, kind};
+use super::{LogSnapshot, kind};
 
-/// One piece of a view.
+/// One entry of a view.
 #[derive(Debug)]
-pub enum Piece<'a> {
-    /// A fold, and what its stand-in weighs.
+pub enum ViewEntry<'a> {
+    /// A fold, and the tokens of its stand-in.
     Fold(EventLine, u64),
     /// A message as the model sees it.
     Message {
         /// Where it comes from.
         source: Source,
-        /// What is special about it: pinned, masked, late.
+        /// Remarks: pinned, masked, late.
         note: String,
-        /// What it says.
+        /// Its bytes.
         bytes: &'a [u8],
     },
 }
 
-impl Piece<'_> {
-    /// For scripts; a message's own bytes are to be its last member.
+impl ViewEntry<'_> {
+    /// Returns the entry for scripts; a message's own bytes are to be its last member.
     pub fn json(&self) -> Value {
         match self {
-            Piece::Fold(line, tokens) => fold(line, *tokens),
-            Piece::Message {
+            ViewEntry::Fold(line, tokens) => fold(line, *tokens),
+            ViewEntry::Message {
                 source,
                 note,
                 bytes,
@@ -59,22 +61,22 @@ fn fold(line: &EventLine, tokens: u64) -> Value {
     })
 }
 
-impl Seen {
-    /// What the model saw.
+impl LogSnapshot {
+    /// Returns the view of the model.
     pub fn view(&self) -> Result<View, LogError> {
         View::of(&self.shown, &self.log)
     }
 
-    /// Visits the pieces of a view; stand-ins as messages too, if `raw`.
+    /// Visits the entries of a view; stand-ins as messages too, if `raw`.
     pub fn pieces<E: From<LogError>>(
         &self,
         view: &View,
         raw: bool,
-        visit: &mut dyn FnMut(Piece<'_>) -> Result<(), E>,
+        visit: &mut dyn FnMut(ViewEntry<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         for piece in view.pieces() {
             if let (Shows::StandIn(fold), false) = (&piece.shows, raw) {
-                visit(Piece::Fold(self.log.event(*fold)?, piece.tokens))?;
+                visit(ViewEntry::Fold(self.log.event(*fold)?, piece.tokens))?;
                 continue;
             }
             let mut notes = self.notes(&piece.shows)?;
@@ -88,7 +90,7 @@ impl Seen {
                     Source::Repair => "no result".to_owned(),
                 };
                 if visited.is_ok() {
-                    visited = visit(Piece::Message {
+                    visited = visit(ViewEntry::Message {
                         source,
                         note,
                         bytes,
@@ -101,7 +103,7 @@ impl Seen {
         Ok(())
     }
 
-    /// What is special about messages.
+    /// Returns the remarks on messages.
     fn notes(&self, shows: &Shows) -> Result<BTreeMap<Seq, String>, LogError> {
         let mut notes: BTreeMap<Seq, Vec<String>> = BTreeMap::new();
         for pin in self.shown.pins() {

@@ -1,10 +1,12 @@
+//! A task with its row of the registry and its sizes.
+
 use infold_log::View;
 use infold_store::{Contexts, Log, TaskError, TaskRow};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// What the registry knows of a task, for scripts.
+/// Returns the row of a task in the registry, for scripts.
 pub fn row(row: &TaskRow) -> Value {
     let time = |at: Option<Timestamp>| at.map(|at| format!("{at:.3}"));
     json!({
@@ -22,29 +24,29 @@ pub fn row(row: &TaskRow) -> Value {
     })
 }
 
-/// All there is to say of one task.
+/// A task with its row, its log and its sizes.
 #[derive(Debug)]
-pub struct Whole {
-    /// What the registry knows.
+pub struct TaskReport {
+    /// The row of the registry.
     pub row: TaskRow,
-    /// Its log.
+    /// The log.
     pub log: Log,
     /// The tokens of its view.
     pub view_tokens: u64,
-    /// What it takes on the disk.
+    /// Its size on disk.
     pub bytes: u64,
 }
 
-impl Whole {
-    /// Looks at a task; none if the registry has no row for it.
-    pub fn of(contexts: &Contexts, id: Uuid) -> Result<Option<Whole>, TaskError> {
+impl TaskReport {
+    /// Reads a task; none if the registry has no row for it.
+    pub fn of(contexts: &Contexts, id: Uuid) -> Result<Option<TaskReport>, TaskError> {
         let log = contexts.read(id)?;
         let Some(row) = contexts.row(id)? else {
             return Ok(None);
         };
         let view_tokens = View::of(log.state().shown(), &log)?.tokens();
         let bytes = infold_store::size(log.dir())?;
-        Ok(Some(Whole {
+        Ok(Some(TaskReport {
             row,
             log,
             view_tokens,
@@ -52,7 +54,7 @@ impl Whole {
         }))
     }
 
-    /// For scripts.
+    /// Returns the task for scripts.
     pub fn json(&self) -> Value {
         let at = self.log.state().at();
         let mut object = row(&self.row);

@@ -1,3 +1,5 @@
+//! The permission of the hooks to fold by hand.
+
 use infold_log::steer::Refused;
 use infold_store::{Log, StepError, Trigger};
 use serde_json::{Value, json};
@@ -5,33 +7,33 @@ use serde_json::{Value, json};
 use super::tokens;
 use crate::Hooks;
 
-/// The leave to fold by hand, given by the hooks.
+/// The permission to fold by hand, given by the hooks.
 #[derive(Debug)]
 pub struct Permission<'a> {
     hooks: &'a Hooks,
-    /// What they were told.
-    told: Value,
+    /// The details that they were given.
+    details: Value,
 }
 
 impl<'a> Permission<'a> {
-    /// Asks for it. `step` is what the step is called.
+    /// Asks for it. `step` is the name of the step.
     pub fn ask(hooks: &'a Hooks, log: &Log, step: &str) -> Result<Permission<'a>, StepError> {
-        let told = json!({
+        let details = json!({
             "task": log.dir().file_name().map(|name| name.to_string_lossy()),
             "trigger": Trigger::Manual.name(),
             "step": step,
             "tokens": tokens(log)?,
         });
-        match hooks.before(&told) {
-            Ok(()) => Ok(Permission { hooks, told }),
+        match hooks.before(&details) {
+            Ok(()) => Ok(Permission { hooks, details }),
             Err(why) => Err(Refused::Vetoed { why }),
         }
     }
 
-    /// Tells what was folded; returns what went wrong with that.
+    /// Tells the hooks what was folded; returns their error.
     pub fn tell(&self, outcome: &Value) -> Option<String> {
-        let mut told = self.told.clone();
-        told["outcome"] = outcome.clone();
-        self.hooks.after(&told).err()
+        let mut details = self.details.clone();
+        details["outcome"] = outcome.clone();
+        self.hooks.after(&details).err()
     }
 }

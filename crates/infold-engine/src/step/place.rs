@@ -1,10 +1,12 @@
+//! Parses and names a target of a rewind or a fork.
+
 use infold_log::steer::{Side, Target};
 use infold_store::{iso, parse_iso};
 
 /// Numbers from here on are times in milliseconds; no log has as many messages.
-const TIMES: u64 = 100_000_000_000;
+const FIRST_TIME_MS: u64 = 100_000_000_000;
 
-/// Reads a place in a log: a message (`32`), an event (`e3`), or a time.
+/// Parses a target in a log: a message (`32`), an event (`e3`), or a time.
 pub fn target(text: &str) -> Result<Target, String> {
     let event = text.strip_prefix('e').map(str::parse);
     if let Some(Ok(event)) = event {
@@ -12,7 +14,7 @@ pub fn target(text: &str) -> Result<Target, String> {
     }
     if let Ok(number) = text.parse() {
         return Ok(match number {
-            TIMES.. => Target::Time(number),
+            FIRST_TIME_MS.. => Target::Time(number),
             _ => Target::Message(number),
         });
     }
@@ -23,7 +25,7 @@ pub fn target(text: &str) -> Result<Target, String> {
     })
 }
 
-/// What a side of a place is called.
+/// Returns the words for a target and its side.
 pub fn name(side: Side, target: Target) -> String {
     let side = match side {
         Side::To => "to",

@@ -1,10 +1,12 @@
+//! Reads a step from JSON.
+
 use infold_log::steer::{Side, Target};
 use infold_log::{EventId, Pinned, Seq};
 use serde_json::{Map, Value};
 
 use super::{Step, target};
 
-/// The steps that there are, and what each may say.
+/// All steps, and the members of each.
 const STEPS: [(&str, &[&str]); 10] = [
     ("condense", &["from", "to", "text"]),
     ("truncate", &["fraction"]),
@@ -18,11 +20,11 @@ const STEPS: [(&str, &[&str]); 10] = [
     ("unpin", &["seq", "note"]),
 ];
 
-/// How much of what is visible `truncate` hides if nobody says.
-const HALF: f64 = 0.5;
+/// The share of the visible rounds that `truncate` hides by default.
+const DEFAULT_FRACTION: f64 = 0.5;
 
 impl Step {
-    /// Reads a step, such as `{"step":"rewind","to":12}`; says what is wrong with it.
+    /// Reads a step, such as `{"step":"rewind","to":12}`; returns what is wrong with it.
     pub fn read(json: &[u8]) -> Result<Step, String> {
         let value: Value =
             serde_json::from_slice(json).map_err(|error| format!("this is not JSON: {error}"))?;
@@ -37,22 +39,25 @@ impl Step {
         };
         let step = STEPS.iter().find(|(step, _)| *step == name);
         let (name, takes) = step.ok_or_else(|| format!("no step `{name}`; {}", known()))?;
-        let members = Members { name, of: &members };
-        members.only(takes)?;
-        members.step()
+        let object = StepObject {
+            name,
+            members: &members,
+        };
+        object.check_members(takes)?;
+        object.step()
     }
 }
 
-/// The members of a step's object.
-struct Members<'a> {
+/// The JSON object of a step.
+struct StepObject<'a> {
     name: &'a str,
-    of: &'a Map<String, Value>,
+    members: &'a Map<String, Value>,
 }
 
-impl Members<'_> {
-    /// A misspelt member must not be taken for one that is missing.
-    fn only(&self, takes: &[&str]) -> Result<(), String> {
-        let mut names = self.of.keys().filter(|name| *name != "step");
+impl StepObject<'_> {
+    /// Refuses unknown members: a misspelt one must not be taken for a missing one.
+    fn check_members(&self, takes: &[&str]) -> Result<(), String> {
+        let mut names = self.members.keys().filter(|name| *name != "step");
         match names.find(|name| !takes.contains(&name.as_str())) {
             None => Ok(()),
             Some(other) if takes.is_empty() => {
@@ -126,9 +131,9 @@ impl Members<'_> {
         Ok(Step::Rewind { side, target })
     }
 
-    /// A member; `null` is none.
+    /// Returns a member; `null` is none.
     fn get(&self, name: &str) -> Option<&Value> {
-        self.of.get(name).filter(|value| !value.is_null())
+        self.members.get(name).filter(|value| !value.is_null())
     }
 
     fn seq(&self, name: &str) -> Result<Seq, String> {
@@ -162,7 +167,7 @@ impl Members<'_> {
 
     fn fraction(&self) -> Result<f64, String> {
         let Some(value) = self.get("fraction") else {
-            return Ok(HALF);
+            return Ok(DEFAULT_FRACTION);
         };
         let share = value.as_f64();
         let share = share.filter(|share| *share > 0.0 && *share <= 1.0);

@@ -1,17 +1,19 @@
+//! The summarizer that runs a command.
+
 use std::fs::File;
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::{Brief, Summarizer, SummarizerError};
-use crate::child::{self, Ended};
+use super::{Summarizer, SummarizerError, SummaryRequest};
+use crate::subprocess::{self, CommandEnd};
 
 /// Asks a command for a summary: the transcript on its standard input, the summary on its
 /// standard output.
 ///
 /// It finds the budget in `INFOLD_SUMMARY_TOKENS` and a configured prompt in `INFOLD_PROMPT`.
 #[derive(Clone, Debug)]
-pub struct Command {
-    /// What the shell is given.
+pub struct CommandSummarizer {
+    /// The command line for the shell.
     pub command: String,
     /// How long it may take.
     pub timeout: Duration,
@@ -19,47 +21,47 @@ pub struct Command {
     pub takes: Option<u64>,
 }
 
-/// How much of a summary is read.
-const MOST: u64 = 4 << 20;
+/// A longer output is refused.
+const MAX_SUMMARY_BYTES: u64 = 4 << 20;
 
-impl Summarizer for Command {
+impl Summarizer for CommandSummarizer {
     fn name(&self) -> String {
         format!("command:{}", self.command)
     }
 
-    fn takes(&self, _: &Brief<'_>) -> Option<u64> {
+    fn takes(&self, _: &SummaryRequest<'_>) -> Option<u64> {
         self.takes
     }
 
-    fn summarize(&mut self, brief: &Brief<'_>) -> Result<String, SummarizerError> {
-        let transcript = brief.transcript()?;
+    fn summarize(&mut self, request: &SummaryRequest<'_>) -> Result<String, SummarizerError> {
+        let transcript = request.transcript()?;
         let start = |source| SummarizerError::Start {
             command: self.command.clone(),
             source,
         };
-        let mut shell = child::shell(&self.command);
-        shell.env("INFOLD_SUMMARY_TOKENS", brief.budget.to_string());
-        if let Some(prompt) = brief.prompt {
+        let mut shell = subprocess::shell(&self.command);
+        shell.env("INFOLD_SUMMARY_TOKENS", request.budget.to_string());
+        if let Some(prompt) = request.prompt {
             shell.env("INFOLD_PROMPT", prompt);
         }
         shell.stdin(Stdio::from(File::open(transcript.path()).map_err(start)?));
-        let ended = child::run(shell, None, MOST, self.timeout).map_err(start)?;
+        let ended = subprocess::run(shell, None, MAX_SUMMARY_BYTES, self.timeout).map_err(start)?;
         let command = self.command.clone();
         match ended {
-            Ended::Hung => Err(SummarizerError::Hung {
+            CommandEnd::TimedOut => Err(SummarizerError::Hung {
                 command,
                 after: self.timeout,
             }),
-            Ended::Endless => Err(SummarizerError::Endless {
+            CommandEnd::TooMuchOutput => Err(SummarizerError::Endless {
                 command,
-                most: MOST,
+                most: MAX_SUMMARY_BYTES,
             }),
-            Ended::Badly { status, stderr } => Err(SummarizerError::Failed {
+            CommandEnd::Failed { status, stderr } => Err(SummarizerError::Failed {
                 command,
                 status: status.to_string(),
                 stderr,
             }),
-            Ended::Well { stdout } => {
+            CommandEnd::Succeeded { stdout } => {
                 String::from_utf8(stdout).map_err(|_| SummarizerError::NotText)
             }
         }

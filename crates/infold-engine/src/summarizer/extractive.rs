@@ -1,4 +1,6 @@
-use super::{Brief, Summarizer, SummarizerError};
+//! The built-in summarizer.
+
+use super::{Summarizer, SummarizerError, SummaryRequest};
 
 /// Writes a summary from the structure of the messages alone: no model, no network.
 #[derive(Clone, Copy, Debug, Default)]
@@ -9,12 +11,12 @@ impl Summarizer for Extractive {
         "extractive".to_owned()
     }
 
-    fn takes(&self, _: &Brief<'_>) -> Option<u64> {
+    fn takes(&self, _: &SummaryRequest<'_>) -> Option<u64> {
         None
     }
 
-    fn summarize(&mut self, brief: &Brief<'_>) -> Result<String, SummarizerError> {
-        let form = brief.strategy.form;
-        Ok(brief.extract.write_as(form, brief.budget as usize))
+    fn summarize(&mut self, request: &SummaryRequest<'_>) -> Result<String, SummarizerError> {
+        let form = request.strategy.form;
+        Ok(request.extract.write_as(form, request.budget as usize))
     }
 }

@@ -1,55 +1,57 @@
+//! The summarizer that asks a model.
+
 use std::time::{Duration, Instant};
 
 use infold_log::Role;
-use infold_provider::{Body, CallError, Heard};
+use infold_provider::{CallError, CallEvent, RequestBody};
 use infold_store::{Purpose, Usage};
-use infold_wire::request::Frame;
+use infold_wire::provider_error::RefusalCause;
+use infold_wire::request::RequestFrame;
 use infold_wire::tokens::{Encoding, count};
-use infold_wire::trouble::Refused;
-use infold_wire::{Delta, Stop, Trouble, Wire, render_text};
+use infold_wire::{ProviderError, ReplyDelta, StopReason, Wire, render_text};
 
-use super::prompts::Prompt;
-use super::record::{cut, record};
-use super::{Brief, Summarizer, SummarizerError};
-use crate::connection::Unanswered;
+use super::prompts::SummaryPrompt;
+use super::transcript::{cut_to_tokens, write_transcript};
+use super::{Summarizer, SummarizerError, SummaryRequest};
+use crate::connection::CallFailure;
 use crate::strategy::StandIn;
 use crate::{Connection, Strategy};
 
-/// Has a model write a summary.
-pub struct Model {
-    /// The model, and where it is.
+/// Asks a model for summaries.
+pub struct ModelSummarizer {
+    /// The model and its provider.
     pub connection: Connection,
     /// How many tokens a request and its reply may have.
     pub window: u64,
-    /// Somebody chose that window: a server that loads models is told.
+    /// Whether that window was chosen, so that a server that loads models is told.
     pub told: bool,
-    /// How many the reply may have, if that is known.
+    /// How many tokens the reply may have, if that is known.
     pub max_output: Option<u64>,
-    /// Tokens of the model for each that we count.
+    /// The model's tokens for each token that we count.
     pub factor: f64,
     /// How long a summary may take, all its parts together.
     pub timeout: Duration,
-    /// Has each summary looked over for what it leaves out: a second call.
+    /// Whether a second call checks each summary for omissions.
     pub checks: bool,
-    /// The model to ask when the provider does not have that one.
+    /// The fallback if the provider does not have the model.
     pub instead: Option<Connection>,
     until: Instant,
     spent: Vec<Usage>,
 }
 
-/// Room for a model that reasons before it writes; a small window has less.
-const REASONING: u64 = 16_384;
+/// Room for reasoning before the summary; a small window has less.
+const MAX_REASONING_TOKENS: u64 = 16_384;
 
-/// What of a window is not filled: templates add tokens that nobody counts.
-const SLACK: f64 = 0.95;
+/// The share of a window that is filled: chat templates add tokens that are not counted.
+const WINDOW_SHARE: f64 = 0.95;
 
-/// With less to read, nothing can be summarised.
-const LEAST: u64 = 64;
+/// With less room for messages, nothing can be summarised.
+const MIN_READ_TOKENS: u64 = 64;
 
-impl Model {
-    /// A model with this window, that counts as we do.
-    pub fn new(connection: Connection, window: u64) -> Model {
-        Model {
+impl ModelSummarizer {
+    /// Returns a summarizer for a model with this window and our token counts.
+    pub fn new(connection: Connection, window: u64) -> ModelSummarizer {
+        ModelSummarizer {
             connection,
             window,
             told: false,
@@ -63,46 +65,50 @@ impl Model {
         }
     }
 
-    /// How long the reply may be, in the model's tokens.
+    /// Returns how long the reply may be, in the model's tokens.
     fn reply(&self, budget: u64) -> u64 {
         let summary = (budget as f64 * self.factor * 2.0) as u64;
         let most = self.max_output.unwrap_or(u64::MAX).min(self.window / 4);
-        summary.max(REASONING).min(most).max(1)
+        summary.max(MAX_REASONING_TOKENS).min(most).max(1)
     }
 
-    /// How much may be sent, in tokens as we count.
+    /// Returns how much may be sent, in tokens as we count.
     fn room(&self, budget: u64) -> u64 {
         let left = self.window.saturating_sub(self.reply(budget));
-        (left as f64 * SLACK / self.factor.max(0.1)) as u64
+        (left as f64 * WINDOW_SHARE / self.factor.max(0.1)) as u64
     }
 
-    /// What of the earlier summary is sent.
-    fn previous(&self, brief: &Brief<'_>) -> Option<String> {
-        let most = self.room(brief.budget) / 4;
-        brief.previous.map(|previous| cut(previous, most))
+    /// Returns the earlier summary, cut to a quarter of the room.
+    fn previous(&self, request: &SummaryRequest<'_>) -> Option<String> {
+        let most = self.room(request.budget) / 4;
+        request
+            .previous
+            .map(|previous| cut_to_tokens(previous, most))
     }
 
-    /// Posts a prompt and returns what was said to it.
+    /// Sends a prompt and returns the reply.
     fn ask(&mut self, prompt: &str, budget: u64) -> Result<String, SummarizerError> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(self.late());
+            return Err(self.timeout_error());
         }
         let most = self.reply(budget);
-        let body = Body::Bytes(self.request(prompt, most));
+        let body = RequestBody::Bytes(self.request(prompt, most));
         let mut text = String::new();
         let mut hear = |heard| match heard {
-            Heard::Delta(Delta::Text(piece)) => text.push_str(&piece),
-            // What was heard before it broke does not count.
-            Heard::Again => text.clear(),
-            Heard::Delta(_) | Heard::Sent { .. } | Heard::Waiting { .. } => {}
+            CallEvent::Delta(ReplyDelta::Text(piece)) => text.push_str(&piece),
+            // A retry starts over.
+            CallEvent::Discarded => text.clear(),
+            CallEvent::Delta(_) | CallEvent::Sent { .. } | CallEvent::Retrying { .. } => {}
         };
         let called = match self.connection.send_within(left, body, true, &mut hear) {
             Ok(called) => called,
-            Err(Unanswered::Cancelled) => return Err(SummarizerError::Cancelled),
-            Err(Unanswered::Call(_)) if Instant::now() >= self.until => return Err(self.late()),
-            Err(Unanswered::Call(error)) => {
-                let unknown = error.trouble == Trouble::Refused(Refused::Model);
+            Err(CallFailure::Cancelled) => return Err(SummarizerError::Cancelled),
+            Err(CallFailure::Call(_)) if Instant::now() >= self.until => {
+                return Err(self.timeout_error());
+            }
+            Err(CallFailure::Call(error)) => {
+                let unknown = error.trouble == ProviderError::Refused(RefusalCause::Model);
                 let Some(instead) = self.instead.take().filter(|_| unknown) else {
                     return Err(SummarizerError::Call(error));
                 };
@@ -123,49 +129,50 @@ impl Model {
             });
         }
         match called.reply.stop {
-            Stop::Length => Err(SummarizerError::Cut { most }),
-            Stop::Declined => Err(SummarizerError::Declined),
-            Stop::End | Stop::Calls | Stop::Other(_) => Ok(text),
+            StopReason::Length => Err(SummarizerError::Cut { most }),
+            StopReason::Declined => Err(SummarizerError::Declined),
+            StopReason::End | StopReason::Calls | StopReason::Other(_) => Ok(text),
         }
     }
 
-    /// One message of the user's: some models take no other.
+    /// Returns a request of one user message: some models accept no other role.
     fn request(&self, prompt: &str, most: u64) -> Vec<u8> {
         let wire = self.connection.wire();
-        let frame = Frame {
+        let frame = RequestFrame {
             max_tokens: Some(most),
             window: Some(self.window).filter(|_| self.told && wire == Wire::Ollama),
             official: self.connection.endpoint.is_openai_itself(),
-            ..Frame::new(wire, &self.connection.model)
+            ..RequestFrame::new(wire, &self.connection.model)
         };
         let mut body = frame.head().into_bytes();
         body.extend(render_text(wire, Role::User, prompt));
-        body.extend(Frame::TAIL.bytes());
+        body.extend(RequestFrame::TAIL.bytes());
         body
     }
 
-    /// Has a summary looked over. If that fails or is too long, it stands as it was.
-    fn checked(
+    /// Asks for an improved summary; returns the old one if that fails or the new one is too long.
+    fn improve(
         &mut self,
-        prompt: &Prompt<'_>,
+        prompt: &SummaryPrompt<'_>,
         record: &str,
         summary: String,
-        brief: &Brief<'_>,
+        request: &SummaryRequest<'_>,
     ) -> Result<String, SummarizerError> {
-        let again = self.ask(&prompt.check(record, &summary), brief.budget);
+        let again = self.ask(&prompt.check(record, &summary), request.budget);
         let better = match again {
             Err(SummarizerError::Cancelled) => return Err(SummarizerError::Cancelled),
             Err(_) => return Ok(summary),
-            Ok(said) => taken(&said, &brief.strategy).to_owned(),
+            Ok(said) => extract_summary(&said, &request.strategy).to_owned(),
         };
-        let fits = tokens(&better) <= tokens(&summary).max(brief.budget);
-        Ok(match fits && !better.is_empty() {
-            true => better,
-            false => summary,
+        let fits = tokens(&better) <= tokens(&summary).max(request.budget);
+        Ok(if fits && !better.is_empty() {
+            better
+        } else {
+            summary
         })
     }
 
-    fn late(&self) -> SummarizerError {
+    fn timeout_error(&self) -> SummarizerError {
         SummarizerError::Hung {
             command: self.connection.model.clone(),
             after: self.timeout,
@@ -173,7 +180,7 @@ impl Model {
     }
 }
 
-impl Summarizer for Model {
+impl Summarizer for ModelSummarizer {
     fn name(&self) -> String {
         format!("model:{}", self.connection.model)
     }
@@ -183,45 +190,47 @@ impl Summarizer for Model {
         to.prices.is_some() || !to.endpoint.is_local()
     }
 
-    fn takes(&self, brief: &Brief<'_>) -> Option<u64> {
-        let room = self.room(brief.budget);
-        let previous = self.previous(brief);
-        let asked = tokens(&prompt(brief, previous.as_deref()).write(""));
-        // Later parts have the summary of the earlier ones before them.
-        let summary = brief
+    fn takes(&self, request: &SummaryRequest<'_>) -> Option<u64> {
+        let room = self.room(request.budget);
+        let previous = self.previous(request);
+        let asked = tokens(&prompt(request, previous.as_deref()).write(""));
+        // Later parts are sent with the summary of the earlier ones.
+        let summary = request
             .budget
             .saturating_sub(previous.map_or(0, |text| tokens(&text)));
         let left = room.saturating_sub(asked + summary.min(room / 4));
-        // Numbers and roles are written down too.
-        Some((left - left / 10).max(LEAST))
+        // Numbers and roles take room, too.
+        Some((left - left / 10).max(MIN_READ_TOKENS))
     }
 
-    fn summarize(&mut self, brief: &Brief<'_>) -> Result<String, SummarizerError> {
-        if brief.part.0 <= 1 {
+    fn summarize(&mut self, request: &SummaryRequest<'_>) -> Result<String, SummarizerError> {
+        if request.part.0 <= 1 {
             self.until = Instant::now() + self.timeout;
         }
-        let previous = self.previous(brief);
-        let prompt = prompt(brief, previous.as_deref());
+        let previous = self.previous(request);
+        let prompt = prompt(request, previous.as_deref());
         let asked = tokens(&prompt.write(""));
-        let room = self.room(brief.budget).saturating_sub(asked);
-        if room < LEAST {
+        let room = self.room(request.budget).saturating_sub(asked);
+        if room < MIN_READ_TOKENS {
             let window = self.window;
             return Err(SummarizerError::Narrow { window });
         }
-        let whole = record(brief, brief.prompt.is_none(), room)?;
-        let mut text = cut(&whole, room);
-        let said = match self.ask(&prompt.write(&text), brief.budget) {
+        let whole = write_transcript(request, request.prompt.is_none(), room)?;
+        let mut text = cut_to_tokens(&whole, room);
+        let said = match self.ask(&prompt.write(&text), request.budget) {
             Err(SummarizerError::Call(error)) if is_too_long(&error) => {
-                text = cut(&whole, tokens(&text) / 2);
-                self.ask(&prompt.write(&text), brief.budget)?
+                text = cut_to_tokens(&whole, tokens(&text) / 2);
+                self.ask(&prompt.write(&text), request.budget)?
             }
             said => said?,
         };
-        let summary = taken(&said, &brief.strategy).to_owned();
-        match summary.is_empty() {
-            true => Err(SummarizerError::Empty),
-            false if self.checks => self.checked(&prompt, &text, summary, brief),
-            false => Ok(summary),
+        let summary = extract_summary(&said, &request.strategy).to_owned();
+        if summary.is_empty() {
+            Err(SummarizerError::Empty)
+        } else if self.checks {
+            self.improve(&prompt, &text, summary, request)
+        } else {
+            Ok(summary)
         }
     }
 
@@ -234,30 +243,30 @@ fn tokens(text: &str) -> u64 {
     count(Encoding::O200k, text)
 }
 
-fn prompt<'a>(brief: &'a Brief<'_>, previous: Option<&'a str>) -> Prompt<'a> {
-    Prompt {
-        strategy: brief.strategy.name,
-        own: brief.prompt,
+fn prompt<'a>(request: &'a SummaryRequest<'_>, previous: Option<&'a str>) -> SummaryPrompt<'a> {
+    SummaryPrompt {
+        strategy: request.strategy.name,
+        own: request.prompt,
         previous,
-        part: brief.part,
-        budget: brief.budget,
+        part: request.part,
+        budget: request.budget,
     }
 }
 
 fn is_too_long(error: &CallError) -> bool {
     matches!(
         error.trouble,
-        Trouble::TooLong { .. } | Trouble::TooLarge | Trouble::Unexplained { .. }
+        ProviderError::TooLong { .. } | ProviderError::TooLarge | ProviderError::Unexplained { .. }
     )
 }
 
-/// What of an answer is the summary.
-fn taken<'a>(answer: &'a str, strategy: &Strategy) -> &'a str {
+/// Returns the summary of an answer.
+fn extract_summary<'a>(answer: &'a str, strategy: &Strategy) -> &'a str {
     let answer = without(answer.trim(), "<think>", "</think>");
     if strategy.stand_in != StandIn::Snapshot {
         return unwrapped(answer);
     }
-    // The scratchpad may speak of the snapshot: the last one is it.
+    // The scratchpad may mention the snapshot, so the last one counts.
     match answer.rfind("<state_snapshot>") {
         Some(at) => {
             let inner = &answer[at + "<state_snapshot>".len()..];
@@ -268,7 +277,7 @@ fn taken<'a>(answer: &'a str, strategy: &Strategy) -> &'a str {
     }
 }
 
-/// Leaves out what an answer begins with, if it is between these; all of it if that never ends.
+/// Removes a block at the start of an answer; everything if the block is not closed.
 fn without<'a>(answer: &'a str, from: &str, to: &str) -> &'a str {
     match answer.strip_prefix(from) {
         Some(rest) => rest.split_once(to).map_or("", |(_, rest)| rest.trim()),
@@ -276,7 +285,7 @@ fn without<'a>(answer: &'a str, from: &str, to: &str) -> &'a str {
     }
 }
 
-/// Some models put all they write into one block of code.
+/// Removes the code block that some models put around everything.
 fn unwrapped(answer: &str) -> &str {
     let inner = answer
         .strip_prefix("```")
@@ -293,8 +302,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_an_answer_only_the_summary_is_taken() {
-        let taken = |strategy: &str, answer| taken(answer, &strategy.parse().unwrap());
+    fn of_an_answer_only_the_summary_is_extract_summary() {
+        let taken = |strategy: &str, answer| extract_summary(answer, &strategy.parse().unwrap());
         let whole = "<scratchpad>a <state_snapshot> must hold b</scratchpad>\n<state_snapshot>\n<overall_goal>b</overall_goal>\n</state_snapshot>\nDone!";
         assert_eq!(taken("gemini", whole), "<overall_goal>b</overall_goal>");
         assert_eq!(taken("gemini", "<scratchpad>a</scratchpad> b"), "b");

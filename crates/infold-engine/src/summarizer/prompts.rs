@@ -1,37 +1,37 @@
-//! What a model is asked when it is to write a summary.
+//! The prompts that ask a model for a summary.
 
-/// What stands around the record in a prompt of our own, and what is said of it.
+/// The introduction to the record.
 const INTRO: &str = include_str!("prompts/intro.txt");
-/// What holds for every summary.
+/// The rules for every summary.
 const RULES: &str = include_str!("prompts/rules.txt");
-/// What holds where messages have numbers.
+/// The rule for records with numbered messages.
 const CITE: &str = "- Where it helps, cite messages by their numbers: [12] or [12..15].\n";
-/// What is asked the second time.
+/// The request to check a summary.
 const CHECK: &str = include_str!("prompts/check.txt");
 
-/// What stands for the record in a prompt that a person wrote.
+/// The placeholder for the record in a configured prompt.
 const MESSAGES: &str = "{messages}";
 
-/// All that a prompt is made of.
+/// The parts of a prompt.
 #[derive(Clone, Copy, Debug)]
-pub struct Prompt<'a> {
-    /// The strategy, which says what a summary holds.
+pub struct SummaryPrompt<'a> {
+    /// The strategy, which defines the form of the summary.
     pub strategy: &'a str,
-    /// What to ask for instead.
+    /// The configured prompt, if any.
     pub own: Option<&'a str>,
     /// An earlier summary to integrate.
     pub previous: Option<&'a str>,
-    /// Which part of the record it is, and of how many.
+    /// The number of this part of the record, and the number of parts.
     pub part: (usize, usize),
     /// How many tokens the summary may have, as the model counts.
     pub budget: u64,
 }
 
-impl Prompt<'_> {
-    /// The prompt for a record.
+impl SummaryPrompt<'_> {
+    /// Returns the prompt for a record.
     ///
-    /// What is asked for stands behind the record: models follow it better there, and the second
-    /// prompt for the same record begins with the same text, which the provider's cache then has.
+    /// The request follows the record: models follow it better there, and the second prompt for the same record begins
+    /// with the same text, which the provider's cache then has.
     pub fn write(&self, record: &str) -> String {
         let fence = self.fence(record, "");
         let fenced = self.fenced(&fence, record);
@@ -42,20 +42,21 @@ impl Prompt<'_> {
                 format!("{intro}\n{fenced}\n\n{asked}")
             }
             Some(own) => {
-                // Whatever stands in the record that looks like our mark is left alone.
+                // Only the first placeholder is replaced, and none in the record.
                 let (before, after) = own.split_once(MESSAGES).unwrap_or((own, ""));
                 let (before, after) = (before.trim_end(), after.trim());
                 let rules = fill(RULES, &fence, self.budget);
-                let after = match after.is_empty() {
-                    true => String::new(),
-                    false => format!("{after}\n\n"),
+                let after = if after.is_empty() {
+                    String::new()
+                } else {
+                    format!("{after}\n\n")
                 };
                 format!("{intro}\n{before}\n\n{fenced}\n\n{after}{rules}")
             }
         }
     }
 
-    /// The prompt that has a summary looked over.
+    /// Returns the prompt to check a summary.
     pub fn check(&self, record: &str, summary: &str) -> String {
         let fence = self.fence(record, summary);
         let fenced = self.fenced(&fence, record);
@@ -77,7 +78,7 @@ impl Prompt<'_> {
         )
     }
 
-    /// What is wanted, and how.
+    /// Returns the request for the strategy's form, with the rules.
     fn asked(&self, fence: &str) -> String {
         let wanted = match self.strategy {
             "roo" => include_str!("prompts/roo.txt"),
@@ -89,7 +90,7 @@ impl Prompt<'_> {
         format!("{wanted}\n{rules}{CITE}")
     }
 
-    /// The earlier summary and the record, between marks that neither of them has.
+    /// Returns the earlier summary and the record between fences.
     fn fenced(&self, fence: &str, record: &str) -> String {
         let mut out = String::with_capacity(record.len() + 1000);
         if let Some(previous) = self.previous {
@@ -110,7 +111,7 @@ impl Prompt<'_> {
         out
     }
 
-    /// A mark that stands nowhere in what it is put around, so that nothing in there can close it.
+    /// Returns a fence that does not occur in the texts, so that nothing in them can close it.
     fn fence(&self, record: &str, summary: &str) -> String {
         let texts = [
             record,
@@ -120,7 +121,7 @@ impl Prompt<'_> {
         ];
         let mut salt = 0;
         loop {
-            // Made from the text itself: whoever wants it to stand in there would change it by that.
+            // It is a hash of the texts: including it in one of them would change it.
             let mark = format!("#####{:016x}", hash(salt, &texts[..2]));
             if !texts.iter().any(|text| text.contains(&mark)) {
                 return mark;
@@ -138,7 +139,7 @@ fn fill(text: &str, fence: &str, budget: u64) -> String {
         .replace("{words}", &words.to_string())
 }
 
-/// FNV-1a: it must be the same tomorrow, and nothing more.
+/// FNV-1a: the hash must only be stable.
 fn hash(salt: u64, texts: &[&str]) -> u64 {
     let salt = salt.to_le_bytes();
     let texts = texts.iter().flat_map(|text| text.bytes());
@@ -153,8 +154,8 @@ fn hash(salt: u64, texts: &[&str]) -> u64 {
 mod tests {
     use super::*;
 
-    fn prompt<'a>(strategy: &'a str) -> Prompt<'a> {
-        Prompt {
+    fn prompt<'a>(strategy: &'a str) -> SummaryPrompt<'a> {
+        SummaryPrompt {
             strategy,
             own: None,
             previous: None,
@@ -167,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_prompt_says_what_is_material_and_what_is_wanted() {
-        let prompt = Prompt {
+        let prompt = SummaryPrompt {
             previous: Some("## Goal\nTo go on."),
             part: (2, 3),
             ..prompt("infold")
@@ -183,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_prompt_of_the_users_own_has_the_record_where_it_wants_it() {
-        let own = |text| Prompt {
+        let own = |text| SummaryPrompt {
             own: Some(text),
             ..prompt("infold")
         };

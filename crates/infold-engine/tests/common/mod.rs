@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use infold::config::Provider;
 use infold::models::Prices;
-use infold::profile::{Origin, Set};
+use infold::profile::{Origin, Setting};
 use infold::summarizer::Extractive;
-use infold::{Aim, Connection, Hooks, Outcome, Scratch, Strategy, Switchboard, manage};
+use infold::{Aim, Connection, Connector, Hooks, ManageOutcome, Scratch, Strategy, manage};
 use infold_log::{Budget, Limits, View};
-use infold_provider::{Client, Patience};
+use infold_provider::{Client, RetryPolicy};
 use infold_testkit::Server;
-use infold_wire::{Message, plain};
+use infold_wire::{Message, append_plain_text};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -96,7 +96,7 @@ pub fn aim(window: u64) -> Aim {
     Aim::new(budget(window, None), Strategy::default())
 }
 
-pub fn managed(task: &mut Scratch, aim: &Aim) -> Outcome {
+pub fn managed(task: &mut Scratch, aim: &Aim) -> ManageOutcome {
     let writer = task.writer().expect("a task");
     manage(writer, aim, &mut Extractive, &Hooks::default()).expect("it fits")
 }
@@ -110,7 +110,7 @@ pub fn size(task: &Scratch) -> u64 {
 pub fn shown(task: &Scratch) -> Vec<String> {
     seen(task, |message| {
         let mut text = String::new();
-        plain(message, &mut text);
+        append_plain_text(message, &mut text);
         text
     })
 }
@@ -139,12 +139,12 @@ pub fn runtime() -> &'static Runtime {
 
 /// A connection to a server that speaks an API.
 pub fn connected(server: &Server, api: &str, stop: watch::Receiver<bool>) -> Connection {
-    let patience = Patience {
+    let patience = RetryPolicy {
         attempts: 2,
         first_wait: Duration::from_millis(5),
-        ..Patience::default()
+        ..RetryPolicy::default()
     };
-    let set = |text: &str| Set::new(text.to_owned(), Origin::Default);
+    let set = |text: &str| Setting::new(text.to_owned(), Origin::Default);
     let provider = Provider {
         name: "test".to_owned(),
         api: set(api),
@@ -155,7 +155,7 @@ pub fn connected(server: &Server, api: &str, stop: watch::Receiver<bool>) -> Con
         max_tokens: None,
     };
     let client = Client::new(patience).expect("a client");
-    let board = Switchboard::new(client, runtime().handle().clone(), stop);
+    let board = Connector::new(client, runtime().handle().clone(), stop);
     let mut connection = board.connect(&provider, "writer").expect("an address");
     connection.prices = Some(Prices {
         input: 2.0,

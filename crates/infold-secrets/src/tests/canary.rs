@@ -55,14 +55,12 @@ impl Dice {
                 all.filter_map(|c| u8::try_from(c).ok()).collect()
             }
         };
-        let seen: Vec<u8> = all
+        let visible: Vec<u8> = all
             .iter()
             .copied()
             .filter(u8::is_ascii_alphanumeric)
             .collect();
-        match seen.is_empty() {
-            true => all[self.below(all.len())],
-            false => seen[self.below(seen.len())],
-        }
+        let bytes = if visible.is_empty() { all } else { visible };
+        bytes[self.below(bytes.len())]
     }
 }

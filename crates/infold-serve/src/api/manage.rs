@@ -1,22 +1,24 @@
-use infold::config::Asked as Wanted;
-use infold::profile::{Set, Settings};
-use infold::setup::Known;
-use infold::summarizer::{Extractive, Who};
-use infold::usage::learned;
-use infold::{Outcome, Setup, SetupError, Strategy, rehearse, will_manage};
+//! Routes that fold a task, or say what a fold would do.
+
+use infold::config::ProfileRequest as Wanted;
+use infold::profile::{Setting, Settings};
+use infold::setup::ModelFacts;
+use infold::summarizer::{Extractive, SummarizerChoice};
+use infold::usage::learned_factor;
+use infold::{ManageOutcome, Setup, SetupError, Strategy, rehearse, will_manage};
 use infold_store::{Log, Metadata, Trigger};
 use serde_json::json;
 
 use super::Api;
-use super::asked::{Asked, Members};
-use super::refusal::Refusal;
-use super::reply::Reply;
+use super::error::ApiError;
+use super::reply::ApiReply;
+use super::request::{ApiRequest, BodyMembers};
 
 /// `POST /infold/api/tasks/{task}/manage`
-pub fn manage(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
-    let contexts = api.desk.contexts();
-    let id = asked.task(contexts)?;
-    let members = asked.members(&[
+pub fn manage(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    let contexts = api.conversations.contexts();
+    let id = request.task(contexts)?;
+    let members = request.members(&[
         "dry_run",
         "force",
         "window",
@@ -36,9 +38,9 @@ pub fn manage(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
     } = setup(api, &log, &members)?;
     aim.forced = members.flag("force")?;
     if members.flag("dry_run")? {
-        // Nobody is asked and no command run for what is not done.
+        // Nobody is request and no command run for what is not done.
         let outcome = rehearse(&log, &aim, &mut Extractive)?;
-        return Ok(Reply::Json(outcome.json()));
+        return Ok(ApiReply::Json(outcome.json()));
     }
     if aim.forced {
         aim.trigger = Trigger::Manual;
@@ -47,38 +49,38 @@ pub fn manage(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
         let told = json!({
             "trigger": aim.trigger.name(), "due": due.name(), "window": aim.budget.window(),
         });
-        api.tell(id, "folding", &told);
+        api.publish(id, "folding", &told);
     }
-    let outcome = api.desk.with(id, |writer| {
+    let outcome = api.conversations.with(id, |writer| {
         let outcome = infold::manage(writer, &aim, &mut *summarizer, &hooks);
         // What was recorded counts, whatever came of it.
         let _ = contexts.settle(id, writer);
         outcome
     })??;
     tell(api, id, &outcome);
-    Ok(Reply::Json(outcome.json()))
+    Ok(ApiReply::Json(outcome.json()))
 }
 
-fn tell(api: &Api, id: uuid::Uuid, outcome: &Outcome) {
+fn tell(api: &Api, id: uuid::Uuid, outcome: &ManageOutcome) {
     for step in &outcome.steps {
-        let (kind, before, after) = (step.did.kind(), step.before, step.after);
+        let (kind, before, after) = (step.action.kind(), step.before, step.after);
         api.metrics.folded(kind, before, after);
         let folds: Vec<String> = step.folds.iter().map(|fold| fold.to_string()).collect();
         let told =
             json!({"folds": folds, "kind": kind, "tokens_before": before, "tokens_after": after});
-        api.tell(id, "fold", &told);
+        api.publish(id, "fold", &told);
     }
 }
 
 /// What was said, what the task knows, the configuration and what is built in, in this order.
 ///
 /// Summaries are written by the command that the configuration names, or by what is built in.
-fn setup(api: &Api, log: &Log, members: &Members) -> Result<Setup, Refusal> {
+fn setup(api: &Api, log: &Log, members: &BodyMembers) -> Result<Setup, ApiError> {
     let metadata = Metadata::read(log.dir())?;
     let strategy = members.text("strategy")?;
     if let Some(name) = &strategy {
         let known = name.parse::<Strategy>();
-        known.map_err(|error| Refusal::bad(format!("\"strategy\": {error}")))?;
+        known.map_err(|error| ApiError::bad(format!("\"strategy\": {error}")))?;
     }
     let share = |value: &serde_json::Value| {
         value
@@ -93,29 +95,33 @@ fn setup(api: &Api, log: &Log, members: &Members) -> Result<Setup, Refusal> {
             window: members
                 .number("window")?
                 .or(metadata.context_length)
-                .map(Set::call),
+                .map(Setting::call),
             threshold: members
                 .read("threshold", "a share such as 0.75 or 75", share)?
-                .map(Set::call),
-            max_tokens: members.number("max_tokens")?.map(Set::call),
-            strategy: strategy.map(Set::call),
+                .map(Setting::call),
+            max_tokens: members.number("max_tokens")?.map(Setting::call),
+            strategy: strategy.map(Setting::call),
             ..Settings::default()
         },
     };
     let resolved = api.config.resolve(&wanted).map_err(SetupError::from)?;
-    // What was learned is of the task's own model, not of another one.
+    // What was learned_factor is of the task's own model, not of another one.
     let named = metadata.llm_provider.zip(metadata.model).filter(|_| own);
-    let factor = named.map(|(provider, model)| learned(api.desk.contexts(), &provider, &model));
-    let known = Known {
+    let factor = named
+        .map(|(provider, model)| learned_factor(api.conversations.contexts(), &provider, &model));
+    let known = ModelFacts {
         factor: factor.transpose()?.flatten(),
         bytes: members.number("max_bytes")?,
-        ..Known::default()
+        ..ModelFacts::default()
     };
-    let made = Setup::new(&api.config, resolved, known, |pen| {
-        match Who::read(&api.config.summarizer.name.value)? {
-            Who::Command(command) => Ok(pen.command(command)),
-            Who::Extractive | Who::Model(_) => Ok(pen.built_in()),
-        }
-    });
+    let made = Setup::new(
+        &api.config,
+        resolved,
+        known,
+        |pen| match SummarizerChoice::read(&api.config.summarizer.name.value)? {
+            SummarizerChoice::Command(command) => Ok(pen.command(command)),
+            SummarizerChoice::Extractive | SummarizerChoice::Model(_) => Ok(pen.built_in()),
+        },
+    );
     made.map_err(|error: SetupError| error.into())
 }

@@ -1,21 +1,23 @@
+//! The OpenAPI document.
+
 mod schemas;
 
 use serde_json::{Map, Value, json};
 
 use super::Api;
-use super::asked::Asked;
-use super::refusal::Refusal;
-use super::reply::Reply;
+use super::error::ApiError;
+use super::reply::ApiReply;
+use super::request::ApiRequest;
 use super::route::{Gives, Query, ROUTES, Route, Takes};
 
 /// `GET /infold/api/openapi.json`
-pub fn document(_: &Api, _: &Asked) -> Result<Reply, Refusal> {
+pub fn document(_: &Api, _: &ApiRequest) -> Result<ApiReply, ApiError> {
     let mut paths = Map::new();
     for route in ROUTES {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.as_str().to_lowercase()] = operation(route);
     }
-    Ok(Reply::Json(json!({
+    Ok(ApiReply::Json(json!({
         "openapi": "3.1.0",
         "info": {
             "title": "infold",

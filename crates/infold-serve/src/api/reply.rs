@@ -1,3 +1,5 @@
+//! Replies of the REST API.
+
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
@@ -8,10 +10,10 @@ use uuid::Uuid;
 
 use super::ApiBody;
 use super::stream::{Pipe, Stream, watch};
-use crate::news::Listener;
+use crate::live_events::Listener;
 
 /// What a route answers.
-pub enum Reply {
+pub enum ApiReply {
     /// One object.
     Json(Value),
     /// Objects one after another, made while they are sent.
@@ -86,9 +88,10 @@ impl List {
 
     fn end(&mut self) -> Result<(), Stop> {
         self.count += 1;
-        match self.lines {
-            true => self.pipe.write(b"\n"),
-            false => Ok(()),
+        if self.lines {
+            self.pipe.write(b"\n")
+        } else {
+            Ok(())
         }
     }
 
@@ -102,18 +105,18 @@ impl List {
     }
 }
 
-impl Reply {
+impl ApiReply {
     /// As an answer. Lists come one object a line if `lines`, else as an array.
     pub fn response(self, status: StatusCode, lines: bool) -> Response<ApiBody> {
         match self {
-            Reply::Json(object) => whole(status, "application/json", format!("{object}\n")),
-            Reply::Text(text) => whole(status, "text/plain; version=0.0.4; charset=utf-8", text),
-            Reply::Nothing => {
+            ApiReply::Json(object) => whole(status, "application/json", format!("{object}\n")),
+            ApiReply::Text(text) => whole(status, "text/plain; version=0.0.4; charset=utf-8", text),
+            ApiReply::Nothing => {
                 let mut response = whole(status, "text/plain", String::new());
                 response.headers_mut().remove(CONTENT_TYPE);
                 response
             }
-            Reply::List(write) => {
+            ApiReply::List(write) => {
                 let (pipe, stream) = Pipe::new();
                 tokio::task::spawn_blocking(move || {
                     let count = 0;
@@ -123,13 +126,14 @@ impl Reply {
                         list.pipe.fail(&error);
                     }
                 });
-                let kind = match lines {
-                    true => "application/x-ndjson",
-                    false => "application/json",
+                let kind = if lines {
+                    "application/x-ndjson"
+                } else {
+                    "application/json"
                 };
                 streamed(status, kind, stream)
             }
-            Reply::Live(listener, task) => {
+            ApiReply::Live(listener, task) => {
                 let stream = watch(listener, task);
                 let mut response = streamed(status, "text/event-stream", stream);
                 let headers = response.headers_mut();
@@ -175,7 +179,7 @@ mod tests {
     async fn body(
         write: impl FnOnce(&mut List) -> Result<(), Stop> + Send + 'static,
     ) -> Result<String, String> {
-        let response = Reply::List(Box::new(write)).response(StatusCode::OK, false);
+        let response = ApiReply::List(Box::new(write)).response(StatusCode::OK, false);
         let body = response.into_body().collect().await;
         let body = body.map_err(|error| error.to_string())?;
         Ok(String::from_utf8_lossy(&body.to_bytes()).into_owned())

@@ -1,9 +1,11 @@
+//! The table of routes, from which router and OpenAPI document are made.
+
 use http::{Method, StatusCode};
 
-use super::asked::Asked;
-use super::refusal::Refusal;
-use super::reply::Reply;
-use super::{Api, looks, manage, openapi, service, steps, tasks};
+use super::error::ApiError;
+use super::reply::ApiReply;
+use super::request::ApiRequest;
+use super::{Api, manage, openapi, queries, status, steps, tasks};
 
 /// One address and what it is for. The router and the OpenAPI document are both made of these.
 pub struct Route {
@@ -20,7 +22,7 @@ pub struct Route {
     pub gives: Gives,
     /// The status when all went well.
     pub status: StatusCode,
-    pub run: fn(&Api, &Asked) -> Result<Reply, Refusal>,
+    pub run: fn(&Api, &ApiRequest) -> Result<ApiReply, ApiError>,
 }
 
 /// A parameter of the query.
@@ -102,16 +104,16 @@ const MADE: StatusCode = StatusCode::CREATED;
 /// All there are.
 #[rustfmt::skip]
 pub static ROUTES: &[Route] = &[
-    Route { method: Method::GET, path: "/healthz", name: "health", status: OK, run: service::health,
+    Route { method: Method::GET, path: "/healthz", name: "health", status: OK, run: status::health,
         about: "Says ok if tasks can be kept",
         query: &[], takes: Takes::Nothing, gives: Gives::Text },
-    Route { method: Method::GET, path: "/metrics", name: "metrics", status: OK, run: service::metrics,
+    Route { method: Method::GET, path: "/metrics", name: "metrics", status: OK, run: status::metrics,
         about: "What the server counts of itself, as Prometheus reads it",
         query: &[], takes: Takes::Nothing, gives: Gives::Text },
     Route { method: Method::GET, path: "/infold/api/openapi.json", name: "openapi", status: OK, run: openapi::document,
         about: "This document",
         query: &[], takes: Takes::Nothing, gives: Gives::Object("Any") },
-    Route { method: Method::GET, path: "/infold/api/events", name: "events", status: OK, run: service::events,
+    Route { method: Method::GET, path: "/infold/api/events", name: "events", status: OK, run: status::events,
         about: "Changes as they happen, as server-sent events: task, message, fold, step, usage, failure; lagged says that some were missed",
         query: &[text("task", "Only those of this task")], takes: Takes::Nothing, gives: Gives::Events },
     Route { method: Method::GET, path: "/infold/api/usage", name: "usage", status: OK, run: tasks::usage,
@@ -128,25 +130,25 @@ pub static ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/infold/api/tasks/{task}", name: "showTask", status: OK, run: tasks::show,
         about: "All there is to say of one task",
         query: &[], takes: Takes::Nothing, gives: Gives::Object("WholeTask") },
-    Route { method: Method::GET, path: "/infold/api/tasks/{task}/log", name: "log", status: OK, run: looks::log,
+    Route { method: Method::GET, path: "/infold/api/tasks/{task}/log", name: "log", status: OK, run: queries::log,
         about: "Messages and events as they happened, hidden ones too",
         query: &[number("from", "The first message; 1 if it is not said"), number("to", "The last message"),
             number("limit", "No more messages than so many: the first from `from` on, else the last"), AT],
         takes: Takes::Nothing, gives: Gives::List("Entry") },
-    Route { method: Method::GET, path: "/infold/api/tasks/{task}/messages/{range}", name: "recall", status: OK, run: looks::recall,
+    Route { method: Method::GET, path: "/infold/api/tasks/{task}/messages/{range}", name: "recall", status: OK, run: queries::recall,
         about: "Messages in full, hidden ones too",
         query: &[], takes: Takes::Nothing, gives: Gives::List("Recalled") },
     Route { method: Method::POST, path: "/infold/api/tasks/{task}/messages", name: "push", status: OK, run: tasks::push,
         about: "Appends messages, all or none; repeated with the same Idempotency-Key it appends nothing and answers as before",
         query: &[], takes: Takes::Messages, gives: Gives::Object("Pushed") },
-    Route { method: Method::GET, path: "/infold/api/tasks/{task}/view", name: "view", status: OK, run: looks::view,
+    Route { method: Method::GET, path: "/infold/api/tasks/{task}/view", name: "view", status: OK, run: queries::view,
         about: "What the model sees",
         query: &[AT, Query { name: "raw", about: "Only the messages, just as the model gets them", kind: "boolean" }],
         takes: Takes::Nothing, gives: Gives::List("Piece") },
-    Route { method: Method::GET, path: "/infold/api/tasks/{task}/folds", name: "folds", status: OK, run: looks::folds,
+    Route { method: Method::GET, path: "/infold/api/tasks/{task}/folds", name: "folds", status: OK, run: queries::folds,
         about: "All folds ever made, and what became of them",
         query: &[AT], takes: Takes::Nothing, gives: Gives::List("Fold") },
-    Route { method: Method::GET, path: "/infold/api/tasks/{task}/frames", name: "frames", status: OK, run: looks::frames,
+    Route { method: Method::GET, path: "/infold/api/tasks/{task}/frames", name: "frames", status: OK, run: queries::frames,
         about: "What stood around the messages: instructions, tools, parameters, each time they changed; credentials are blanked",
         query: &[], takes: Takes::Nothing, gives: Gives::List("Frame") },
     Route { method: Method::POST, path: "/infold/api/tasks/{task}/steps", name: "step", status: OK, run: steps::step,

@@ -1,36 +1,38 @@
+//! Routes that append steps to a task: folds, rewinds, undo, pins, redactions.
+
 use infold::Hooks;
-use infold::redact::{PatternError, Redact, describe};
-use infold::step::{Step, Taken, fork_at, target};
+use infold::redact::{PatternError, RedactionRequest, describe};
+use infold::step::{Step, StepResult, fork_at, target};
 use infold_log::{Point, Span};
 use infold_store::Trigger;
 use serde_json::{Value, json};
 
 use super::Api;
-use super::asked::Asked;
-use super::refusal::Refusal;
-use super::reply::Reply;
+use super::error::ApiError;
+use super::reply::ApiReply;
+use super::request::ApiRequest;
 
 /// `POST /infold/api/tasks/{task}/steps`
-pub fn step(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
-    let contexts = api.desk.contexts();
-    let id = asked.task(contexts)?;
-    let step = Step::read(&asked.body).map_err(Refusal::bad)?;
+pub fn step(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    let contexts = api.conversations.contexts();
+    let id = request.task(contexts)?;
+    let step = Step::read(&request.body).map_err(ApiError::bad)?;
     let hooks = Hooks::of(&api.config);
     if kind(&step).is_some() {
-        api.tell(id, "folding", &json!({"trigger": Trigger::Manual.name()}));
+        api.publish(id, "folding", &json!({"trigger": Trigger::Manual.name()}));
     }
-    let taken = api.desk.with(id, |writer| {
+    let taken = api.conversations.with(id, |writer| {
         let taken = step.take(writer, &hooks);
         // The step is made; the registry catches up with the next one.
         let _ = contexts.settle(id, writer);
         taken
     })??;
-    let Taken {
+    let StepResult {
         text,
         mut json,
-        back,
+        inverse: back,
         note,
-        unheard,
+        hook_error: unheard,
     } = taken;
     json["text"] = text.into();
     json["back"] = back.into();
@@ -46,10 +48,10 @@ pub fn step(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
         api.metrics.folded(kind, before, after);
         let told =
             json!({"fold": fold, "kind": kind, "tokens_before": before, "tokens_after": after});
-        api.tell(id, "fold", &told);
+        api.publish(id, "fold", &told);
     }
-    api.tell(id, "step", &json);
-    Ok(Reply::Json(json))
+    api.publish(id, "step", &json);
+    Ok(ApiReply::Json(json))
 }
 
 /// What kind of fold a step makes.
@@ -63,12 +65,12 @@ fn kind(step: &Step) -> Option<&'static str> {
 }
 
 /// `POST /infold/api/tasks/{task}/redact`
-pub fn redact(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
-    let contexts = api.desk.contexts();
-    let id = asked.task(contexts)?;
-    let members = asked.members(&["messages", "pattern", "dry_run"])?;
+pub fn redact(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    let contexts = api.conversations.contexts();
+    let id = request.task(contexts)?;
+    let members = request.members(&["messages", "pattern", "dry_run"])?;
     let bad =
-        |name: &str, error: &dyn std::fmt::Display| Refusal::bad(format!("\"{name}\": {error}"));
+        |name: &str, error: &dyn std::fmt::Display| ApiError::bad(format!("\"{name}\": {error}"));
     let pattern = members.text("pattern")?.map(|pattern| pattern.parse());
     let pattern = pattern
         .transpose()
@@ -79,50 +81,52 @@ pub fn redact(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
         Some(one) => vec![span(one)?],
     };
     if spans.is_empty() && pattern.is_none() {
-        return Err(Refusal::bad(
+        return Err(ApiError::bad(
             "neither \"messages\" nor \"pattern\" says what is to go",
         ));
     }
-    let redact = Redact { spans, pattern };
+    let redact = RedactionRequest { spans, pattern };
     if members.flag("dry_run")? {
-        return Ok(Reply::Json(describe(&redact.preview(contexts, id)?)));
+        return Ok(ApiReply::Json(describe(&redact.preview(contexts, id)?)));
     }
-    let redaction = api.desk.released(|| redact.carry_out(contexts, id))?;
+    let redaction = api
+        .conversations
+        .with_released(|| redact.carry_out(contexts, id))?;
     if redaction.is_empty() {
-        return Err(Refusal::nothing_found());
+        return Err(ApiError::nothing_found());
     }
     let json = describe(&redaction);
-    api.tell(id, "step", &json);
-    Ok(Reply::Json(json))
+    api.publish(id, "step", &json);
+    Ok(ApiReply::Json(json))
 }
 
-fn span(value: &Value) -> Result<Span, Refusal> {
+fn span(value: &Value) -> Result<Span, ApiError> {
     let text = match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
     text.parse()
-        .map_err(|error| Refusal::bad(format!("\"messages\": {error}")))
+        .map_err(|error| ApiError::bad(format!("\"messages\": {error}")))
 }
 
 /// `POST /infold/api/tasks/{task}/fork`
-pub fn fork(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
-    let contexts = api.desk.contexts();
-    let parent = asked.task(contexts)?;
-    let members = asked.members(&["at"])?;
+pub fn fork(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    let contexts = api.conversations.contexts();
+    let parent = request.task(contexts)?;
+    let members = request.members(&["at"])?;
     let at = members.get("at").map(|at| match at {
         Value::String(text) => target(text),
         other => target(&other.to_string()),
     });
     let at = at
         .transpose()
-        .map_err(|error| Refusal::bad(format!("\"at\": {error}")))?;
+        .map_err(|error| ApiError::bad(format!("\"at\": {error}")))?;
     let id = fork_at(contexts, parent, at)?;
     let log = contexts.read(id)?;
     let Point { seq, event } = log.parent().map(|(_, at)| at).unwrap_or_default();
     api.metrics.tasks("forked");
     let forked =
         json!({"uuid": id.to_string(), "parent": parent.to_string(), "seq": seq, "event": event});
-    api.tell(id, "task", &forked);
-    Ok(Reply::Json(forked))
+    api.publish(id, "task", &forked);
+    Ok(ApiReply::Json(forked))
 }

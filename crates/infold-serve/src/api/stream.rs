@@ -1,3 +1,5 @@
+//! Live events and long lists as streams.
+
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 use super::reply::Stop;
-use crate::news::{Heard, Listener};
+use crate::live_events::{Listener, LiveItem};
 
 /// What is sent at once.
 const PIECE: usize = 64 << 10;
@@ -56,9 +58,10 @@ impl Pipe {
     /// Writes; waits if the reader is slow.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Stop> {
         self.buffer.extend_from_slice(bytes);
-        match self.buffer.len() < PIECE {
-            true => Ok(()),
-            false => self.flush(),
+        if self.buffer.len() < PIECE {
+            Ok(())
+        } else {
+            self.flush()
         }
     }
 
@@ -110,17 +113,17 @@ pub fn watch(mut listener: Listener, task: Option<Uuid>) -> Stream {
     Stream(receiver)
 }
 
-fn event(heard: &Heard, task: Option<Uuid>) -> Option<String> {
+fn event(heard: &LiveItem, task: Option<Uuid>) -> Option<String> {
     match heard {
-        Heard::Missed(count) => Some(format!("event: lagged\ndata: {{\"missed\":{count}}}\n\n")),
-        Heard::Change(change) if task.is_none_or(|task| task == change.task) => {
+        LiveItem::Missed(count) => Some(format!("event: lagged\ndata: {{\"missed\":{count}}}\n\n")),
+        LiveItem::Event(change) if task.is_none_or(|task| task == change.task) => {
             // A line break would end the event, and means nothing in JSON.
             let json = change.json.replace(['\n', '\r'], " ");
-            let (task, what) = (change.task, change.what);
+            let (task, what) = (change.task, change.name);
             Some(format!(
                 "event: {what}\ndata: {{\"task\":\"{task}\",\"change\":{json}}}\n\n"
             ))
         }
-        Heard::Change(_) => None,
+        LiveItem::Event(_) => None,
     }
 }

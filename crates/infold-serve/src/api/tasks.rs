@@ -1,3 +1,5 @@
+//! Routes that make, list, fill and end tasks.
+
 use std::collections::BTreeMap;
 use std::io::BufReader;
 
@@ -11,42 +13,43 @@ use infold_wire::Wire;
 use serde_json::{Value, json};
 
 use super::Api;
-use super::asked::Asked;
-use super::refusal::Refusal;
-use super::reply::Reply;
+use super::error::ApiError;
+use super::reply::ApiReply;
+use super::request::ApiRequest;
 
 /// How many tasks are listed if nobody says.
 const LISTED: u64 = 100;
 
 /// `GET /infold/api/tasks`
-pub fn list(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
-    let status = asked.query("status").map(str::parse).transpose();
+pub fn list(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    let status = request.query("status").map(str::parse).transpose();
     let rows = rows(
         api,
         &Filter {
             status: status
-                .map_err(|error| Refusal::bad(format!("`status` of the query: {error}")))?,
-            user: asked.query("user").map(str::to_owned),
-            limit: Some(asked.number("limit")?.unwrap_or(LISTED)),
+                .map_err(|error| ApiError::bad(format!("`status` of the query: {error}")))?,
+            user: request.query("user").map(str::to_owned),
+            limit: Some(request.number("limit")?.unwrap_or(LISTED)),
         },
     )?;
-    Ok(Reply::List(Box::new(move |list| {
+    Ok(ApiReply::List(Box::new(move |list| {
         rows.iter().try_for_each(|row| list.put(&show::row(row)))
     })))
 }
 
-fn rows(api: &Api, filter: &Filter) -> Result<Vec<TaskRow>, Refusal> {
-    let contexts = api.desk.contexts();
+fn rows(api: &Api, filter: &Filter) -> Result<Vec<TaskRow>, ApiError> {
+    let contexts = api.conversations.contexts();
     // Looking does not make a directory.
-    match contexts.root().exists() {
-        true => Ok(contexts.rows(filter)?),
-        false => Ok(Vec::new()),
+    if contexts.root().exists() {
+        Ok(contexts.rows(filter)?)
+    } else {
+        Ok(Vec::new())
     }
 }
 
 /// `POST /infold/api/tasks`
-pub fn make(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
-    let members = asked.members(&[
+pub fn make(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    let members = request.members(&[
         "task_source",
         "owner",
         "repo",
@@ -61,7 +64,7 @@ pub fn make(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
     let wire = members.text("wire")?.map(|wire| wire.parse::<Wire>());
     let wire = wire
         .transpose()
-        .map_err(|error| Refusal::bad(format!("\"wire\": {error}")))?;
+        .map_err(|error| ApiError::bad(format!("\"wire\": {error}")))?;
     let provider = members.text("llm_provider")?;
     let wire = match (wire, provider.as_deref()) {
         (Some(wire), _) => wire.name(),
@@ -69,7 +72,7 @@ pub fn make(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
         (None, _) => "openai",
     };
     let (model, window) = (members.text("model")?, members.number("context_length")?);
-    let id = api.desk.contexts().create(Metadata {
+    let id = api.conversations.contexts().create(Metadata {
         task_source: members.text("task_source")?,
         owner: members.text("owner")?,
         repo: members.text("repo")?,
@@ -79,81 +82,83 @@ pub fn make(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
         llm_provider: provider,
         model: model.clone(),
         context_length: window,
-        in_effect: infold::setup::in_effect(&api.desk.config(), model.as_deref(), window),
+        in_effect: infold::setup::in_effect(&api.conversations.config(), model.as_deref(), window),
         wire: Some(wire.to_owned()),
         ..Metadata::default()
     })?;
     api.metrics.tasks("made");
-    api.tell(id, "task", &json!({"status": "running"}));
-    Ok(Reply::Json(json!({"uuid": id.to_string()})))
+    api.publish(id, "task", &json!({"status": "running"}));
+    Ok(ApiReply::Json(json!({"uuid": id.to_string()})))
 }
 
 /// `GET /infold/api/tasks/{task}`
-pub fn show(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
-    let contexts = api.desk.contexts();
-    let id = asked.task(contexts)?;
-    let whole = show::Whole::of(contexts, id)?;
-    let whole = whole.ok_or_else(|| Refusal::no_row(id))?;
-    Ok(Reply::Json(whole.json()))
+pub fn show(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    let contexts = api.conversations.contexts();
+    let id = request.task(contexts)?;
+    let whole = show::TaskReport::of(contexts, id)?;
+    let whole = whole.ok_or_else(|| ApiError::no_row(id))?;
+    Ok(ApiReply::Json(whole.json()))
 }
 
 /// `POST /infold/api/tasks/{task}/messages`
-pub fn push(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
-    let contexts = api.desk.contexts();
-    let id = asked.task(contexts)?;
+pub fn push(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    let contexts = api.conversations.contexts();
+    let id = request.task(contexts)?;
     // All of it is checked before any of it is kept.
-    let mut incoming = Incoming::new(BufReader::new(&asked.body[..]));
+    let mut incoming = Incoming::new(BufReader::new(&request.body[..]));
     let mut messages = Vec::new();
     let mut digest = ContentDigest::default();
     while let Some(message) = incoming.next_message()? {
         digest.add(&message);
         messages.push(message);
     }
-    let key = asked.idempotency_key.as_ref().map(|key| {
+    let key = request.idempotency_key.as_ref().map(|key| {
         PushKey::new(key, digest)
-            .ok_or_else(|| Refusal::bad("the header Idempotency-Key is blank or too long"))
+            .ok_or_else(|| ApiError::bad("the header Idempotency-Key is blank or too long"))
     });
     let key = key.transpose()?;
-    let (pushed, is_new) = api.desk.with(id, |writer| -> Result<_, Refusal> {
-        let before = writer.log().state().last_seq();
-        let mut messages = messages.into_iter();
-        let pushed = writer.push(key.as_ref(), &mut || Ok(messages.next()))?;
-        // The messages are kept; the registry catches up with the next ones.
-        let _ = contexts.settle(id, writer);
-        Ok((pushed, writer.log().state().last_seq() != before))
-    })??;
+    let (pushed, is_new) = api
+        .conversations
+        .with(id, |writer| -> Result<_, ApiError> {
+            let before = writer.log().state().last_seq();
+            let mut messages = messages.into_iter();
+            let pushed = writer.push(key.as_ref(), &mut || Ok(messages.next()))?;
+            // The messages are kept; the registry catches up with the next ones.
+            let _ = contexts.settle(id, writer);
+            Ok((pushed, writer.log().state().last_seq() != before))
+        })??;
     let seq = |side: fn(Span) -> Seq| pushed.map(|span| side(span).get());
     let count = pushed.map_or(0, Span::count);
     let told = json!({"from": seq(Span::from), "to": seq(Span::to), "count": count});
     if is_new {
-        api.tell(id, "message", &told);
+        api.publish(id, "message", &told);
     }
-    Ok(Reply::Json(told))
+    Ok(ApiReply::Json(told))
 }
 
 /// `POST /infold/api/tasks/{task}/complete`
-pub fn complete(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
-    end(api, asked, &Outcome::Completed)
+pub fn complete(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    end(api, request, &Outcome::Completed)
 }
 
 /// `POST /infold/api/tasks/{task}/fail`
-pub fn fail(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
-    let members = asked.members(&["error"])?;
+pub fn fail(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    let members = request.members(&["error"])?;
     let error = members.text("error")?;
-    let error = error.ok_or_else(|| Refusal::bad("say why: \"error\" must be a text"))?;
-    end(api, asked, &Outcome::Failed { error })
+    let error = error.ok_or_else(|| ApiError::bad("say why: \"error\" must be a text"))?;
+    end(api, request, &Outcome::Failed { error })
 }
 
-/// How often a task that this server takes again is asked for.
+/// How often a task that this server takes again is request for.
 const TRIES: usize = 3;
 
-fn end(api: &Api, asked: &Asked, outcome: &Outcome) -> Result<Reply, Refusal> {
-    let contexts = api.desk.contexts();
-    let id = asked.task(contexts)?;
+fn end(api: &Api, request: &ApiRequest, outcome: &Outcome) -> Result<ApiReply, ApiError> {
+    let contexts = api.conversations.contexts();
+    let id = request.task(contexts)?;
     let mut tries = 0;
     loop {
         // Whoever ends a task is its only writer.
-        api.desk.release(id);
+        api.conversations.release(id);
         tries += 1;
         match contexts.finish(id, outcome) {
             Err(TaskError::Open {
@@ -170,16 +175,17 @@ fn end(api: &Api, asked: &Asked, outcome: &Outcome) -> Result<Reply, Refusal> {
         }
     }
     let status = outcome.status().to_string();
-    api.tell(id, "task", &json!({"status": status}));
-    Ok(Reply::Json(
+    api.publish(id, "task", &json!({"status": status}));
+    Ok(ApiReply::Json(
         json!({"uuid": id.to_string(), "status": status}),
     ))
 }
 
 /// `POST /infold/api/tasks/{task}/release`
-pub fn release(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
-    api.desk.release(asked.task(api.desk.contexts())?);
-    Ok(Reply::Nothing)
+pub fn release(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    api.conversations
+        .release(request.task(api.conversations.contexts())?);
+    Ok(ApiReply::Nothing)
 }
 
 /// What some tasks came to.
@@ -210,11 +216,11 @@ impl Sum {
 }
 
 /// `GET /infold/api/usage`
-pub fn usage(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
+pub fn usage(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     let rows = rows(
         api,
         &Filter {
-            user: asked.query("user").map(str::to_owned),
+            user: request.query("user").map(str::to_owned),
             ..Filter::default()
         },
     )?;
@@ -234,5 +240,5 @@ pub fn usage(api: &Api, asked: &Asked) -> Result<Reply, Refusal> {
     let models: Vec<Value> = models.collect();
     let mut object = all.json();
     object["models"] = models.into();
-    Ok(Reply::Json(object))
+    Ok(ApiReply::Json(object))
 }

@@ -1,3 +1,5 @@
+//! A histogram of durations.
+
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use infold_serve::Change;
+use infold_serve::LiveEvent;
 use serde_json::{Value, json};
 
 use server::Server;
@@ -342,9 +342,9 @@ fn changes_are_told_as_they_happen() {
     // What others tell is passed on too; a line break in it does no harm.
     let json = "{\"why\":\n\"broken\"}".to_owned();
     let task = id.parse().unwrap();
-    server.news.tell(Change {
+    server.news.publish(LiveEvent {
         task,
-        what: "failure",
+        name: "failure",
         json,
     });
     assert_eq!(heard(&mut one, "failure")[0].1["change"]["why"], "broken");

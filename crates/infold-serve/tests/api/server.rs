@@ -7,9 +7,9 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use infold::{Config, Switchboard};
-use infold_provider::{Client, Patience};
-use infold_serve::{Api, Desk, Limits, Metrics, News};
+use infold::{Config, Connector};
+use infold_provider::{Client, RetryPolicy};
+use infold_serve::{Api, Conversations, Limits, LiveEvents, Metrics};
 use infold_store::{Contexts, Durability};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -21,7 +21,7 @@ pub struct Server {
     pub address: SocketAddr,
     pub contexts: Contexts,
     pub metrics: Arc<Metrics>,
-    pub news: News,
+    pub news: LiveEvents,
     _runtime: Runtime,
     _dir: tempfile::TempDir,
 }
@@ -58,12 +58,13 @@ impl Server {
         let contexts = Contexts::new(dir.path().join("contexts"), Durability::Never);
         let runtime = Runtime::new().expect("a runtime");
         let (_, stop) = watch::channel(false);
-        let client = Client::new(Patience::default()).expect("a client");
-        let board = Switchboard::new(client, runtime.handle().clone(), stop);
-        let desk = Desk::new(contexts.clone(), Arc::new(Config::default()), board);
-        let desk = desk.expect("a desk");
-        let (metrics, news) = (desk.metrics(), desk.news());
-        let api = Api::new(desk, Limits::default());
+        let client = Client::new(RetryPolicy::default()).expect("a client");
+        let board = Connector::new(client, runtime.handle().clone(), stop);
+        let conversations =
+            Conversations::new(contexts.clone(), Arc::new(Config::default()), board);
+        let conversations = conversations.expect("a conversations");
+        let (metrics, news) = (conversations.metrics(), conversations.events());
+        let api = Api::new(conversations, Limits::default());
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"));
         let listener = listener.expect("a port");
         let address = listener.local_addr().expect("an address");

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use infold::{Config, Switchboard};
-use infold_provider::{Client, Patience};
-use infold_serve::{Desk, Limits, Options, Server, Upstreams};
+use infold::{Config, Connector};
+use infold_provider::{Client, RetryPolicy};
+use infold_serve::{Conversations, Limits, Options, Server, Upstreams};
 use infold_store::{Contexts, Durability};
 use infold_wire::Wire;
 use tokio::sync::{oneshot, watch};
@@ -17,7 +17,7 @@ use tokio::sync::{oneshot, watch};
 /// A proxy on loopback. It stops when it is dropped.
 pub struct Proxy {
     pub address: SocketAddr,
-    pub desk: Desk,
+    pub conversations: Conversations,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     contexts: Arc<tempfile::TempDir>,
@@ -79,15 +79,16 @@ impl Setup {
         let (keep, never) = watch::channel(false);
         let client = {
             let _inside = runtime.enter();
-            Client::new(Patience::default()).expect("a client")
+            Client::new(RetryPolicy::default()).expect("a client")
         };
-        let board = Switchboard::new(client, runtime.handle().clone(), never);
+        let board = Connector::new(client, runtime.handle().clone(), never);
         let mut opened = None;
-        let desk = |address: &str| {
-            let desk = Desk::new(contexts.keeping()?.at(address), Arc::new(config), board)?;
-            Ok(opened.insert(desk).clone())
+        let conversations = |address: &str| {
+            let conversations =
+                Conversations::new(contexts.keeping()?.at(address), Arc::new(config), board)?;
+            Ok(opened.insert(conversations).clone())
         };
-        let server = runtime.block_on(Server::bind(options, desk));
+        let server = runtime.block_on(Server::bind(options, conversations));
         let server = server.expect("a port, and a directory");
         let address = server.address();
         let (stop, stopped) = oneshot::channel();
@@ -99,7 +100,7 @@ impl Setup {
         });
         Proxy {
             address,
-            desk: opened.expect("a server has one"),
+            conversations: opened.expect("a server has one"),
             stop: Some(stop),
             thread: Some(thread),
             contexts: directory,

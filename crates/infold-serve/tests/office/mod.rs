@@ -1,4 +1,4 @@
-//! A desk without a server around it.
+//! A conversations without a server around it.
 
 #![allow(dead_code, reason = "not every test needs all of it")]
 
@@ -7,22 +7,24 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use infold::config::Provider;
-use infold::profile::{Origin, Set};
-use infold::{Config, Switchboard};
+use infold::profile::{Origin, Setting};
+use infold::{Config, Connector};
 use infold_log::steer::{Side, Target, locate};
 use infold_log::{Past as _, Shown};
-use infold_provider::{Client, Patience};
-use infold_serve::{Body, Call, Desk, Exchange, Name, Outgoing, Piece};
+use infold_provider::{Client, RetryPolicy};
+use infold_serve::{
+    ConversationName, Conversations, Exchange, IncomingBody, ModelCall, OutgoingBody, OutgoingPart,
+};
 use infold_store::{Contexts, Durability, Log};
-use infold_wire::{Reply, Stop, Wire};
+use infold_wire::{Reply, StopReason, Wire};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-/// A desk, and what it needs.
+/// A conversations, and what it needs.
 pub struct Office {
-    pub desk: Desk,
+    pub conversations: Conversations,
     dir: tempfile::TempDir,
     provider: Arc<Provider>,
     runtime: Runtime,
@@ -31,12 +33,12 @@ pub struct Office {
 }
 
 fn provider(window: u64) -> Provider {
-    let set = |value: &str| Set::new(value.to_owned(), Origin::Default);
+    let set = |value: &str| Setting::new(value.to_owned(), Origin::Default);
     Provider {
         name: "scripted".to_owned(),
         api: set("openai"),
         model: None,
-        context_length: Some(Set::new(window, Origin::Default)),
+        context_length: Some(Setting::new(window, Origin::Default)),
         api_key: None,
         // Nobody is there.
         base_url: Some(set("http://127.0.0.1:9/v1")),
@@ -44,17 +46,24 @@ fn provider(window: u64) -> Provider {
     }
 }
 
-fn desk(runtime: &Runtime, dir: &Path, summarizer: &str) -> (Desk, watch::Sender<bool>) {
+fn conversations(
+    runtime: &Runtime,
+    dir: &Path,
+    summarizer: &str,
+) -> (Conversations, watch::Sender<bool>) {
     let (sender, stop) = watch::channel(false);
-    let client = Client::new(Patience::default()).expect("a client can be made");
-    let board = Switchboard::new(client, runtime.handle().clone(), stop);
+    let client = Client::new(RetryPolicy::default()).expect("a client can be made");
+    let board = Connector::new(client, runtime.handle().clone(), stop);
     let contexts = Contexts::new(dir, Durability::Never);
     let contexts = contexts.keeping().expect("a registry can be opened");
     let mut config = Config::default();
-    config.summarizer.name = Set::call(summarizer.to_owned());
+    config.summarizer.name = Setting::call(summarizer.to_owned());
     let config = Arc::new(config);
-    let desk = Desk::new(contexts, config, board);
-    (desk.expect("a desk can be opened"), sender)
+    let conversations = Conversations::new(contexts, config, board);
+    (
+        conversations.expect("a conversations can be opened"),
+        sender,
+    )
 }
 
 impl Office {
@@ -66,9 +75,9 @@ impl Office {
     pub fn writing(window: u64, summarizer: &str) -> Office {
         let dir = tempfile::tempdir().expect("a directory can be made");
         let runtime = Runtime::new().expect("a runtime can be made");
-        let (desk, stop) = desk(&runtime, dir.path(), summarizer);
+        let (conversations, stop) = conversations(&runtime, dir.path(), summarizer);
         Office {
-            desk,
+            conversations,
             dir,
             provider: Arc::new(provider(window)),
             runtime,
@@ -79,19 +88,21 @@ impl Office {
 
     /// Ends the server, and starts another one.
     pub fn restart(&mut self) {
-        self.desk.close();
-        let (desk, stop) = desk(&self.runtime, self.dir.path(), &self.summarizer);
-        self.desk = desk;
+        self.conversations.close();
+        let (conversations, stop) = conversations(&self.runtime, self.dir.path(), &self.summarizer);
+        self.conversations = conversations;
         self._stop = stop;
     }
 
     /// The same, and something is done to its files in between, which nobody has open then.
     pub fn restart_after(&mut self, change: impl FnOnce(&Path)) {
-        self.desk.close();
+        self.conversations.close();
         let elsewhere = tempfile::tempdir().expect("a directory can be made");
-        (self.desk, self._stop) = desk(&self.runtime, elsewhere.path(), &self.summarizer);
+        (self.conversations, self._stop) =
+            conversations(&self.runtime, elsewhere.path(), &self.summarizer);
         change(self.dir.path());
-        (self.desk, self._stop) = desk(&self.runtime, self.dir.path(), &self.summarizer);
+        (self.conversations, self._stop) =
+            conversations(&self.runtime, self.dir.path(), &self.summarizer);
     }
 
     /// The same, and its index of conversations is lost in between.
@@ -102,11 +113,11 @@ impl Office {
         self.restart();
     }
 
-    pub fn call(&self, wire: Wire, body: &Value, name: Option<Name>) -> Call {
+    pub fn call(&self, wire: Wire, body: &Value, name: Option<ConversationName>) -> ModelCall {
         // The provider speaks what its clients do.
         let mut provider = Provider::clone(&self.provider);
-        provider.api.value = infold::config::SERVED[wire as usize].to_owned();
-        Call {
+        provider.api.value = infold::config::SERVED_APIS[wire as usize].to_owned();
+        ModelCall {
             wire,
             model: (wire == Wire::Gemini).then(|| "m".to_owned()),
             stream: None,
@@ -114,22 +125,22 @@ impl Office {
             agent: None,
             name,
             provider: Arc::new(provider),
-            body: Body::Held(Bytes::from(body.to_string())),
+            body: IncomingBody::InMemory(Bytes::from(body.to_string())),
         }
     }
 
     /// Asks on the chat wire; returns the exchange and what is sent.
-    pub fn ask(&self, messages: &[Value], name: Option<Name>) -> (Exchange, Value) {
+    pub fn ask(&self, messages: &[Value], name: Option<ConversationName>) -> (Exchange, Value) {
         let body = json!({"model": "m", "messages": messages});
         let call = self.call(Wire::Chat, &body, name);
-        let taken = self.desk.take(&call).expect("it is taken");
+        let taken = self.conversations.accept(&call).expect("it is taken");
         let sent = bytes(&call.body, &taken.outgoing);
         let sent = serde_json::from_slice(&sent).expect("what is sent is JSON");
         (taken.exchange, sent)
     }
 
     /// Asks, and the model answers; returns the task.
-    pub fn turn(&self, messages: &[Value], answer: &str, name: Option<Name>) -> Uuid {
+    pub fn turn(&self, messages: &[Value], answer: &str, name: Option<ConversationName>) -> Uuid {
         let (mut exchange, _) = self.ask(messages, name);
         exchange.record(reply(answer)).expect("it is recorded");
         exchange.task()
@@ -137,13 +148,21 @@ impl Office {
 
     /// All that a task holds, folded or not.
     pub fn holds(&self, task: Uuid) -> Vec<String> {
-        let log = self.desk.contexts().read(task).expect("it can be read");
+        let log = self
+            .conversations
+            .contexts()
+            .read(task)
+            .expect("it can be read");
         texts(&log, log.state().shown())
     }
 
     /// All that a task holds, and all that it held after each of its messages.
     pub fn held(&self, task: Uuid) -> Vec<Vec<String>> {
-        let log = self.desk.contexts().read(task).expect("it can be read");
+        let log = self
+            .conversations
+            .contexts()
+            .read(task)
+            .expect("it can be read");
         let mut held = vec![texts(&log, log.state().shown())];
         for seq in 1..=log.state().at().seq {
             let target = Target::Message(seq);
@@ -155,7 +174,11 @@ impl Office {
 
     /// What a task shows, by its first words.
     pub fn shows(&self, task: Uuid) -> Vec<String> {
-        let log = self.desk.contexts().read(task).expect("it can be read");
+        let log = self
+            .conversations
+            .contexts()
+            .read(task)
+            .expect("it can be read");
         let view = infold_log::View::of(log.state().shown(), &log).expect("it has a view");
         let lines = log.rendered(&view).expect("it can be shown");
         let lines = String::from_utf8(lines).expect("it is a text");
@@ -167,7 +190,7 @@ impl Office {
     }
 
     pub fn tasks(&self) -> usize {
-        self.desk
+        self.conversations
             .contexts()
             .tasks()
             .expect("they can be listed")
@@ -188,12 +211,14 @@ fn texts(log: &Log, shown: &Shown) -> Vec<String> {
     texts
 }
 
-pub fn bytes(body: &Body, outgoing: &Outgoing) -> Vec<u8> {
+pub fn bytes(body: &IncomingBody, outgoing: &OutgoingBody) -> Vec<u8> {
     let mut all = Vec::new();
-    for piece in outgoing.pieces() {
+    for piece in outgoing.parts() {
         match piece {
-            Piece::Client(range) => all.extend_from_slice(&body.part(range).expect("it is there")),
-            Piece::Ours(bytes) => all.extend_from_slice(bytes),
+            OutgoingPart::Client(range) => {
+                all.extend_from_slice(&body.part(range).expect("it is there"))
+            }
+            OutgoingPart::Inserted(bytes) => all.extend_from_slice(bytes),
         }
     }
     all
@@ -202,7 +227,7 @@ pub fn bytes(body: &Body, outgoing: &Outgoing) -> Vec<u8> {
 pub fn reply(text: &str) -> Reply {
     Reply {
         messages: vec![assistant(text).to_string().into_bytes()],
-        stop: Stop::End,
+        stop: StopReason::End,
         usage: None,
         model: None,
         id: None,

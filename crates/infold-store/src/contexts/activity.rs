@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use infold_log::{Seq, Span};
-use infold_wire::{Message, Typist, title_of};
+use infold_wire::{Message, TypedTextFilter, title_of};
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -30,9 +30,10 @@ impl Contexts {
             return Ok(());
         };
         let is_new = row.active_at.is_none() || log.state().at().seq <= MAX_MESSAGES;
-        let title = match row.title.is_none() && is_new {
-            true => title(log),
-            false => None,
+        let title = if row.title.is_none() && is_new {
+            title(log)
+        } else {
+            None
         };
         if row.active_at != Some(at) || title.is_some() {
             registry.set_activity(id, at, title.as_deref())?;
@@ -80,7 +81,7 @@ impl Contexts {
 /// What a conversation is about; nothing if it cannot be read.
 pub(super) fn title(log: &Log) -> Option<String> {
     let last = log.state().last_seq()?.min(Seq::new(MAX_MESSAGES)?);
-    let mut typist = Typist::default();
+    let mut typist = TypedTextFilter::default();
     let mut found = None;
     let read = log.each_message(Span::new(Seq::FIRST, last)?, &mut |_, bytes| {
         if found.is_none()

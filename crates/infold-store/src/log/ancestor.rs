@@ -6,6 +6,7 @@ use infold_log::{EventId, Point, Seq};
 use uuid::Uuid;
 
 use super::line::{self, Group};
+use super::lineage::no_fork_point;
 use super::lookup::Kept;
 use super::states::States;
 use crate::entry::{Base, EventEntry, MessageEntry};
@@ -90,10 +91,14 @@ impl Ancestor {
         }
     }
 
-    /// Checks that it has all entries up to its end.
-    pub fn check_length(&mut self) -> Result<(), LogError> {
+    /// Checks that it has all entries up to its end, and that its end is a point of its log.
+    pub fn check_end(&mut self) -> Result<(), LogError> {
         self.messages()?;
         self.events()?;
+        if self.end.event > self.base.event && self.mark(self.end.event)?.mark.after > self.end.seq
+        {
+            return Err(no_fork_point(self.task));
+        }
         Ok(())
     }
 
@@ -191,7 +196,7 @@ impl Ancestor {
             let file = Growing::open(self.dir.join("messages.jsonl"), Access::Read)?;
             if self.end.seq > self.base.seq {
                 let last = self.entry(self.end.seq)?;
-                check_end(&file, last.offset + u64::from(last.len))?;
+                check_file_length(&file, last.offset + u64::from(last.len))?;
             }
             self.messages = Some(file);
         }
@@ -203,7 +208,7 @@ impl Ancestor {
             let file = Growing::open(self.dir.join("events.jsonl"), Access::Read)?;
             if self.end.event > self.base.event {
                 let last = self.mark(self.end.event)?;
-                check_end(&file, last.offset + u64::from(last.len))?;
+                check_file_length(&file, last.offset + u64::from(last.len))?;
             }
             self.events = Some(file);
         }
@@ -212,10 +217,11 @@ impl Ancestor {
 }
 
 /// Checks that a file has all that its sidecar knows; if not, what it has is found out by deriving it.
-fn check_end(file: &Growing, end: u64) -> Result<(), LogError> {
-    match file.len() < end {
-        true => Err(behind(file.path().with_extension("idx"))),
-        false => Ok(()),
+fn check_file_length(file: &Growing, end: u64) -> Result<(), LogError> {
+    if file.len() < end {
+        Err(behind(file.path().with_extension("idx")))
+    } else {
+        Ok(())
     }
 }
 

@@ -103,7 +103,7 @@ impl Lineage {
             last += 1;
         }
         for older in (index + 1..=last).rev() {
-            match self.ask(older, &Ancestor::check_length) {
+            match self.ask(older, &Ancestor::check_end) {
                 Err(error) if error.is_of_sidecar() => self.derive(older, Access::Read)?,
                 checked => checked?,
             }

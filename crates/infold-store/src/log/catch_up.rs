@@ -4,6 +4,7 @@ use infold_log::{EventId, Past as _, Point, Record, State};
 use infold_wire::Message;
 
 use super::line::{LinePlace, event_fits, message_fits};
+use super::lineage::no_fork_point;
 use crate::entry::Base;
 use crate::event::EventLine;
 use crate::file::{Access, Growing};
@@ -53,6 +54,12 @@ impl Log {
         };
         self.states.cut(end);
         let mark = EventId::new(at.event).map(|id| self.mark(id)).transpose()?;
+        // The last event before a point never lies behind messages that come after the point.
+        if mark.is_some_and(|mark| mark.after > at.seq)
+            && let Some(parent) = self.lineage.link(0)?.filter(|_| at == self.base)
+        {
+            return Err(no_fork_point(parent.task));
+        }
         self.rounds = None;
         self.state = State::resume(at, mark, self.shown(at)?);
         Ok(())

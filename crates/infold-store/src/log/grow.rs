@@ -115,9 +115,10 @@ impl Log {
             What::Fork { .. } => true,
             _ => false,
         };
-        match is_kept || is_due {
-            true => Ok(self.states.push(line.id.get(), shown)),
-            false => Ok(Base::Before),
+        if is_kept || is_due {
+            Ok(self.states.push(line.id.get(), shown))
+        } else {
+            Ok(Base::Before)
         }
     }
 

@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use infold_log::Point;
+use infold_log::{EventId, Past as _, Point, Seq};
 use uuid::Uuid;
 
 use super::ancestor::Ancestor;
@@ -186,7 +187,7 @@ impl Lineage {
         while let Some(link) = self.link(index)? {
             // What it shares with those before it is checked there.
             if link.end.seq > 0 || link.end.event > 0 {
-                self.with(index, Ancestor::check_length)?;
+                self.with(index, Ancestor::check_end)?;
             }
             index += 1;
         }
@@ -308,6 +309,27 @@ impl Log {
         self.lineage.check()
     }
 
+    /// Checks that no entry at the point from which it continues another task is newer than the fork itself: times do
+    /// not go back in a log, so such an entry was written after others had been lost.
+    ///
+    /// A clock that was wrong by more than a minute looks the same. Ask only if something else is wrong as well.
+    pub(crate) fn check_fork_time(&self) -> Result<(), LogError> {
+        let Some((parent, first)) = self.lineage.link(0)?.zip(EventId::new(self.own().event))
+        else {
+            return Ok(());
+        };
+        let forked = self.mark(first)?.time;
+        let message = Seq::new(self.base.seq).map(|seq| self.record(seq));
+        let event = EventId::new(self.base.event).map(|id| self.mark(id));
+        let is_newer = message.transpose()?.is_some_and(|last| last.time > forked)
+            || event.transpose()?.is_some_and(|last| last.time > forked);
+        if is_newer {
+            Err(no_fork_point(parent.task))
+        } else {
+            Ok(())
+        }
+    }
+
     /// How many files it may have open at most, for itself and for tasks that it continues.
     pub fn max_descriptors(&self) -> u64 {
         const OWN: u64 = 5;
@@ -349,6 +371,24 @@ pub(crate) fn kept_parent(dir: &Path) -> Option<(Uuid, Point)> {
     read_sidecar(dir)?.0.first().copied()
 }
 
+/// Says whether a task's sidecar lists another task among those that it continues.
+pub(crate) fn lists_ancestor(dir: &Path, task: Uuid) -> bool {
+    let listed = read_sidecar(dir).map(|(links, _)| links);
+    let mut listed = listed.into_iter().flatten();
+    listed.any(|(one, _)| one == task)
+}
+
+/// Removes the list of the tasks that a task continues: it is looked up in the logs again.
+pub(crate) fn remove_sidecar(dir: &Path) -> Result<(), LogError> {
+    let path = dir.join(NAME);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(LogError::io(&path, "removed", error))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The links that a task's sidecar holds, and whether those are all.
 fn read_sidecar(dir: &Path) -> Option<(Vec<(Uuid, Point)>, bool)> {
     let bytes = fs::read(dir.join(NAME)).ok()?;
@@ -375,5 +415,13 @@ fn not_here(task: &str) -> LogError {
     LogError::NoParent {
         parent: task.to_owned(),
         reason: "is not here",
+    }
+}
+
+/// A task whose log was shortened and written to since has other entries around the point where it was forked.
+pub(super) fn no_fork_point(task: Uuid) -> LogError {
+    LogError::NoParent {
+        parent: task.to_string(),
+        reason: "has lost the point where it was forked",
     }
 }

@@ -15,12 +15,12 @@ impl Log {
 
     /// Returns JSON in the form in which it is kept: as it is, or with its secrets replaced.
     pub fn without_secrets<'a>(&self, json: &'a [u8]) -> Cow<'a, [u8]> {
-        self.unless_found(json, secrets::redacted)
+        self.unless_found(json, secrets::without_secrets)
     }
 
     /// The same of a text.
     pub(crate) fn text_without_secrets(&self, text: &str) -> String {
-        let redacted = self.redacts.then(|| secrets::redacted_text(text));
+        let redacted = self.redacts.then(|| secrets::text_without_secrets(text));
         redacted.flatten().unwrap_or_else(|| text.to_owned())
     }
 
@@ -34,7 +34,7 @@ impl Log {
         self.unless_found(value, |value| {
             let name = quote(name);
             let whole = [b"{", name.as_bytes(), b":", value, b"}"].concat();
-            let redacted = secrets::redacted(&whole)?;
+            let redacted = secrets::without_secrets(&whole)?;
             // A name that is a secret itself is another matter.
             let value = redacted.strip_prefix([b"{", name.as_bytes(), b":"].concat().as_slice())?;
             Some(value.strip_suffix(b"}")?.to_vec())
@@ -50,7 +50,7 @@ impl Log {
         if !self.redacts {
             return Ok((line, bytes));
         }
-        let Some(mut redacted) = secrets::redacted(&bytes) else {
+        let Some(mut redacted) = secrets::without_secrets(&bytes) else {
             return Ok((line, bytes));
         };
         if bytes.ends_with(b"\n") && !redacted.ends_with(b"\n") {

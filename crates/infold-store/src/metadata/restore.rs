@@ -46,12 +46,11 @@ impl Contexts {
         };
         let metadata = self.metadata_of(id, dir, row)?;
         let lock = self.locked(id, dir)?;
-        let kept = match path.exists() {
-            true => {
-                let aside = file::move_aside(&path)?.display().to_string();
-                format!("; the damaged file is {aside}")
-            }
-            false => String::new(),
+        let kept = if path.exists() {
+            let aside = file::move_aside(&path)?.display().to_string();
+            format!("; the damaged file is {aside}")
+        } else {
+            String::new()
         };
         file::replace(&path, metadata.encode().as_bytes())?;
         file::sync_dir(dir)?;

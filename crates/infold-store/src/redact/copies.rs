@@ -38,11 +38,10 @@ pub fn remove(dir: &Path) -> Result<(), LogError> {
     for path in files(dir, |name| {
         name.starts_with("torn-") || name.ends_with(".tmp")
     })? {
-        match path.is_dir() {
-            true => {
-                fs::remove_dir_all(&path).map_err(|error| LogError::io(&path, "removed", error))?
-            }
-            false => remove_if_there(&path)?,
+        if path.is_dir() {
+            fs::remove_dir_all(&path).map_err(|error| LogError::io(&path, "removed", error))?
+        } else {
+            remove_if_there(&path)?
         }
     }
     Ok(())

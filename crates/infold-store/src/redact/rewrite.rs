@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use infold_log::Seq;
 use infold_wire::redact::{
-    Redacted, redact_data, redact_json, redact_matches, redact_message, redact_text,
+    RedactedMatches, redact_data, redact_json, redact_matches, redact_message, redact_text,
 };
-use infold_wire::transcript::Layout;
-use infold_wire::{Json, Message, normal, quote, render_stub, tokens};
+use infold_wire::transcript::TranscriptLayout;
+use infold_wire::{Json, Message, digest, quote, render_stub, tokens};
 use uuid::Uuid;
 
 use super::staging::{Plan, Staging};
@@ -88,9 +88,10 @@ impl<'a> Rewrite<'a> {
         let (log, _) = Log::open(&one.dir, Access::Read, &self.contexts.dirs())?;
         let to = staging.of_task(one.task)?;
         let mut text = self.texts(at);
-        let originals = match one.messages.is_empty() {
-            true => Vec::new(),
-            false => self.messages(one, &text.marker, &to)?,
+        let originals = if one.messages.is_empty() {
+            Vec::new()
+        } else {
+            self.messages(one, &text.marker, &to)?
         };
         let mut events = self.events(one, &log, &mut text)?;
         self.beside_messages(one, &mut text, Some(&to))?;
@@ -153,7 +154,7 @@ impl<'a> Rewrite<'a> {
         one: &Member,
         marker: &str,
         to: &Path,
-    ) -> Result<Vec<(Seq, Option<normal::Digest>)>, TaskError> {
+    ) -> Result<Vec<(Seq, Option<digest::Digest>)>, TaskError> {
         let path = to.join("messages.jsonl");
         let fail = |error| LogError::io(&path, "written", error);
         let mut out = BufWriter::with_capacity(1 << 18, file::create(&path)?);
@@ -178,18 +179,20 @@ impl<'a> Rewrite<'a> {
                 continue;
             }
             let original = stored.redacted.or(original).flatten();
-            let body = match is_gone {
-                true => self.redacted(&came, marker),
-                false => Ok(came),
+            let body = if is_gone {
+                self.redacted(&came, marker)
+            } else {
+                Ok(came)
             };
             let body = body.map_err(|error| wrong(&error))?;
             let message = Message::read(&body).map_err(|error| wrong(&error))?;
             let marks = Marks {
                 seq: stored.seq,
                 stamp: &time::iso(stored.time),
-                tokens: match is_gone {
-                    true => tokens::message(&message),
-                    false => stored.tokens,
+                tokens: if is_gone {
+                    tokens::message(&message)
+                } else {
+                    stored.tokens
                 },
                 role: (!message.has_role()).then_some(message.role()),
                 redacted: Some(original),
@@ -232,7 +235,7 @@ impl<'a> Rewrite<'a> {
                 }
                 What::Note { text: note, .. } => {
                     let note = text.replaced(&note).unwrap_or(note);
-                    let tokens = tokens::said(&note);
+                    let tokens = tokens::text_message(&note);
                     What::Note { text: note, tokens }
                 }
                 What::Tool(record) => What::Tool(self.record(record, text)),
@@ -262,9 +265,10 @@ impl<'a> Rewrite<'a> {
                 }
                 what => what,
             };
-            match text.changed == changed {
-                true => out.extend(raw),
-                false => out.extend(EventLine { what, ..event }.encode()),
+            if text.changed == changed {
+                out.extend(raw)
+            } else {
+                out.extend(EventLine { what, ..event }.encode())
             }
         }
         Ok(out)
@@ -418,7 +422,7 @@ impl<'a> Rewrite<'a> {
             }
             next = lines.next()?;
         }
-        let mut batch = Batch::new(layout.unwrap_or(Layout::Lines));
+        let mut batch = Batch::new(layout.unwrap_or(TranscriptLayout::Lines));
         while let Some(line) = next {
             let is_whole = batch.add(line.bytes);
             next = lines.next()?;
@@ -610,19 +614,23 @@ impl Pieces {
         &mut self,
         body: &[u8],
         is_gone: bool,
-    ) -> Result<Option<Option<normal::Digest>>, infold_wire::MessageError> {
-        if !normal::is_piece(&Message::read(body)?) {
+    ) -> Result<Option<Option<digest::Digest>>, infold_wire::MessageError> {
+        if !digest::may_be_partial_output(&Message::read(body)?) {
             *self = Pieces::default();
-            return Ok(match is_gone {
-                true => Some(normal::digest(body)?),
-                false => None,
+            return Ok(if is_gone {
+                Some(digest::message_digest(body)?)
+            } else {
+                None
             });
         }
         self.bodies.push(body.to_vec());
         self.is_marked |= is_gone;
-        Ok(match self.is_marked {
-            true => Some(normal::joined(self.bodies.iter().map(Vec::as_slice))?),
-            false => None,
+        Ok(if self.is_marked {
+            Some(digest::joined_digest(
+                self.bodies.iter().map(Vec::as_slice),
+            )?)
+        } else {
+            None
         })
     }
 }
@@ -700,7 +708,7 @@ impl<'a> Texts<'a> {
         self.take(new.ok()?)
     }
 
-    fn take(&mut self, new: Redacted) -> Option<String> {
+    fn take(&mut self, new: RedactedMatches) -> Option<String> {
         self.take_left(new.left);
         let new = String::from_utf8(new.bytes?).ok()?;
         self.changed += 1;

@@ -194,9 +194,10 @@ impl Staging {
 
     fn empty(&self) -> Result<(), LogError> {
         for path in file::files(&self.dir, |_| true)? {
-            let removed = match path.is_dir() {
-                true => fs::remove_dir_all(&path),
-                false => fs::remove_file(&path),
+            let removed = if path.is_dir() {
+                fs::remove_dir_all(&path)
+            } else {
+                fs::remove_file(&path)
             };
             removed.map_err(|error| LogError::io(&path, "removed", error))?;
         }
@@ -250,10 +251,10 @@ impl Contexts {
             staging.place(*task, dir)?;
         }
         for path in &plan.removed {
-            match path.is_dir() {
-                true => fs::remove_dir_all(path)
-                    .map_err(|error| LogError::io(path, "removed", error))?,
-                false => remove_if_there(path)?,
+            if path.is_dir() {
+                fs::remove_dir_all(path).map_err(|error| LogError::io(path, "removed", error))?
+            } else {
+                remove_if_there(path)?
             }
         }
         for (_, dir) in &places {

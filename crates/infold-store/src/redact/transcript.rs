@@ -1,14 +1,14 @@
 //! Takes what goes out of the transcript that a task was made from (`imported.jsonl`).
 //!
-//! Its pieces are cut where messages stand, so few of them are JSON by themselves. They are joined to whole records first, with a string in
+//! Its pieces are cut where messages stand, so few of them are JSON by themselves. They are joined to wplaceholder records first, with a string in
 //! the place of each message: only then is it known where a name, a text or a number begins and ends.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use infold_wire::Json;
-use infold_wire::redact::{Redacted, redact_data, redact_fragment, redact_record};
-use infold_wire::transcript::Layout;
+use infold_wire::redact::{RedactedMatches, redact_data, redact_fragment, redact_record};
+use infold_wire::transcript::TranscriptLayout;
 use memchr::memmem;
 
 use super::Find;
@@ -17,9 +17,9 @@ use crate::imported::{Kept, decode_line, encode_bytes};
 /// How long a line of text is at most where a document is written anew.
 const MAX_PIECE_BYTES: usize = 1 << 20;
 
-/// Lines of `imported.jsonl` that hold whole records together.
+/// Lines of `imported.jsonl` that hold wplaceholder records together.
 pub struct Batch {
-    layout: Layout,
+    layout: TranscriptLayout,
     lines: Vec<Vec<u8>>,
 }
 
@@ -35,21 +35,24 @@ pub struct RewrittenBatch {
 }
 
 impl Batch {
-    pub fn new(layout: Layout) -> Batch {
+    pub fn new(layout: TranscriptLayout) -> Batch {
         Batch {
             layout,
             lines: Vec::new(),
         }
     }
 
-    /// Adds a line; says whether the records in it are whole now.
+    /// Adds a line; says whether the records in it are wplaceholder now.
     ///
-    /// A document is whole at the end of the file.
+    /// A document is wplaceholder at the end of the file.
     pub fn add(&mut self, line: &[u8]) -> bool {
         self.lines.push(line.to_vec());
         match decode_line(line) {
             Some(Kept::Bytes(bytes)) => {
-                matches!(self.layout, Layout::Lines | Layout::Text) && bytes.ends_with(b"\n")
+                matches!(
+                    self.layout,
+                    TranscriptLayout::Lines | TranscriptLayout::Text
+                ) && bytes.ends_with(b"\n")
             }
             Some(Kept::End(_)) => true,
             _ => false,
@@ -61,15 +64,15 @@ impl Batch {
         let lines = std::mem::take(&mut self.lines);
         let joined = Joined::new(&lines);
         let mut redactor = Redactor {
-            hole: &joined.hole,
+            placeholder: &joined.placeholder,
             marker,
             find,
             left: 0,
         };
         let new = match self.layout {
-            Layout::Lines => by_lines(&joined.text, |line| redactor.json(line)),
-            Layout::Text => by_lines(&joined.text, |line| redactor.markdown(line)),
-            Layout::Array | Layout::Objects(_) => redactor.json(&joined.text),
+            TranscriptLayout::Lines => by_lines(&joined.text, |line| redactor.json(line)),
+            TranscriptLayout::Text => by_lines(&joined.text, |line| redactor.markdown(line)),
+            TranscriptLayout::Array | TranscriptLayout::Objects(_) => redactor.json(&joined.text),
         };
         let left = redactor.left;
         let new = new.map(|new| joined.split(&new, self.layout));
@@ -81,12 +84,12 @@ impl Batch {
     }
 }
 
-/// The bytes of a transcript that lines hold, with a hole for each line that holds something else.
+/// The bytes of a transcript that lines hold, with a placeholder for each line that holds something else.
 struct Joined<'a> {
     text: Vec<u8>,
     /// A string that stands nowhere else in the text.
-    hole: Vec<u8>,
-    /// For each hole what stands before it in the text and not in the transcript, and the line.
+    placeholder: Vec<u8>,
+    /// For each placeholder what stands before it in the text and not in the transcript, and the line.
     others: Vec<(&'static [u8], &'a [u8])>,
     /// The line that ends the file.
     end: Option<&'a [u8]>,
@@ -98,16 +101,16 @@ impl<'a> Joined<'a> {
             .iter()
             .map(|line| (line.as_slice(), decode_line(line)))
             .collect();
-        let mut hole = b"\"\\u0000message\\u0000\"".to_vec();
+        let mut placeholder = b"\"\\u0000message\\u0000\"".to_vec();
         while lines.iter().any(|(_, kept)| match kept {
-            Some(Kept::Bytes(bytes)) => memmem::find(bytes, &hole).is_some(),
+            Some(Kept::Bytes(bytes)) => memmem::find(bytes, &placeholder).is_some(),
             _ => false,
         }) {
-            hole.splice(1..1, *b"-");
+            placeholder.splice(1..1, *b"-");
         }
         let mut joined = Joined {
             text: Vec::new(),
-            hole,
+            placeholder,
             others: Vec::new(),
             end: None,
         };
@@ -126,22 +129,22 @@ impl<'a> Joined<'a> {
                 Some(Kept::ListEnd(false) | Kept::Message(_)) | None => b"",
             };
             joined.text.extend_from_slice(before);
-            joined.text.extend_from_slice(&joined.hole);
+            joined.text.extend_from_slice(&joined.placeholder);
             joined.others.push((before, line));
         }
         joined
     }
 
-    /// The lines that hold another text with the same holes.
-    fn split(&self, text: &[u8], layout: Layout) -> Vec<Vec<u8>> {
+    /// The lines that hold another text with the same placeholders.
+    fn split(&self, text: &[u8], layout: TranscriptLayout) -> Vec<Vec<u8>> {
         let size = match layout {
-            Layout::Lines | Layout::Text => usize::MAX,
-            Layout::Array | Layout::Objects(_) => MAX_PIECE_BYTES,
+            TranscriptLayout::Lines | TranscriptLayout::Text => usize::MAX,
+            TranscriptLayout::Array | TranscriptLayout::Objects(_) => MAX_PIECE_BYTES,
         };
         let mut lines = Vec::new();
         let mut at = 0;
         for (before, line) in &self.others {
-            let end = memmem::find(&text[at..], &self.hole);
+            let end = memmem::find(&text[at..], &self.placeholder);
             let end = end.map_or(text.len(), |found| at + found);
             let piece = &text[at..end];
             put_bytes(
@@ -150,7 +153,7 @@ impl<'a> Joined<'a> {
                 &mut lines,
             );
             lines.push(line.to_vec());
-            at = (end + self.hole.len()).min(text.len());
+            at = (end + self.placeholder.len()).min(text.len());
         }
         put_bytes(&text[at..], size, &mut lines);
         lines.extend(self.end.map(<[u8]>::to_vec));
@@ -186,7 +189,7 @@ fn by_lines(text: &[u8], mut redact: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> Op
 }
 
 struct Redactor<'a> {
-    hole: &'a [u8],
+    placeholder: &'a [u8],
     marker: &'a str,
     find: Find<'a>,
     left: usize,
@@ -208,24 +211,26 @@ impl Redactor<'_> {
         self.tokens(&text, &closed_brackets(&text))
     }
 
-    /// A whole value.
+    /// A wplaceholder value.
     fn record(&mut self, json: &[u8]) -> Option<Vec<u8>> {
         let find = &mut |text: &str| (self.find)(text);
-        let new = redact_record(json, self.hole, self.marker, find).unwrap_or_default();
-        let holes = |text: &[u8]| memmem::find_iter(text, self.hole).count();
+        let new = redact_record(json, self.placeholder, self.marker, find).unwrap_or_default();
+        let placeholders = |text: &[u8]| memmem::find_iter(text, self.placeholder).count();
         match &new.bytes {
-            // A message may stand in what goes whole, such as reasoning.
-            Some(bytes) if holes(bytes) != holes(json) => self.tokens(json, &HashMap::new()),
+            // A message may stand in what goes wplaceholder, such as reasoning.
+            Some(bytes) if placeholders(bytes) != placeholders(json) => {
+                self.tokens(json, &HashMap::new())
+            }
             _ => self.take(new),
         }
     }
 
-    fn take(&mut self, new: Redacted) -> Option<Vec<u8>> {
+    fn take(&mut self, new: RedactedMatches) -> Option<Vec<u8>> {
         self.left += new.left;
         new.bytes
     }
 
-    /// What is no JSON as a whole: the values in it that `closed` knows the ends of, and each string, number and word beside them by itself.
+    /// What is no JSON as a wplaceholder: the values in it that `closed` knows the ends of, and each string, number and word beside them by itself.
     fn tokens(&mut self, text: &[u8], closed: &HashMap<usize, usize>) -> Option<Vec<u8>> {
         let mut is_changed = false;
         let mut out = Vec::with_capacity(text.len());
@@ -255,7 +260,7 @@ impl Redactor<'_> {
 
     /// A string, of which the end may be missing.
     fn string(&mut self, literal: &[u8]) -> Option<Vec<u8>> {
-        if literal == self.hole {
+        if literal == self.placeholder {
             return None;
         }
         let find = &mut |text: &str| (self.find)(text);
@@ -355,7 +360,7 @@ mod tests {
     }
 
     /// The transcript after a redaction, with `<n>` where message n stands, and how many matches were left.
-    fn redacted(layout: Layout, pieces: &[&str], word: &'static str) -> (String, usize) {
+    fn redacted(layout: TranscriptLayout, pieces: &[&str], word: &'static str) -> (String, usize) {
         let mut batch = Batch::new(layout);
         let find = hits(word);
         let (mut out, mut left) = (String::new(), 0);
@@ -392,7 +397,7 @@ mod tests {
             r#"{"seq":1}"#,
             ",\"toolUseResult\":{\"port\":48231,\"ok\":true}}\n",
         ];
-        let (out, left) = redacted(Layout::Lines, &pieces, "48231");
+        let (out, left) = redacted(TranscriptLayout::Lines, &pieces, "48231");
         assert_eq!(
             out,
             "{\"type\":\"user\",\"uuid\":\"48231\",\"message\":<1>,\"toolUseResult\":{\"port\":\"R\",\"ok\":true}}\n"
@@ -401,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_looked_at_as_a_whole() {
+    fn a_document_is_looked_at_as_a_wplaceholder() {
         let pieces = [
             r#"{"system":"be x","messages":["#,
             r#"{"seq":1}"#,
@@ -411,7 +416,7 @@ mod tests {
             r#"],"note":{"x":[1,"x","#,
             r#""a\"x"]}}"#,
         ];
-        let (out, _) = redacted(Layout::Objects("messages"), &pieces, "x");
+        let (out, _) = redacted(TranscriptLayout::Objects("messages"), &pieces, "x");
         assert_eq!(
             out,
             r#"{"system":"be R","messages":[<1>,<2><end>],"note":{"R":[1,"R","a\"R"]}}"#
@@ -421,13 +426,13 @@ mod tests {
     #[test]
     fn a_piece_of_a_document_and_a_torn_line_keep_their_structure() {
         let (out, _) = redacted(
-            Layout::Array,
+            TranscriptLayout::Array,
             &["[", r#"{"seq":1}"#, r#",{"type":"x","a":"x"}"#],
             "x",
         );
         assert_eq!(out, r#"[<1>,{"type":"x","a":"R"}"#);
         let (out, _) = redacted(
-            Layout::Lines,
+            TranscriptLayout::Lines,
             &["{\"a\":\"x\"}\n", r#"{"a":1x,"b":"x\"x\u00"#],
             "x",
         );
@@ -435,13 +440,13 @@ mod tests {
     }
 
     #[test]
-    fn a_message_in_what_would_go_whole_stays() {
+    fn a_message_in_what_would_go_wplaceholder_stays() {
         let pieces = [
             r#"{"type":"thinking","text":"x","message":"#,
             r#"{"seq":1}"#,
             "}\n",
         ];
-        let (out, _) = redacted(Layout::Lines, &pieces, "x");
+        let (out, _) = redacted(TranscriptLayout::Lines, &pieces, "x");
         assert!(out.contains("<1>") && !out.contains("\"x\""), "{out}");
     }
 
@@ -451,7 +456,7 @@ mod tests {
             "# aider chat started at 2026-01-01 10:00:00\n\n#### do 2026\n",
             "> 2026\ndone in 2026\n",
         ];
-        let (out, left) = redacted(Layout::Text, &pieces, "2026");
+        let (out, left) = redacted(TranscriptLayout::Text, &pieces, "2026");
         assert_eq!(
             out,
             "# aider chat started at 2026-01-01 10:00:00\n\n#### do R\n> R\ndone in R\n"
@@ -465,7 +470,7 @@ mod tests {
         fn json_stays_json(cut in 0usize..90, word in prop::sample::select(vec!["a", "\"", "\\", "1", ",", ":", "{", "n", "true", "u00"])) {
             let text = r#"{"a":"1a\"n\\u00e9","b":[1,-2.5e1,true,null,{"n":"\u00e9"}],"type":"a","c":"{\"a\":1}"}"#;
             let cut = cut.min(text.len());
-            let (out, _) = redacted(Layout::Lines, &[&text[..cut], &format!("{}\n", &text[cut..])], word);
+            let (out, _) = redacted(TranscriptLayout::Lines, &[&text[..cut], &format!("{}\n", &text[cut..])], word);
             prop_assert!(Json::parse(out.trim().as_bytes()).is_ok(), "{}", out);
         }
     }

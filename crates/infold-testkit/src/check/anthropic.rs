@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use infold_wire::{Json, Kind};
+use infold_wire::{Json, JsonKind};
 
 use super::{given, string};
 use crate::Seen;
@@ -47,9 +47,10 @@ fn marks(json: Json<'_>, depth: usize) -> usize {
         if name.is("input") || name.is("input_schema") {
             return 0;
         }
-        match name.is("cache_control") && !value.is_null() {
-            true => 1,
-            false => marks(value, depth + 1),
+        if name.is("cache_control") && !value.is_null() {
+            1
+        } else {
+            marks(value, depth + 1)
         }
     });
     let members: usize = members.sum();
@@ -66,12 +67,13 @@ fn choice(body: Json<'_>) -> Result<(), Wrong> {
         return Ok(());
     };
     let tools = given(body, "tools").into_iter().flat_map(Json::elements);
-    match tools
+    if tools
         .map(|it| string(it, "name"))
         .any(|name| name == wanted)
     {
-        true => Ok(()),
-        false => wrong(format!("Tool '{wanted}' not found in provided tools")),
+        Ok(())
+    } else {
+        wrong(format!("Tool '{wanted}' not found in provided tools"))
     }
 }
 
@@ -99,9 +101,10 @@ fn roles(messages: &[Json<'_>], alternate: bool) -> Result<(), Wrong> {
         }
         last = role;
     }
-    match last.is_empty() {
-        true => wrong("messages: at least one message is required"),
-        false => Ok(()),
+    if last.is_empty() {
+        wrong("messages: at least one message is required")
+    } else {
+        Ok(())
     }
 }
 
@@ -111,7 +114,7 @@ fn content(at: usize, message: Json<'_>, last: bool) -> Result<(), Wrong> {
     };
     let assistant = string(message, "role") == "assistant";
     let empty = match content.kind() {
-        Kind::String => content.bytes() == b"\"\"",
+        JsonKind::String => content.bytes() == b"\"\"",
         _ => content.elements().next().is_none(),
     };
     if empty && !(last && assistant) {
@@ -125,7 +128,7 @@ fn content(at: usize, message: Json<'_>, last: bool) -> Result<(), Wrong> {
         return wrong("messages: text content blocks must be non-empty");
     }
     let ending = match content.kind() {
-        Kind::String => content.text().unwrap_or_default().into_owned(),
+        JsonKind::String => content.text().unwrap_or_default().into_owned(),
         _ => content
             .elements()
             .last()
@@ -165,9 +168,10 @@ fn rounds(messages: &[Json<'_>]) -> Result<(), Wrong> {
             .filter(|block| string(**block, "type") == "tool_use");
         open = calls.map(|call| string(*call, "id")).collect();
     }
-    match open.is_empty() {
-        true => Ok(()),
-        false => unanswered(messages.len() - 1, &open),
+    if open.is_empty() {
+        Ok(())
+    } else {
+        unanswered(messages.len() - 1, &open)
     }
 }
 

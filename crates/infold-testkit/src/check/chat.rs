@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use infold_wire::{Json, Kind};
+use infold_wire::{Json, JsonKind};
 
 use super::{given, string};
 use crate::dialect::Wrong;
@@ -49,7 +49,7 @@ fn choice(body: Json<'_>) -> Result<(), Wrong> {
         return Err(Wrong::new(message, "tool_choice", ""));
     };
     let name = |tool: Json<'_>| tool.get("function").map(|it| string(it, "name"));
-    let wanted = (choice.kind() == Kind::Object)
+    let wanted = (choice.kind() == JsonKind::Object)
         .then(|| name(choice))
         .flatten();
     match wanted {

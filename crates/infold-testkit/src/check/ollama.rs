@@ -22,7 +22,7 @@ pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
             .flat_map(Json::elements)
         {
             let arguments = call.get("function").and_then(|it| given(it, "arguments"));
-            if arguments.is_some_and(|it| it.kind() != infold_wire::Kind::Object) {
+            if arguments.is_some_and(|it| it.kind() != infold_wire::JsonKind::Object) {
                 let message = "json: cannot unmarshal string into Go struct field ToolCallFunction.messages.tool_calls.function.arguments of type api.ToolCallFunctionArguments";
                 return Err(Wrong::new(message, "", ""));
             }

@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use infold_wire::{Json, Kind};
+use infold_wire::{Json, JsonKind};
 
 use super::{given, string};
 use crate::dialect::Wrong;
@@ -12,7 +12,7 @@ pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
             return Err(Wrong::new(message, name, "missing_required_parameter"));
         }
     }
-    let input = given(body, "input").filter(|it| it.kind() == Kind::Array);
+    let input = given(body, "input").filter(|it| it.kind() == JsonKind::Array);
     let Some(input) = input else {
         return Ok(());
     };

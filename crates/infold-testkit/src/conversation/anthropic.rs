@@ -1,4 +1,4 @@
-use infold_wire::Stop;
+use infold_wire::StopReason;
 use serde_json::{Value, json};
 
 use super::{Call, Conversation, PICTURE, Pending, Shape};
@@ -90,7 +90,7 @@ impl Conversation {
         json!({"type": "tool_result", "tool_use_id": call.id, "content": content})
     }
 
-    pub(super) fn anthropic_model(&mut self) -> (Vec<Value>, Stop) {
+    pub(super) fn anthropic_model(&mut self) -> (Vec<Value>, StopReason) {
         let mut blocks = Vec::new();
         if self.thinking {
             blocks.push(self.anthropic_thought());
@@ -114,11 +114,11 @@ impl Conversation {
         if self.random.chance(50) || shape == Shape::Plain {
             blocks.push(json!({"type": "text", "text": self.words()}));
         }
-        let mut stop = Stop::End;
+        let mut stop = StopReason::End;
         match shape {
             Shape::Plain => {}
             Shape::Calls => {
-                stop = Stop::Calls;
+                stop = StopReason::Calls;
                 self.anthropic_calls(&mut blocks, None);
             }
             Shape::Server => {
@@ -131,12 +131,12 @@ impl Conversation {
             Shape::Paused => {
                 self.state.running = Some(self.anthropic_server_use(&mut blocks, None));
                 self.state.pending = Pending::Resume;
-                stop = Stop::Other("pause_turn".to_owned());
+                stop = StopReason::Other("pause_turn".to_owned());
             }
             Shape::Mixed => {
                 self.state.running = Some(self.anthropic_server_use(&mut blocks, Some(0)));
                 self.anthropic_calls(&mut blocks, None);
-                stop = Stop::Calls;
+                stop = StopReason::Calls;
             }
             Shape::Programmatic => {
                 if !goes_on {
@@ -145,7 +145,7 @@ impl Conversation {
                 }
                 let caller = self.state.running.clone().map(|(id, _)| id);
                 self.anthropic_calls(&mut blocks, caller);
-                stop = Stop::Calls;
+                stop = StopReason::Calls;
             }
             Shape::Mcp => {
                 for _ in 0..self.width() {

@@ -1,4 +1,4 @@
-use infold_wire::Stop;
+use infold_wire::StopReason;
 use serde_json::{Value, json};
 
 use super::{Call, Conversation, PICTURE, Pending, Shape};
@@ -53,7 +53,7 @@ impl Conversation {
         said
     }
 
-    pub(super) fn chat_model(&mut self) -> (Vec<Value>, Stop) {
+    pub(super) fn chat_model(&mut self) -> (Vec<Value>, StopReason) {
         let mut message = json!({"role": "assistant", "content": self.words()});
         if self.thinking {
             message["reasoning_content"] = json!(self.words());
@@ -62,7 +62,7 @@ impl Conversation {
             self.shape(),
             Shape::Calls | Shape::Mixed | Shape::Programmatic
         ) {
-            return (vec![message], Stop::End);
+            return (vec![message], StopReason::End);
         }
         let (mut calls, mut list) = (Vec::new(), Vec::new());
         for _ in 0..self.width() {
@@ -77,6 +77,6 @@ impl Conversation {
         }
         message["tool_calls"] = Value::Array(list);
         self.state.pending = Pending::Results(calls, Vec::new());
-        (vec![message], Stop::Calls)
+        (vec![message], StopReason::Calls)
     }
 }

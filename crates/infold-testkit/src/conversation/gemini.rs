@@ -1,4 +1,4 @@
-use infold_wire::Stop;
+use infold_wire::StopReason;
 use serde_json::{Value, json};
 
 use super::{Call, Conversation, PICTURE, Pending, Shape};
@@ -48,7 +48,7 @@ impl Conversation {
         vec![json!({"role": "user", "parts": parts})]
     }
 
-    pub(super) fn gemini_model(&mut self) -> (Vec<Value>, Stop) {
+    pub(super) fn gemini_model(&mut self) -> (Vec<Value>, StopReason) {
         let mut parts = Vec::new();
         if self.thinking {
             parts.push(json!({"text": self.words(), "thought": true}));
@@ -95,7 +95,10 @@ impl Conversation {
                 }
             }
         }
-        (vec![json!({"role": "model", "parts": parts})], Stop::End)
+        (
+            vec![json!({"role": "model", "parts": parts})],
+            StopReason::End,
+        )
     }
 
     fn gemini_server_call(&mut self, parts: &mut Vec<Value>) -> String {

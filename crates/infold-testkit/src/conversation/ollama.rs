@@ -1,4 +1,4 @@
-use infold_wire::Stop;
+use infold_wire::StopReason;
 use serde_json::{Value, json};
 
 use super::{Call, Conversation, PICTURE, Pending, Shape};
@@ -39,7 +39,7 @@ impl Conversation {
         said
     }
 
-    pub(super) fn ollama_model(&mut self) -> (Vec<Value>, Stop) {
+    pub(super) fn ollama_model(&mut self) -> (Vec<Value>, StopReason) {
         let mut message = json!({"role": "assistant", "content": self.words()});
         if self.thinking {
             message["thinking"] = json!(self.words());
@@ -48,7 +48,7 @@ impl Conversation {
             self.shape(),
             Shape::Calls | Shape::Mixed | Shape::Programmatic
         ) {
-            return (vec![message], Stop::End);
+            return (vec![message], StopReason::End);
         }
         let with_ids = self.seed.is_multiple_of(2);
         let (mut calls, mut list) = (Vec::new(), Vec::new());
@@ -71,6 +71,6 @@ impl Conversation {
             message["content"] = json!("");
         }
         self.state.pending = Pending::Results(calls, Vec::new());
-        (vec![message], Stop::Calls)
+        (vec![message], StopReason::Calls)
     }
 }

@@ -1,4 +1,4 @@
-use infold_wire::Stop;
+use infold_wire::StopReason;
 use serde_json::{Value, json};
 
 use super::{Call, Conversation, PICTURE, Pending, Shape};
@@ -92,7 +92,7 @@ impl Conversation {
         }
     }
 
-    pub(super) fn responses_model(&mut self) -> (Vec<Value>, Stop) {
+    pub(super) fn responses_model(&mut self) -> (Vec<Value>, StopReason) {
         let mut items = Vec::new();
         // What comes of reasoning names it in its id.
         let mut because = String::new();
@@ -154,7 +154,7 @@ impl Conversation {
             let message = self.responses_message(&because);
             items.insert(1, message);
         }
-        (items, Stop::End)
+        (items, StopReason::End)
     }
 
     fn responses_message(&mut self, because: &str) -> Value {

@@ -73,9 +73,10 @@ impl Holdings {
             .tasks
             .iter()
             .map(|(id, task)| {
-                let id = match known.tasks.contains_key(id) {
-                    true => id.clone(),
-                    false => "new".to_owned(),
+                let id = if known.tasks.contains_key(id) {
+                    id.clone()
+                } else {
+                    "new".to_owned()
                 };
                 let steady = |lines: &[String]| lines.iter().map(|line| steady(line)).collect();
                 let task = Task {
@@ -91,6 +92,15 @@ impl Holdings {
             (a, &one.messages, &one.events).cmp(&(b, &other.messages, &other.events))
         });
         tasks
+    }
+}
+
+impl Task {
+    /// Says whether its first event names another task as the one that it continues.
+    pub(crate) fn continues(&self, parent: &str) -> bool {
+        let first = self.events.first();
+        let first = first.and_then(|line| serde_json::from_str::<Value>(line).ok());
+        first.is_some_and(|event| event["type"] == "fork" && event["task"] == parent)
     }
 }
 

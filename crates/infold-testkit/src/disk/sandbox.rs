@@ -47,9 +47,10 @@ impl Sandbox {
         let memory = Path::new("/dev/shm");
         let mut builder = tempfile::Builder::new();
         builder.prefix("infold-disk-");
-        let root = match memory.is_dir() {
-            true => builder.tempdir_in(memory).or_else(|_| builder.tempdir()),
-            false => builder.tempdir(),
+        let root = if memory.is_dir() {
+            builder.tempdir_in(memory).or_else(|_| builder.tempdir())
+        } else {
+            builder.tempdir()
         };
         let sandbox = Sandbox { root: root? };
         for name in ["contexts", "tmp", "home"] {

@@ -60,9 +60,10 @@ impl Line {
                 break at + 4;
             }
             if !self.more().await? {
-                return match self.buffer.is_empty() {
-                    true => Ok(None),
-                    false => Err(io::ErrorKind::UnexpectedEof.into()),
+                return if self.buffer.is_empty() {
+                    Ok(None)
+                } else {
+                    Err(io::ErrorKind::UnexpectedEof.into())
                 };
             }
         };
@@ -146,9 +147,10 @@ impl Line {
     }
 
     async fn must_more(&mut self) -> io::Result<()> {
-        match self.more().await? {
-            true => Ok(()),
-            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        if self.more().await? {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
         }
     }
 
@@ -176,9 +178,10 @@ impl Frame {
     fn read(head: &[u8]) -> io::Result<Frame> {
         let head = text(head)?;
         let mut frame = Frame {
-            body: match head.starts_with("HTTP/") {
-                true => Body::Rest,
-                false => Body::Bytes(0),
+            body: if head.starts_with("HTTP/") {
+                Body::Rest
+            } else {
+                Body::Bytes(0)
             },
             close: false,
         };

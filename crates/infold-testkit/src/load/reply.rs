@@ -90,14 +90,13 @@ impl Reply {
             rest = &rest[at + sign.len()..];
             io::Result::Ok(())
         };
-        match stream {
-            true => {
-                for piece in &self.pieces {
-                    pass(&format!("\"{piece}\""))?;
-                }
-                pass("[DONE]")?;
+        if stream {
+            for piece in &self.pieces {
+                pass(&format!("\"{piece}\""))?;
             }
-            false => pass(&format!("\"{}\"", self.text))?,
+            pass("[DONE]")?;
+        } else {
+            pass(&format!("\"{}\"", self.text))?
         }
         Ok(false)
     }

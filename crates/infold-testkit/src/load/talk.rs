@@ -26,9 +26,10 @@ impl Talk {
     /// Opens a conversation that no other number shares, a system message first and, if their
     /// number is even, a user's last.
     pub fn open(texts: &Texts, frame: &Frame, number: u64, messages: usize) -> Talk {
-        let stream = match frame.stream {
-            true => r#""stream":true,"stream_options":{"include_usage":true},"#,
-            false => "",
+        let stream = if frame.stream {
+            r#""stream":true,"stream_options":{"include_usage":true},"#
+        } else {
+            ""
         };
         let body = format!(
             r#"{{"model":"{}",{stream}"messages":[{{"role":"system","content":"{}"}}]}}"#,

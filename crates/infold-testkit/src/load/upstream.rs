@@ -96,16 +96,15 @@ impl Answers {
     async fn serve(&self, socket: TcpStream) -> io::Result<()> {
         let mut line = Line::new(socket)?;
         while let Some(message) = line.read().await? {
-            match asks_for_stream(message.body()) {
-                false => line.write(&self.whole).await?,
-                true => {
-                    for (number, part) in self.stream.iter().enumerate() {
-                        if number > 0 && !self.pause.is_zero() {
-                            tokio::time::sleep(self.pause).await;
-                        }
-                        line.write(part).await?;
+            if asks_for_stream(message.body()) {
+                for (number, part) in self.stream.iter().enumerate() {
+                    if number > 0 && !self.pause.is_zero() {
+                        tokio::time::sleep(self.pause).await;
                     }
+                    line.write(part).await?;
                 }
+            } else {
+                line.write(&self.whole).await?
             }
         }
         Ok(())

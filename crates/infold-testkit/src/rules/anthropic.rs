@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, HashSet};
 
-use infold_wire::{Json, Kind};
+use infold_wire::{Json, JsonKind};
 
 use super::seal::is_sealed;
 use super::{given, is_plain, refuse, string, unknown_member};
@@ -173,7 +173,7 @@ impl Walk {
                 "{here}.{kind}.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'"
             ));
         }
-        if given(block, "input").is_none_or(|input| input.kind() != Kind::Object) {
+        if given(block, "input").is_none_or(|input| input.kind() != JsonKind::Object) {
             return refuse(format!(
                 "{here}.{kind}.input: Input should be a valid dictionary"
             ));
@@ -244,7 +244,7 @@ impl Walk {
 
     fn user(&mut self, at: usize, message: Json<'_>, blocks: &[Json<'_>]) -> Result<(), Wrong> {
         let mut answered = HashSet::new();
-        let mut said = given(message, "content").is_some_and(|it| it.kind() == Kind::String);
+        let mut said = given(message, "content").is_some_and(|it| it.kind() == JsonKind::String);
         if said && string(message, "content").trim().is_empty() {
             return refuse("messages: text content blocks must contain non-whitespace text");
         }
@@ -344,7 +344,7 @@ fn check_text(block: Json<'_>) -> Result<(), Wrong> {
 fn check_result(here: &str, block: Json<'_>) -> Result<(), Wrong> {
     for (place, part) in listed(block, "content").into_iter().enumerate() {
         let kind = string(part, "type");
-        if part.kind() == Kind::String {
+        if part.kind() == JsonKind::String {
             continue;
         }
         if !RESULT_BLOCKS.contains(&kind.as_str()) {
@@ -356,7 +356,7 @@ fn check_result(here: &str, block: Json<'_>) -> Result<(), Wrong> {
     }
     let failed = block.get("is_error").is_some_and(Json::is_true);
     let empty = given(block, "content").is_none_or(|content| match content.kind() {
-        Kind::Array => content.elements().next().is_none(),
+        JsonKind::Array => content.elements().next().is_none(),
         _ => content.is_blank(),
     });
     if failed && empty {

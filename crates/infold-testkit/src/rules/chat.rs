@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use infold_wire::{Json, Kind};
+use infold_wire::{Json, JsonKind};
 
 use super::{bookkeeping, given, has_parts_of, is_plain, string};
 use crate::asked::listed;
@@ -47,7 +47,7 @@ fn check_content(at: usize, role: &str, message: Json<'_>) -> Result<(), Wrong> 
         return Ok(());
     };
     let param = format!("messages[{at}].content");
-    if content.kind() == Kind::Array && content.elements().next().is_none() {
+    if content.kind() == JsonKind::Array && content.elements().next().is_none() {
         return invalid(
             format!(
                 "Invalid '{param}': empty array. Expected an array with minimum length 1, but got an empty array instead."
@@ -118,7 +118,7 @@ fn check_calls(at: usize, message: Json<'_>) -> Result<(), Wrong> {
             );
             return invalid(message, param, "invalid_value");
         }
-        if given(called, arguments).is_none_or(|it| it.kind() != Kind::String) {
+        if given(called, arguments).is_none_or(|it| it.kind() != JsonKind::String) {
             let message = format!(
                 "Invalid type for '{param}.{kind}.{arguments}': expected a string, but got something else instead."
             );

@@ -1,4 +1,4 @@
-use infold_wire::{Json, Kind};
+use infold_wire::{Json, JsonKind};
 
 use super::{bookkeeping, given, refuse, string};
 use crate::asked::listed;
@@ -12,7 +12,7 @@ pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
         if let Some(name) = bookkeeping(message) {
             return refuse(format!("json: unknown field \"{name}\" in messages[{at}]"));
         }
-        if given(message, "content").is_some_and(|it| it.kind() != Kind::String) {
+        if given(message, "content").is_some_and(|it| it.kind() != JsonKind::String) {
             return refuse(
                 "json: cannot unmarshal array into Go struct field ChatRequest.messages.content of type string",
             );

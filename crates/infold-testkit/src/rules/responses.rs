@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use infold_wire::{Json, Kind};
+use infold_wire::{Json, JsonKind};
 
 use super::seal::is_sealed;
 use super::{bookkeeping, given, has_parts_of, string};
@@ -76,7 +76,7 @@ pub(super) fn check(body: Json<'_>, alternate: bool) -> Result<(), Wrong> {
     let items = listed(body, "input");
     let mut walk = Walk::default();
     for (at, item) in items.iter().enumerate() {
-        if item.kind() == Kind::String {
+        if item.kind() == JsonKind::String {
             continue;
         }
         if let Some(name) = bookkeeping(*item) {

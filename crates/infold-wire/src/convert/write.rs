@@ -1,171 +1,162 @@
-//! Blocks as messages of a wire.
+//! Writes neutral blocks as messages of a wire.
 
 use infold_log::Role;
 
 use crate::Wire;
-use crate::said::gemini::UNSIGNED;
-use crate::said::{Block, chat, gemini, list, message, put, responses};
+use crate::neutral::gemini::PLACEHOLDER_SIGNATURE;
+use crate::neutral::{
+    NeutralBlock, anthropic_message, chat, gemini, push_all, push_list, responses,
+};
 
-/// Where messages go that are ready.
-pub type Out<'o> = &'o mut dyn FnMut(&[u8]);
+/// Receives the messages that are ready.
+pub type MessageSink<'o> = &'o mut dyn FnMut(&[u8]);
 
-/// Writes what somebody says; results come first. Every block must be one that the wire has.
-pub fn write(to: Wire, role: Role, blocks: &[Block<'_>], out: Out<'_>) {
+/// Writes the blocks of a role, results first. The wire must have every block.
+pub fn write_blocks(to: Wire, role: Role, blocks: &[NeutralBlock<'_>], out: MessageSink<'_>) {
     match to {
-        Wire::Anthropic => out(&message(role, blocks)),
-        Wire::Gemini => out(content(role, blocks).as_bytes()),
-        Wire::Responses => items(role, blocks, out),
-        Wire::Chat | Wire::Ollama => turns(to, role, blocks, out),
+        Wire::Anthropic => out(&anthropic_message(role, blocks)),
+        Wire::Gemini => out(gemini_content(role, blocks).as_bytes()),
+        Wire::Responses => write_items(role, blocks, out),
+        Wire::Chat | Wire::Ollama => write_turns(to, role, blocks, out),
     }
 }
 
-/// The name of a role where there are system messages.
-fn name(role: Role) -> &'static str {
-    match role {
-        Role::System => "system",
-        Role::Assistant => "assistant",
-        Role::User | Role::Tool => "user",
-    }
+fn is_call(block: &NeutralBlock<'_>) -> bool {
+    matches!(block, NeutralBlock::Call(..))
 }
 
-fn content(role: Role, blocks: &[Block<'_>]) -> String {
-    let role = match role {
-        Role::Assistant => "model",
-        other => name(other),
-    };
-    let mut whole = format!(r#"{{"role":"{role}","parts":"#);
-    let first = blocks
-        .iter()
-        .position(|block| matches!(block, Block::Call(..)));
-    let numbered: Vec<(usize, &Block<'_>)> = blocks.iter().enumerate().collect();
-    list(&numbered, &mut whole, |(at, block), out| {
-        if let Block::Result {
+fn gemini_content(role: Role, blocks: &[NeutralBlock<'_>]) -> String {
+    let mut whole = format!(r#"{{"role":"{}","parts":"#, gemini::role_name(role));
+    let first = blocks.iter().position(is_call);
+    let numbered: Vec<(usize, &NeutralBlock<'_>)> = blocks.iter().enumerate().collect();
+    push_list(&numbered, &mut whole, |(at, block), out| {
+        if let NeutralBlock::Result {
             id,
             name,
             content,
             failed,
         } = block
         {
-            let text = chat::joined(content);
+            let text = chat::join_texts(content);
             return gemini::put_result(id, name, &text, *failed, out);
         }
         gemini::put_part(block, out);
         if first == Some(*at) {
             out.pop();
-            put(out, &[",\"thoughtSignature\":", UNSIGNED, "}"]);
+            push_all(out, &[",\"thoughtSignature\":", PLACEHOLDER_SIGNATURE, "}"]);
         }
     });
     whole.push('}');
     whole
 }
 
-fn items(role: Role, blocks: &[Block<'_>], out: Out<'_>) {
+fn write_items(role: Role, blocks: &[NeutralBlock<'_>], out: MessageSink<'_>) {
     let (name, kind) = match role {
         Role::Assistant => ("assistant", "output"),
         Role::System => ("developer", "input"),
         Role::User | Role::Tool => ("user", "input"),
     };
-    let mut rest: Vec<&Block<'_>> = Vec::new();
-    let mut said = |rest: &mut Vec<&Block<'_>>, item: Option<String>| {
+    let mut rest: Vec<&NeutralBlock<'_>> = Vec::new();
+    let mut write = |rest: &mut Vec<&NeutralBlock<'_>>, item: Option<String>| {
         if !rest.is_empty() {
-            out(responses::message(name, kind, rest).as_bytes());
+            out(responses::write_message(name, kind, rest).as_bytes());
             rest.clear();
         }
         item.iter().for_each(|item| out(item.as_bytes()));
     };
     for block in blocks {
-        match block {
-            Block::Text(text) if role == Role::Assistant => {
-                said(&mut rest, Some(responses::said(text)));
+        let item = match block {
+            NeutralBlock::Text(text) if role == Role::Assistant => {
+                responses::write_output_text(text)
             }
-            Block::Call(id, name, input) => {
-                said(&mut rest, Some(responses::call(id, name, input)));
+            NeutralBlock::Call(id, name, input) => responses::write_call(id, name, input),
+            NeutralBlock::Result { id, content, .. } => {
+                responses::write_call_output(id, content, false)
             }
-            Block::Result { id, content, .. } => {
-                said(&mut rest, Some(responses::call_output(id, content, false)));
+            other => {
+                rest.push(other);
+                continue;
             }
-            other => rest.push(other),
-        }
+        };
+        write(&mut rest, Some(item));
     }
-    said(&mut rest, None);
+    write(&mut rest, None);
 }
 
-fn turns(to: Wire, role: Role, blocks: &[Block<'_>], out: Out<'_>) {
-    let results = blocks
-        .iter()
-        .take_while(|block| matches!(block, Block::Result { .. }))
-        .count();
-    let (results, rest) = blocks.split_at(results);
-    for block in results {
-        if let Block::Result {
+fn write_turns(to: Wire, role: Role, blocks: &[NeutralBlock<'_>], out: MessageSink<'_>) {
+    let mut rest = blocks;
+    while let [
+        NeutralBlock::Result {
             id, name, content, ..
-        } = block
-        {
-            out(result(to, id, name, &chat::joined(content)).as_bytes());
-        }
+        },
+        more @ ..,
+    ] = rest
+    {
+        out(tool_message(to, id, name, &chat::join_texts(content)).as_bytes());
+        rest = more;
     }
     if rest.is_empty() {
         return;
     }
-    let mut whole = format!(r#"{{"role":"{}","content":"#, name(role));
+    let role = match role {
+        Role::System => "system",
+        Role::Assistant => "assistant",
+        Role::User | Role::Tool => "user",
+    };
+    let mut whole = format!(r#"{{"role":"{role}","content":"#);
     match to {
-        Wire::Ollama => put(&mut whole, &[&chat::joined(rest)]),
-        _ => chat_content(rest, &mut whole),
+        Wire::Ollama => whole.push_str(&chat::join_texts(rest)),
+        _ => write_chat_content(rest, &mut whole),
     }
-    let calls = |block: &&Block<'_>| matches!(block, Block::Call(..));
-    let calls: Vec<&Block<'_>> = rest.iter().filter(calls).collect();
+    let calls: Vec<_> = rest.iter().filter(|block| is_call(block)).collect();
     if !calls.is_empty() {
         whole.push_str(",\"tool_calls\":");
-        list(&calls, &mut whole, |call, out| put_call(to, call, out));
+        push_list(&calls, &mut whole, |call, out| write_call(to, call, out));
     }
-    let images: Vec<&str> = rest
-        .iter()
-        .filter_map(|block| match block {
-            Block::Image(_, data) if to == Wire::Ollama => Some(&**data),
-            _ => None,
-        })
-        .collect();
+    let images = rest.iter().filter_map(|block| match block {
+        NeutralBlock::Image(_, data) if to == Wire::Ollama => Some(&**data),
+        _ => None,
+    });
+    let images: Vec<&str> = images.collect();
     if !images.is_empty() {
-        put(&mut whole, &[",\"images\":[", &images.join(","), "]"]);
+        push_all(&mut whole, &[",\"images\":[", &images.join(","), "]"]);
     }
     whole.push('}');
     out(whole.as_bytes());
 }
 
-fn result(to: Wire, id: &str, name: &str, text: &str) -> String {
+fn tool_message(to: Wire, id: &str, name: &str, text: &str) -> String {
     let mut whole = format!(r#"{{"role":"tool","content":{text}"#);
     if to == Wire::Ollama {
-        put(&mut whole, &[",\"tool_name\":", name]);
+        push_all(&mut whole, &[",\"tool_name\":", name]);
     }
     if id != "\"\"" {
-        put(&mut whole, &[",\"tool_call_id\":", id]);
+        push_all(&mut whole, &[",\"tool_call_id\":", id]);
     }
     whole.push('}');
     whole
 }
 
-fn put_call(to: Wire, call: &Block<'_>, out: &mut String) {
-    let Block::Call(id, name, input) = call else {
+fn write_call(to: Wire, call: &NeutralBlock<'_>, out: &mut String) {
+    let NeutralBlock::Call(id, name, input) = call else {
         return;
     };
     if to == Wire::Chat {
         return chat::put_call(id, name, input, out);
     }
-    let kind = r#","function":{"name":"#;
-    let start = [r#"{"id":"#, id, kind, name, r#","arguments":"#, input, "}}"];
-    put(out, &start);
+    push_all(out, &[r#"{"id":"#, id, r#","function":{"name":"#, name]);
+    push_all(out, &[r#","arguments":"#, input, "}}"]);
 }
 
-/// Texts as one text, with images as a list, and nothing where there are calls alone.
-fn chat_content(blocks: &[Block<'_>], out: &mut String) {
-    let said: Vec<&Block<'_>> = blocks
-        .iter()
-        .filter(|block| !matches!(block, Block::Call(..)))
-        .collect();
-    let plain = said.iter().all(|block| matches!(block, Block::Text(_)));
-    match plain {
-        _ if said.is_empty() => out.push_str("null"),
-        true => out.push_str(&chat::joined(blocks)),
-        false => list(&said, out, |block, out| chat::put_part(block, out)),
+/// Writes texts as one text, texts and images as a list, and `null` if there are calls alone.
+fn write_chat_content(blocks: &[NeutralBlock<'_>], out: &mut String) {
+    let content: Vec<_> = blocks.iter().filter(|block| !is_call(block)).collect();
+    let is_text = |block: &&NeutralBlock<'_>| matches!(block, NeutralBlock::Text(_));
+    if content.is_empty() {
+        out.push_str("null");
+    } else if content.iter().all(is_text) {
+        out.push_str(&chat::join_texts(blocks));
+    } else {
+        push_list(&content, out, |block, out| chat::put_part(block, out));
     }
 }

@@ -1,3 +1,5 @@
+//! Tests of envelopes.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -94,18 +96,18 @@ fn what_is_no_request_is_told_apart() {
     let why = |body: &str| of(Wire::Chat, body).unwrap_err().to_string();
     assert_eq!(why("[]"), "the request is not a JSON object");
     assert_eq!(why("{}"), "the request has no \"messages\"");
-    assert_eq!(why(""), "the request is not JSON: the end at byte 0");
+    assert_eq!(why(""), "the request is not JSON: unexpected end at byte 0");
     assert_eq!(
         why(r#"{"messages":[{]}"#),
-        "the request is not JSON: no name at byte 14"
+        "the request is not JSON: expected a member name at byte 14"
     );
     assert_eq!(
         why(r#"{"messages":[]} x"#),
-        "the request is not JSON: more after the end at byte 16"
+        "the request is not JSON: unexpected bytes after the end at byte 16"
     );
     assert_eq!(
         why(r#"{"messages":[],"\x":1}"#),
-        "the request is not JSON: a name that is no text at byte 15"
+        "the request is not JSON: invalid member name at byte 15"
     );
     let deep = format!(r#"{{"messages":{}"#, "[".repeat(600));
     assert_eq!(
@@ -118,11 +120,11 @@ fn what_is_no_request_is_told_apart() {
 
 #[test]
 fn an_error_stays() {
-    let mut splitter = Splitter::new(Wire::Chat);
-    splitter.push(br#"{"messages":[]}"#).unwrap();
-    let error = splitter.push(b"}").unwrap_err();
-    assert_eq!(splitter.push(b" ").unwrap_err(), error);
-    assert_eq!(splitter.finish().unwrap_err(), error);
+    let mut parser = EnvelopeParser::new(Wire::Chat);
+    parser.push(br#"{"messages":[]}"#).unwrap();
+    let error = parser.push(b"}").unwrap_err();
+    assert_eq!(parser.push(b" ").unwrap_err(), error);
+    assert_eq!(parser.finish().unwrap_err(), error);
 }
 
 fn any_value() -> impl Strategy<Value = String> {
@@ -156,16 +158,16 @@ proptest! {
     ) {
         let body = format!(r#"{{"x":{other}, "messages":[{}], "y":1}}"#, messages.join(", "));
         let whole = of(Wire::Chat, &body).unwrap();
-        let mut splitter = Splitter::new(Wire::Chat);
+        let mut parser = EnvelopeParser::new(Wire::Chat);
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(body.len())).collect();
         cuts.sort_unstable();
         let mut from = 0;
         for to in cuts.into_iter().chain([body.len()]) {
-            splitter.push(&body.as_bytes()[from..to]).unwrap();
+            parser.push(&body.as_bytes()[from..to]).unwrap();
             from = to;
         }
-        prop_assert_eq!(&splitter.finish().unwrap(), &whole);
-        let mut slow = Splitter::new(Wire::Chat);
+        prop_assert_eq!(&parser.finish().unwrap(), &whole);
+        let mut slow = EnvelopeParser::new(Wire::Chat);
         body.as_bytes().iter().for_each(|byte| slow.push(&[*byte]).unwrap());
         prop_assert_eq!(&slow.finish().unwrap(), &whole);
         let found: Vec<&str> = whole.messages.iter().map(|at| cut(&body, at)).collect();
@@ -175,7 +177,7 @@ proptest! {
         prop_assert_eq!(whole.list, list.start as u64..list.end as u64);
     }
 
-    /// What is broken is refused here, or shows in the part it is in; what is whole is not refused.
+    /// Broken JSON is refused here or when its part is parsed; valid JSON is not refused.
     #[test]
     fn nothing_broken_gets_through(at in any::<prop::sample::Index>(), byte in 0_u8..128) {
         let good = r#"{"a":[1,{"b\\\"":"x"}],"messages":[{"role":"user","content":"q\n"},{"x":[]}],"d":{}} "#;

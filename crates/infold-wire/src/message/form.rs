@@ -1,7 +1,9 @@
-use super::pairs::{self, Pairing};
-use crate::{Json, Kind};
+//! The forms in which messages are written.
 
-/// How a message is written.
+use super::pairs::{Pairing, item_pairing};
+use crate::{Json, JsonKind};
+
+/// The form of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `role` and `content`: chat completions, Anthropic, Ollama, and the easy form of Responses.
@@ -12,49 +14,47 @@ pub enum Form {
     Item(Item),
 }
 
-/// What an item of OpenAI Responses is.
+/// The role of an item of OpenAI Responses in its conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// `message`: something said, by whomever.
+    /// `message`, of any role.
     Message,
     /// `reasoning`
     Reasoning,
     /// A call that waits for its output: `function_call`, `custom_tool_call`, `local_shell_call` …
     Call,
-    /// What a call gave back: `function_call_output` …
+    /// The result of a call: `function_call_output` …
     Output,
-    /// Anything else of the model's: calls that the provider answers itself, references, compactions,
-    /// and types that are not known.
+    /// Any other output of the model: calls that the provider answers itself, references, compactions,
+    /// and unknown types.
     Hosted,
-    /// `mcp_approval_response`: the person's yes or no.
+    /// `mcp_approval_response`: the user allows a call or not.
     Approval,
 }
 
 impl Item {
-    /// Knows an item by its `type`; one that calls, or answers a call of the client's, has a `call_id`.
+    /// Classifies an item by its `type`; one that calls, or answers a call of the client's, has a `call_id`.
     ///
-    /// A call of a type that is not listed may be one that the provider answers, at any time.
-    pub(super) fn known(kind: &[u8], calls: bool) -> Option<Item> {
-        match (kind, pairs::of_item(kind)) {
+    /// A call of a type that is not listed may be one that the provider answers.
+    pub(super) fn from_type(kind: &[u8], has_call_id: bool) -> Option<Item> {
+        match (kind, item_pairing(kind)) {
             (b"reasoning", _) => Some(Item::Reasoning),
             (b"mcp_approval_response", _) => Some(Item::Approval),
             (b"function_call" | b"custom_tool_call" | b"local_shell_call", _) => Some(Item::Call),
-            (_, Pairing::Call(_)) if calls => Some(Item::Call),
-            // Without a call of the client's, the provider has searched itself.
-            (b"tool_search_output", _) if !calls => Some(Item::Hosted),
+            (_, Pairing::Call(_)) if has_call_id => Some(Item::Call),
+            // Without a call of the client's, the provider searched itself.
+            (b"tool_search_output", _) if !has_call_id => Some(Item::Hosted),
             (_, Pairing::Result(_)) => Some(Item::Output),
             (_, Pairing::Unknown) if !is_call(kind) => None,
             _ => Some(Item::Hosted),
         }
     }
 
-    /// Says whether the content of something of type `message` is an item's.
-    ///
-    /// Anthropic's replies have that type too, but other blocks.
-    pub(super) fn holds(content: Json<'_>) -> bool {
+    /// Returns whether the content of a `message` is an item's: Anthropic's replies have that type too.
+    pub(super) fn has_content(content: Json<'_>) -> bool {
         let mut blocks = content.elements();
         match (content.kind(), blocks.next()) {
-            (Kind::String, _) => true,
+            (JsonKind::String, _) => true,
             (_, Some(first)) => first.get("type").is_some_and(is_item_block),
             _ => false,
         }

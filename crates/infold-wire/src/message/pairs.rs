@@ -1,4 +1,4 @@
-//! What pairs with what, of every block, item and part type that the providers document.
+//! The pairing of every block, item and part type that the providers document.
 //!
 //! A provider refuses a conversation that holds one half of a pair without the other, so both are
 //! shown or hidden together. Calls of the client's tools are answered at once (`Call`, `Result`);
@@ -6,7 +6,7 @@
 //! (`Opens`, `Continues`, `Ends`). An id in a block of a type that is not listed here may be half of
 //! a pair as well: whatever holds the same id belongs to it (`Unknown`).
 
-/// What a block, an item or a part is to others.
+/// How a block, an item or a part belongs to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pairing {
     /// Complete by itself.
@@ -21,7 +21,7 @@ pub(crate) enum Pairing {
     Continues(&'static str),
     /// The end of the use that this member names.
     Ends(&'static str),
-    /// Of a type that is not listed.
+    /// A type that is not listed.
     Unknown,
 }
 
@@ -29,45 +29,24 @@ use Pairing::{Alone, Call, Continues, Ends, Opens, Result};
 
 /// Blocks of a message's content (Anthropic, chat completions, messages of Responses). A `tool_use` or
 /// a `server_tool_use` may also name the use whose program made it, in `caller.tool_id`.
-pub(crate) const BLOCKS: &[(&str, Pairing)] = &[
+const BLOCKS: &[(&str, Pairing)] = &[
     ("tool_use", Call("id")),
     ("tool_result", Result("tool_use_id")),
     ("server_tool_use", Opens("id")),
     ("mcp_tool_use", Opens("id")),
+    // Results of all other tools of the provider's end in `_tool_result` as well.
     ("mcp_tool_result", Ends("tool_use_id")),
-    ("web_search_tool_result", Ends("tool_use_id")),
-    ("web_fetch_tool_result", Ends("tool_use_id")),
-    ("code_execution_tool_result", Ends("tool_use_id")),
-    ("bash_code_execution_tool_result", Ends("tool_use_id")),
-    (
-        "text_editor_code_execution_tool_result",
-        Ends("tool_use_id"),
-    ),
-    ("tool_search_tool_result", Ends("tool_use_id")),
-    ("advisor_tool_result", Ends("tool_use_id")),
-    ("text", Alone),
-    ("image", Alone),
-    ("document", Alone),
-    ("search_result", Alone),
-    ("container_upload", Alone),
-    ("thinking", Alone),
-    ("redacted_thinking", Alone),
-    ("compaction", Alone),
-    ("reasoning", Alone),
-    ("image_url", Alone),
-    ("input_audio", Alone),
-    ("file", Alone),
-    ("refusal", Alone),
-    ("input_text", Alone),
-    ("input_image", Alone),
-    ("input_file", Alone),
-    ("output_text", Alone),
 ];
+
+/// Blocks that are complete by themselves.
+const LONE_BLOCKS: &str = "\
+    text image document search_result container_upload thinking redacted_thinking compaction \
+    reasoning image_url input_audio file refusal input_text input_image input_file output_text";
 
 /// Items of OpenAI Responses. An `mcp_call` that needed no approval names none, and stands alone. A
 /// `shell_call` whose `environment` is a container, and a tool search without a `call_id`, are carried
 /// out by the provider within one output.
-pub(crate) const ITEMS: &[(&str, Pairing)] = &[
+const ITEMS: &[(&str, Pairing)] = &[
     ("function_call", Call("call_id")),
     ("function_call_output", Result("call_id")),
     ("custom_tool_call", Call("call_id")),
@@ -85,78 +64,66 @@ pub(crate) const ITEMS: &[(&str, Pairing)] = &[
     ("mcp_approval_request", Opens("id")),
     ("mcp_approval_response", Continues("approval_request_id")),
     ("mcp_call", Ends("approval_request_id")),
-    ("message", Alone),
-    ("reasoning", Alone),
-    ("mcp_list_tools", Alone),
-    ("web_search_call", Alone),
-    ("file_search_call", Alone),
-    ("image_generation_call", Alone),
-    ("code_interpreter_call", Alone),
-    ("compaction", Alone),
-    ("compaction_summary", Alone),
-    ("item_reference", Alone),
 ];
 
-/// Parts of Gemini's contents, by the member that says what they are. Those of a program and its
-/// result have no ids: they follow each other.
-pub(crate) const PARTS: &[(&str, Pairing)] = &[
+/// Items that are complete by themselves.
+const LONE_ITEMS: &str = "\
+    message reasoning mcp_list_tools web_search_call file_search_call image_generation_call \
+    code_interpreter_call compaction compaction_summary item_reference";
+
+/// Parts of Gemini's contents, by the member that names their type. A program and its result have no
+/// ids: they follow each other.
+const PARTS: &[(&str, Pairing)] = &[
     ("functionCall", Call("id")),
     ("functionResponse", Result("id")),
     ("toolCall", Opens("id")),
     ("toolResponse", Ends("id")),
     ("executableCode", Opens("id")),
     ("codeExecutionResult", Ends("id")),
-    ("text", Alone),
-    ("inlineData", Alone),
-    ("fileData", Alone),
 ];
 
-/// Members whose ids name things that many messages hold, and no pair.
-const NOT_PAIRED: [&[u8]; 8] = [
-    b"file_id",
-    b"container_id",
-    b"session_id",
-    b"thread_id",
-    b"conversation_id",
-    b"user_id",
-    b"model_id",
-    b"vector_store_id",
-];
+/// Parts that are complete by themselves.
+const LONE_PARTS: &str = "text inlineData fileData";
 
-/// What a block of this type is to others.
-pub(crate) fn of_block(kind: &[u8]) -> Pairing {
-    let ends = kind
-        .ends_with(b"_tool_result")
-        .then_some(Ends("tool_use_id"));
-    listed(BLOCKS, kind).or(ends).unwrap_or(Pairing::Unknown)
-}
+/// Ids of things that many messages refer to.
+const SHARED_IDS: &str =
+    "file_id container_id session_id thread_id conversation_id user_id model_id vector_store_id";
 
-/// What an item of this type is to others.
-pub(super) fn of_item(kind: &[u8]) -> Pairing {
-    listed(ITEMS, kind).unwrap_or(Pairing::Unknown)
-}
-
-/// What a part with this member is to others; nothing if the member is one of many beside another.
-pub(crate) fn of_part(member: &[u8]) -> Option<Pairing> {
-    match member {
-        b"executable_code" => Some(Opens("id")),
-        b"code_execution_result" => Some(Ends("id")),
-        b"tool_call" => Some(Opens("id")),
-        b"tool_response" => Some(Ends("id")),
-        _ => listed(PARTS, member),
+/// Returns the pairing of a block of this type.
+pub(crate) fn block_pairing(kind: &[u8]) -> Pairing {
+    match look_up(BLOCKS, LONE_BLOCKS, kind) {
+        Some(pairing) => pairing,
+        None if kind.ends_with(b"_tool_result") => Ends("tool_use_id"),
+        None => Pairing::Unknown,
     }
 }
 
-/// Says whether a member of a block of unknown type may name its other half.
-pub(crate) fn may_name(member: &[u8]) -> bool {
-    let named = member == b"id" || member.ends_with(b"_id");
-    named && !NOT_PAIRED.contains(&member)
+/// Returns the pairing of an item of this type.
+pub(super) fn item_pairing(kind: &[u8]) -> Pairing {
+    look_up(ITEMS, LONE_ITEMS, kind).unwrap_or(Pairing::Unknown)
 }
 
-fn listed(table: &[(&str, Pairing)], kind: &[u8]) -> Option<Pairing> {
-    let mut rows = table.iter();
-    let row = rows.find(|(name, _)| name.as_bytes() == kind);
-    row.map(|(_, pairing)| *pairing)
+/// Returns the pairing of a part with this member; none if the member does not tell the part's type.
+pub(crate) fn part_pairing(member: &[u8]) -> Option<Pairing> {
+    match member {
+        b"executable_code" | b"tool_call" => Some(Opens("id")),
+        b"code_execution_result" | b"tool_response" => Some(Ends("id")),
+        _ => look_up(PARTS, LONE_PARTS, member),
+    }
+}
+
+/// Returns whether a member of a block of unknown type may name its other half.
+pub(crate) fn may_be_pair_id(member: &[u8]) -> bool {
+    let is_shared = |id: &str| id.as_bytes() == member;
+    member == b"id"
+        || member.ends_with(b"_id") && !SHARED_IDS.split_ascii_whitespace().any(is_shared)
+}
+
+fn look_up(table: &[(&str, Pairing)], lone: &str, kind: &[u8]) -> Option<Pairing> {
+    let is_kind = |name: &str| name.as_bytes() == kind;
+    let row = table.iter().find(|(name, _)| is_kind(name));
+    let is_lone = || lone.split_ascii_whitespace().any(is_kind);
+    row.map_or_else(|| is_lone().then_some(Alone), |(_, pairing)| Some(*pairing))
 }
 
 #[cfg(test)]
@@ -171,6 +138,14 @@ mod tests {
         message
             .unwrap_or_else(|error| panic!("{text}: {error}"))
             .facts()
+    }
+
+    fn listed(
+        table: &'static [(&str, Pairing)],
+        lone: &'static str,
+    ) -> impl Iterator<Item = (&'static str, Pairing)> {
+        let lone = lone.split_ascii_whitespace().map(|kind| (kind, Alone));
+        table.iter().copied().chain(lone)
     }
 
     /// How many rounds messages make.
@@ -192,7 +167,7 @@ mod tests {
 
     #[test]
     fn every_listed_block_is_what_the_table_says() {
-        for (kind, pairing) in BLOCKS {
+        for (kind, pairing) in listed(BLOCKS, LONE_BLOCKS) {
             let of = |role: &str| {
                 let block = format!(
                     r#"{{"type":"{kind}","id":"i","tool_use_id":"u","name":"n","text":"x"}}"#
@@ -212,8 +187,8 @@ mod tests {
 
     #[test]
     fn every_listed_item_is_what_the_table_says() {
-        for (kind, pairing) in ITEMS {
-            let item = match *kind {
+        for (kind, pairing) in listed(ITEMS, LONE_ITEMS) {
+            let item = match kind {
                 "message" => {
                     r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"x"}]}"#
                         .to_owned()
@@ -237,10 +212,10 @@ mod tests {
 
     #[test]
     fn every_listed_part_is_what_the_table_says() {
-        for (member, pairing) in PARTS {
+        for (member, pairing) in listed(PARTS, LONE_PARTS) {
             let of = |role: &str| {
                 let part = format!(r#"{{"{member}":{{"id":"i","name":"n"}}}}"#);
-                let part = if *member == "text" {
+                let part = if member == "text" {
                     r#"{"text":"x"}"#.to_owned()
                 } else {
                     part

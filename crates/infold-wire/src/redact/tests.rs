@@ -1,3 +1,5 @@
+//! Tests of redaction.
+
 use std::ops::Range;
 
 use proptest::prelude::*;
@@ -48,7 +50,7 @@ const MESSAGES: [&str; 25] = [
     r#"{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"ls","caller":{"type":"code_execution_20250825","tool_id":"s1","SECRET":"SECRET"},"input":{}}]}"#,
 ];
 
-/// What others are paired with it by.
+/// The values that other messages are paired with it by.
 fn pairs(message: &[u8]) -> impl PartialEq + std::fmt::Debug {
     let message = Message::read(message).unwrap();
     let facts = message.facts();
@@ -198,7 +200,7 @@ fn a_match_from_a_name_into_its_value_takes_the_value() {
     assert!(of("b\":t").contains(r#""a":"x","b":"[redacted e7]"}"#));
     // Names that providers document are no content.
     let redacted = redact_matches(message.as_bytes(), MARKER, &mut hits("text\":\"x")).unwrap();
-    assert_eq!(redacted, Redacted::default());
+    assert_eq!(redacted, RedactedMatches::default());
 }
 
 #[test]
@@ -216,7 +218,7 @@ fn what_messages_are_paired_by_is_left_and_counted() {
 fn without_a_match_there_are_no_new_bytes() {
     for message in MESSAGES {
         let redacted = redact_matches(message.as_bytes(), MARKER, &mut hits("nowhere")).unwrap();
-        assert_eq!(redacted, Redacted::default());
+        assert_eq!(redacted, RedactedMatches::default());
     }
 }
 

@@ -1,4 +1,6 @@
-use crate::plain::result_text;
+//! Shortens the text of a tool result.
+
+use crate::plain_text::append_result_text;
 use crate::tokens::{Encoding, count};
 use crate::{Json, Message, Part};
 
@@ -9,34 +11,30 @@ pub fn clip_result(message: &Message<'_>, part: &Part, keep: u64, between: &str)
     let whole = count(Encoding::O200k, &text);
     let share = keep as f64 / whole.max(1) as f64;
     let mut bytes = (text.len() as f64 * share.min(1.0)) as usize;
-    // What is left may be denser than the rest; a few tries come close enough.
+    // The ends may have more tokens per byte than the rest; a few tries come close enough.
     for _ in 0..8 {
-        let clipped = ends(&text, bytes, between);
+        let clipped = join_ends(&text, bytes, between);
         if count(Encoding::O200k, &clipped) <= keep || bytes == 0 {
             return clipped;
         }
         bytes = bytes * 3 / 4;
     }
-    ends(&text, 0, between)
+    join_ends(&text, 0, between)
 }
 
 /// Returns the text of a tool result.
 pub fn part_text(message: &Message<'_>, part: &Part) -> String {
     let mut text = String::new();
-    if let Ok(content) = Json::parse(&message.bytes()[local(message, part)]) {
-        result_text(content, &mut text);
+    let base = message.json().range().start;
+    let bytes = &message.bytes()[part.range.start - base..part.range.end - base];
+    if let Ok(content) = Json::parse(bytes) {
+        append_result_text(content, &mut text);
     }
     text
 }
 
-/// Where a part stands in the bytes of its message.
-fn local(message: &Message<'_>, part: &Part) -> std::ops::Range<usize> {
-    let base = message.json().range().start;
-    part.range.start - base..part.range.end - base
-}
-
-/// The first two thirds of so many bytes of a text from its start, and the rest from its end.
-fn ends(text: &str, bytes: usize, between: &str) -> String {
+/// Keeps `bytes` bytes of a text: two thirds from its start, and the rest from its end.
+fn join_ends(text: &str, bytes: usize, between: &str) -> String {
     let head = text.floor_char_boundary(bytes * 2 / 3);
     let tail = text.ceil_char_boundary(text.len() - (bytes - bytes * 2 / 3).min(text.len() - head));
     format!("{}\n{between}\n{}", &text[..head], &text[tail..])

@@ -1,12 +1,15 @@
+//! Results for calls that were interrupted.
+
 use infold_log::{Call, Source};
 
-use super::{INTERRUPTED, Rendered, splice};
+use super::{INTERRUPTED_RESULT, RenderedMessage};
+use crate::edits::splice;
 use crate::message::block_is;
 use crate::{Form, Json, Message, MessageError, quote};
 
-/// How a round's calls are written, and so how their results must be.
+/// The form of a round's calls, which decides the form of their results.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dialect {
+pub(super) enum CallDialect {
     /// `tool_calls`, answered by messages of role `tool`.
     Chat,
     /// `function_call`, answered by a message of role `function`.
@@ -19,34 +22,29 @@ pub(super) enum Dialect {
     Items,
 }
 
-impl Dialect {
-    pub fn of(message: &Message<'_>) -> Dialect {
-        if message.form() == Form::Content {
-            Dialect::Contents
-        } else if let Form::Item(_) = message.form() {
-            Dialect::Items
-        } else if message.blocks().any(|block| block_is(block, "tool_use")) {
-            Dialect::Blocks
-        } else if message
-            .json()
-            .get("tool_calls")
-            .is_none_or(|calls| calls.is_null())
-        {
-            Dialect::Function
-        } else {
-            Dialect::Chat
+impl CallDialect {
+    pub fn of(message: &Message<'_>) -> CallDialect {
+        let calls = || message.json().get("tool_calls");
+        match message.form() {
+            Form::Content => CallDialect::Contents,
+            Form::Item(_) => CallDialect::Items,
+            Form::Turn if message.blocks().any(|block| block_is(block, "tool_use")) => {
+                CallDialect::Blocks
+            }
+            Form::Turn if calls().is_none_or(Json::is_null) => CallDialect::Function,
+            Form::Turn => CallDialect::Chat,
         }
     }
 }
 
-/// Answers calls that were items, each by the item that its kind of call wants.
+/// Answers calls that are items, each by an item of the matching type.
 pub(super) fn interrupt_items(
     waiting: &[Call],
     items: Vec<(Call, String)>,
-    shown: &mut Vec<Rendered>,
+    shown: &mut Vec<RenderedMessage>,
 ) {
     let mut items = items.into_iter();
-    // What waits is what was called, in the same order, without what was answered.
+    // The waiting calls are in the same order as the items.
     shown.extend(waiting.iter().map(|call| {
         let kind = items.by_ref().find(|(item, _)| item == call);
         let kind = kind.map_or("function_call".to_owned(), |(_, kind)| kind);
@@ -54,13 +52,13 @@ pub(super) fn interrupt_items(
     }));
 }
 
-/// Answers calls whose results all stand in one message of the user's.
+/// Answers calls whose results all stand in one user message.
 pub(super) fn interrupt_blocks(
     waiting: &[Call],
-    dialect: Dialect,
-    shown: &mut Vec<Rendered>,
+    dialect: CallDialect,
+    shown: &mut Vec<RenderedMessage>,
 ) -> Result<(), MessageError> {
-    let gemini = dialect == Dialect::Contents;
+    let gemini = dialect == CallDialect::Contents;
     let block = if gemini {
         interrupted_part
     } else {
@@ -70,12 +68,12 @@ pub(super) fn interrupt_blocks(
     let blocks = blocks.join(",");
     for line in shown.iter_mut().skip(1) {
         let message = Message::read(&line.bytes)?;
-        // A result from a client that mixes the forms has no place for a block.
-        let list = match gemini {
-            true => message.contents(),
-            false => message
-                .content()
-                .filter(|_| message.results().next().is_some()),
+        // A client that mixes the forms may send a result that is not a list of blocks.
+        let list = if gemini {
+            message.gemini_parts()
+        } else {
+            let has_results = message.results().next().is_some();
+            message.content().filter(|_| has_results)
         };
         let list = list.filter(|_| !message.answers().is_empty());
         if let Some(list) = list.map(Json::range) {
@@ -91,8 +89,8 @@ pub(super) fn interrupt_blocks(
     Ok(())
 }
 
-pub(super) fn repair(message: String) -> Rendered {
-    Rendered {
+pub(super) fn repair(message: String) -> RenderedMessage {
+    RenderedMessage {
         source: Source::Repair,
         bytes: message.into_bytes(),
     }
@@ -100,7 +98,7 @@ pub(super) fn repair(message: String) -> Rendered {
 
 fn interrupted_item(call: &Call, kind: &str) -> String {
     let id = quote(call.id.as_deref().unwrap_or_default());
-    let text = quote(INTERRUPTED);
+    let text = quote(INTERRUPTED_RESULT);
     let output = match kind {
         "shell_call" => format!(
             r#"[{{"stdout":"","stderr":{text},"outcome":{{"type":"exit","exit_code":1}}}}]"#
@@ -116,31 +114,23 @@ fn interrupted_part(call: &Call) -> String {
     let id = call.id.as_deref().map(quote);
     let id = id.map(|id| format!(r#""id":{id},"#)).unwrap_or_default();
     let name = quote(call.name.as_deref().unwrap_or_default());
-    let text = quote(INTERRUPTED);
+    let text = quote(INTERRUPTED_RESULT);
     format!(r#"{{"functionResponse":{{{id}"name":{name},"response":{{"error":{text}}}}}}}"#)
 }
 
-pub(super) fn interrupted_message(call: &Call, dialect: Dialect) -> String {
-    let content = quote(INTERRUPTED);
-    let name = call.name.as_deref().unwrap_or_default();
-    match (&call.id, dialect) {
-        (Some(id), _) => {
-            let id = quote(id);
-            format!(r#"{{"role":"tool","tool_call_id":{id},"content":{content}}}"#)
-        }
-        (None, Dialect::Function) => {
-            let name = quote(name);
-            format!(r#"{{"role":"function","name":{name},"content":{content}}}"#)
-        }
-        (None, _) => {
-            let name = quote(name);
-            format!(r#"{{"role":"tool","tool_name":{name},"content":{content}}}"#)
-        }
-    }
+pub(super) fn interrupted_message(call: &Call, dialect: CallDialect) -> String {
+    let (role, member, value) = match (&call.id, dialect) {
+        (Some(id), _) => ("tool", "tool_call_id", Some(id)),
+        (None, CallDialect::Function) => ("function", "name", call.name.as_ref()),
+        (None, _) => ("tool", "tool_name", call.name.as_ref()),
+    };
+    let value = quote(value.map_or("", |value| value));
+    let content = quote(INTERRUPTED_RESULT);
+    format!(r#"{{"role":"{role}","{member}":{value},"content":{content}}}"#)
 }
 
 fn interrupted_block(call: &Call) -> String {
     let id = quote(call.id.as_deref().unwrap_or_default());
-    let content = quote(INTERRUPTED);
+    let content = quote(INTERRUPTED_RESULT);
     format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{content},"is_error":true}}"#)
 }

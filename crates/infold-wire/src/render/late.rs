@@ -1,30 +1,31 @@
+//! Shows results that answer no call as user text.
+
 use infold_log::{Call, Role};
 
-use super::{Flavour, splice};
-use crate::message::{block_is, gemini_answer, gemini_result, result_of};
-use crate::{Json, Kind, Message, PartKind, quote};
+use super::BlockStyle;
+use crate::message::{answered_call, block_is, gemini_result, read_gemini_answer};
+use crate::neutral::raw_json;
+use crate::{Json, JsonKind, Message, PartKind, quote};
 
 /// Turns the results that are not paired into text.
 pub(super) fn results_as_text(message: &Message<'_>, paired: &[bool]) -> Vec<u8> {
-    let flavour = Flavour::of(message.form());
+    let style = BlockStyle::of(message.form());
     if message.role() == Role::Tool {
         let call = message.answers().pop().unwrap_or_default();
-        // A shape of its own is read as what it is, JSON.
-        let plain = message
-            .parts()
-            .iter()
-            .all(|part| part.kind == PartKind::Result);
+        // An output of a form of its own is shown as JSON.
+        let parts = message.parts();
+        let is_plain = parts.iter().all(|part| part.kind == PartKind::Result);
         let content = match message.output().or(message.content()) {
-            Some(output) if !plain => vec![as_json(&label(&call), output)],
+            Some(output) if !is_plain => vec![json_as_text(&label(&call), output)],
             content => labelled(&label(&call), content),
         };
         let content = match &content[..] {
-            [Block::Text(text)] => text.clone(),
-            blocks => format!("[{}]", join(blocks, flavour)),
+            [TextOrBlock::Text(text)] => text.clone(),
+            blocks => join(blocks, style),
         };
         return format!(r#"{{"role":"user","content":{content}}}"#).into_bytes();
     }
-    let Some(content) = message.contents().or(message.content()) else {
+    let Some(content) = message.parts_or_content() else {
         return message.bytes().to_vec();
     };
     let mut results = Vec::new();
@@ -32,8 +33,8 @@ pub(super) fn results_as_text(message: &Message<'_>, paired: &[bool]) -> Vec<u8>
     let none_paired = !paired.contains(&true);
     let mut paired = paired.iter();
     for block in content.elements() {
-        let raw = Block::Raw(String::from_utf8_lossy(block.bytes()).into_owned());
-        let Some((call, inner)) = result_in(block, flavour) else {
+        let raw = TextOrBlock::Block(raw_json(block).into_owned());
+        let Some((call, inner)) = read_result(block, style) else {
             others.push(raw);
             continue;
         };
@@ -43,90 +44,73 @@ pub(super) fn results_as_text(message: &Message<'_>, paired: &[bool]) -> Vec<u8>
         }
     }
     results.append(&mut others);
-    let base = message.json().range().start;
-    let range = content.range().start - base..content.range().end - base;
-    let blocks = format!("[{}]", join(&results, flavour));
-    if flavour == Flavour::Part && none_paired {
-        // It may have come in the name of a function.
+    let blocks = join(&results, style);
+    if style == BlockStyle::Part && none_paired {
+        // The message may have the role `function`.
         return format!(r#"{{"role":"user","parts":{blocks}}}"#).into_bytes();
     }
-    splice(message.bytes(), &[(range, blocks)])
+    message.with_replaced(content, &blocks)
 }
 
-/// The call that a block answers, and with what; none if it is no result.
-fn result_in(block: Json<'_>, flavour: Flavour) -> Option<(Call, Option<Json<'_>>)> {
-    if flavour != Flavour::Part {
-        return block_is(block, "tool_result").then(|| (result_of(block), block.get("content")));
+/// Returns the call that a block answers, and the result; none if it is not a result.
+fn read_result(block: Json<'_>, style: BlockStyle) -> Option<(Call, Option<Json<'_>>)> {
+    if style != BlockStyle::Part {
+        return block_is(block, "tool_result")
+            .then(|| (answered_call(block), block.get("content")));
     }
-    let (call, response) = gemini_answer(block)?;
+    let (call, response) = read_gemini_answer(block)?;
     // Only a text can stand among parts as it is.
     let text = response.and_then(|response| gemini_result(response).0);
-    let text = text.filter(|text| text.kind() == Kind::String);
+    let text = text.filter(|text| text.kind() == JsonKind::String);
     Some((call, text.or(response)))
 }
 
 /// A block, or a text that becomes one.
-enum Block {
+enum TextOrBlock {
     /// A JSON string, quotes included.
     Text(String),
-    /// A whole block.
-    Raw(String),
+    Block(String),
 }
 
-fn join(blocks: &[Block], flavour: Flavour) -> String {
-    let blocks: Vec<String> = blocks
-        .iter()
-        .map(|block| match block {
-            Block::Text(text) => flavour.block(Role::User, text),
-            Block::Raw(raw) => raw.clone(),
-        })
-        .collect();
-    blocks.join(",")
+fn join(blocks: &[TextOrBlock], style: BlockStyle) -> String {
+    let blocks = blocks.iter().map(|block| match block {
+        TextOrBlock::Text(text) => style.text_block(Role::User, text),
+        TextOrBlock::Block(block) => block.clone(),
+    });
+    format!("[{}]", blocks.collect::<Vec<_>>().join(","))
 }
 
-/// A result's content with a label before it, its bytes untouched.
-fn labelled(label: &str, content: Option<Json<'_>>) -> Vec<Block> {
-    let quoted = quote(label);
+/// Returns a result's content with a label before it, its bytes untouched.
+fn labelled(label: &str, content: Option<Json<'_>>) -> Vec<TextOrBlock> {
+    let text = quote(label);
     let Some(content) = content else {
-        return vec![Block::Text(quoted)];
+        return vec![TextOrBlock::Text(text)];
     };
-    let raw = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match content.kind() {
-        Kind::String => {
-            let opened = &quoted[..quoted.len() - 1];
-            vec![Block::Text(format!(
-                "{opened}\\n{}",
-                &raw(content.bytes())[1..]
-            ))]
+        JsonKind::String => {
+            let (label, content) = (&text[..text.len() - 1], &raw_json(content)[1..]);
+            vec![TextOrBlock::Text(format!("{label}\\n{content}"))]
         }
-        Kind::Array => {
+        JsonKind::Array => {
             let blocks = content.elements().map(|block| match block.kind() {
-                Kind::String => Block::Text(raw(block.bytes())),
-                _ => Block::Raw(raw(block.bytes())),
+                JsonKind::String => TextOrBlock::Text(raw_json(block).into_owned()),
+                _ => TextOrBlock::Block(raw_json(block).into_owned()),
             });
-            std::iter::once(Block::Text(quoted)).chain(blocks).collect()
+            let label = std::iter::once(TextOrBlock::Text(text));
+            label.chain(blocks).collect()
         }
-        Kind::Object => vec![as_json(label, content)],
-        _ => vec![Block::Text(quoted)],
+        JsonKind::Object => vec![json_as_text(label, content)],
+        _ => vec![TextOrBlock::Text(text)],
     }
 }
 
-/// A value as text, with a label before it.
-fn as_json(label: &str, value: Json<'_>) -> Block {
-    let value = String::from_utf8_lossy(value.bytes());
-    Block::Text(quote(&format!("{label}\n{value}")))
+fn json_as_text(label: &str, value: Json<'_>) -> TextOrBlock {
+    TextOrBlock::Text(quote(&format!("{label}\n{}", raw_json(value))))
 }
 
 fn label(call: &Call) -> String {
-    let name = call
-        .name
-        .as_deref()
-        .map(|name| format!(" of {name}"))
-        .unwrap_or_default();
-    let id = call
-        .id
-        .as_deref()
-        .map(|id| format!(" ({id})"))
-        .unwrap_or_default();
-    format!("[Tool result{name}{id} without its call, or too late:]")
+    let name = call.name.iter().map(|name| format!(" of {name}"));
+    let id = call.id.iter().map(|id| format!(" ({id})"));
+    let call: String = name.chain(id).collect();
+    format!("[Tool result{call} without its call, or too late:]")
 }

@@ -1,38 +1,32 @@
-use super::EMPTY;
-use crate::message::block_is;
-use crate::{Json, Kind, Message, quote, splice};
+//! Removes thinking that its provider would refuse.
+
+use super::EMPTY_PLACEHOLDER;
+use crate::neutral::raw_json;
+use crate::{Json, JsonKind, Message, quote};
 
 /// Returns an Anthropic message without its thinking; none if it has none.
 ///
-/// Newer models sign a thinking block together with everything before it, so that it is refused once
+/// Newer models sign a thinking block together with everything before it, so they refuse it once
 /// something before it was folded.
 pub fn without_thinking(message: &[u8]) -> Option<Vec<u8>> {
     let message = Message::read(message).ok()?;
-    let content = message
-        .content()
-        .filter(|content| content.kind() == Kind::Array)?;
-    let thinks = |block: &Json<'_>| {
-        ["thinking", "redacted_thinking"]
-            .iter()
-            .any(|kind| block_is(*block, kind))
+    let content = message.content();
+    let content = content.filter(|content| content.kind() == JsonKind::Array)?;
+    let is_thinking = |block: &Json<'_>| {
+        let kind = block.get("type").map(Json::name).unwrap_or_default();
+        matches!(&*kind, b"thinking" | b"redacted_thinking")
     };
-    let all: Vec<Json<'_>> = content.elements().collect();
-    if !all.iter().any(thinks) {
+    if !content.elements().any(|block| is_thinking(&block)) {
         return None;
     }
-    let kept: Vec<_> = all.iter().filter(|block| !thinks(block)).collect();
-    let kept: Vec<_> = kept
-        .iter()
-        .map(|block| String::from_utf8_lossy(block.bytes()))
-        .collect();
-    let kept = match kept.is_empty() {
-        true => quote(EMPTY),
-        false => format!("[{}]", kept.join(",")),
+    let kept = content.elements().filter(|block| !is_thinking(block));
+    let kept: Vec<_> = kept.map(raw_json).collect();
+    let kept = if kept.is_empty() {
+        quote(EMPTY_PLACEHOLDER)
+    } else {
+        format!("[{}]", kept.join(","))
     };
-    let base = message.json().range().start;
-    let range = content.range();
-    let range = range.start - base..range.end - base;
-    Some(splice(message.bytes(), &[(range, kept)]))
+    Some(message.with_replaced(content, &kept))
 }
 
 #[cfg(test)]

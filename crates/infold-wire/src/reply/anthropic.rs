@@ -1,131 +1,125 @@
-//! Anthropic messages: content blocks that start, grow and stop.
+//! Builds an Anthropic message of content blocks that start, grow and stop.
 
 use std::collections::HashMap;
 
-use super::reader::Missing;
-use super::text::{Hear, Text, array, changed, count, object, raw, word};
-use super::{Delta, Reply, Reported, Stop};
-use crate::{Json, Kind};
+use super::growing_json::{
+    GrowingText, OnDelta, array, object, pick, raw, text_of, token_count, with_members,
+};
+use super::reader::MissingPart;
+use super::{Reply, ReplyDelta, StopReason, TokenUsage};
+use crate::{Json, JsonKind};
 
-/// Puts the events of a message together.
+/// Builds a message.
 #[derive(Debug, Default)]
-pub struct Anthropic {
-    blocks: Vec<Block>,
+pub struct AnthropicBuilder {
+    blocks: Vec<BlockBuilder>,
     by_index: HashMap<u64, usize>,
-    begun: bool,
+    has_begun: bool,
     stopped: bool,
     reason: Option<String>,
-    usage: Option<Reported>,
+    usage: Option<TokenUsage>,
     model: Option<String>,
 }
 
 #[derive(Debug, Default)]
-struct Block {
-    /// As it came first.
+struct BlockBuilder {
+    /// The block as it started.
     start: String,
-    text: Text,
-    thinking: Text,
+    text: GrowingText,
+    thinking: GrowingText,
     signature: Option<String>,
-    input: Text,
+    input: GrowingText,
     citations: Vec<String>,
-    /// What the provider made of earlier messages, in two forms.
+    /// A compaction of earlier messages, plain and encrypted.
     compaction: [Option<String>; 2],
 }
 
-impl Anthropic {
-    /// Takes an event, or a whole message.
-    pub fn take(&mut self, name: &[u8], json: Json<'_>, hear: &mut Hear<'_>) {
-        let keys = [
-            "type",
-            "message",
-            "index",
-            "content_block",
-            "delta",
-            "usage",
-        ];
-        let [kind, message, index, block, delta, usage] = json.pick(keys);
+impl AnthropicBuilder {
+    /// Reads an event, or a whole message.
+    pub fn push(&mut self, name: &[u8], json: Json<'_>, on_delta: &mut OnDelta<'_>) {
+        let keys = "type message index content_block delta usage";
+        let [kind, message, index, block, delta, usage] = pick(keys, json);
         let kind = kind.map(Json::name);
         match kind.as_deref().unwrap_or(name) {
             b"message_start" => {
                 if let Some(message) = message {
-                    self.message(message, hear);
+                    self.push_message(message, on_delta);
                 }
             }
             b"message" => {
-                self.message(json, hear);
+                self.push_message(json, on_delta);
                 self.stopped = true;
             }
             b"content_block_start" => {
                 if let Some(block) = block {
-                    self.by_index.insert(count(index), self.blocks.len());
-                    self.blocks.push(Block::start(block, hear));
+                    self.by_index.insert(token_count(index), self.blocks.len());
+                    self.blocks.push(BlockBuilder::start(block, on_delta));
                 }
             }
             b"content_block_delta" => {
-                let at = self.by_index.get(&count(index)).copied();
+                let at = self.by_index.get(&token_count(index)).copied();
                 if let (Some(at), Some(delta)) = (at, delta) {
                     let last = at + 1 == self.blocks.len();
-                    self.blocks[at].grow(delta, hear, last);
+                    self.blocks[at].grow(delta, on_delta, last);
                 }
             }
             b"message_delta" => {
-                let reason = word(delta.and_then(|delta| delta.get("stop_reason")));
+                let reason = text_of(delta.and_then(|delta| delta.get("stop_reason")));
                 self.reason = reason.or_else(|| self.reason.take());
-                self.count(usage);
+                self.add_usage(usage);
             }
             b"message_stop" => self.stopped = true,
             _ => {}
         }
     }
 
-    /// Nothing of it is to come.
+    /// Returns whether the end of the reply came.
     pub fn is_complete(&self) -> bool {
-        self.begun && self.stopped
+        self.has_begun && self.stopped
     }
 
-    fn message(&mut self, json: Json<'_>, hear: &mut Hear<'_>) {
+    fn push_message(&mut self, json: Json<'_>, on_delta: &mut OnDelta<'_>) {
         let [model, content, reason, usage] =
             json.pick(["model", "content", "stop_reason", "usage"]);
-        self.begun = true;
-        self.model = word(model);
-        self.reason = word(reason);
-        self.count(usage);
+        self.has_begun = true;
+        self.model = text_of(model);
+        self.reason = text_of(reason);
+        self.add_usage(usage);
         for block in content.into_iter().flat_map(Json::elements) {
-            self.blocks.push(Block::start(block, hear));
+            self.blocks.push(BlockBuilder::start(block, on_delta));
         }
     }
 
-    /// Counts only grow, and what is not said again still holds.
-    fn count(&mut self, usage: Option<Json<'_>>) {
-        let Some(usage) = usage.filter(|usage| usage.kind() == Kind::Object) else {
+    /// Adds usage: counts only grow, and those that are not repeated still hold.
+    fn add_usage(&mut self, usage: Option<Json<'_>>) {
+        let Some(usage) = usage.filter(|usage| usage.kind() == JsonKind::Object) else {
             return;
         };
-        let keys = [
-            "input_tokens",
-            "cache_read_input_tokens",
-            "cache_creation_input_tokens",
-            "output_tokens",
-        ];
-        let [input, read, write, output] = usage.pick(keys).map(count);
+        let keys = "input_tokens cache_read_input_tokens cache_creation_input_tokens output_tokens";
+        let [input, read, write, output] = pick(keys, usage).map(token_count);
         let details = usage.get("output_tokens_details");
-        let thinking = count(details.and_then(|details| details.get("thinking_tokens")));
-        let known = self.usage.get_or_insert_default();
-        known.input = known.input.max(input);
-        known.cache_read = known.cache_read.max(read);
-        known.cache_write = known.cache_write.max(write);
-        known.output = known.output.max(output);
-        known.reasoning = known.reasoning.max(thinking).min(known.output);
+        let thinking = token_count(details.and_then(|details| details.get("thinking_tokens")));
+        let total = self.usage.get_or_insert_default();
+        total.input = total.input.max(input);
+        total.cache_read = total.cache_read.max(read);
+        total.cache_write = total.cache_write.max(write);
+        total.output = total.output.max(output);
+        total.reasoning = total.reasoning.max(thinking).min(total.output);
     }
 
     /// Returns the reply, if it is complete.
-    pub fn end(self) -> Result<Reply, Missing> {
-        if !self.begun {
-            return Err(Missing::Everything);
+    pub fn finish(self) -> Result<Reply, MissingPart> {
+        if !self.has_begun {
+            return Err(MissingPart::Everything);
         }
         if self.reason.is_none() && !self.stopped {
-            return Err(Missing::End);
+            return Err(MissingPart::End);
         }
-        let blocks: Vec<String> = self.blocks.iter().filter_map(Block::written).collect();
+        let blocks: Vec<String> = self
+            .blocks
+            .iter()
+            .filter_map(BlockBuilder::to_json)
+            .collect();
         let message = array(&blocks).map(|blocks| {
             let role = Some("\"assistant\"".to_owned());
             object(&[("role", role), ("content", Some(blocks))]).into_bytes()
@@ -133,78 +127,81 @@ impl Anthropic {
         Ok(Reply {
             messages: message.into_iter().collect(),
             stop: match self.reason.as_deref() {
-                None | Some("end_turn" | "stop_sequence") => Stop::End,
-                Some("max_tokens" | "model_context_window_exceeded") => Stop::Length,
-                Some("tool_use") => Stop::Calls,
-                Some("refusal") => Stop::Declined,
-                Some(other) => Stop::Other(other.to_owned()),
+                None | Some("end_turn" | "stop_sequence") => StopReason::End,
+                Some("max_tokens" | "model_context_window_exceeded") => StopReason::Length,
+                Some("tool_use") => StopReason::Calls,
+                Some("refusal") => StopReason::Declined,
+                Some(other) => StopReason::Other(other.to_owned()),
             },
             usage: self.usage,
             model: self.model,
-            id: None,
+            ..Reply::default()
         })
     }
 }
 
 /// The members that a compaction block grows by.
-const COMPACTION: [&str; 2] = ["content", "encrypted_content"];
+const COMPACTION_MEMBERS: [&str; 2] = ["content", "encrypted_content"];
 
-impl Block {
-    fn start(json: Json<'_>, hear: &mut Hear<'_>) -> Block {
-        let mut block = Block {
+impl BlockBuilder {
+    fn start(json: Json<'_>, on_delta: &mut OnDelta<'_>) -> BlockBuilder {
+        let mut block = BlockBuilder {
             start: raw(json),
-            ..Block::default()
+            ..BlockBuilder::default()
         };
         let keys = ["type", "text", "thinking", "signature", "citations", "name"];
         let [kind, text, thinking, signature, citations, name] = json.pick(keys);
         let kind = kind.map(Json::name).unwrap_or_default();
-        let calls = kind.ends_with(b"tool_use");
-        if calls {
-            hear(Delta::Call(word(name).unwrap_or_default()));
+        let is_call = kind.ends_with(b"tool_use");
+        if is_call {
+            on_delta(ReplyDelta::Call(text_of(name).unwrap_or_default()));
         }
         match &*kind {
-            b"text" => block.text.hear_some(text, hear, Delta::Text),
+            b"text" => block.text.grow(text, on_delta, ReplyDelta::Text),
             b"thinking" => {
-                block.thinking.hear_some(thinking, hear, Delta::Reasoning);
+                block
+                    .thinking
+                    .grow(thinking, on_delta, ReplyDelta::Reasoning);
                 block.signature = signature.map(raw);
             }
             _ => {}
         }
         let citations = citations.into_iter().flat_map(Json::elements);
         block.citations = citations.map(raw).collect();
-        let input = json.get("input").filter(|_| calls);
+        let input = json.get("input").filter(|_| is_call);
         if let Some(input) = input.filter(|input| input.members().next().is_some()) {
-            hear(Delta::Arguments(raw(input)));
+            on_delta(ReplyDelta::Arguments(raw(input)));
         }
         block
     }
 
-    fn grow(&mut self, delta: Json<'_>, hear: &mut Hear<'_>, last: bool) {
+    fn grow(&mut self, delta: Json<'_>, on_delta: &mut OnDelta<'_>, last: bool) {
         let keys = ["text", "thinking", "signature", "partial_json", "citation"];
         let [text, thinking, signature, input, citation] = delta.pick(keys);
-        self.text.hear_some(text, hear, Delta::Text);
-        self.thinking.hear_some(thinking, hear, Delta::Reasoning);
+        self.text.grow(text, on_delta, ReplyDelta::Text);
+        self.thinking
+            .grow(thinking, on_delta, ReplyDelta::Reasoning);
         self.signature = signature.map(raw).or_else(|| self.signature.take());
         if crate::message::block_is(delta, "compaction_delta") {
-            self.compaction = delta.pick(COMPACTION).map(|form| form.map(raw));
+            self.compaction = delta.pick(COMPACTION_MEMBERS).map(|form| form.map(raw));
         }
         if let Some(input) = input {
             self.input.push(input);
             if last {
-                self.input.tell(hear, Delta::Arguments);
+                self.input.report(on_delta, ReplyDelta::Arguments);
             }
         }
         self.citations.extend(citation.map(raw));
     }
 
-    /// The block as it would have come in one piece; none if it is a text without a character.
-    fn written(&self) -> Option<String> {
+    /// Returns the block as it would have come as a whole; none if it is an empty text.
+    fn to_json(&self) -> Option<String> {
         let start = Json::checked(self.start.as_bytes());
         let is = |name: &str| crate::message::block_is(start, name);
         let mut changes = Vec::new();
         if is("text") {
-            // It would be refused when it is sent back.
-            changes.push(("text", Some(self.text.some()?)));
+            // An empty text would be refused when it is sent back.
+            changes.push(("text", Some(self.text.non_empty()?)));
             changes.push(("citations", array(&self.citations)));
         } else if is("thinking") {
             changes.push(("thinking", Some(self.thinking.raw())));
@@ -212,11 +209,11 @@ impl Block {
         } else if !self.input.is_empty() {
             changes.push(("input", Some(self.input.object())));
         }
-        for (name, form) in COMPACTION.into_iter().zip(&self.compaction) {
+        for (name, form) in COMPACTION_MEMBERS.into_iter().zip(&self.compaction) {
             if form.is_some() {
                 changes.push((name, form.clone()));
             }
         }
-        Some(changed(start, &changes))
+        Some(with_members(start, &changes))
     }
 }

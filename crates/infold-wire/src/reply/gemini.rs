@@ -1,90 +1,85 @@
-//! Gemini: chunks of the parts of one content.
+//! Builds a Gemini content of chunks of its parts.
 
-use super::reader::Missing;
-use super::text::{Hear, Text, array, changed, count, object, raw, word};
-use super::{Delta, Reply, Reported, Stop};
-use crate::{Json, Kind};
+use super::growing_json::{
+    GrowingText, OnDelta, array, first_choice, object, pick, raw, text_of, token_count,
+    with_members,
+};
+use super::reader::MissingPart;
+use super::{Reply, ReplyDelta, StopReason, TokenUsage};
+use crate::{Json, JsonKind};
 
-/// Puts the chunks of a content together.
+/// Builds a content.
 #[derive(Debug, Default)]
-pub struct Gemini {
-    parts: Vec<Part>,
-    calls: bool,
-    begun: bool,
+pub struct GeminiBuilder {
+    parts: Vec<GeminiPart>,
+    has_calls: bool,
+    has_begun: bool,
     finish: Option<String>,
-    /// Why the question was not even put to the model.
+    /// Why the request did not reach the model.
     blocked: Option<String>,
-    usage: Option<Reported>,
+    usage: Option<TokenUsage>,
     model: Option<String>,
 }
 
+/// The reasons of a reply that was declined.
+const DECLINED: &str = "SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII IMAGE_SAFETY \
+    IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION";
+
 #[derive(Debug)]
-struct Part {
+struct GeminiPart {
     start: String,
-    /// What it says, if it is a text, which may grow.
-    text: Option<Text>,
+    /// Its text, if it is one, which may grow.
+    text: Option<GrowingText>,
     thought: bool,
-    /// It has nothing but its text, so another of its kind continues it.
+    /// Whether it has only its text, so that another of its kind continues it.
     open: bool,
 }
 
-impl Gemini {
-    /// Takes a chunk, or a whole reply.
-    pub fn take(&mut self, json: Json<'_>, hear: &mut Hear<'_>) {
-        let keys = [
-            "candidates",
-            "promptFeedback",
-            "usageMetadata",
-            "modelVersion",
-        ];
-        let [candidates, feedback, usage, model] = json.pick(keys);
-        self.model = word(model).or_else(|| self.model.take());
-        let usage = usage.filter(|usage| usage.kind() == Kind::Object);
-        self.usage = usage.map(reported).or(self.usage);
-        let blocked = word(feedback.and_then(|feedback| feedback.get("blockReason")));
+impl GeminiBuilder {
+    /// Reads a chunk, or a whole reply.
+    pub fn push(&mut self, json: Json<'_>, on_delta: &mut OnDelta<'_>) {
+        let keys = "candidates promptFeedback usageMetadata modelVersion";
+        let [candidates, feedback, usage, model] = pick(keys, json);
+        self.model = text_of(model).or_else(|| self.model.take());
+        let usage = usage.filter(|usage| usage.kind() == JsonKind::Object);
+        self.usage = usage.map(read_usage).or(self.usage);
+        let blocked = text_of(feedback.and_then(|feedback| feedback.get("blockReason")));
         self.blocked = blocked.or_else(|| self.blocked.take());
-        let first = candidates
-            .into_iter()
-            .flat_map(Json::elements)
-            .find(|candidate| {
-                let index = candidate.get("index").and_then(Json::number);
-                index.is_none_or(|index| index == 0.0)
-            });
-        let Some(candidate) = first else {
+        let Some(candidate) = first_choice(candidates) else {
             return;
         };
-        self.begun = true;
+        self.has_begun = true;
         let [content, finish] = candidate.pick(["content", "finishReason"]);
-        self.finish = word(finish).or_else(|| self.finish.take());
+        self.finish = text_of(finish).or_else(|| self.finish.take());
         let parts = content.and_then(|content| content.get("parts"));
         for part in parts.into_iter().flat_map(Json::elements) {
-            self.part(part, hear);
+            self.push_part(part, on_delta);
         }
     }
 
-    /// Nothing of it is to come: there is no mark, but what ends it comes with its count.
+    /// Returns whether the end of the reply came: there is no marker, but the last chunk has the usage.
     pub fn is_complete(&self) -> bool {
-        self.usage.is_some() && (self.blocked.is_some() || self.begun && self.finish.is_some())
+        self.usage.is_some() && (self.blocked.is_some() || self.has_begun && self.finish.is_some())
     }
 
-    fn part(&mut self, json: Json<'_>, hear: &mut Hear<'_>) {
+    fn push_part(&mut self, json: Json<'_>, on_delta: &mut OnDelta<'_>) {
         let [text, thought, call] = json.pick(["text", "thought", "functionCall"]);
         if let Some(call) = call {
             let [name, args] = call.pick(["name", "args"]);
-            hear(Delta::Call(word(name).unwrap_or_default()));
-            hear(Delta::Arguments(args.map(raw).unwrap_or_default()));
-            self.calls = true;
+            on_delta(ReplyDelta::Call(text_of(name).unwrap_or_default()));
+            on_delta(ReplyDelta::Arguments(args.map(raw).unwrap_or_default()));
+            self.has_calls = true;
         }
         let thought = thought.is_some_and(Json::is_true);
-        let text = text.filter(|text| text.kind() == Kind::String);
-        let known = |name: Json<'_>| name.is("text") || name.is("thought");
+        let text = text.filter(|text| text.kind() == JsonKind::String);
+        let is_text = |name: Json<'_>| name.is("text") || name.is("thought");
         // A signature belongs to the part it came with, so that part stays by itself.
-        let open = text.is_some() && json.members().all(|(name, _)| known(name));
-        let grows = |last: &&mut Part| open && last.open && last.thought == thought;
+        let open = text.is_some() && json.members().all(|(name, _)| is_text(name));
+        let grows = |last: &&mut GeminiPart| open && last.open && last.thought == thought;
         if self.parts.last_mut().filter(grows).is_none() {
-            self.parts.push(Part {
+            self.parts.push(GeminiPart {
                 start: raw(json),
-                text: text.map(|_| Text::default()),
+                text: text.map(|_| GrowingText::default()),
                 thought,
                 open,
             });
@@ -92,23 +87,23 @@ impl Gemini {
         let last = self.parts.last_mut().and_then(|last| last.text.as_mut());
         if let (Some(last), Some(text)) = (last, text) {
             let delta = if thought {
-                Delta::Reasoning
+                ReplyDelta::Reasoning
             } else {
-                Delta::Text
+                ReplyDelta::Text
             };
-            last.hear(text, hear, delta);
+            last.grow(text, on_delta, delta);
         }
     }
 
     /// Returns the reply, if it is complete.
-    pub fn end(self, closed: bool) -> Result<Reply, Missing> {
-        if !self.begun && self.blocked.is_none() {
-            return Err(Missing::Everything);
+    pub fn finish(self, is_whole: bool) -> Result<Reply, MissingPart> {
+        if !self.has_begun && self.blocked.is_none() {
+            return Err(MissingPart::Everything);
         }
-        if self.finish.is_none() && self.blocked.is_none() && !closed {
-            return Err(Missing::End);
+        if self.finish.is_none() && self.blocked.is_none() && !is_whole {
+            return Err(MissingPart::End);
         }
-        let parts: Vec<String> = self.parts.iter().filter_map(Part::written).collect();
+        let parts: Vec<String> = self.parts.iter().filter_map(GeminiPart::to_json).collect();
         let message = array(&parts).map(|parts| {
             let role = Some("\"model\"".to_owned());
             object(&[("role", role), ("parts", Some(parts))]).into_bytes()
@@ -118,34 +113,27 @@ impl Gemini {
             stop: self.stop(),
             usage: self.usage,
             model: self.model,
-            id: None,
+            ..Reply::default()
         })
     }
 
-    fn stop(&self) -> Stop {
+    fn stop(&self) -> StopReason {
         match self.finish.as_deref() {
-            None if self.blocked.is_some() => Stop::Declined,
-            None | Some("STOP") if self.calls => Stop::Calls,
-            None | Some("STOP") => Stop::End,
-            Some("MAX_TOKENS") => Stop::Length,
-            Some(
-                "SAFETY"
-                | "RECITATION"
-                | "BLOCKLIST"
-                | "PROHIBITED_CONTENT"
-                | "SPII"
-                | "IMAGE_SAFETY"
-                | "IMAGE_PROHIBITED_CONTENT"
-                | "IMAGE_RECITATION",
-            ) => Stop::Declined,
-            Some(other) => Stop::Other(other.to_owned()),
+            None if self.blocked.is_some() => StopReason::Declined,
+            None | Some("STOP") if self.has_calls => StopReason::Calls,
+            None | Some("STOP") => StopReason::End,
+            Some("MAX_TOKENS") => StopReason::Length,
+            Some(reason) if DECLINED.split_whitespace().any(|it| it == reason) => {
+                StopReason::Declined
+            }
+            Some(other) => StopReason::Other(other.to_owned()),
         }
     }
 }
 
-impl Part {
-    /// The part as it would have come in one piece; none if nothing is in it.
-    fn written(&self) -> Option<String> {
+impl GeminiPart {
+    /// Returns the part as it would have come as a whole; none if it is empty.
+    fn to_json(&self) -> Option<String> {
         let Some(text) = &self.text else {
             return Some(self.start.clone());
         };
@@ -153,22 +141,16 @@ impl Part {
             return None;
         }
         let start = Json::checked(self.start.as_bytes());
-        Some(changed(start, &[("text", Some(text.raw()))]))
+        Some(with_members(start, &[("text", Some(text.raw()))]))
     }
 }
 
-/// What was sent includes what came from a cache; thoughts are counted beside the reply.
-fn reported(usage: Json<'_>) -> Reported {
-    let keys = [
-        "promptTokenCount",
-        "cachedContentTokenCount",
-        "candidatesTokenCount",
-        "thoughtsTokenCount",
-        "toolUsePromptTokenCount",
-    ];
-    let [sent, cached, said, thoughts, tools] = usage.pick(keys).map(count);
+/// Reads usage, in which the prompt includes tokens from a cache, but the reply no thoughts.
+fn read_usage(usage: Json<'_>) -> TokenUsage {
+    let keys = "promptTokenCount cachedContentTokenCount candidatesTokenCount thoughtsTokenCount toolUsePromptTokenCount";
+    let [sent, cached, said, thoughts, tools] = pick(keys, usage).map(token_count);
     let cache_read = cached.min(sent);
-    Reported {
+    TokenUsage {
         input: sent - cache_read + tools,
         cache_read,
         cache_write: 0,

@@ -1,89 +1,86 @@
-//! Ollama chat: JSON lines, the last of which is `done`.
+//! Builds an Ollama reply of JSON lines, the last of which is `done`.
 
-use super::reader::Missing;
-use super::text::{Hear, Text, array, count, object, raw, word};
-use super::{Delta, Reply, Reported, Stop};
+use super::growing_json::{GrowingText, OnDelta, array, object, pick, raw, text_of, token_count};
+use super::reader::MissingPart;
+use super::{Reply, ReplyDelta, StopReason, TokenUsage};
 use crate::Json;
 
-/// Puts the lines of a reply together.
+/// Builds a reply.
 #[derive(Debug, Default)]
-pub struct Ollama {
-    content: Text,
-    thinking: Text,
+pub struct OllamaBuilder {
+    content: GrowingText,
+    thinking: GrowingText,
     images: Vec<String>,
     calls: Vec<String>,
-    begun: bool,
+    has_begun: bool,
     done: bool,
     reason: Option<String>,
-    usage: Option<Reported>,
+    usage: Option<TokenUsage>,
     model: Option<String>,
 }
 
-impl Ollama {
-    /// Takes a line, or a whole reply.
-    pub fn take(&mut self, json: Json<'_>, hear: &mut Hear<'_>) {
-        let keys = [
-            "model",
-            "message",
-            "done",
-            "done_reason",
-            "prompt_eval_count",
-            "eval_count",
-        ];
-        let [model, message, done, reason, sent, output] = json.pick(keys);
-        self.model = word(model).or_else(|| self.model.take());
-        self.begun |= message.is_some();
+impl OllamaBuilder {
+    /// Reads a line, or a whole reply.
+    pub fn push(&mut self, json: Json<'_>, on_delta: &mut OnDelta<'_>) {
+        let keys = "model message done done_reason prompt_eval_count eval_count";
+        let [model, message, done, reason, sent, output] = pick(keys, json);
+        self.model = text_of(model).or_else(|| self.model.take());
+        self.has_begun |= message.is_some();
         for (key, value) in message.into_iter().flat_map(Json::members) {
             match &*key.name() {
-                b"content" => self.content.hear(value, hear, Delta::Text),
-                b"thinking" => self.thinking.hear(value, hear, Delta::Reasoning),
+                b"content" => self.content.grow(value, on_delta, ReplyDelta::Text),
+                b"thinking" => self.thinking.grow(value, on_delta, ReplyDelta::Reasoning),
                 b"images" => self.images.extend(value.elements().map(raw)),
-                b"tool_calls" => value.elements().for_each(|call| self.call(call, hear)),
+                b"tool_calls" => value
+                    .elements()
+                    .for_each(|call| self.push_call(call, on_delta)),
                 _ => {}
             }
         }
         self.done |= done.is_some_and(Json::is_true);
-        self.reason = word(reason).or_else(|| self.reason.take());
+        self.reason = text_of(reason).or_else(|| self.reason.take());
         if sent.or(output).is_some() {
-            self.usage = Some(Reported {
-                input: count(sent),
-                output: count(output),
-                ..Reported::default()
+            self.usage = Some(TokenUsage {
+                input: token_count(sent),
+                output: token_count(output),
+                ..TokenUsage::default()
             });
         }
     }
 
-    /// Nothing of it is to come.
+    /// Returns whether the end of the reply came.
     pub fn is_complete(&self) -> bool {
         self.done
     }
 
-    fn call(&mut self, call: Json<'_>, hear: &mut Hear<'_>) {
+    fn push_call(&mut self, call: Json<'_>, on_delta: &mut OnDelta<'_>) {
         let function = call.get("function").unwrap_or(call);
         let [name, arguments] = function.pick(["name", "arguments"]);
-        hear(Delta::Call(word(name).unwrap_or_default()));
-        hear(Delta::Arguments(arguments.map(raw).unwrap_or_default()));
+        on_delta(ReplyDelta::Call(text_of(name).unwrap_or_default()));
+        on_delta(ReplyDelta::Arguments(
+            arguments.map(raw).unwrap_or_default(),
+        ));
         self.calls.push(raw(call));
     }
 
     /// Returns the reply, if it is complete.
-    pub fn end(self, closed: bool) -> Result<Reply, Missing> {
-        if !self.begun && !self.done {
-            return Err(Missing::Everything);
+    pub fn finish(self, is_whole: bool) -> Result<Reply, MissingPart> {
+        if !self.has_begun && !self.done {
+            return Err(MissingPart::Everything);
         }
-        if !self.done && !closed {
-            return Err(Missing::End);
+        if !self.done && !is_whole {
+            return Err(MissingPart::End);
         }
         let stop = match self.reason.as_deref() {
-            Some("length") => Stop::Length,
-            None | Some("stop") if !self.calls.is_empty() => Stop::Calls,
-            None | Some("stop") => Stop::End,
-            Some(other) => Stop::Other(other.to_owned()),
+            Some("length") => StopReason::Length,
+            None | Some("stop") if !self.calls.is_empty() => StopReason::Calls,
+            None | Some("stop") => StopReason::End,
+            Some(other) => StopReason::Other(other.to_owned()),
         };
         let message = object(&[
             ("role", Some("\"assistant\"".to_owned())),
             ("content", Some(self.content.raw())),
-            ("thinking", self.thinking.some()),
+            ("thinking", self.thinking.non_empty()),
             ("images", array(&self.images)),
             ("tool_calls", array(&self.calls)),
         ]);
@@ -92,7 +89,7 @@ impl Ollama {
             stop,
             usage: self.usage,
             model: self.model,
-            id: None,
+            ..Reply::default()
         })
     }
 }

@@ -1,15 +1,17 @@
-use super::stream::{Event, Events};
-use super::text::Hear;
-use super::{Delta, Reply, ReplyError, anthropic, chat, gemini, ollama, responses};
-use crate::{Json, Kind, Wire};
+//! Reads a reply as its bytes come, on any wire.
 
-/// The most bytes of one reply.
-pub const MOST_REPLY: u64 = 512 << 20;
+use super::growing_json::OnDelta;
+use super::stream::{EventSplitter, StreamEvent};
+use super::{Reply, ReplyDelta, ReplyError, anthropic, chat, gemini, ollama, responses};
+use crate::{Json, JsonKind, Wire};
 
-/// How a reply was asked for.
+/// The maximum size of one reply.
+pub const MAX_REPLY_BYTES: u64 = 512 << 20;
+
+/// How a reply is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// Piece by piece.
+    /// As a stream of events.
     Stream,
     /// As one body.
     Whole,
@@ -17,110 +19,119 @@ pub enum Delivery {
 
 /// Reads a reply as its bytes come, split anywhere.
 ///
-/// Which form a reply has is seen from its bytes: a server that was asked for a stream may
+/// The form of a reply shows in its bytes: a server that was asked for a stream may
 /// answer with one body, and the other way round.
 #[derive(Debug)]
-pub struct Reader {
-    form: Delivery,
-    events: Events,
-    build: Build,
+pub struct ReplyReader {
+    delivery: Delivery,
+    events: EventSplitter,
+    builder: ReplyBuilder,
     bytes: u64,
-    /// An event came that is JSON.
-    heard: bool,
+    /// Whether an event came that is JSON.
+    has_event: bool,
     /// Bytes of the events that are part of the reply.
-    said: u64,
+    event_bytes: u64,
     failed: Option<ReplyError>,
 }
 
-/// What puts the pieces of a reply together.
+/// Builds a reply of its events.
 #[derive(Debug)]
-enum Build {
-    Chat(Box<chat::Chat>),
-    Responses(Box<responses::Responses>),
-    Anthropic(Box<anthropic::Anthropic>),
-    Gemini(Box<gemini::Gemini>),
-    Ollama(Box<ollama::Ollama>),
+enum ReplyBuilder {
+    Chat(Box<chat::ChatBuilder>),
+    Responses(Box<responses::ResponsesBuilder>),
+    Anthropic(Box<anthropic::AnthropicBuilder>),
+    Gemini(Box<gemini::GeminiBuilder>),
+    Ollama(Box<ollama::OllamaBuilder>),
 }
 
-/// What is missing at the end of a reply.
+/// The part that is missing at the end of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missing {
+pub enum MissingPart {
     /// All of it.
     Everything,
     /// The mark that it is complete.
     End,
 }
 
-impl Reader {
-    /// Begins to read.
-    pub fn new(wire: Wire, form: Delivery) -> Reader {
-        Reader {
-            form,
-            events: Events::default(),
-            build: match wire {
-                Wire::Chat => Build::Chat(Box::default()),
-                Wire::Responses => Build::Responses(Box::default()),
-                Wire::Anthropic => Build::Anthropic(Box::default()),
-                Wire::Gemini => Build::Gemini(Box::default()),
-                Wire::Ollama => Build::Ollama(Box::default()),
+impl ReplyReader {
+    /// Starts to read a reply.
+    pub fn new(wire: Wire, delivery: Delivery) -> ReplyReader {
+        ReplyReader {
+            delivery,
+            events: EventSplitter::default(),
+            builder: match wire {
+                Wire::Chat => ReplyBuilder::Chat(Box::default()),
+                Wire::Responses => ReplyBuilder::Responses(Box::default()),
+                Wire::Anthropic => ReplyBuilder::Anthropic(Box::default()),
+                Wire::Gemini => ReplyBuilder::Gemini(Box::default()),
+                Wire::Ollama => ReplyBuilder::Ollama(Box::default()),
             },
             bytes: 0,
-            heard: false,
-            said: 0,
+            has_event: false,
+            event_bytes: 0,
             failed: None,
         }
     }
 
-    /// Takes the next bytes, and tells what they say. After an error nothing more is read.
-    pub fn push(&mut self, bytes: &[u8], hear: &mut dyn FnMut(Delta)) -> Result<(), ReplyError> {
+    /// Reads the next bytes, and reports their deltas. After an error it reads no more.
+    pub fn push(
+        &mut self,
+        bytes: &[u8],
+        on_delta: &mut dyn FnMut(ReplyDelta),
+    ) -> Result<(), ReplyError> {
         if let Some(failed) = &self.failed {
             return Err(failed.clone());
         }
         self.bytes += bytes.len() as u64;
-        let (build, heard, said) = (&mut self.build, &mut self.heard, &mut self.said);
-        let read = match self.bytes > MOST_REPLY {
-            true => Err(ReplyError::TooLarge { most: MOST_REPLY }),
-            false => self.events.push(bytes, &mut |event| {
-                if build.event(event, hear)? {
-                    *heard = true;
-                    *said += if is_ping(event) {
-                        0
-                    } else {
-                        event.data.len() as u64
-                    };
+        let read = if self.bytes > MAX_REPLY_BYTES {
+            let most = MAX_REPLY_BYTES;
+            Err(ReplyError::TooLarge { most })
+        } else {
+            self.events.push(bytes, &mut |event| {
+                if self.builder.push(event, on_delta)? {
+                    self.has_event = true;
+                    if !is_ping(event) {
+                        self.event_bytes += event.data.len() as u64;
+                    }
                 }
                 Ok(())
-            }),
+            })
         };
         self.failed = read.as_ref().err().cloned();
         read
     }
 
-    /// How far the reply has come, zero before it begins.
+    /// Returns how many bytes of the reply came, zero before it begins.
     ///
-    /// What only keeps the connection open does not move it: comments, pings, blank lines.
+    /// Comments, pings and blank lines, which only keep the connection open, do not count.
     pub fn progress(&self) -> u64 {
-        match self.events.is_json() {
-            true => self.bytes,
-            false => self.said + self.events.waiting(),
+        if self.events.is_json() {
+            self.bytes
+        } else {
+            self.event_bytes + self.events.pending_bytes()
         }
     }
 
-    /// Says whether all of the reply is there, though bytes may follow: the mark of its end came.
+    /// Returns whether the end marker of the reply came, though bytes may follow.
     ///
-    /// A stream without such a mark is complete when it ends.
+    /// A stream without such a marker is complete when it ends.
     pub fn is_complete(&self) -> bool {
-        let closed = self.form == Delivery::Whole && self.events.is_json() && self.heard;
-        self.failed.is_none() && !self.events.is_open() && (closed || self.build.is_complete())
+        let is_complete = self.is_whole_body() || self.builder.is_complete();
+        self.failed.is_none() && !self.events.is_open() && is_complete
     }
 
-    /// Says whether anything was said yet that belongs to an answer, or to the end of one.
+    /// Returns whether a body came that was asked for as one: it is complete when it closes.
+    fn is_whole_body(&self) -> bool {
+        self.delivery == Delivery::Whole && self.events.is_json() && self.has_event
+    }
+
+    /// Returns whether any part of an answer came, or its end.
     ///
-    /// A response is announced before it is known whether there will be any.
+    /// The announcement of a response does not count: it may fail.
     pub fn is_begun(&self) -> bool {
-        match &self.build {
-            Build::Responses(responses) => responses.is_begun(),
-            _ => self.heard,
+        match &self.builder {
+            ReplyBuilder::Responses(responses) => responses.is_begun(),
+            _ => self.has_event,
         }
     }
 
@@ -131,46 +142,48 @@ impl Reader {
         }
         let open = self.events.is_open();
         if let Some(event) = self.events.rest() {
-            match self.build.event(event, &mut |_| {}) {
-                Ok(heard) => self.heard |= heard,
-                // Cut within the event: what came before it says whether that matters.
+            match self.builder.push(event, &mut |_| {}) {
+                Ok(is_json) => self.has_event |= is_json,
+                // The event is cut off; the ones before show whether that matters.
                 Err(ReplyError::Malformed { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
-        // A body is complete when it closes.
-        let closed = self.form == Delivery::Whole && self.events.is_json() && self.heard;
-        let bytes = self.bytes;
-        match self.build.end(closed)? {
+        let (bytes, is_whole) = (self.bytes, self.is_whole_body());
+        match self.builder.finish(is_whole)? {
             Ok(reply) => Ok(reply),
-            Err(Missing::End) => Err(ReplyError::Cut { bytes }),
-            Err(Missing::Everything) => Err(match self.events.odd() {
+            Err(MissingPart::End) => Err(ReplyError::Cut { bytes }),
+            Err(MissingPart::Everything) => Err(match self.events.unknown_line() {
                 Some(line) if self.events.is_foreign() => ReplyError::Foreign {
                     start: excerpt(line),
                 },
                 Some(line) => ReplyError::Malformed {
-                    reason: format!("no stream of events begins `{}`", excerpt(line)),
+                    reason: format!("a stream of events does not begin with `{}`", excerpt(line)),
                 },
-                None if self.heard && self.events.is_json() => ReplyError::Malformed {
-                    reason: "its JSON has nothing of a reply".to_owned(),
+                None if self.has_event && self.events.is_json() => ReplyError::Malformed {
+                    reason: "its JSON is not a reply".to_owned(),
                 },
-                None if self.heard || open => ReplyError::Cut { bytes },
+                None if self.has_event || open => ReplyError::Cut { bytes },
                 None => ReplyError::Empty,
             }),
         }
     }
 }
 
-impl Build {
-    /// Takes an event; says whether it was JSON.
-    fn event(&mut self, event: Event<'_>, hear: &mut Hear<'_>) -> Result<bool, ReplyError> {
+impl ReplyBuilder {
+    /// Reads an event; returns whether it was JSON.
+    fn push(
+        &mut self,
+        event: StreamEvent<'_>,
+        on_delta: &mut OnDelta<'_>,
+    ) -> Result<bool, ReplyError> {
         let data = event.data.trim_ascii();
         if data.is_empty() {
             return Ok(false);
         }
         if data == b"[DONE]" {
-            if let Build::Chat(chat) = self {
-                chat.done();
+            if let ReplyBuilder::Chat(chat) = self {
+                chat.mark_done();
             }
             return Ok(false);
         }
@@ -178,62 +191,61 @@ impl Build {
             body: data.to_vec(),
         };
         let json = match Json::parse(data) {
-            Ok(json) if json.kind() == Kind::Object => json,
+            Ok(json) if json.kind() == JsonKind::Object => json,
             _ if event.name == b"error" => return Err(body()),
-            Ok(_) => return Err(malformed("an event is no JSON object", data)),
+            Ok(_) => return Err(malformed("an event is not a JSON object", data)),
             Err(error) => return Err(malformed(&error.to_string(), data)),
         };
         if event.name == b"error" || reports_error(json) {
             return Err(body());
         }
         match self {
-            Build::Chat(chat) => chat.take(json, hear),
-            Build::Responses(responses) => responses.take(event.name, json, hear)?,
-            Build::Anthropic(anthropic) => anthropic.take(event.name, json, hear),
-            Build::Gemini(gemini) => gemini.take(json, hear),
-            Build::Ollama(ollama) => ollama.take(json, hear),
+            ReplyBuilder::Chat(chat) => chat.push(json, on_delta),
+            ReplyBuilder::Responses(responses) => responses.push(event.name, json, on_delta)?,
+            ReplyBuilder::Anthropic(anthropic) => anthropic.push(event.name, json, on_delta),
+            ReplyBuilder::Gemini(gemini) => gemini.push(json, on_delta),
+            ReplyBuilder::Ollama(ollama) => ollama.push(json, on_delta),
         }
         Ok(true)
     }
 
     fn is_complete(&self) -> bool {
         match self {
-            Build::Chat(chat) => chat.is_complete(),
-            Build::Responses(responses) => responses.is_complete(),
-            Build::Anthropic(anthropic) => anthropic.is_complete(),
-            Build::Gemini(gemini) => gemini.is_complete(),
-            Build::Ollama(ollama) => ollama.is_complete(),
+            ReplyBuilder::Chat(chat) => chat.is_complete(),
+            ReplyBuilder::Responses(responses) => responses.is_complete(),
+            ReplyBuilder::Anthropic(anthropic) => anthropic.is_complete(),
+            ReplyBuilder::Gemini(gemini) => gemini.is_complete(),
+            ReplyBuilder::Ollama(ollama) => ollama.is_complete(),
         }
     }
 
-    /// Returns what there is, if it is complete, or `closed` says that it is.
-    fn end(self, closed: bool) -> Result<Result<Reply, Missing>, ReplyError> {
+    /// Returns the reply, if it is complete, or `is_whole` says that it is.
+    fn finish(self, is_whole: bool) -> Result<Result<Reply, MissingPart>, ReplyError> {
         Ok(match self {
-            Build::Chat(chat) => chat.end(closed),
-            Build::Responses(responses) => return responses.end(),
-            Build::Anthropic(anthropic) => anthropic.end(),
-            Build::Gemini(gemini) => gemini.end(closed),
-            Build::Ollama(ollama) => ollama.end(closed),
+            ReplyBuilder::Chat(chat) => chat.finish(is_whole),
+            ReplyBuilder::Responses(responses) => return responses.finish(),
+            ReplyBuilder::Anthropic(anthropic) => anthropic.finish(),
+            ReplyBuilder::Gemini(gemini) => gemini.finish(is_whole),
+            ReplyBuilder::Ollama(ollama) => ollama.finish(is_whole),
         })
     }
 }
 
-/// Says whether an event only keeps the connection open.
-fn is_ping(event: Event<'_>) -> bool {
-    /// No longer one is looked into.
-    const SHORT: usize = 200;
-    let known = |name: &[u8]| matches!(name, b"ping" | b"keepalive" | b"heartbeat");
+/// Returns whether an event only keeps the connection open.
+fn is_ping(event: StreamEvent<'_>) -> bool {
+    const MAX_PING_BYTES: usize = 200;
+    let is_ping = |name: &[u8]| matches!(name, b"ping" | b"keepalive" | b"heartbeat");
     let data = event.data.trim_ascii();
     let kind = || Json::checked(data).get("type").map(Json::name);
-    known(event.name) || data.len() < SHORT && kind().is_some_and(|kind| known(&kind))
+    is_ping(event.name) || data.len() < MAX_PING_BYTES && kind().is_some_and(|kind| is_ping(&kind))
 }
 
-/// Says whether an object is an error, in any of the shapes providers and gateways have.
+/// Returns whether an object is an error, in any of the shapes of providers and gateways.
 fn reports_error(json: Json<'_>) -> bool {
     let [error, kind, object] = json.pick(["error", "type", "object"]);
     let is_error = |json: Option<Json<'_>>| json.is_some_and(|json| json.is("error"));
-    let says = |json: Json<'_>| !matches!(json.bytes(), b"null" | b"false" | b"\"\"" | b"{}");
-    error.is_some_and(says) || is_error(kind) || is_error(object)
+    let is_set = |json: Json<'_>| !matches!(json.bytes(), b"null" | b"false" | b"\"\"" | b"{}");
+    error.is_some_and(is_set) || is_error(kind) || is_error(object)
 }
 
 fn malformed(what: &str, data: &[u8]) -> ReplyError {
@@ -242,9 +254,9 @@ fn malformed(what: &str, data: &[u8]) -> ReplyError {
     }
 }
 
-/// The start of what came.
+/// Returns the start of some bytes.
 fn excerpt(data: &[u8]) -> String {
-    // Four bytes a character at most.
+    // A character has four bytes at most.
     let start = String::from_utf8_lossy(&data[..data.len().min(800)]);
     let mut chars = start.chars();
     let mut out: String = chars.by_ref().take(199).collect();

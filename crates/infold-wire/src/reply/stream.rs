@@ -1,4 +1,4 @@
-//! Cuts the bytes of a reply into events, wherever they are split on their way.
+//! Splits the bytes of a reply into events, wherever they were split on their way.
 //!
 //! A reply comes as server-sent events, as JSON objects one after the other (lines, or the
 //! elements of an array), or as one JSON object. Its first byte tells which.
@@ -6,61 +6,61 @@
 use memchr::memchr2;
 
 use super::ReplyError;
-use crate::transcript::walk::Walk;
+use crate::transcript::value_end::ValueEnd;
 
-/// The most bytes of one event.
-pub const MOST_EVENT: usize = 64 << 20;
+/// The maximum size of one event.
+pub const MAX_EVENT_BYTES: usize = 64 << 20;
 
 /// One event of a stream: a server-sent one, or a JSON object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event<'a> {
+pub struct StreamEvent<'a> {
     /// Its name; empty if it has none.
     pub name: &'a [u8],
-    /// What it says.
+    /// Its data.
     pub data: &'a [u8],
 }
 
-/// What is called with each event.
-pub type Take<'a> = dyn FnMut(Event<'_>) -> Result<(), ReplyError> + 'a;
+/// Called with each event.
+pub type OnEvent<'a> = dyn FnMut(StreamEvent<'_>) -> Result<(), ReplyError> + 'a;
 
-/// Cuts bytes into events. Holds no more than one event.
+/// Splits bytes into events, of which it holds one at most.
 #[derive(Debug, Default)]
-pub struct Events {
-    layout: Layout,
+pub struct EventSplitter {
+    layout: StreamLayout,
     /// How many bytes came before those of this push.
     before: u64,
 }
 
 #[derive(Debug, Default)]
-enum Layout {
+enum StreamLayout {
     /// Nothing came but white space.
     #[default]
     Unknown,
-    Lines(Lines),
-    Objects(Objects),
+    Lines(SseParser),
+    Objects(ObjectSplitter),
 }
 
-impl Events {
+impl EventSplitter {
     /// Takes the next bytes and calls `take` with each event that ends in them.
-    pub fn push(&mut self, bytes: &[u8], take: &mut Take<'_>) -> Result<(), ReplyError> {
+    pub fn push(&mut self, bytes: &[u8], take: &mut OnEvent<'_>) -> Result<(), ReplyError> {
         let mut start = 0;
-        if let Layout::Unknown = self.layout {
-            // A byte order mark means nothing, and its bytes begin nothing else.
+        if let StreamLayout::Unknown = self.layout {
+            // A byte order mark is ignored, and no reply begins with its bytes otherwise.
             let skip = |byte: &u8| byte.is_ascii_whitespace() || b"\xef\xbb\xbf".contains(byte);
             start = bytes
                 .iter()
                 .position(|byte| !skip(byte))
                 .unwrap_or(bytes.len());
             self.layout = match bytes.get(start) {
-                None => Layout::Unknown,
-                Some(b'{' | b'[') => Layout::Objects(Objects::default()),
-                Some(_) => Layout::Lines(Lines::default()),
+                None => StreamLayout::Unknown,
+                Some(b'{' | b'[') => StreamLayout::Objects(ObjectSplitter::default()),
+                Some(_) => StreamLayout::Lines(SseParser::default()),
             };
         }
         match &mut self.layout {
-            Layout::Unknown => {}
-            Layout::Lines(lines) => lines.push(&bytes[start..], take)?,
-            Layout::Objects(objects) => {
+            StreamLayout::Unknown => {}
+            StreamLayout::Lines(lines) => lines.push(&bytes[start..], take)?,
+            StreamLayout::Objects(objects) => {
                 objects.push(&bytes[start..], self.before + start as u64, take)?;
             }
         }
@@ -68,103 +68,104 @@ impl Events {
         Ok(())
     }
 
-    /// Returns the event that began and did not end. It may be whole, or cut anywhere.
-    pub fn rest(&mut self) -> Option<Event<'_>> {
+    /// Returns the event that began and did not end. It may be complete, or cut off anywhere.
+    pub fn rest(&mut self) -> Option<StreamEvent<'_>> {
         match &mut self.layout {
-            Layout::Lines(lines) => lines.rest(),
-            Layout::Unknown | Layout::Objects(_) => None,
+            StreamLayout::Lines(lines) => lines.rest(),
+            StreamLayout::Unknown | StreamLayout::Objects(_) => None,
         }
     }
 
-    /// Says whether an event began and did not end.
+    /// Returns whether an event began and did not end.
     pub fn is_open(&self) -> bool {
         match &self.layout {
-            Layout::Unknown => false,
-            Layout::Lines(lines) => lines.is_open(),
-            Layout::Objects(objects) => objects.inside,
+            StreamLayout::Unknown => false,
+            StreamLayout::Lines(lines) => lines.is_open(),
+            StreamLayout::Objects(objects) => objects.is_inside,
         }
     }
 
-    /// Says whether the bytes are JSON alone, without lines of server-sent events.
+    /// Returns whether the bytes are JSON alone, without lines of server-sent events.
     pub fn is_json(&self) -> bool {
-        matches!(self.layout, Layout::Objects(_))
+        matches!(self.layout, StreamLayout::Objects(_))
     }
 
     /// Returns the first line that no stream of events would have.
-    pub fn odd(&self) -> Option<&[u8]> {
+    pub fn unknown_line(&self) -> Option<&[u8]> {
         match &self.layout {
-            Layout::Lines(lines) => lines.odd.as_deref(),
-            Layout::Unknown | Layout::Objects(_) => None,
+            StreamLayout::Lines(lines) => lines.unknown.as_deref(),
+            StreamLayout::Unknown | StreamLayout::Objects(_) => None,
         }
     }
 
-    /// How many bytes there are of an event that has not ended.
-    pub fn waiting(&self) -> u64 {
+    /// Returns the bytes so far of an event that has not ended.
+    pub fn pending_bytes(&self) -> u64 {
         match &self.layout {
-            Layout::Lines(lines) => lines.waiting() as u64,
-            Layout::Unknown | Layout::Objects(_) => 0,
+            StreamLayout::Lines(lines) => lines.pending_bytes() as u64,
+            StreamLayout::Unknown | StreamLayout::Objects(_) => 0,
         }
     }
 
-    /// Says whether the first line was one that no stream of events would have.
+    /// Returns whether the first line was one that no stream of events would have.
     pub fn is_foreign(&self) -> bool {
-        matches!(&self.layout, Layout::Lines(lines) if lines.odd.is_some() && !lines.known)
+        matches!(&self.layout, StreamLayout::Lines(lines) if lines.unknown.is_some() && !lines.has_known)
     }
 }
 
-/// The lines of server-sent events.
+/// Parses server-sent events.
 #[derive(Debug, Default)]
-struct Lines {
+struct SseParser {
     line: Vec<u8>,
     name: Vec<u8>,
     data: Vec<u8>,
-    /// There was a line of data, if only an empty one.
-    given: bool,
-    /// The last line ended with CR; a LF now would belong to it.
-    returned: bool,
-    odd: Option<Vec<u8>>,
-    /// A line of a stream came before any that is odd.
-    known: bool,
+    /// Whether there was a line of data, if only an empty one.
+    has_data: bool,
+    /// Whether the last line ended with CR, to which a LF would belong.
+    ends_with_cr: bool,
+    /// The first line that no stream of events would have.
+    unknown: Option<Vec<u8>>,
+    /// Whether a line of a stream came before any unknown one.
+    has_known: bool,
 }
 
 /// The fields an event has.
 const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
 
-impl Lines {
-    fn push(&mut self, mut bytes: &[u8], take: &mut Take<'_>) -> Result<(), ReplyError> {
+impl SseParser {
+    fn push(&mut self, mut bytes: &[u8], take: &mut OnEvent<'_>) -> Result<(), ReplyError> {
         while let Some(first) = bytes.first() {
-            if std::mem::take(&mut self.returned) && *first == b'\n' {
+            if std::mem::take(&mut self.ends_with_cr) && *first == b'\n' {
                 bytes = &bytes[1..];
                 continue;
             }
             let end = memchr2(b'\r', b'\n', bytes);
             let more = &bytes[..end.unwrap_or(bytes.len())];
-            room(self.data.len() + self.line.len(), more)?;
+            check_size(self.data.len() + self.line.len(), more)?;
             self.line.extend_from_slice(more);
             let Some(end) = end else {
                 return Ok(());
             };
-            self.returned = bytes[end] == b'\r';
+            self.ends_with_cr = bytes[end] == b'\r';
             bytes = &bytes[end + 1..];
             if self.line.is_empty() {
                 self.dispatch(take)?;
             } else {
-                self.read();
+                self.read_line();
                 self.line.clear();
             }
         }
         Ok(())
     }
 
-    /// Reads a line that is whole.
-    fn read(&mut self) {
+    /// Reads a complete line.
+    fn read_line(&mut self) {
         let colon = memchr::memchr(b':', &self.line);
         let (field, value) = self.line.split_at(colon.unwrap_or(self.line.len()));
         let value = value.strip_prefix(b":").unwrap_or(value);
         let value = value.strip_prefix(b" ").unwrap_or(value);
         match field {
             b"data" => {
-                if std::mem::replace(&mut self.given, true) {
+                if std::mem::replace(&mut self.has_data, true) {
                     self.data.push(b'\n');
                 }
                 self.data.extend_from_slice(value);
@@ -173,26 +174,27 @@ impl Lines {
             // A comment.
             b"" => {}
             field if FIELDS.contains(&field) => {}
-            _ => drop(self.odd.get_or_insert_with(|| self.line.clone())),
+            _ => drop(self.unknown.get_or_insert_with(|| self.line.clone())),
         }
-        self.known |= self.odd.is_none();
+        self.has_known |= self.unknown.is_none();
     }
 
-    fn dispatch(&mut self, take: &mut Take<'_>) -> Result<(), ReplyError> {
-        let given = std::mem::take(&mut self.given);
-        let taken = match given {
-            true => take(Event {
+    fn dispatch(&mut self, take: &mut OnEvent<'_>) -> Result<(), ReplyError> {
+        let has_data = std::mem::take(&mut self.has_data);
+        let taken = if has_data {
+            take(StreamEvent {
                 name: &self.name,
                 data: &self.data,
-            }),
-            false => Ok(()),
+            })
+        } else {
+            Ok(())
         };
         self.name.clear();
         self.data.clear();
         taken
     }
 
-    fn waiting(&self) -> usize {
+    fn pending_bytes(&self) -> usize {
         let line = if self.is_comment() {
             0
         } else {
@@ -201,45 +203,45 @@ impl Lines {
         self.data.len() + line
     }
 
-    /// Says whether the line that has not ended is a comment, or nothing yet.
+    /// Returns whether the line that has not ended is a comment, or nothing yet.
     fn is_comment(&self) -> bool {
         self.line.first().is_none_or(|byte| *byte == b':')
     }
 
     fn is_open(&self) -> bool {
-        !self.is_comment() || self.given || !self.name.is_empty()
+        !self.is_comment() || self.has_data || !self.name.is_empty()
     }
 
-    fn rest(&mut self) -> Option<Event<'_>> {
-        // What is cut within the name of a field is not odd.
+    fn rest(&mut self) -> Option<StreamEvent<'_>> {
+        // A line that is cut off within the name of a field is not unknown.
         if !FIELDS.iter().any(|field| field.starts_with(&self.line)) {
-            self.read();
+            self.read_line();
         }
         self.line.clear();
-        std::mem::take(&mut self.given).then_some(Event {
+        std::mem::take(&mut self.has_data).then_some(StreamEvent {
             name: &self.name,
             data: &self.data,
         })
     }
 }
 
-/// JSON objects one after the other, or the elements of an array.
+/// Splits JSON objects that follow each other, or are the elements of an array.
 #[derive(Debug, Default)]
-struct Objects {
-    walk: Walk,
-    /// What there is of the object that is not yet whole.
-    held: Vec<u8>,
-    inside: bool,
+struct ObjectSplitter {
+    value_end: ValueEnd,
+    /// The bytes so far of an object that has not ended.
+    pending: Vec<u8>,
+    is_inside: bool,
 }
 
-impl Objects {
-    /// Takes bytes of which the first is number `at`.
-    fn push(&mut self, bytes: &[u8], at: u64, take: &mut Take<'_>) -> Result<(), ReplyError> {
+impl ObjectSplitter {
+    /// Reads bytes that start at byte `at` of the reply.
+    fn push(&mut self, bytes: &[u8], at: u64, take: &mut OnEvent<'_>) -> Result<(), ReplyError> {
         let mut rest = bytes;
         while let Some(first) = rest.first() {
-            if !self.inside {
+            if !self.is_inside {
                 match first {
-                    b'{' => (self.walk, self.inside) = (Walk::default(), true),
+                    b'{' => (self.value_end, self.is_inside) = (ValueEnd::default(), true),
                     b'[' | b']' | b',' | b' ' | b'\t' | b'\r' | b'\n' => {
                         rest = &rest[1..];
                         continue;
@@ -254,37 +256,35 @@ impl Objects {
                     }
                 }
             }
-            let end = self.walk.feed(rest);
+            let end = self.value_end.feed(rest);
             let (more, behind) = rest.split_at(end.unwrap_or(rest.len()));
             rest = behind;
-            room(self.held.len(), more)?;
+            check_size(self.pending.len(), more)?;
             if end.is_none() {
-                self.held.extend_from_slice(more);
+                self.pending.extend_from_slice(more);
                 break;
             }
-            self.inside = false;
-            let mut held = std::mem::take(&mut self.held);
-            let data = match held.is_empty() {
-                true => more,
-                false => {
-                    held.extend_from_slice(more);
-                    &held
-                }
+            self.is_inside = false;
+            let mut pending = std::mem::take(&mut self.pending);
+            let data = if pending.is_empty() {
+                more
+            } else {
+                pending.extend_from_slice(more);
+                &pending
             };
-            take(Event { name: b"", data })?;
+            take(StreamEvent { name: b"", data })?;
         }
         Ok(())
     }
 }
 
-/// Checks that an event does not grow beyond what it may have.
-fn room(held: usize, more: &[u8]) -> Result<(), ReplyError> {
-    match held + more.len() > MOST_EVENT {
-        true => Err(ReplyError::TooLarge {
-            most: MOST_EVENT as u64,
-        }),
-        false => Ok(()),
+/// Checks that an event does not grow too large.
+fn check_size(held: usize, more: &[u8]) -> Result<(), ReplyError> {
+    if held + more.len() > MAX_EVENT_BYTES {
+        let most = MAX_EVENT_BYTES as u64;
+        return Err(ReplyError::TooLarge { most });
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -293,13 +293,13 @@ mod tests {
 
     /// The events of a stream that comes in pieces of this size.
     fn cut(bytes: &[u8], size: usize) -> Vec<String> {
-        let (mut events, mut found) = (Events::default(), Vec::new());
-        let told = |event: Event<'_>| {
+        let (mut events, mut found) = (EventSplitter::default(), Vec::new());
+        let told = |event: StreamEvent<'_>| {
             let text = String::from_utf8_lossy;
             format!("{}|{}", text(event.name), text(event.data))
         };
         for piece in bytes.chunks(size) {
-            let mut take = |event: Event<'_>| {
+            let mut take = |event: StreamEvent<'_>| {
                 found.push(told(event));
                 Ok(())
             };
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn an_event_that_never_ends_is_not_held() {
         for start in ["data: ", "{\""] {
-            let mut events = Events::default();
+            let mut events = EventSplitter::default();
             let mut pushed = events.push(start.as_bytes(), &mut |_| Ok(()));
             let piece = vec![b'x'; 1 << 20];
             for _ in 0..64 {

@@ -1,6 +1,6 @@
-//! Replies as a provider would send them, in the shape that the official clients parse.
+//! Writes replies as a provider would, in the shape that the official clients parse.
 //!
-//! Pure, so there is no clock: ids come from what is said, and all was made at time zero.
+//! It has no clock: ids are hashes of the contents, and all times are zero.
 
 mod chat;
 mod responses;
@@ -11,58 +11,57 @@ pub mod relay;
 
 use std::hash::{DefaultHasher, Hasher};
 
-use super::{Reply, Reported, Stop};
-use crate::said::put;
-use crate::{Json, Kind, Wire, quote};
+use super::{Reply, StopReason, TokenUsage, growing_json};
+use crate::{Json, JsonKind, Wire, quote};
 
 /// Returns the body of a reply that is not streamed.
 ///
 /// On Responses all messages are output items; elsewhere the first is the reply.
-pub fn whole(wire: Wire, reply: &Reply) -> Vec<u8> {
-    let made = Made::of(reply);
+pub fn write_reply(wire: Wire, reply: &Reply) -> Vec<u8> {
+    let data = ReplyData::of(reply);
     let body = match wire {
-        Wire::Chat => chat::whole(&made),
-        Wire::Responses => responses::whole(&made),
-        Wire::Anthropic => anthropic::whole(&made),
-        Wire::Gemini => gemini::whole(&made),
-        Wire::Ollama => ollama::whole(&made),
+        Wire::Chat => chat::write_body(&data),
+        Wire::Responses => responses::write_body(&data),
+        Wire::Anthropic => anthropic::write_body(&data),
+        Wire::Gemini => gemini::write_body(&data),
+        Wire::Ollama => ollama::write_body(&data),
     };
     body.into_bytes()
 }
 
 /// Returns the events of a streamed reply, each ready to be sent.
 ///
-/// Texts and arguments come in pieces of about `size` characters. On chat, usage is sent
-/// if the reply has it: a server leaves it out when it was not asked for.
-pub fn stream(wire: Wire, reply: &Reply, size: usize) -> Vec<Vec<u8>> {
-    let made = Made::of(reply);
+/// Texts and arguments are split into about `size` characters each. On chat, usage is sent
+/// if the reply has it: a server omits it unless it was asked for.
+pub fn stream_reply(wire: Wire, reply: &Reply, size: usize) -> Vec<Vec<u8>> {
+    let data = ReplyData::of(reply);
     let events = match wire {
-        Wire::Chat => chat::stream(&made, size),
-        Wire::Responses => responses::stream(&made, size),
-        Wire::Anthropic => anthropic::stream(&made, size),
-        Wire::Gemini => gemini::stream(&made, size),
-        Wire::Ollama => ollama::stream(&made, size),
+        Wire::Chat => chat::write_stream(&data, size),
+        Wire::Responses => responses::write_stream(&data, size),
+        Wire::Anthropic => anthropic::write_stream(&data, size),
+        Wire::Gemini => gemini::write_stream(&data, size),
+        Wire::Ollama => ollama::write_stream(&data, size),
     };
     events.into_iter().map(String::into_bytes).collect()
 }
 
-/// A reply, and what every wire says about it.
-struct Made<'a> {
+/// The data of a reply that every wire writes.
+struct ReplyData<'a> {
     messages: Vec<Json<'a>>,
-    stop: &'a Stop,
-    usage: Option<Reported>,
+    stop: &'a StopReason,
+    usage: Option<TokenUsage>,
     /// As a JSON string.
     model: String,
-    /// What the ids are made of.
+    /// The unique part of the ids.
     id: String,
 }
 
-impl<'a> Made<'a> {
-    fn of(reply: &'a Reply) -> Made<'a> {
+impl<'a> ReplyData<'a> {
+    fn of(reply: &'a Reply) -> ReplyData<'a> {
         let mut hash = DefaultHasher::new();
         reply.messages.iter().for_each(|bytes| hash.write(bytes));
         let parsed = reply.messages.iter().map(|bytes| Json::parse(bytes).ok());
-        Made {
+        ReplyData {
             messages: parsed.flatten().collect(),
             stop: &reply.stop,
             usage: reply.usage,
@@ -74,76 +73,74 @@ impl<'a> Made<'a> {
         }
     }
 
-    /// The one message of wires that have one.
+    /// Returns the message, on wires that have one.
     fn message(&self) -> Json<'a> {
         let empty = || Json::checked(b"{}");
         self.messages.first().copied().unwrap_or_else(empty)
     }
 }
 
-/// What stands for a stop, or the provider's own word for it, as a JSON string.
-fn stop_word(stop: &Stop, [end, length, calls, declined]: [&str; 4]) -> String {
+/// Returns the name of a stop reason, or the provider's own word for it, as a JSON string.
+fn stop_name(stop: &StopReason, [end, length, calls, declined]: [&str; 4]) -> String {
     quote(match stop {
-        Stop::End => end,
-        Stop::Length => length,
-        Stop::Calls => calls,
-        Stop::Declined => declined,
-        Stop::Other(word) => word,
+        StopReason::End => end,
+        StopReason::Length => length,
+        StopReason::Calls => calls,
+        StopReason::Declined => declined,
+        StopReason::Other(word) => word,
     })
 }
 
-/// An event of a stream of server-sent events.
+/// Writes the details of a prompt's usage, as OpenAI's wires have them.
+fn prompt_details(usage: TokenUsage) -> String {
+    // Most providers do not report what they write into a cache.
+    let written = match usage.cache_write {
+        0 => String::new(),
+        written => format!(r#","cache_write_tokens":{written}"#),
+    };
+    format!(r#"{{"cached_tokens":{}{written}}}"#, usage.cache_read)
+}
+
+/// Writes a server-sent event.
 fn event(data: &str) -> String {
     format!("data: {data}\n\n")
 }
 
-/// The same with its name.
-fn named(name: &str, data: &str) -> String {
+/// Writes a server-sent event with its name.
+fn named_event(name: &str, data: &str) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }
 
-/// An object with these members changed or, where it has none of that name, added.
-fn with(object: Json<'_>, changes: &[(&str, &str)]) -> String {
-    let mut out = String::from("{");
-    let mut member = |name: &str, value: &str| {
-        let comma = if out.len() > 1 { "," } else { "" };
-        put(&mut out, &[comma, name, ":", value]);
-    };
-    let changed = |name: Json<'_>| changes.iter().find(|(key, _)| name.is(key));
-    for (name, value) in object.members() {
-        let value = changed(name).map_or_else(|| text(value), |(_, new)| new);
-        member(text(name), value);
-    }
-    for (key, value) in changes {
-        if object.get(key).is_none() {
-            member(&quote(key), value);
-        }
-    }
-    out.push('}');
-    out
+/// Returns an object with these members changed or, where it has none of that name, added.
+fn with_members(object: Json<'_>, changes: &[(&str, &str)]) -> String {
+    let changes: Vec<_> = changes
+        .iter()
+        .map(|(name, value)| (*name, Some((*value).to_owned())))
+        .collect();
+    growing_json::with_members(object, &changes)
 }
 
-/// An object with these members only where it has none of that name.
-fn or_else(object: Json<'_>, defaults: &[(&str, &str)]) -> String {
+/// Returns an object with these members added where it has none of that name.
+fn with_defaults(object: Json<'_>, defaults: &[(&str, &str)]) -> String {
     let lacks = |(key, _): &&(&str, &str)| object.get(key).is_none();
     let missing: Vec<_> = defaults.iter().filter(lacks).copied().collect();
-    with(object, &missing)
+    with_members(object, &missing)
 }
 
-/// The text of a value: JSON is UTF-8.
+/// Returns the bytes of a value as text: JSON is UTF-8.
 fn text(json: Json<'_>) -> &str {
     std::str::from_utf8(json.bytes()).unwrap_or("null")
 }
 
-/// A member that is a string with something in it.
-fn said<'a>(object: Json<'a>, name: &str) -> Option<&'a str> {
+/// Returns a member that is a string, and not empty.
+fn text_member<'a>(object: Json<'a>, name: &str) -> Option<&'a str> {
     let value = object.get(name)?;
-    let said = value.kind() == Kind::String && value.bytes() != b"\"\"";
-    said.then(|| text(value))
+    let is_text = value.kind() == JsonKind::String && value.bytes() != b"\"\"";
+    is_text.then(|| text(value))
 }
 
-/// A JSON string as several, each of about `size` characters and none cut inside a character.
-fn pieces(string: &str, size: usize) -> Vec<String> {
+/// Splits a JSON string into several of about `size` characters, none cut inside a character.
+fn split_string(string: &str, size: usize) -> Vec<String> {
     let mut rest = string.get(1..string.len() - 1).unwrap_or_default();
     let mut pieces = Vec::new();
     while !rest.is_empty() {
@@ -154,7 +151,7 @@ fn pieces(string: &str, size: usize) -> Vec<String> {
     pieces
 }
 
-/// Where the piece that starts the inside of a string ends.
+/// Returns where the first piece of the inside of a string ends.
 fn piece_end(rest: &str, size: usize) -> usize {
     let mut at = 0;
     for _ in 0..size {
@@ -167,7 +164,7 @@ fn piece_end(rest: &str, size: usize) -> usize {
     at
 }
 
-/// How long an escape is; the two halves of a pair belong together.
+/// Returns the length of an escape; the two halves of a surrogate pair belong together.
 fn escape_len(rest: &str) -> usize {
     let half = |rest: &str, from: u8, to: u8| {
         let unit = rest.strip_prefix("\\u").and_then(|hex| hex.get(..2));
@@ -189,26 +186,26 @@ mod tests {
     fn pieces_join_to_the_string_and_never_cut_a_character() {
         let string = r#""a\n\ud83d\ude80é\ud83d\"\\z🚀""#;
         for size in 1..12 {
-            let pieces = pieces(string, size);
+            let pieces = split_string(string, size);
             let joined: String = pieces.iter().map(|it| &it[1..it.len() - 1]).collect();
             assert_eq!(format!("\"{joined}\""), string);
             for piece in &pieces {
                 assert!(Json::parse(piece.as_bytes()).is_ok(), "{piece}");
             }
         }
-        assert_eq!(pieces(string, 1)[2], r#""\ud83d\ude80""#);
-        assert!(pieces("\"\"", 3).is_empty());
+        assert_eq!(split_string(string, 1)[2], r#""\ud83d\ude80""#);
+        assert!(split_string("\"\"", 3).is_empty());
     }
 
     #[test]
     fn members_are_changed_in_place_and_added_at_the_end() {
         let object = Json::parse(br#"{"a": 1, "b":[2]}"#).unwrap();
         assert_eq!(
-            with(object, &[("a", "9"), ("c", "3")]),
+            with_members(object, &[("a", "9"), ("c", "3")]),
             r#"{"a":9,"b":[2],"c":3}"#
         );
         assert_eq!(
-            or_else(object, &[("a", "9"), ("c", "3")]),
+            with_defaults(object, &[("a", "9"), ("c", "3")]),
             r#"{"a":1,"b":[2],"c":3}"#
         );
     }

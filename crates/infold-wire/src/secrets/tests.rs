@@ -1,3 +1,5 @@
+//! Tests of the removal of secrets.
+
 use super::*;
 
 fn key() -> String {
@@ -10,9 +12,13 @@ const MARKER: &str = "[redacted:aws-access-token]";
 fn redacts(json: &str, expected: &str) {
     let json = json.replace("KEY", &key());
     let expected = expected.replace("MARKER", MARKER);
-    let once = redacted(json.as_bytes()).unwrap_or(json.into_bytes());
+    let once = without_secrets(json.as_bytes()).unwrap_or(json.into_bytes());
     assert_eq!(String::from_utf8_lossy(&once), expected);
-    assert_eq!(redacted(&once), None, "it is redacted once and for all");
+    assert_eq!(
+        without_secrets(&once),
+        None,
+        "it is redacted once and for all"
+    );
 }
 
 #[test]
@@ -45,11 +51,11 @@ fn the_name_of_a_member_counts() {
     let value = ["0f3b1c", "9e8d7a", "6b5c4d", "3e2f1a", "0b9c8d", "7e"].concat();
     let json = format!(r#"{{"adobe_client_id":"{value}"}}"#);
     assert_eq!(
-        redacted(json.as_bytes()).as_deref(),
+        without_secrets(json.as_bytes()).as_deref(),
         Some(&br#"{"adobe_client_id":"[redacted:adobe-client-id]"}"#[..])
     );
     let other = format!(r#"{{"commit":"{value}"}}"#);
-    assert_eq!(redacted(other.as_bytes()), None);
+    assert_eq!(without_secrets(other.as_bytes()), None);
 }
 
 #[test]
@@ -75,22 +81,22 @@ fn signed_thinking_goes_whole() {
 #[test]
 fn what_is_found_is_shown_by_its_beginning_alone() {
     let json = format!(r#"{{"a":"{}"}}"#, key());
-    let shown = Found {
+    let shown = FoundSecret {
         rule: "aws-access-token",
         start: "AKIA".to_owned(),
         chars: 20,
     };
-    assert_eq!(found(json.as_bytes()), std::slice::from_ref(&shown));
-    assert_eq!(found(key().as_bytes()), [shown]);
+    assert_eq!(find_secrets(json.as_bytes()), std::slice::from_ref(&shown));
+    assert_eq!(find_secrets(key().as_bytes()), [shown]);
 }
 
 #[test]
 fn pictures_are_not_looked_into() {
     let data = format!("/{}/", key()).repeat(60);
-    assert_eq!(redacted(quote(&data).as_bytes()), None);
+    assert_eq!(without_secrets(quote(&data).as_bytes()), None);
     let url = format!("data:image/png;base64,{data}");
-    assert_eq!(redacted(quote(&url).as_bytes()), None);
-    assert!(redacted(quote(&format!("{data} ")).as_bytes()).is_some());
+    assert_eq!(without_secrets(quote(&url).as_bytes()), None);
+    assert!(without_secrets(quote(&format!("{data} ")).as_bytes()).is_some());
 }
 
 #[test]
@@ -99,13 +105,13 @@ fn a_piece_of_json_and_plain_text_are_looked_at_too() {
     let expected = format!(r#"[{{"a":"\n{MARKER}"}}, {{"b": and {MARKER} "#);
     let redacted = fragment_without_secrets(text.as_bytes());
     assert_eq!(redacted.as_deref(), Some(expected.as_bytes()));
-    assert_eq!(found(text.as_bytes()).len(), 2);
+    assert_eq!(find_secrets(text.as_bytes()).len(), 2);
 }
 
 #[test]
 fn what_is_no_json_is_left_alone() {
-    assert_eq!(redacted(b"\xff"), None);
-    assert_eq!(redacted(key().as_bytes()), None);
+    assert_eq!(without_secrets(b"\xff"), None);
+    assert_eq!(without_secrets(key().as_bytes()), None);
 }
 
 #[test]
@@ -121,7 +127,7 @@ fn a_secret_that_two_texts_share_is_found() {
         .chars()
         .map(|c| format!(r#"{{"text":"{c}"}}"#))
         .collect();
-    let single = redacted(format!("[{}]", letters.join(",")).as_bytes());
+    let single = without_secrets(format!("[{}]", letters.join(",")).as_bytes());
     let single = String::from_utf8(single.expect("it is found")).expect("it is a text");
     assert!(
         single.starts_with(&format!(r#"[{{"text":"{MARKER}"}},{{"text":""}},"#)),
@@ -129,7 +135,7 @@ fn a_secret_that_two_texts_share_is_found() {
     );
     let piece = |text: &str| format!(r#"{{"role":"model","parts":[{{"text":"{text}"}}]}}"#);
     let (one, other) = (piece(start), piece(end));
-    let both = redacted_together(&[one.as_bytes(), other.as_bytes()]);
+    let both = joined_without_secrets(&[one.as_bytes(), other.as_bytes()]);
     assert_eq!(both, [piece(MARKER).into_bytes(), piece("").into_bytes()]);
 }
 
@@ -140,6 +146,6 @@ fn a_string_that_is_cut_is_looked_at_decoded() {
         let expected = format!(r#"{{"content":"cut \n{MARKER}{end}"#);
         let redacted = fragment_without_secrets(text.as_bytes()).unwrap_or_default();
         assert_eq!(String::from_utf8_lossy(&redacted), expected);
-        assert_eq!(found(text.as_bytes()).len(), 1);
+        assert_eq!(find_secrets(text.as_bytes()).len(), 1);
     }
 }

@@ -1,14 +1,14 @@
-//! From tags to the folds they stand for, and back.
+//! Converts tags to the folds they stand for, and back.
 
 use std::collections::{BTreeSet, HashMap};
 
 use infold_log::{Cause, Seq, Span};
 
-use super::{Fold, TagId, Tagged};
+use super::{TagId, TagKind, Tagged};
 
-/// A tagged array taken apart: the conversation, and the folds over it.
+/// A tagged array as its conversation and the folds over it.
 #[derive(Clone, Debug, Default)]
-pub struct FromTags {
+pub struct UntaggedHistory {
     /// The messages in order, their seqs counted from one, without tags.
     pub messages: Vec<Tagged>,
     /// The folds, in the order in which they were made.
@@ -22,39 +22,41 @@ pub struct TagFold {
     pub id: TagId,
     /// Condensed or truncated.
     pub cause: Cause,
-    /// The messages it covers, with whole folds made before it; rounds are the engine's to widen.
+    /// The messages it covers, with whole folds made before it; the engine widens it to rounds.
     ///
     /// None if nothing carries its tag, or if it is a marker over messages that earlier
     /// folds hide already: as an event it would hide a summary for nothing.
     pub covers: Option<Span>,
-    /// The fold that covers this one, by its place in the list; it was made later.
+    /// The index in the list of the fold that covers this one; it was made later.
     pub inside: Option<usize>,
-    /// What stands in for the messages, without the tags it got itself.
+    /// The message that stands in for those it covers, without its own tags.
     pub stand_in: Tagged,
-    place: Option<Place>,
+    layout: Option<FoldLayout>,
 }
 
-/// Where the parts of a fold were in an array.
+/// The positions of a fold's stand-in and tags in an array.
 #[derive(Clone, Debug, Default)]
-struct Place {
-    /// The stand-in: behind so many messages, and its place among those that are, too.
+struct FoldLayout {
+    /// The number of messages before the stand-in.
     after: u64,
+    /// The position of the stand-in among those after the same message.
     at: usize,
-    /// What carries its tag: as the only or the first one, and as the second.
-    first: Carriers,
-    second: Carriers,
+    /// The entries that carry its tag as their only or first one.
+    first: TagCarriers,
+    /// The entries that carry its tag as their second one.
+    second: TagCarriers,
 }
 
 /// Entries that carry the tag of a fold.
 #[derive(Clone, Debug, Default)]
-struct Carriers {
+struct TagCarriers {
     messages: Vec<Span>,
     /// The folds whose stand-ins carry it.
     folds: Vec<usize>,
 }
 
 impl TagFold {
-    /// Makes a fold over `covers`, to be written as tags.
+    /// Returns a fold over `covers`, to be written as tags.
     pub fn new(id: TagId, cause: Cause, covers: Span, stand_in: Tagged) -> TagFold {
         TagFold {
             id,
@@ -62,71 +64,72 @@ impl TagFold {
             covers: Some(covers),
             inside: None,
             stand_in,
-            place: None,
+            layout: None,
         }
     }
 }
 
-/// Takes a tagged array apart.
+/// Splits a tagged array into its messages and its folds.
 ///
 /// Stand-ins become folds, everything else is a message. Nothing is lost, whatever the
 /// array looks like. Where its tags are not the work of condensing and truncating:
 ///
-/// - A tag that points to nothing hides nothing and is taken off.
+/// - A tag that points to nothing hides nothing and is removed.
 /// - A stand-in without an id, or with the id of an earlier one, is a message.
 /// - An entry flagged as both is a summary; tags with its marker's id point to nothing.
 /// - A fold covers the messages from the first that carries its tag to the last.
 /// - Of folds that would lie in each other, the one whose stand-in comes first is the inner one.
-pub fn from_tags(array: &[Tagged]) -> FromTags {
-    let sorted = Sorted::of(array);
-    let mut folds: Vec<TagFold> = sorted.folds(array);
-    let mut active = Vec::new();
+pub fn from_tags(array: &[Tagged]) -> UntaggedHistory {
+    let sorted = TaggedArray::of(array);
+    let mut folds = sorted.folds();
+    let mut outermost = Vec::new();
     for at in 0..folds.len() {
-        cover(&mut folds, at, &mut active);
+        set_cover(&mut folds, at, &mut outermost);
     }
-    let is_message = |at: &usize| matches!(sorted.entries[*at], Entry::Message(_));
-    let messages = (0..array.len()).filter(is_message);
-    FromTags {
-        messages: messages.map(|at| bare(&array[at])).collect(),
+    let entries = array.iter().zip(&sorted.entries);
+    let messages = entries.filter(|(_, entry)| matches!(entry, ArrayEntry::Message(_)));
+    UntaggedHistory {
+        messages: messages.map(|(message, _)| message.untagged()).collect(),
         folds,
     }
 }
 
-/// Puts folds back into a conversation as tags.
+/// Writes folds into a conversation as tags.
 ///
-/// What [`from_tags`] took apart comes back as it was, stand-ins in their places; a tag
-/// that was not at the end of its message is there now. A fold from elsewhere tags all it
+/// Restores what [`from_tags`] split, stand-ins in their places; only a tag
+/// that was not at the end of its message moves there. A fold from elsewhere tags all it
 /// covers that has no tag of its kind yet, inner stand-ins too, and stands behind that.
 pub fn to_tags(messages: &[Tagged], folds: &[TagFold]) -> Vec<Tagged> {
     let mut messages = messages.to_vec();
     let mut stand_ins: Vec<Tagged> = folds.iter().map(|fold| fold.stand_in.clone()).collect();
-    let known = || {
-        folds
-            .iter()
-            .filter_map(|fold| Some((fold, fold.place.as_ref()?)))
-    };
-    for (fold, place) in known() {
-        place.first.tag(fold, &mut messages, &mut stand_ins);
-    }
-    for (fold, place) in known() {
-        place.second.tag(fold, &mut messages, &mut stand_ins);
+    for is_first in [true, false] {
+        for fold in folds {
+            if let Some(layout) = &fold.layout {
+                let carriers = if is_first {
+                    &layout.first
+                } else {
+                    &layout.second
+                };
+                carriers.tag(fold, &mut messages, &mut stand_ins);
+            }
+        }
     }
     let mut places = Vec::new();
-    for (at, fold) in folds.iter().enumerate() {
-        let place = fold.place.clone().unwrap_or_else(|| {
-            let place = Place::anew(at, folds, &messages, &stand_ins);
-            place.first.tag(fold, &mut messages, &mut stand_ins);
-            place
+    for (number, fold) in folds.iter().enumerate() {
+        let layout = fold.layout.clone().unwrap_or_else(|| {
+            let layout = FoldLayout::plan(number, folds, &messages, &stand_ins);
+            layout.first.tag(fold, &mut messages, &mut stand_ins);
+            layout
         });
-        places.push((place.after, place.at, at));
+        places.push((layout.after, layout.at, number));
     }
     places.sort_unstable();
-    merge(messages, &stand_ins, &places)
+    merge_stand_ins(messages, &stand_ins, &places)
 }
 
-impl Carriers {
+impl TagCarriers {
     fn tag(&self, fold: &TagFold, messages: &mut [Tagged], stand_ins: &mut [Tagged]) {
-        let kind = Fold::from(fold.cause);
+        let kind = TagKind::from(fold.cause);
         for seq in self.messages.iter().copied().flat_map(Span::seqs) {
             if let Some(message) = messages.get_mut(index(seq)) {
                 message.tag(kind, &fold.id);
@@ -141,7 +144,7 @@ impl Carriers {
 }
 
 /// Puts stand-ins between the messages; each place ends with the number of its stand-in.
-fn merge(
+fn merge_stand_ins(
     messages: Vec<Tagged>,
     stand_ins: &[Tagged],
     places: &[(u64, usize, usize)],
@@ -149,157 +152,158 @@ fn merge(
     let mut array = Vec::with_capacity(messages.len() + stand_ins.len());
     let mut places = places.iter().peekable();
     for (message, before) in messages.into_iter().zip(0..) {
-        while let Some((_, _, at)) = places.next_if(|(after, ..)| *after <= before) {
-            array.push(stand_ins[*at].clone());
+        while let Some((.., number)) = places.next_if(|(after, ..)| *after <= before) {
+            array.push(stand_ins[*number].clone());
         }
         array.push(message);
     }
-    array.extend(places.map(|(_, _, at)| stand_ins[*at].clone()));
+    array.extend(places.map(|(.., number)| stand_ins[*number].clone()));
     array
 }
 
-impl Place {
+impl FoldLayout {
     fn first_message(&self) -> Option<Seq> {
-        let first = |carriers: &Carriers| carriers.messages.first().map(|run| run.from());
-        let firsts = [first(&self.first), first(&self.second)];
-        firsts.into_iter().flatten().min()
+        let runs = [&self.first, &self.second].map(|carriers| carriers.messages.first());
+        runs.into_iter().flatten().map(|run| run.from()).min()
     }
 
-    /// Where a fold from elsewhere goes.
-    fn anew(at: usize, folds: &[TagFold], messages: &[Tagged], stand_ins: &[Tagged]) -> Place {
-        let fold = &folds[at];
-        let kind = Fold::from(fold.cause);
-        let Some(span) = fold.covers else {
-            return Place::default();
+    /// Returns the layout of a fold that was in no array yet.
+    fn plan(
+        number: usize,
+        folds: &[TagFold],
+        messages: &[Tagged],
+        stand_ins: &[Tagged],
+    ) -> FoldLayout {
+        let kind = TagKind::from(folds[number].cause);
+        let Some(span) = folds[number].covers else {
+            return FoldLayout::default();
         };
-        let mut place = Place {
-            after: span.to().get(),
-            at,
-            ..Place::default()
-        };
-        let tagged = |seq: &Seq| match messages.get(index(*seq)) {
-            Some(message) => message.parent(kind).is_some(),
-            None => true,
-        };
-        for seq in span.seqs().filter(|seq| !tagged(seq)) {
-            join(&mut place.first.messages, seq);
+        let mut first = TagCarriers::default();
+        for seq in span.seqs() {
+            let message = messages.get(index(seq));
+            if message.is_some_and(|message| message.parent(kind).is_none()) {
+                push_seq(&mut first.messages, seq);
+            }
         }
-        let inner = |inner: &usize| {
+        first.folds.extend((0..number).filter(|inner| {
             let covers = folds[*inner].covers;
-            let within = covers.is_some_and(|inner| inner.meet(span) == Some(inner));
-            within && stand_ins[*inner].parent(kind).is_none()
-        };
-        place.first.folds = (0..at).filter(inner).collect();
-        place
+            let is_within = covers.is_some_and(|inner| inner.meet(span) == Some(inner));
+            is_within && stand_ins[*inner].parent(kind).is_none()
+        }));
+        FoldLayout {
+            after: span.to().get(),
+            at: number,
+            first,
+            second: TagCarriers::default(),
+        }
     }
 }
 
-/// What an entry of an array is.
+/// An entry of an array.
 #[derive(Clone, Copy)]
-enum Entry {
+enum ArrayEntry {
     Message(Seq),
-    /// Number so many of the stand-ins, in the order of the array.
+    /// A stand-in, with its number among all stand-ins.
     StandIn(usize),
 }
 
-/// An array whose stand-ins have been told from its messages.
-struct Sorted {
-    entries: Vec<Entry>,
-    /// The stand-ins: kind and place in the array.
-    found: Vec<(Fold, usize)>,
-    by_id: HashMap<(bool, TagId), usize>,
-    /// Where the folds were, and which must have been made before which.
-    places: Vec<Place>,
+/// An array whose stand-ins are numbered, with the order in which their folds were made.
+struct TaggedArray<'a> {
+    array: &'a [Tagged],
+    entries: Vec<ArrayEntry>,
+    /// The stand-ins: kind and position in the array.
+    stand_ins: Vec<(TagKind, usize)>,
+    numbers: [HashMap<&'a TagId, usize>; 2],
+    layouts: Vec<FoldLayout>,
+    /// Pairs of stand-ins: the fold of the first was made before that of the second.
     earlier: BTreeSet<(usize, usize)>,
 }
 
-impl Sorted {
-    fn of(array: &[Tagged]) -> Sorted {
-        let mut sorted = Sorted {
+impl<'a> TaggedArray<'a> {
+    fn of(array: &'a [Tagged]) -> TaggedArray<'a> {
+        let mut sorted = TaggedArray {
+            array,
             entries: Vec::with_capacity(array.len()),
-            found: Vec::new(),
-            by_id: HashMap::new(),
-            places: Vec::new(),
+            stand_ins: Vec::new(),
+            numbers: [HashMap::new(), HashMap::new()],
+            layouts: Vec::new(),
             earlier: BTreeSet::new(),
         };
         let mut next = Seq::FIRST;
         for (at, message) in array.iter().enumerate() {
-            let entry = match sorted.stand_in(message) {
-                Some((kind, id)) => sorted.found(kind, id, at, next),
-                None => {
-                    let seq = next;
-                    next = next.next();
-                    Entry::Message(seq)
-                }
-            };
+            let entry = sorted.add_stand_in(message, at, next).unwrap_or_else(|| {
+                let seq = next;
+                next = next.next();
+                ArrayEntry::Message(seq)
+            });
             sorted.entries.push(entry);
         }
         for (at, message) in array.iter().enumerate() {
-            sorted.tags(sorted.entries[at], message);
+            sorted.add_tags(sorted.entries[at], message);
         }
         let windows = sorted.compare_windows();
-        sorted.compare_kinds(array, Fold::Summary, &windows);
-        let summaries = sorted.of_kind(Fold::Summary);
-        sorted.compare_kinds(array, Fold::Window, &summaries);
+        sorted.compare_kinds(TagKind::Summary, &windows);
+        let summaries = sorted.of_kind(TagKind::Summary);
+        sorted.compare_kinds(TagKind::Window, &summaries);
         sorted
     }
 
-    /// The fold that an entry stands for, unless an earlier one does.
-    fn stand_in(&self, message: &Tagged) -> Option<(Fold, TagId)> {
-        let stands = |kind: Fold| Some((kind, message.stands_for(kind)?.clone()));
-        let (kind, id) = Fold::ALL.into_iter().find_map(stands)?;
-        let key = (kind == Fold::Window, id);
-        let new = !self.by_id.contains_key(&key);
-        new.then_some((kind, key.1))
-    }
-
-    fn found(&mut self, kind: Fold, id: TagId, at: usize, next: Seq) -> Entry {
-        let number = self.found.len();
-        self.by_id.insert((kind == Fold::Window, id), number);
-        self.found.push((kind, at));
-        self.places.push(Place {
-            after: next.get() - 1,
+    /// Numbers the fold that an entry stands for, unless an earlier entry stands for it.
+    fn add_stand_in(&mut self, message: &'a Tagged, at: usize, next: Seq) -> Option<ArrayEntry> {
+        let stands = |kind: TagKind| Some((kind, message.stands_for(kind)?));
+        let (kind, id) = TagKind::ALL.into_iter().find_map(stands)?;
+        let number = self.stand_ins.len();
+        let numbers = &mut self.numbers[kind as usize];
+        if numbers.contains_key(id) {
+            return None;
+        }
+        numbers.insert(id, number);
+        self.stand_ins.push((kind, at));
+        let after = next.get() - 1;
+        self.layouts.push(FoldLayout {
+            after,
             at,
-            ..Place::default()
+            ..FoldLayout::default()
         });
-        Entry::StandIn(number)
+        Some(ArrayEntry::StandIn(number))
     }
 
-    /// Notes which folds hide an entry.
-    fn tags(&mut self, entry: Entry, message: &Tagged) {
+    /// Records which folds hide an entry.
+    fn add_tags(&mut self, entry: ArrayEntry, message: &Tagged) {
         let tags = message.tags().into_iter();
         let folds: Vec<usize> = tags.filter_map(|kind| self.parent(message, kind)).collect();
         if let [first, second] = folds[..] {
             self.earlier.insert((first, second));
         }
-        for (fold, nth) in folds.into_iter().zip(0..) {
-            let place = &mut self.places[fold];
-            let carriers = match nth {
-                0 => &mut place.first,
-                _ => &mut place.second,
+        for (nth, fold) in folds.into_iter().enumerate() {
+            let layout = &mut self.layouts[fold];
+            let carriers = if nth == 0 {
+                &mut layout.first
+            } else {
+                &mut layout.second
             };
             match entry {
-                Entry::Message(seq) => join(&mut carriers.messages, seq),
-                Entry::StandIn(inner) if inner != fold => {
+                ArrayEntry::Message(seq) => push_seq(&mut carriers.messages, seq),
+                ArrayEntry::StandIn(inner) if inner != fold => {
                     carriers.folds.push(inner);
                     self.earlier.insert((inner, fold));
                 }
-                Entry::StandIn(_) => {}
+                ArrayEntry::StandIn(_) => {}
             }
         }
     }
 
     /// Compares truncations, and returns them in their order.
     ///
-    /// Each hides the oldest of what the ones before it left. One that hides stand-ins
+    /// Each hides the oldest messages that the ones before it left. One that hides stand-ins
     /// only came when all messages before its marker were hidden.
     fn compare_windows(&mut self) -> Vec<usize> {
-        let windows = self.of_kind(Fold::Window);
-        let first = |window: usize| self.places[window].first_message();
+        let windows = self.of_kind(TagKind::Window);
+        let first = |window: usize| self.layouts[window].first_message();
         let starts: BTreeSet<Seq> = windows.iter().filter_map(|at| first(*at)).collect();
         let mut order: Vec<(Option<Seq>, bool, usize)> = Vec::new();
         for window in windows {
-            let marker = Seq::new(self.places[window].after);
+            let marker = Seq::new(self.layouts[window].after);
             let last = marker.and_then(|marker| starts.range(..=marker).next_back().copied());
             let own = first(window);
             order.push((own.or(last), own.is_none(), window));
@@ -314,18 +318,18 @@ impl Sorted {
     /// Compares folds of one kind with those of the other, whose order is given.
     ///
     /// A fold hides every stand-in of the other kind before its own that none of its own
-    /// kind hides yet. So if it hides one less, that one was not yet there.
-    fn compare_kinds(&mut self, array: &[Tagged], kind: Fold, others: &[usize]) {
+    /// kind hides yet. So if it leaves one out, that one did not exist yet.
+    fn compare_kinds(&mut self, kind: TagKind, others: &[usize]) {
         for number in self.of_kind(kind) {
-            let behind = |other: &&usize| **other > number;
-            let hidden_by = self.parent(&array[self.found[number].1], kind.other());
+            let is_behind = |other: &&usize| **other > number;
+            let hidden_by = self.parent(&self.array[self.stand_ins[number].1], kind.other());
             match hidden_by.map(|fold| others.iter().position(|other| *other == fold)) {
                 None => {
-                    let all = others.iter().filter(behind);
+                    let all = others.iter().filter(is_behind);
                     self.earlier.extend(all.map(|other| (*other, number)));
                 }
                 Some(Some(until)) => {
-                    let last = others[..until].iter().rev().find(behind);
+                    let last = others[..until].iter().rev().find(is_behind);
                     self.earlier.extend(last.map(|other| (*other, number)));
                 }
                 Some(None) => {}
@@ -333,29 +337,31 @@ impl Sorted {
         }
     }
 
-    fn of_kind(&self, wanted: Fold) -> Vec<usize> {
-        let found = self.found.iter().enumerate();
-        let found = found.filter(|(_, (kind, _))| *kind == wanted);
-        found.map(|(number, _)| number).collect()
+    fn of_kind(&self, wanted: TagKind) -> Vec<usize> {
+        let numbers = 0..self.stand_ins.len();
+        numbers
+            .filter(|number| self.stand_ins[*number].0 == wanted)
+            .collect()
     }
 
-    /// The fold of this kind that hides an entry.
-    fn parent(&self, message: &Tagged, kind: Fold) -> Option<usize> {
-        let id = message.parent(kind)?.clone();
-        self.by_id.get(&(kind == Fold::Window, id)).copied()
+    /// Returns the fold of this kind that hides an entry.
+    fn parent(&self, message: &Tagged, kind: TagKind) -> Option<usize> {
+        self.numbers[kind as usize]
+            .get(message.parent(kind)?)
+            .copied()
     }
 
-    /// The stand-ins in the order in which their folds were made.
+    /// Returns the stand-ins in the order in which their folds were made.
     fn order(&self) -> Vec<usize> {
-        let mut blocked = vec![0; self.found.len()];
+        let mut blocked = vec![0; self.stand_ins.len()];
         for (_, later) in &self.earlier {
             blocked[*later] += 1;
         }
-        let mut left: BTreeSet<usize> = (0..self.found.len()).collect();
+        let mut left: BTreeSet<usize> = (0..self.stand_ins.len()).collect();
         let ready = left.iter().copied().filter(|fold| blocked[*fold] == 0);
         let mut ready: BTreeSet<usize> = ready.collect();
         let mut order = Vec::new();
-        // With nothing ready, folds lie in each other; any order will do, so the first goes.
+        // If none is ready, folds lie in each other: any order will do, so the first is next.
         while let Some(fold) = ready.pop_first().or_else(|| left.first().copied()) {
             left.remove(&fold);
             order.push(fold);
@@ -369,67 +375,67 @@ impl Sorted {
         order
     }
 
-    /// The folds in the order in which they were made, as far as tags tell.
-    fn folds(&self, array: &[Tagged]) -> Vec<TagFold> {
+    /// Returns the folds in the order in which they were made, without what they cover.
+    fn folds(&self) -> Vec<TagFold> {
         let order = self.order();
         let mut rank = vec![0; order.len()];
-        for (at, fold) in order.iter().enumerate() {
-            rank[*fold] = at;
+        for (at, number) in order.iter().enumerate() {
+            rank[*number] = at;
         }
         let fold = |(at, number): (usize, &usize)| {
-            let (kind, found) = self.found[*number];
-            let mut place = self.places[*number].clone();
-            for carriers in [&mut place.first, &mut place.second] {
+            let (kind, found) = self.stand_ins[*number];
+            let mut layout = self.layouts[*number].clone();
+            for carriers in [&mut layout.first, &mut layout.second] {
                 let folds = &mut carriers.folds;
                 folds.iter_mut().for_each(|fold| *fold = rank[*fold]);
                 folds.retain(|inner| *inner < at);
             }
-            let id = array[found].stands_for(kind);
+            let id = self.array[found].stands_for(kind);
             TagFold {
                 id: id.expect("it was found by its id").clone(),
                 cause: kind.into(),
                 covers: None,
                 inside: None,
-                stand_in: bare(&array[found]),
-                place: Some(place),
+                stand_in: self.array[found].untagged(),
+                layout: Some(layout),
             }
         };
         order.iter().enumerate().map(fold).collect()
     }
 }
 
-/// Works out what fold `at` covers, given the outermost of those made before it.
-fn cover(folds: &mut [TagFold], at: usize, active: &mut Vec<(Span, usize)>) {
-    let Some(place) = &folds[at].place else {
+/// Computes what fold `at` covers, given the outermost of those made before it.
+fn set_cover(folds: &mut [TagFold], at: usize, outermost: &mut Vec<(Span, usize)>) {
+    let Some(layout) = &folds[at].layout else {
         return;
     };
-    let carriers = [&place.first, &place.second];
-    let over = |fold: usize| carriers.iter().any(|all| all.folds.contains(&fold));
-    let inner = active.iter().filter(|(_, fold)| over(*fold));
+    let carriers = [&layout.first, &layout.second];
+    let is_inner = |fold: usize| carriers.iter().any(|all| all.folds.contains(&fold));
+    let inner = outermost.iter().filter(|(_, fold)| is_inner(*fold));
     let mut spans: Vec<Span> = inner.map(|(span, _)| *span).collect();
     let runs = || carriers.iter().flat_map(|all| &all.messages);
-    let idle = spans.is_empty() && runs().all(|run| is_hidden(*run, active));
-    if idle && folds[at].cause == Cause::Window {
+    let hides_nothing = spans.is_empty() && runs().all(|run| is_hidden(*run, outermost));
+    if hides_nothing && folds[at].cause == Cause::Window {
         return;
     }
     spans.extend(runs());
     let Some(span) = hull(spans) else { return };
-    let touched = |(inner, _): &(Span, usize)| inner.meet(span).is_some();
-    let (taken, rest): (Vec<_>, Vec<_>) = active.drain(..).partition(touched);
-    *active = rest;
-    let whole = hull(taken.iter().map(|(span, _)| *span).chain([span]));
+    let touches = |(inner, _): &(Span, usize)| inner.meet(span).is_some();
+    let (inner, rest): (Vec<_>, Vec<_>) = outermost.drain(..).partition(touches);
+    *outermost = rest;
+    let whole = hull(inner.iter().map(|(span, _)| *span).chain([span]));
     folds[at].covers = whole;
-    active.extend(whole.map(|span| (span, at)));
-    for (_, inner) in taken {
+    outermost.extend(whole.map(|span| (span, at)));
+    for (_, inner) in inner {
         folds[inner].inside = Some(at);
     }
 }
 
 /// Says whether folds cover all of a run.
-fn is_hidden(run: Span, active: &[(Span, usize)]) -> bool {
+fn is_hidden(run: Span, folds: &[(Span, usize)]) -> bool {
     let mut next = run.from();
     while next <= run.to() {
-        let Some((span, _)) = active.iter().find(|(span, _)| span.holds(next)) else {
+        let Some((span, _)) = folds.iter().find(|(span, _)| span.holds(next)) else {
             return false;
         };
         next = span.to().next();
@@ -437,23 +443,15 @@ fn is_hidden(run: Span, active: &[(Span, usize)]) -> bool {
     true
 }
 
-/// The span from the first message of some spans to the last.
+/// Returns the span from the first message of some spans to the last.
 fn hull(spans: impl IntoIterator<Item = Span>) -> Option<Span> {
     spans.into_iter().reduce(|a, b| {
         Span::new(a.from().min(b.from()), a.to().max(b.to())).expect("it holds both spans")
     })
 }
 
-/// A message without its tags.
-fn bare(message: &Tagged) -> Tagged {
-    let mut bare = message.clone();
-    for fold in message.tags() {
-        bare.untag(fold);
-    }
-    bare
-}
-
-fn join(runs: &mut Vec<Span>, seq: Seq) {
+/// Adds a seq to the last run that it continues, or as a new run.
+fn push_seq(runs: &mut Vec<Span>, seq: Seq) {
     match runs.last_mut() {
         Some(last) if last.to().next() == seq => {
             *last = Span::new(last.from(), seq).expect("a run grows at its end");
@@ -462,7 +460,7 @@ fn join(runs: &mut Vec<Span>, seq: Seq) {
     }
 }
 
-/// Where the message `seq` is in a list of all.
+/// Returns the index of the message `seq` in a list of all.
 fn index(seq: Seq) -> usize {
     usize::try_from(seq.get() - 1).unwrap_or(usize::MAX)
 }

@@ -1,21 +1,23 @@
+//! The ids that tags carry.
+
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Json, Kind, js, quote};
+use crate::{Json, JsonKind, js, quote};
 
 /// The id of a fold, as tags carry it.
 ///
-/// Never empty when read from a message: to the peers an empty id is none. Two
+/// Never empty when read from a message: to the agents an empty id is none. Two
 /// ids are equal if JavaScript would say so, however each was escaped.
 /// Cloning shares the text.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct TagId {
-    /// The id as JavaScript prints it in JSON, which is one text for each value.
+    /// The id as JavaScript prints it in JSON: one text for each value.
     json: Arc<str>,
 }
 
 impl TagId {
-    /// Makes an id of plain text.
+    /// Returns an id with this text.
     pub fn new(text: &str) -> TagId {
         TagId {
             json: quote(text).into(),
@@ -28,10 +30,10 @@ impl TagId {
     }
 
     /// Reads an id; none if it is empty, `null` or otherwise false to JavaScript.
-    pub(crate) fn of(value: Json<'_>) -> Option<TagId> {
+    pub fn of(value: Json<'_>) -> Option<TagId> {
         js::is_truthy(value).then(|| TagId {
             json: match value.kind() {
-                Kind::String => js::quoted(value).into(),
+                JsonKind::String => js::quoted(value).into(),
                 _ => js::stringify(value).into(),
             },
         })

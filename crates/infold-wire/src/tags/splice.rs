@@ -1,11 +1,11 @@
-//! Changing one member of an object and no other byte of it.
+//! Changes one member of an object and no other byte of it.
 
 use crate::Json;
 
 /// Returns `object` without the members named `name`.
 ///
-/// Takes back what [`put`] added, byte for byte.
-pub(super) fn cut(object: &[u8], name: &str) -> Vec<u8> {
+/// Reverts what [`set_member`] added, byte for byte.
+pub(super) fn remove_member(object: &[u8], name: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(object.len());
     let mut copied = 0;
     let mut members = Json::checked(object).members().peekable();
@@ -32,22 +32,20 @@ pub(super) fn cut(object: &[u8], name: &str) -> Vec<u8> {
 }
 
 /// Returns `object` with the member `name` set to `value`, in its old place or at the end.
-pub(super) fn put(object: &[u8], name: &str, value: &str) -> Vec<u8> {
+pub(super) fn set_member(object: &[u8], name: &str, value: &str) -> Vec<u8> {
     let members = || Json::checked(object).members();
+    let splice = |range: std::ops::Range<usize>, new: &str| {
+        [&object[..range.start], new.as_bytes(), &object[range.end..]].concat()
+    };
     // Of duplicates the last one counts, so that is the one to change.
-    let old = members().filter(|(key, _)| key.is(name)).last();
-    if let Some((_, old)) = old {
-        return spliced(object, old.range(), value);
+    if let Some((_, old)) = members().filter(|(key, _)| key.is(name)).last() {
+        return splice(old.range(), value);
     }
     let last = members().last().map(|(_, value)| value.range().end);
     let comma = if last.is_some() { "," } else { "" };
-    // After the opening bracket if there is nothing else.
+    // An empty object gets it after its opening bracket.
     let at = last.unwrap_or(1);
-    spliced(object, at..at, &format!("{comma}\"{name}\":{value}"))
-}
-
-fn spliced(text: &[u8], range: std::ops::Range<usize>, new: &str) -> Vec<u8> {
-    [&text[..range.start], new.as_bytes(), &text[range.end..]].concat()
+    splice(at..at, &format!("{comma}\"{name}\":{value}"))
 }
 
 #[cfg(test)]
@@ -57,11 +55,11 @@ mod tests {
     use super::*;
 
     fn cut_text(object: &str) -> String {
-        String::from_utf8(cut(object.as_bytes(), "x")).unwrap()
+        String::from_utf8(remove_member(object.as_bytes(), "x")).unwrap()
     }
 
     fn put_text(object: &str) -> String {
-        String::from_utf8(put(object.as_bytes(), "x", "7")).unwrap()
+        String::from_utf8(set_member(object.as_bytes(), "x", "7")).unwrap()
     }
 
     #[test]
@@ -104,7 +102,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is cut is gone, and the rest is there as it was.
+        /// The removed member is gone, and the rest is there as it was.
         #[test]
         fn cutting_takes_that_member_only(object in any_object()) {
             let members = |text: &str| -> Vec<String> {

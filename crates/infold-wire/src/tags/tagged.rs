@@ -1,44 +1,47 @@
+//! A message that may carry tags.
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use infold_log::Cause;
 
 use super::{TagId, Ts, splice};
-use crate::{Json, JsonError, Kind, js};
+use crate::{Json, JsonError, JsonKind, js};
 
 /// A message that may carry tags, kept as the bytes it came in.
 ///
 /// Its tags and its time are read once, by [`Tagged::parse`]. Tagging and
-/// untagging change no other byte, and untagging takes back what tagging did.
-/// Cloning shares the bytes.
+/// untagging change no other byte, and untagging reverts tagging.
+/// Cloning shares the bytes. Arrays of two are indexed by [`TagKind`].
 #[derive(Clone, Debug)]
 pub struct Tagged {
-    // What folding asks of every message lies here and not in the body: going
-    // through a long list then touches no memory but the list's own.
-    body: Arc<Body>,
+    // The fields that folding reads of every message are here and not in the body:
+    // a pass over a long list then touches no memory but the list's own.
+    body: Arc<TaggedBody>,
     parents: [Option<TagId>; 2],
-    /// Which tags are no longer as the bytes have them, which of them were taken away at
-    /// some time, and which was put there last.
+    /// Tags that differ from those in the bytes.
     changed: [bool; 2],
-    cut: [bool; 2],
-    last: Fold,
+    /// Tags that were removed at some time.
+    removed: [bool; 2],
+    /// The kind of the tag that was added last.
+    added_last: TagKind,
     stand_in: [bool; 2],
-    role: Role,
+    role: TaggedRole,
     ts: Ts,
 }
 
 /// The two kinds of fold that have tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fold {
-    /// Hidden by `condenseParent`, stood for by the summary with that `condenseId`.
+pub enum TagKind {
+    /// `condenseParent` hides a message behind the summary with that `condenseId`.
     Summary,
-    /// Hidden by `truncationParent`, stood for by the marker with that `truncationId`.
+    /// `truncationParent` hides a message behind the marker with that `truncationId`.
     Window,
 }
 
-/// Who said a message, as far as folding cares.
+/// The role of a message, as far as folding distinguishes roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum TaggedRole {
     /// `"user"`
     User,
     /// `"assistant"`
@@ -56,58 +59,55 @@ pub enum TaggedError {
     /// A message that is JSON, but not an object.
     #[error("a message is an object, not {found:?}")]
     NotObject {
-        /// What it is.
-        found: Kind,
+        /// The kind of value it is.
+        found: JsonKind,
     },
     /// A list that is JSON, but not an array.
     #[error("a list of messages is an array, not {found:?}")]
     NotList {
-        /// What it is.
-        found: Kind,
+        /// The kind of value it is.
+        found: JsonKind,
     },
 }
 
-/// What is seldom asked for.
+/// The fields of a message that folding seldom reads.
 #[derive(Debug)]
-struct Body {
+struct TaggedBody {
     bytes: Box<[u8]>,
     ids: [Option<TagId>; 2],
 }
 
-impl Fold {
+impl TagKind {
     /// Both, in the order of the tags in a message.
-    pub const ALL: [Fold; 2] = [Fold::Summary, Fold::Window];
+    pub const ALL: [TagKind; 2] = [TagKind::Summary, TagKind::Window];
 
     /// Returns the name of the tag that hides a message behind this kind of fold.
     pub fn tag_name(self) -> &'static str {
         match self {
-            Fold::Summary => "condenseParent",
-            Fold::Window => "truncationParent",
+            TagKind::Summary => "condenseParent",
+            TagKind::Window => "truncationParent",
         }
     }
 
-    pub(super) fn other(self) -> Fold {
-        match self {
-            Fold::Summary => Fold::Window,
-            Fold::Window => Fold::Summary,
-        }
+    pub(super) fn other(self) -> TagKind {
+        TagKind::ALL[1 - self as usize]
     }
 }
 
-impl From<Cause> for Fold {
-    fn from(cause: Cause) -> Fold {
+impl From<Cause> for TagKind {
+    fn from(cause: Cause) -> TagKind {
         match cause {
-            Cause::Summary => Fold::Summary,
-            Cause::Window => Fold::Window,
+            Cause::Summary => TagKind::Summary,
+            Cause::Window => TagKind::Window,
         }
     }
 }
 
-impl From<Fold> for Cause {
-    fn from(fold: Fold) -> Cause {
-        match fold {
-            Fold::Summary => Cause::Summary,
-            Fold::Window => Cause::Window,
+impl From<TagKind> for Cause {
+    fn from(kind: TagKind) -> Cause {
+        match kind {
+            TagKind::Summary => Cause::Summary,
+            TagKind::Window => Cause::Window,
         }
     }
 }
@@ -122,171 +122,152 @@ impl Tagged {
     pub fn parse_list(bytes: &[u8]) -> Result<Vec<Tagged>, TaggedError> {
         let list = Json::parse(bytes)?;
         match list.kind() {
-            Kind::Array => list.elements().map(Tagged::of).collect(),
+            JsonKind::Array => list.elements().map(Tagged::of).collect(),
             found => Err(TaggedError::NotList { found }),
         }
     }
 
-    /// Reads a message that has been found to be JSON.
+    /// Reads a message from parsed JSON.
     pub fn of(json: Json<'_>) -> Result<Tagged, TaggedError> {
-        match json.kind() {
-            Kind::Object => Ok(Read::of(json).message(json)),
-            found => Err(TaggedError::NotObject { found }),
+        const SUMMARY: usize = TagKind::Summary as usize;
+        const WINDOW: usize = TagKind::Window as usize;
+        let found = json.kind();
+        if found != JsonKind::Object {
+            return Err(TaggedError::NotObject { found });
         }
+        let (mut role, mut ts) = (TaggedRole::Other, Ts::Missing);
+        let (mut stand_in, mut ids, mut parents) = ([false; 2], [None, None], [None, None]);
+        // In order, so that of duplicates the last one counts.
+        for (key, value) in json.members() {
+            match &*key.text().unwrap_or_default() {
+                "role" => role = TaggedRole::of(value),
+                "ts" => ts = Ts::of(value),
+                "isSummary" => stand_in[SUMMARY] = js::is_truthy(value),
+                "isTruncationMarker" => stand_in[WINDOW] = js::is_truthy(value),
+                "condenseId" => ids[SUMMARY] = TagId::of(value),
+                "truncationId" => ids[WINDOW] = TagId::of(value),
+                "condenseParent" => parents[SUMMARY] = TagId::of(value),
+                "truncationParent" => parents[WINDOW] = TagId::of(value),
+                _ => {}
+            }
+        }
+        Ok(Tagged {
+            body: Arc::new(TaggedBody {
+                bytes: json.bytes().into(),
+                ids,
+            }),
+            parents,
+            changed: [false; 2],
+            removed: [false; 2],
+            added_last: TagKind::Window,
+            stand_in,
+            role,
+            ts,
+        })
     }
 
-    /// Returns the message as it is now, tags included.
+    /// Returns the bytes of the message with its current tags.
     pub fn bytes(&self) -> Cow<'_, [u8]> {
         let mut bytes = Cow::Borrowed(&*self.body.bytes);
-        for fold in Fold::ALL
-            .into_iter()
-            .filter(|fold| self.cut[*fold as usize])
-        {
-            bytes = splice::cut(&bytes, fold.tag_name()).into();
+        for kind in TagKind::ALL {
+            if self.removed[kind as usize] {
+                bytes = splice::remove_member(&bytes, kind.tag_name()).into();
+            }
         }
         // New members stand in the order in which they were set, as in JavaScript.
-        for fold in [self.last.other(), self.last] {
-            let new = self.parent(fold).filter(|_| self.changed[fold as usize]);
+        for kind in [self.added_last.other(), self.added_last] {
+            let new = self.parent(kind).filter(|_| self.changed[kind as usize]);
             if let Some(id) = new {
-                bytes = splice::put(&bytes, fold.tag_name(), id.json()).into();
+                bytes = splice::set_member(&bytes, kind.tag_name(), id.json()).into();
             }
         }
         bytes
     }
 
-    /// Returns who said it.
-    pub fn role(&self) -> Role {
+    /// Returns its role.
+    pub fn role(&self) -> TaggedRole {
         self.role
     }
 
-    /// Returns when it was said.
+    /// Returns its time.
     pub fn ts(&self) -> Ts {
         self.ts
     }
 
-    /// Returns what was said: a string or a list of blocks.
+    /// Returns its content: a string or a list of blocks.
     pub fn content(&self) -> Option<Json<'_>> {
-        Json::checked(&self.body.bytes).get("content")
+        self.member("content")
+    }
+
+    /// Returns a member of the message as it came, without later changes of its tags.
+    pub fn member(&self, name: &str) -> Option<Json<'_>> {
+        Json::checked(&self.body.bytes).get(name)
     }
 
     /// Returns the fold that hides it, if that fold's stand-in is present.
-    pub fn parent(&self, fold: Fold) -> Option<&TagId> {
-        self.parents[fold as usize].as_ref()
+    pub fn parent(&self, kind: TagKind) -> Option<&TagId> {
+        self.parents[kind as usize].as_ref()
     }
 
     /// Says whether it is flagged as a stand-in: `isSummary` or `isTruncationMarker`.
-    pub fn is_stand_in(&self, fold: Fold) -> bool {
-        self.stand_in[fold as usize]
+    pub fn is_stand_in(&self, kind: TagKind) -> bool {
+        self.stand_in[kind as usize]
     }
 
     /// Returns the fold it stands for: it is flagged as a stand-in and has an id.
-    pub fn stands_for(&self, fold: Fold) -> Option<&TagId> {
-        match self.is_stand_in(fold) {
-            true => self.body.ids[fold as usize].as_ref(),
-            false => None,
-        }
+    pub fn stands_for(&self, kind: TagKind) -> Option<&TagId> {
+        let id = self.body.ids[kind as usize].as_ref();
+        id.filter(|_| self.is_stand_in(kind))
     }
 
     /// Hides the message behind the fold `id`.
-    pub fn tag(&mut self, fold: Fold, id: &TagId) {
-        self.set(fold, Some(id.clone()));
+    pub fn tag(&mut self, kind: TagKind, id: &TagId) {
+        if self.parent(kind).is_none() {
+            self.added_last = kind;
+        }
+        self.parents[kind as usize] = Some(id.clone());
+        self.changed[kind as usize] = true;
     }
 
-    /// Takes the tag away, even an empty one.
-    pub fn untag(&mut self, fold: Fold) {
-        self.set(fold, None);
+    /// Removes the tag of this kind, even an empty one.
+    pub fn untag(&mut self, kind: TagKind) {
+        self.removed[kind as usize] = true;
+        self.parents[kind as usize] = None;
+        self.changed[kind as usize] = true;
     }
 
-    /// The tags it has, in the order of its bytes.
-    pub(crate) fn tags(&self) -> Vec<Fold> {
-        let has = |fold: &Fold| self.parent(*fold).is_some();
-        let mut tags: Vec<Fold> = Fold::ALL.into_iter().filter(has).collect();
+    /// Returns the message without its tags.
+    pub(crate) fn untagged(&self) -> Tagged {
+        let mut bare = self.clone();
+        for kind in TagKind::ALL {
+            if bare.parent(kind).is_some() {
+                bare.untag(kind);
+            }
+        }
+        bare
+    }
+
+    /// Returns the tags it has, in the order of its bytes.
+    pub(crate) fn tags(&self) -> Vec<TagKind> {
+        let has = |kind: &TagKind| self.parent(*kind).is_some();
+        let mut tags: Vec<TagKind> = TagKind::ALL.into_iter().filter(has).collect();
         if tags.len() > 1 {
             let bytes = self.bytes();
-            let place = |fold: &Fold| {
+            tags.sort_by_key(|kind| {
                 let mut keys = Json::checked(&bytes).members();
-                keys.position(|(key, _)| key.is(fold.tag_name()))
-            };
-            tags.sort_by_key(place);
+                keys.position(|(key, _)| key.is(kind.tag_name()))
+            });
         }
         tags
     }
-
-    fn set(&mut self, fold: Fold, parent: Option<TagId>) {
-        match parent {
-            Some(_) if self.parent(fold).is_none() => self.last = fold,
-            Some(_) => {}
-            None => self.cut[fold as usize] = true,
-        }
-        self.parents[fold as usize] = parent;
-        self.changed[fold as usize] = true;
-    }
 }
 
-/// The members of a message that matter here, while it is read.
-struct Read {
-    role: Role,
-    ts: Ts,
-    stand_in: [bool; 2],
-    ids: [Option<TagId>; 2],
-    parents: [Option<TagId>; 2],
-}
-
-impl Read {
-    fn of(object: Json<'_>) -> Read {
-        let mut read = Read {
-            role: Role::Other,
-            ts: Ts::Missing,
-            stand_in: [false; 2],
-            ids: [None, None],
-            parents: [None, None],
-        };
-        // In order, so that of duplicates the last one counts.
-        for (key, value) in object.members() {
-            read.member(&key.text().unwrap_or_default(), value);
-        }
-        read
-    }
-
-    fn member(&mut self, key: &str, value: Json<'_>) {
-        const SUMMARY: usize = Fold::Summary as usize;
-        const WINDOW: usize = Fold::Window as usize;
-        match key {
-            "role" => self.role = Role::of(value),
-            "ts" => self.ts = Ts::of(value),
-            "isSummary" => self.stand_in[SUMMARY] = js::is_truthy(value),
-            "isTruncationMarker" => self.stand_in[WINDOW] = js::is_truthy(value),
-            "condenseId" => self.ids[SUMMARY] = TagId::of(value),
-            "truncationId" => self.ids[WINDOW] = TagId::of(value),
-            "condenseParent" => self.parents[SUMMARY] = TagId::of(value),
-            "truncationParent" => self.parents[WINDOW] = TagId::of(value),
-            _ => {}
-        }
-    }
-
-    fn message(self, object: Json<'_>) -> Tagged {
-        Tagged {
-            body: Arc::new(Body {
-                bytes: object.bytes().into(),
-                ids: self.ids,
-            }),
-            parents: self.parents,
-            changed: [false; 2],
-            cut: [false; 2],
-            last: Fold::Window,
-            stand_in: self.stand_in,
-            role: self.role,
-            ts: self.ts,
-        }
-    }
-}
-
-impl Role {
-    fn of(value: Json<'_>) -> Role {
+impl TaggedRole {
+    fn of(value: Json<'_>) -> TaggedRole {
         match value.text().as_deref() {
-            Some("user") => Role::User,
-            Some("assistant") => Role::Assistant,
-            _ => Role::Other,
+            Some("user") => TaggedRole::User,
+            Some("assistant") => TaggedRole::Assistant,
+            _ => TaggedRole::Other,
         }
     }
 }
@@ -310,16 +291,19 @@ mod tests {
     fn tagging_changes_no_other_byte() {
         let id = TagId::new("t \"1\"");
         let mut tagged = message(ODD);
-        tagged.tag(Fold::Window, &id);
+        tagged.tag(TagKind::Window, &id);
         let tag = r#","truncationParent":"t \"1\"""#;
         assert_eq!(text(&tagged), ODD.replace("} }", &format!("}}{tag} }}")));
-        assert_eq!(tagged.parent(Fold::Window), Some(&id));
-        assert_eq!(tagged.parent(Fold::Summary), None);
+        assert_eq!(tagged.parent(TagKind::Window), Some(&id));
+        assert_eq!(tagged.parent(TagKind::Summary), None);
     }
 
     #[test]
     fn untagging_restores_the_bytes() {
-        for (first, second) in [(Fold::Summary, Fold::Window), (Fold::Window, Fold::Summary)] {
+        for (first, second) in [
+            (TagKind::Summary, TagKind::Window),
+            (TagKind::Window, TagKind::Summary),
+        ] {
             let mut kept = message(ODD);
             kept.tag(first, &TagId::new("a"));
             kept.tag(second, &TagId::new("b"));
@@ -334,7 +318,10 @@ mod tests {
 
     #[test]
     fn tags_stand_in_the_order_in_which_they_were_set() {
-        for (first, second) in [(Fold::Summary, Fold::Window), (Fold::Window, Fold::Summary)] {
+        for (first, second) in [
+            (TagKind::Summary, TagKind::Window),
+            (TagKind::Window, TagKind::Summary),
+        ] {
             let mut kept = message(ODD);
             kept.tag(first, &TagId::new("a"));
             let mut stored = message(&text(&kept));
@@ -353,18 +340,18 @@ mod tests {
     fn the_last_of_duplicate_members_counts() {
         let twice =
             message(r#"{"isSummary":true,"condenseId":"a","condenseId":"b","ts":1,"ts":2}"#);
-        assert_eq!(twice.stands_for(Fold::Summary), Some(&TagId::new("b")));
+        assert_eq!(twice.stands_for(TagKind::Summary), Some(&TagId::new("b")));
         assert_eq!(twice.ts().given().unwrap().0, 2.0);
         let taken_back = message(r#"{"truncationParent":"a","truncationParent":""}"#);
-        assert_eq!(taken_back.parent(Fold::Window), None);
+        assert_eq!(taken_back.parent(TagKind::Window), None);
     }
 
     #[test]
     fn an_id_without_its_flag_stands_for_nothing() {
         let plain = message(r#"{"condenseId":"a","isSummary":0,"truncationId":"b"}"#);
-        assert_eq!(plain.stands_for(Fold::Summary), None);
-        assert_eq!(plain.stands_for(Fold::Window), None);
-        assert!(message(r#"{"isTruncationMarker":"yes"}"#).is_stand_in(Fold::Window));
+        assert_eq!(plain.stands_for(TagKind::Summary), None);
+        assert_eq!(plain.stands_for(TagKind::Window), None);
+        assert!(message(r#"{"isTruncationMarker":"yes"}"#).is_stand_in(TagKind::Window));
     }
 
     #[test]

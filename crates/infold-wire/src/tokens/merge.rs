@@ -1,7 +1,7 @@
-//! Merging the bytes of a piece into tokens.
+//! Merges the bytes of a piece into tokens.
 //!
 //! The pair of the lowest rank is merged first, of equals the leftmost, until none is left.
-//! A piece of up to [`WINDOW`] bytes is merged at once. A longer one is merged a window at a
+//! A piece of up to [`WINDOW_BYTES`] bytes is merged at once. A longer one is merged a window at a
 //! time, which relies on this: tokens that stand side by side are the result for the whole
 //! exactly if each two neighbours are the result for their own bytes. So it is enough that the
 //! last token kept of one window and the first of the next agree; where they do not, the
@@ -10,29 +10,29 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::vocabulary::{NONE, Rank, Vocabulary};
+use super::vocabulary::{NO_RANK, Rank, Vocabulary};
 
-/// How many bytes are merged at once; twice the length of the longest token.
-const WINDOW: usize = 256;
-/// Most pieces are shorter than this, and clearing a large window takes longer than merging them.
-const SMALL: usize = 32;
-/// Pairs are looked through for the lowest a block at a time.
-const BLOCK: usize = 16;
+/// The size of a window; twice the length of the longest token.
+const WINDOW_BYTES: usize = 256;
+/// The size of a small window, which most pieces fit in, and which is faster to clear.
+const SMALL_WINDOW_BYTES: usize = 32;
+/// The pairs are searched for the lowest in blocks of this size.
+const BLOCK_PAIRS: usize = 16;
 
 /// Returns how many tokens a piece merges into.
 pub fn merge(vocabulary: &Vocabulary, piece: &[u8]) -> u64 {
-    if piece.len() <= SMALL {
-        Window::<SMALL>::new(vocabulary, piece).count as u64
-    } else if piece.len() <= WINDOW {
-        Window::<WINDOW>::new(vocabulary, piece).count as u64
+    if piece.len() <= SMALL_WINDOW_BYTES {
+        MergeWindow::<SMALL_WINDOW_BYTES>::new(vocabulary, piece).count as u64
+    } else if piece.len() <= WINDOW_BYTES {
+        MergeWindow::<WINDOW_BYTES>::new(vocabulary, piece).count as u64
     } else {
         merge_long(vocabulary, piece).0
     }
 }
 
-/// Returns where the tokens of a piece of at most [`WINDOW`] bytes end.
+/// Returns where the tokens of a piece of at most [`WINDOW_BYTES`] bytes end.
 pub fn ends(vocabulary: &Vocabulary, piece: &[u8]) -> Vec<usize> {
-    let merged = Window::<WINDOW>::new(vocabulary, piece).tokens(0);
+    let merged = MergeWindow::<WINDOW_BYTES>::new(vocabulary, piece).tokens(0);
     merged.into_iter().map(|(_, end)| end).collect()
 }
 
@@ -40,8 +40,8 @@ pub fn ends(vocabulary: &Vocabulary, piece: &[u8]) -> Vec<usize> {
 ///
 /// Returns the tokens, and how many bytes the windows had together.
 fn merge_long(vocabulary: &Vocabulary, piece: &[u8]) -> (u64, usize) {
-    let (mut start, mut size, mut total) = (0, WINDOW, 0);
-    let mut work = WINDOW;
+    let (mut start, mut size, mut total) = (0, WINDOW_BYTES, 0);
+    let mut work = WINDOW_BYTES;
     let mut parts = tokens(vocabulary, piece, start, size);
     loop {
         if start + size >= piece.len() {
@@ -52,12 +52,12 @@ fn merge_long(vocabulary: &Vocabulary, piece: &[u8]) -> (u64, usize) {
             .take_while(|part| part.1 <= start + size / 4 * 3);
         let kept = kept.count().max(1);
         let (last, next) = (parts[kept - 1], parts[kept..].first().map(|part| part.0));
-        let following = tokens(vocabulary, piece, last.1, WINDOW);
+        let following = tokens(vocabulary, piece, last.1, WINDOW_BYTES);
         let first = following[0].0;
-        work += WINDOW;
+        work += WINDOW_BYTES;
         if next == Some(first) || vocabulary.are_apart(last.0, first) {
             total += kept as u64;
-            (start, size, parts) = (last.1, WINDOW, following);
+            (start, size, parts) = (last.1, WINDOW_BYTES, following);
         } else {
             size *= 2;
             work += size;
@@ -66,27 +66,27 @@ fn merge_long(vocabulary: &Vocabulary, piece: &[u8]) -> (u64, usize) {
     }
 }
 
-/// The tokens of a window, each with where it ends.
+/// Returns the tokens of a window, each with its end.
 fn tokens(vocabulary: &Vocabulary, piece: &[u8], start: usize, size: usize) -> Vec<(Rank, usize)> {
     let end = piece.len().min(start + size);
     let bytes = &piece[start..end];
     match size {
-        ..=WINDOW => Window::<WINDOW>::new(vocabulary, bytes).tokens(start),
+        ..=WINDOW_BYTES => MergeWindow::<WINDOW_BYTES>::new(vocabulary, bytes).tokens(start),
         _ => merge_large(vocabulary, bytes, start),
     }
 }
 
 /// A piece that is being merged. Parts stand at the place of their first byte.
-struct Window<const N: usize> {
+struct MergeWindow<const N: usize> {
     ranks: [Rank; N],
-    /// How far it is to the next part.
+    /// The distance to the next part.
     lengths: [u16; N],
-    /// How long the part is that ends before this one.
+    /// The length of the part before.
     before: [u16; N],
-    /// What each part makes with the next one, and its place: the lowest is merged next.
+    /// The token that each part forms with the next one, and its index: the lowest is merged next.
     pairs: [i32; N],
     /// The lowest of each block of pairs.
-    lowest: [i32; WINDOW / BLOCK],
+    lowest: [i32; WINDOW_BYTES / BLOCK_PAIRS],
     size: usize,
     count: usize,
 }
@@ -94,15 +94,15 @@ struct Window<const N: usize> {
 /// No pair.
 const NEVER: i32 = i32::MAX;
 
-impl<const N: usize> Window<N> {
+impl<const N: usize> MergeWindow<N> {
     #[inline]
-    fn new(vocabulary: &Vocabulary, piece: &[u8]) -> Window<N> {
-        let mut window = Window {
+    fn new(vocabulary: &Vocabulary, piece: &[u8]) -> MergeWindow<N> {
+        let mut window = MergeWindow {
             ranks: [0; N],
             lengths: [1; N],
             before: [1; N],
             pairs: [NEVER; N],
-            lowest: [NEVER; WINDOW / BLOCK],
+            lowest: [NEVER; WINDOW_BYTES / BLOCK_PAIRS],
             size: piece.len(),
             count: piece.len(),
         };
@@ -112,7 +112,7 @@ impl<const N: usize> Window<N> {
         for (at, two) in piece.windows(2).enumerate() {
             window.pairs[at] = pair(vocabulary.of_bytes(two[0], two[1]), at);
         }
-        for block in 0..piece.len().div_ceil(BLOCK) {
+        for block in 0..piece.len().div_ceil(BLOCK_PAIRS) {
             window.look(block);
         }
         window.run(vocabulary);
@@ -120,14 +120,14 @@ impl<const N: usize> Window<N> {
     }
 
     fn run(&mut self, vocabulary: &Vocabulary) {
-        let blocks = self.size.div_ceil(BLOCK);
+        let blocks = self.size.div_ceil(BLOCK_PAIRS);
         loop {
             let lowest = self.lowest[..blocks].iter().fold(NEVER, |a, b| a.min(*b));
             if lowest == NEVER {
                 return;
             }
-            let at = lowest as usize % WINDOW;
-            self.merge_at(at, (lowest as usize / WINDOW) as Rank, vocabulary);
+            let at = lowest as usize % WINDOW_BYTES;
+            self.merge_at(at, (lowest as usize / WINDOW_BYTES) as Rank, vocabulary);
             self.count -= 1;
         }
     }
@@ -143,20 +143,20 @@ impl<const N: usize> Window<N> {
             self.before[next] = self.lengths[at];
             self.pairs[at] = pair(vocabulary.merged(rank, self.ranks[next]), at);
         }
-        self.look(at / BLOCK);
-        if gone / BLOCK != at / BLOCK {
-            self.look(gone / BLOCK);
+        self.look(at / BLOCK_PAIRS);
+        if gone / BLOCK_PAIRS != at / BLOCK_PAIRS {
+            self.look(gone / BLOCK_PAIRS);
         }
         if at > 0 {
             let before = at - self.before[at] as usize;
             self.pairs[before] = pair(vocabulary.merged(self.ranks[before], rank), before);
-            self.look(before / BLOCK);
+            self.look(before / BLOCK_PAIRS);
         }
     }
 
     /// Finds the lowest pair of a block again.
     fn look(&mut self, block: usize) {
-        let pairs: &[i32; BLOCK] = self.pairs[block * BLOCK..][..BLOCK]
+        let pairs: &[i32; BLOCK_PAIRS] = self.pairs[block * BLOCK_PAIRS..][..BLOCK_PAIRS]
             .try_into()
             .expect("a block");
         self.lowest[block] = pairs.iter().fold(NEVER, |a, b| a.min(*b));
@@ -177,53 +177,53 @@ impl<const N: usize> Window<N> {
 /// A rank and a place in one number, ordered by rank. A rank has eighteen bits.
 fn pair(rank: Rank, at: usize) -> i32 {
     match rank {
-        NONE => NEVER,
-        _ => rank as i32 * WINDOW as i32 + at as i32,
+        NO_RANK => NEVER,
+        _ => rank as i32 * WINDOW_BYTES as i32 + at as i32,
     }
 }
 
-/// A part of a piece that is too large for a window.
+/// A token of a piece that is too large for a window.
 #[derive(Clone, Copy)]
-struct Part {
+struct LargeToken {
     rank: Rank,
     before: u32,
     after: u32,
-    /// What it makes with the next one.
+    /// The token that it forms with the next one.
     makes: Rank,
 }
 
 fn merge_large(vocabulary: &Vocabulary, piece: &[u8], start: usize) -> Vec<(Rank, usize)> {
     let end = piece.len() as u32;
-    let mut parts: Vec<Part> = piece
+    let mut parts: Vec<LargeToken> = piece
         .iter()
         .zip(0u32..)
-        .map(|(byte, at)| Part {
+        .map(|(byte, at)| LargeToken {
             rank: vocabulary.bytes[*byte as usize],
             before: at.wrapping_sub(1),
             after: at + 1,
-            makes: NONE,
+            makes: NO_RANK,
         })
         .collect();
     let mut heap = BinaryHeap::with_capacity(parts.len());
-    let look = |parts: &mut [Part], at: u32, heap: &mut BinaryHeap<Reverse<(Rank, u32)>>| {
-        let Part { rank, after, .. } = parts[at as usize];
+    let look = |parts: &mut [LargeToken], at: u32, heap: &mut BinaryHeap<Reverse<(Rank, u32)>>| {
+        let LargeToken { rank, after, .. } = parts[at as usize];
         let makes = parts
             .get(after as usize)
-            .map_or(NONE, |next| vocabulary.merged(rank, next.rank));
+            .map_or(NO_RANK, |next| vocabulary.merged(rank, next.rank));
         parts[at as usize].makes = makes;
-        heap.extend((makes != NONE).then_some(Reverse((makes, at))));
+        heap.extend((makes != NO_RANK).then_some(Reverse((makes, at))));
     };
     for at in 0..end {
         look(&mut parts, at, &mut heap);
     }
     while let Some(Reverse((rank, at))) = heap.pop() {
-        // What was merged since then, or makes something else now, is out of date.
+        // An entry is out of date if its tokens were merged since.
         if parts[at as usize].makes != rank {
             continue;
         }
         let gone = parts[at as usize].after;
         let after = parts[gone as usize].after;
-        parts[gone as usize].makes = NONE;
+        parts[gone as usize].makes = NO_RANK;
         parts[at as usize].rank = rank;
         parts[at as usize].after = after;
         if after < end {
@@ -238,7 +238,7 @@ fn merge_large(vocabulary: &Vocabulary, piece: &[u8], start: usize) -> Vec<(Rank
     let mut out = Vec::new();
     let mut at = 0;
     while at < end {
-        let Part { rank, after, .. } = parts[at as usize];
+        let LargeToken { rank, after, .. } = parts[at as usize];
         out.push((rank, start + after as usize));
         at = after;
     }
@@ -283,7 +283,10 @@ mod tests {
                     let whole = merge_large(vocabulary, &piece, 0).len() as u64;
                     let (merged, work) = merge_long(vocabulary, &piece);
                     assert_eq!(merged, whole, "{kinds:?} {length}");
-                    assert!(work < 3 * length + 2 * WINDOW, "{kinds:?} {length}: {work}");
+                    assert!(
+                        work < 3 * length + 2 * WINDOW_BYTES,
+                        "{kinds:?} {length}: {work}"
+                    );
                 }
             }
         }

@@ -1,34 +1,34 @@
-//! Where a text is cut before its pieces are merged.
+//! Splits a text into pieces, whose bytes are then merged.
 //!
-//! Each encoding names its cuts by a regular expression. These scanners cut where
-//! it would, including where it would backtrack, and look at each byte at most a few times.
+//! Each encoding defines its pieces by a regular expression. These scanners split where
+//! it would, including where it would backtrack, and read each byte at most a few times.
 
-use super::class::Class;
+use super::char_class::Class;
 
-/// A text to be cut.
+/// A text to be split.
 #[derive(Clone, Copy)]
-pub struct Text<'a> {
+pub struct SplitText<'a> {
     /// Valid UTF-8.
     pub bytes: &'a [u8],
-    /// Nothing follows.
+    /// Whether nothing follows.
     pub whole: bool,
 }
 
 /// Where a piece ends, or `None` if that depends on what follows.
 pub type End = Option<usize>;
 
-impl Text<'_> {
+impl SplitText<'_> {
     #[inline(always)]
     fn class(self, at: usize) -> Option<(Class, usize)> {
         Class::at(self.bytes, at)
     }
 
-    /// A cut that holds only if the text does not go on.
+    /// Returns an end that is certain only if the text is complete.
     fn cut(self, end: usize) -> End {
         (self.whole || end < self.bytes.len()).then_some(end)
     }
 
-    /// Passes the characters that `is` holds for.
+    /// Skips the characters that `is` holds for.
     #[inline(always)]
     fn run(self, mut at: usize, is: impl Fn(Class) -> bool) -> usize {
         while let Some((class, next)) = self.class(at)
@@ -42,7 +42,7 @@ impl Text<'_> {
 
 /// Returns where the piece that starts at `start`, which is in the text, ends for o200k_base.
 #[inline]
-pub fn o200k(text: Text<'_>, start: usize) -> End {
+pub fn o200k(text: SplitText<'_>, start: usize) -> End {
     let (first, second) = text.class(start)?;
     match first {
         Class::Upper | Class::Lower | Class::Letter => return word(text, start),
@@ -63,15 +63,16 @@ pub fn o200k(text: Text<'_>, start: usize) -> End {
         // A mark is a word of its own.
         return contraction(text, second);
     }
-    match first == Class::Space && !(text.bytes[start] == b' ' && next.is_sign()) {
-        true => space(text, start),
-        false => signs(text, second, b"\r\n/"),
+    if first == Class::Space && !(text.bytes[start] == b' ' && next.is_sign()) {
+        space(text, start)
+    } else {
+        signs(text, second, b"\r\n/")
     }
 }
 
 /// Returns where the piece that starts at `start`, which is in the text, ends for cl100k_base.
 #[inline]
-pub fn cl100k(text: Text<'_>, start: usize) -> End {
+pub fn cl100k(text: SplitText<'_>, start: usize) -> End {
     let (first, second) = text.class(start)?;
     if text.bytes[start] == b'\'' {
         let end = contraction(text, start)?;
@@ -93,14 +94,15 @@ pub fn cl100k(text: Text<'_>, start: usize) -> End {
     if next.is_letter() {
         return text.cut(text.run(second, Class::is_letter));
     }
-    match first == Class::Space && !(text.bytes[start] == b' ' && next.is_sign()) {
-        true => space_to_the_end(text, start),
-        false => signs(text, second, b"\r\n"),
+    if first == Class::Space && !(text.bytes[start] == b' ' && next.is_sign()) {
+        space_to_the_end(text, start)
+    } else {
+        signs(text, second, b"\r\n")
     }
 }
 
 /// A word from its first letter or mark on: `U*L+` or else `U+L*`, and a contraction.
-fn word(text: Text<'_>, start: usize) -> End {
+fn word(text: SplitText<'_>, start: usize) -> End {
     let (upper, caseless) = upper_run(text, start);
     let end = text.run(upper, is_lower);
     if end > upper {
@@ -112,7 +114,7 @@ fn word(text: Text<'_>, start: usize) -> End {
 }
 
 /// A word after a mark, which leads it if a word of lower case follows and is one if not.
-fn after_mark(text: Text<'_>, second: usize) -> End {
+fn after_mark(text: SplitText<'_>, second: usize) -> End {
     let (upper, caseless) = upper_run(text, second);
     let lower = text.run(upper, is_lower);
     if lower > upper {
@@ -126,7 +128,7 @@ fn after_mark(text: Text<'_>, second: usize) -> End {
 }
 
 /// The end of `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*`, and of the last in it that lower case has too.
-fn upper_run(text: Text<'_>, mut at: usize) -> (usize, Option<usize>) {
+fn upper_run(text: SplitText<'_>, mut at: usize) -> (usize, Option<usize>) {
     let mut caseless = None;
     while let Some((class, next)) = text.class(at) {
         match class {
@@ -145,7 +147,7 @@ fn is_lower(class: Class) -> bool {
 
 /// Passes `(?i:'s|'t|'re|'ve|'m|'ll|'d)`, if it is there.
 #[inline(always)]
-fn contraction(text: Text<'_>, at: usize) -> End {
+fn contraction(text: SplitText<'_>, at: usize) -> End {
     match text.bytes.get(at) {
         Some(b'\'') => after_apostrophe(text, at),
         Some(_) => Some(at),
@@ -153,7 +155,7 @@ fn contraction(text: Text<'_>, at: usize) -> End {
     }
 }
 
-fn after_apostrophe(text: Text<'_>, at: usize) -> End {
+fn after_apostrophe(text: SplitText<'_>, at: usize) -> End {
     let lower = |by: usize| text.bytes.get(at + by).map(u8::to_ascii_lowercase);
     match (lower(1), lower(2)) {
         (None, _) => text.whole.then_some(at),
@@ -168,7 +170,7 @@ fn after_apostrophe(text: Text<'_>, at: usize) -> End {
 }
 
 /// `\p{N}{1,3}`
-fn number(text: Text<'_>, mut at: usize) -> End {
+fn number(text: SplitText<'_>, mut at: usize) -> End {
     for _ in 0..3 {
         match text.class(at) {
             Some((Class::Number, next)) => at = next,
@@ -180,7 +182,7 @@ fn number(text: Text<'_>, mut at: usize) -> End {
 }
 
 /// `[^\s\p{L}\p{N}]*` and then any of `tail`.
-fn signs(text: Text<'_>, start: usize, tail: &[u8]) -> End {
+fn signs(text: SplitText<'_>, start: usize, tail: &[u8]) -> End {
     let mut at = text.run(start, Class::is_sign);
     while text.bytes.get(at).is_some_and(|byte| tail.contains(byte)) {
         at += 1;
@@ -189,7 +191,7 @@ fn signs(text: Text<'_>, start: usize, tail: &[u8]) -> End {
 }
 
 /// `\s*[\r\n]+|\s+(?!\S)|\s+`
-fn space(text: Text<'_>, start: usize) -> End {
+fn space(text: SplitText<'_>, start: usize) -> End {
     let run = SpaceRun::at(text, start);
     text.cut(run.end)?;
     if let Some(end) = run.newline {
@@ -199,7 +201,7 @@ fn space(text: Text<'_>, start: usize) -> End {
 }
 
 /// `\s++$|\s*[\r\n]|\s+(?!\S)|\s`
-fn space_to_the_end(text: Text<'_>, start: usize) -> End {
+fn space_to_the_end(text: SplitText<'_>, start: usize) -> End {
     let run = SpaceRun::at(text, start);
     text.cut(run.end)?;
     match run.newline {
@@ -209,7 +211,7 @@ fn space_to_the_end(text: Text<'_>, start: usize) -> End {
     }
 }
 
-/// White space, up to where it ends.
+/// A run of white space.
 struct SpaceRun {
     /// The end of its last line break.
     newline: Option<usize>,
@@ -219,7 +221,7 @@ struct SpaceRun {
 }
 
 impl SpaceRun {
-    fn at(text: Text<'_>, start: usize) -> SpaceRun {
+    fn at(text: SplitText<'_>, start: usize) -> SpaceRun {
         let mut run = SpaceRun {
             newline: None,
             last: start,
@@ -238,7 +240,7 @@ impl SpaceRun {
     }
 
     /// The last space before a word belongs to the word, unless it is the only one.
-    fn without_last(&self, text: Text<'_>, start: usize) -> End {
+    fn without_last(&self, text: SplitText<'_>, start: usize) -> End {
         let alone = self.last == start || self.end == text.bytes.len();
         Some(if alone { self.end } else { self.last })
     }

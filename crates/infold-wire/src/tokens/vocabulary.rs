@@ -1,40 +1,42 @@
+//! Finds the tokens of an encoding by their bytes, and by the two tokens that form them.
+
 use std::sync::OnceLock;
 
 use super::Encoding;
 
-/// A token's place in the vocabulary. Of two merges the one with the lower rank is made first.
+/// A token's index in the vocabulary. Of two merges the one with the lower rank comes first.
 pub type Rank = u32;
 
-/// No token.
-pub const NONE: Rank = Rank::MAX;
+/// The rank of no token.
+pub const NO_RANK: Rank = Rank::MAX;
 
 /// The tokens of an encoding, to be found by their bytes and by the two that make them.
 pub struct Vocabulary {
     /// The rank of each single byte.
     pub bytes: [Rank; 256],
-    /// What two bytes make.
+    /// The tokens of two bytes.
     of_bytes: Vec<Rank>,
     /// All tokens, one behind the other.
     text: Vec<u8>,
     /// Where each token ends in `text`.
     ends: Vec<u32>,
-    /// Ranks by the hash of their bytes, with a part of the hash; `EMPTY` where there is no token.
+    /// Ranks by the hash of their bytes, with a part of the hash; `EMPTY_SLOT` where there is no token.
     whole: Vec<u32>,
     /// The two parts and the rank they make, by the hash of the parts; 0 where there is none.
     ///
     /// A token can be reached by one pair of parts only. If two others stood side by side and
     /// made the same bytes, then merging those bytes alone would come to the same two.
     pairs: Vec<u64>,
-    /// A bit for each hash of a pair: most pairs make nothing, and this small table says so.
-    some: Vec<u64>,
+    /// A filter with a bit for each hash of a pair: most pairs form no token.
+    filter: Vec<u64>,
 }
 
-/// How many bits a rank takes.
-const BITS: u32 = 18;
-const MASK: u32 = (1 << BITS) - 1;
-const EMPTY: u32 = u32::MAX;
-/// How many bits of a hash find a place among those of pairs.
-const SOME: u32 = 22;
+/// The bits of a rank.
+const RANK_BITS: u32 = 18;
+const RANK_MASK: u32 = (1 << RANK_BITS) - 1;
+const EMPTY_SLOT: u32 = u32::MAX;
+/// The bits of a hash that index the filter of pairs.
+const FILTER_BITS: u32 = 22;
 
 impl Vocabulary {
     /// Returns the vocabulary of an encoding, which is read when it is first asked for.
@@ -51,52 +53,52 @@ impl Vocabulary {
         }
     }
 
-    /// Says whether the piece is a token.
+    /// Returns whether the piece is a token.
     #[inline]
     pub fn has(&self, piece: &[u8]) -> bool {
         let hash = hash(piece);
         let mut at = self.slot(hash);
         loop {
             let entry = self.whole[at];
-            if entry == EMPTY {
+            if entry == EMPTY_SLOT {
                 return false;
             }
-            if (entry ^ mark(hash)) & !MASK == 0 && self.token(entry & MASK) == piece {
+            if (entry ^ mark(hash)) & !RANK_MASK == 0 && self.token(entry & RANK_MASK) == piece {
                 return true;
             }
             at = (at + 1) & (self.whole.len() - 1);
         }
     }
 
-    /// Returns the token that two tokens make.
+    /// Returns the token that two tokens form.
     #[inline]
     pub fn merged(&self, left: Rank, right: Rank) -> Rank {
         let key = key(left, right);
         let hash = mix(key);
-        let bit = (hash >> (64 - SOME)) as usize;
-        if self.some[bit / 64] >> (bit % 64) & 1 == 0 {
-            return NONE;
+        let bit = (hash >> (64 - FILTER_BITS)) as usize;
+        if self.filter[bit / 64] >> (bit % 64) & 1 == 0 {
+            return NO_RANK;
         }
         let mut at = self.pair_slot(hash);
         loop {
             let entry = self.pairs[at];
             if entry == 0 {
-                return NONE;
+                return NO_RANK;
             }
-            if entry >> BITS == key {
-                return entry as Rank & MASK;
+            if entry >> RANK_BITS == key {
+                return entry as Rank & RANK_MASK;
             }
             at = (at + 1) & (self.pairs.len() - 1);
         }
     }
 
-    /// Returns the token that two bytes make.
+    /// Returns the token that two bytes form.
     #[inline]
     pub fn of_bytes(&self, left: u8, right: u8) -> Rank {
         self.of_bytes[(left as usize) << 8 | right as usize]
     }
 
-    /// Says whether two tokens stay what they are when they stand side by side.
+    /// Returns whether two adjacent tokens are not merged.
     pub fn are_apart(&self, left: Rank, right: Rank) -> bool {
         let both = [self.token(left), self.token(right)].concat();
         super::merge::ends(self, &both) == [self.token(left).len(), both.len()]
@@ -117,44 +119,44 @@ impl Vocabulary {
     }
 
     fn pair_slot(&self, hash: u64) -> usize {
-        // Other bits than those that `some` was asked for would be no better.
+        // It may share bits with the index of the filter.
         (hash >> (64 - self.pairs.len().trailing_zeros())) as usize
     }
 
     fn insert(&mut self, rank: Rank) {
         let hash = hash(self.token(rank));
         let mut at = self.slot(hash);
-        while self.whole[at] != EMPTY {
+        while self.whole[at] != EMPTY_SLOT {
             at = (at + 1) & (self.whole.len() - 1);
         }
-        self.whole[at] = mark(hash) & !MASK | rank;
+        self.whole[at] = mark(hash) & !RANK_MASK | rank;
     }
 
     fn insert_pair(&mut self, left: Rank, right: Rank, rank: Rank) {
         let key = key(left, right);
         let hash = mix(key);
-        let bit = (hash >> (64 - SOME)) as usize;
-        self.some[bit / 64] |= 1 << (bit % 64);
+        let bit = (hash >> (64 - FILTER_BITS)) as usize;
+        self.filter[bit / 64] |= 1 << (bit % 64);
         let mut at = self.pair_slot(hash);
         while self.pairs[at] != 0 {
             at = (at + 1) & (self.pairs.len() - 1);
         }
-        self.pairs[at] = key << BITS | rank as u64;
+        self.pairs[at] = key << RANK_BITS | rank as u64;
     }
 }
 
-/// Reads what `scripts/vocabulary` wrote, into tables of two to the `bits` places.
+/// Reads a file of `scripts/vocabulary` into tables of two to the `bits` entries.
 fn read(data: &[u8], bits: u32) -> Vocabulary {
     let (singles, merges) = data.split_at(256);
     let count = 256 + merges.len() / 6;
     let mut read = Vocabulary {
         bytes: [0; 256],
-        of_bytes: vec![NONE; 1 << 16],
+        of_bytes: vec![NO_RANK; 1 << 16],
         text: Vec::with_capacity(count * 7),
         ends: Vec::with_capacity(count),
-        whole: vec![EMPTY; 1 << bits],
+        whole: vec![EMPTY_SLOT; 1 << bits],
         pairs: vec![0; 1 << bits],
-        some: vec![0; 1 << (SOME - 6)],
+        filter: vec![0; 1 << (FILTER_BITS - 6)],
     };
     for (&byte, rank) in singles.iter().zip(0..) {
         read.bytes[byte as usize] = rank;
@@ -181,25 +183,25 @@ fn read(data: &[u8], bits: u32) -> Vocabulary {
 }
 
 fn key(left: Rank, right: Rank) -> u64 {
-    (left as u64) << BITS | right as u64
+    (left as u64) << RANK_BITS | right as u64
 }
 
-/// The bits of a hash that stand beside a rank.
+/// Returns the bits of a hash that are stored beside a rank.
 fn mark(hash: u64) -> u32 {
-    (hash as u32) << BITS
+    (hash as u32) << RANK_BITS
 }
 
-/// Two to the 64 divided by the golden ratio: spreads what is close together.
+/// Two to the 64 divided by the golden ratio, which spreads close numbers.
 pub const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A hash of a number, good in its upper bits.
+/// Hashes a number; the result is good in its upper bits.
 #[inline]
 fn mix(number: u64) -> u64 {
     let product = number.wrapping_mul(SPREAD);
     (product ^ product >> 32).wrapping_mul(SPREAD)
 }
 
-/// A hash of some bytes, good in its upper bits.
+/// Hashes some bytes; the result is good in its upper bits.
 #[inline]
 fn hash(piece: &[u8]) -> u64 {
     let mut hash = piece.len() as u64;

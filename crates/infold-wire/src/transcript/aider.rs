@@ -1,63 +1,65 @@
-//! aider's Markdown history: what the user said is headed, notices are quoted, the rest is the model's.
+//! Reads aider's Markdown history: the user's text is headed, notices are quoted, the rest is the model's.
 
 use infold_log::Role;
 
-use super::{Entry, Found, time};
+use super::{FormatReader, ReaderOutput, TranscriptEntry, time};
 use crate::{Wire, render_text};
 
-/// Reads lines.
+/// Reads the lines of a history.
 #[derive(Default)]
-pub struct Aider {
-    held: Option<(Role, String)>,
-    /// When this session started.
+pub struct AiderReader {
+    pending: Option<(Role, String)>,
+    /// The start of this session.
     time: Option<u64>,
-    spoke: bool,
+    has_messages: bool,
 }
 
-impl Aider {
-    pub fn holds(&self) -> bool {
-        self.held.is_some()
+impl FormatReader for AiderReader {
+    fn is_pending(&self) -> bool {
+        self.pending.is_some()
     }
 
-    pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) {
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
         let line = String::from_utf8_lossy(text);
         if let Some(when) = line.strip_prefix("# aider chat started at ") {
-            self.end(found);
-            if std::mem::take(&mut self.spoke) {
-                found.entries.push(Entry::Next);
+            self.finish(output);
+            if std::mem::take(&mut self.has_messages) {
+                output.entries.push(TranscriptEntry::Next);
             }
             self.time = time::parse(when.trim());
-        } else if let Some(said) = line.strip_prefix("####") {
-            self.say(Role::User, said.strip_prefix(' ').unwrap_or(said), found);
+        } else if let Some(text) = line.strip_prefix("####") {
+            self.add_line(Role::User, text.strip_prefix(' ').unwrap_or(text), output);
         } else if line.starts_with('>') {
-            found.seen.skip("notice");
-        } else if !line.trim().is_empty() || matches!(self.held, Some((Role::Assistant, _))) {
-            self.say(Role::Assistant, &line, found);
+            output.skipped.add("notice");
+        } else if !line.trim().is_empty() || matches!(self.pending, Some((Role::Assistant, _))) {
+            self.add_line(Role::Assistant, &line, output);
         }
+        Ok(())
     }
 
-    fn say(&mut self, role: Role, line: &str, found: &mut Found<'_>) {
-        match &mut self.held {
-            Some((speaker, said)) if *speaker == role => {
-                said.push('\n');
-                said.push_str(line);
-            }
-            _ => {
-                self.end(found);
-                self.held = Some((role, line.to_owned()));
-            }
-        }
-    }
-
-    /// Hands over what was said.
-    pub fn end(&mut self, found: &mut Found<'_>) {
-        if let Some((role, said)) = self.held.take() {
-            self.spoke = true;
-            let text = render_text(Wire::Chat, role, said.trim());
-            found.earlier.push(Entry::Message {
+    fn finish(&mut self, output: &mut ReaderOutput<'_>) {
+        if let Some((role, text)) = self.pending.take() {
+            self.has_messages = true;
+            let text = render_text(Wire::Chat, role, text.trim());
+            output.earlier.push(TranscriptEntry::Message {
                 text,
                 time: self.time,
             });
+        }
+    }
+}
+
+impl AiderReader {
+    fn add_line(&mut self, role: Role, line: &str, output: &mut ReaderOutput<'_>) {
+        match &mut self.pending {
+            Some((speaker, text)) if *speaker == role => {
+                text.push('\n');
+                text.push_str(line);
+            }
+            _ => {
+                self.finish(output);
+                self.pending = Some((role, line.to_owned()));
+            }
         }
     }
 }

@@ -1,87 +1,83 @@
-//! OpenAI chat and Anthropic messages, which need no converting.
+//! Reads and writes OpenAI chat and Anthropic messages, which need no conversion.
 
 use infold_log::Role;
 
-use super::Found;
-use super::said::chat::{put_call, put_part};
-use super::said::{Block, Said, list, message, put, texts};
-use super::write::Sheet;
+use super::neutral::chat::{put_call, put_part};
+use super::neutral::{
+    NeutralBlock, NeutralMessage, anthropic_message, push_all, push_list, read_content,
+};
+use super::writer::RecordOutput;
+use super::{FormatReader, ReaderOutput};
 use crate::message::block_is;
-use crate::{Form, Json, Kind, Message};
+use crate::{Form, Json, JsonKind, Message};
 
 /// Reads messages as they are.
 #[derive(Default)]
-pub struct Chat;
+pub struct ChatReader;
 
-impl Chat {
-    pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
+impl FormatReader for ChatReader {
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
         let parsed = Message::parse(text).map_err(|error| error.to_string())?;
-        found.message(parsed.bytes().to_vec(), None);
+        output.message(parsed.bytes().to_vec(), None);
         Ok(())
     }
 
-    /// Anthropic's system prompt stands beside the messages.
-    pub fn system(&mut self, value: &[u8], found: &mut Found<'_>) -> Result<(), String> {
+    fn system(
+        &mut self,
+        name: &str,
+        value: &[u8],
+        output: &mut ReaderOutput<'_>,
+    ) -> Result<(), String> {
+        if name != "system" {
+            return Ok(());
+        }
         let json = Json::parse(value).map_err(|error| error.to_string())?;
         match json.kind() {
-            Kind::Null => {}
-            Kind::String => {
+            JsonKind::Null => {}
+            JsonKind::String => {
                 let content = String::from_utf8_lossy(json.bytes());
                 let text = format!(r#"{{"role":"system","content":{content}}}"#);
-                found.message(text.into_bytes(), None);
+                output.message(text.into_bytes(), None);
             }
-            _ => found.message(message(Role::System, &texts(json)), None),
+            _ => output.message(anthropic_message(Role::System, &read_content(json)), None),
         }
         Ok(())
     }
 }
 
-/// Says whether a message has something that only the other of the two dialects has.
+/// Returns whether a message has anything that only the other of the two dialects has.
 pub fn is_foreign(message: &Message<'_>, anthropic: bool) -> bool {
     if message.form() != Form::Turn {
         return true;
     }
     let json = message.json();
-    let blocks = |kinds: &[&str]| {
+    let has_block = |kinds: &str| {
         let mut blocks = message.blocks();
-        blocks.any(|block| kinds.iter().any(|kind| block_is(block, kind)))
+        blocks.any(|block| kinds.split(' ').any(|kind| block_is(block, kind)))
     };
-    match anthropic {
-        true => {
-            let members = [
-                "tool_calls",
-                "function_call",
-                "reasoning_content",
-                "refusal",
-            ];
-            message.role() == Role::Tool
-                || json.get("role").is_some_and(|role| role.is("developer"))
-                || members.iter().any(|name| json.get(name).is_some())
-                || json.get("content").is_none_or(Json::is_null)
-                || blocks(&["image_url", "input_image", "input_text", "output_text"])
-        }
-        false => blocks(&[
-            "tool_use",
-            "tool_result",
-            "thinking",
-            "redacted_thinking",
-            "image",
-            "document",
-        ]),
+    let names = |list: &str| list.split(' ').any(|name| json.get(name).is_some());
+    if anthropic {
+        message.role() == Role::Tool
+            || json.get("role").is_some_and(|role| role.is("developer"))
+            || names("tool_calls function_call reasoning_content refusal")
+            || json.get("content").is_none_or(Json::is_null)
+            || has_block("image_url input_image input_text output_text")
+    } else {
+        has_block("tool_use tool_result thinking redacted_thinking image document")
     }
 }
 
 /// Writes an OpenAI chat message; results become messages of their own.
-pub fn write_chat(message: &Message<'_>, said: &Said<'_>, to: &mut Sheet) {
+pub fn write_chat(message: &Message<'_>, said: &NeutralMessage<'_>, to: &mut RecordOutput) {
     if !is_foreign(message, false) {
         return to.records.push(one_line(message));
     }
     let (mut calls, mut rest, mut thoughts) = (Vec::new(), Vec::new(), Vec::new());
     for block in &said.blocks {
         match block {
-            Block::Call(..) => calls.push(block),
-            Block::Thinking(text, _) => thoughts.push(text),
-            Block::Result {
+            NeutralBlock::Call(..) => calls.push(block),
+            NeutralBlock::Thinking(text, _) => thoughts.push(text),
+            NeutralBlock::Result {
                 id,
                 content,
                 failed,
@@ -91,7 +87,7 @@ pub fn write_chat(message: &Message<'_>, said: &Said<'_>, to: &mut Sheet) {
                     to.lose("error flags of results");
                 }
                 let mut record = format!(r#"{{"role":"tool","tool_call_id":{id},"content":"#);
-                chat_content(content, &mut record);
+                put_content(content, &mut record);
                 record.push('}');
                 to.records.push(record);
             }
@@ -102,21 +98,22 @@ pub fn write_chat(message: &Message<'_>, said: &Said<'_>, to: &mut Sheet) {
         return;
     }
     let mut record = format!(r#"{{"role":"{}","content":"#, said.role.wire_name());
-    match rest.is_empty() && !calls.is_empty() {
-        true => record.push_str("null"),
-        false => chat_content(&rest, &mut record),
+    if rest.is_empty() && !calls.is_empty() {
+        record.push_str("null");
+    } else {
+        put_content(&rest, &mut record);
     }
     if let [first, more @ ..] = &thoughts[..] {
-        // Signatures have no place there, and a text is one text.
+        // The member is one text, without signatures.
         let text = more
             .iter()
-            .fold(first.to_string(), |text, more| join(&text, more));
-        put(&mut record, &[",\"reasoning_content\":", &text]);
+            .fold(first.to_string(), |text, more| join_strings(&text, more));
+        push_all(&mut record, &[",\"reasoning_content\":", &text]);
     }
     if !calls.is_empty() {
         record.push_str(",\"tool_calls\":");
-        list(&calls, &mut record, |call, out| {
-            if let Block::Call(id, name, input) = call {
+        push_list(&calls, &mut record, |call, out| {
+            if let NeutralBlock::Call(id, name, input) = call {
                 put_call(id, name, input, out);
             }
         });
@@ -125,33 +122,33 @@ pub fn write_chat(message: &Message<'_>, said: &Said<'_>, to: &mut Sheet) {
     to.records.push(record);
 }
 
-/// Two JSON strings as one, a line between them.
-fn join(first: &str, second: &str) -> String {
+/// Joins two JSON strings with a line break.
+fn join_strings(first: &str, second: &str) -> String {
     format!("{}\\n{}", &first[..first.len() - 1], &second[1..])
 }
 
-/// A text as a text, anything else as a list.
-fn chat_content(blocks: &[Block<'_>], out: &mut String) {
+/// Writes one text as a string, anything else as a list.
+fn put_content(blocks: &[NeutralBlock<'_>], out: &mut String) {
     match blocks {
         [] => out.push_str("\"\""),
-        [Block::Text(text)] => out.push_str(text),
-        blocks => list(blocks, out, put_part),
+        [NeutralBlock::Text(text)] => out.push_str(text),
+        blocks => push_list(blocks, out, put_part),
     }
 }
 
 /// Writes an Anthropic message.
-pub fn write_anthropic(message: &Message<'_>, said: &Said<'_>, to: &mut Sheet) {
+pub fn write_anthropic(message: &Message<'_>, said: &NeutralMessage<'_>, to: &mut RecordOutput) {
     if !is_foreign(message, true) {
         return to.records.push(one_line(message));
     }
-    let text = super::said::message(said.role, &said.blocks);
+    let text = super::neutral::anthropic_message(said.role, &said.blocks);
     to.records.push(String::from_utf8_lossy(&text).into_owned());
 }
 
-/// A message as it is, without the line breaks between its tokens.
+/// Returns a message without the line breaks between its tokens.
 pub fn one_line(message: &Message<'_>) -> String {
     let mut text = String::from_utf8_lossy(message.bytes()).into_owned();
-    // A break inside a text would be escaped, so every bare one stands between tokens.
+    // A break inside a string is escaped, so every bare one stands between tokens.
     text.retain(|char| !matches!(char, '\n' | '\r'));
     text
 }

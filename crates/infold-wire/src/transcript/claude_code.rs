@@ -1,174 +1,91 @@
-//! Claude Code's session log: Anthropic messages in a tree of records.
+//! Reads and writes Claude Code's session log: Anthropic messages in a tree of records.
 
 use std::collections::HashSet;
 
 use infold_log::Role;
 
-use super::said::{Fields, id};
-use super::tree::{Tree, key};
-use super::write::Sheet;
-use super::{Entry, Found, chat, said, time};
+use super::neutral::{ObjectMembers, numbered_uuid};
+use super::record_tree::{RecordTree, id_hash};
+use super::writer::RecordOutput;
+use super::{FormatReader, ReaderOutput, TranscriptEntry, TranscriptLayout, chat, neutral, time};
 use crate::message::block_is;
-use crate::{Json, Kind, Message, quote};
+use crate::{Json, JsonKind, Message, quote};
 
-/// Reads records that lie on the way to the newest.
+/// Reads the records on the branch of the newest.
 #[derive(Default)]
-pub struct ClaudeCode {
-    tree: Tree,
-    /// Ids of messages of which a part was read.
+pub struct ClaudeCodeReader {
+    tree: RecordTree,
+    /// The ids of messages of which a part was read.
     messages: HashSet<u64>,
-    /// A message of which more may come: its id, its blocks, when it was said.
-    held: Option<(u64, Vec<u8>, Option<u64>)>,
+    /// A message of which more may come: its id, blocks and time.
+    pending: Option<(u64, Vec<u8>, Option<u64>)>,
     count: usize,
 }
 
-impl ClaudeCode {
-    pub fn plan(&mut self, text: &[u8]) {
-        let Ok(json) = Fields::parse(text) else {
+impl FormatReader for ClaudeCodeReader {
+    fn plans(&self, _: TranscriptLayout) -> bool {
+        true
+    }
+
+    fn plan(&mut self, text: &[u8]) {
+        let Ok(json) = ObjectMembers::parse(text) else {
             return;
         };
         let member = |name| {
             json.get(name)
-                .filter(|id| id.kind() == Kind::String)
-                .map(key)
+                .filter(|id| id.kind() == JsonKind::String)
+                .map(id_hash)
         };
         if let Some(id) = member("uuid") {
             let logical = || self.tree.known_or_newest(member("logicalParentUuid")?);
             let parent = member("parentUuid").or_else(logical);
             let kind = json.get("type").map(Json::name).unwrap_or_default();
-            let speaks = matches!(&*kind, b"user" | b"assistant") && !is(&json, "isSidechain");
-            self.tree.add(id, parent, speaks);
+            let is_message = matches!(&*kind, b"user" | b"assistant") && !is(&json, "isSidechain");
+            self.tree.add(id, parent, is_message);
         }
     }
 
-    pub fn planned(&mut self) {
-        self.tree.settle();
+    fn finish_plan(&mut self) {
+        self.tree.choose_branch();
     }
 
-    pub fn holds(&self) -> bool {
-        self.held.is_some()
+    fn is_pending(&self) -> bool {
+        self.pending.is_some()
     }
 
-    pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
-        let json = Fields::parse(text)?;
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
+        let json = ObjectMembers::parse(text)?;
         let kind = json.get("type").and_then(Json::text).ok_or("no \"type\"")?;
         if !matches!(&*kind, "user" | "assistant") {
-            found.seen.skip(kind);
+            output.skipped.add(kind);
             return Ok(());
         }
         if is(&json, "isSidechain") {
-            found.seen.skip("sidechain");
+            output.skipped.add("sidechain");
             return Ok(());
         }
         let inner = json.get("message").ok_or("no \"message\"")?;
-        if !self.lies_on_way(&json, inner) {
-            found.seen.skip("other branch");
+        if !self.is_on_branch(&json, inner) {
+            output.skipped.add("other branch");
             return Ok(());
         }
         if is(&json, "isVisibleInTranscriptOnly") && !is(&json, "isCompactSummary")
             || is(&json, "isApiErrorMessage")
         {
-            found.seen.skip("not sent");
+            output.skipped.add("not sent");
             return Ok(());
         }
         let when = json.get("timestamp").and_then(Json::text);
-        self.read(
+        self.read_message(
             inner,
             is(&json, "isCompactSummary"),
             when.and_then(|when| time::parse(&when)),
-            found,
+            output,
         )
     }
 
-    /// Results of calls made side by side branch off, and so do parts of one message.
-    fn lies_on_way(&mut self, json: &Fields<'_>, inner: Json<'_>) -> bool {
-        let Some(own) = json.get("uuid").map(key) else {
-            return true;
-        };
-        if self.tree.keeps(own) {
-            return true;
-        }
-        let part = inner
-            .get("id")
-            .is_some_and(|id| self.messages.contains(&key(id)));
-        let mut blocks = inner.get("content").into_iter().flat_map(Json::elements);
-        let parent = json.get("parentUuid").map(key);
-        let result = parent.is_some_and(|parent| self.tree.keeps(parent))
-            && blocks.any(|block| block_is(block, "tool_result"));
-        if part || result {
-            self.tree.keep(own);
-        }
-        part || result
-    }
-
-    fn read(
-        &mut self,
-        inner: Json<'_>,
-        summary: bool,
-        when: Option<u64>,
-        found: &mut Found<'_>,
-    ) -> Result<(), String> {
-        let message = Message::parse(inner.bytes()).map_err(|error| error.to_string())?;
-        if message.role() == Role::Assistant {
-            return self.part(&message, when, found);
-        }
-        self.end(found);
-        if summary {
-            let content = message.content();
-            let text = content.map(said::plain).unwrap_or_default();
-            let kept = self.count;
-            found.entries.push(Entry::Compaction {
-                summary: text,
-                kept,
-            });
-            return Ok(());
-        }
-        self.count += 1;
-        found.message(said::bare(&message), when);
-        Ok(())
-    }
-
-    /// Reads an assistant's message, which may be a part of one.
-    fn part(
-        &mut self,
-        message: &Message<'_>,
-        when: Option<u64>,
-        found: &mut Found<'_>,
-    ) -> Result<(), String> {
-        let own = message
-            .json()
-            .get("id")
-            .filter(|id| id.kind() == Kind::String)
-            .map(key);
-        let list = message
-            .content()
-            .filter(|content| content.kind() == Kind::Array);
-        let (Some(own), Some(list)) = (own, list) else {
-            self.end(found);
-            self.count += 1;
-            found.message(said::bare(message), when);
-            return Ok(());
-        };
-        self.messages.insert(own);
-        let inside = list.bytes()[1..list.bytes().len() - 1].trim_ascii();
-        match &mut self.held {
-            Some((id, blocks, _)) if *id == own => {
-                if !blocks.is_empty() && !inside.is_empty() {
-                    blocks.push(b',');
-                }
-                blocks.extend_from_slice(inside);
-            }
-            _ => {
-                self.end(found);
-                self.held = Some((own, inside.to_vec(), when));
-            }
-        }
-        Ok(())
-    }
-
-    /// Hands over a message of which no more comes.
-    pub fn end(&mut self, found: &mut Found<'_>) {
-        if let Some((_, blocks, when)) = self.held.take() {
+    fn finish(&mut self, output: &mut ReaderOutput<'_>) {
+        if let Some((_, blocks, when)) = self.pending.take() {
             let text = [
                 br#"{"role":"assistant","content":["#.as_slice(),
                 &blocks,
@@ -176,17 +93,107 @@ impl ClaudeCode {
             ]
             .concat();
             self.count += 1;
-            found.earlier.push(Entry::Message { text, time: when });
+            output
+                .earlier
+                .push(TranscriptEntry::Message { text, time: when });
         }
     }
 }
 
-fn is(json: &Fields<'_>, flag: &str) -> bool {
+impl ClaudeCodeReader {
+    /// Returns whether a record is on the branch. Results of parallel calls, and parts of one message, branch off too.
+    fn is_on_branch(&mut self, json: &ObjectMembers<'_>, inner: Json<'_>) -> bool {
+        let Some(own) = json.get("uuid").map(id_hash) else {
+            return true;
+        };
+        if self.tree.is_on_branch(own) {
+            return true;
+        }
+        let is_part = inner
+            .get("id")
+            .is_some_and(|id| self.messages.contains(&id_hash(id)));
+        let mut blocks = inner.get("content").into_iter().flat_map(Json::elements);
+        let parent = json.get("parentUuid").map(id_hash);
+        let is_result = parent.is_some_and(|parent| self.tree.is_on_branch(parent))
+            && blocks.any(|block| block_is(block, "tool_result"));
+        if is_part || is_result {
+            self.tree.add_to_branch(own);
+        }
+        is_part || is_result
+    }
+
+    fn read_message(
+        &mut self,
+        inner: Json<'_>,
+        summary: bool,
+        when: Option<u64>,
+        output: &mut ReaderOutput<'_>,
+    ) -> Result<(), String> {
+        let message = Message::parse(inner.bytes()).map_err(|error| error.to_string())?;
+        if message.role() == Role::Assistant {
+            return self.read_part(&message, when, output);
+        }
+        self.finish(output);
+        if summary {
+            let content = message.content();
+            let text = content.map(neutral::join_texts).unwrap_or_default();
+            let kept = self.count;
+            output.entries.push(TranscriptEntry::Compaction {
+                summary: text,
+                kept,
+            });
+            return Ok(());
+        }
+        self.count += 1;
+        output.message(neutral::bare_message(&message), when);
+        Ok(())
+    }
+
+    /// Reads an assistant's message, which may be a part of one.
+    fn read_part(
+        &mut self,
+        message: &Message<'_>,
+        when: Option<u64>,
+        output: &mut ReaderOutput<'_>,
+    ) -> Result<(), String> {
+        let own = message
+            .json()
+            .get("id")
+            .filter(|id| id.kind() == JsonKind::String)
+            .map(id_hash);
+        let list = message
+            .content()
+            .filter(|content| content.kind() == JsonKind::Array);
+        let (Some(own), Some(list)) = (own, list) else {
+            self.finish(output);
+            self.count += 1;
+            output.message(neutral::bare_message(message), when);
+            return Ok(());
+        };
+        self.messages.insert(own);
+        let inside = list.bytes()[1..list.bytes().len() - 1].trim_ascii();
+        match &mut self.pending {
+            Some((id, blocks, _)) if *id == own => {
+                if !blocks.is_empty() && !inside.is_empty() {
+                    blocks.push(b',');
+                }
+                blocks.extend_from_slice(inside);
+            }
+            _ => {
+                self.finish(output);
+                self.pending = Some((own, inside.to_vec(), when));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is(json: &ObjectMembers<'_>, flag: &str) -> bool {
     json.get(flag).is_some_and(Json::is_true)
 }
 
-/// The id of the last record in some bytes, which may be cut off in front.
-pub fn last(bytes: &[u8]) -> Option<String> {
+/// Returns the id of the last record in some bytes, whose front may be cut off.
+pub fn last_id(bytes: &[u8]) -> Option<String> {
     const UUID: &[u8] = b"\"uuid\":\"";
     let at = memchr::memmem::rfind(bytes, UUID)? + UUID.len();
     let id = bytes[at..].split(|byte| *byte == b'"').next()?;
@@ -194,40 +201,41 @@ pub fn last(bytes: &[u8]) -> Option<String> {
 }
 
 /// Writes a message as a record.
-pub fn write(message: &Message<'_>, said: &said::Said<'_>, to: &mut Sheet) {
+pub fn write(message: &Message<'_>, said: &neutral::NeutralMessage<'_>, to: &mut RecordOutput) {
     if message.role() == Role::System {
         return to.lose("system messages");
     }
-    let text = match chat::is_foreign(message, true) {
-        true => String::from_utf8_lossy(&said::message(said.role, &said.blocks)).into_owned(),
-        false => chat::one_line(message),
+    let text = if chat::is_foreign(message, true) {
+        String::from_utf8_lossy(&neutral::anthropic_message(said.role, &said.blocks)).into_owned()
+    } else {
+        chat::one_line(message)
     };
     let kind = if message.role() == Role::Assistant {
         "assistant"
     } else {
         "user"
     };
-    let number = to.made + 1;
-    to.made = number;
-    let parent = to.parent.replace(quote(&id(number)));
+    let number = to.ids_made + 1;
+    to.ids_made = number;
+    let parent = to.parent.replace(quote(&numbered_uuid(number)));
     let parent = parent.unwrap_or_else(|| "null".to_owned());
-    let (own, session, when) = (id(number), to.session_id(), time::iso(to.time));
+    let (own, session, when) = (numbered_uuid(number), to.session_id(), time::iso(to.time));
     let text = match kind {
         // Records of one message share its id; each of ours is a message.
         "assistant" => format!(r#"{{"id":"msg_{number}","type":"message",{}"#, &text[1..]),
         _ => text,
     };
-    let mut place = String::new();
+    let mut context = String::new();
     for (name, value) in [
         ("cwd", &to.session.cwd),
         ("version", &to.session.version),
         ("gitBranch", &to.session.branch),
     ] {
         if let Some(value) = value {
-            place += &format!(r#","{name}":{}"#, quote(value));
+            context += &format!(r#","{name}":{}"#, quote(value));
         }
     }
     to.records.push(format!(
-        r#"{{"parentUuid":{parent},"isSidechain":false,"userType":"external"{place},"sessionId":{session},"type":"{kind}","message":{text},"uuid":"{own}","timestamp":"{when}"}}"#
+        r#"{{"parentUuid":{parent},"isSidechain":false,"userType":"external"{context},"sessionId":{session},"type":"{kind}","message":{text},"uuid":"{own}","timestamp":"{when}"}}"#
     ));
 }

@@ -1,27 +1,30 @@
-//! Gemini's contents: parts in the names of `user` and `model`.
+//! Reads and writes Gemini's contents: parts with the roles `user` and `model`.
 
 use std::collections::VecDeque;
 
 use infold_log::Role;
 
-use super::Found;
-use super::said::gemini::{part, put_part, put_result};
-use super::said::{Block, Fields, Round, Said, list, message, put, raw};
-use super::write::Sheet;
-use crate::{Json, Kind};
+use super::neutral::gemini::{put_part, put_result, read_part};
+use super::neutral::{
+    CallRound, NeutralBlock, NeutralMessage, ObjectMembers, anthropic_message, push_all, push_list,
+    raw_json,
+};
+use super::writer::RecordOutput;
+use super::{FormatReader, ReaderOutput};
+use crate::{Json, JsonKind};
 
 /// Reads contents. Calls without an id get one, and their results the same.
 #[derive(Default)]
-pub struct Gemini {
-    round: Round,
+pub struct GeminiReader {
+    round: CallRound,
 }
 
-/// So many names are kept; results that come later carry none.
-const PATIENCE: usize = 1024;
+/// No more names of calls are remembered; results of older calls have none.
+const MAX_CALL_NAMES: usize = 1024;
 
-impl Gemini {
-    pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
-        let json = Fields::parse(text)?;
+impl FormatReader for GeminiReader {
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
+        let json = ObjectMembers::parse(text)?;
         let parts = json.get("parts").ok_or("no \"parts\"")?;
         let role = match json.get("role").and_then(Json::text).as_deref() {
             Some("model" | "assistant") => Role::Assistant,
@@ -36,36 +39,46 @@ impl Gemini {
         if role == Role::Assistant {
             self.round.clear();
         }
-        let mut blocks = all(parts);
-        blocks.iter_mut().for_each(|block| self.round.settle(block));
-        found.message(message(role, &blocks), None);
+        let mut blocks = read_parts(parts);
+        blocks
+            .iter_mut()
+            .for_each(|block| self.round.assign_id(block));
+        output.message(anthropic_message(role, &blocks), None);
         Ok(())
     }
 
-    pub fn system(&mut self, value: &[u8], found: &mut Found<'_>) -> Result<(), String> {
+    fn system(
+        &mut self,
+        name: &str,
+        value: &[u8],
+        output: &mut ReaderOutput<'_>,
+    ) -> Result<(), String> {
+        if name == "system" {
+            return Ok(());
+        }
         let json = Json::parse(value).map_err(|error| error.to_string())?;
         if json.is_null() {
             return Ok(());
         }
         let blocks = match json.kind() {
-            Kind::String => vec![Block::Text(raw(json))],
-            _ => all(json.get("parts").unwrap_or(json)),
+            JsonKind::String => vec![NeutralBlock::Text(raw_json(json))],
+            _ => read_parts(json.get("parts").unwrap_or(json)),
         };
-        found.message(message(Role::System, &blocks), None);
+        output.message(anthropic_message(Role::System, &blocks), None);
         Ok(())
     }
 }
 
-/// A part, or a list of them.
-fn all(parts: Json<'_>) -> Vec<Block<'_>> {
+/// Reads a part, or a list of them.
+fn read_parts(parts: Json<'_>) -> Vec<NeutralBlock<'_>> {
     match parts.kind() {
-        Kind::Object => vec![part(parts)],
-        _ => parts.elements().map(part).collect(),
+        JsonKind::Object => vec![read_part(parts)],
+        _ => parts.elements().map(read_part).collect(),
     }
 }
 
 /// Writes a message as contents.
-pub fn write(said: &Said<'_>, names: &mut Names, to: &mut Sheet) {
+pub fn write(said: &NeutralMessage<'_>, names: &mut CallNames, to: &mut RecordOutput) {
     let role = match said.role {
         Role::Assistant => "model",
         Role::System => "system",
@@ -75,66 +88,72 @@ pub fn write(said: &Said<'_>, names: &mut Names, to: &mut Sheet) {
     let parts: Vec<String> = said
         .blocks
         .iter()
-        .filter_map(|block| written(block, names, to))
+        .filter_map(|block| write_part(block, names, to))
         .collect();
-    list(&parts, &mut record, |part, out| out.push_str(part));
+    push_list(&parts, &mut record, |part, out| out.push_str(part));
     record.push('}');
     to.records.push(record);
 }
 
-/// The names of calls by their ids: results must carry them.
+/// The names of calls by their ids, which results must have.
 #[derive(Debug, Default)]
-pub struct Names(VecDeque<(String, String)>);
+pub struct CallNames(VecDeque<(String, String)>);
 
-impl Names {
+impl CallNames {
+    /// Adds a call.
     pub fn call(&mut self, id: &str, name: &str) {
-        if self.0.len() == PATIENCE {
+        if self.0.len() == MAX_CALL_NAMES {
             self.0.pop_front();
         }
         self.0.push_back((id.to_owned(), name.to_owned()));
     }
 
-    /// Learns the names of the calls that somebody makes.
-    pub fn learn(&mut self, said: &Said<'_>) {
+    /// Adds the calls of a message.
+    pub fn add_calls(&mut self, said: &NeutralMessage<'_>) {
         for block in &said.blocks {
-            if let Block::Call(id, name, _) = block {
+            if let NeutralBlock::Call(id, name, _) = block {
                 self.call(id, name);
             }
         }
     }
 
+    /// Returns the name of a call, as a JSON string.
     pub fn of(&self, id: &str) -> &str {
-        let found = self.0.iter().rev().find(|(known, _)| known == id);
-        found.map_or("\"\"", |(_, name)| name)
+        let output = self.0.iter().rev().find(|(known, _)| known == id);
+        output.map_or("\"\"", |(_, name)| name)
     }
 }
 
-/// A block as a part.
-pub fn written(block: &Block<'_>, names: &mut Names, to: &mut Sheet) -> Option<String> {
+/// Writes a block as a part.
+pub fn write_part(
+    block: &NeutralBlock<'_>,
+    names: &mut CallNames,
+    to: &mut RecordOutput,
+) -> Option<String> {
     let mut out = String::new();
-    if let Block::Call(id, name, _) = block {
+    if let NeutralBlock::Call(id, name, _) = block {
         names.call(id, name);
     }
     match block {
-        Block::Thinking(text, signature) => {
-            put(&mut out, &["{\"text\":", text, ",\"thought\":true"]);
+        NeutralBlock::Thinking(text, signature) => {
+            push_all(&mut out, &["{\"text\":", text, ",\"thought\":true"]);
             if let Some(signature) = signature {
-                put(&mut out, &[",\"thoughtSignature\":", signature]);
+                push_all(&mut out, &[",\"thoughtSignature\":", signature]);
             }
             out.push('}');
         }
-        Block::Result {
+        NeutralBlock::Result {
             id,
             content,
             failed,
             ..
         } => {
-            let text = super::write::joined(content, to);
+            let text = super::writer::join_texts(content, to);
             put_result(id, names.of(id), &text, *failed, &mut out);
         }
-        Block::Other(raw) => {
-            let typed = Json::parse(raw.as_bytes()).is_ok_and(|json| json.get("type").is_some());
-            if typed {
+        NeutralBlock::Other(raw) => {
+            let is_typed = Json::parse(raw.as_bytes()).is_ok_and(|json| json.get("type").is_some());
+            if is_typed {
                 to.lose("blocks of other formats");
                 return None;
             }

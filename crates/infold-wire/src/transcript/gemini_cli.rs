@@ -1,151 +1,167 @@
-//! Gemini CLI's chats: one object, or a log of records that may be updated and rewound.
+//! Reads and writes Gemini CLI's chats: one object, or a log of records that may be updated and rewound.
 
 use std::collections::HashMap;
 
 use infold_log::Role;
 
-use super::said::gemini::{part, response};
-use super::said::{Block, Fields, Round, Said, arguments, id, list, message, put};
-use super::tree::key;
-use super::write::{Sheet, joined};
-use super::{Found, time};
-use crate::{Json, Kind, quote};
+use super::neutral::gemini::{read_part, read_response};
+use super::neutral::{
+    CallRound, NeutralBlock, NeutralMessage, ObjectMembers, anthropic_message, arguments_object,
+    numbered_uuid, push_all, push_list,
+};
+use super::record_tree::id_hash;
+use super::writer::{RecordOutput, join_texts};
+use super::{FormatReader, ReaderOutput, TranscriptLayout, time};
+use crate::{Json, JsonKind, quote};
 
-/// Reads messages, of which later records may have replaced or removed some.
+/// Reads messages, some of which later records replace or remove.
 #[derive(Default)]
-pub struct GeminiCli {
-    round: Round,
-    /// Ids of the messages so far, in order, and the record of each that counts.
+pub struct GeminiCliReader {
+    round: CallRound,
+    /// The ids of the messages so far, in order, each with the number of its record.
     order: Vec<(u64, u64)>,
     last: HashMap<u64, u64>,
-    planned: bool,
+    is_planned: bool,
     number: u64,
 }
 
-impl GeminiCli {
-    pub fn plan(&mut self, text: &[u8]) {
+impl FormatReader for GeminiCliReader {
+    fn plans(&self, layout: TranscriptLayout) -> bool {
+        layout == TranscriptLayout::Lines
+    }
+
+    fn plan(&mut self, text: &[u8]) {
         self.number += 1;
-        let Ok(json) = Fields::parse(text) else {
+        let Ok(json) = ObjectMembers::parse(text) else {
             return;
         };
         if let Some(to) = json.get("$rewindTo") {
-            let to = key(to);
-            // Everything from that message on is gone; a message that is not there takes all.
+            let to = id_hash(to);
+            // It removes that message and all later ones; an unknown message removes all.
             let at = self.order.iter().position(|(id, _)| *id == to).unwrap_or(0);
             for (id, _) in self.order.drain(at..) {
                 self.last.remove(&id);
             }
         } else if let (Some(id), Some(_)) = (json.get("id"), json.get("type")) {
-            let id = key(id);
+            let id = id_hash(id);
             if self.last.insert(id, self.number).is_none() {
                 self.order.push((id, self.number));
             }
         }
     }
 
-    pub fn planned(&mut self) {
+    fn finish_plan(&mut self) {
         self.order = Vec::new();
-        self.planned = true;
+        self.is_planned = true;
         self.number = 0;
     }
 
-    pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
         self.number += 1;
-        let json = Fields::parse(text)?;
+        let json = ObjectMembers::parse(text)?;
         let kind = json.get("type").and_then(Json::text).unwrap_or_default();
-        let own = json.get("id").map(key);
-        if kind.is_empty() || own.is_none() && self.planned {
+        let own = json.get("id").map(id_hash);
+        if kind.is_empty() || own.is_none() && self.is_planned {
             let what = ["$set", "$rewindTo", "sessionId"]
                 .into_iter()
                 .find(|name| json.get(name).is_some());
             match what {
-                Some("sessionId") => found.seen.skip("header"),
-                Some(what) => found.seen.skip(what),
+                Some("sessionId") => output.skipped.add("header"),
+                Some(what) => output.skipped.add(what),
                 None => return Err("no \"type\"".to_owned()),
             }
             return Ok(());
         }
-        if self.planned && own.and_then(|own| self.last.get(&own)) != Some(&self.number) {
-            found.seen.skip("replaced or rewound");
+        if self.is_planned && own.and_then(|own| self.last.get(&own)) != Some(&self.number) {
+            output.skipped.add("replaced or rewound");
             return Ok(());
         }
         let when = json.get("timestamp").and_then(Json::text);
         let when = when.and_then(|when| time::parse(&when));
         match &*kind {
             "user" => {
-                let blocks = self.parts(json.get("content"));
-                found.message(message(Role::User, &blocks), when);
+                let blocks = self.read_parts(json.get("content"));
+                output.message(anthropic_message(Role::User, &blocks), when);
             }
-            "gemini" => self.gemini(&json, when, found),
-            other => found.seen.skip(other),
+            "gemini" => self.read_model_message(&json, when, output),
+            other => output.skipped.add(other),
         }
         Ok(())
     }
+}
 
-    fn parts<'a>(&mut self, content: Option<Json<'a>>) -> Vec<Block<'a>> {
-        let mut blocks: Vec<Block<'a>> = match content {
+impl GeminiCliReader {
+    fn read_parts<'a>(&mut self, content: Option<Json<'a>>) -> Vec<NeutralBlock<'a>> {
+        let mut blocks: Vec<NeutralBlock<'a>> = match content {
             None => Vec::new(),
             Some(content) if content.bytes() == b"\"\"" => Vec::new(),
-            Some(content) if content.kind() == Kind::Array => {
-                content.elements().map(part).collect()
+            Some(content) if content.kind() == JsonKind::Array => {
+                content.elements().map(read_part).collect()
             }
-            Some(content) => vec![part(content)],
+            Some(content) => vec![read_part(content)],
         };
-        blocks.iter_mut().for_each(|block| self.round.settle(block));
+        blocks
+            .iter_mut()
+            .for_each(|block| self.round.assign_id(block));
         blocks
     }
 
-    /// What the model said, and what its calls gave back.
-    fn gemini(&mut self, json: &Fields<'_>, when: Option<u64>, found: &mut Found<'_>) {
+    /// Reads a message of the model, and the results of its calls.
+    fn read_model_message(
+        &mut self,
+        json: &ObjectMembers<'_>,
+        when: Option<u64>,
+        output: &mut ReaderOutput<'_>,
+    ) {
         let mut blocks = Vec::new();
         for thought in json.get("thoughts").into_iter().flat_map(Json::elements) {
             let text = |name| thought.get(name).and_then(Json::text).unwrap_or_default();
             let text = match &*text("subject") {
-                "" => Fields::of(thought).or_empty("description"),
+                "" => ObjectMembers::of(thought).or_empty("description"),
                 subject => quote(&format!("{subject}\n{}", text("description"))).into(),
             };
-            blocks.push(Block::Thinking(text, None));
+            blocks.push(NeutralBlock::Thinking(text, None));
         }
         self.round.clear();
-        blocks.extend(self.parts(json.get("content")));
+        blocks.extend(self.read_parts(json.get("content")));
         let mut results = Vec::new();
         for call in json.get("toolCalls").into_iter().flat_map(Json::elements) {
-            let call = Fields::of(call);
+            let call = ObjectMembers::of(call);
             let id = call.or_empty("id");
-            blocks.push(Block::Call(
+            blocks.push(NeutralBlock::Call(
                 id.clone(),
                 call.or_empty("name"),
-                arguments(call.get("args")),
+                arguments_object(call.get("args")),
             ));
             if let Some(result) = call.get("result").filter(|result| !result.is_null()) {
                 let failed = call
                     .string("status")
                     .is_some_and(|status| status == "\"error\"");
-                results.push(Block::Result {
+                results.push(NeutralBlock::Result {
                     id,
                     name: call.or_empty("name"),
-                    content: content(result),
+                    content: read_result(result),
                     failed,
                 });
             }
         }
-        found.message(message(Role::Assistant, &blocks), when);
+        output.message(anthropic_message(Role::Assistant, &blocks), when);
         if !results.is_empty() {
-            found.message(message(Role::User, &results), when);
+            output.message(anthropic_message(Role::User, &results), when);
         }
     }
 }
 
-/// What a call gave back.
-fn content(json: Json<'_>) -> Vec<Block<'_>> {
-    if json.kind() != Kind::Array {
-        return response(Some(json)).0;
+/// Reads the result of a call.
+fn read_result(json: Json<'_>) -> Vec<NeutralBlock<'_>> {
+    if json.kind() != JsonKind::Array {
+        return read_response(Some(json)).0;
     }
     let mut blocks = Vec::new();
     for json in json.elements() {
         match json.get("functionResponse") {
-            Some(answer) => blocks.extend(response(answer.get("response")).0),
-            None => blocks.push(part(json)),
+            Some(answer) => blocks.extend(read_response(answer.get("response")).0),
+            None => blocks.push(read_part(json)),
         }
     }
     blocks
@@ -153,14 +169,18 @@ fn content(json: Json<'_>) -> Vec<Block<'_>> {
 
 /// A message of the model that waits for the results of its calls.
 #[derive(Debug, Default)]
-pub struct Waiting {
+pub struct PendingMessage {
     start: String,
     calls: Vec<(String, String, String)>,
     results: Vec<(String, String)>,
 }
 
-/// Writes a message; what calls gave back goes into the message that made them.
-pub fn write(said: &Said<'_>, waiting: &mut Option<Waiting>, to: &mut Sheet) {
+/// Writes a message; results go into the message with their calls.
+pub fn write(
+    said: &NeutralMessage<'_>,
+    pending: &mut Option<PendingMessage>,
+    to: &mut RecordOutput,
+) {
     if said.role == Role::System {
         return to.lose("system messages");
     }
@@ -169,61 +189,65 @@ pub fn write(said: &Said<'_>, waiting: &mut Option<Waiting>, to: &mut Sheet) {
     let mut thoughts = Vec::new();
     for block in &said.blocks {
         match block {
-            Block::Result {
+            NeutralBlock::Result {
                 id: call,
                 content,
                 failed,
                 ..
             } => {
-                let text = joined(content, to);
-                let known = waiting.as_mut().filter(|waiting| waiting.waits_for(call));
+                let text = join_texts(content, to);
+                let known = pending.as_mut().filter(|pending| pending.waits_for(call));
                 match known {
-                    Some(waiting) => waiting.answer(call, &text, *failed),
+                    Some(pending) => pending.answer(call, &text, *failed),
                     None => to.lose("results without their call"),
                 }
             }
-            Block::Call(call, name, input) => {
+            NeutralBlock::Call(call, name, input) => {
                 calls.push((call.to_string(), name.to_string(), input.to_string()));
             }
-            Block::Thinking(text, _) => thoughts.push(text),
-            other => rest.extend(super::gemini::written(other, &mut Default::default(), to)),
+            NeutralBlock::Thinking(text, _) => thoughts.push(text),
+            other => rest.extend(super::gemini::write_part(
+                other,
+                &mut Default::default(),
+                to,
+            )),
         }
     }
     let answers = said
         .blocks
         .iter()
-        .any(|block| matches!(block, Block::Result { .. }));
+        .any(|block| matches!(block, NeutralBlock::Result { .. }));
     if rest.is_empty() && calls.is_empty() && thoughts.is_empty() && answers {
         return;
     }
-    flush(waiting, to);
-    to.made += 1;
+    flush(pending, to);
+    to.ids_made += 1;
     let kind = if said.role == Role::Assistant {
         "gemini"
     } else {
         "user"
     };
-    let (own, when) = (id(to.made), time::iso(to.time));
+    let (own, when) = (numbered_uuid(to.ids_made), time::iso(to.time));
     let mut start = format!(r#"{{"id":"{own}","timestamp":"{when}","type":"{kind}","content":"#);
-    list(&rest, &mut start, |part, out| out.push_str(part));
+    push_list(&rest, &mut start, |part, out| out.push_str(part));
     if !thoughts.is_empty() {
         start.push_str(",\"thoughts\":");
-        list(&thoughts, &mut start, |text, out| {
-            put(out, &["{\"subject\":\"\",\"description\":", text, "}"]);
+        push_list(&thoughts, &mut start, |text, out| {
+            push_all(out, &["{\"subject\":\"\",\"description\":", text, "}"]);
         });
     }
     let results = Vec::new();
-    *waiting = Some(Waiting {
+    *pending = Some(PendingMessage {
         start,
         calls,
         results,
     });
     if kind == "user" {
-        flush(waiting, to);
+        flush(pending, to);
     }
 }
 
-impl Waiting {
+impl PendingMessage {
     fn waits_for(&self, call: &str) -> bool {
         let answered = self.results.iter().any(|(id, _)| id == call);
         self.calls.iter().any(|(id, ..)| id == call) && !answered
@@ -244,47 +268,38 @@ impl Waiting {
     }
 }
 
-/// Writes the message that waits.
-pub fn flush(waiting: &mut Option<Waiting>, to: &mut Sheet) {
-    let Some(Waiting {
+/// Writes the pending message.
+pub fn flush(pending: &mut Option<PendingMessage>, to: &mut RecordOutput) {
+    let Some(PendingMessage {
         mut start,
         calls,
         results,
-    }) = waiting.take()
+    }) = pending.take()
     else {
         return;
     };
     if !calls.is_empty() {
         start.push_str(",\"toolCalls\":");
-        list(&calls, &mut start, |(id, name, input), out| {
-            put(
-                out,
-                &["{\"id\":", id, ",\"name\":", name, ",\"args\":", input],
-            );
+        push_list(&calls, &mut start, |(id, name, input), out| {
             let result = results.iter().find(|(of, _)| of == id);
-            put(
-                out,
-                &[
-                    result.map_or(",\"status\":\"cancelled\"", |(_, text)| text),
-                    "}",
-                ],
-            );
+            let result = result.map_or(",\"status\":\"cancelled\"", |(_, text)| text);
+            *out += &format!(r#"{{"id":{id},"name":{name},"args":{input}{result}}}"#);
         });
     }
     start.push('}');
     to.records.push(start);
 }
 
-/// What stands in front of the messages.
-pub fn header(to: &Sheet) -> String {
+/// Returns the bytes before the messages.
+pub fn header(to: &RecordOutput) -> String {
     let (session, when) = (to.session_id(), time::iso(to.time));
     format!(
         r#"{{"sessionId":{session},"projectHash":"","startTime":"{when}","lastUpdated":"{when}","messages":["#
     )
 }
 
-/// The header of a log.
-pub fn header_line(to: &mut Sheet) {
+/// Writes the header of a log.
+pub fn header_line(to: &mut RecordOutput) {
     let (session, when) = (to.session_id(), time::iso(to.time));
     to.records.push(format!(
         r#"{{"sessionId":{session},"projectHash":"","startTime":"{when}","lastUpdated":"{when}","kind":"main"}}"#

@@ -1,135 +1,146 @@
-//! pi's sessions: one entry a line, results as messages of their own.
+//! Reads and writes pi's sessions: one entry a line, results as messages of their own.
 
 use infold_log::Role;
 
-use super::said::{Block, Fields, Said, arguments, block, id, list, message, put, raw, texts};
-use super::tree::{Tree, key};
-use super::write::Sheet;
-use super::{Entry, Found, time};
-use crate::{Json, Kind, quote};
+use super::neutral::{
+    NeutralBlock, NeutralMessage, ObjectMembers, anthropic_message, arguments_object,
+    numbered_uuid, push_list, raw_json, read_block, read_content,
+};
+use super::record_tree::{RecordTree, id_hash};
+use super::writer::RecordOutput;
+use super::{FormatReader, ReaderOutput, TranscriptEntry, TranscriptLayout, time};
+use crate::{Json, JsonKind, quote};
 
 /// Reads entries; newer sessions are a tree of them.
 #[derive(Default)]
-pub struct Pi {
-    tree: Tree,
-    /// The entries so far, and how many messages came before each.
+pub struct PiReader {
+    tree: RecordTree,
+    /// The ids of the entries so far, each with the number of messages before it.
     before: Vec<(u64, u32)>,
     messages: u32,
 }
 
-impl Pi {
-    pub fn plan(&mut self, text: &[u8]) {
-        // Most sessions are no trees, and this is soon found.
+impl FormatReader for PiReader {
+    fn plans(&self, _: TranscriptLayout) -> bool {
+        true
+    }
+
+    fn plan(&mut self, text: &[u8]) {
+        // Most sessions are not trees; the search is faster than parsing.
         if memchr::memmem::find(text, b"\"parentId\"").is_none() {
             return;
         }
-        let Ok(json) = Fields::parse(text) else {
+        let Ok(json) = ObjectMembers::parse(text) else {
             return;
         };
-        // Entries of a tree say where they belong, even if that is nowhere.
+        // Entries of a tree name a parent, which may be null.
         if let (Some(id), Some(parent)) = (json.get("id"), json.get("parentId")) {
-            let parent = (!parent.is_null()).then(|| key(parent));
-            self.tree.add(key(id), parent, true);
+            let parent = (!parent.is_null()).then(|| id_hash(parent));
+            self.tree.add(id_hash(id), parent, true);
         }
     }
 
-    pub fn planned(&mut self) {
-        self.tree.settle();
+    fn finish_plan(&mut self) {
+        self.tree.choose_branch();
     }
 
-    pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
-        let json = Fields::parse(text)?;
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
+        let json = ObjectMembers::parse(text)?;
         let kind = json.get("type").and_then(Json::text).ok_or("no \"type\"")?;
-        let own = json.get("id").map(key).unwrap_or_default();
+        let own = json.get("id").map(id_hash).unwrap_or_default();
         self.before.push((own, self.messages));
-        if json.get("parentId").is_some() && !self.tree.keeps(own) {
-            found.seen.skip("other branch");
+        if json.get("parentId").is_some() && !self.tree.is_on_branch(own) {
+            output.skipped.add("other branch");
             return Ok(());
         }
         match &*kind {
             "message" => {
-                let inner = Fields::of(json.get("message").ok_or("no \"message\"")?);
-                let said = said(&inner)?;
+                let inner = ObjectMembers::of(json.get("message").ok_or("no \"message\"")?);
+                let text = read_message(&inner)?;
                 let when = inner.get("timestamp").and_then(Json::number);
                 let when = when.filter(|when| *when > 0.0).map(|when| when as u64);
                 let when = when.or_else(|| time::parse(&json.get("timestamp")?.text()?));
-                found.message(said, when);
+                output.message(text, when);
                 self.messages += 1;
             }
             "compaction" => {
                 let summary = json.get("summary").and_then(Json::text).unwrap_or_default();
-                let kept = self.kept(&json).unwrap_or(self.messages);
-                found.entries.push(Entry::Compaction {
+                let kept = self.first_kept(&json).unwrap_or(self.messages);
+                output.entries.push(TranscriptEntry::Compaction {
                     summary: summary.into_owned(),
                     kept: kept as usize,
                 });
             }
-            other => found.seen.skip(other),
+            other => output.skipped.add(other),
         }
         Ok(())
     }
+}
 
-    /// The first message that a compaction keeps.
-    fn kept(&self, json: &Fields<'_>) -> Option<u32> {
-        if let Some(id) = json.get("firstKeptEntryId").map(key) {
-            let found = self.before.iter().rev().find(|(own, _)| *own == id);
-            return found.map(|(_, before)| *before);
+impl PiReader {
+    /// Returns the index of the first message that a compaction keeps.
+    fn first_kept(&self, json: &ObjectMembers<'_>) -> Option<u32> {
+        if let Some(id) = json.get("firstKeptEntryId").map(id_hash) {
+            let output = self.before.iter().rev().find(|(own, _)| *own == id);
+            return output.map(|(_, before)| *before);
         }
         let index = json.get("firstKeptEntryIndex").and_then(Json::number)?;
         self.before.get(index as usize).map(|(_, before)| *before)
     }
 }
 
-/// One of pi's messages as an Anthropic message.
-fn said(json: &Fields<'_>) -> Result<Vec<u8>, String> {
+/// Converts one of pi's messages into an Anthropic message.
+fn read_message(json: &ObjectMembers<'_>) -> Result<Vec<u8>, String> {
     let role = json.get("role").and_then(Json::text).ok_or("no \"role\"")?;
     let content = json.get("content");
     let blocks = || match content {
-        Some(content) if content.kind() == Kind::String => texts(content),
+        Some(content) if content.kind() == JsonKind::String => read_content(content),
         Some(content) => content.elements().map(part).collect(),
         None => Vec::new(),
     };
     Ok(match &*role {
-        "user" | "custom" => message(Role::User, &blocks()),
-        "assistant" => message(Role::Assistant, &blocks()),
+        "user" | "custom" => anthropic_message(Role::User, &blocks()),
+        "assistant" => anthropic_message(Role::Assistant, &blocks()),
         "toolResult" => {
             let failed = json.get("isError").is_some_and(Json::is_true);
-            let result = Block::Result {
+            let result = NeutralBlock::Result {
                 id: json.or_empty("toolCallId"),
                 name: json.or_empty("toolName"),
                 content: blocks(),
                 failed,
             };
-            message(Role::User, &[result])
+            anthropic_message(Role::User, &[result])
         }
         "bashExecution" => {
             let member = |name| json.get(name).and_then(Json::text).unwrap_or_default();
             let text = format!("$ {}\n{}", member("command"), member("output"));
-            message(Role::User, &[Block::Text(quote(&text).into())])
+            anthropic_message(Role::User, &[NeutralBlock::Text(quote(&text).into())])
         }
         "branchSummary" | "compactionSummary" => {
-            message(Role::User, &[Block::Text(json.or_empty("summary"))])
+            anthropic_message(Role::User, &[NeutralBlock::Text(json.or_empty("summary"))])
         }
         other => return Err(format!("unknown role `{other}`")),
     })
 }
 
-fn part(whole: Json<'_>) -> Block<'_> {
-    let json = Fields::of(whole);
+fn part(whole: Json<'_>) -> NeutralBlock<'_> {
+    let json = ObjectMembers::of(whole);
     let kind = json.get("type").map(Json::name).unwrap_or_default();
     match &*kind {
-        b"thinking" => Block::Thinking(json.or_empty("thinking"), json.string("thinkingSignature")),
+        b"thinking" => {
+            NeutralBlock::Thinking(json.or_empty("thinking"), json.string("thinkingSignature"))
+        }
         b"toolCall" => {
             let (id, name) = (json.or_empty("id"), json.or_empty("name"));
-            Block::Call(id, name, arguments(json.get("arguments")))
+            NeutralBlock::Call(id, name, arguments_object(json.get("arguments")))
         }
-        b"text" | b"image" => block(whole),
-        _ => Block::Other(raw(whole)),
+        b"text" | b"image" => read_block(whole),
+        _ => NeutralBlock::Other(raw_json(whole)),
     }
 }
 
 /// Writes the entry that comes first.
-pub fn header(to: &mut Sheet) {
+pub fn header(to: &mut RecordOutput) {
     let when = time::iso(to.time);
     let (id, cwd) = (to.session_id(), to.cwd());
     to.records.push(format!(
@@ -138,13 +149,13 @@ pub fn header(to: &mut Sheet) {
 }
 
 /// Writes a message; results become messages of their own.
-pub fn write(said: &Said<'_>, to: &mut Sheet) {
+pub fn write(said: &NeutralMessage<'_>, to: &mut RecordOutput) {
     if said.role == Role::System {
         return to.lose("system messages");
     }
     let mut rest = Vec::new();
     for block in &said.blocks {
-        let Block::Result {
+        let NeutralBlock::Result {
             id,
             name,
             content,
@@ -156,22 +167,19 @@ pub fn write(said: &Said<'_>, to: &mut Sheet) {
         };
         let mut inner =
             format!(r#""role":"toolResult","toolCallId":{id},"toolName":{name},"content":"#);
-        list(content, &mut inner, put_part);
-        put(
-            &mut inner,
-            &[",\"isError\":", if *failed { "true" } else { "false" }],
-        );
-        entry(&inner, to);
+        push_list(content, &mut inner, put_part);
+        inner += &format!(",\"isError\":{failed}");
+        write_entry(&inner, to);
     }
     if !rest.is_empty() || said.blocks.is_empty() {
         let mut inner = format!(r#""role":"{}","content":"#, said.role.wire_name());
-        list(&rest, &mut inner, |block, out| put_part(block, out));
-        entry(&inner, to);
+        push_list(&rest, &mut inner, |block, out| put_part(block, out));
+        write_entry(&inner, to);
     }
 }
 
-/// The id of the last entry in some bytes, if they are of a tree.
-pub fn last(bytes: &[u8]) -> Option<String> {
+/// Returns the id of the last entry in some bytes, if they are of a tree.
+pub fn last_id(bytes: &[u8]) -> Option<String> {
     const ID: &[u8] = b"\"id\":\"";
     let parent = memchr::memmem::rfind(bytes, b"\"parentId\":")?;
     let at = memchr::memmem::rfind(&bytes[..parent], ID)? + ID.len();
@@ -179,11 +187,11 @@ pub fn last(bytes: &[u8]) -> Option<String> {
     Some(quote(std::str::from_utf8(id).ok()?))
 }
 
-fn entry(inner: &str, to: &mut Sheet) {
+fn write_entry(inner: &str, to: &mut RecordOutput) {
     let (when, iso) = (to.time, time::iso(to.time));
-    to.made += 1;
-    let own = quote(&id(to.made));
-    // Only a session that is a tree goes on as one.
+    to.ids_made += 1;
+    let own = quote(&numbered_uuid(to.ids_made));
+    // Only a session that is a tree is continued as one.
     let tree = match to.parent.take() {
         Some(parent) => {
             let tree = format!(r#""id":{own},"parentId":{parent},"#);
@@ -197,42 +205,17 @@ fn entry(inner: &str, to: &mut Sheet) {
     ));
 }
 
-fn put_part(block: &Block<'_>, out: &mut String) {
-    match block {
-        Block::Call(id, name, input) => {
-            let kind = r#"{"type":"toolCall","id":"#;
-            put(
-                out,
-                &[
-                    kind,
-                    id,
-                    r#","name":"#,
-                    name,
-                    r#","arguments":"#,
-                    input,
-                    "}",
-                ],
-            );
+fn put_part(block: &NeutralBlock<'_>, out: &mut String) {
+    *out += &match block {
+        NeutralBlock::Call(id, name, input) => {
+            format!(r#"{{"type":"toolCall","id":{id},"name":{name},"arguments":{input}}}"#)
         }
-        Block::Thinking(text, Some(signature)) => {
-            let kind = r#"{"type":"thinking","thinking":"#;
-            put(
-                out,
-                &[kind, text, r#","thinkingSignature":"#, signature, "}"],
-            );
+        NeutralBlock::Thinking(text, Some(signature)) => {
+            format!(r#"{{"type":"thinking","thinking":{text},"thinkingSignature":{signature}}}"#)
         }
-        Block::Image(kind, data) => {
-            put(
-                out,
-                &[
-                    r#"{"type":"image","data":"#,
-                    data,
-                    r#","mimeType":"#,
-                    kind,
-                    "}",
-                ],
-            );
+        NeutralBlock::Image(kind, data) => {
+            format!(r#"{{"type":"image","data":{data},"mimeType":{kind}}}"#)
         }
-        other => other.anthropic(out),
-    }
+        other => return other.write_anthropic(out),
+    };
 }

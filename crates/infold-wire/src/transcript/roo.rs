@@ -1,38 +1,39 @@
-//! Roo Code's history: Anthropic messages, with folds kept as tags.
+//! Reads and writes Roo Code's history: Anthropic messages, with folds as tags.
 
 use std::collections::HashSet;
 
 use infold_log::{Cause, Role, Span};
 
-use super::said::plain;
-use super::{Entry, Found};
-use crate::tags::{Fold, TagFold, TagId, Tagged, from_tags, to_tags};
+use super::neutral::join_texts;
+use super::{FormatReader, ReaderOutput, TranscriptEntry};
+use crate::tags::{TagFold, TagId, TagKind, Tagged, from_tags, to_tags};
 use crate::{Json, Message, quote};
 
-/// Reads messages without their tags, and in the end the folds that the tags stand for.
+/// Reads messages without their tags, and at the end the folds that the tags describe.
 #[derive(Default)]
-pub struct Roo {
+pub struct RooReader {
     /// All entries, with nothing but their tags.
     array: Vec<Tagged>,
     /// The folds whose stand-ins were met.
     folds: HashSet<(bool, TagId)>,
-    /// What the stand-ins say, by their places in the array.
+    /// The texts of the stand-ins, in order.
     said: Vec<(TagId, bool, Role, String)>,
     tagged: bool,
 }
 
-impl Roo {
-    pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
+impl FormatReader for RooReader {
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
         let message = Message::parse(text).map_err(|error| error.to_string())?;
         let tagged = Tagged::of(message.json()).map_err(|error| error.to_string())?;
         self.array.push(skeleton(&tagged)?);
-        let stands = |kind: Fold| Some((kind == Fold::Window, tagged.stands_for(kind)?.clone()));
-        let fold = Fold::ALL.into_iter().find_map(stands);
+        let stands =
+            |kind: TagKind| Some((kind == TagKind::Window, tagged.stands_for(kind)?.clone()));
+        let fold = TagKind::ALL.into_iter().find_map(stands);
         self.tagged |= fold.is_some();
         if let Some((window, id)) = fold
             && self.folds.insert((window, id.clone()))
         {
-            let text = message.content().map(plain).unwrap_or_default();
+            let text = message.content().map(join_texts).unwrap_or_default();
             self.said.push((id, window, message.role(), text));
             return Ok(());
         }
@@ -42,25 +43,25 @@ impl Roo {
         for kind in bare.tags() {
             bare.untag(kind);
         }
-        found.message(bare.bytes().into_owned(), time);
+        output.message(bare.bytes().into_owned(), time);
         Ok(())
     }
 
-    pub fn end(&mut self, found: &mut Found<'_>) {
+    fn finish(&mut self, output: &mut ReaderOutput<'_>) {
         let array = std::mem::take(&mut self.array);
         if !self.tagged {
             return;
         }
         for fold in from_tags(&array).folds {
             let Some(covers) = fold.covers else { continue };
-            let window = Fold::from(fold.cause) == Fold::Window;
+            let window = TagKind::from(fold.cause) == TagKind::Window;
             let mut said = self.said.iter();
             let Some((.., role, text)) =
                 said.find(|(id, kind, ..)| *id == fold.id && *kind == window)
             else {
                 continue;
             };
-            found.entries.push(Entry::Fold {
+            output.entries.push(TranscriptEntry::Fold {
                 cause: fold.cause,
                 covers,
                 role: *role,
@@ -71,7 +72,7 @@ impl Roo {
 }
 
 /// A record as Roo Code has it, with a time and these tags.
-pub fn record(text: &str, tags: &[(Fold, TagId)], time: u64) -> Vec<u8> {
+pub fn record(text: &str, tags: &[(TagKind, TagId)], time: u64) -> Vec<u8> {
     let mut text = text.to_owned();
     let json = Json::parse(text.as_bytes()).ok();
     if json.is_none_or(|json| json.get("ts").is_none()) {
@@ -87,12 +88,12 @@ pub fn record(text: &str, tags: &[(Fold, TagId)], time: u64) -> Vec<u8> {
     }
 }
 
-/// What stands in a tagged array: a message and its tags, or a stand-in.
+/// An element of a tagged array: a message and its tags, or a stand-in.
 #[derive(Clone, Debug)]
 pub enum Slot {
     /// The next message.
-    Message(Vec<(Fold, TagId)>),
-    /// What stands in for messages.
+    Message(Vec<(TagKind, TagId)>),
+    /// A stand-in for messages.
     StandIn(Vec<u8>),
 }
 
@@ -103,15 +104,13 @@ pub fn slots(messages: usize, folds: &[TagFold]) -> Vec<Slot> {
     };
     let array = to_tags(&vec![nobody; messages], folds);
     let slot = |entry: &Tagged| {
-        let stands = Fold::ALL.into_iter().any(|kind| entry.is_stand_in(kind));
+        let stands = TagKind::ALL.into_iter().any(|kind| entry.is_stand_in(kind));
         let tags = entry.tags().into_iter();
-        match stands {
-            true => Slot::StandIn(entry.bytes().into_owned()),
-            false => Slot::Message(
-                tags.filter_map(|kind| Some((kind, entry.parent(kind)?.clone())))
-                    .collect(),
-            ),
+        if stands {
+            return Slot::StandIn(entry.bytes().into_owned());
         }
+        let tags = tags.filter_map(|kind| Some((kind, entry.parent(kind)?.clone())));
+        Slot::Message(tags.collect())
     };
     array.iter().map(slot).collect()
 }
@@ -141,10 +140,10 @@ pub fn fold(
     Some(TagFold::new(TagId::new(id), cause, covers, stand_in))
 }
 
-fn names(kind: Fold) -> (&'static str, &'static str) {
+fn names(kind: TagKind) -> (&'static str, &'static str) {
     match kind {
-        Fold::Summary => ("isSummary", "condenseId"),
-        Fold::Window => ("isTruncationMarker", "truncationId"),
+        TagKind::Summary => ("isSummary", "condenseId"),
+        TagKind::Window => ("isTruncationMarker", "truncationId"),
     }
 }
 
@@ -155,7 +154,7 @@ fn skeleton(tagged: &Tagged) -> Result<Tagged, String> {
         let comma = if text.len() > 1 { "," } else { "" };
         text.push_str(&format!("{comma}\"{name}\":{value}"));
     };
-    for kind in Fold::ALL {
+    for kind in TagKind::ALL {
         if let Some(id) = tagged.stands_for(kind) {
             let (flag, name) = names(kind);
             member(flag, "true");

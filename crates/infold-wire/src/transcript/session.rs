@@ -1,15 +1,15 @@
-//! The session of an agent that a transcript records: its id, directory, branch and version.
+//! Finds the session of an agent that a transcript records: its id, directory, branch and version.
 
 use std::io::{BufRead, Seek};
 
-use super::records::{Cut, Layout, Records, What};
-use super::said::Fields;
-use super::{Format, TranscriptError, detect};
-use crate::{Json, Kind};
+use super::neutral::ObjectMembers;
+use super::record_reader::{InputChunk, RecordReader, RecordToken, TranscriptLayout};
+use super::{TranscriptError, TranscriptFormat, detect};
+use crate::{Json, JsonKind};
 
-/// A session of an agent, as far as its transcript says which one it is.
+/// A session of an agent, as far as its transcript describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Session {
+pub struct AgentSession {
     /// The id that the agent gave it.
     pub id: Option<String>,
     /// The directory in which the agent worked.
@@ -20,53 +20,56 @@ pub struct Session {
     pub version: Option<String>,
 }
 
-/// How many records are looked at.
+/// Only so many records are read.
 const MAX_RECORDS: usize = 64;
 
-/// The places of a format where the members of a [`Session`] stand, in their order.
-type Paths = [&'static [&'static str]; 4];
+/// The paths of the members of a [`AgentSession`] in a format, in their order.
+type SessionPaths = [&'static [&'static str]; 4];
 
-fn paths(format: Format) -> Option<Paths> {
+fn paths(format: TranscriptFormat) -> Option<SessionPaths> {
     match format {
-        Format::ClaudeCode => Some([&["sessionId"], &["cwd"], &["gitBranch"], &["version"]]),
-        Format::Codex => Some([
+        TranscriptFormat::ClaudeCode => {
+            Some([&["sessionId"], &["cwd"], &["gitBranch"], &["version"]])
+        }
+        TranscriptFormat::Codex => Some([
             &["payload", "id"],
             &["payload", "cwd"],
             &["payload", "git", "branch"],
             &["payload", "cli_version"],
         ]),
-        Format::Pi => Some([&["id"], &["cwd"], &[], &[]]),
-        Format::GeminiCli => Some([&["sessionId"], &[], &[], &[]]),
+        TranscriptFormat::Pi => Some([&["id"], &["cwd"], &[], &[]]),
+        TranscriptFormat::GeminiCli => Some([&["sessionId"], &[], &[], &[]]),
         _ => None,
     }
 }
 
-/// Looks for the session in the first records; the input is at its start before and after.
+/// Finds the session in the first records; the input is at its start before and after.
 pub fn find<R: BufRead + Seek>(
-    format: Format,
-    records: &mut Records<R>,
+    format: TranscriptFormat,
+    records: &mut RecordReader<R>,
     prefix: &[u8],
-) -> Result<Session, TranscriptError> {
-    let mut session = Session::default();
+) -> Result<AgentSession, TranscriptError> {
+    let mut session = AgentSession::default();
     let Some(paths) = paths(format) else {
         return Ok(session);
     };
-    if records.layout() != Layout::Lines {
-        session.id = detect::member(prefix, paths[0][0]);
+    if records.layout() != TranscriptLayout::Lines {
+        session.id = detect::read_member(prefix, paths[0][0]);
         return Ok(session);
     }
     let mut left = MAX_RECORDS;
     while left > 0
-        && let Some(Cut { raw, what, .. }) = records.next_cut()?
+        && let Some(InputChunk { raw, token, .. }) = records.next_chunk()?
     {
         left -= 1;
-        if let What::Record(range) = what
-            && let Ok(record) = Fields::parse(&raw[range])
+        if let RecordToken::Record(range) = token
+            && let Ok(record) = ObjectMembers::parse(&raw[range])
             && describes_session(format, &record)
         {
-            session.learn(&record, &paths);
+            session.read_record(&record, &paths);
         }
-        if session.id.is_some() && (session.cwd.is_some() || format == Format::GeminiCli) {
+        if session.id.is_some() && (session.cwd.is_some() || format == TranscriptFormat::GeminiCli)
+        {
             break;
         }
     }
@@ -74,18 +77,18 @@ pub fn find<R: BufRead + Seek>(
     Ok(session)
 }
 
-/// Says whether a record names the session; in some formats others have an `id` of their own.
-fn describes_session(format: Format, record: &Fields<'_>) -> bool {
+/// Returns whether a record describes the session; in some formats others have an `id` of their own.
+fn describes_session(format: TranscriptFormat, record: &ObjectMembers<'_>) -> bool {
     let kind = record.get("type").and_then(Json::text);
     match format {
-        Format::Codex => kind.as_deref() == Some("session_meta"),
-        Format::Pi => kind.as_deref() == Some("session"),
+        TranscriptFormat::Codex => kind.as_deref() == Some("session_meta"),
+        TranscriptFormat::Pi => kind.as_deref() == Some("session"),
         _ => true,
     }
 }
 
-impl Session {
-    fn learn(&mut self, record: &Fields<'_>, paths: &Paths) {
+impl AgentSession {
+    fn read_record(&mut self, record: &ObjectMembers<'_>, paths: &SessionPaths) {
         let members = [
             &mut self.id,
             &mut self.cwd,
@@ -94,17 +97,17 @@ impl Session {
         ];
         for (member, path) in members.into_iter().zip(paths) {
             if member.is_none() {
-                *member = at(record, path);
+                *member = text_at(record, path);
             }
         }
     }
 }
 
-fn at(record: &Fields<'_>, path: &[&str]) -> Option<String> {
+fn text_at(record: &ObjectMembers<'_>, path: &[&str]) -> Option<String> {
     let (first, rest) = path.split_first()?;
     let value = rest
         .iter()
         .try_fold(record.get(first)?, |value, name| value.get(name))?;
-    let text = (value.kind() == Kind::String).then(|| value.text())??;
+    let text = (value.kind() == JsonKind::String).then(|| value.text())??;
     (!text.is_empty()).then(|| text.into_owned())
 }

@@ -1,33 +1,33 @@
-//! SWE-agent's trajectories: chat messages with members of its own.
+//! Reads SWE-agent's trajectories: chat messages with members of its own.
 
-use super::Found;
-use super::said::{Fields, Raw, put, raw};
+use super::neutral::{ObjectMembers, RawJson, push_all, raw_json};
+use super::{FormatReader, ReaderOutput};
 use crate::Message;
 
 /// Reads the history.
 #[derive(Default)]
-pub struct SweAgent;
+pub struct SweAgentReader;
 
-impl SweAgent {
-    pub fn record(&mut self, text: &[u8], found: &mut Found<'_>) -> Result<(), String> {
-        let json = Fields::parse(text)?;
+impl FormatReader for SweAgentReader {
+    fn record(&mut self, text: &[u8], output: &mut ReaderOutput<'_>) -> Result<(), String> {
+        let json = ObjectMembers::parse(text)?;
         let role = json.or_empty("role");
         let mut out = format!("{{\"role\":{role}");
         let member = |name: &str| json.get(name).filter(|value| !value.is_null());
         if let Some(calls) = member("tool_calls").filter(|calls| calls.elements().next().is_some())
         {
-            put(&mut out, &[",\"tool_calls\":", &raw(calls)]);
+            push_all(&mut out, &[",\"tool_calls\":", &raw_json(calls)]);
         }
         let ids = member("tool_call_ids").and_then(|ids| ids.elements().next());
         if let Some(id) = ids.or_else(|| member("tool_call_id"))
             && role == "\"tool\""
         {
-            put(&mut out, &[",\"tool_call_id\":", &raw(id)]);
+            push_all(&mut out, &[",\"tool_call_id\":", &raw_json(id)]);
         }
-        let content: Raw<'_> = member("content").map_or("\"\"".into(), raw);
-        put(&mut out, &[",\"content\":", &content, "}"]);
+        let content: RawJson<'_> = member("content").map_or("\"\"".into(), raw_json);
+        push_all(&mut out, &[",\"content\":", &content, "}"]);
         Message::parse(out.as_bytes()).map_err(|error| error.to_string())?;
-        found.message(out.into_bytes(), None);
+        output.message(out.into_bytes(), None);
         Ok(())
     }
 }

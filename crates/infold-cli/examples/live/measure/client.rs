@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use infold_wire::{Json, Kind, Message, quote};
+use infold_wire::{Json, JsonKind, Message, quote};
 
 use super::Failure;
 use super::http::{Connection, Received};
@@ -148,7 +148,7 @@ fn marked(bytes: &[u8]) -> Result<Vec<u8>, Failure> {
     let message = Message::parse(bytes)?;
     let content = message
         .content()
-        .filter(|content| content.kind() == Kind::Array);
+        .filter(|content| content.kind() == JsonKind::Array);
     let last = content.and_then(|content| content.elements().last());
     let takes_marker = |block: &Json<'_>| {
         let kind = block.get("type");

@@ -16,9 +16,9 @@ mod figures;
 use std::path::Path;
 
 use infold::Aim;
-use infold::eval::Session;
 use infold::models::Prices;
-use infold_wire::{Message, plain};
+use infold_eval::RecordedSession;
+use infold_wire::{Message, append_plain_text};
 
 use client::Client;
 pub use figures::{Figures, InView, Point, least, mean};
@@ -61,7 +61,7 @@ const POINTS: [u64; 3] = [60, 80, 100];
 const TYPED_PARTS: u64 = 4;
 
 /// Plays a session, and measures.
-pub fn measure(session: &Session, setting: &Setting<'_>) -> Result<Measured, Failure> {
+pub fn measure(session: &RecordedSession, setting: &Setting<'_>) -> Result<Measured, Failure> {
     let record = Record::of(session)?;
     let upstream = Upstream::start(setting.window)?;
     let proxy = Proxy::start(setting, upstream.address())?;
@@ -210,7 +210,7 @@ impl Run<'_> {
             let message = Message::parse(bytes)?;
             let tokens = infold_wire::tokens::message(&message);
             text.push_str(&format!("──── {:?}, {tokens} tokens\n", message.role()));
-            plain(&message, &mut text);
+            append_plain_text(&message, &mut text);
             text.push_str("\n\n");
         }
         self.views.push((name, text));

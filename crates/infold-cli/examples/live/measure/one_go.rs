@@ -1,7 +1,7 @@
 //! The same session folded once, as `infold fold` does it.
 
-use infold::config::Asked;
-use infold::profile::{Set, Settings};
+use infold::config::ProfileRequest;
+use infold::profile::{Setting as ProfileSetting, Settings};
 use infold::summarizer::Extractive;
 use infold::{Aim, Config, Hooks, ManageError, Scratch, manage};
 use infold_log::{Size, View};
@@ -11,12 +11,12 @@ use super::{Failure, Setting};
 
 /// What one go aims at: what the proxy does, with a model that counts as we do.
 pub fn aim(setting: &Setting<'_>, frame_tokens: u64) -> Result<Aim, Failure> {
-    let resolved = Config::default().resolve(&Asked {
+    let resolved = Config::default().resolve(&ProfileRequest {
         model: Some(setting.model.to_owned()),
         profile: None,
         settings: Settings {
-            window: Some(Set::call(setting.window)),
-            max_tokens: Some(Set::call(setting.max_tokens)),
+            window: Some(ProfileSetting::call(setting.window)),
+            max_tokens: Some(ProfileSetting::call(setting.max_tokens)),
             ..Settings::default()
         },
     })?;

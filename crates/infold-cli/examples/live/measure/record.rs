@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use infold::eval::Session;
+use infold_eval::RecordedSession;
 use infold_log::Role;
-use infold_wire::acts::Words;
 use infold_wire::tokens::{Encoding, count};
-use infold_wire::{Converter, Kind, Message, Wire, plain};
+use infold_wire::tool_action::MessageText;
+use infold_wire::{Converter, JsonKind, Message, Wire, append_plain_text};
 
 use super::Failure;
 use super::terms::{Term, Terms};
@@ -42,7 +42,7 @@ pub struct Recorded {
 
 impl Record {
     /// Reads a session.
-    pub fn of(session: &Session) -> Result<Record, Failure> {
+    pub fn of(session: &RecordedSession) -> Result<Record, Failure> {
         let (system, all) = anthropic(session)?;
         let mut read = Vec::new();
         for bytes in &all {
@@ -51,10 +51,10 @@ impl Record {
                 .into_iter()
                 .map(|block| text_of(message.role(), block))
                 .collect();
-            read.push((message.role(), Words::of(&message), texts));
+            read.push((message.role(), MessageText::of(&message), texts));
         }
         let said = read.iter().filter(|(role, ..)| *role != Role::System);
-        let said = said.flat_map(|(_, words, _)| [&*words.said, &*words.called]);
+        let said = said.flat_map(|(_, words, _)| [&*words.text, &*words.arguments]);
         let terms = Terms::of(said);
         let mut record = Record {
             system,
@@ -73,7 +73,7 @@ impl Record {
         &mut self,
         bytes: Vec<u8>,
         role: Role,
-        words: &Words,
+        words: &MessageText,
         texts: &[String],
     ) -> Result<(), Failure> {
         let place = self.messages.len();
@@ -87,8 +87,8 @@ impl Record {
             let first = &mut self.first[*term];
             *first = place.min(*first);
         }
-        let mut makes = self.terms.made(&words.said);
-        makes.extend(self.terms.made(&words.called));
+        let mut makes = self.terms.made(&words.text);
+        makes.extend(self.terms.made(&words.arguments));
         makes.sort_unstable();
         makes.dedup();
         let typed = typed(&message);
@@ -146,7 +146,7 @@ impl Record {
 }
 
 /// The system prompt and the messages of a session as Anthropic's API takes them.
-fn anthropic(session: &Session) -> Result<(String, Vec<Vec<u8>>), Failure> {
+fn anthropic(session: &RecordedSession) -> Result<(String, Vec<Vec<u8>>), Failure> {
     let mut all: Vec<Vec<u8>> = Vec::new();
     let mut converter = Converter::new(Wire::Anthropic);
     for bytes in &session.messages {
@@ -158,7 +158,7 @@ fn anthropic(session: &Session) -> Result<(String, Vec<Vec<u8>>), Failure> {
     for bytes in all {
         let message = Message::parse(&bytes)?;
         if message.role() == Role::System {
-            plain(&message, &mut system);
+            append_plain_text(&message, &mut system);
             system.push('\n');
         } else {
             messages.push(bytes);
@@ -170,7 +170,7 @@ fn anthropic(session: &Session) -> Result<(String, Vec<Vec<u8>>), Failure> {
 /// The blocks of a message; a content that is a text is one.
 pub fn block_bytes<'a>(message: &Message<'a>) -> Vec<&'a [u8]> {
     match message.content() {
-        Some(content) if content.kind() == Kind::Array => content
+        Some(content) if content.kind() == JsonKind::Array => content
             .elements()
             .map(|block| block.bytes().trim_ascii())
             .collect(),
@@ -193,9 +193,9 @@ pub fn text_of(role: Role, block: &[u8]) -> String {
     let Ok(message) = Message::parse(&bytes) else {
         return String::new();
     };
-    let words = Words::of(&message);
-    let given = words.given.into_iter().map(|(_, text)| text);
-    let all: Vec<String> = [words.said, words.called]
+    let words = MessageText::of(&message);
+    let given = words.results.into_iter().map(|(_, text)| text);
+    let all: Vec<String> = [words.text, words.arguments]
         .into_iter()
         .chain(given)
         .collect();
@@ -216,7 +216,7 @@ fn typed(message: &Message<'_>) -> Vec<(String, u64)> {
         return Vec::new();
     }
     let texts = match message.content() {
-        Some(content) if content.kind() == Kind::Array => content
+        Some(content) if content.kind() == JsonKind::Array => content
             .elements()
             .filter(|block| block.get("type").is_some_and(|kind| kind.is("text")))
             .filter_map(|block| block.get("text").and_then(|text| text.text()))

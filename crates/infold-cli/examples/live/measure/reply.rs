@@ -1,6 +1,6 @@
 //! A recorded message written as a reply of Anthropic's API: in one piece, or as a stream.
 
-use infold_wire::{Json, Kind, Message, quote};
+use infold_wire::{Json, JsonKind, Message, quote};
 
 use super::record::block_bytes;
 
@@ -122,7 +122,7 @@ fn parts(block: &str) -> (String, Vec<String>) {
             let start = r#"{"type":"thinking","thinking":"","signature":""}"#;
             (start.to_owned(), deltas)
         }
-        ("tool_use", _, _, Some(input)) if json.kind() == Kind::Object => {
+        ("tool_use", _, _, Some(input)) if json.kind() == JsonKind::Object => {
             let (id, name) = (member("id"), member("name"));
             let (id, name) = (id.unwrap_or_default(), name.unwrap_or_default());
             let input = quote(&input);

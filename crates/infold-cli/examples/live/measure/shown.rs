@@ -84,7 +84,7 @@ impl Shown {
 
 #[cfg(test)]
 mod tests {
-    use infold::eval::Session;
+    use infold_eval::RecordedSession;
 
     use super::*;
 
@@ -98,9 +98,9 @@ mod tests {
     fn record() -> Record {
         let messages = [ASKED, CALLED, GIVEN, SAID, NEXT];
         let messages = messages.iter().map(|text| text.as_bytes().to_vec());
-        let session = Session {
+        let session = RecordedSession {
             messages: messages.collect(),
-            ..Session::default()
+            ..RecordedSession::default()
         };
         Record::of(&session).unwrap()
     }

@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use infold::refs::{self, Finder};
+use infold::references::{self, ReferenceFinder};
 
 /// The number of a reference or a word.
 pub type Term = usize;
 
-/// What user and assistant of a session refer to: references as `infold::refs` has them, and plain words.
+/// What user and assistant of a session refer to: references as `infold::references` has them, and plain words.
 pub struct Terms {
     references: HashMap<String, Term>,
-    finder: Finder,
+    finder: ReferenceFinder,
     /// Words in lower case; they come after the references.
     words: HashMap<String, Term>,
 }
@@ -52,7 +52,7 @@ impl Terms {
         let mut ordered: Vec<String> = Vec::new();
         let mut words: HashMap<String, Term> = HashMap::new();
         for text in texts {
-            refs::each(text, |reference| {
+            references::for_each(text, |reference| {
                 if !references.contains_key(reference) {
                     references.insert(reference.to_owned(), ordered.len());
                     ordered.push(reference.to_owned());
@@ -70,7 +70,7 @@ impl Terms {
         left.sort_by_key(|(_, number)| *number);
         let words = left.into_iter().map(|(word, _)| word).zip(ordered.len()..);
         Terms {
-            finder: Finder::new(ordered.iter().map(|reference| &**reference)),
+            finder: ReferenceFinder::new(ordered.iter().map(|reference| &**reference)),
             references,
             words: words.collect(),
         }
@@ -89,7 +89,7 @@ impl Terms {
     /// The terms that a text makes, in order, each once.
     pub fn made(&self, text: &str) -> Vec<Term> {
         let mut made = self.words_in(text);
-        refs::each(text, |reference| {
+        references::for_each(text, |reference| {
             made.extend(self.references.get(reference))
         });
         once(made)

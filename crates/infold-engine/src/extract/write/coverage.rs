@@ -1,37 +1,37 @@
-//! What a summary says already: names, words and pairs of words.
+//! The names, words and pairs of words that a summary already has.
 
 use crate::extract::Extract;
-use crate::extract::names::Name;
+use crate::extract::names::NameRecord;
 use crate::extract::terms::{self, Term, TermSet};
-use crate::refs::{self, Finder};
+use crate::references::{self, ReferenceFinder};
 
-/// What a summary is written from, ranked once however often it is composed.
-pub struct Sources<'a> {
-    /// Names, the likeliest to be referred to first.
-    pub ranked: Vec<(&'a str, &'a Name)>,
-    finder: Finder,
-    /// Whether a later sentence says otherwise, for each of the pool.
+/// The collected facts, ranked once for all attempts to compose a summary.
+pub struct RankedContent<'a> {
+    /// Names, the likeliest to be used again first.
+    pub ranked: Vec<(&'a str, &'a NameRecord)>,
+    finder: ReferenceFinder,
+    /// For each sentence of the pool, whether a later one contradicts it.
     pub obsolete: Vec<bool>,
-    /// How much of each sentence of the pool was said seldom.
+    /// The rarity of each sentence of the pool.
     pub rarity: Vec<f64>,
-    /// What is said in view beside the summary.
-    in_view: Said,
+    /// The content of the messages in view beside the summary.
+    in_view: Covered,
 }
 
-/// Names, words and pairs of words that are said.
+/// Names, words and pairs of words that occur in a text.
 #[derive(Clone, Default)]
-struct Said {
-    /// Whether each of the ranked names is.
+struct Covered {
+    /// For each ranked name, whether it occurs.
     names: Vec<bool>,
     words: TermSet,
     pairs: TermSet,
 }
 
-impl Said {
-    fn see(&mut self, text: &str, finder: &Finder) {
+impl Covered {
+    fn see(&mut self, text: &str, finder: &ReferenceFinder) {
         finder.find(text, |index| self.names[index] = true);
         let mut last = None;
-        terms::each(text, |term| {
+        terms::for_each(text, |term| {
             let Some(term) = term else {
                 last = None;
                 return;
@@ -45,46 +45,46 @@ impl Said {
     }
 }
 
-impl<'a> Sources<'a> {
-    /// Ranks what was collected.
-    pub fn of(from: &'a Extract) -> Sources<'a> {
+impl<'a> RankedContent<'a> {
+    /// Ranks the collected facts.
+    pub fn of(from: &'a Extract) -> RankedContent<'a> {
         let ranked = from.names.ranked(MAX_NAMES);
-        let pool = from.pool.all.iter();
-        let finder = Finder::new(ranked.iter().map(|(text, _)| *text));
-        let mut in_view = Said {
+        let pool = from.candidates.all.iter();
+        let finder = ReferenceFinder::new(ranked.iter().map(|(text, _)| *text));
+        let mut in_view = Covered {
             names: vec![false; ranked.len()],
-            ..Said::default()
+            ..Covered::default()
         };
         in_view.see(&from.in_view, &finder);
-        Sources {
+        RankedContent {
             finder,
             in_view,
             ranked,
-            obsolete: from.pool.obsolete(),
-            rarity: pool.map(|one| from.words.rarity(&one.text)).collect(),
+            obsolete: from.candidates.obsolete(),
+            rarity: pool.map(|one| from.terms.rarity(&one.text)).collect(),
         }
     }
 }
 
-/// Which names and words a text already has, and what another sentence would add.
+/// The content of a summary so far, from which the gain of another sentence follows.
 pub struct Coverage<'a> {
     from: &'a Extract,
-    finder: &'a Finder,
-    said: Said,
+    finder: &'a ReferenceFinder,
+    said: Covered,
 }
 
 /// More names than any summary has room for.
 const MAX_NAMES: usize = 4_000;
-/// What a name is worth against a word that is as likely to be said again: there are fewer of them.
+/// The worth of a name against that of an equally likely word: there are fewer names.
 const NAME_WORTH: f64 = 8.0;
-/// What two words beside each other are worth against one.
+/// The worth of a pair of neighbouring words against that of one word.
 const PAIR_WORTH: f64 = 0.45;
-/// A name with this score is as likely as not to be referred to.
+/// A name with this score is used again with a probability of one half.
 const EVEN_SCORE: f64 = 4.0;
 
 impl<'a> Coverage<'a> {
-    /// Nothing is said yet.
-    pub fn new(from: &'a Extract, sources: &'a Sources<'a>) -> Coverage<'a> {
+    /// Returns the coverage of an empty summary.
+    pub fn new(from: &'a Extract, sources: &'a RankedContent<'a>) -> Coverage<'a> {
         Coverage {
             from,
             finder: &sources.finder,
@@ -92,23 +92,23 @@ impl<'a> Coverage<'a> {
         }
     }
 
-    /// Takes in a text that the summary has.
+    /// Adds a text of the summary.
     pub fn see(&mut self, text: &str) {
         self.said.see(text, self.finder);
     }
 
-    /// Says whether one of the ranked names is said.
+    /// Says whether the summary has a ranked name.
     pub fn has_name(&self, index: usize) -> bool {
         self.said.names[index]
     }
 
-    /// What a text would add: how likely it is that what only it says is said again, in all.
+    /// Returns what a text would add: the likelihoods, summed up, that its new content is used again.
     pub fn gain(&self, text: &str) -> f64 {
-        let vocabulary = &self.from.words;
+        let vocabulary = &self.from.terms;
         let mut sum = 0.0;
         let mut last: Option<(Term, f64)> = None;
         let mut own = TermSet::default();
-        terms::each(text, |term| {
+        terms::for_each(text, |term| {
             let Some(term) = term else {
                 last = None;
                 return;
@@ -125,11 +125,11 @@ impl<'a> Coverage<'a> {
             }
             last = Some((term, weight));
         });
-        refs::each(text, |name| sum += NAME_WORTH * self.name_gain(name));
+        references::for_each(text, |name| sum += NAME_WORTH * self.name_gain(name));
         sum
     }
 
-    /// How likely a name is to be referred to again; nothing if it is said already.
+    /// Returns how likely a name is to be used again; zero if the summary has it.
     fn name_gain(&self, name: &str) -> f64 {
         let is_said = self
             .finder
@@ -143,7 +143,7 @@ impl<'a> Coverage<'a> {
     }
 }
 
-/// Turns a score of a name into how likely it is to be referred to, from 0 to 1.
+/// Returns the likelihood, from 0 to 1, that a name with this score is used again.
 pub fn likely(score: f64) -> f64 {
     score / (score + EVEN_SCORE)
 }

@@ -1,4 +1,4 @@
-//! The forms of summaries that agents write, for what was collected here.
+//! The forms of a summary: our own, and those of other agents.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,10 +8,10 @@ use super::{
     SYSTEM,
 };
 
-/// How a summary is laid out.
+/// The form of a summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
-    /// Sections of our own, of which empty ones are left out.
+pub enum SummaryForm {
+    /// Our own sections, without empty ones.
     #[default]
     Sections,
     /// Roo Code's six numbered parts.
@@ -22,16 +22,19 @@ pub enum Form {
     Report,
 }
 
-/// What stands in a part in which there is nothing to say.
-const NOTHING: &str = "- none";
+/// Lines by the heading of their section.
+pub(super) type Sections = BTreeMap<&'static str, Vec<String>>;
 
-/// The sections of our own, in order.
+/// The text of an empty part.
+const EMPTY_PART: &str = "- none";
+
+/// Our own sections in order.
 const SECTIONS: [&str; 14] = [
     GOAL, ASKED, SYSTEM, BEFORE, FOUND, FILES, COMMANDS, CALLS, FAILED, OPEN, SAID, SEEN, NAMED,
     RECALL,
 ];
 
-/// The titles of the parts that are numbered.
+/// The titles of the numbered parts.
 const SIX_PARTS: [&str; 6] = [
     "1. Previous Conversation:",
     "2. Current Work:",
@@ -58,29 +61,29 @@ const REPORT: [&str; 4] = [
     "## Remaining tasks",
 ];
 
-impl Form {
-    /// Joins sections of our own in this form.
-    pub(super) fn join(self, sections: &BTreeMap<&'static str, Vec<String>>) -> String {
+impl SummaryForm {
+    /// Joins our own sections in this form.
+    pub(super) fn join(self, sections: &Sections) -> String {
         match self {
-            Form::Sections => join(&SECTIONS, sections),
-            Form::SixParts => self.parts(&SIX_PARTS, sections, "\n"),
-            Form::Report => self.parts(&REPORT, sections, "\n"),
-            Form::Snapshot => self.elements(sections),
+            SummaryForm::Sections => join(&SECTIONS, sections),
+            SummaryForm::SixParts => self.join_parts(&SIX_PARTS, sections),
+            SummaryForm::Report => self.join_parts(&REPORT, sections),
+            SummaryForm::Snapshot => self.join_elements(sections),
         }
     }
 
-    /// Puts titles and tags on lines of their own, so that a sentence can be left out and its title stays.
+    /// Puts titles and tags on lines of their own, so that a sentence can be dropped without its title.
     pub fn with_titles_apart(self, text: &str) -> Cow<'_, str> {
         match self {
-            Form::Sections | Form::Report => Cow::Borrowed(text),
-            Form::SixParts => {
+            SummaryForm::Sections | SummaryForm::Report => Cow::Borrowed(text),
+            SummaryForm::SixParts => {
                 let lines = text.lines().map(|line| match title_end(line) {
                     Some(end) => format!("{}\n{}\n", &line[..end], line[end..].trim_start()),
                     None => format!("{line}\n"),
                 });
                 Cow::Owned(lines.collect())
             }
-            Form::Snapshot => {
+            SummaryForm::Snapshot => {
                 let mut text = text.to_owned();
                 for name in SNAPSHOT {
                     let (open, close) = (format!("<{name}>"), format!("</{name}>"));
@@ -92,42 +95,27 @@ impl Form {
         }
     }
 
-    fn parts(
-        self,
-        titles: &[&str],
-        sections: &BTreeMap<&'static str, Vec<String>>,
-        between: &str,
-    ) -> String {
-        let parts = self.sorted(titles.len(), sections);
+    fn join_parts(self, titles: &[&str], sections: &Sections) -> String {
+        let parts = self.sort_lines(titles.len(), sections);
         let parts = titles.iter().zip(parts).map(|(title, lines)| {
-            let lines = match lines.is_empty() {
-                true => NOTHING.to_owned(),
-                false => lines.join("\n"),
-            };
+            let lines = part_text(&lines);
             format!("{title}\n{lines}\n")
         });
-        parts.collect::<Vec<_>>().join(between)
+        parts.collect::<Vec<_>>().join("\n")
     }
 
-    fn elements(self, sections: &BTreeMap<&'static str, Vec<String>>) -> String {
-        let parts = self.sorted(SNAPSHOT.len(), sections);
+    fn join_elements(self, sections: &Sections) -> String {
+        let parts = self.sort_lines(SNAPSHOT.len(), sections);
         let parts = SNAPSHOT.iter().zip(parts).map(|(name, lines)| {
-            let lines = match lines.is_empty() {
-                true => NOTHING.to_owned(),
-                // A quotation must not end the snapshot.
-                false => lines.join("\n").replace('&', "&amp;").replace('<', "&lt;"),
-            };
+            // A quotation must not end the snapshot.
+            let lines = part_text(&lines).replace('&', "&amp;").replace('<', "&lt;");
             format!("<{name}>\n{lines}\n</{name}>\n")
         });
         parts.collect()
     }
 
-    /// The lines of each part, in the order of our own sections.
-    fn sorted(
-        self,
-        parts: usize,
-        sections: &BTreeMap<&'static str, Vec<String>>,
-    ) -> Vec<Vec<String>> {
+    /// Returns the lines of each part, in the order of our own sections.
+    fn sort_lines(self, parts: usize, sections: &Sections) -> Vec<Vec<String>> {
         let mut sorted = vec![Vec::new(); parts];
         for heading in SECTIONS {
             for line in sections.get(heading).into_iter().flatten() {
@@ -137,12 +125,12 @@ impl Form {
         sorted
     }
 
-    /// Which part a line of a section belongs to.
+    /// Returns the part to which a line of a section belongs.
     fn part_of(self, heading: &str, line: &str) -> usize {
         let is_now = line.starts_with("- Last asked") || line.starts_with("- Last said");
         match self {
-            Form::Sections => 0,
-            Form::SixParts => match heading {
+            SummaryForm::Sections => 0,
+            SummaryForm::SixParts => match heading {
                 GOAL | OPEN if is_now => 1,
                 FOUND | SEEN | NAMED => 2,
                 FILES => 3,
@@ -150,7 +138,7 @@ impl Form {
                 OPEN => 5,
                 _ => 0,
             },
-            Form::Snapshot => match heading {
+            SummaryForm::Snapshot => match heading {
                 GOAL => 0,
                 FILES => 2,
                 COMMANDS | CALLS | FAILED => 3,
@@ -158,7 +146,7 @@ impl Form {
                 OPEN => 4,
                 _ => 1,
             },
-            Form::Report => match heading {
+            SummaryForm::Report => match heading {
                 FILES => 1,
                 COMMANDS | CALLS | FAILED | SEEN => 2,
                 OPEN => 3,
@@ -167,9 +155,9 @@ impl Form {
         }
     }
 
-    /// A line in the words of the form.
+    /// Returns a line in the words of the form.
     fn line(self, line: &str) -> String {
-        if self == Form::Snapshot {
+        if self == SummaryForm::Snapshot {
             for (ours, theirs) in [("- [ ] ", "- [TODO] "), ("- [-] ", "- [IN PROGRESS] ")] {
                 if let Some(rest) = line.strip_prefix(ours) {
                     return format!("{theirs}{rest}");
@@ -180,8 +168,16 @@ impl Form {
     }
 }
 
+fn part_text(lines: &[String]) -> String {
+    if lines.is_empty() {
+        EMPTY_PART.to_owned()
+    } else {
+        lines.join("\n")
+    }
+}
+
 /// Joins sections under their headings; empty ones are left out.
-pub(super) fn join(order: &[&str], sections: &BTreeMap<&'static str, Vec<String>>) -> String {
+pub(super) fn join(order: &[&str], sections: &Sections) -> String {
     let mut out = String::new();
     for heading in order {
         let Some(lines) = sections.get(heading).filter(|lines| !lines.is_empty()) else {
@@ -200,7 +196,7 @@ pub(super) fn join(order: &[&str], sections: &BTreeMap<&'static str, Vec<String>
     out
 }
 
-/// Where the title of a numbered part ends, if text follows it on its line.
+/// Returns where the title of a numbered part ends, if text follows it on its line.
 fn title_end(line: &str) -> Option<usize> {
     let (number, _) = line.split_once(". ")?;
     matches!(number, "1" | "2" | "3" | "4" | "5" | "6").then_some(())?;

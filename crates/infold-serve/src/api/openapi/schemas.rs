@@ -1,9 +1,11 @@
+//! The schemas of the OpenAPI document.
+
 use serde_json::{Map, Value, json};
 
 /// The members of an object, in short: a name, and a kind as below; `!` marks what must be there.
-type Members = &'static [(&'static str, &'static str)];
+type BodyMembers = &'static [(&'static str, &'static str)];
 
-const TASK: Members = &[
+const TASK: BodyMembers = &[
     ("uuid", "id!"),
     ("status", "text!"),
     ("task_source", "text?"),
@@ -29,7 +31,7 @@ const TASK: Members = &[
     ("error_message", "text?"),
 ];
 
-const SUM: Members = &[
+const SUM: BodyMembers = &[
     ("tasks", "whole!"),
     ("llm_call_count", "whole!"),
     ("tool_call_count", "whole!"),
@@ -40,7 +42,7 @@ const SUM: Members = &[
 ];
 
 #[rustfmt::skip]
-const OBJECTS: &[(&str, Members)] = &[
+const OBJECTS: &[(&str, BodyMembers)] = &[
     ("Any", &[]),
     ("Error", &[("error", "Trouble!")]),
     ("Trouble", &[("message", "text!"), ("hint", "text?"), ("kind", "text!")]),
@@ -77,7 +79,7 @@ const OBJECTS: &[(&str, Members)] = &[
 ];
 
 /// What `WholeTask` has beside what `Task` has.
-const MORE: Members = &[
+const MORE: BodyMembers = &[
     ("messages", "whole!"),
     ("events", "whole!"),
     ("view_tokens", "whole!"),
@@ -142,8 +144,9 @@ fn one(kind: &str, or_null: bool) -> Value {
         "place" => json!({"type": ["string", "integer"]}),
         schema => super::schema(schema),
     };
-    match or_null {
-        true => json!({"anyOf": [one, {"type": "null"}]}),
-        false => one,
+    if or_null {
+        json!({"anyOf": [one, {"type": "null"}]})
+    } else {
+        one
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Case;
 use super::harm::Harm;
 use super::store::ASIDE;
-use crate::disk::holdings::Holdings;
+use crate::disk::holdings::{Holdings, Task};
 use crate::disk::report::Wrong;
 use crate::disk::sandbox::Sandbox;
 
@@ -43,14 +43,24 @@ pub(super) fn missing(
     let contexts = sandbox.contexts();
     let now = Holdings::read(&contexts);
     let id = &case.victim.id;
+    let aside = set_aside(&contexts).concat();
     let mut others = case.store.holdings.clone();
     others.tasks.remove(id);
-    if let Some(lost) = others.lost_in(&now) {
+    // A repair may make a fork of the task begin elsewhere, with notes before what it holds itself.
+    let forks = others.tasks.extract_if(.., |_, task| task.continues(id));
+    let forks: Vec<(String, Task)> = forks.collect();
+    let lost = others.lost_in(&now).or_else(|| {
+        let mut lost = forks.iter().filter_map(|(fork, task)| {
+            let after = now.tasks.get(fork)?;
+            lost_of_fork(task, after, &aside).map(|what| format!("of task {fork}: {what}"))
+        });
+        lost.next()
+    });
+    if let Some(lost) = lost {
         return Some((Wrong::Lost, lost));
     }
     let task = case.store.holdings.tasks.get(id)?;
     let after = Lines::read(&contexts, case);
-    let aside = set_aside(&contexts).concat();
     let is_aside = |line: &[u8]| {
         aside
             .windows(line.len().max(1))
@@ -91,6 +101,22 @@ pub(super) fn missing(
     }
     let kept = set_aside(&contexts).iter().any(|bytes| bytes == ASIDE.1);
     (!kept).then(|| (Wrong::Lost, format!("{} is gone", ASIDE.0)))
+}
+
+/// A line of a fork that is not there any more: messages follow one another as they did, events may be set aside.
+fn lost_of_fork(before: &Task, after: &Task, aside: &[u8]) -> Option<String> {
+    let mut rest = after.messages.iter();
+    let message = before
+        .messages
+        .iter()
+        .find(|line| !rest.any(|other| other == *line));
+    let is_kept = |line: &String| {
+        let mut windows = aside.windows(line.len().max(1));
+        after.events.contains(line) || windows.any(|window| window == line.as_bytes())
+    };
+    let event = before.events.iter().find(|line| !is_kept(line));
+    let line = message.or(event)?;
+    Some(format!("a line is gone: {line}"))
 }
 
 /// Everything that repairs have set aside.

@@ -78,9 +78,10 @@ impl Store {
         let store = Store::of(sandbox, &names, &["main"]);
         let mut store = store.map_err(|error| error.to_string())?;
         store.victims.retain(|victim| victim.file == "facts.bin");
-        match store.victims.is_empty() {
-            true => Err("infold manage: keeps no facts.bin".to_owned()),
-            false => Ok(store),
+        if store.victims.is_empty() {
+            Err("infold manage: keeps no facts.bin".to_owned())
+        } else {
+            Ok(store)
         }
     }
 

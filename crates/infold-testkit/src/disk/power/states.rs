@@ -192,9 +192,10 @@ impl Kept for Torn {
             .iter()
             .filter(|change| matches!(change, Change::Size(_)))
             .count();
-        let kept = match self.random.chance(self.percent) {
-            true => sets,
-            false => self.random.below(sets as u64 + 1) as usize,
+        let kept = if self.random.chance(self.percent) {
+            sets
+        } else {
+            self.random.below(sets as u64 + 1) as usize
         };
         let mut left = kept;
         let epoch = changes.iter().take_while(|change| match change {
@@ -228,15 +229,17 @@ impl Torn {
     /// Puts a file together of blocks, each of some version.
     fn assemble(&mut self, versions: &[Vec<u8>], sizes: &[usize]) -> Vec<u8> {
         let last = sizes.len() - 1;
-        let size = match self.random.chance(self.percent) {
-            true => sizes[last],
-            false => sizes[self.random.below(sizes.len() as u64) as usize],
+        let size = if self.random.chance(self.percent) {
+            sizes[last]
+        } else {
+            sizes[self.random.below(sizes.len() as u64) as usize]
         };
         let mut bytes = vec![0; size];
         for start in (0..size).step_by(self.block) {
-            let version = match self.random.chance(self.percent) {
-                true => versions.len() - 1,
-                false => self.random.below(versions.len() as u64) as usize,
+            let version = if self.random.chance(self.percent) {
+                versions.len() - 1
+            } else {
+                self.random.below(versions.len() as u64) as usize
             };
             let end = size.min(start + self.block);
             let from = &versions[version];

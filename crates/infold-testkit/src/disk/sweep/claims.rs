@@ -14,9 +14,12 @@ pub(crate) enum Claim {
 }
 
 /// Words that say that nothing was changed.
-const NOTHING: [&str; 6] = [
+const NOTHING: [&str; 9] = [
     "nothing was changed",
     "nothing was kept",
+    "nothing was stored",
+    "nothing was created",
+    "nothing was deleted",
     "nothing of it was kept",
     "nothing was pinned",
     "nothing was made",
@@ -24,7 +27,7 @@ const NOTHING: [&str; 6] = [
 ];
 
 /// Words that say that it is done all the same.
-const DONE: [&str; 20] = [
+const DONE: [&str; 27] = [
     "took effect",
     "all the same",
     "is kept",
@@ -37,6 +40,13 @@ const DONE: [&str; 20] = [
     "was appended",
     "were appended",
     "was made",
+    "was created",
+    "were created",
+    "is stored",
+    "are stored",
+    "was deleted",
+    "deleted so far",
+    "so far stay",
     "is done",
     "has ended",
     "in the log",

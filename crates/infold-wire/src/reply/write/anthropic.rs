@@ -1,35 +1,37 @@
-use super::{Made, named, pieces, said, stop_word, text, with};
-use crate::{Json, Kind, Reported, Stop, quote};
+//! Writes a reply as Anthropic does.
+
+use super::{ReplyData, named_event, split_string, stop_name, text, text_member, with_members};
+use crate::{Json, JsonKind, StopReason, TokenUsage, quote};
 
 const STOPS: [&str; 4] = ["end_turn", "max_tokens", "tool_use", "refusal"];
 
-pub(super) fn whole(made: &Made<'_>) -> String {
-    let content = made.message().get("content");
+pub(super) fn write_body(data: &ReplyData<'_>) -> String {
+    let content = data.message().get("content");
     let content = match content {
-        Some(list) if list.kind() == Kind::Array => text(list).to_owned(),
-        Some(said) if said.kind() == Kind::String => {
+        Some(list) if list.kind() == JsonKind::Array => text(list).to_owned(),
+        Some(said) if said.kind() == JsonKind::String => {
             format!(r#"[{{"type":"text","text":{}}}]"#, text(said))
         }
         _ => "[]".to_owned(),
     };
     message(
-        made,
+        data,
         &content,
-        &stop(made.stop),
-        made.usage.unwrap_or_default(),
+        &stop(data.stop),
+        data.usage.unwrap_or_default(),
     )
 }
 
-pub(super) fn stream(made: &Made<'_>, size: usize) -> Vec<String> {
-    let usage = made.usage.unwrap_or_default();
-    // The reply has begun: one token is there.
-    let begun = Reported {
+pub(super) fn write_stream(data: &ReplyData<'_>, size: usize) -> Vec<String> {
+    let usage = data.usage.unwrap_or_default();
+    // The reply has begun, with one token.
+    let begun = TokenUsage {
         output: usage.output.min(1),
         reasoning: 0,
         ..usage
     };
     let open = message(
-        made,
+        data,
         "[]",
         r#""stop_reason":null,"stop_sequence":null"#,
         begun,
@@ -38,12 +40,12 @@ pub(super) fn stream(made: &Made<'_>, size: usize) -> Vec<String> {
         event("message_start", &format!(r#""message":{open}"#)),
         event("ping", ""),
     ];
-    let whole = whole(made);
+    let whole = write_body(data);
     let content = Json::parse(whole.as_bytes())
         .ok()
         .and_then(|it| it.get("content"));
     for (index, block) in content.into_iter().flat_map(Json::elements).enumerate() {
-        let (start, deltas) = taken_apart(block, size);
+        let (start, deltas) = split_block(block, size);
         let start = format!(r#""index":{index},"content_block":{start}"#);
         events.push(event("content_block_start", &start));
         for delta in deltas {
@@ -54,52 +56,57 @@ pub(super) fn stream(made: &Made<'_>, size: usize) -> Vec<String> {
     }
     let end = format!(
         r#""delta":{{{}}},"usage":{}"#,
-        stop(made.stop),
-        counts(usage)
+        stop(data.stop),
+        usage_json(usage)
     );
     events.push(event("message_delta", &end));
     events.push(event("message_stop", ""));
     events
 }
 
-/// A block as it starts, and what is then added to it.
-fn taken_apart(block: Json<'_>, size: usize) -> (String, Vec<String>) {
+/// Returns a block as it starts, and the deltas that follow.
+fn split_block(block: Json<'_>, size: usize) -> (String, Vec<String>) {
     let kind = block.get("type").and_then(Json::text).unwrap_or_default();
     let deltas = |name: &str, kind: &str, key: &str| -> Vec<String> {
-        let said = said(block, name).unwrap_or("\"\"");
+        let said = text_member(block, name).unwrap_or("\"\"");
         let piece = |it| format!(r#"{{"type":"{kind}","{key}":{it}}}"#);
-        pieces(said, size).into_iter().map(piece).collect()
+        split_string(said, size).into_iter().map(piece).collect()
     };
     match &*kind {
         "text" => {
             let mut added = deltas("text", "text_delta", "text");
-            let cited = block.get("citations").filter(|it| it.kind() == Kind::Array);
+            let cited = block
+                .get("citations")
+                .filter(|it| it.kind() == JsonKind::Array);
             let Some(cited) = cited else {
-                return (with(block, &[("text", "\"\"")]), added);
+                return (with_members(block, &[("text", "\"\"")]), added);
             };
             let citation = |it| format!(r#"{{"type":"citations_delta","citation":{}}}"#, text(it));
             added.extend(cited.elements().map(citation));
-            (with(block, &[("text", "\"\""), ("citations", "[]")]), added)
+            (
+                with_members(block, &[("text", "\"\""), ("citations", "[]")]),
+                added,
+            )
         }
         "thinking" => {
             let mut added = deltas("thinking", "thinking_delta", "thinking");
-            // A signature comes whole.
-            added.extend(said(block, "signature").map(|signature| {
+            // A signature is not split.
+            added.extend(text_member(block, "signature").map(|signature| {
                 format!(r#"{{"type":"signature_delta","signature":{signature}}}"#)
             }));
             let empty = [("thinking", "\"\""), ("signature", "\"\"")];
-            (with(block, &empty), added)
+            (with_members(block, &empty), added)
         }
         "tool_use" | "server_tool_use" | "mcp_tool_use" => {
             let input = block.get("input").map_or("{}", text);
             let first = "\"\"".to_owned();
             let parts = match input.trim() {
                 "{}" => Vec::new(),
-                _ => pieces(&quote(input), size),
+                _ => split_string(&quote(input), size),
             };
             let piece = |it| format!(r#"{{"type":"input_json_delta","partial_json":{it}}}"#);
             let added = std::iter::once(first).chain(parts).map(piece).collect();
-            (with(block, &[("input", "{}")]), added)
+            (with_members(block, &[("input", "{}")]), added)
         }
         _ => (text(block).to_owned(), Vec::new()),
     }
@@ -107,23 +114,28 @@ fn taken_apart(block: Json<'_>, size: usize) -> (String, Vec<String>) {
 
 pub(super) fn event(kind: &str, rest: &str) -> String {
     let comma = if rest.is_empty() { "" } else { "," };
-    named(kind, &format!(r#"{{"type":"{kind}"{comma}{rest}}}"#))
+    named_event(kind, &format!(r#"{{"type":"{kind}"{comma}{rest}}}"#))
 }
 
-pub(super) fn message(made: &Made<'_>, content: &str, stop: &str, usage: Reported) -> String {
-    let Made { id, model, .. } = made;
-    let usage = counts(usage);
+pub(super) fn message(
+    data: &ReplyData<'_>,
+    content: &str,
+    stop: &str,
+    usage: TokenUsage,
+) -> String {
+    let ReplyData { id, model, .. } = data;
+    let usage = usage_json(usage);
     format!(
         r#"{{"id":"msg_{id}","type":"message","role":"assistant","model":{model},"content":{content},{stop},"usage":{usage}}}"#
     )
 }
 
-pub(super) fn stop(stop: &Stop) -> String {
-    let word = stop_word(stop, STOPS);
+pub(super) fn stop(stop: &StopReason) -> String {
+    let word = stop_name(stop, STOPS);
     format!(r#""stop_reason":{word},"stop_sequence":null"#)
 }
 
-pub(super) fn counts(usage: Reported) -> String {
+pub(super) fn usage_json(usage: TokenUsage) -> String {
     let thinking = match usage.reasoning {
         0 => String::new(),
         count => format!(r#","output_tokens_details":{{"thinking_tokens":{count}}}"#),

@@ -1,42 +1,44 @@
-use super::{Made, event, pieces, said, stop_word, text, with};
-use crate::{Json, Reported};
+//! Writes a reply as Gemini does.
 
-/// That tools are called is seen from the parts alone.
+use super::{ReplyData, event, split_string, stop_name, text, text_member, with_members};
+use crate::{Json, TokenUsage};
+
+/// Only the parts show that tools are called.
 pub(super) const STOPS: [&str; 4] = ["STOP", "MAX_TOKENS", "STOP", "SAFETY"];
 
-pub(super) fn whole(made: &Made<'_>) -> String {
-    let parts = made.message().get("parts").map_or("[]", text);
-    let stop = stop_word(made.stop, STOPS);
-    response(made, parts, Some(&stop), made.usage)
+pub(super) fn write_body(data: &ReplyData<'_>) -> String {
+    let parts = data.message().get("parts").map_or("[]", text);
+    let stop = stop_name(data.stop, STOPS);
+    response(data, parts, Some(&stop), data.usage)
 }
 
-pub(super) fn stream(made: &Made<'_>, size: usize) -> Vec<String> {
-    let parts = made.message().get("parts");
+pub(super) fn write_stream(data: &ReplyData<'_>, size: usize) -> Vec<String> {
+    let parts = data.message().get("parts");
     let parts = parts.into_iter().flat_map(Json::elements);
-    let mut parts: Vec<_> = parts.flat_map(|part| taken_apart(part, size)).collect();
+    let mut parts: Vec<_> = parts.flat_map(|part| split_part(part, size)).collect();
     let last = parts.pop();
-    // The reply is counted as it grows; what was sent is known from the start.
-    let begun = made.usage.map(|usage| Reported {
+    // The prompt is counted from the start, the reply as it grows.
+    let begun = data.usage.map(|usage| TokenUsage {
         output: 0,
         reasoning: 0,
         ..usage
     });
     let early = parts
         .iter()
-        .map(|part| response(made, &format!("[{part}]"), None, begun));
+        .map(|part| response(data, &format!("[{part}]"), None, begun));
     let mut events: Vec<_> = early.map(|data| event(&data)).collect();
     let last = last.map_or("[]".to_owned(), |part| format!("[{part}]"));
-    let stop = stop_word(made.stop, STOPS);
-    events.push(event(&response(made, &last, Some(&stop), made.usage)));
+    let stop = stop_name(data.stop, STOPS);
+    events.push(event(&response(data, &last, Some(&stop), data.usage)));
     events
 }
 
-/// A part as several; calls and data come whole, and a signature with the last piece.
-fn taken_apart(part: Json<'_>, size: usize) -> Vec<String> {
-    let Some(said) = said(part, "text") else {
+/// Splits a part; calls and data are not split, and a signature comes with the last piece.
+fn split_part(part: Json<'_>, size: usize) -> Vec<String> {
+    let Some(said) = text_member(part, "text") else {
         return vec![text(part).to_owned()];
     };
-    let mut pieces = pieces(said, size);
+    let mut pieces = split_string(said, size);
     let last = pieces.pop().unwrap_or_default();
     let thought = part.get("thought").is_some_and(Json::is_true);
     let thought = if thought { r#","thought":true"# } else { "" };
@@ -44,27 +46,27 @@ fn taken_apart(part: Json<'_>, size: usize) -> Vec<String> {
         .iter()
         .map(|piece| format!(r#"{{"text":{piece}{thought}}}"#));
     let mut parts: Vec<_> = early.collect();
-    parts.push(with(part, &[("text", &last)]));
+    parts.push(with_members(part, &[("text", &last)]));
     parts
 }
 
 pub(super) fn response(
-    made: &Made<'_>,
+    data: &ReplyData<'_>,
     parts: &str,
     stop: Option<&str>,
-    usage: Option<Reported>,
+    usage: Option<TokenUsage>,
 ) -> String {
-    let Made { id, model, .. } = made;
+    let ReplyData { id, model, .. } = data;
     let stop = stop.map_or_else(String::new, |stop| format!(r#","finishReason":{stop}"#));
     let usage = usage.map_or_else(String::new, |usage| {
-        format!(",\"usageMetadata\":{}", counts(usage))
+        format!(",\"usageMetadata\":{}", usage_json(usage))
     });
     format!(
         r#"{{"candidates":[{{"content":{{"parts":{parts},"role":"model"}}{stop},"index":0}}]{usage},"modelVersion":{model},"responseId":"{id}"}}"#
     )
 }
 
-fn counts(usage: Reported) -> String {
+fn usage_json(usage: TokenUsage) -> String {
     let mut out = format!(r#"{{"promptTokenCount":{}"#, usage.sent());
     let mut add = |name: &str, count: u64| {
         if count > 0 {

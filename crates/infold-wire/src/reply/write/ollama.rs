@@ -1,31 +1,33 @@
-use super::{Made, pieces, said, stop_word, text};
-use crate::{Json, Reported};
+//! Writes a reply as Ollama does.
 
-/// That tools are called is seen from the message alone.
+use super::{ReplyData, split_string, stop_name, text, text_member};
+use crate::{Json, TokenUsage};
+
+/// Only the message shows that tools are called.
 const STOPS: [&str; 4] = ["stop", "length", "stop", "content_filter"];
 
-pub(super) fn whole(made: &Made<'_>) -> String {
-    let message = made.message();
+pub(super) fn write_body(data: &ReplyData<'_>) -> String {
+    let message = data.message();
     let message = match message.get("role") {
         Some(_) => text(message),
-        None => EMPTY,
+        None => EMPTY_MESSAGE,
     };
-    line(made, message, &done(made))
+    line(data, message, &done_members(data))
 }
 
-pub(super) fn stream(made: &Made<'_>, size: usize) -> Vec<String> {
-    let message = made.message();
+pub(super) fn write_stream(data: &ReplyData<'_>, size: usize) -> Vec<String> {
+    let message = data.message();
     let mut lines = Vec::new();
-    let mut add = |message: &str| lines.push(line(made, message, r#""done":false"#) + "\n");
-    for piece in pieces(said(message, "thinking").unwrap_or("\"\""), size) {
+    let mut add = |message: &str| lines.push(line(data, message, r#""done":false"#) + "\n");
+    for piece in split_string(text_member(message, "thinking").unwrap_or("\"\""), size) {
         add(&format!(
             r#"{{"role":"assistant","content":"","thinking":{piece}}}"#
         ));
     }
-    for piece in pieces(said(message, "content").unwrap_or("\"\""), size) {
+    for piece in split_string(text_member(message, "content").unwrap_or("\"\""), size) {
         add(&format!(r#"{{"role":"assistant","content":{piece}}}"#));
     }
-    // Calls come whole, one by one.
+    // Calls are not split.
     let calls = message
         .get("tool_calls")
         .into_iter()
@@ -36,25 +38,25 @@ pub(super) fn stream(made: &Made<'_>, size: usize) -> Vec<String> {
             r#"{{"role":"assistant","content":"","tool_calls":[{call}]}}"#
         ));
     }
-    lines.push(line(made, EMPTY, &done(made)) + "\n");
+    lines.push(line(data, EMPTY_MESSAGE, &done_members(data)) + "\n");
     lines
 }
 
-pub(super) const EMPTY: &str = r#"{"role":"assistant","content":""}"#;
+pub(super) const EMPTY_MESSAGE: &str = r#"{"role":"assistant","content":""}"#;
 
-pub(super) fn line(made: &Made<'_>, message: &str, rest: &str) -> String {
-    let model = &made.model;
+pub(super) fn line(data: &ReplyData<'_>, message: &str, rest: &str) -> String {
+    let model = &data.model;
     format!(r#"{{"model":{model},"created_at":"1970-01-01T00:00:00Z","message":{message},{rest}}}"#)
 }
 
-pub(super) fn done(made: &Made<'_>) -> String {
-    let stop = stop_word(made.stop, STOPS);
-    let counts = made.usage.map_or_else(String::new, counts);
-    format!(r#""done":true,"done_reason":{stop}{counts}"#)
+pub(super) fn done_members(data: &ReplyData<'_>) -> String {
+    let stop = stop_name(data.stop, STOPS);
+    let usage_json = data.usage.map_or_else(String::new, usage_json);
+    format!(r#""done":true,"done_reason":{stop}{usage_json}"#)
 }
 
-/// Times are in nanoseconds, and made up: a millisecond for each token.
-fn counts(usage: Reported) -> String {
+/// Times are in nanoseconds, and data up: a millisecond for each token.
+fn usage_json(usage: TokenUsage) -> String {
     let (sent, output) = (usage.sent(), usage.output);
     let (reading, writing) = (sent * 1_000_000, output * 1_000_000);
     let total = reading + writing;

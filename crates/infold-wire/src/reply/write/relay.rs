@@ -1,115 +1,114 @@
-//! A reply of one wire, told in the words of another as it comes.
+//! Translates a reply of one wire into another as it comes.
 //!
-//! Text goes on as soon as it is there. Calls follow when the reply is whole, and so does what
-//! the model says behind its first call: only then are their ids and their places known. Texts
-//! with nothing between them become one. Reasoning is shown where it is nobody's business to
-//! sign it (chat, Gemini, Ollama); elsewhere it would be refused by the provider whose form it
-//! has, so that only a sign of life goes out for it.
+//! Text is sent as soon as it is there. Calls, and text behind the first one, follow when the reply
+//! is complete: only then are their ids and positions known. Adjacent texts become one. Reasoning is
+//! sent where it needs no signature (chat, Gemini, Ollama); on the other wires the provider would
+//! refuse it when it comes back, so only a ping is sent.
 //!
 //! ```
-//! use infold_wire::reply::relay::Relay;
-//! use infold_wire::{Delivery, Delta, Reader, Reply, Wire};
+//! use infold_wire::reply::relay::ReplyRelay;
+//! use infold_wire::{Delivery, ReplyDelta, ReplyReader, Reply, Wire};
 //!
-//! let mut relay = Relay::new(Wire::Anthropic, "m", "1");
-//! let mut sent = relay.delta(&Delta::Text("good ".to_owned()));
-//! sent.extend(relay.delta(&Delta::Text("morning".to_owned())));
+//! let mut relay = ReplyRelay::new(Wire::Anthropic, "m", "1");
+//! let mut sent = relay.delta(&ReplyDelta::Text("good ".to_owned()));
+//! sent.extend(relay.delta(&ReplyDelta::Text("morning".to_owned())));
 //! let message = br#"{"role":"assistant","content":"good morning"}"#.to_vec();
 //! sent.extend(relay.finish(&Reply { messages: vec![message], ..Reply::default() }));
 //!
-//! let mut reader = Reader::new(Wire::Anthropic, Delivery::Stream);
+//! let mut reader = ReplyReader::new(Wire::Anthropic, Delivery::Stream);
 //! reader.push(&sent, &mut |_| {})?;
-//! let told = r#"{"role":"assistant","content":[{"type":"text","text":"good morning"}]}"#;
-//! assert_eq!(reader.finish()?.messages, [told.as_bytes()]);
+//! let translated = r#"{"role":"assistant","content":[{"type":"text","text":"good morning"}]}"#;
+//! assert_eq!(reader.finish()?.messages, [translated.as_bytes()]);
 //! # Ok::<(), infold_wire::ReplyError>(())
 //! ```
 
 use std::collections::BTreeSet;
 
-use super::responses::Events;
-use super::{Made, anthropic, chat, event, gemini, ollama, responses, stop_word};
+use super::responses::ResponseEvents;
+use super::{ReplyData, anthropic, chat, event, gemini, ollama, responses, stop_name};
 use crate::convert::ids;
-use crate::reply::{Delta, Reply, Stop};
-use crate::said::{self, Block, Said};
-use crate::{Json, Message, Reported, Wire, quote};
+use crate::neutral::{self, NeutralBlock, NeutralMessage};
+use crate::reply::{Reply, ReplyDelta, StopReason};
+use crate::{Json, Message, TokenUsage, Wire, quote};
 
-/// Tells a reply of any wire in the words of one, as it comes.
+/// Translates a reply of any wire into one wire, as it comes.
 #[derive(Clone, Debug)]
-pub struct Relay {
+pub struct ReplyRelay {
     to: Wire,
     model: String,
     id: String,
-    /// On chat, usage comes by itself, as it does for those who ask for it.
+    /// Whether usage comes in a chunk of its own on chat.
     usage_apart: bool,
-    /// Something went out.
-    begun: bool,
-    /// What was said so far, up to the first call.
-    told: String,
-    /// A call has begun: what follows waits.
-    holds: bool,
-    /// Some text went out.
-    spoke: bool,
-    reasoned: bool,
-    /// Where texts grow by themselves, what the open one says.
-    open: Option<String>,
-    /// How many blocks or items there were.
-    at: usize,
+    /// Whether anything was sent.
+    has_begun: bool,
+    /// The text that was sent, up to the first call.
+    sent_text: String,
+    /// Whether a call has begun, so that text is held back.
+    has_call: bool,
+    /// Whether text was sent.
+    has_text: bool,
+    has_reasoning: bool,
+    /// The text of the block or item that is open.
+    open_text: Option<String>,
+    /// The index of the current block or item.
+    index: usize,
     calls: usize,
-    /// On Responses: the items that are done, and what numbers events.
+    /// The items that are done, on Responses.
     items: Vec<String>,
-    events: Events,
+    events: ResponseEvents,
     lost: BTreeSet<&'static str>,
 }
 
-impl Relay {
-    /// Tells on this wire; `model` is what the client takes the model to be, and `id`, letters and
-    /// digits, tells this reply from all others.
-    pub fn new(to: Wire, model: &str, id: &str) -> Relay {
-        Relay {
+impl ReplyRelay {
+    /// Starts a translation; `model` is the client's name of the model, and `id`, letters and
+    /// digits, is unique to this reply.
+    pub fn new(to: Wire, model: &str, id: &str) -> ReplyRelay {
+        ReplyRelay {
             to,
             model: quote(model),
             id: id.to_owned(),
             usage_apart: false,
-            begun: false,
-            told: String::new(),
-            holds: false,
-            spoke: false,
-            reasoned: false,
-            open: None,
-            at: 0,
+            has_begun: false,
+            sent_text: String::new(),
+            has_call: false,
+            has_text: false,
+            has_reasoning: false,
+            open_text: None,
+            index: 0,
             calls: 0,
             items: Vec::new(),
-            events: Events::default(),
+            events: ResponseEvents::default(),
             lost: BTreeSet::new(),
         }
     }
 
-    /// Sends usage by itself at the end of a chat: clients get it so who ask for it.
-    pub fn with_usage_apart(mut self, apart: bool) -> Relay {
+    /// Sends usage in a chunk of its own at the end of a chat, as for clients that ask for it.
+    pub fn with_usage_apart(mut self, apart: bool) -> ReplyRelay {
         self.usage_apart = apart;
         self
     }
 
-    /// Takes a piece of the reply, and returns the events that tell it; often none.
-    pub fn delta(&mut self, delta: &Delta) -> Vec<u8> {
+    /// Translates a delta of the reply into events, often none.
+    pub fn delta(&mut self, delta: &ReplyDelta) -> Vec<u8> {
         let mut out = String::new();
         match delta {
-            Delta::Call(_) => self.holds = true,
-            Delta::Text(text) if !self.holds && !text.is_empty() => {
+            ReplyDelta::Call(_) => self.has_call = true,
+            ReplyDelta::Text(text) if !self.has_call && !text.is_empty() => {
                 self.begin(&mut out);
-                self.told.push_str(text);
-                self.text(&quote(text), &mut out);
+                self.sent_text.push_str(text);
+                self.send_text(&quote(text), &mut out);
             }
-            Delta::Reasoning(text) if !self.holds && !text.is_empty() => {
+            ReplyDelta::Reasoning(text) if !self.has_call && !text.is_empty() => {
                 self.begin(&mut out);
-                self.reasoned = true;
-                self.thought(&quote(text), &mut out);
+                self.has_reasoning = true;
+                self.send_reasoning(&quote(text), &mut out);
             }
             _ => {}
         }
         out.into_bytes()
     }
 
-    /// Takes the whole reply, in the form of its own wire, and returns what is left to tell of it.
+    /// Translates the rest of the reply, given as a whole on its own wire.
     pub fn finish(&mut self, reply: &Reply) -> Vec<u8> {
         let mut out = String::new();
         self.begin(&mut out);
@@ -118,64 +117,67 @@ impl Relay {
             .iter()
             .filter_map(|bytes| Message::parse(bytes).ok())
             .collect();
-        let whole = std::mem::take(&mut self.told);
-        let mut told = whole.as_str();
-        // Whoever has said something goes on with it; what is said anew stands by itself.
-        let mut goes_on = !told.is_empty();
-        for block in parsed.iter().flat_map(|message| Said::of(message).blocks) {
+        let sent_text = std::mem::take(&mut self.sent_text);
+        let mut sent = sent_text.as_str();
+        // The rest of a text that was sent continues it; a new text stands by itself.
+        let mut continues = !sent.is_empty();
+        for block in parsed
+            .iter()
+            .flat_map(|message| NeutralMessage::of(message).blocks)
+        {
             match block {
                 block if block.is_empty() => {}
-                Block::Text(text) => {
-                    let left = left(&text, &mut told);
+                NeutralBlock::Text(text) => {
+                    let left = unsent_text(&text, &mut sent);
                     if left == "\"\"" {
                         continue;
                     }
-                    if !goes_on {
-                        self.part(&mut out);
+                    if !continues {
+                        self.separate_text(&mut out);
                     }
-                    self.text(&left, &mut out);
-                    goes_on = false;
+                    self.send_text(&left, &mut out);
+                    continues = false;
                 }
-                Block::Thinking(text, _) => {
-                    if !self.reasoned && text != "\"\"" {
-                        self.thought(&text, &mut out);
+                NeutralBlock::Thinking(text, _) => {
+                    if !self.has_reasoning && text != "\"\"" {
+                        self.send_reasoning(&text, &mut out);
                     }
                 }
-                Block::Call(id, name, input) => {
-                    told = "";
-                    goes_on = false;
+                NeutralBlock::Call(id, name, input) => {
+                    sent = "";
+                    continues = false;
                     let id = self.call_id(&id);
-                    self.call(&Block::Call(id.into(), name, input), &mut out);
+                    self.send_call(&NeutralBlock::Call(id.into(), name, input), &mut out);
                 }
-                Block::Image(..) | Block::Link(_) if self.to == Wire::Gemini => {
+                NeutralBlock::Image(..) | NeutralBlock::Link(_) if self.to == Wire::Gemini => {
                     let mut part = String::new();
-                    said::gemini::put_part(&block, &mut part);
-                    self.gemini(&part, &mut out);
+                    neutral::gemini::put_part(&block, &mut part);
+                    self.send_gemini_part(&part, &mut out);
                 }
-                Block::Image(..) | Block::Link(_) => {
-                    self.lost.insert("an image of the model's");
+                NeutralBlock::Image(..) | NeutralBlock::Link(_) => {
+                    self.lost.insert("an image of the model");
                 }
-                Block::Result { .. } | Block::Other(_) => {
-                    self.lost.insert("what only its provider has in a reply");
+                NeutralBlock::Result { .. } | NeutralBlock::Other(_) => {
+                    self.lost.insert("blocks that only its provider has");
                 }
             }
         }
-        self.end(reply, &mut out);
+        self.send_end(reply, &mut out);
         out.into_bytes()
     }
 
-    /// Says whether anything went out yet.
+    /// Returns whether anything was sent yet.
     pub fn is_begun(&self) -> bool {
-        self.begun
+        self.has_begun
     }
 
-    /// What of the reply could not be told.
+    /// Returns the contents that could not be translated.
     pub fn lost(&self) -> &BTreeSet<&'static str> {
         &self.lost
     }
 
-    fn made<'a>(&self, stop: &'a Stop, usage: Option<Reported>) -> Made<'a> {
-        Made {
+    fn reply_data<'a>(&self, stop: &'a StopReason, usage: Option<TokenUsage>) -> ReplyData<'a> {
+        ReplyData {
             messages: Vec::new(),
             stop,
             usage,
@@ -185,24 +187,24 @@ impl Relay {
     }
 
     fn begin(&mut self, out: &mut String) {
-        if std::mem::replace(&mut self.begun, true) {
+        if std::mem::replace(&mut self.has_begun, true) {
             return;
         }
-        let made = self.made(&Stop::End, None);
+        let data = self.reply_data(&StopReason::End, None);
         match self.to {
             Wire::Chat => {
                 let first = r#"{"role":"assistant","content":""}"#;
-                out.push_str(&chat::chunk(&made, first, "null"));
+                out.push_str(&chat::chunk(&data, first, "null"));
             }
             Wire::Anthropic => {
                 let stop = r#""stop_reason":null,"stop_sequence":null"#;
-                let open = anthropic::message(&made, "[]", stop, Reported::default());
+                let open = anthropic::message(&data, "[]", stop, TokenUsage::default());
                 let open = format!(r#""message":{open}"#);
                 out.push_str(&anthropic::event("message_start", &open));
                 out.push_str(&anthropic::event("ping", ""));
             }
             Wire::Responses => {
-                let open = responses::response(&made, "in_progress", "null", "[]", None);
+                let open = responses::response(&data, "in_progress", "null", "[]", None);
                 let open = format!(r#","response":{open}"#);
                 self.events.push("response.created", &open);
                 self.events.push("response.in_progress", &open);
@@ -212,44 +214,37 @@ impl Relay {
         }
     }
 
-    /// Tells some text, a JSON string.
-    fn text(&mut self, text: &str, out: &mut String) {
-        self.spoke = true;
-        let made = self.made(&Stop::End, None);
+    /// Sends some text, a JSON string.
+    fn send_text(&mut self, text: &str, out: &mut String) {
+        self.has_text = true;
+        let data = self.reply_data(&StopReason::End, None);
         match self.to {
             Wire::Chat => {
-                out.push_str(&chat::chunk(
-                    &made,
-                    &format!(r#"{{"content":{text}}}"#),
-                    "null",
-                ));
+                let delta = format!(r#"{{"content":{text}}}"#);
+                out.push_str(&chat::chunk(&data, &delta, "null"));
             }
-            Wire::Gemini => self.gemini(&format!(r#"{{"text":{text}}}"#), out),
+            Wire::Gemini => self.send_gemini_part(&format!(r#"{{"text":{text}}}"#), out),
             Wire::Ollama => {
-                let said = format!(r#"{{"role":"assistant","content":{text}}}"#);
-                self.line(&said, out);
+                self.send_ollama_message(&format!(r#""content":{text}"#), out);
             }
             Wire::Anthropic => {
-                if self.open.is_none() {
-                    self.open = Some(String::new());
-                    let empty = r#"{"type":"text","text":""}"#;
-                    let start = format!(r#""index":{},"content_block":{empty}"#, self.at);
-                    out.push_str(&anthropic::event("content_block_start", &start));
+                if self.open_text.is_none() {
+                    self.open_text = Some(String::new());
+                    self.send_block_start(r#"{"type":"text","text":""}"#, out);
                 }
                 let delta = format!(r#"{{"type":"text_delta","text":{text}}}"#);
-                let delta = format!(r#""index":{},"delta":{delta}"#, self.at);
-                out.push_str(&anthropic::event("content_block_delta", &delta));
+                self.send_block_delta(&delta, out);
             }
             Wire::Responses => {
-                let within = self.within();
-                if self.open.is_none() {
-                    let item = self.item("in_progress", "[]");
-                    let place = format!(r#","output_index":{},"item":{item}"#, self.at);
+                let within = self.item_position();
+                if self.open_text.is_none() {
+                    let item = self.open_item("in_progress", "[]");
+                    let place = format!(r#","output_index":{},"item":{item}"#, self.index);
                     self.events.push("response.output_item.added", &place);
                     let part = format!(r#"{within},"part":{}"#, output_text("\"\""));
                     self.events.push("response.content_part.added", &part);
                 }
-                let said = self.open.get_or_insert_default();
+                let said = self.open_text.get_or_insert_default();
                 said.push_str(&text[1..text.len() - 1]);
                 let delta = format!(r#"{within},"delta":{text},"logprobs":[]"#);
                 self.events.push("response.output_text.delta", &delta);
@@ -258,28 +253,30 @@ impl Relay {
         }
     }
 
-    /// Keeps the text that follows apart from what was said.
-    fn part(&mut self, out: &mut String) {
+    /// Separates the text that follows from the one before.
+    fn separate_text(&mut self, out: &mut String) {
         match self.to {
-            Wire::Anthropic | Wire::Responses => self.close("completed", out),
-            // There is one text for all.
-            Wire::Chat | Wire::Ollama if self.spoke => self.text("\"\\n\"", out),
+            Wire::Anthropic | Wire::Responses => self.close_text("completed", out),
+            // They have one text only.
+            Wire::Chat | Wire::Ollama if self.has_text => self.send_text("\"\\n\"", out),
             _ => {}
         }
     }
 
-    /// Tells some reasoning, or that there is some.
-    fn thought(&mut self, text: &str, out: &mut String) {
-        let made = self.made(&Stop::End, None);
+    /// Sends some reasoning, or a ping.
+    fn send_reasoning(&mut self, text: &str, out: &mut String) {
+        let data = self.reply_data(&StopReason::End, None);
         match self.to {
             Wire::Chat => {
                 let delta = format!(r#"{{"reasoning_content":{text}}}"#);
-                out.push_str(&chat::chunk(&made, &delta, "null"));
+                out.push_str(&chat::chunk(&data, &delta, "null"));
             }
-            Wire::Gemini => self.gemini(&format!(r#"{{"text":{text},"thought":true}}"#), out),
+            Wire::Gemini => {
+                self.send_gemini_part(&format!(r#"{{"text":{text},"thought":true}}"#), out)
+            }
             Wire::Ollama => {
-                let said = format!(r#"{{"role":"assistant","content":"","thinking":{text}}}"#);
-                self.line(&said, out);
+                let members = format!(r#""content":"","thinking":{text}"#);
+                self.send_ollama_message(&members, out);
             }
             Wire::Anthropic => out.push_str(&anthropic::event("ping", "")),
             Wire::Responses => out.push_str(": reasoning\n\n"),
@@ -289,81 +286,75 @@ impl Relay {
         }
     }
 
-    fn call(&mut self, call: &Block<'_>, out: &mut String) {
-        let Block::Call(id, name, input) = call else {
+    fn send_call(&mut self, call: &NeutralBlock<'_>, out: &mut String) {
+        let NeutralBlock::Call(id, name, input) = call else {
             return;
         };
-        self.close("completed", out);
+        self.close_text("completed", out);
         let index = self.calls;
         self.calls += 1;
         let mut whole = String::new();
         match self.to {
             Wire::Chat => {
-                said::chat::put_call(id, name, input, &mut whole);
-                let made = self.made(&Stop::End, None);
+                neutral::chat::put_call(id, name, input, &mut whole);
+                let data = self.reply_data(&StopReason::End, None);
                 let call = Json::checked(whole.as_bytes());
                 for piece in chat::call_deltas(index, call, usize::MAX) {
                     let delta = format!(r#"{{"tool_calls":[{piece}]}}"#);
-                    out.push_str(&chat::chunk(&made, &delta, "null"));
+                    out.push_str(&chat::chunk(&data, &delta, "null"));
                 }
             }
             Wire::Anthropic => {
-                Block::Call(id.as_ref().into(), name.as_ref().into(), "{}".into())
-                    .anthropic(&mut whole);
-                let start = format!(r#""index":{},"content_block":{whole}"#, self.at);
-                out.push_str(&anthropic::event("content_block_start", &start));
+                NeutralBlock::Call(id.as_ref().into(), name.as_ref().into(), "{}".into())
+                    .write_anthropic(&mut whole);
+                self.send_block_start(&whole, out);
                 let input = quote(input);
                 let delta = format!(r#"{{"type":"input_json_delta","partial_json":{input}}}"#);
-                let delta = format!(r#""index":{},"delta":{delta}"#, self.at);
-                out.push_str(&anthropic::event("content_block_delta", &delta));
-                let stop = format!(r#""index":{}"#, self.at);
-                out.push_str(&anthropic::event("content_block_stop", &stop));
-                self.at += 1;
+                self.send_block_delta(&delta, out);
+                self.send_block_stop(out);
+                self.index += 1;
             }
             Wire::Gemini => {
-                said::gemini::put_part(call, &mut whole);
+                neutral::gemini::put_part(call, &mut whole);
                 if index == 0 {
                     whole.pop();
-                    said::put(
-                        &mut whole,
-                        &[",\"thoughtSignature\":", said::gemini::UNSIGNED, "}"],
+                    whole += &format!(
+                        r#","thoughtSignature":{}}}"#,
+                        neutral::gemini::PLACEHOLDER_SIGNATURE
                     );
                 }
-                self.gemini(&whole, out);
+                self.send_gemini_part(&whole, out);
             }
             Wire::Ollama => {
-                let start = [r#"{"id":"#, id, r#","function":{"name":"#, name];
-                said::put(&mut whole, &start);
-                said::put(&mut whole, &[r#","arguments":"#, input, "}}"]);
-                let said = format!(r#"{{"role":"assistant","content":"","tool_calls":[{whole}]}}"#);
-                self.line(&said, out);
+                let call = format!(r#""id":{id},"function":{{"name":{name},"arguments":{input}}}"#);
+                let members = format!(r#""content":"","tool_calls":[{{{call}}}]"#);
+                self.send_ollama_message(&members, out);
             }
             Wire::Responses => {
-                whole = said::responses::call(id, name, input);
+                whole = neutral::responses::write_call(id, name, input);
                 let own = format!(
                     r#"{{"id":"fc_{}_{}","status":"completed","#,
-                    self.id, self.at
+                    self.id, self.index
                 );
                 let item = format!("{own}{}", &whole[1..]);
                 let json = Json::checked(item.as_bytes());
-                self.events.item(self.at, json, usize::MAX);
+                self.events.push_item(self.index, json, usize::MAX);
                 self.flush(out);
                 self.items.push(item);
-                self.at += 1;
+                self.index += 1;
             }
         }
     }
 
-    /// Ends the text that is open, if one is.
-    fn close(&mut self, status: &str, out: &mut String) {
-        let within = self.within();
-        let Some(said) = self.open.take() else {
+    /// Ends the text that is open, if there is one.
+    fn close_text(&mut self, status: &str, out: &mut String) {
+        let within = self.item_position();
+        let Some(said) = self.open_text.take() else {
             return;
         };
         match self.to {
             Wire::Anthropic => {
-                let stop = format!(r#""index":{}"#, self.at);
-                out.push_str(&anthropic::event("content_block_stop", &stop));
+                self.send_block_stop(out);
             }
             Wire::Responses => {
                 let text = format!("\"{said}\"");
@@ -372,71 +363,67 @@ impl Relay {
                 self.events.push("response.output_text.done", &done);
                 let done = format!(r#"{within},"part":{part}"#);
                 self.events.push("response.content_part.done", &done);
-                let item = self.item(status, &format!("[{part}]"));
-                let done = format!(r#","output_index":{},"item":{item}"#, self.at);
+                let item = self.open_item(status, &format!("[{part}]"));
+                let done = format!(r#","output_index":{},"item":{item}"#, self.index);
                 self.events.push("response.output_item.done", &done);
                 self.flush(out);
                 self.items.push(item);
             }
             _ => {}
         }
-        self.at += 1;
+        self.index += 1;
     }
 
-    fn end(&mut self, reply: &Reply, out: &mut String) {
-        // What a reply with calls waits for is their results, whatever it says of itself. A
-        // provider's own word says nothing to a client of another.
+    fn send_end(&mut self, reply: &Reply, out: &mut String) {
+        // A reply with calls waits for their results, whatever its own stop reason. A word of
+        // its provider means nothing to a client of another.
         let stop = match &reply.stop {
-            Stop::End | Stop::Other(_) if self.calls > 0 => &Stop::Calls,
-            Stop::Other(_) => &Stop::End,
+            StopReason::End | StopReason::Other(_) if self.calls > 0 => &StopReason::Calls,
+            StopReason::Other(_) => &StopReason::End,
             stop => stop,
         };
-        let made = self.made(stop, reply.usage);
+        let data = self.reply_data(stop, reply.usage);
         let (status, why) = responses::status(stop);
-        self.close(status, out);
+        self.close_text(status, out);
         match self.to {
             Wire::Chat => {
-                let word = stop_word(stop, chat::STOPS);
-                let usage = made.usage.map(chat::counts);
-                match usage {
-                    Some(usage) if self.usage_apart => {
-                        out.push_str(&chat::chunk(&made, "{}", &word));
-                        let last =
-                            format!(r#"{{{},"choices":[],"usage":{usage}}}"#, chat::head(&made));
-                        out.push_str(&event(&last));
-                    }
-                    // Beside a choice it surprises nobody who did not ask for it.
-                    Some(usage) => {
-                        let choice = format!(
-                            r#"{{"index":0,"delta":{{}},"logprobs":null,"finish_reason":{word}}}"#
-                        );
-                        let head = chat::head(&made);
-                        let last = format!(r#"{{{head},"choices":[{choice}],"usage":{usage}}}"#);
-                        out.push_str(&event(&last));
-                    }
-                    None => out.push_str(&chat::chunk(&made, "{}", &word)),
+                let word = stop_name(stop, chat::STOPS);
+                let head = chat::head(&data);
+                let usage = data.usage.map(chat::usage_json);
+                if usage.is_none() || self.usage_apart {
+                    out.push_str(&chat::chunk(&data, "{}", &word));
+                }
+                if let Some(usage) = usage {
+                    // Clients that did not ask for usage accept it beside a choice.
+                    let choice = if self.usage_apart {
+                        String::new()
+                    } else {
+                        chat::choice("{}", &word)
+                    };
+                    let last = format!(r#"{{{head},"choices":[{choice}],"usage":{usage}}}"#);
+                    out.push_str(&event(&last));
                 }
                 out.push_str(&event("[DONE]"));
             }
             Wire::Anthropic => {
-                let usage = anthropic::counts(reply.usage.unwrap_or_default());
+                let usage = anthropic::usage_json(reply.usage.unwrap_or_default());
                 let stop = anthropic::stop(stop);
                 let end = format!(r#""delta":{{{stop}}},"usage":{usage}"#);
                 out.push_str(&anthropic::event("message_delta", &end));
                 out.push_str(&anthropic::event("message_stop", ""));
             }
             Wire::Gemini => {
-                let word = stop_word(stop, gemini::STOPS);
-                let last = gemini::response(&made, r#"[{"text":""}]"#, Some(&word), reply.usage);
+                let word = stop_name(stop, gemini::STOPS);
+                let last = gemini::response(&data, r#"[{"text":""}]"#, Some(&word), reply.usage);
                 out.push_str(&event(&last));
             }
             Wire::Ollama => {
-                let last = ollama::line(&made, ollama::EMPTY, &ollama::done(&made));
-                said::put(out, &[&last, "\n"]);
+                let last = ollama::line(&data, ollama::EMPTY_MESSAGE, &ollama::done_members(&data));
+                neutral::push_all(out, &[&last, "\n"]);
             }
             Wire::Responses => {
                 let output = format!("[{}]", self.items.join(","));
-                let whole = responses::response(&made, status, &why, &output, reply.usage);
+                let whole = responses::response(&data, status, &why, &output, reply.usage);
                 let ending = match status {
                     "completed" => "response.completed",
                     _ => "response.incomplete",
@@ -447,34 +434,48 @@ impl Relay {
         }
     }
 
-    /// A chunk of Gemini's with this part.
-    fn gemini(&mut self, part: &str, out: &mut String) {
-        let made = self.made(&Stop::End, None);
-        out.push_str(&event(&gemini::response(
-            &made,
-            &format!("[{part}]"),
-            None,
-            None,
-        )));
+    fn send_block_start(&self, block: &str, out: &mut String) {
+        let start = format!(r#""index":{},"content_block":{block}"#, self.index);
+        out.push_str(&anthropic::event("content_block_start", &start));
     }
 
-    /// A line of Ollama's.
-    fn line(&mut self, said: &str, out: &mut String) {
-        let made = self.made(&Stop::End, None);
-        out.push_str(&ollama::line(&made, said, r#""done":false"#));
-        out.push('\n');
+    fn send_block_delta(&self, delta: &str, out: &mut String) {
+        let delta = format!(r#""index":{},"delta":{delta}"#, self.index);
+        out.push_str(&anthropic::event("content_block_delta", &delta));
     }
 
-    /// The message that is open, on Responses.
-    fn item(&self, status: &str, content: &str) -> String {
-        let (id, at) = (&self.id, self.at);
+    fn send_block_stop(&self, out: &mut String) {
+        let stop = format!(r#""index":{}"#, self.index);
+        out.push_str(&anthropic::event("content_block_stop", &stop));
+    }
+
+    /// Sends a chunk of Gemini's with this part.
+    fn send_gemini_part(&mut self, part: &str, out: &mut String) {
+        let data = self.reply_data(&StopReason::End, None);
+        let parts = format!("[{part}]");
+        out.push_str(&event(&gemini::response(&data, &parts, None, None)));
+    }
+
+    /// Sends a line of Ollama's with these members of its message.
+    fn send_ollama_message(&mut self, members: &str, out: &mut String) {
+        let data = self.reply_data(&StopReason::End, None);
+        let message = format!(r#"{{"role":"assistant",{members}}}"#);
+        neutral::push_all(
+            out,
+            &[&ollama::line(&data, &message, r#""done":false"#), "\n"],
+        );
+    }
+
+    /// Returns the message that is open, on Responses.
+    fn open_item(&self, status: &str, content: &str) -> String {
+        let (id, at) = (&self.id, self.index);
         format!(
             r#"{{"id":"msg_{id}_{at}","type":"message","status":"{status}","role":"assistant","content":{content}}}"#
         )
     }
 
-    fn within(&self) -> String {
-        let (id, at) = (&self.id, self.at);
+    fn item_position(&self) -> String {
+        let (id, at) = (&self.id, self.index);
         format!(r#","item_id":"msg_{id}_{at}","output_index":{at},"content_index":0"#)
     }
 
@@ -485,38 +486,38 @@ impl Relay {
             .for_each(|event| out.push_str(event));
     }
 
-    /// An id that no other call of any reply has, unless it was given one.
+    /// Returns the id of a call, or a unique one if it has none.
     fn call_id(&self, given: &str) -> String {
         let text = Json::checked(given.as_bytes()).text().unwrap_or_default();
         match &*text {
             "" => format!("\"call_{}_{}\"", self.id, self.calls),
-            text if ids::fits(self.to, text) => given.to_owned(),
-            text => ids::changed(text, given.as_bytes()),
+            text if ids::is_accepted(self.to, text) => given.to_owned(),
+            text => ids::hashed_id(text, given.as_bytes()),
         }
     }
 }
 
-/// A text of a message, on Responses.
+/// Returns a text of a message, on Responses.
 fn output_text(text: &str) -> String {
     format!(r#"{{"type":"output_text","text":{text},"annotations":[],"logprobs":[]}}"#)
 }
 
-/// What of a text was not told, a JSON string; what was is taken from `told`.
-fn left(text: &str, told: &mut &str) -> String {
-    if told.is_empty() {
+/// Returns the part of a text that was not sent, a JSON string, and removes the rest from `sent`.
+fn unsent_text(text: &str, sent: &mut &str) -> String {
+    if sent.is_empty() {
         return text.to_owned();
     }
     let whole = Json::checked(text.as_bytes()).text().unwrap_or_default();
-    if let Some(rest) = told.strip_prefix(&*whole) {
-        *told = rest;
+    if let Some(rest) = sent.strip_prefix(&*whole) {
+        *sent = rest;
         return "\"\"".to_owned();
     }
-    match whole.strip_prefix(*told) {
+    match whole.strip_prefix(*sent) {
         Some(rest) => {
-            *told = "";
+            *sent = "";
             quote(rest)
         }
-        // It was told in another order, as far as that can be seen.
+        // It was sent in another order.
         None => "\"\"".to_owned(),
     }
 }

@@ -1,43 +1,48 @@
-use super::{Made, named, or_else, pieces, said, text, with};
-use crate::{Json, Kind, Reported, Stop, quote};
+//! Writes a reply as a response.
 
-pub(super) fn whole(made: &Made<'_>) -> String {
-    let items: Vec<_> = items(made).collect();
-    let (status, why) = status(made.stop);
+use super::{
+    ReplyData, named_event, prompt_details, split_string, text, text_member, with_defaults,
+    with_members,
+};
+use crate::{Json, JsonKind, StopReason, TokenUsage, quote};
+
+pub(super) fn write_body(data: &ReplyData<'_>) -> String {
+    let items: Vec<_> = items(data).collect();
+    let (status, why) = status(data.stop);
     response(
-        made,
+        data,
         status,
         &why,
         &format!("[{}]", items.join(",")),
-        made.usage,
+        data.usage,
     )
 }
 
-pub(super) fn stream(made: &Made<'_>, size: usize) -> Vec<String> {
-    let mut events = Events::default();
-    let open = response(made, "in_progress", "null", "[]", None);
+pub(super) fn write_stream(data: &ReplyData<'_>, size: usize) -> Vec<String> {
+    let mut events = ResponseEvents::default();
+    let open = response(data, "in_progress", "null", "[]", None);
     events.push("response.created", &format!(r#","response":{open}"#));
     events.push("response.in_progress", &format!(r#","response":{open}"#));
-    for (at, item) in items(made).enumerate() {
+    for (at, item) in items(data).enumerate() {
         if let Ok(item) = Json::parse(item.as_bytes()) {
-            events.item(at, item, size);
+            events.push_item(at, item, size);
         }
     }
-    let ending = match status(made.stop).0 {
+    let ending = match status(data.stop).0 {
         "completed" => "response.completed",
         _ => "response.incomplete",
     };
-    events.push(ending, &format!(r#","response":{}"#, whole(made)));
+    events.push(ending, &format!(r#","response":{}"#, write_body(data)));
     events.take()
 }
 
-/// The items, each with an id and a status as the service gives them.
-fn items(made: &Made<'_>) -> impl Iterator<Item = String> {
-    let status = match status(made.stop).0 {
+/// Returns the items, each with an id and a status as the service has them.
+fn items(data: &ReplyData<'_>) -> impl Iterator<Item = String> {
+    let status = match status(data.stop).0 {
         "completed" => "\"completed\"",
         _ => "\"incomplete\"",
     };
-    made.messages.iter().enumerate().map(move |(at, item)| {
+    data.messages.iter().enumerate().map(move |(at, item)| {
         let kind = item.get("type").and_then(Json::text);
         let kind = kind.as_deref().unwrap_or("message");
         let prefix = match kind {
@@ -45,10 +50,10 @@ fn items(made: &Made<'_>) -> impl Iterator<Item = String> {
             "reasoning" => "rs",
             _ => "fc",
         };
-        let id = format!("\"{prefix}_{}_{at}\"", made.id);
+        let id = format!("\"{prefix}_{}_{at}\"", data.id);
         match kind {
-            "reasoning" => or_else(*item, &[("id", &id), ("summary", "[]")]),
-            _ => or_else(
+            "reasoning" => with_defaults(*item, &[("id", &id), ("summary", "[]")]),
+            _ => with_defaults(
                 *item,
                 &[("id", &id), ("type", &quote(kind)), ("status", status)],
             ),
@@ -56,30 +61,31 @@ fn items(made: &Made<'_>) -> impl Iterator<Item = String> {
     })
 }
 
-/// The events so far, and the number of the next.
+/// The events so far, and the number of the next one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Events {
+pub(super) struct ResponseEvents {
     number: usize,
     out: Vec<String>,
 }
 
-impl Events {
-    /// Appends an event; `rest` is what follows its type and number.
+impl ResponseEvents {
+    /// Appends an event; `rest` follows its type and number.
     pub fn push(&mut self, kind: &str, rest: &str) {
         let number = self.number;
         self.number += 1;
         let data = format!(r#"{{"type":"{kind}","sequence_number":{number}{rest}}}"#);
-        self.out.push(named(kind, &data));
+        self.out.push(named_event(kind, &data));
     }
 
-    /// Hands over what there is.
+    /// Takes the events so far.
     pub fn take(&mut self) -> Vec<String> {
         std::mem::take(&mut self.out)
     }
 
-    pub fn item(&mut self, at: usize, item: Json<'_>, size: usize) {
+    /// Appends the events of an output item.
+    pub fn push_item(&mut self, at: usize, item: Json<'_>, size: usize) {
         let place = format!(r#","output_index":{at}"#);
-        let open = opened(item);
+        let open = empty_item(item);
         self.push(
             "response.output_item.added",
             &format!(r#"{place},"item":{open}"#),
@@ -88,16 +94,16 @@ impl Events {
         let within = format!(r#","item_id":{id}{place}"#);
         let kind = item.get("type").and_then(Json::text).unwrap_or_default();
         match &*kind {
-            "message" => self.content(item, &within, size),
+            "message" => self.push_content(item, &within, size),
             "reasoning" => {
-                self.summary(item, &within, size);
-                self.content(item, &within, size);
+                self.push_summary(item, &within, size);
+                self.push_content(item, &within, size);
             }
             "function_call" => {
                 let name = item.get("name").map_or("\"\"", text);
                 let done = format!(r#","name":{name}"#);
                 let kind = "response.function_call_arguments";
-                self.string(
+                self.push_string(
                     kind,
                     &within,
                     ("arguments", item.get("arguments")),
@@ -107,7 +113,7 @@ impl Events {
             }
             "custom_tool_call" => {
                 let kind = "response.custom_tool_call_input";
-                self.string(kind, &within, ("input", item.get("input")), "", size);
+                self.push_string(kind, &within, ("input", item.get("input")), "", size);
             }
             _ => {}
         }
@@ -118,8 +124,8 @@ impl Events {
         );
     }
 
-    /// The pieces of a string, then the string, with what else is said at its end.
-    fn string(
+    /// Appends the pieces of a string, then the string with the members `done`.
+    fn push_string(
         &mut self,
         kind: &str,
         within: &str,
@@ -127,22 +133,22 @@ impl Events {
         done: &str,
         size: usize,
     ) {
-        let whole = value.filter(|value| value.kind() == Kind::String);
+        let whole = value.filter(|value| value.kind() == JsonKind::String);
         let whole = whole.map_or("\"\"", text);
-        let chances = match kind {
+        let logprobs = match kind {
             "response.output_text" => r#","logprobs":[]"#,
             _ => "",
         };
-        for piece in pieces(whole, size) {
-            let rest = format!(r#"{within},"delta":{piece}{chances}"#);
+        for piece in split_string(whole, size) {
+            let rest = format!(r#"{within},"delta":{piece}{logprobs}"#);
             self.push(&format!("{kind}.delta"), &rest);
         }
-        let rest = format!(r#"{within},"{name}":{whole}{chances}{done}"#);
+        let rest = format!(r#"{within},"{name}":{whole}{logprobs}{done}"#);
         self.push(&format!("{kind}.done"), &rest);
     }
 
-    /// The parts of a message, or of reasoning that is shown.
-    fn content(&mut self, item: Json<'_>, within: &str, size: usize) {
+    /// Appends the parts of a message, or of reasoning.
+    fn push_content(&mut self, item: Json<'_>, within: &str, size: usize) {
         let parts = item.get("content").into_iter().flat_map(Json::elements);
         for (at, part) in parts.enumerate() {
             let within = format!(r#"{within},"content_index":{at}"#);
@@ -155,11 +161,11 @@ impl Events {
             let mut empty = vec![(name, "\"\"")];
             let notes = part
                 .get("annotations")
-                .filter(|notes| notes.kind() == Kind::Array);
+                .filter(|notes| notes.kind() == JsonKind::Array);
             empty.extend(notes.map(|_| ("annotations", "[]")));
-            let open = format!(r#"{within},"part":{}"#, with(part, &empty));
+            let open = format!(r#"{within},"part":{}"#, with_members(part, &empty));
             self.push("response.content_part.added", &open);
-            self.string(stream, &within, (name, part.get(name)), "", size);
+            self.push_string(stream, &within, (name, part.get(name)), "", size);
             for (at, note) in notes.into_iter().flat_map(Json::elements).enumerate() {
                 let note = format!(
                     r#"{within},"annotation_index":{at},"annotation":{}"#,
@@ -172,18 +178,18 @@ impl Events {
         }
     }
 
-    fn summary(&mut self, item: Json<'_>, within: &str, size: usize) {
+    fn push_summary(&mut self, item: Json<'_>, within: &str, size: usize) {
         let parts = item.get("summary").into_iter().flat_map(Json::elements);
         for (at, part) in parts.enumerate() {
             let within = format!(r#"{within},"summary_index":{at}"#);
-            let open = with(part, &[("text", "\"\"")]);
+            let open = with_members(part, &[("text", "\"\"")]);
             let kind = "response.reasoning_summary_part";
             self.push(
                 &format!("{kind}.added"),
                 &format!(r#"{within},"part":{open}"#),
             );
             let stream = "response.reasoning_summary_text";
-            self.string(stream, &within, ("text", part.get("text")), "", size);
+            self.push_string(stream, &within, ("text", part.get("text")), "", size);
             let whole = text(part);
             self.push(
                 &format!("{kind}.done"),
@@ -193,8 +199,8 @@ impl Events {
     }
 }
 
-/// An item as it is when nothing of it was said.
-fn opened(item: Json<'_>) -> String {
+/// Returns an item as it starts, without contents.
+fn empty_item(item: Json<'_>) -> String {
     let mut empty = Vec::new();
     for (name, value) in [
         ("content", "[]"),
@@ -209,48 +215,43 @@ fn opened(item: Json<'_>) -> String {
                 .map(|_| (name, value)),
         );
     }
-    // What only its end can say.
-    if said(item, "encrypted_content").is_some() {
+    // It is known only at the end.
+    if text_member(item, "encrypted_content").is_some() {
         empty.push(("encrypted_content", "\"\""));
     }
-    with(item, &empty)
+    with_members(item, &empty)
 }
 
-/// How a response stands, and what it lacks.
-pub(super) fn status(stop: &Stop) -> (&'static str, String) {
+/// Returns the status of a response, and the details of an incomplete one.
+pub(super) fn status(stop: &StopReason) -> (&'static str, String) {
     let lacks = |reason: &str| ("incomplete", format!(r#"{{"reason":{}}}"#, quote(reason)));
     match stop {
-        Stop::End | Stop::Calls => ("completed", "null".to_owned()),
-        Stop::Length => lacks("max_output_tokens"),
-        Stop::Declined => lacks("content_filter"),
-        Stop::Other(word) => lacks(word),
+        StopReason::End | StopReason::Calls => ("completed", "null".to_owned()),
+        StopReason::Length => lacks("max_output_tokens"),
+        StopReason::Declined => lacks("content_filter"),
+        StopReason::Other(word) => lacks(word),
     }
 }
 
 pub(super) fn response(
-    made: &Made<'_>,
+    data: &ReplyData<'_>,
     status: &str,
     why: &str,
     output: &str,
-    usage: Option<Reported>,
+    usage: Option<TokenUsage>,
 ) -> String {
-    let Made { id, model, .. } = made;
-    let usage = usage.map_or_else(|| "null".to_owned(), counts);
+    let ReplyData { id, model, .. } = data;
+    let usage = usage.map_or_else(|| "null".to_owned(), usage_json);
     format!(
         r#"{{"id":"resp_{id}","object":"response","created_at":0,"status":"{status}","background":false,"error":null,"incomplete_details":{why},"instructions":null,"max_output_tokens":null,"metadata":{{}},"model":{model},"output":{output},"parallel_tool_calls":true,"previous_response_id":null,"reasoning":{{"effort":null,"summary":null}},"store":false,"temperature":1.0,"text":{{"format":{{"type":"text"}}}},"tool_choice":"auto","tools":[],"top_p":1.0,"truncation":"disabled","usage":{usage},"user":null}}"#
     )
 }
 
-fn counts(usage: Reported) -> String {
-    // Most do not tell what they keep.
-    let written = match usage.cache_write {
-        0 => String::new(),
-        written => format!(r#","cache_write_tokens":{written}"#),
-    };
+fn usage_json(usage: TokenUsage) -> String {
+    let input = prompt_details(usage);
     format!(
-        r#"{{"input_tokens":{},"input_tokens_details":{{"cached_tokens":{}{written}}},"output_tokens":{},"output_tokens_details":{{"reasoning_tokens":{}}},"total_tokens":{}}}"#,
+        r#"{{"input_tokens":{},"input_tokens_details":{input},"output_tokens":{},"output_tokens_details":{{"reasoning_tokens":{}}},"total_tokens":{}}}"#,
         usage.sent(),
-        usage.cache_read,
         usage.output,
         usage.reasoning,
         usage.total()

@@ -1,0 +1,181 @@
+//! The runtime that calls of providers run on, and the errors of such calls.
+
+use clap::Args;
+use infold::config::Provider;
+use infold::connect::{self, ConnectError};
+use infold::{Config, Connection, Connector};
+use infold_provider::{CallError, Client, EndpointError, RetryPolicy};
+use infold_wire::ProviderError;
+use infold_wire::provider_error::RefusalCause;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+use crate::error::{CliError, CliResult, Exit};
+use crate::signals::StopSignals;
+
+/// The provider of a call.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ProviderArg {
+    /// The provider: a configured one, or openai, responses, anthropic, gemini, ollama, lmstudio
+    #[arg(long, value_name = "NAME", env = "INFOLD_PROVIDER")]
+    pub provider: Option<String>,
+}
+
+/// A runtime for calls of providers. SIGINT and SIGTERM cancel them.
+pub struct CallRuntime {
+    // Connections work until this is dropped.
+    runtime: Option<Runtime>,
+    board: Connector,
+}
+
+impl Drop for CallRuntime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // Does not wait for a DNS lookup that is still running.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl CallRuntime {
+    /// Starts a runtime.
+    pub fn new(patience: RetryPolicy) -> CliResult<CallRuntime> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .map_err(|error| CliError::provider(format!("no threads available: {error}")))?;
+        let (cancel, cancelled) = watch::channel(false);
+        let signals = StopSignals::listen(&runtime);
+        runtime.spawn(async move {
+            let Ok(mut signals) = signals else {
+                // A dropped sender would count as cancelled.
+                return cancel.closed().await;
+            };
+            signals.recv().await;
+            let _ = cancel.send(true);
+            signals.exit_on_next().await
+        });
+        let client = {
+            let _guard = runtime.enter();
+            Client::new(patience)?
+        };
+        let board = Connector::new(client, runtime.handle().clone(), cancelled);
+        Ok(CallRuntime {
+            runtime: Some(runtime),
+            board,
+        })
+    }
+
+    /// Returns the connector that makes connections.
+    pub fn board(&self) -> &Connector {
+        &self.board
+    }
+
+    /// Connects to a model of a provider.
+    pub fn connect(
+        &self,
+        config: &Config,
+        provider: &Provider,
+        model: &str,
+    ) -> CliResult<Connection> {
+        Ok(connect::connection(&self.board, config, provider, model)?)
+    }
+}
+
+impl From<ConnectError> for CliError {
+    fn from(error: ConnectError) -> CliError {
+        let text = error.to_string();
+        let (exit, hint) = match error {
+            ConnectError::Endpoint(error) => return error.into(),
+            ConnectError::NoProvider => (
+                Exit::Usage,
+                "use --provider NAME, or set `llm:` in config.yaml (docs/CONFIG.md); `--provider ollama` uses a model on this machine, without a key".to_owned(),
+            ),
+            ConnectError::Unknown { all, .. } => {
+                (Exit::Usage, format!("available: {}", all.join(", ")))
+            }
+            ConnectError::NoModel { provider } => (
+                Exit::Usage,
+                format!(
+                    "use --model NAME, or set `llm.{provider}.model` in config.yaml; `infold provider check {provider}` lists its models"
+                ),
+            ),
+            ConnectError::NoKey {
+                provider,
+                moved: true,
+                ..
+            } => (
+                Exit::Provider,
+                format!(
+                    "add `api_key: ${{NAME}}` to `llm.{provider}` in config.yaml, and set that variable"
+                ),
+            ),
+            ConnectError::NoKey { variable, .. } => (
+                Exit::Provider,
+                format!("set {}", variable.unwrap_or("its key in the environment")),
+            ),
+        };
+        CliError::new(exit, text).hint(hint)
+    }
+}
+
+impl From<EndpointError> for CliError {
+    fn from(error: EndpointError) -> CliError {
+        CliError::usage(error).hint("such as https://host/v1 or http://127.0.0.1:8080")
+    }
+}
+
+/// The hint for a request that is longer than the model's window.
+pub const WINDOW_HINT: &str =
+    "set the model's actual window: --window TOKENS, or `context_length` in config.yaml";
+
+impl From<CallError> for CliError {
+    fn from(error: CallError) -> CliError {
+        let hint = match &error.trouble {
+            ProviderError::Busy { .. } => "it is busy; try again later",
+            ProviderError::TooLong { .. } | ProviderError::TooLarge => WINDOW_HINT,
+            ProviderError::ReplyTooLong { .. } => "use a smaller --max-tokens",
+            ProviderError::Unexplained { .. } => "it gives no reason; try again later",
+            ProviderError::BoundThinking => {
+                "it refuses reasoning that is not in its original position"
+            }
+            ProviderError::AlternateRoles => {
+                "this model's template requires user and assistant to alternate"
+            }
+            ProviderError::PlainMessages => "this provider accepts only plain messages",
+            ProviderError::Refused(RefusalCause::Key) => {
+                "check the key: is it set, of this provider, and not expired?"
+            }
+            ProviderError::Refused(RefusalCause::Model) => {
+                "check the model's name; `infold provider check NAME` lists the models"
+            }
+            ProviderError::Refused(RefusalCause::Quota) => {
+                "check the account: the provider says there is no credit left"
+            }
+            ProviderError::Refused(RefusalCause::Address) => {
+                "check the address: `base_url` in config.yaml; is it this kind of API?"
+            }
+            ProviderError::Refused(RefusalCause::Request) if mentions_reply_length(&error.text) => {
+                "use a smaller --max-tokens"
+            }
+            ProviderError::Refused(RefusalCause::Request) => {
+                "request.json in the task's directory is what was sent"
+            }
+            ProviderError::Broken => "is the server running and reachable?",
+        };
+        CliError::provider(&error).hint(hint)
+    }
+}
+
+/// Returns whether an error names the parameter for the length of the reply, on any wire.
+fn mentions_reply_length(text: &str) -> bool {
+    let names = [
+        "max_tokens",
+        "max_completion_tokens",
+        "max_output_tokens",
+        "maxOutputTokens",
+        "num_predict",
+    ];
+    names.iter().any(|name| text.contains(name))
+}

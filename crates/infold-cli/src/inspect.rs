@@ -1,0 +1,268 @@
+//! `infold view`, `log`, `folds` and `recall`: print what a task holds.
+
+use infold::show::{LogEntry, LogSnapshot, RecalledMessage, ViewEntry, describe, kind};
+use infold_log::{Past as _, Role, Seq, Source, Span};
+use infold_store::{Contexts, EventLine, Log, What, iso};
+use infold_wire::{Message, message_excerpt};
+
+use crate::args::{InspectArgs, ViewArgs};
+use crate::error::{CliError, CliResult};
+use crate::output::{
+    DIM, FOLD, Output, cells, count, fit, format_table, note, number, one_line, paint, printable,
+    role_style,
+};
+use crate::steps::short;
+
+fn open(contexts: &Contexts, args: &InspectArgs) -> CliResult<LogSnapshot> {
+    let log = contexts.read(contexts.resolve(&args.task)?)?;
+    let seen = LogSnapshot::new(log, args.at);
+    seen.map_err(|error| CliError::from(error).about(&short(&args.task)))
+}
+
+/// `infold view`
+pub fn view(contexts: &Contexts, args: &ViewArgs, out: &mut Output) -> CliResult {
+    let seen = open(contexts, &args.inspect)?;
+    let LogSnapshot { log, at, .. } = &seen;
+    out.widen_names(at.seq);
+    let view = seen.view()?;
+    seen.pieces(&view, args.raw, &mut |piece| match &piece {
+        ViewEntry::Message { bytes, .. } if args.raw => {
+            out.raw(bytes).and_then(|()| out.raw(b"\n"))
+        }
+        ViewEntry::Message { bytes, .. } if out.is_json() => {
+            out.object_with(&piece.json(), "message", bytes)
+        }
+        ViewEntry::Fold(..) if out.is_json() => out.object(&piece.json()),
+        ViewEntry::Message {
+            source,
+            note,
+            bytes,
+        } => print_shown_message(*source, bytes, note, out),
+        ViewEntry::Fold(line, tokens) => print_fold(line, *tokens, out),
+    })?;
+    let all = match Seq::new(at.seq) {
+        Some(last) => log.record(last)?.sums.tokens,
+        None => 0,
+    };
+    // Flush first: the note belongs below the view.
+    out.finish()?;
+    let open = if view.is_open() {
+        "; its last round waits for tool results"
+    } else {
+        ""
+    };
+    let (shown, all) = (number(view.tokens()), number(all));
+    let messages = count(at.seq, "message");
+    let text = format!("view {shown} tokens, log {all} in {messages}{open}");
+    note(out.is_json(), text);
+    Ok(())
+}
+
+fn print_shown_message(source: Source, bytes: &[u8], note: &str, out: &mut Output) -> CliResult {
+    let Ok(message) = Message::parse(bytes) else {
+        return out.raw(bytes);
+    };
+    let tokens = infold_wire::tokens::message(&message);
+    let name = source.seq().map_or(String::new(), |seq| seq.to_string());
+    let line = message_line(
+        &name,
+        speaker(&message),
+        &message_excerpt(&message, 400),
+        note,
+        tokens,
+        out,
+    );
+    out.line(line.join(""))
+}
+
+/// Returns the role to show: on some wires tool results have the role of the user.
+fn speaker(message: &Message<'_>) -> Role {
+    if message.answers().is_empty() {
+        message.role()
+    } else {
+        Role::Tool
+    }
+}
+
+fn print_fold(line: &EventLine, tokens: u64, out: &mut Output) -> CliResult {
+    let What::Fold(fold) = &line.what else {
+        return Ok(());
+    };
+    let (messages, hidden) = (
+        count(fold.messages, "message"),
+        number(fold.original_tokens),
+    );
+    let hides = match kind(&line.what) {
+        "summary" => format!("(summary of {messages}, {hidden} tokens)"),
+        _ => format!("({messages} hidden, {hidden} tokens)"),
+    };
+    let span = fold.span;
+    let name = match span.count() {
+        1 => span.to_string(),
+        _ => format!("{}-{}", span.from(), span.to()),
+    };
+    let width = out.width().saturating_sub(out.name_width() + TOKENS_WIDTH);
+    let text = paint(FOLD, fit(&format!("{} {hides}", line.id), width.max(10)));
+    let tokens = paint(DIM, tokens_column(tokens));
+    out.line(format!("{}{text}{tokens}", fit(&name, out.name_width())))
+}
+
+const ROLE_WIDTH: usize = 7;
+const TOKENS_WIDTH: usize = 15;
+
+fn tokens_column(tokens: u64) -> String {
+    format!("{:>TOKENS_WIDTH$}", count(tokens, "token"))
+}
+
+/// Formats the columns of a message: name, role, text, note and tokens.
+fn message_line(
+    name: &str,
+    role: Role,
+    text: &str,
+    note: &str,
+    tokens: u64,
+    out: &Output,
+) -> [String; 5] {
+    let note = if note.is_empty() {
+        String::new()
+    } else {
+        format!(" [{note}]")
+    };
+    let used = out.name_width() + ROLE_WIDTH + TOKENS_WIDTH;
+    let width = out.width().saturating_sub(used).max(10);
+    [
+        fit(name, out.name_width()),
+        paint(role_style(role), fit(&role.to_string(), ROLE_WIDTH)),
+        fit(text, width.saturating_sub(cells(&note))),
+        paint(FOLD, &note),
+        paint(DIM, tokens_column(tokens)),
+    ]
+}
+
+/// `infold log`
+pub fn log(contexts: &Contexts, args: &InspectArgs, out: &mut Output) -> CliResult {
+    let seen = open(contexts, args)?;
+    out.widen_names(seen.at.seq);
+    seen.entries(seen.all(), &mut |entry| match &entry {
+        LogEntry::Message { bytes, .. } if out.is_json() => {
+            out.object_with(&entry.json(), "message", bytes)
+        }
+        LogEntry::Event(_) if out.is_json() => out.object(&entry.json()),
+        LogEntry::Message {
+            seq,
+            record,
+            tokens,
+            place,
+            bytes,
+        } => {
+            let message = Message::parse(bytes);
+            let (role, text) = match &message {
+                Ok(message) => (speaker(message), message_excerpt(message, 400)),
+                Err(error) => (record.role, error.to_string()),
+            };
+            let line = message_line(&seq.to_string(), role, &text, place, *tokens, out).join("");
+            if place.is_empty() {
+                return out.line(line);
+            }
+            // Hidden messages are dimmed as a whole.
+            out.line(paint(DIM, anstream::adapter::strip_str(&line).to_string()))
+        }
+        LogEntry::Event(line) => print_event(line, out),
+    })
+}
+
+fn print_event(line: &EventLine, out: &mut Output) -> CliResult {
+    let text = one_line(&describe(&line.what));
+    let width = out.width().saturating_sub(out.name_width()).max(10);
+    let name = fit(&line.id.to_string(), out.name_width());
+    out.line(paint(
+        FOLD,
+        format!("{name}{}", fit(&text, width).trim_end()),
+    ))
+}
+
+/// `infold folds`
+pub fn folds(contexts: &Contexts, args: &InspectArgs, out: &mut Output) -> CliResult {
+    let seen = open(contexts, args)?;
+    let mut rows = Vec::new();
+    let mut styles = Vec::new();
+    let mut is_empty = true;
+    seen.folds(&mut |fold| {
+        is_empty = false;
+        if out.is_json() {
+            return out.object(&fold.json());
+        }
+        styles.push(if fold.status == "active" { FOLD } else { DIM });
+        rows.push([
+            fold.line.id.to_string(),
+            kind(&fold.line.what).to_owned(),
+            fold.span.to_string(),
+            fold.status,
+            format!("{} → {} tokens", number(fold.hides), number(fold.tokens)),
+            iso(fold.line.ts)[..19].replace('T', " "),
+        ]);
+        Ok::<(), CliError>(())
+    })?;
+    if is_empty {
+        note(out.is_json(), "no folds");
+    }
+    let lines = format_table(&rows, &[4], out.width());
+    let mut lines = styles.iter().zip(lines);
+    lines.try_for_each(|(style, line)| out.line(paint(*style, line)))
+}
+
+/// `infold recall`
+pub fn recall(contexts: &Contexts, task: &str, range: Span, out: &mut Output) -> CliResult {
+    let log = contexts.read(contexts.resolve(task)?)?;
+    let exists = RecalledMessage::check(&log, range);
+    exists.map_err(|error| CliError::from(error).about(&short(task)))?;
+    RecalledMessage::each(&log, range, &mut |recalled| {
+        if out.is_json() {
+            out.object_with(&recalled.json(), "message", recalled.bytes)
+        } else {
+            print_in_full(&recalled, out)
+        }
+    })
+}
+
+fn print_in_full(recalled: &RecalledMessage<'_>, out: &mut Output) -> CliResult {
+    let (record, bytes) = (&recalled.record, recalled.bytes);
+    let hidden = if recalled.shown { "" } else { " · hidden" };
+    let seq = recalled.seq;
+    let head = format!("── {seq} {} · {}{hidden}", record.role, iso(record.time));
+    out.line(paint(role_style(record.role), head))?;
+    let message = Message::parse(bytes).ok();
+    let text = message.and_then(|message| message.content()?.text());
+    let has_calls = message.is_none_or(|message| !message.calls().is_empty());
+    if let Some(text) = &text {
+        out.line(printable(text))?;
+    }
+    // Blocks and calls have no plain text: print their JSON.
+    if text.is_none() || has_calls {
+        out.line(String::from_utf8_lossy(bytes))?;
+    }
+    Ok(())
+}
+
+/// Prints a line for each message of a span, without the middle of a long one.
+pub fn print_gists(log: &Log, span: Span, out: &mut Output) -> CliResult {
+    const MAX_EDGE_MESSAGES: u64 = 6;
+    let total = span.count();
+    let skipped = total.saturating_sub(2 * MAX_EDGE_MESSAGES);
+    for (at, seq) in (0..).zip(span.seqs()) {
+        if skipped > 0 && at == MAX_EDGE_MESSAGES {
+            out.line(paint(DIM, format!("  … {} more", number(skipped))))?;
+        }
+        if skipped > 0 && at >= MAX_EDGE_MESSAGES && at < total - MAX_EDGE_MESSAGES {
+            continue;
+        }
+        let bytes = log.message(seq)?;
+        if let Ok(message) = Message::parse(&bytes) {
+            let width = out.width().saturating_sub(out.name_width() + 10).max(10);
+            let name = fit(&seq.to_string(), out.name_width());
+            let (role, text) = (speaker(&message), message_excerpt(&message, width));
+            out.line(format!("  {name}{role:<7}{text}"))?;
+        }
+    }
+    Ok(())
+}

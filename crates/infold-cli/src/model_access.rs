@@ -1,0 +1,65 @@
+//! How a model that writes summaries is reached.
+
+use infold::config::Provider;
+use infold::summarizer::SummarizerFactory;
+use infold::{Summarizer, connect};
+use infold_provider::RetryPolicy;
+use infold_store::Contexts;
+
+use crate::call_runtime::CallRuntime;
+use crate::error::CliResult;
+
+/// How a summarizing model is called: with the connection of a conversation, or one of its own.
+#[derive(Clone, Copy, Default)]
+pub struct ModelAccess<'a> {
+    /// The runtime and the provider of the conversation.
+    pub conversation: Option<(&'a CallRuntime, &'a Provider)>,
+    /// Where the learned token factors of models are stored.
+    pub contexts: Option<&'a Contexts>,
+    /// By default a model writes summaries, if one is available.
+    pub prefer_model: bool,
+}
+
+/// A summarizer, and the runtime of its calls unless it is the conversation's.
+pub type SummarizerAndRuntime = (Box<dyn Summarizer + Send>, Option<CallRuntime>);
+
+impl ModelAccess<'_> {
+    /// Returns the model of the conversation or of the configuration, if it is available.
+    pub fn available_model(
+        &self,
+        pen: &SummarizerFactory<'_>,
+        task_provider: Option<&str>,
+    ) -> Option<SummarizerAndRuntime> {
+        let is_ready = self.conversation.is_some()
+            || pen.config.provider().is_some_and(connect::is_ready)
+            || pen
+                .other_provider(None)
+                .is_some_and(|(other, _)| connect::is_ready(&other));
+        is_ready
+            .then(|| self.model(pen, task_provider, None).ok())
+            .flatten()
+    }
+
+    /// Returns the model with this name, or else the one configured for summaries.
+    pub fn model(
+        &self,
+        pen: &SummarizerFactory<'_>,
+        task_provider: Option<&str>,
+        name: Option<&str>,
+    ) -> CliResult<SummarizerAndRuntime> {
+        if let Some((runtime, provider)) = self.conversation {
+            return Ok((pen.model(runtime.board(), provider, name)?, None));
+        }
+        let provider = match pen.other_provider(name) {
+            Some((other, _)) => other,
+            None => connect::provider(pen.config, None, task_provider, pen.main())?,
+        };
+        let runtime = CallRuntime::new(RetryPolicy {
+            deadline: pen.timeout,
+            attempts: 3,
+            ..RetryPolicy::default()
+        })?;
+        let summarizer = pen.model(runtime.board(), &provider, name)?;
+        Ok((summarizer, Some(runtime)))
+    }
+}

@@ -1,0 +1,99 @@
+//! The tool calls of a reply, and which results the model waits for.
+
+use infold_log::{Call as ToolCall, Span};
+use infold_store::Writer;
+use infold_wire::{Converter, Json, Message, StopReason, Wire};
+use serde_json::json;
+
+use crate::error::CliResult;
+use crate::output::say;
+use crate::steps::short;
+
+/// A tool call of a reply.
+pub struct ReplyCall {
+    call: ToolCall,
+    /// Its arguments as JSON text, possibly incomplete.
+    arguments: String,
+    /// The model finished writing it.
+    complete: bool,
+}
+
+impl ReplyCall {
+    /// Returns the call for `--json`.
+    pub fn json(&self) -> serde_json::Value {
+        let value = serde_json::from_str(&self.arguments);
+        json!({
+            "id": self.call.id, "name": self.call.name, "complete": self.complete,
+            "arguments": value.unwrap_or_else(|_| json!(self.arguments)),
+        })
+    }
+}
+
+/// Returns the calls of a reply that ended with `stop`, if that is known.
+pub fn reply_calls(
+    writer: &Writer,
+    reply: Span,
+    stop: Option<&StopReason>,
+) -> CliResult<Vec<ReplyCall>> {
+    let mut calls = Vec::new();
+    // Chat is the wire that has arguments as texts.
+    let mut converter = Converter::new(Wire::Chat);
+    let mut texts = Vec::new();
+    let mut take = |bytes: &[u8]| texts.extend(arguments(bytes));
+    for seq in reply.seqs() {
+        let bytes = writer.log().message(seq)?;
+        if let Ok(message) = Message::parse(&bytes) {
+            calls.extend(message.calls());
+        }
+        // Bytes that are not a message have no calls.
+        let _ = converter.push(&bytes, &mut take);
+    }
+    converter.finish(&mut take);
+    let mut texts = texts.into_iter();
+    let ended = stop.is_some_and(|stop| *stop != StopReason::Length);
+    let called = calls.into_iter().map(|call| {
+        let arguments = texts.next().unwrap_or_default();
+        ReplyCall {
+            complete: ended || Json::parse(arguments.as_bytes()).is_ok(),
+            call,
+            arguments,
+        }
+    });
+    Ok(called.collect())
+}
+
+/// Returns the arguments of the calls of a chat message, in order.
+fn arguments(message: &[u8]) -> Vec<String> {
+    let Ok(json) = Json::parse(message) else {
+        return Vec::new();
+    };
+    let texts = json.get("tool_calls").into_iter().flat_map(Json::elements);
+    let texts = texts.map(|call| {
+        let [function, custom] = call.pick(["function", "custom"]);
+        let inner = function.and_then(|inner| inner.get("arguments"));
+        let inner = inner.or_else(|| custom?.get("input"));
+        match inner.map(|inner| (inner.text(), inner)) {
+            Some((Some(text), _)) => text.into_owned(),
+            Some((None, inner)) => String::from_utf8_lossy(inner.bytes()).into_owned(),
+            None => String::new(),
+        }
+    });
+    texts.collect()
+}
+
+/// Prints which results the model waits for.
+pub fn print_waiting(calls: &[ReplyCall], task: &str) {
+    let name = |call: &ReplyCall| call.call.name.clone();
+    let (complete, cut): (Vec<_>, Vec<_>) = calls.iter().partition(|call| call.complete);
+    for name in cut.into_iter().filter_map(name) {
+        let text =
+            format!("the call of {name} was cut off: do not run it; push a result that says so");
+        say(false, text);
+    }
+    let names: Vec<String> = complete.into_iter().filter_map(name).collect();
+    if !names.is_empty() {
+        let (names, task) = (names.join(", "), short(task));
+        let next = format!("`infold task push {task}`, then `infold ask {task}`");
+        say(false, format!("waiting for results of {names}; {next}"));
+    }
+}

@@ -1,0 +1,87 @@
+//! Signals: SIGINT and SIGTERM for commands that clean up first, and the limit of file sizes.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::error::{CliError, CliResult, Exit};
+
+/// Makes a write beyond the limit of file sizes (`ulimit -f`) fail instead of ending the process.
+///
+/// Any handler does that. Unlike an ignored signal it is not inherited by the commands that are started.
+pub fn handle_file_size_limit() {
+    let signal = rustix::process::Signal::XFSZ.as_raw();
+    // Without a handler the process ends during a write, which loses nothing that was acknowledged.
+    let _ = signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)));
+}
+
+/// Requests to end the process: SIGINT and SIGTERM.
+pub struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl StopSignals {
+    /// Starts to listen on a runtime.
+    pub fn listen(runtime: &Runtime) -> io::Result<StopSignals> {
+        let _guard = runtime.enter();
+        Ok(StopSignals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits for a signal.
+    pub async fn recv(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
+    /// Waits for a signal and ends the process without waiting for unfinished work.
+    ///
+    /// Everything recorded stays, as it does when the process is killed.
+    pub async fn exit_on_next(mut self) -> ! {
+        self.recv().await;
+        std::process::exit(Exit::Interrupted as i32)
+    }
+}
+
+/// Remembers that a signal asked the command to end.
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Starts to listen; a second signal ends the process at once.
+    pub fn listen() -> Interrupt {
+        let flag = Arc::new(AtomicBool::new(false));
+        let seen = flag.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        // Without a runtime the signals end the process, which is their default.
+        if let Ok(runtime) = runtime
+            && let Ok(mut signals) = StopSignals::listen(&runtime)
+        {
+            std::thread::spawn(move || {
+                runtime.block_on(async {
+                    signals.recv().await;
+                    seen.store(true, Ordering::Relaxed);
+                    signals.exit_on_next().await
+                })
+            });
+        }
+        Interrupt(flag)
+    }
+
+    /// Fails once a signal has come.
+    pub fn check(&self) -> CliResult {
+        if self.0.load(Ordering::Relaxed) {
+            return Err(CliError::interrupted("interrupted").hint("nothing was stored"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,467 @@
+//! Decides whether messages support a claim.
+
+use super::claim::{Mismatch, UserClaim};
+use super::clause::{Clause, INHERITED, are_parallel};
+use super::cue::Force;
+use super::message_index::IndexedMessage;
+use super::quotation;
+use super::relation::{Relation, RelationKind};
+use super::tables::{HEDGES, WIDE_HEDGES, WIDE_YES, YES};
+use super::words::{Word, WordKind};
+use crate::sentence::{KeepWhole, ranges};
+
+/// A message that a claim is compared with, and the messages around it.
+pub struct Evidence<'a> {
+    /// The message that the user wrote or agreed to.
+    pub said: &'a IndexedMessage,
+    /// Messages of the user close to it.
+    pub near: &'a [&'a IndexedMessage],
+    /// The message of the assistant before it, which names what the user speaks of.
+    pub context: Option<&'a IndexedMessage>,
+    /// Whether the user agrees in it to what the assistant proposed.
+    pub agrees: bool,
+}
+
+/// The share of a claim's words that must stand in one message.
+const MIN_SHARE: f64 = 0.5;
+/// In a longer clause a condition belongs to a part of it.
+const MAX_CONDITIONAL_WORDS: usize = 5;
+/// One word in so many may come from another clause of the same message.
+const SPARE_WORD_IN: usize = 6;
+/// A refusal is no longer than this.
+const MAX_REFUSAL_WORDS: usize = 30;
+
+/// Compares a claim with a message, and records in the claim what was found.
+pub fn compare(claim: &mut UserClaim, evidence: &Evidence<'_>) {
+    let said = evidence.said;
+    // A quotation must stand in the message that is cited for it.
+    let elsewhere = claim.cited.is_some() && said.seq.is_some() && claim.cited != said.seq;
+    if !elsewhere {
+        claim
+            .quotes
+            .iter_mut()
+            .for_each(|quote| quote.compare(&said.plain));
+    }
+    claim.found |= claim
+        .literal
+        .as_ref()
+        .is_some_and(|words| quotation::is_said(words, &said.plain));
+    if claim.found {
+        return;
+    }
+    match judge(claim, evidence) {
+        Ok(()) => claim.found = true,
+        Err(mismatch) => keep_nearest(&mut claim.mismatch, mismatch),
+    }
+}
+
+/// Keeps the mismatch of the message that comes nearest to the claim.
+fn keep_nearest(nearest: &mut Option<Mismatch>, mismatch: Mismatch) {
+    let distance = nearest.as_ref().map_or(usize::MAX, Mismatch::distance);
+    if mismatch.distance() < distance {
+        *nearest = Some(mismatch);
+    }
+}
+
+/// Where a word of a claim was found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Location {
+    /// In the range of words that is compared.
+    Here,
+    /// Elsewhere in the user's messages close by.
+    Near,
+    /// In what the assistant said before.
+    Context,
+    Nowhere,
+}
+
+fn judge(claim: &UserClaim, evidence: &Evidence<'_>) -> Result<(), Mismatch> {
+    if claim.words.is_empty() {
+        let said = match claim.force {
+            Force::Approved => evidence.agrees,
+            Force::Rejected => evidence.said.len() <= MAX_REFUSAL_WORDS && evidence.said.denies(),
+            _ => true,
+        };
+        return if said {
+            Ok(())
+        } else {
+            Err(Mismatch::Scattered)
+        };
+    }
+    let positions: Vec<Vec<usize>> = claim
+        .words
+        .iter()
+        .map(|word| evidence.said.positions(word))
+        .collect();
+    // Most messages have few words of a claim.
+    let any = positions.iter().filter(|all| !all.is_empty()).count();
+    if any == 0 || claim.quotes.is_empty() && 2 * any < claim.words.len() {
+        return Err(Mismatch::Words(missing_words(claim, &positions)));
+    }
+    let around: Vec<Location> = claim
+        .words
+        .iter()
+        .map(|word| locate_around(word, evidence))
+        .collect();
+    let mut nearest: Option<Mismatch> = None;
+    for (start, end) in evidence.said.spans() {
+        let found: Vec<Location> = positions
+            .iter()
+            .zip(&around)
+            .map(|(positions, around)| {
+                if positions.iter().any(|at| (start..end).contains(at)) {
+                    Location::Here
+                } else if !positions.is_empty() {
+                    Location::Near
+                } else {
+                    *around
+                }
+            })
+            .collect();
+        match check_words(claim, &found).and_then(|()| check_meaning(claim, evidence)) {
+            Ok(()) => return Ok(()),
+            Err(mismatch) => keep_nearest(&mut nearest, mismatch),
+        }
+    }
+    Err(nearest.unwrap_or(Mismatch::Scattered))
+}
+
+fn missing_words(claim: &UserClaim, positions: &[Vec<usize>]) -> Vec<String> {
+    let words = claim.words.iter().zip(positions);
+    words
+        .filter(|(_, positions)| positions.is_empty())
+        .map(|(word, _)| word.text.clone())
+        .collect()
+}
+
+/// Finds a word in the messages around.
+fn locate_around(word: &Word, evidence: &Evidence<'_>) -> Location {
+    if evidence
+        .near
+        .iter()
+        .any(|said| !said.positions(word).is_empty())
+    {
+        Location::Near
+    } else if word.kind == WordKind::Plain
+        && !word.is_action()
+        && !word.is_costly()
+        && evidence
+            .context
+            .is_some_and(|said| !said.positions(word).is_empty())
+    {
+        Location::Context
+    } else {
+        Location::Nowhere
+    }
+}
+
+/// Checks that every word of a claim is the user's; a few plain ones may come from the context.
+fn check_words(claim: &UserClaim, found: &[Location]) -> Result<(), Mismatch> {
+    let count = |what: Location| found.iter().filter(|found| **found == what).count();
+    let all = claim.words.len();
+    let located = || claim.words.iter().zip(found);
+    let missing: Vec<String> = located()
+        .filter(|(_, found)| **found == Location::Nowhere)
+        .map(|(word, _)| word.text.clone())
+        .collect();
+    if !missing.is_empty() {
+        return Err(Mismatch::Words(missing));
+    }
+    if !claim.quotes.is_empty() && !claim.strict {
+        return Ok(());
+    }
+    let here = count(Location::Here);
+    let context = count(Location::Context);
+    let max_context = if claim.strict {
+        0
+    } else {
+        (all / 3).max(usize::from(all == 2))
+    };
+    let costly_here = located().all(|(word, found)| !word.is_costly() || *found == Location::Here);
+    if here as f64 >= MIN_SHARE * all as f64 && context <= max_context && costly_here {
+        Ok(())
+    } else {
+        Err(Mismatch::Scattered)
+    }
+}
+
+/// Checks that what is claimed was said with the same negation, and the same way round.
+fn check_meaning(claim: &UserClaim, evidence: &Evidence<'_>) -> Result<(), Mismatch> {
+    let said = || std::iter::once(evidence.said).chain(evidence.near.iter().copied());
+    let clauses: Vec<&Clause> = said().flat_map(|said| &said.clauses).collect();
+    let quoted = !claim.quotes.is_empty();
+    for clause in &claim.clauses {
+        // Words around a quotation only describe it, unless one says what is to be done.
+        let described = quoted && !clause.words.iter().any(Word::is_action);
+        let open = claim.topic && !claim.strict;
+        if !described && !open && !is_same_side(clause, &clauses, claim.force == Force::Approved) {
+            return Err(Mismatch::Opposite);
+        }
+        let said = &evidence.said.clauses;
+        if !described && !open && (crosses(clause, said) || scatters(clause, said)) {
+            return Err(Mismatch::Reversed);
+        }
+    }
+    let relations: Vec<&Relation> = said().flat_map(|said| &said.relations).collect();
+    let is_same = |relation| is_same_way(relation, &relations, evidence.said);
+    if claim.relations.iter().all(is_same) {
+        Ok(())
+    } else {
+        Err(Mismatch::Reversed)
+    }
+}
+
+/// Says whether a clause was said with the same negation.
+fn is_same_side(clause: &Clause, said: &[&Clause], approved: bool) -> bool {
+    let known: Vec<&Word> = clause
+        .words
+        .iter()
+        .filter(|word| said.iter().any(|one| one.has(word)))
+        .collect();
+    if known.is_empty() {
+        return !clause.negated;
+    }
+    // A word that was only negated is not wanted.
+    let ruled_out = |word: &Word| said.iter().all(|one| one.negated || !one.has(word));
+    if !clause.negated && known.iter().any(|word| ruled_out(word)) {
+        return false;
+    }
+    if said.iter().any(|one| reverses(clause, one)) {
+        return false;
+    }
+    let met = |one: &Clause| known.iter().filter(|word| one.has(word)).count();
+    let high = clause.words.iter().any(Word::is_costly)
+        || approved && clause.words.iter().any(Word::is_action);
+    let mut verbs: Vec<&&Word> = known.iter().filter(|word| word.is_action()).collect();
+    if high {
+        // A costly action must be said in one clause, and not be contradicted.
+        let mut whole = said
+            .iter()
+            .filter(|one| clause.words.iter().all(|word| one.has(word)))
+            .filter(|one| !(widens(clause, one) || approved && one.states))
+            .peekable();
+        // A claim must not leave out a condition.
+        let mut free = whole.clone().filter(|one| {
+            !one.conditional || clause.conditional || one.words.len() > MAX_CONDITIONAL_WORDS
+        });
+        return whole.peek().is_some()
+            && free.next().is_some()
+            && whole.all(|one| one.negated == clause.negated);
+    }
+    if verbs.is_empty() {
+        verbs.push(&known[0]);
+    }
+    let best = said.iter().map(|one| met(one)).max().unwrap_or(0);
+    let acts = known.iter().any(|word| word.is_action());
+    // The nouns of the claim, with the opposite verb.
+    let nouns = |one: &Clause| {
+        known
+            .iter()
+            .filter(|word| !word.is_action() && one.has(word))
+            .count()
+    };
+    let against = |verb: &Word| {
+        let with = said
+            .iter()
+            .filter(|one| one.has(verb))
+            .map(|one| nouns(one))
+            .max()
+            .unwrap_or(0);
+        said.iter().any(|one| {
+            nouns(one) > with
+                && one.negated == clause.negated
+                && one.words.iter().any(|word| word.opposes(verb))
+        })
+    };
+    if verbs.iter().any(|verb| against(verb)) {
+        return false;
+    }
+    verbs.iter().all(|verb| {
+        let with: Vec<&&Clause> = said.iter().filter(|one| !acts || one.has(verb)).collect();
+        let most = with.iter().map(|one| met(one)).max().unwrap_or(0);
+        // A verb comes with something that it is about; nouns come mostly together.
+        let enough = if acts {
+            known.len() < 2 || most >= 2
+        } else {
+            5 * most >= 3 * known.len() || most == best && known.len() > 4
+        };
+        enough
+            && with
+                .iter()
+                .any(|one| met(one) == most && one.negated == clause.negated)
+    })
+}
+
+/// Says whether a clause leaves out which thing it is about: "the login test" is not "the tests".
+fn widens(clause: &Clause, said: &Clause) -> bool {
+    let has = |said: &Word| clause.words.iter().any(|word| word.matches(said));
+    said.words.windows(2).any(|two| {
+        let noun = two[1].kind == WordKind::Plain && !two[1].is_action() && has(&two[1]);
+        // The word right before a noun tells which one it is.
+        let beside = two[1].at.saturating_sub(two[0].end) <= 1 && two[0].part == two[1].part;
+        noun && beside && !two[0].is_action() && !has(&two[0])
+    })
+}
+
+/// Says whether two words stand the other way round in another clause, with the same between them.
+fn reverses(clause: &Clause, said: &Clause) -> bool {
+    let at = |word: &Word| said.words.iter().position(|said| word.matches(said));
+    let places: Vec<Option<usize>> = clause.words.iter().map(at).collect();
+    let nouns = || (0..places.len()).filter(|at| !clause.words[*at].is_action());
+    nouns().any(|one| {
+        nouns()
+            .filter(|two| *two > one + 1)
+            .any(|two| match (places[one], places[two]) {
+                (Some(last), Some(first)) if first < last => {
+                    let between = places[one + 1..two].iter().flatten();
+                    between.into_iter().any(|at| (first + 1..last).contains(at))
+                }
+                _ => false,
+            })
+    })
+}
+
+/// Says whether what a clause says is spread over several clauses of a message.
+fn scatters(clause: &Clause, said: &[Clause]) -> bool {
+    let known: Vec<&Word> = clause
+        .words
+        .iter()
+        .filter(|word| said.iter().any(|one| one.has(word)))
+        .collect();
+    let most = said
+        .iter()
+        .filter(|one| one.negated == clause.negated)
+        .map(|one| known.iter().filter(|word| one.has(word)).count())
+        .max();
+    // A long sentence may be retold with words of others.
+    let spare = known.len() / SPARE_WORD_IN;
+    most.unwrap_or(0) + spare < known.len()
+}
+
+/// Says whether a clause joins what a message keeps apart.
+fn crosses(clause: &Clause, said: &[Clause]) -> bool {
+    let words = || {
+        said.iter()
+            .flat_map(|one| &one.words)
+            .filter(|word| word.part != INHERITED)
+    };
+    let parts_of = |word: &Word| -> Vec<u16> {
+        words()
+            .filter(|said| word.matches(said))
+            .map(|said| said.part)
+            .collect()
+    };
+    let found: Vec<(&Word, Vec<u16>)> = clause
+        .words
+        .iter()
+        .filter(|word| !word.is_action())
+        .map(|word| (word, parts_of(word)))
+        .filter(|(_, parts)| !parts.is_empty())
+        .collect();
+    let apart = |one: &[u16], two: &[u16]| !one.iter().any(|part| two.contains(part));
+    // A value belongs to what stands with it, unless it stands alone in a list.
+    let alone = |part: &u16| words().filter(|said| said.part == *part).count() == 1;
+    found.iter().any(|(word, parts)| {
+        let others = || {
+            found
+                .iter()
+                .filter(|(other, _)| other.at != word.at && other.part == word.part)
+                .map(|(_, parts)| parts)
+        };
+        let value = word.kind == WordKind::Fact && !word.text.chars().all(char::is_alphabetic);
+        let stray = value
+            && others().next().is_some()
+            && others().all(|other| apart(parts, other))
+            && !parts.iter().any(alone);
+        stray && in_one_clause(clause, said)
+            || others().any(|other| apart(parts, other) && are_parallel(said, parts[0], other[0]))
+    })
+}
+
+/// Says whether one clause has all words of another.
+fn in_one_clause(clause: &Clause, said: &[Clause]) -> bool {
+    said.iter()
+        .any(|one| clause.words.iter().all(|word| one.has(word)))
+}
+
+/// Says whether a relation is one that was said, the same way round.
+fn is_same_way(relation: &Relation, relations: &[&Relation], said: &IndexedMessage) -> bool {
+    let in_both = |word: &Word, one: &Relation| {
+        one.from.iter().any(|other| word.matches(other))
+            && one.to.iter().any(|other| word.matches(other))
+    };
+    let overlap = |mine: &[Word], theirs: &[Word], one: &Relation| {
+        let telling = mine
+            .iter()
+            .filter(|word| !in_both(word, one) && !in_both(word, relation));
+        telling
+            .filter(|word| theirs.iter().any(|other| word.matches(other)))
+            .count()
+    };
+    let precedes = |one: &Relation| one.kind == RelationKind::Precedes;
+    let (mut turned, mut half_from, mut half_to) = (false, false, false);
+    for one in relations
+        .iter()
+        .filter(|one| precedes(one) == precedes(relation))
+    {
+        let (from, to) = (
+            overlap(&relation.from, &one.from, one),
+            overlap(&relation.to, &one.to, one),
+        );
+        let (back_from, back_to) = (
+            overlap(&relation.from, &one.to, one),
+            overlap(&relation.to, &one.from, one),
+        );
+        let crossed = back_from > 0 && back_to > 0;
+        if from > 0 && to > 0 && !crossed {
+            return true;
+        }
+        turned |= crossed || back_from + back_to > from + to;
+        half_from |= from > 0 && to == 0;
+        half_to |= to > 0 && from == 0;
+    }
+    // Halves of two relations do not make a third.
+    if turned || half_from && half_to {
+        return false;
+    }
+    // Without a relation between the two the order in which they were named counts.
+    let first = |words: &[Word]| {
+        words
+            .iter()
+            .filter_map(|word| said.positions(word).into_iter().next())
+            .min()
+    };
+    match (first(&relation.from), first(&relation.to)) {
+        (Some(from), Some(to)) => from <= to,
+        _ => true,
+    }
+}
+
+/// Says whether a message agrees to what was proposed, and asks for nothing else.
+pub fn is_agreement(said: &IndexedMessage, text: &str) -> bool {
+    if said.len() > 20 || text.len() > 160 {
+        return false;
+    }
+    let mut words = said.words().iter().filter(|word| !word.is_mark());
+    let Some(first) = words.next() else {
+        return false;
+    };
+    let is_hedged =
+        said.words().iter().any(|word| HEDGES.has(&word.text)) || WIDE_HEDGES.occurs_in(text);
+    let is_yes = YES.has(&first.text) || WIDE_YES.start_of(text.trim_start()).is_some();
+    is_yes && !is_hedged
+}
+
+/// Returns what the assistant proposed: the last question with the sentence before it, or else the end of the message.
+pub fn find_proposal(text: &str) -> &str {
+    const MAX_PROPOSAL_BYTES: usize = 1500;
+    let end = &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_PROPOSAL_BYTES))..];
+    let ranges = ranges(end, KeepWhole::Quotations);
+    let asked = ranges
+        .iter()
+        .rposition(|range| end[range.clone()].trim_end().ends_with(['?', '？']));
+    match asked {
+        Some(last) => &end[ranges[last.saturating_sub(1)].start..],
+        None => end,
+    }
+}

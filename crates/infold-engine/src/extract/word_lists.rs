@@ -1,0 +1,10 @@
+//! The word lists of the extractive summarizer, in ten languages.
+
+use crate::word_list::word_lists;
+
+const DATA: &str = include_str!("words.txt");
+
+word_lists! { DATA;
+    DEMANDS WISHES DEMANDING_PHRASES CORRECTIONS WIDE_DEMANDS WIDE_WISHES WIDE_CORRECTIONS STATING ORDERED_VERBS
+    NO_STATEMENTS REJECTIONS ANNOUNCEMENTS PROPOSALS DECISIONS KEYWORDS LANGUAGE_NAMESPACES COMMON_METHODS STOP_WORDS
+}

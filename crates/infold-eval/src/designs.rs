@@ -1,0 +1,126 @@
+//! Designs of stand-ins for folded messages, each written at any size.
+
+mod bm25;
+mod lexrank;
+mod names;
+mod newest;
+mod prose;
+mod selection;
+mod sentences;
+
+use std::collections::HashMap;
+
+use infold::Extract;
+use infold_log::Seq;
+use infold_wire::Message;
+use infold_wire::tokens::{Encoding, count};
+
+use crate::{FoldPoint, ParsedSession, RecordedSession};
+use prose::Prose;
+use selection::Selection;
+
+named! {
+    /// A way to write a stand-in for folded messages.
+    Design,
+    /// All designs, in the order in which they are printed.
+    DESIGNS: 9
+    /// The summary of the built-in summarizer.
+    Extractive = "extractive",
+    /// The summary of the session's own agent.
+    Agent = "agent",
+    /// The newest text of the folded messages, as it was.
+    Truncation = "truncation",
+    /// Sentences of user and assistant, evenly from the whole range.
+    Prose = "prose",
+    /// Sentences and lines that match the last request, by BM25.
+    Bm25 = "bm25",
+    /// The most central sentences of user and assistant, by LexRank.
+    LexRank = "lexrank",
+    /// The messages of the user, the newest first.
+    Requests = "requests",
+    /// The names that occur most often, and nothing else: no summary, but a point of reference.
+    Frequent = "frequent",
+    /// The names that occur in most messages and were used last, and nothing else.
+    Names = "names",
+}
+
+/// Returns the tokens of a text, counted the same way for all designs.
+pub fn count_tokens(text: &str) -> u64 {
+    count(Encoding::O200k, text)
+}
+
+/// Writes stand-ins of any size for the messages that were folded at one point.
+pub struct StandInWriter<'a> {
+    session: &'a RecordedSession,
+    parsed: &'a ParsedSession,
+    point: &'a FoldPoint,
+    // Each of these is computed once, when its design is first written.
+    extract: Option<Extract>,
+    prose: Option<Prose>,
+    selections: HashMap<Design, Selection>,
+}
+
+impl<'a> StandInWriter<'a> {
+    /// Returns the writer for a point.
+    pub fn new(
+        session: &'a RecordedSession,
+        parsed: &'a ParsedSession,
+        point: &'a FoldPoint,
+    ) -> StandInWriter<'a> {
+        StandInWriter {
+            session,
+            parsed,
+            point,
+            extract: None,
+            prose: None,
+            selections: HashMap::new(),
+        }
+    }
+
+    /// Writes a stand-in of at most `budget` tokens; that of the agent is as it was, whatever its size.
+    pub fn write(&mut self, design: Design, budget: u64) -> String {
+        let (parsed, point) = (self.parsed, self.point);
+        let covers = &point.covers[..];
+        let selection: fn(&ParsedSession, &FoldPoint) -> Selection = match design {
+            Design::Agent => return point.summary.clone(),
+            Design::Extractive => {
+                let session = self.session;
+                let extract = self
+                    .extract
+                    .get_or_insert_with(|| build_extract(session, point));
+                return extract.write(budget as usize);
+            }
+            Design::Truncation => return newest::truncation(parsed, covers, budget),
+            Design::Requests => return newest::requests(parsed, covers, budget),
+            Design::Prose => {
+                let prose = self.prose.get_or_insert_with(|| Prose::new(parsed, covers));
+                return prose.write(budget);
+            }
+            Design::Bm25 => bm25::selection,
+            Design::LexRank => lexrank::selection,
+            Design::Frequent => names::frequent,
+            Design::Names => names::recent,
+        };
+        let selection = self
+            .selections
+            .entry(design)
+            .or_insert_with(|| selection(parsed, point));
+        selection.write(budget)
+    }
+}
+
+/// Gives the messages of a point to the built-in summarizer: those that it folds, and those that stay.
+fn build_extract(session: &RecordedSession, point: &FoldPoint) -> Extract {
+    let mut extract = Extract::new();
+    for place in 0..point.at {
+        let seq = Seq::new(place as u64 + 1);
+        if let (Some(seq), Ok(message)) = (seq, Message::parse(&session.messages[place])) {
+            if point.covers.binary_search(&place).is_ok() {
+                extract.message(seq, &message);
+            } else {
+                extract.stays(&message);
+            }
+        }
+    }
+    extract
+}

@@ -1,0 +1,106 @@
+//! Splits folded messages into sentences and lines.
+
+use infold_log::Role;
+
+use crate::ParsedSession;
+
+/// A longer line is cut into pieces of this many bytes.
+const MAX_SENTENCE_BYTES: usize = 400;
+
+/// Returns the sentences of user and assistant, in order, without code blocks.
+pub fn said<'a>(parsed: &'a ParsedSession, covers: &[usize]) -> Vec<&'a str> {
+    let mut out = Vec::new();
+    for place in covers {
+        let said = &parsed.messages[*place];
+        if matches!(said.role, Role::User | Role::Assistant) {
+            split(&said.words.text, false, &mut out);
+        }
+    }
+    out
+}
+
+/// Returns the sentences and lines of everything: text, calls and results.
+pub fn all<'a>(parsed: &'a ParsedSession, covers: &[usize]) -> Vec<&'a str> {
+    let mut out = Vec::new();
+    for place in covers {
+        let words = &parsed.messages[*place].words;
+        split(&words.text, true, &mut out);
+        split(&words.arguments, true, &mut out);
+        for (_, given) in &words.results {
+            split(given, true, &mut out);
+        }
+    }
+    out
+}
+
+/// Returns at most `most` of them, taken evenly.
+pub fn sampled<T: Copy>(all: Vec<T>, most: usize) -> Vec<T> {
+    if all.len() <= most {
+        return all;
+    }
+    (0..most).map(|at| all[at * all.len() / most]).collect()
+}
+
+/// Splits a text at the ends of sentences and lines.
+fn split<'a>(text: &'a str, with_code: bool, out: &mut Vec<&'a str>) {
+    let mut is_code = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            is_code = !is_code;
+            continue;
+        }
+        if is_code && !with_code {
+            continue;
+        }
+        let mut rest = line;
+        while !rest.is_empty() {
+            let end = sentence_end(rest);
+            let (sentence, after) = rest.split_at(end);
+            let sentence = sentence.trim();
+            if sentence.chars().any(char::is_alphanumeric) {
+                out.push(sentence);
+            }
+            rest = after;
+        }
+    }
+}
+
+/// Returns the end of the first sentence of a line.
+fn sentence_end(line: &str) -> usize {
+    let mut last = ' ';
+    for (at, c) in line.char_indices() {
+        let ends_before = matches!(last, '.' | '!' | '?') && c.is_whitespace();
+        if ends_before || matches!(last, '。' | '！' | '？') || at >= MAX_SENTENCE_BYTES {
+            return at;
+        }
+        last = c;
+    }
+    line.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_end_with_marks_or_lines_and_code_is_none() {
+        let text =
+            "First one. Is it? Yes!\n- a point\n```\nlet x = 1. y\n```\n---\nlast a.b\n一。二";
+        let mut all = Vec::new();
+        split(text, false, &mut all);
+        let told = [
+            "First one.",
+            "Is it?",
+            "Yes!",
+            "- a point",
+            "last a.b",
+            "一。",
+            "二",
+        ];
+        assert_eq!(all, told);
+        all.clear();
+        let long = "x".repeat(1000);
+        split(&long, true, &mut all);
+        assert_eq!(all.len(), 3);
+    }
+}

@@ -1,0 +1,77 @@
+//! Measures stand-ins by the references, words and pairs of words that are used again later.
+//!
+//! The code that writes summaries (`infold::references`, `infold::extract`) shares no definition with this module:
+//! otherwise a summary would be right by definition.
+
+mod references;
+mod stop_words;
+mod vocabulary;
+mod words;
+
+use std::ops::{Index, IndexMut};
+
+pub(crate) use references::each_reference;
+pub use vocabulary::TermVocabulary;
+pub(crate) use words::words;
+
+named! {
+    /// A kind of term that is counted.
+    Measure,
+    /// All measures, in the order in which they are printed.
+    MEASURES: 3
+    /// Tokens with inner structure: paths, identifiers, URLs, numbers, hexadecimal ids.
+    References = "references",
+    /// Plain words that are not stop words; in East Asian scripts, pairs of characters.
+    Words = "words",
+    /// Two such words next to each other.
+    Pairs = "pairs",
+}
+
+/// The terms that were wanted, and those of them that were kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Terms that were used again after they had been folded away.
+    pub wanted: u64,
+    /// Those of them that a stand-in held.
+    pub kept: u64,
+}
+
+impl Counts {
+    /// Returns the share that was kept; none if nothing was wanted.
+    pub fn share(self) -> Option<f64> {
+        (self.wanted > 0).then(|| self.kept as f64 / self.wanted as f64)
+    }
+
+    /// Returns how many were lost.
+    pub fn lost(self) -> u64 {
+        self.wanted - self.kept
+    }
+}
+
+/// Counts by each measure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scores([Counts; MEASURES.len()]);
+
+impl Scores {
+    /// Adds other counts.
+    pub fn add(&mut self, other: Scores) {
+        for measure in MEASURES {
+            self[measure].wanted += other[measure].wanted;
+            self[measure].kept += other[measure].kept;
+        }
+    }
+}
+
+impl Index<Measure> for Scores {
+    type Output = Counts;
+
+    fn index(&self, measure: Measure) -> &Counts {
+        &self.0[measure as usize]
+    }
+}
+
+impl IndexMut<Measure> for Scores {
+    fn index_mut(&mut self, measure: Measure) -> &mut Counts {
+        &mut self.0[measure as usize]
+    }
+}

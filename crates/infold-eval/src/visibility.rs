@@ -1,0 +1,200 @@
+//! Tracks which terms are visible: shown as they came, hidden, or held by a stand-in.
+
+use std::collections::{HashMap, HashSet};
+
+use infold::StandIn;
+use infold_log::{Cause, EventId, Item, Seq, Shows, View};
+use infold_store::{Log, LogError, What};
+
+use crate::ParsedSession;
+
+/// How many visible and how many hidden parts of a session hold each term.
+///
+/// A part is the text of a message, or one result in it, as a mask hides it.
+pub struct TermVisibility<'a> {
+    parsed: &'a ParsedSession,
+    visible: Vec<u32>,
+    hidden: Vec<u32>,
+    /// How each message so far is shown.
+    messages: Vec<MaskedParts>,
+    /// Whether some stand-in holds each term.
+    kept: Vec<bool>,
+    /// The terms that each stand-in and each stub holds.
+    stand_ins: HashMap<EventId, Vec<u32>>,
+}
+
+/// The masked parts of a message that is shown; none if it is hidden.
+type MaskedParts = Option<Vec<u32>>;
+
+/// A fold behind a summary.
+pub struct ShownSummary {
+    pub id: EventId,
+    /// The text, without the frame around it.
+    pub text: String,
+    /// The messages that it hides, counted from zero.
+    pub covers: Vec<usize>,
+}
+
+impl<'a> TermVisibility<'a> {
+    /// Starts before the first message.
+    pub fn new(parsed: &'a ParsedSession) -> TermVisibility<'a> {
+        let count = parsed.vocabulary.len();
+        TermVisibility {
+            parsed,
+            visible: vec![0; count],
+            hidden: vec![0; count],
+            messages: Vec::new(),
+            kept: vec![false; count],
+            stand_ins: HashMap::new(),
+        }
+    }
+
+    /// Shows the next message.
+    pub fn append(&mut self) {
+        self.messages.push(Some(Vec::new()));
+        self.count_terms(self.messages.len() - 1, true);
+    }
+
+    /// Hides a message, as a fold does.
+    pub fn hide(&mut self, message: usize) {
+        self.set(message, None);
+    }
+
+    /// Returns the terms that the next message uses and that are only in folded messages.
+    pub fn wanted(&self) -> impl Iterator<Item = u32> + '_ {
+        let next = &self.parsed.messages[self.messages.len()];
+        let uses = next.uses.iter().copied();
+        uses.filter(|term| self.visible[*term as usize] == 0 && self.hidden[*term as usize] > 0)
+    }
+
+    /// Says whether a stand-in holds a term.
+    pub fn is_kept(&self, term: u32) -> bool {
+        self.kept[term as usize]
+    }
+
+    /// Returns the messages in which a term is hidden, the newest first.
+    pub fn hidden_in(&self, term: u32) -> impl Iterator<Item = usize> + '_ {
+        let occurs = self.parsed.occurs[term as usize].iter().rev();
+        let occurs = occurs.map(|message| *message as usize);
+        occurs.filter(|message| {
+            let shown = self.messages.get(*message);
+            shown.is_some_and(|masked| *masked != Some(Vec::new()))
+        })
+    }
+
+    /// Updates everything to what a view shows, after something was folded.
+    pub fn update(&mut self, view: &View, log: &Log) -> Result<(), LogError> {
+        let mut shown = vec![None; self.messages.len()];
+        let mut stand_ins = Vec::new();
+        for piece in view.pieces() {
+            match &piece.shows {
+                Shows::Verbatim(span) => {
+                    for seq in span.seqs() {
+                        shown[index(seq)] = Some(Vec::new());
+                    }
+                }
+                Shows::Round { members, masks, .. } => {
+                    for seq in members {
+                        let masked = masks.iter().filter(|(masked, ..)| masked == seq);
+                        let masked = masked.map(|(_, part, _)| *part).collect();
+                        shown[index(*seq)] = Some(masked);
+                    }
+                    stand_ins.extend(masks.iter().map(|(.., id)| *id));
+                }
+                Shows::StandIn(id) | Shows::Note(id) => stand_ins.push(*id),
+            }
+        }
+        for (message, shown) in shown.into_iter().enumerate() {
+            self.set(message, shown);
+        }
+        self.kept.fill(false);
+        for id in stand_ins {
+            if !self.stand_ins.contains_key(&id) {
+                let terms = self.find_terms(id, log)?;
+                self.stand_ins.insert(id, terms);
+            }
+            for term in &self.stand_ins[&id] {
+                self.kept[*term as usize] = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the terms that a stand-in, a stub or a note holds.
+    fn find_terms(&self, id: EventId, log: &Log) -> Result<Vec<u32>, LogError> {
+        let text = match log.event(id)?.what {
+            What::Fold(fold) => {
+                let texts: Vec<&str> = fold.stand_in.iter().map(|(_, text)| &**text).collect();
+                texts.join("\n")
+            }
+            What::Mask(mask) => mask.stub,
+            What::Note { text, .. } => text,
+            _ => return Ok(Vec::new()),
+        };
+        Ok(self.parsed.vocabulary.find(&text))
+    }
+
+    fn set(&mut self, message: usize, shown: MaskedParts) {
+        if self.messages[message] != shown {
+            self.count_terms(message, false);
+            self.messages[message] = shown;
+            self.count_terms(message, true);
+        }
+    }
+
+    /// Adds a message to the counts, or subtracts it.
+    fn count_terms(&mut self, message: usize, add: bool) {
+        let parsed = &self.parsed.messages[message];
+        let results = parsed.result_terms.iter();
+        let results = results.map(|(part, terms)| (Some(*part), terms));
+        for (part, terms) in std::iter::once((None, &parsed.own_terms)).chain(results) {
+            let masked = self.messages[message].as_ref();
+            let is_shown =
+                masked.is_some_and(|masked| part.is_none_or(|part| !masked.contains(&part)));
+            let counts = if is_shown {
+                &mut self.visible
+            } else {
+                &mut self.hidden
+            };
+            for term in terms {
+                let count = &mut counts[*term as usize];
+                *count = if add { *count + 1 } else { *count - 1 };
+            }
+        }
+    }
+}
+
+/// Returns the summaries that are shown, and what each covers.
+pub fn shown_summaries(view: &View, log: &Log) -> Result<Vec<ShownSummary>, LogError> {
+    let mut visible = HashSet::new();
+    for piece in view.pieces() {
+        if let Shows::Verbatim(span) = piece.shows {
+            visible.extend(span.seqs());
+        }
+    }
+    let mut out = Vec::new();
+    for item in log.state().shown().items() {
+        let Item::Fold(fold) = item else { continue };
+        if fold.cause != Cause::Summary {
+            continue;
+        }
+        if let What::Fold(line) = log.event(fold.id)?.what {
+            let seqs = fold.runs.iter().flat_map(|run| run.seqs());
+            out.push(ShownSummary {
+                id: fold.id,
+                text: StandIn::summary(&line.stand_in).to_owned(),
+                // The floor is shown although the fold spans it.
+                covers: seqs
+                    .filter(|seq| !visible.contains(seq))
+                    .map(index)
+                    .collect(),
+            });
+        }
+    }
+    Ok(out)
+}
+
+/// Messages are counted from zero here, and from one in a log.
+fn index(seq: Seq) -> usize {
+    seq.get() as usize - 1
+}

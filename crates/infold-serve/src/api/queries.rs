@@ -1,0 +1,123 @@
+//! Routes that read a task: log, view, folds, recall.
+
+use infold::show::{LogEntry, LogSnapshot, RecalledMessage, ViewEntry};
+use infold_log::{Seq, Span};
+use infold_store::{Frame, iso};
+use infold_wire::quote;
+
+use super::Api;
+use super::error::ApiError;
+use super::reply::ApiReply;
+use super::request::ApiRequest;
+
+fn seen(api: &Api, request: &ApiRequest) -> Result<LogSnapshot, ApiError> {
+    let contexts = api.conversations.contexts();
+    let log = contexts.read(request.task(contexts)?)?;
+    Ok(LogSnapshot::new(log, request.at()?)?)
+}
+
+/// `GET /infold/api/tasks/{task}/log`
+pub fn log(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    let seen = seen(api, request)?;
+    let span = page(seen.at.seq, request)?;
+    Ok(ApiReply::List(Box::new(move |list| {
+        // Past the last message there is nothing, not even what happened before the first.
+        let nothing = span.is_none() && seen.all().is_some();
+        if nothing {
+            return Ok(());
+        }
+        seen.entries(span, &mut |entry| match &entry {
+            LogEntry::Message { bytes, .. } => list.put_message(&entry.json(), bytes),
+            LogEntry::Event(_) => list.put(&entry.json()),
+        })
+    })))
+}
+
+/// The messages of a log that are request for; none if there are none.
+fn page(last: u64, request: &ApiRequest) -> Result<Option<Span>, ApiError> {
+    let (from, to) = (request.number("from")?, request.number("to")?);
+    if let (Some(from), Some(to)) = (from, to)
+        && from > to
+    {
+        return Err(ApiError::bad(format!("from={from} lies behind to={to}")));
+    }
+    let end = to.unwrap_or(last).min(last);
+    let start = from.unwrap_or(1);
+    let (start, end) = match (request.number("limit")?, from) {
+        (None, _) => (start, end),
+        (Some(limit), Some(_)) => (start, end.min(start.saturating_add(limit - 1))),
+        (Some(limit), None) => ((end + 1).saturating_sub(limit).max(1), end),
+    };
+    let ends = Seq::new(start).zip(Seq::new(end));
+    Ok(ends.and_then(|(start, end)| Span::new(start, end)))
+}
+
+/// `GET /infold/api/tasks/{task}/messages/{range}`
+pub fn recall(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    let contexts = api.conversations.contexts();
+    let log = contexts.read(request.task(contexts)?)?;
+    let range = request.place(1).parse::<Span>();
+    let range = range.map_err(|error| ApiError::bad(error.to_string()))?;
+    RecalledMessage::check(&log, range)?;
+    Ok(ApiReply::List(Box::new(move |list| {
+        RecalledMessage::each(&log, range, &mut |message| {
+            list.put_message(&message.json(), message.bytes)
+        })
+    })))
+}
+
+/// `GET /infold/api/tasks/{task}/view`
+pub fn view(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    let raw = request.flag("raw")?;
+    let seen = seen(api, request)?;
+    let view = seen.view()?;
+    Ok(ApiReply::List(Box::new(move |list| {
+        seen.pieces(&view, raw, &mut |piece| match &piece {
+            ViewEntry::Message { bytes, .. } if raw => list.put_raw(bytes),
+            ViewEntry::Message { bytes, .. } => list.put_message(&piece.json(), bytes),
+            ViewEntry::Fold(..) => list.put(&piece.json()),
+        })
+    })))
+}
+
+/// `GET /infold/api/tasks/{task}/frames`
+pub fn frames(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    let contexts = api.conversations.contexts();
+    let log = contexts.read(request.task(contexts)?)?;
+    Ok(ApiReply::List(Box::new(move |list| {
+        let mut sent = Ok(());
+        log.frames(|frame| {
+            if sent.is_ok() {
+                sent = list.put_raw(&framed(frame));
+            }
+        })?;
+        sent
+    })))
+}
+
+/// A frame as an object, its members as they came.
+fn framed(frame: &Frame) -> Vec<u8> {
+    let mut out = format!(
+        r#"{{"frame":{},"timestamp":"{}","after":{},"wire":"{}","members":{{"#,
+        frame.id,
+        iso(frame.time),
+        frame.after,
+        frame.wire.name()
+    )
+    .into_bytes();
+    for (at, (name, value)) in frame.members.iter().enumerate() {
+        let comma = if at > 0 { "," } else { "" };
+        out.extend_from_slice(format!("{comma}{}:", quote(name)).as_bytes());
+        out.extend_from_slice(value);
+    }
+    out.extend_from_slice(b"}}");
+    out
+}
+
+/// `GET /infold/api/tasks/{task}/folds`
+pub fn folds(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    let seen = seen(api, request)?;
+    Ok(ApiReply::List(Box::new(move |list| {
+        seen.folds(&mut |fold| list.put(&fold.json()))
+    })))
+}

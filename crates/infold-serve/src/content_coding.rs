@@ -1,0 +1,109 @@
+//! Bodies without the content coding they were sent in.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use brotli_decompressor::Decompressor;
+use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use http::HeaderMap;
+use http::header::CONTENT_ENCODING;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+
+/// A content coding that can be undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ContentCoding {
+    Identity,
+    Gzip,
+    Deflate,
+    Brotli,
+    Zstd,
+}
+
+/// The largest window that a zstd frame may have as a content coding (RFC 9659): memory is
+/// reserved for it before a single byte is decoded.
+const MAX_ZSTD_WINDOW_BYTES: u64 = 8 << 20;
+
+/// How much of a coded body is read at a time.
+const READ_BYTES: usize = 64 << 10;
+
+impl ContentCoding {
+    /// The coding that headers name; none if it is unknown here.
+    pub fn of(headers: &HeaderMap) -> Option<ContentCoding> {
+        let name = headers.get(CONTENT_ENCODING).map(|it| it.as_bytes());
+        let name = name.unwrap_or_default().trim_ascii().to_ascii_lowercase();
+        match name.as_slice() {
+            b"" | b"identity" => Some(ContentCoding::Identity),
+            b"gzip" | b"x-gzip" => Some(ContentCoding::Gzip),
+            b"deflate" => Some(ContentCoding::Deflate),
+            b"br" => Some(ContentCoding::Brotli),
+            b"zstd" => Some(ContentCoding::Zstd),
+            _ => None,
+        }
+    }
+
+    /// Reads what was encoded, a piece at a time: whoever reads sets the limit.
+    pub fn decode<'r>(self, body: impl Read + 'r) -> Box<dyn Read + 'r> {
+        match self {
+            ContentCoding::Identity => Box::new(body),
+            ContentCoding::Gzip => Box::new(MultiGzDecoder::new(body)),
+            ContentCoding::Deflate => Box::new(ZlibDecoder::new(body)),
+            ContentCoding::Brotli => Box::new(Decompressor::new(body, READ_BYTES)),
+            ContentCoding::Zstd => Box::new(ZstdReader::new(body)),
+        }
+    }
+}
+
+/// Decodes all frames of a zstd stream; the decoder itself knows one at a time.
+struct ZstdReader<R> {
+    source: BufReader<R>,
+    decoder: FrameDecoder,
+    in_frame: bool,
+}
+
+impl<R: Read> ZstdReader<R> {
+    fn new(source: R) -> ZstdReader<R> {
+        let mut decoder = FrameDecoder::new();
+        decoder.set_max_window_size(MAX_ZSTD_WINDOW_BYTES);
+        ZstdReader {
+            source: BufReader::with_capacity(READ_BYTES, source),
+            decoder,
+            in_frame: false,
+        }
+    }
+
+    fn start_frame(&mut self) -> io::Result<()> {
+        use FrameDecoderError::ReadFrameHeaderError as Header;
+        match self.decoder.reset(&mut self.source) {
+            Ok(()) => self.in_frame = true,
+            Err(Header(ReadFrameHeaderError::SkipFrame { length, .. })) => {
+                let mut skipped = self.source.by_ref().take(length.into());
+                io::copy(&mut skipped, &mut io::sink())?;
+            }
+            Err(error) => return Err(io::Error::other(error)),
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for ZstdReader<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.in_frame {
+                while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
+                    let one = BlockDecodingStrategy::UptoBlocks(1);
+                    let decoded = self.decoder.decode_blocks(&mut self.source, one);
+                    decoded.map_err(io::Error::other)?;
+                }
+                let read = self.decoder.read(out)?;
+                if read > 0 || out.is_empty() {
+                    return Ok(read);
+                }
+                self.in_frame = false;
+            }
+            if self.source.fill_buf()?.is_empty() {
+                return Ok(0);
+            }
+            self.start_frame()?;
+        }
+    }
+}

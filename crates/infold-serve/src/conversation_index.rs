@@ -1,0 +1,264 @@
+//! The conversation index: finds the task of a conversation by chain digest or name.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard};
+
+use infold_log::{Past as _, Role, Seq};
+use infold_store::{Chains, Contexts, Key, Metadata, RegistryError};
+use infold_wire::digest;
+use uuid::Uuid;
+
+use crate::conversations::TASK_SOURCE;
+use crate::digest_path::DigestPath;
+use crate::open_task::OpenTask;
+use crate::{ConversationError, ConversationName, locked};
+
+/// Finds tasks by conversation keys: in memory what went on lately, on disk (`chains.db`) the rest.
+///
+/// Rows are hints: what the log holds is checked before anything is appended.
+pub(crate) struct ConversationIndex {
+    chains: Mutex<Chains>,
+    /// Where conversations were lately. Most requests continue one of them.
+    recent: Mutex<HashMap<Key, (Uuid, Seq)>>,
+    pending: Mutex<PendingRows>,
+}
+
+/// Rows that are written in bulk, and before anything looks for them. If they are lost, the log leads on from the rows
+/// that are there.
+#[derive(Debug, Default)]
+struct PendingRows {
+    rows: Vec<(Uuid, Key, Seq)>,
+    keys: HashSet<Key>,
+}
+
+/// The tasks that hold the longest known beginning of a conversation.
+pub(crate) struct KnownPlaces {
+    /// How many messages of the request they hold.
+    pub known: usize,
+    pub places: Vec<(Uuid, Seq)>,
+}
+
+const MAX_RECENT_KEYS: usize = 64 << 10;
+
+/// How far back from its end a conversation is looked for among the recent ones: a question, tool results.
+const RECENT_LOOK_BACK: usize = 3;
+
+/// The first batches of a task, which tell it from others that begin alike, are written immediately.
+const IMMEDIATE_BATCHES: u32 = 4;
+
+const MAX_PENDING_ROWS: usize = 4096;
+
+impl ConversationIndex {
+    /// Opens the index of a contexts directory. A new or damaged one is filled from the tasks.
+    pub fn open(contexts: &Contexts) -> Result<ConversationIndex, RegistryError> {
+        let mut chains = Chains::open(contexts.root())?;
+        if chains.is_new() {
+            fill(&mut chains, contexts);
+        }
+        let contexts = contexts.clone();
+        chains.fill_with(move |chains| fill(chains, &contexts));
+        Ok(ConversationIndex {
+            chains: Mutex::new(chains),
+            recent: Mutex::default(),
+            pending: Mutex::default(),
+        })
+    }
+
+    /// Finds a conversation among the recent ones, near its end: how many messages are known, and where.
+    pub fn find_recent(&self, keys: &[Key]) -> Option<(usize, (Uuid, Seq))> {
+        let from = keys.len().saturating_sub(RECENT_LOOK_BACK);
+        let recent = locked(&self.recent);
+        let mut last = keys.iter().enumerate().skip(from).rev();
+        last.find_map(|(at, key)| Some((at + 1, *recent.get(key)?)))
+    }
+
+    /// Finds the longest known beginning of a conversation.
+    pub fn find(&self, keys: &[Key]) -> Result<Option<KnownPlaces>, RegistryError> {
+        let mut chains = self.chains_with(keys)?;
+        let found = chains.find(keys)?;
+        Ok(found.map(|(at, places)| KnownPlaces {
+            known: at + 1,
+            places,
+        }))
+    }
+
+    /// Finds the same without writing anything, also if the file cannot be read: for requests that cannot be recorded.
+    pub fn find_read_only(&self, keys: &[Key]) -> Option<KnownPlaces> {
+        let recent = locked(&self.recent);
+        let newest = keys.iter().enumerate().rev();
+        let newest = { newest }.find_map(|(at, key)| Some((at + 1, *recent.get(key)?)));
+        drop(recent);
+        let found = locked(&self.chains).find(keys).unwrap_or_default();
+        match (newest, found) {
+            (Some((known, place)), found)
+                if found.as_ref().is_none_or(|(at, _)| known > at + 1) =>
+            {
+                Some(KnownPlaces {
+                    known,
+                    places: vec![place],
+                })
+            }
+            (_, found) => found.map(|(at, places)| KnownPlaces {
+                known: at + 1,
+                places,
+            }),
+        }
+    }
+
+    /// Returns the names of a task.
+    pub fn names_of(&self, task: Uuid) -> Result<Vec<String>, RegistryError> {
+        locked(&self.chains).names_of(task)
+    }
+
+    /// Gives a task a name.
+    pub fn name(&self, name: &str, task: Uuid) -> Result<(), RegistryError> {
+        locked(&self.chains).name(name, task)
+    }
+
+    /// Indexes new rows: the first four batches of a task immediately, later ones in bulk.
+    pub fn add(&self, open: &mut OpenTask, rows: &[(Key, Seq)]) -> Result<(), RegistryError> {
+        open.indexed_batches += 1;
+        if open.indexed_batches <= IMMEDIATE_BATCHES {
+            return self.add_now(open.id, rows);
+        }
+        let mut pending = locked(&self.pending);
+        pending.keys.extend(rows.iter().map(|(key, _)| *key));
+        let rows_of = rows.iter().map(|(key, seq)| (open.id, *key, *seq));
+        pending.rows.extend(rows_of);
+        let is_full = pending.rows.len() >= MAX_PENDING_ROWS;
+        drop(pending);
+        self.add_recent(open.id, rows);
+        // The rows stay pending if this fails, and are written later.
+        if is_full && let Err(error) = self.flush() {
+            tracing::warn!(%error, "the conversation index could not be written");
+        }
+        Ok(())
+    }
+
+    /// Indexes rows immediately.
+    pub fn add_now(&self, task: Uuid, rows: &[(Key, Seq)]) -> Result<(), RegistryError> {
+        let keys: Vec<Key> = rows.iter().map(|(key, _)| *key).collect();
+        // Pending rows with the same key are older.
+        self.chains_with(&keys)?.add(task, rows)?;
+        self.add_recent(task, rows);
+        Ok(())
+    }
+
+    /// Drops the rows of a task, from a message on or all of them.
+    pub fn forget(&self, task: Uuid, from: Option<Seq>) -> Result<(), RegistryError> {
+        locked(&self.recent).clear();
+        let mut chains = self.flushed()?;
+        match from {
+            Some(seq) => chains.forget_from(task, seq),
+            None => chains.forget(task),
+        }
+    }
+
+    /// Writes the pending rows.
+    pub fn flush(&self) -> Result<(), RegistryError> {
+        self.flushed().map(drop)
+    }
+
+    fn add_recent(&self, task: Uuid, rows: &[(Key, Seq)]) {
+        // Of a long history only the end is looked for.
+        let rows = &rows[rows.len().saturating_sub(2 * RECENT_LOOK_BACK)..];
+        let mut recent = locked(&self.recent);
+        if recent.len() + rows.len() > MAX_RECENT_KEYS {
+            recent.clear();
+        }
+        recent.extend(rows.iter().map(|(key, seq)| (*key, (task, *seq))));
+    }
+
+    /// Returns the index with all pending rows written.
+    fn flushed(&self) -> Result<MutexGuard<'_, Chains>, RegistryError> {
+        let mut chains = locked(&self.chains);
+        let pending = std::mem::take(&mut *locked(&self.pending));
+        if let Err(error) = chains.add_all(&pending.rows) {
+            let mut again = locked(&self.pending);
+            if again.rows.len() + pending.rows.len() <= MAX_RECENT_KEYS {
+                again.keys.extend(pending.keys);
+                again.rows.splice(0..0, pending.rows);
+            }
+            return Err(error);
+        }
+        Ok(chains)
+    }
+
+    /// Returns the index with the pending rows of these keys written.
+    fn chains_with(&self, keys: &[Key]) -> Result<MutexGuard<'_, Chains>, RegistryError> {
+        let pending = locked(&self.pending);
+        let is_pending = keys.iter().any(|key| pending.keys.contains(key));
+        drop(pending);
+        if is_pending {
+            self.flushed()
+        } else {
+            Ok(locked(&self.chains))
+        }
+    }
+}
+
+/// Adds the tasks that are there. If that fails half way, the next one who opens the index begins again.
+fn fill(chains: &mut Chains, contexts: &Contexts) {
+    if let Some(set_aside) = chains.torn() {
+        tracing::warn!(
+            ?set_aside,
+            "the conversation index was damaged and is rebuilt"
+        );
+    }
+    if let Err(error) = add_all_tasks(chains, contexts) {
+        tracing::warn!(%error, "not all conversations will be recognised");
+    }
+}
+
+/// Adds all tasks but those that cannot be read: they could not be continued anyway.
+fn add_all_tasks(chains: &mut Chains, contexts: &Contexts) -> Result<(), ConversationError> {
+    for task in contexts.tasks()? {
+        let rows = match rows_of(contexts, task) {
+            Ok(rows) => rows,
+            Err(error) => {
+                tracing::warn!(%task, %error, "a conversation will not be recognised");
+                continue;
+            }
+        };
+        if let Some(name) = rows.name {
+            chains.name(&name.key(), task)?;
+        }
+        if !rows.keys.is_empty() {
+            chains.add(task, &rows.keys)?;
+        }
+    }
+    Ok(chains.filled()?)
+}
+
+/// What the index holds of a task.
+#[derive(Default)]
+struct TaskRows {
+    name: Option<ConversationName>,
+    keys: Vec<(Key, Seq)>,
+}
+
+/// Derives the rows of a task from its log. Keys of unanswered beginnings are lost: they depend on more than the messages.
+fn rows_of(contexts: &Contexts, task: Uuid) -> Result<TaskRows, ConversationError> {
+    let Some(dir) = contexts.place(task) else {
+        return Ok(TaskRows::default());
+    };
+    let metadata = Metadata::read(&dir)?;
+    if metadata.task_source.as_deref() != Some(TASK_SOURCE) {
+        return Ok(TaskRows::default());
+    }
+    let mut keys = Vec::new();
+    let log = contexts.read(task)?;
+    let (mut chain, mut is_answered) = (digest::empty_chain(), false);
+    for (seq, digest) in DigestPath::default().follow(&log)? {
+        chain = digest::chain_digest(chain, *digest);
+        is_answered |= log.record(*seq)?.role == Role::Assistant;
+        // The messages that a fork shares with its parent are found in the parent.
+        if is_answered && seq.get() >= log.own().seq {
+            keys.push((chain, *seq));
+        }
+    }
+    Ok(TaskRows {
+        name: ConversationName::of(&metadata),
+        keys,
+    })
+}

@@ -1,0 +1,248 @@
+//! Finds the point in a task up to which a conversation is known.
+
+use infold_log::Seq;
+use infold_store::TaskError;
+use infold_wire::Wire;
+use uuid::Uuid;
+
+use super::placement::response_key;
+use super::{ConversationError, Core, MAX_INLINE_BYTES};
+use crate::model_call::GIVEN_PREFIX;
+use crate::open_task::Continuation;
+use crate::parsed_request::ParsedRequest;
+use crate::pool::TryLease;
+use crate::{ConversationName, ModelCall};
+
+/// A point in a task up to which a conversation is known.
+#[derive(Clone, Copy)]
+pub(super) struct KnownPoint {
+    pub task: Uuid,
+    pub seq: Seq,
+    /// How many of the request's messages are known.
+    pub known: usize,
+    /// Whoever set the client up named this task: it may be rewound.
+    pub is_named: bool,
+    /// The task has another given name: it is not written to.
+    pub is_foreign: bool,
+}
+
+/// How many tasks with the same beginning are looked at.
+const MAX_CANDIDATES: usize = 16;
+
+impl Core {
+    /// Says whether a conversation continues an open task with little that is new, so that it can be placed without blocking.
+    ///
+    /// Only a hint: if another thread leases the task meanwhile, placing it waits for a moment.
+    pub(super) fn can_place_inline(&self, parsed: &ParsedRequest) -> bool {
+        let Some((known, (task, seq))) = self.index.find_recent(&parsed.keys()) else {
+            return false;
+        };
+        let last = parsed.messages[known - 1].index;
+        let new = parsed.envelope.messages.iter().skip(last + 1);
+        let new: u64 = new.map(|range| range.end - range.start).sum();
+        if new > MAX_INLINE_BYTES || self.opening_lock(parsed).try_lock().is_err() {
+            return false;
+        }
+        let TryLease::Leased(open) = self.pool.try_lease(task) else {
+            return false;
+        };
+        // Other tasks have to be looked at, too, if the name differs or the conversation left this one.
+        let is_repeated = parsed.name.is_none() && known == parsed.messages.len();
+        let has_name = |name: &ConversationName| open.names.contains(&name.key());
+        parsed.name.as_ref().is_none_or(has_name)
+            && (is_repeated || matches!(open.continuation(seq), Ok(Continuation::Nothing)))
+    }
+
+    /// Says whether a task is open, and known to have the name of a conversation.
+    fn has_name_in_memory(&self, task: Uuid, parsed: &ParsedRequest) -> bool {
+        let Some(name) = &parsed.name else {
+            return true;
+        };
+        match self.pool.try_lease(task) {
+            TryLease::Leased(open) => open.names.contains(&name.key()),
+            TryLease::Busy | TryLease::Closed => false,
+        }
+    }
+
+    /// Finds where a conversation is known.
+    pub(super) fn find_known_point(
+        &self,
+        call: &ModelCall,
+        parsed: &mut ParsedRequest,
+    ) -> Result<Option<KnownPoint>, ConversationError> {
+        if let Some(ConversationName::Given(name)) = &parsed.name
+            && let Some(point) = self.point_in_named_task(name, parsed)?
+        {
+            return Ok(Some(point));
+        }
+        if let Some(previous) = parsed.params.previous.clone()
+            && call.wire == Wire::Responses
+        {
+            return self.point_after_response(&previous, parsed);
+        }
+        let is_given = parsed.name.as_ref().is_some_and(ConversationName::is_given);
+        let keys = parsed.keys();
+        if let Some((known, (task, seq))) = self.index.find_recent(&keys)
+            && self.has_name_in_memory(task, parsed)
+        {
+            return Ok(Some(KnownPoint {
+                task,
+                seq,
+                known,
+                is_named: is_given,
+                is_foreign: false,
+            }));
+        }
+        let Some(found) = self.index.find(&keys)? else {
+            return Ok(None);
+        };
+        let wanted = parsed.name.as_ref().map(ConversationName::key);
+        let mut best: Option<KnownPoint> = None;
+        for (task, seq) in found.places.into_iter().take(MAX_CANDIDATES) {
+            let mut point = KnownPoint {
+                task,
+                seq,
+                known: found.known,
+                is_named: false,
+                is_foreign: false,
+            };
+            let Some(wanted) = &wanted else {
+                return Ok(Some(point));
+            };
+            let names = self.index.names_of(task)?;
+            if names.contains(wanted) {
+                point.is_named = is_given;
+                return Ok(Some(point));
+            }
+            point.is_foreign = is_given && names.iter().any(is_given_key);
+            if best.is_none_or(|best| best.is_foreign && !point.is_foreign) {
+                best = Some(point);
+            }
+        }
+        Ok(best)
+    }
+
+    /// Finds a task that knows a little less of a conversation and ends just there, where continuing `point` would need a fork:
+    /// conversations with the same messages are told apart by where they end.
+    pub(super) fn find_shorter(
+        &self,
+        parsed: &ParsedRequest,
+        point: KnownPoint,
+    ) -> Result<Option<KnownPoint>, ConversationError> {
+        /// What one of them may have been sent that the other was not yet: a question and tool results.
+        const MAX_FEWER_MESSAGES: usize = 4;
+        let is_repeated = parsed.name.is_none() && point.known == parsed.messages.len();
+        if point.known == 0 || is_repeated || !point.is_foreign && self.ends_at(point)? {
+            return Ok(None);
+        }
+        let wanted = parsed.name.as_ref().map(ConversationName::key);
+        let is_given = parsed.name.as_ref().is_some_and(ConversationName::is_given);
+        let least = point.known.saturating_sub(MAX_FEWER_MESSAGES).max(1);
+        for known in (least..point.known).rev() {
+            if !parsed.messages[..known]
+                .iter()
+                .any(|message| message.is_reply)
+            {
+                break;
+            }
+            let Some(found) = self.index.find(&[parsed.messages[known - 1].key])? else {
+                continue;
+            };
+            for (task, seq) in found.places.into_iter().take(MAX_CANDIDATES) {
+                let names = self.index.names_of(task)?;
+                let is_own = wanted.as_ref().is_some_and(|name| names.contains(name));
+                // A conversation with a name keeps to it.
+                if !is_own && (wanted.is_some() || names.iter().any(is_given_key)) {
+                    continue;
+                }
+                let point = KnownPoint {
+                    task,
+                    seq,
+                    known,
+                    is_named: is_own && is_given,
+                    is_foreign: false,
+                };
+                if self.ends_at(point)? {
+                    return Ok(Some(point));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Says whether a task has nothing with content beyond a point.
+    fn ends_at(&self, point: KnownPoint) -> Result<bool, ConversationError> {
+        let open = match self.pool.lease(point.task) {
+            Ok(open) => open,
+            Err(TaskError::Unknown { .. } | TaskError::Ended { .. }) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        let is_there = open.log().state().last_seq() >= Some(point.seq);
+        Ok(is_there && open.continuation(point.seq)? == Continuation::Nothing)
+    }
+
+    /// Finds the point in a task that is named by its id, unless it holds another conversation.
+    fn point_in_named_task(
+        &self,
+        name: &str,
+        parsed: &ParsedRequest,
+    ) -> Result<Option<KnownPoint>, ConversationError> {
+        let Ok(task) = name.parse::<Uuid>() else {
+            return Ok(None);
+        };
+        if self.contexts.place(task).is_none() {
+            return Ok(None);
+        }
+        let mut open = self.pool.lease(task)?;
+        let digests = open.digests()?;
+        let pairs = digests.iter().zip(&parsed.messages);
+        let same = pairs.take_while(|((_, digest), message)| *digest == message.digest);
+        let known = same.count();
+        let seq = match known.checked_sub(1) {
+            Some(last) => digests[last].0,
+            // The task has a system prompt at most: the conversation begins here.
+            None if digests.is_empty() => {
+                let last = open.log().state().shown().last();
+                last.unwrap_or(Seq::FIRST)
+            }
+            None => return Ok(None),
+        };
+        Ok(Some(KnownPoint {
+            task,
+            seq,
+            known,
+            is_named: true,
+            is_foreign: false,
+        }))
+    }
+
+    /// Finds the point behind a response that the provider stores.
+    fn point_after_response(
+        &self,
+        id: &str,
+        parsed: &mut ParsedRequest,
+    ) -> Result<Option<KnownPoint>, ConversationError> {
+        let found = self.index.find(&[response_key(id)])?;
+        let Some((task, seq)) = found.and_then(|found| found.places.first().copied()) else {
+            return Ok(None);
+        };
+        let mut open = match self.pool.lease(task) {
+            Ok(open) => open,
+            Err(TaskError::Unknown { .. } | TaskError::Ended { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let before = open.digests()?.iter().take_while(|(at, _)| *at <= seq);
+        parsed.continue_from(before.map(|(_, digest)| *digest));
+        Ok(Some(KnownPoint {
+            task,
+            seq,
+            known: 0,
+            is_named: false,
+            is_foreign: false,
+        }))
+    }
+}
+
+fn is_given_key(name: &String) -> bool {
+    name.starts_with(GIVEN_PREFIX)
+}

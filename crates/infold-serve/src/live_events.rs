@@ -1,0 +1,127 @@
+//! Live events: tells watchers what happens to tasks.
+
+use std::sync::Arc;
+
+use tokio::sync::broadcast;
+use uuid::Uuid;
+
+/// Something that happened to a task, for whoever watches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveEvent {
+    /// The task.
+    pub task: Uuid,
+    /// What it is about: one of [`LiveEvents::NAMES`].
+    pub name: &'static str,
+    /// More of it, as JSON in one line; short, as many of them may wait for a slow reader.
+    pub json: String,
+}
+
+/// Tells of changes as they happen.
+///
+/// Nobody waits for a reader: one that is slow misses some, and is told so.
+#[derive(Clone, Debug)]
+pub struct LiveEvents {
+    sender: broadcast::Sender<Option<Arc<LiveEvent>>>,
+}
+
+/// How many changes wait for a slow reader.
+const WAITING: usize = 1024;
+/// How many may read at a time.
+const READERS: usize = 256;
+
+impl LiveEvents {
+    /// What a change may be about.
+    pub const NAMES: [&'static str; 7] = [
+        "task", "message", "folding", "fold", "step", "usage", "failure",
+    ];
+
+    /// Tells of a change.
+    pub fn publish(&self, change: LiveEvent) {
+        // Nobody may be listening.
+        let _ = self.sender.send(Some(Arc::new(change)));
+    }
+
+    /// Ends what all readers read: the server stops.
+    pub fn end(&self) {
+        let _ = self.sender.send(None);
+    }
+
+    /// Listens from now on; none if too many do.
+    pub fn listen(&self) -> Option<Listener> {
+        let room = self.sender.receiver_count() < READERS;
+        room.then(|| Listener(self.sender.subscribe()))
+    }
+}
+
+impl Default for LiveEvents {
+    fn default() -> LiveEvents {
+        let (sender, _) = broadcast::channel(WAITING);
+        LiveEvents { sender }
+    }
+}
+
+/// Somebody who listens.
+#[derive(Debug)]
+pub struct Listener(broadcast::Receiver<Option<Arc<LiveEvent>>>);
+
+/// What a listener hears.
+#[derive(Debug, PartialEq, Eq)]
+pub enum LiveItem {
+    /// A change.
+    Event(Arc<LiveEvent>),
+    /// So many changes were missed.
+    Missed(u64),
+}
+
+impl Listener {
+    /// Waits for the next change; none if there are no more. May be dropped while it waits.
+    pub async fn next(&mut self) -> Option<LiveItem> {
+        match self.0.recv().await {
+            Ok(change) => change.map(LiveItem::Event),
+            Err(broadcast::error::RecvError::Lagged(count)) => Some(LiveItem::Missed(count)),
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(number: usize) -> LiveEvent {
+        let json = format!("{{\"number\":{number}}}");
+        LiveEvent {
+            task: Uuid::nil(),
+            name: "step",
+            json,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_slow_reader_is_told_what_it_missed_and_goes_on() {
+        let events = LiveEvents::default();
+        events.publish(change(0));
+        let mut listener = events.listen().unwrap();
+        for number in 1..=WAITING + 10 {
+            events.publish(change(number));
+        }
+        assert_eq!(listener.next().await, Some(LiveItem::Missed(10)));
+        assert_eq!(
+            listener.next().await,
+            Some(LiveItem::Event(Arc::new(change(11))))
+        );
+        events.end();
+        while let Some(heard) = listener.next().await {
+            assert!(matches!(heard, LiveItem::Event(_) | LiveItem::Missed(1)));
+        }
+    }
+
+    #[test]
+    fn only_so_many_listen() {
+        let events = LiveEvents::default();
+        let all: Vec<Listener> = std::iter::from_fn(|| events.listen()).collect();
+        assert_eq!(all.len(), READERS);
+        drop(all);
+        assert!(events.listen().is_some());
+    }
+}

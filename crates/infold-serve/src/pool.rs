@@ -1,0 +1,720 @@
+//! Owns the tasks that this server has open, and lends each to one user at a time.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use infold::Config;
+use infold::manage::PreparedFold;
+use infold_store::{Contexts, Loose, OpenError, TaskError};
+use uuid::Uuid;
+
+use crate::background::BackgroundQueue;
+use crate::locked;
+use crate::metrics::Metrics;
+use crate::open_task::OpenTask;
+use crate::{ConversationError, request_release};
+
+/// The open tasks.
+///
+/// An open task is either in the pool or with the one lease that took it out, never in both places: whoever has the lease
+/// appends, folds, records and syncs without any lock, in order.
+///
+/// Lock order: an opening lock (`Core::opening_lock`), then the lease of a task, then the lease of a task that is forked from it,
+/// then the short mutexes of pool, index and rules. Nothing waits for a lease while it holds one of those mutexes.
+pub(crate) struct TaskPool {
+    contexts: Contexts,
+    config: Arc<Config>,
+    background: BackgroundQueue,
+    metrics: Arc<Metrics>,
+    state: Mutex<PoolState>,
+    /// Notified when a slot changes.
+    changed: Condvar,
+    /// Written files that are not forced onto the disk yet, by task.
+    unsynced: Mutex<HashMap<Uuid, Loose>>,
+    /// Tasks that were closed before their view could be written, for lack of descriptors or space.
+    stale_views: Mutex<HashSet<Uuid>>,
+}
+
+#[derive(Default)]
+struct PoolState {
+    slots: HashMap<Uuid, Slot>,
+    /// Until when a task is left to the process that asked for it.
+    reserved_until: HashMap<Uuid, Instant>,
+    /// Prefetched summaries of tasks that were closed since. Each one knows whether it still applies.
+    prepared: HashMap<Uuid, PreparedFold>,
+    /// How many exchanges of a task are under way.
+    exchanges: HashMap<Uuid, u32>,
+}
+
+enum Slot {
+    Idle(Box<OpenTask>),
+    /// The task is leased, being opened or being closed, and takes so many descriptors.
+    Busy {
+        descriptors: u64,
+    },
+}
+
+/// Exclusive use of an open task. Dropping it gives the task back to the pool.
+pub(crate) struct TaskLease {
+    pool: Arc<TaskPool>,
+    task: Option<Box<OpenTask>>,
+}
+
+/// What came of asking for a lease without waiting.
+pub(crate) enum TryLease {
+    Leased(TaskLease),
+    /// Another user has it.
+    Busy,
+    /// The task is not open.
+    Closed,
+}
+
+/// The most descriptors for open tasks: those of 128 tasks that continue no other.
+const MAX_DESCRIPTORS: u64 = 1024;
+
+/// The fewest descriptors for open tasks: those of four tasks.
+const MIN_DESCRIPTORS: u64 = 32;
+
+/// Descriptors of an open task beside its log: for its lock, its frames and its view.
+const DESCRIPTORS_BESIDE_LOG: u64 = 3;
+
+/// How long a task is left to another process that asked for it: without this, requests that follow each other closely
+/// would never let it in.
+const RESERVATION: Duration = Duration::from_millis(150);
+
+/// How long to wait for a task that another process holds: its commands are short, and a server releases it when asked.
+const MAX_WAIT_FOR_TASK: Duration = Duration::from_secs(3);
+
+/// How often to try a task that another process holds: file locks of other processes notify nobody.
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// After this time without use a task is closed, so that other processes can have it.
+pub(crate) const CLOSE_AFTER_IDLE: Duration = Duration::from_secs(60);
+
+/// How long the check that a task's lock file is still ours stays valid.
+const CLAIM_CHECK_INTERVAL: Duration = Duration::from_millis(1);
+
+/// How many prefetched summaries of closed tasks are kept.
+const MAX_PREPARED_SUMMARIES: usize = 256;
+
+/// Returns how many descriptors open tasks may have: a third of the limit, the rest is for connections.
+fn descriptor_budget() -> u64 {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let third = limit.current.map_or(MAX_DESCRIPTORS, |limit| limit / 3);
+    third.clamp(MIN_DESCRIPTORS, MAX_DESCRIPTORS)
+}
+
+/// Raises the limit of file descriptors as far as this process may.
+pub(crate) fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // If it fails there is room for fewer tasks and connections.
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        },
+    );
+}
+
+/// Returns how many tasks may wait to be closed: their files stay open until then.
+fn max_closing() -> usize {
+    const DESCRIPTORS_PER_CLOSING_TASK: u64 = 32;
+    (descriptor_budget() / DESCRIPTORS_PER_CLOSING_TASK) as usize
+}
+
+impl TaskPool {
+    pub fn new(
+        contexts: Contexts,
+        config: Arc<Config>,
+        background: BackgroundQueue,
+        metrics: Arc<Metrics>,
+    ) -> TaskPool {
+        TaskPool {
+            contexts,
+            config,
+            background,
+            metrics,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            unsynced: Mutex::default(),
+            stale_views: Mutex::default(),
+        }
+    }
+
+    /// Leases a task, opened if need be. Waits for other users, and asks another server that holds it to release it.
+    pub fn lease(self: &Arc<Self>, task: Uuid) -> Result<TaskLease, TaskError> {
+        let (mut since, mut has_asked) = (Instant::now(), false);
+        loop {
+            let (error, address) = match self.lease_in_process(task) {
+                Err(TaskError::Open {
+                    task,
+                    source: OpenError::Held { holder },
+                }) => {
+                    let address = holder.as_ref().and_then(|holder| holder.address.clone());
+                    let source = OpenError::Held { holder };
+                    (TaskError::Open { task, source }, address)
+                }
+                leased => return leased,
+            };
+            let is_other = |address: &String| Some(address.as_str()) != self.contexts.address();
+            if let Some(address) = address.filter(is_other)
+                && !has_asked
+            {
+                has_asked = true;
+                let token = self.config.serve.token.as_ref();
+                let token = token.map(|set| set.value.reveal());
+                if request_release(&address, task, token, MAX_WAIT_FOR_TASK) {
+                    since = Instant::now();
+                }
+            } else if since.elapsed() >= MAX_WAIT_FOR_TASK {
+                return Err(error);
+            }
+            std::thread::sleep(LOCK_POLL_INTERVAL);
+        }
+    }
+
+    /// Leases a task unless another process holds it.
+    pub fn lease_in_process(self: &Arc<Self>, task: Uuid) -> Result<TaskLease, TaskError> {
+        let mut state = locked(&self.state);
+        loop {
+            if let Some(open) = state.take_idle(task) {
+                return Ok(self.lease_of(open));
+            }
+            if state.slots.contains_key(&task) {
+                state = self.wait(state, Duration::MAX);
+            } else if let Some(rest) = state.reserved_for(task) {
+                state = self.wait(state, rest);
+            } else {
+                break;
+            }
+        }
+        state.slots.insert(task, Slot::Busy { descriptors: 0 });
+        drop(state);
+        let (writer, _) = self
+            .contexts
+            .write(task)
+            .inspect_err(|_| self.vacate(task))?;
+        let mut open = Box::new(OpenTask::new(task, writer));
+        open.descriptors = open.log().max_descriptors() + DESCRIPTORS_BESIDE_LOG;
+        let mut state = locked(&self.state);
+        open.prepared = state.prepared.remove(&task);
+        let evicted = state.evict_for(open.descriptors);
+        let descriptors = open.descriptors;
+        state.slots.insert(task, Slot::Busy { descriptors });
+        drop(state);
+        let lease = self.lease_of(open);
+        self.close_soon(evicted);
+        Ok(lease)
+    }
+
+    /// Leases a task that is open, without waiting.
+    pub fn try_lease(self: &Arc<Self>, task: Uuid) -> TryLease {
+        let mut state = locked(&self.state);
+        match state.take_idle(task) {
+            Some(open) => TryLease::Leased(self.lease_of(open)),
+            None if state.slots.contains_key(&task) => TryLease::Busy,
+            None => TryLease::Closed,
+        }
+    }
+
+    /// Leases a task if it is open, waiting for other users; never opens it.
+    pub fn lease_if_open(self: &Arc<Self>, task: Uuid) -> Option<TaskLease> {
+        let mut state = locked(&self.state);
+        loop {
+            if let Some(open) = state.take_idle(task) {
+                return Some(self.lease_of(open));
+            }
+            if !state.slots.contains_key(&task) {
+                return None;
+            }
+            state = self.wait(state, Duration::MAX);
+        }
+    }
+
+    /// Says whether a task is open, in use or not.
+    pub fn is_open(&self, task: Uuid) -> bool {
+        locked(&self.state).slots.contains_key(&task)
+    }
+
+    /// Says whether a lease of a task can be had without waiting or opening it.
+    pub fn is_idle(&self, task: Uuid) -> bool {
+        matches!(locked(&self.state).slots.get(&task), Some(Slot::Idle(_)))
+    }
+
+    /// Closes a task as soon as its user is done, and leaves it to another process for a moment.
+    pub fn release(&self, task: Uuid) {
+        let deadline = Instant::now() + MAX_WAIT_FOR_TASK;
+        let mut state = locked(&self.state);
+        state.reserve(task);
+        loop {
+            if let Some(open) = state.take_idle(task) {
+                drop(state);
+                self.close(open);
+                return;
+            }
+            let rest = deadline.saturating_duration_since(Instant::now());
+            if !state.slots.contains_key(&task) || rest.is_zero() {
+                return;
+            }
+            state = self.wait(state, rest);
+        }
+    }
+
+    /// Runs `work`, which needs the locks of several tasks, and releases those that are in its way.
+    pub fn with_released<T>(
+        &self,
+        mut work: impl FnMut() -> Result<T, TaskError>,
+    ) -> Result<T, TaskError> {
+        let begin = Instant::now();
+        loop {
+            match work() {
+                Err(TaskError::Open { task, .. })
+                    if self.is_open(task) && begin.elapsed() < MAX_WAIT_FOR_TASK =>
+                {
+                    self.release(task);
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// Drops a task that is to be removed, without writing anything more.
+    pub fn discard(&self, task: Uuid) {
+        let open = locked(&self.state).take_idle(task);
+        if open.is_some() {
+            drop(open);
+            self.vacate(task);
+        }
+    }
+
+    /// Closes all tasks, waiting for their users for a while.
+    pub fn close_all(&self) {
+        let deadline = Instant::now() + MAX_WAIT_FOR_TASK;
+        loop {
+            let mut state = locked(&self.state);
+            let next = state.slots.iter().find_map(|(id, slot)| match slot {
+                Slot::Idle(_) => Some(*id),
+                Slot::Busy { .. } => None,
+            });
+            if let Some(open) = next.and_then(|id| state.take_idle(id)) {
+                drop(state);
+                self.close(open);
+                continue;
+            }
+            let rest = deadline.saturating_duration_since(Instant::now());
+            if state.slots.is_empty() || rest.is_zero() {
+                break;
+            }
+            drop(self.wait(state, rest));
+        }
+        for task in std::mem::take(&mut *locked(&self.stale_views)) {
+            // Opening a task writes its view. If it fails again, the next process does that.
+            let _ = self.contexts.write(task);
+        }
+    }
+
+    /// Closes the tasks that were not used for `idle` and have no exchange under way.
+    pub fn close_idle(&self, idle: Duration) {
+        let mut state = locked(&self.state);
+        let old: Vec<Uuid> = state
+            .slots
+            .iter()
+            .filter_map(|(id, slot)| match slot {
+                Slot::Idle(open) if open.used.elapsed() >= idle && !open.is_preparing => Some(*id),
+                _ => None,
+            })
+            .filter(|id| !state.exchanges.contains_key(id))
+            .collect();
+        let old: Vec<Box<OpenTask>> = old.iter().filter_map(|id| state.take_idle(*id)).collect();
+        drop(state);
+        self.close_tasks(old);
+    }
+
+    /// Closes tasks, here and now.
+    pub fn close_tasks(&self, tasks: Vec<Box<OpenTask>>) {
+        for open in tasks {
+            self.close(open);
+        }
+    }
+
+    /// Closes a task that was taken out of its slot.
+    fn close(&self, mut open: Box<OpenTask>) {
+        if let Err(error) = self.settle(&mut open) {
+            self.report(&error);
+        }
+        if !open.writer.has_current_view() {
+            locked(&self.stale_views).insert(open.id);
+            self.background.settle(open.id);
+        }
+        let (id, prepared) = (open.id, open.prepared.take());
+        drop(open);
+        if let Some(prepared) = prepared {
+            locked(&self.state).keep_prepared(id, prepared);
+        }
+        self.vacate(id);
+    }
+
+    /// Has tasks closed in the background, or closes them here if too many wait for that already.
+    fn close_soon(&self, tasks: Vec<Box<OpenTask>>) {
+        let refused = self.background.close(tasks, max_closing());
+        self.close_tasks(refused);
+    }
+
+    /// Notes that a task was written to, so that it is settled soon.
+    pub fn wrote(&self, open: &mut OpenTask) {
+        if !std::mem::replace(&mut open.is_unsettled, true) {
+            self.background.settle(open.id);
+        }
+    }
+
+    /// Brings what is derived of a task up to date, and notes which files are to be forced onto the disk.
+    pub fn settle(&self, open: &mut OpenTask) -> Result<(), ConversationError> {
+        if open.is_unsettled {
+            open.writer.sync()?;
+            self.contexts.settle(open.id, &open.writer)?;
+            locked(&self.unsynced).insert(open.id, open.writer.loose());
+            // What is written from here on is settled the next time.
+            open.is_unsettled = false;
+        }
+        Ok(())
+    }
+
+    /// Settles a task in the background; says what came of it.
+    pub fn settle_if_idle(self: &Arc<Self>, task: Uuid) -> Result<Settling, ConversationError> {
+        let mut open = match self.try_lease(task) {
+            TryLease::Leased(open) => open,
+            TryLease::Busy => return Ok(Settling::Busy),
+            // A task is settled when it is closed, but for its view.
+            TryLease::Closed if !locked(&self.stale_views).contains(&task) => {
+                return Ok(Settling::Done);
+            }
+            // Opening a task writes its view.
+            TryLease::Closed => match self.lease_in_process(task) {
+                Ok(open) => open,
+                Err(TaskError::Unknown { .. } | TaskError::Ended { .. }) => {
+                    locked(&self.stale_views).remove(&task);
+                    return Ok(Settling::Done);
+                }
+                Err(_) => return Ok(Settling::StaleView),
+            },
+        };
+        self.settle(&mut open)?;
+        if !open.writer.has_current_view() {
+            return Ok(Settling::StaleView);
+        }
+        locked(&self.stale_views).remove(&task);
+        Ok(Settling::Done)
+    }
+
+    /// Forces onto the disk what settled tasks have written. Writers do not wait for it.
+    pub fn force_to_disk(&self) -> Result<(), ConversationError> {
+        let unsynced = std::mem::take(&mut *locked(&self.unsynced));
+        let forced = Loose::force(self.contexts.root(), unsynced.values());
+        if forced.is_err() {
+            let mut again = locked(&self.unsynced);
+            for (task, files) in unsynced {
+                again.entry(task).or_insert(files);
+            }
+        }
+        Ok(forced?)
+    }
+
+    /// Reports a failure of our own that no client sees.
+    pub fn report(&self, error: &ConversationError) {
+        self.metrics.failed("record");
+        tracing::warn!(%error, "recording failed");
+    }
+
+    /// Counts an exchange of a task as under way.
+    pub fn begin_exchange(&self, task: Uuid) {
+        *locked(&self.state).exchanges.entry(task).or_default() += 1;
+    }
+
+    /// Counts an exchange of a task as ended.
+    pub fn end_exchange(&self, task: Uuid) {
+        let mut state = locked(&self.state);
+        if let Some(count) = state.exchanges.get_mut(&task) {
+            *count -= 1;
+            if *count == 0 {
+                state.exchanges.remove(&task);
+            }
+        }
+    }
+
+    /// Returns how many exchanges of a task are under way.
+    pub fn exchanges(&self, task: Uuid) -> u32 {
+        let state = locked(&self.state);
+        state.exchanges.get(&task).copied().unwrap_or(0)
+    }
+
+    fn lease_of(self: &Arc<Self>, open: Box<OpenTask>) -> TaskLease {
+        TaskLease {
+            pool: Arc::clone(self),
+            task: Some(open),
+        }
+    }
+
+    fn put_back(&self, mut open: Box<OpenTask>) {
+        open.used = Instant::now();
+        let mut state = locked(&self.state);
+        if state.reserved_for(open.id).is_some() {
+            // Another process waits for it; the slot stays busy until it is closed.
+            drop(state);
+            self.close_soon(vec![open]);
+            return;
+        }
+        state.slots.insert(open.id, Slot::Idle(open));
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Frees the slot of a task that is no longer open.
+    fn vacate(&self, task: Uuid) {
+        locked(&self.state).slots.remove(&task);
+        self.changed.notify_all();
+    }
+
+    /// Waits until a slot changes, at most so long.
+    fn wait<'s>(
+        &self,
+        state: MutexGuard<'s, PoolState>,
+        at_most: Duration,
+    ) -> MutexGuard<'s, PoolState> {
+        if at_most == Duration::MAX {
+            let waited = self.changed.wait(state);
+            return waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        let waited = self.changed.wait_timeout(state, at_most);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// What came of settling a task in the background.
+pub(crate) enum Settling {
+    Done,
+    /// Another user has the task.
+    Busy,
+    /// Its view could not be written.
+    StaleView,
+}
+
+impl PoolState {
+    /// Takes an idle task out of its slot, which is busy from then on.
+    fn take_idle(&mut self, task: Uuid) -> Option<Box<OpenTask>> {
+        let slot = self.slots.get_mut(&task)?;
+        let Slot::Idle(open) = &*slot else {
+            return None;
+        };
+        let descriptors = open.descriptors;
+        let Slot::Idle(open) = std::mem::replace(slot, Slot::Busy { descriptors }) else {
+            return None;
+        };
+        let was_checked = open.used.elapsed() < CLAIM_CHECK_INTERVAL;
+        if !was_checked && !open.writer.claim().holds() {
+            // A person removed its files or its lock: what is written there would be lost, or clash with another writer.
+            self.slots.remove(&task);
+            return None;
+        }
+        Some(open)
+    }
+
+    fn reserve(&mut self, task: Uuid) {
+        let now = Instant::now();
+        self.reserved_until.retain(|_, until| now < *until);
+        self.reserved_until.insert(task, now + RESERVATION);
+    }
+
+    /// Returns how long a task is still left to another process.
+    fn reserved_for(&self, task: Uuid) -> Option<Duration> {
+        let until = self.reserved_until.get(&task)?;
+        let rest = until.saturating_duration_since(Instant::now());
+        (!rest.is_zero()).then_some(rest)
+    }
+
+    fn keep_prepared(&mut self, task: Uuid, prepared: PreparedFold) {
+        if self.prepared.len() >= MAX_PREPARED_SUMMARIES {
+            self.prepared.clear();
+        }
+        self.prepared.insert(task, prepared);
+    }
+
+    /// Takes out idle tasks, least recently used first, until there is room for `more` descriptors.
+    fn evict_for(&mut self, more: u64) -> Vec<Box<OpenTask>> {
+        let budget = descriptor_budget();
+        let mut used: u64 = self.slots.values().map(Slot::descriptors).sum();
+        let mut evicted = Vec::new();
+        if used + more <= budget {
+            return evicted;
+        }
+        let idle = self.slots.iter().filter_map(|(id, slot)| match slot {
+            Slot::Idle(open) => Some((open.used, *id)),
+            Slot::Busy { .. } => None,
+        });
+        let mut idle: Vec<(Instant, Uuid)> = idle.collect();
+        idle.sort_unstable();
+        for (_, id) in idle {
+            // Evict some more than needed, so that not every newcomer has to look through all tasks.
+            if used + more <= budget - budget / 8 {
+                break;
+            }
+            if let Some(open) = self.take_idle(id) {
+                used -= open.descriptors;
+                evicted.push(open);
+            }
+        }
+        evicted
+    }
+}
+
+impl Slot {
+    fn descriptors(&self) -> u64 {
+        match self {
+            Slot::Idle(open) => open.descriptors,
+            Slot::Busy { descriptors } => *descriptors,
+        }
+    }
+}
+
+impl TaskLease {
+    /// Notes that the task was written to.
+    pub fn wrote(&mut self) {
+        let pool = Arc::clone(&self.pool);
+        pool.wrote(self);
+    }
+}
+
+impl Deref for TaskLease {
+    type Target = OpenTask;
+
+    fn deref(&self) -> &OpenTask {
+        self.task
+            .as_ref()
+            .expect("a lease has its task until it is dropped")
+    }
+}
+
+impl DerefMut for TaskLease {
+    fn deref_mut(&mut self) -> &mut OpenTask {
+        self.task
+            .as_mut()
+            .expect("a lease has its task until it is dropped")
+    }
+}
+
+impl Drop for TaskLease {
+    fn drop(&mut self) {
+        let Some(open) = self.task.take() else {
+            return;
+        };
+        if std::thread::panicking() {
+            // What is in memory may be half changed; opening the task again reads what is on disk.
+            let id = open.id;
+            drop(open);
+            self.pool.vacate(id);
+        } else {
+            self.pool.put_back(open);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::mpsc::channel;
+
+    use infold::{Config, Connector};
+    use infold_provider::{Client, RetryPolicy};
+    use infold_store::{Contexts, Durability, Metadata};
+    use tokio::runtime::Runtime;
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::Conversations;
+
+    /// The conversations of a directory; the runtime calls no provider.
+    fn conversations(dir: &Path) -> (Conversations, Runtime) {
+        let runtime = Runtime::new().expect("a runtime can be made");
+        let client = Client::new(RetryPolicy::default()).expect("a client can be made");
+        let stop = watch::channel(false).1;
+        let board = Connector::new(client, runtime.handle().clone(), stop);
+        let contexts = Contexts::new(dir, Durability::Never).keeping();
+        let contexts = contexts.expect("a registry can be opened");
+        let opened = Conversations::new(contexts, Arc::new(Config::default()), board);
+        (opened.expect("conversations can be opened"), runtime)
+    }
+
+    fn task(conversations: &Conversations) -> Uuid {
+        let made = conversations.contexts().create(Metadata::default());
+        made.expect("a task can be made")
+    }
+
+    #[test]
+    fn another_process_gets_a_task_that_nobody_uses() {
+        let dir = tempfile::tempdir().unwrap();
+        let (conversations, _runtime) = conversations(dir.path());
+        let pool = &conversations.core.pool;
+        let (idle, busy) = (task(&conversations), task(&conversations));
+        for task in [idle, busy] {
+            let noted = conversations.with(task, |writer| writer.note("something"));
+            noted.unwrap().unwrap();
+        }
+        pool.begin_exchange(busy);
+        let other = Contexts::new(dir.path(), Durability::Turn);
+        pool.close_idle(CLOSE_AFTER_IDLE);
+        assert!(other.write(idle).is_err(), "it was used just now");
+        pool.close_idle(Duration::ZERO);
+        other.write(idle).unwrap();
+        assert!(other.write(busy).is_err());
+    }
+
+    #[test]
+    fn a_task_that_takes_long_to_open_is_in_nobodys_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let (conversations, _runtime) = conversations(dir.path());
+        let pool = &conversations.core.pool;
+        let (slow, other) = (task(&conversations), task(&conversations));
+        // Whoever opens it makes up for what a crash left, and wants the registry for that.
+        let lock = conversations.contexts().place(slow).unwrap().join("lock");
+        std::fs::write(lock, "{\"pid\":1,\"host\":\"gone\"}\n").unwrap();
+        let (done, is_done) = channel();
+        let (go, may_go) = channel::<()>();
+        std::thread::scope(|scope| {
+            let door = done.clone();
+            let contexts = conversations.contexts();
+            scope.spawn(move || {
+                let held = contexts.with_registry(|_| {
+                    door.send("registry").unwrap();
+                    may_go.recv().unwrap();
+                    Ok::<(), TaskError>(())
+                });
+                held.unwrap();
+            });
+            assert_eq!(is_done.recv(), Ok("registry"));
+            for name in ["slow", "slow"] {
+                let done = done.clone();
+                scope.spawn(move || {
+                    pool.lease(slow).unwrap();
+                    done.send(name).unwrap();
+                });
+            }
+            let is_opening = || pool.is_open(slow);
+            let begin = Instant::now();
+            while !is_opening() && begin.elapsed() < Duration::from_secs(60) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            scope.spawn(move || {
+                pool.lease(other).unwrap();
+                done.send("other").unwrap();
+            });
+            let first = is_done.recv_timeout(Duration::from_secs(60));
+            go.send(()).unwrap();
+            assert_eq!(first, Ok("other"));
+            assert_eq!(is_done.recv(), Ok("slow"));
+            assert_eq!(is_done.recv(), Ok("slow"));
+        });
+    }
+}

@@ -1,0 +1,179 @@
+//! A reply that is translated to the client's wire as it comes.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::StatusCode;
+use http_body::{Body, Frame};
+use http_body_util::BodyExt as _;
+use infold_provider::{ForwardError, ResponseBody};
+use infold_wire::provider_error::{ClientError, write_client_error};
+use infold_wire::reply::relay::ReplyRelay;
+use infold_wire::reply::{self, Delivery};
+use infold_wire::{ReplyError, ReplyReader, Wire, quote};
+use uuid::Uuid;
+
+use crate::translate::refusal;
+
+/// A reply on its way, told on another wire as it comes.
+#[derive(Debug)]
+pub(crate) struct TranslatedReply {
+    upstream: ResponseBody,
+    /// Until the reply is whole, or has failed.
+    reader: Option<ReplyReader>,
+    relay: ReplyRelay,
+    to: Wire,
+    id: String,
+    ended: bool,
+}
+
+impl TranslatedReply {
+    /// `model` is what the client asked for.
+    pub fn new(
+        upstream: ResponseBody,
+        [from, to]: [Wire; 2],
+        form: Delivery,
+        model: &str,
+    ) -> TranslatedReply {
+        let id = Uuid::new_v4().simple().to_string();
+        TranslatedReply {
+            upstream,
+            reader: Some(ReplyReader::new(from, form)),
+            relay: ReplyRelay::new(to, model, &id[..24]),
+            to,
+            id: id[..24].to_owned(),
+            ended: false,
+        }
+    }
+
+    /// Sends usage by itself at the end of a chat.
+    pub fn with_usage_apart(mut self, apart: bool) -> TranslatedReply {
+        self.relay = self.relay.with_usage_apart(apart);
+        self
+    }
+
+    /// What some of the provider's bytes are on the other wire.
+    fn hear(&mut self, data: &[u8]) -> Result<Vec<u8>, ReplyError> {
+        let mut out = Vec::new();
+        let Some(reader) = &mut self.reader else {
+            return Ok(out);
+        };
+        let relay = &mut self.relay;
+        reader.push(data, &mut |delta| out.extend(relay.delta(&delta)))?;
+        if reader.is_complete() {
+            out.extend(self.finish()?);
+        }
+        Ok(out)
+    }
+
+    /// What is left to tell at the end.
+    fn finish(&mut self) -> Result<Vec<u8>, ReplyError> {
+        let Some(reader) = self.reader.take() else {
+            return Ok(Vec::new());
+        };
+        let told = self.relay.finish(&reader.finish()?);
+        let lost = self.relay.lost();
+        if !lost.is_empty() {
+            tracing::debug!(?lost, "not all of the reply could be told");
+        }
+        Ok(told)
+    }
+
+    /// Tells that the reply failed; nothing if there was none at all, which says something by itself.
+    fn fail(&mut self, error: &ReplyError) -> Vec<u8> {
+        self.reader = None;
+        if *error == ReplyError::Empty {
+            return Vec::new();
+        }
+        let what = match error {
+            ReplyError::Failed { body } => refusal(StatusCode::BAD_GATEWAY, body).1,
+            error => ClientError::Failed(format!("the reply of the provider broke: {error}")),
+        };
+        let (_, _, body) = write_client_error(self.to, false, &what);
+        let body = String::from_utf8_lossy(&body).into_owned();
+        match (self.to, &what) {
+            // A response that is too long fails as a whole, and its clients look for that.
+            (Wire::Responses, ClientError::TooLong { .. }) if !self.relay.is_begun() => {
+                write_client_error(self.to, true, &what).2
+            }
+            (Wire::Responses, _) => {
+                let text =
+                    infold_wire::provider_error::error_message(body.as_bytes()).unwrap_or_default();
+                let event = format!(
+                    r#"{{"type":"error","code":"server_error","message":{},"param":null,"sequence_number":0}}"#,
+                    quote(&text)
+                );
+                format!("event: error\ndata: {event}\n\n").into_bytes()
+            }
+            (Wire::Anthropic, _) => format!("event: error\ndata: {body}\n\n").into_bytes(),
+            (Wire::Chat | Wire::Gemini, _) => format!("data: {body}\n\n").into_bytes(),
+            (Wire::Ollama, _) => format!("{body}\n").into_bytes(),
+        }
+    }
+}
+
+impl Body for TranslatedReply {
+    type Data = Bytes;
+    type Error = ForwardError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ForwardError>>> {
+        while !self.ended {
+            let told = match ready!(Pin::new(&mut self.upstream).poll_frame(context)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.hear(&data),
+                    Err(_) => continue,
+                },
+                // What breaks behind the end of a reply is nobody's business.
+                Some(Err(error)) => {
+                    self.ended = true;
+                    return Poll::Ready(self.reader.take().map(|_| Err(error)));
+                }
+                None => {
+                    self.ended = true;
+                    self.finish()
+                }
+            };
+            let told = told.unwrap_or_else(|error| self.fail(&error));
+            if !told.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(told.into()))));
+            }
+        }
+        Poll::Ready(None)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ended
+    }
+}
+
+/// A whole reply as one body of the other wire; or what the provider says instead.
+pub(crate) async fn whole(mut relayed: TranslatedReply) -> Result<Vec<u8>, Vec<u8>> {
+    let said = |error: ReplyError| match error {
+        ReplyError::Failed { body } => body,
+        error => error.to_string().into_bytes(),
+    };
+    let mut told = Vec::new();
+    loop {
+        match relayed.upstream.frame().await {
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    told.extend(relayed.hear(&data).map_err(said)?);
+                }
+            }
+            Some(Err(error)) if relayed.reader.is_some() => {
+                return Err(error.to_string().into_bytes());
+            }
+            Some(Err(_)) | None => break,
+        }
+    }
+    told.extend(relayed.finish().map_err(said)?);
+    let mut reader = ReplyReader::new(relayed.to, Delivery::Stream);
+    let read = reader.push(&told, &mut |_| {});
+    let mut reply = read.and_then(|()| reader.finish()).map_err(said)?;
+    reply.id = Some(relayed.id);
+    Ok(reply::write_reply(relayed.to, &reply))
+}

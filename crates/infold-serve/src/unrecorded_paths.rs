@@ -1,0 +1,84 @@
+//! Requests that look like model calls, at paths that are not known as such.
+
+use std::collections::HashSet;
+use std::io::Read as _;
+use std::sync::Mutex;
+
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderMap, Method};
+use infold_wire::{Json, JsonKind};
+
+use crate::IncomingBody;
+use crate::content_coding::ContentCoding;
+use crate::locked;
+
+/// The paths that were warned of.
+#[derive(Debug, Default)]
+pub(crate) struct UnrecordedPaths(Mutex<HashSet<String>>);
+
+/// How many paths are remembered. Clients choose them, so that there has to be an end.
+const MAX_PATHS: usize = 256;
+
+/// The longest body that is looked into.
+const MAX_BODY_BYTES: u64 = 16 << 20;
+
+/// What takes `input` or `messages` and is no call of a model.
+const OTHER_USES: [&str; 10] = [
+    "embed",
+    "moderations",
+    "speech",
+    "rerank",
+    "classify",
+    "score",
+    "tokens",
+    "countTokens",
+    "tokenize",
+    "template",
+];
+
+impl UnrecordedPaths {
+    /// Says whether it has to be found out if a request is a model call.
+    pub fn needs_check(&self, path: &str, parts: &Parts, body: &IncomingBody) -> bool {
+        let kind = parts.headers.get(CONTENT_TYPE);
+        let json = kind.is_none_or(|kind| kind.to_str().is_ok_and(|kind| kind.contains("json")));
+        let name = path.trim_end_matches('/').rsplit('/').next();
+        let name = name.unwrap_or_default();
+        parts.method == Method::POST
+            && json
+            && body.len() <= MAX_BODY_BYTES
+            && !OTHER_USES.iter().any(|other| name.contains(other))
+            && !locked(&self.0).contains(path)
+    }
+
+    /// Warns if the body is that of a model call. It reads the body, and may block.
+    pub fn check(&self, path: &str, headers: &HeaderMap, body: &IncomingBody) {
+        if !is_call(headers, body) {
+            return;
+        }
+        let mut warned = locked(&self.0);
+        if warned.len() < MAX_PATHS && warned.insert(path.to_owned()) {
+            tracing::warn!(
+                path,
+                "this looks like a model call at a path that is not known: passed through unrecorded"
+            );
+        }
+    }
+}
+
+fn is_call(headers: &HeaderMap, body: &IncomingBody) -> bool {
+    let Some(coding) = ContentCoding::of(headers) else {
+        return false;
+    };
+    let mut plain = Vec::new();
+    let mut reader = coding.decode(body.reader()).take(MAX_BODY_BYTES);
+    if reader.read_to_end(&mut plain).is_err() {
+        return false;
+    }
+    let Ok(json) = Json::parse(&plain) else {
+        return false;
+    };
+    let [messages, input, contents] = json.pick(["messages", "input", "contents"]);
+    let list = |json: Option<Json<'_>>| json.is_some_and(|json| json.kind() == JsonKind::Array);
+    list(messages) || list(contents) || input.is_some_and(|input| !input.is_null())
+}

@@ -1,0 +1,464 @@
+//! Replaces the matches of a search in the texts of a JSON value. All other bytes stay.
+
+use std::ops::Range;
+
+use infold_log::Role;
+
+use super::{FindMatches, RedactedMatches, redact_message};
+use crate::edits::{splice, splice_json};
+use crate::render::BlockStyle;
+use crate::scan::decode_escape;
+use crate::{Form, Item, Json, JsonError, JsonKind, Message, MessageError, quote};
+
+/// Replaces the matches in the texts of a message.
+///
+/// Texts are searched with their escapes resolved, and so is JSON inside a text (arguments of calls, outputs of tools).
+/// Reasoning with a match is removed whole, because it is signed; so are signatures beside a match.
+pub fn redact_matches(
+    message: &[u8],
+    marker: &str,
+    find: &mut FindMatches<'_>,
+) -> Result<RedactedMatches, MessageError> {
+    let read = Message::read(message)?;
+    let mut replacer = MatchReplacer::new(marker, find);
+    let mut bytes = replacer.value(read.json(), Scope::Structure);
+    if read.form() == Form::Item(Item::Reasoning) && replacer.matches > 0 {
+        bytes = Some(redact_message(message, marker)?);
+    }
+    Ok(replacer.finish(bytes))
+}
+
+/// Calls `take` with the texts of a message; not with those that messages are paired by.
+pub fn visit_texts(message: &[u8], take: &mut dyn FnMut(&str)) -> Result<(), MessageError> {
+    let read = Message::read(message)?;
+    let mut find = |text: &str| {
+        take(text);
+        Vec::new()
+    };
+    let mut replacer = MatchReplacer {
+        counts_left: false,
+        joins_members: false,
+        ..MatchReplacer::new("", &mut find)
+    };
+    replacer.value(read.json(), Scope::Structure);
+    Ok(())
+}
+
+/// Replaces the matches in the texts of a JSON value with the members of messages.
+pub fn redact_json(
+    json: &[u8],
+    marker: &str,
+    find: &mut FindMatches<'_>,
+) -> Result<RedactedMatches, JsonError> {
+    let mut replacer = MatchReplacer {
+        joins_members: false,
+        ..MatchReplacer::new(marker, find)
+    };
+    let bytes = replacer.value(Json::parse(json)?, Scope::Structure);
+    Ok(replacer.finish(bytes))
+}
+
+/// Replaces the matches in any text, number or name of a member of a JSON value.
+pub fn redact_data(
+    json: &[u8],
+    marker: &str,
+    find: &mut FindMatches<'_>,
+) -> Result<RedactedMatches, JsonError> {
+    let mut replacer = MatchReplacer::new(marker, find);
+    let bytes = replacer.value(Json::parse(json)?, Scope::Data);
+    Ok(replacer.finish(bytes))
+}
+
+/// Replaces the matches in a record of a transcript, or in a document that holds records.
+///
+/// The members that tie records together stay: ids, times, and the names, numbers and booleans of documented members.
+/// A string equal to `placeholder`, quotes included, stands for a message that is stored elsewhere, and stays too.
+pub fn redact_record(
+    json: &[u8],
+    placeholder: &[u8],
+    marker: &str,
+    find: &mut FindMatches<'_>,
+) -> Result<RedactedMatches, JsonError> {
+    let mut replacer = MatchReplacer {
+        placeholder: Some(placeholder),
+        ..MatchReplacer::new(marker, find)
+    };
+    let bytes = replacer.value(Json::parse(json)?, Scope::Structure);
+    Ok(replacer.finish(bytes))
+}
+
+/// Replaces the matches in a text, and in JSON that the text may hold.
+pub fn redact_text(text: &str, marker: &str, find: &mut FindMatches<'_>) -> Option<String> {
+    let quoted = quote(text);
+    let quoted = Json::parse(quoted.as_bytes()).ok()?;
+    let replaced = MatchReplacer::new(marker, find).string(quoted)?;
+    let text = Json::parse(&replaced).ok()?.text()?.into_owned();
+    Some(text)
+}
+
+/// How often the escapes of a text are resolved: JSON may stand in texts that stand in JSON.
+const MAX_ESCAPE_LEVELS: usize = 4;
+
+/// Replaces the matches in a fragment of JSON: in the text as it stands, and with its escapes resolved once and more often.
+pub fn redact_fragment(text: &str, marker: &str, find: &mut FindMatches<'_>) -> Option<String> {
+    let (replaced, _) = replace_at_levels(text, 0, marker, find)?;
+    Some(replaced)
+}
+
+/// Replaces the matches after the escapes of `text` are resolved `first_level` times, and after each further time.
+/// Returns the new text and the number of matches.
+fn replace_at_levels(
+    text: &str,
+    first_level: usize,
+    marker: &str,
+    find: &mut FindMatches<'_>,
+) -> Option<(String, usize)> {
+    let mut replaced: Option<String> = None;
+    let mut matches = 0;
+    for level in first_level..first_level + MAX_ESCAPE_LEVELS {
+        let now = replaced.as_deref().unwrap_or(text);
+        let (unescaped, offsets) = unescape(now, level);
+        let found = find(&unescaped);
+        matches += found.len();
+        let is_last = !unescaped.contains('\\');
+        if !found.is_empty() {
+            let original = |range: &Range<usize>| offsets[range.start]..offsets[range.end];
+            let edits: Vec<_> = found
+                .iter()
+                .map(|range| (original(range), marker))
+                .collect();
+            let spliced = splice(now.as_bytes(), &edits);
+            replaced = Some(String::from_utf8_lossy(&spliced).into_owned());
+        }
+        if is_last {
+            break;
+        }
+    }
+    Some((replaced?, matches))
+}
+
+/// Resolves the escapes of a text, those of the result, and so on, `levels` times. Returns the text, and the offset in
+/// the original of each of its bytes and of its end.
+pub(crate) fn unescape(text: &str, levels: usize) -> (String, Vec<usize>) {
+    let mut unescaped = (text.to_owned(), (0..=text.len()).collect::<Vec<_>>());
+    for _ in 0..levels {
+        let (current, current_offsets) = unescaped;
+        let mut next = String::with_capacity(current.len());
+        let mut offsets = Vec::with_capacity(current_offsets.len());
+        let mut at = 0;
+        while let Some(plain) = current[at..].chars().next() {
+            let escape = (plain == '\\').then(|| decode_escape(&current.as_bytes()[at..]));
+            let (length, char) = match escape.flatten() {
+                Some((length, char)) => (length, char.unwrap_or(char::REPLACEMENT_CHARACTER)),
+                None => (plain.len_utf8(), plain),
+            };
+            offsets.extend(std::iter::repeat_n(current_offsets[at], char.len_utf8()));
+            next.push(char);
+            at += length;
+        }
+        offsets.push(text.len());
+        unescaped = (next, offsets);
+    }
+    unescaped
+}
+
+/// Members whose texts a provider signed or encrypted.
+const SIGNATURES: &str = "signature thoughtSignature thought_signature encrypted_content";
+
+/// Members that hold the input or the output of a tool.
+const TOOL_DATA: &str = "input args result arguments response output action operation";
+
+/// Members of messages, blocks, parts and items that providers document. Other members hold content, so their names and
+/// numbers are searched like texts.
+const DOCUMENTED: &str = "\
+    action annotations approval_request_id approve args arguments audio behavior cache_control call_id caller \
+    citations cited_text code codeExecutionResult code_execution_result command container_id content context \
+    created_at custom data detail displayName document_index document_title enabled encrypted_content encrypted_index \
+    end_block_index end_char_index end_index end_page_number env environment error error_code executableCode \
+    executable_code expires_at file fileData fileUri file_data file_id file_uri filename format fps function \
+    functionCall functionResponse function_call function_response id image_url images index inlineData inline_data \
+    input input_audio isError is_error language logprobs media_type mimeType mime_type name operation outcome output \
+    parts phase queries reasoning reasoning_content reasoning_details refusal response result results role \
+    server_label server_name signature source start_index status summary text thinking thought thoughtSignature \
+    thought_signature title tool_calls ttl type url videoMetadata";
+
+/// Members of transcript records, and of documents that hold records, beside those of messages: the members by which a
+/// transcript is read, and the counters and switches of agents.
+const DOCUMENTED_IN_RECORDS: &str = "\
+    $rewindTo $set base_instructions branch cache_creation_input_tokens cache_read_input_tokens cli_version \
+    compactMetadata condenseId condenseParent contents cwd description durationMs firstKeptEntryId firstKeptEntryIndex \
+    git gitBranch history info input_tokens instructions isApiErrorMessage isCompactSummary isMeta isSidechain \
+    isSnapshotUpdate isSummary isTruncationMarker isVisibleInTranscriptOnly kind lastUpdated leafUuid level \
+    logicalParentUuid message messages model originator output_tokens parentId parentToolUseID parentUuid payload \
+    projectHash record_type requestId say sessionId sourceToolAssistantUUID sourceToolUseID startTime stop_reason subject \
+    subtype system systemInstruction system_instruction thinkingSignature thoughts timestamp toolCallId toolCalls toolName \
+    toolUseID toolUseResult tool_call_id tool_call_ids tool_use_id traj trajectory truncationId truncationParent ts usage \
+    userType uuid version";
+
+fn contains(names: &str, name: &[u8]) -> bool {
+    let mut names = names.split_ascii_whitespace();
+    names.any(|listed| listed.as_bytes() == name)
+}
+
+/// The part of a message that a value belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// A member that providers document: its name and its numbers stay.
+    Structure,
+    /// Any other member: all of it is content but what messages may be paired by.
+    Unknown,
+    /// The input or the output of a tool: all of it is content.
+    Data,
+}
+
+struct MatchReplacer<'a, 'f> {
+    marker: &'a str,
+    find: &'a mut FindMatches<'f>,
+    matches: usize,
+    left: usize,
+    /// Texts that messages are paired by are searched too, though not replaced.
+    counts_left: bool,
+    /// Names of members that are content are searched together with their values too.
+    joins_members: bool,
+    /// Set for a record of a transcript: the string that stands for a message.
+    placeholder: Option<&'a [u8]>,
+}
+
+impl<'a, 'f> MatchReplacer<'a, 'f> {
+    fn new(marker: &'a str, find: &'a mut FindMatches<'f>) -> MatchReplacer<'a, 'f> {
+        MatchReplacer {
+            marker,
+            find,
+            matches: 0,
+            left: 0,
+            counts_left: true,
+            joins_members: true,
+            placeholder: None,
+        }
+    }
+
+    fn finish(self, bytes: Option<Vec<u8>>) -> RedactedMatches {
+        RedactedMatches {
+            bytes,
+            matches: self.matches,
+            left: self.left,
+        }
+    }
+
+    fn is_record(&self) -> bool {
+        self.placeholder.is_some()
+    }
+
+    /// Returns whether a member is documented, so that its name and its numbers stay.
+    fn is_documented(&self, name: &[u8]) -> bool {
+        contains(DOCUMENTED, name) || self.is_record() && contains(DOCUMENTED_IN_RECORDS, name)
+    }
+
+    /// Returns the scope of the value of a member whose object has the scope `scope`.
+    fn member_scope(&self, scope: Scope, name: &[u8]) -> Scope {
+        let is_data = contains(TOOL_DATA, name) || self.is_record() && name == b"toolUseResult";
+        if scope == Scope::Data || is_data {
+            Scope::Data
+        } else if scope == Scope::Structure && self.is_documented(name) {
+            Scope::Structure
+        } else {
+            Scope::Unknown
+        }
+    }
+
+    fn is_structure(&self, name: &[u8], value: Json<'_>) -> bool {
+        match value.kind() {
+            JsonKind::String => {
+                is_structure(name) || self.is_record() && is_record_structure(name, value)
+            }
+            JsonKind::Array if self.is_record() => {
+                let mut elements = value.elements();
+                name.ends_with(b"_ids")
+                    && elements.all(|element| element.kind() == JsonKind::String)
+            }
+            _ => false,
+        }
+    }
+
+    /// Counts the matches in a value that stays.
+    fn count_left(&mut self, value: Json<'_>) {
+        if !self.counts_left {
+            return;
+        }
+        match value.kind() {
+            JsonKind::Array => value
+                .elements()
+                .for_each(|element| self.count_left(element)),
+            _ => self.left += (self.find)(&value.text().unwrap_or_default()).len(),
+        }
+    }
+
+    /// Returns the new bytes of a value; none if they stay.
+    fn value(&mut self, json: Json<'_>, scope: Scope) -> Option<Vec<u8>> {
+        match json.kind() {
+            JsonKind::String => self.string(json),
+            JsonKind::Number | JsonKind::Bool => self.scalar(json, scope),
+            JsonKind::Array => {
+                let elements = json.elements();
+                let edits = elements
+                    .filter_map(|element| Some((element.range(), self.value(element, scope)?)));
+                let edits = edits.collect();
+                splice_json(json, edits)
+            }
+            JsonKind::Object => self.object(json, scope),
+            JsonKind::Null => None,
+        }
+    }
+
+    fn object(&mut self, json: Json<'_>, scope: Scope) -> Option<Vec<u8>> {
+        let mut edits = Vec::new();
+        let start = json.range().start;
+        for (key, value) in json.members() {
+            let name = key.name();
+            if scope != Scope::Data && self.is_structure(&name, value) {
+                self.count_left(value);
+                continue;
+            }
+            if scope != Scope::Structure || !self.is_documented(&name) {
+                edits.extend(self.string(key).map(|bytes| (key.range(), bytes)));
+            }
+            let value_scope = self.member_scope(scope, &name);
+            let mut bytes = self.value(value, value_scope);
+            let between = &json.bytes()[key.range().end - start..value.range().start - start];
+            if value_scope != Scope::Structure && self.match_spans(key, between, value) {
+                bytes = Some(quote(self.marker).into_bytes());
+            }
+            edits.extend(bytes.map(|bytes| (value.range(), bytes)));
+        }
+        let changed = splice_json(json, edits)?;
+        if scope == Scope::Data {
+            return Some(changed);
+        }
+        Some(redacted_reasoning(json, self.marker).unwrap_or_else(|| without_signatures(changed)))
+    }
+
+    /// Returns whether a match begins in the name of a member and ends in its value, as `"password": "x"` may.
+    fn match_spans(&mut self, key: Json<'_>, between: &[u8], value: Json<'_>) -> bool {
+        if !self.joins_members || Some(value.bytes()) == self.placeholder {
+            return false;
+        }
+        let (quotes, value) = match value.kind() {
+            JsonKind::String => ("\"", value.text().unwrap_or_default()),
+            JsonKind::Number | JsonKind::Bool => ("", String::from_utf8_lossy(value.bytes())),
+            JsonKind::Object | JsonKind::Array | JsonKind::Null => return false,
+        };
+        let name = key.text().unwrap_or_default();
+        let between = String::from_utf8_lossy(between);
+        let member = format!("\"{name}\"{between}{quotes}{value}{quotes}");
+        let value_start = member.len() - quotes.len() - value.len();
+        let found = (self.find)(&member);
+        let spans = |range: &&Range<usize>| range.start <= name.len() && range.end > value_start;
+        let spanning = found.iter().filter(spans).count();
+        self.matches += spanning;
+        spanning > 0
+    }
+
+    /// Replaces a number or a boolean. In a documented member it stays.
+    fn scalar(&mut self, json: Json<'_>, scope: Scope) -> Option<Vec<u8>> {
+        if scope == Scope::Structure && !self.counts_left {
+            return None;
+        }
+        let text = std::str::from_utf8(json.bytes()).ok()?;
+        let found = (self.find)(text);
+        if scope == Scope::Structure {
+            self.left += found.len();
+            return None;
+        }
+        if found.is_empty() {
+            return None;
+        }
+        self.matches += found.len();
+        Some(quote(self.marker).into_bytes())
+    }
+
+    fn string(&mut self, json: Json<'_>) -> Option<Vec<u8>> {
+        if Some(json.bytes()) == self.placeholder {
+            return None;
+        }
+        let text = json.text()?;
+        if text.starts_with(['{', '['])
+            && let Ok(inner) = Json::parse(text.as_bytes())
+            && let Some(changed) = self.value(inner, Scope::Data)
+        {
+            let whole = splice(text.as_bytes(), &[(inner.range(), changed)]);
+            // Matches that span several of the inner values are found in the text as a whole.
+            let whole = quote(&String::from_utf8_lossy(&whole));
+            let again = Json::parse(whole.as_bytes()).ok()?;
+            return Some(self.plain_text(again).unwrap_or_else(|| whole.into_bytes()));
+        }
+        self.plain_text(json)
+    }
+
+    /// Searches a text with its escapes resolved, and escaped JSON in it.
+    fn plain_text(&mut self, json: Json<'_>) -> Option<Vec<u8>> {
+        let marker = quote(self.marker);
+        let marker = &marker[1..marker.len() - 1];
+        let (replaced, matches) = replace_at_levels(json.inner()?, 1, marker, self.find)?;
+        self.matches += matches;
+        Some(format!("\"{replaced}\"").into_bytes())
+    }
+}
+
+/// Returns whether a member belongs to the structure of messages, not to their content.
+fn is_structure(name: &[u8]) -> bool {
+    matches!(name, b"role" | b"type" | b"name" | b"tool_name" | b"status")
+        || name == b"id"
+        || name.ends_with(b"_id")
+}
+
+/// Returns whether a text of a transcript record belongs to its structure: an id, or the time of the record.
+fn is_record_structure(name: &[u8], value: Json<'_>) -> bool {
+    const ID_SUFFIXES: [&[u8]; 4] = [b"Id", b"ID", b"Uuid", b"UUID"];
+    let is_id = name == b"uuid" || ID_SUFFIXES.iter().any(|suffix| name.ends_with(suffix));
+    let is_time = matches!(name, b"timestamp" | b"startTime" | b"lastUpdated")
+        && value.text().is_some_and(|text| is_timestamp(&text));
+    is_id || is_time || matches!(name, b"subtype" | b"record_type" | b"toolName")
+}
+
+/// Returns whether a text has only characters of an ISO 8601 time.
+fn is_timestamp(text: &str) -> bool {
+    text.starts_with(|char: char| char.is_ascii_digit())
+        && (10..=40).contains(&text.len())
+        && text.contains('-')
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || b"-:.+ TZ".contains(&byte))
+}
+
+/// Returns what replaces an object that is reasoning, which its provider signed.
+fn redacted_reasoning(json: Json<'_>, marker: &str) -> Option<Vec<u8>> {
+    let text = quote(marker);
+    let [kind, thought, summary] = json.pick(["type", "thought", "summary"]);
+    let kind = kind.map(Json::name).unwrap_or_default();
+    let style = match &*kind {
+        b"thinking" | b"redacted_thinking" => BlockStyle::Block,
+        // An item, which has a summary, is redacted whole.
+        b"reasoning" if summary.is_none() => BlockStyle::Block,
+        kind if kind.starts_with(b"reasoning.") => {
+            return Some(format!(r#"{{"type":"reasoning.text","text":{text}}}"#).into_bytes());
+        }
+        _ if thought.is_some_and(Json::is_true) => BlockStyle::Part,
+        _ => return None,
+    };
+    Some(style.text_block(Role::Assistant, &text).into_bytes())
+}
+
+/// Removes signatures, which no longer match the content.
+fn without_signatures(object: Vec<u8>) -> Vec<u8> {
+    let Ok(json) = Json::parse(&object) else {
+        return object;
+    };
+    let is_signature = |key: &Json<'_>| contains(SIGNATURES, &key.name());
+    if !json.members().any(|(key, _)| is_signature(&key)) {
+        return object;
+    }
+    let kept = json.members().filter(|(key, _)| !is_signature(key));
+    let kept = kept.map(|(key, value)| [key.bytes(), b":", value.bytes()].concat());
+    let kept: Vec<Vec<u8>> = kept.collect();
+    [b"{".as_slice(), &kept.join(&b","[..]), b"}"].concat()
+}

@@ -1,0 +1,132 @@
+//! Cuts long JSON strings down to their front and end before decoding them.
+
+use std::borrow::Cow;
+
+use memchr::memchr;
+
+use crate::{Json, JsonKind};
+
+/// Returns a string's text; of a long one its front and its end, with a line `…` between.
+///
+/// Only what is returned is decoded, so the cost of a huge text is that of a short one.
+pub fn excerpt(json: Json<'_>, front: usize, back: usize) -> Option<Cow<'_, str>> {
+    if json.kind() != JsonKind::String {
+        return None;
+    }
+    let bytes = json.bytes();
+    let inner = &bytes[1..bytes.len() - 1];
+    if inner.len() <= front + back {
+        return Some(decode(inner));
+    }
+    let head = boundary(inner, front);
+    // A space is never part of an escape or of a longer character.
+    let tail = inner.len() - back;
+    let space = memchr(b' ', &inner[tail..][..back.min(256)]);
+    let tail = space.map_or_else(|| boundary(inner, tail), |space| tail + space + 1);
+    let mut out = decode(&inner[..head]).into_owned();
+    out.push_str("\n…\n");
+    out.push_str(&decode(&inner[tail..]));
+    Some(Cow::Owned(out))
+}
+
+/// Returns the bytes of any value; of a long one its front and its end.
+pub fn raw_excerpt(json: Json<'_>, front: usize, back: usize) -> Cow<'_, str> {
+    let bytes = json.bytes();
+    if bytes.len() <= front + back {
+        return String::from_utf8_lossy(bytes);
+    }
+    let head = &bytes[..boundary(bytes, front)];
+    let tail = &bytes[boundary(bytes, bytes.len() - back)..];
+    let [head, tail] = [head, tail].map(String::from_utf8_lossy);
+    Cow::Owned(format!("{head}\n…\n{tail}"))
+}
+
+/// Returns the start of the character at `at`.
+fn boundary(bytes: &[u8], mut at: usize) -> usize {
+    while at > 0 && at < bytes.len() && bytes[at] & 0xc0 == 0x80 {
+        at -= 1;
+    }
+    at
+}
+
+/// Decodes part of a JSON string without its quotes. An escape cut in two at its end is left out.
+fn decode(piece: &[u8]) -> Cow<'_, str> {
+    if memchr(b'\\', piece).is_none() {
+        return String::from_utf8_lossy(piece);
+    }
+    let mut out = Vec::with_capacity(piece.len());
+    let mut rest = piece;
+    while let Some(at) = memchr(b'\\', rest) {
+        out.extend_from_slice(&rest[..at]);
+        let escaped = rest.get(at + 1).copied();
+        rest = rest.get(at + 2..).unwrap_or_default();
+        match escaped {
+            Some(b'n') => out.push(b'\n'),
+            Some(b't') => out.push(b'\t'),
+            Some(b'r') => out.push(b'\r'),
+            Some(b'b' | b'f') => out.push(b' '),
+            Some(b'u') => rest = unicode(rest, &mut out),
+            Some(byte) => out.push(byte),
+            None => {}
+        }
+    }
+    out.extend_from_slice(rest);
+    Cow::Owned(match String::from_utf8(out) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    })
+}
+
+/// Decodes the digits after `\u`, the second half of a pair too, and returns the rest.
+fn unicode<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
+    let unit = |bytes: &[u8]| {
+        let digits = std::str::from_utf8(bytes.get(..4)?).ok()?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let Some(first) = unit(rest) else {
+        return &[];
+    };
+    let mut rest = &rest[4..];
+    let mut units = vec![first];
+    if (0xd800..0xdc00).contains(&first)
+        && rest.starts_with(b"\\u")
+        && let Some(second) = unit(&rest[2..]).filter(|unit| (0xdc00..0xe000).contains(unit))
+    {
+        units.push(second);
+        rest = &rest[6..];
+    }
+    out.extend_from_slice(String::from_utf16_lossy(&units).as_bytes());
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str, front: usize, back: usize) -> String {
+        excerpt(Json::parse(text.as_bytes()).unwrap(), front, back)
+            .unwrap()
+            .into_owned()
+    }
+
+    #[test]
+    fn short_texts_are_decoded_whole() {
+        let text = r#""a\n\t\"b\" \u00e9 \ud83d\ude80 \ud83d x 中\/\\""#;
+        assert_eq!(of(text, 100, 100), "a\n\t\"b\" é 🚀 \u{fffd} x 中/\\");
+        let json = Json::parse(text.as_bytes()).unwrap();
+        assert_eq!(json.text().unwrap(), of(text, 100, 100));
+    }
+
+    #[test]
+    fn long_texts_show_their_front_and_their_end_wherever_they_are_cut() {
+        let text = r#""ab\u00e9cd中文\ud83d\ude80\\\\ and the end""#;
+        for front in 0..20 {
+            for back in 0..16 {
+                let cut = of(text, front, back);
+                assert!(cut.contains('…'), "{cut}");
+            }
+        }
+        assert_eq!(of(text, 2, 8), "ab\n…\nthe end");
+        assert_eq!(of(text, 2, 0), "ab\n…\n");
+    }
+}

@@ -1,0 +1,70 @@
+//! Finds the sections of a text that are known by the words they start and end with.
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+use super::markers::{SECTIONS, Section};
+
+/// Finds sections at the front of what is left of one text.
+#[derive(Debug, Default)]
+pub struct FrontSections {
+    /// The sections whose end is nowhere in what was left, by bit, so that it is not searched for again.
+    without_end: u64,
+}
+
+impl FrontSections {
+    /// Returns where the section ends that `rest` starts with.
+    pub fn find_end(&mut self, rest: &str) -> Option<usize> {
+        for (index, section) in SECTIONS.iter().enumerate() {
+            let bit = 1 << index;
+            let starts = section.at_front && rest.starts_with(section.start);
+            if !starts || self.without_end & bit != 0 {
+                continue;
+            }
+            match section.find_end(rest, 0) {
+                Some(end) => return Some(end),
+                None => self.without_end |= bit,
+            }
+        }
+        None
+    }
+}
+
+/// Returns the sections that start on any line of a text, in order.
+pub fn line_sections(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    for section in SECTIONS.iter().filter(|section| !section.at_front) {
+        let mut from = 0;
+        for at in memmem::find_iter(text.as_bytes(), section.start) {
+            let starts_line = at == 0 || text.as_bytes()[at - 1] == b'\n';
+            if at < from || !starts_line {
+                continue;
+            }
+            // If this one has no end, those behind it have none either.
+            let Some(end) = section.find_end(text, at) else {
+                break;
+            };
+            found.push(at..end);
+            from = end;
+        }
+    }
+    found.sort_unstable_by_key(|section| section.start);
+    found
+}
+
+impl Section {
+    fn find_end(&self, text: &str, at: usize) -> Option<usize> {
+        let from = at + self.start.len();
+        let Some(end) = self.end else {
+            return Some(text.len());
+        };
+        // The last words may be the last of those that it starts with.
+        if self.start.ends_with(end) {
+            return Some(from);
+        }
+        let found = memmem::find(&text.as_bytes()[from..], end.as_bytes());
+        let found = found.map(|found| from + found + end.len());
+        found.or(self.may_be_open.then_some(text.len()))
+    }
+}

@@ -42,19 +42,22 @@ pub fn run(contexts: &Contexts, args: &RedactArgs, out: &mut Output) -> CliResul
     let failed = |error: TaskError| CliError::from(error).about(&name);
     if args.dry_run || !args.yes {
         let found = redact.preview(contexts, id).map_err(failed)?;
-        if args.dry_run && found.messages() == 0 {
+        if found.is_empty() {
             return Err(no_match(&found));
         }
         if args.dry_run {
-            return print_redaction(id, &found, out);
+            return print_redaction(id, &found, false, out);
         }
-        let tasks: Vec<String> = found.tasks.iter().map(|task| task_line(id, task)).collect();
-        let messages = count(found.messages() as u64, "message");
+        let details = redaction_lines(id, &found, false);
+        let subject = match found.messages() as u64 {
+            0 => "this".to_owned(),
+            messages => count(messages, "message"),
+        };
         let refusal = CliError::usage(
             "this removes the content of messages permanently, and there is no terminal to confirm it",
         )
         .hint("--yes redacts without confirmation, --dry-run prints what would be redacted");
-        if !confirm(&tasks, &format!("redact {messages} permanently?"), refusal)? {
+        if !confirm(&details, &format!("redact {subject} permanently?"), refusal)? {
             return Err(CliError::no("nothing was redacted"));
         }
     }
@@ -62,7 +65,7 @@ pub fn run(contexts: &Contexts, args: &RedactArgs, out: &mut Output) -> CliResul
     if done.is_empty() {
         return Err(no_match(&done));
     }
-    print_redaction(id, &done, out)
+    print_redaction(id, &done, true, out)
 }
 
 fn no_match(found: &Redaction) -> CliError {
@@ -73,18 +76,16 @@ fn no_match(found: &Redaction) -> CliError {
     }
 }
 
-const WHERE_MATCHES_STAY: &str = "in ids, roles, types and tool names, which pair messages";
+const WHERE_MATCHES_STAY: &str =
+    "in ids, roles, types, names and positions, which pair and place messages";
 
 /// Prints what was redacted, or would be.
-fn print_redaction(id: Uuid, redaction: &Redaction, out: &mut Output) -> CliResult {
+fn print_redaction(id: Uuid, redaction: &Redaction, is_done: bool, out: &mut Output) -> CliResult {
     if out.is_json() {
         return out.object(&describe(redaction));
     }
-    for task in &redaction.tasks {
-        out.line(task_line(id, task))?;
-    }
-    for path in &redaction.removed {
-        out.line(format!("{} removed", path.display()))?;
+    for line in redaction_lines(id, redaction, is_done) {
+        out.line(line)?;
     }
     if redaction.left > 0 {
         note(
@@ -93,6 +94,29 @@ fn print_redaction(id: Uuid, redaction: &Redaction, out: &mut Output) -> CliResu
         );
     }
     Ok(())
+}
+
+/// Returns one line for each redacted task, and one for each file that is removed whole.
+fn redaction_lines(id: Uuid, redaction: &Redaction, is_done: bool) -> Vec<String> {
+    let tasks = redaction.tasks.iter();
+    let mut lines: Vec<String> = tasks.map(|task| task_line(id, task)).collect();
+    if redaction.tasks.is_empty() && redaction.entries > 0 {
+        let entries = match redaction.entries {
+            1 => "1 title or name".to_owned(),
+            many => format!("{many} titles and names"),
+        };
+        let verb = if is_done { "redacted" } else { "would redact" };
+        lines.push(format!("{verb} {entries} of tasks"));
+    }
+    lines.extend(redaction.removed.iter().map(|path| {
+        let path = path.display();
+        if is_done {
+            format!("{path} removed")
+        } else {
+            format!("would remove {path}")
+        }
+    }));
+    lines
 }
 
 fn task_line(id: Uuid, task: &RedactedTask) -> String {

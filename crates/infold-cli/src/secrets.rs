@@ -69,13 +69,18 @@ fn print_secrets(task: Option<Uuid>, found: &[StoredSecret], out: &mut Output) -
     let name = task.map_or_else(|| "beside the tasks".to_owned(), |task| task.to_string());
     let mut last_command = None;
     for secret in found {
-        let StoredSecret { file, place, found } = secret;
+        let StoredSecret {
+            file,
+            place,
+            found,
+            stays,
+        } = secret;
         let (seq, shown) = match place {
             SecretPlace::Message(seq) => (Some(*seq), format!("seq {seq}")),
             SecretPlace::Event(id) => (None, format!("{file} e{id}")),
             SecretPlace::Line(line) => (None, format!("{file} line {line}")),
         };
-        let command = task.map(|task| match seq {
+        let command = task.filter(|_| !stays).map(|task| match seq {
             Some(seq) => format!("infold redact {task} {seq}"),
             None => {
                 let pattern = pattern_of(&found.start, found.chars);
@@ -88,7 +93,7 @@ fn print_secrets(task: Option<Uuid>, found: &[StoredSecret], out: &mut Output) -
         if out.is_json() {
             out.object(&json!({
                 "uuid": task.map(|task| task.to_string()), "file": file, "seq": seq, "rule": found.rule,
-                "start": found.start, "characters": found.chars, "command": command,
+                "start": found.start, "characters": found.chars, "command": command, "stays": stays,
             }))?;
             continue;
         }
@@ -97,6 +102,10 @@ fn print_secrets(task: Option<Uuid>, found: &[StoredSecret], out: &mut Output) -
         out.line(format!(
             "{name}  {shown}  {rule}  {start}… ({chars} characters)"
         ))?;
+        if *stays {
+            let reason = "an id or tool name, which `infold redact` does not change: revoke it";
+            out.line(paint(DIM, format!("    {reason}")))?;
+        }
         if let Some(command) = command.filter(|command| last_command.as_ref() != Some(command)) {
             out.line(paint(DIM, format!("    {command}")))?;
             last_command = Some(command);

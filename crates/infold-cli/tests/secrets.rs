@@ -168,6 +168,44 @@ fn every_file_of_a_task_is_looked_at() {
 }
 
 #[test]
+fn no_command_is_named_for_a_secret_that_would_stay() {
+    let home = Home::new();
+    let call = |id: &str| {
+        json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function",
+            "function": {"name": "run", "arguments": "{}"}}]})
+    };
+    let result = json!({"role": "tool", "tool_call_id": github(), "content": "done"});
+    home.file("talk.jsonl", format!("{}\n{result}\n", call(&github())));
+    home.tell("task new\ntask push T1 talk.jsonl");
+    home.run(
+        "task tool T1",
+        json!({"tool": aws(), "args": {}, "result": "x"})
+            .to_string()
+            .as_bytes(),
+    );
+    assert_snapshot!(home.tell("doctor --secrets T1"), @"
+    $ infold doctor --secrets T1
+    T1  events.jsonl e2  aws-access-token  AKIA… (20 characters)
+        an id or tool name, which `infold redact` does not change: revoke it
+    T1  seq 1  github-pat  ghp_… (40 characters)
+        an id or tool name, which `infold redact` does not change: revoke it
+    T1  seq 2  github-pat  ghp_… (40 characters)
+        an id or tool name, which `infold redact` does not change: revoke it
+    ! searched 2 messages in 1 task, with 214 rules
+    ! error: 3 secrets found
+    ! hint: `infold redact TASK SEQ` removes a message, `infold redact TASK --pattern RE` all matches; `redact: true` in config.yaml keeps new ones off the disk; revoke real keys
+    [1]
+    ");
+    let found = home.objects("doctor --secrets T1");
+    assert!(
+        found
+            .iter()
+            .all(|one| one["command"].is_null() && one["stays"] == json!(true)),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn a_line_without_end_and_bytes_that_are_no_text_are_looked_at() {
     let home = Home::new();
     home.file("talk.jsonl", talk(&["hi", "hello"]));

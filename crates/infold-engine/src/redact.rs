@@ -142,7 +142,7 @@ pub fn describe(redaction: &Redaction) -> Value {
     let tasks: Vec<Value> = tasks.collect();
     let removed = redaction.removed.iter();
     let removed: Vec<String> = removed.map(|path| path.display().to_string()).collect();
-    json!({"tasks": tasks, "left": redaction.left, "removed": removed})
+    json!({"tasks": tasks, "left": redaction.left, "removed": removed, "entries": redaction.entries})
 }
 
 #[cfg(test)]

@@ -116,10 +116,7 @@ impl Imported {
             .trim_ascii_end()
             .split(|byte| *byte == b'\n')
             .next_back();
-        match line
-            .and_then(|line| Json::parse(line).ok())
-            .and_then(decode)
-        {
+        match line.and_then(decode_line) {
             Some(Kept::End(at)) => Ok(at),
             _ => Err(LogError::damaged(
                 &self.path,
@@ -134,7 +131,7 @@ impl Imported {
         let Some(line) = self.line()? else {
             return Ok(None);
         };
-        let kept = Json::parse(&line).ok().and_then(decode);
+        let kept = decode_line(&line);
         let damaged = || LogError::damaged(&self.path, 0, "a line that says nothing");
         kept.ok_or_else(damaged).map(Some)
     }
@@ -145,6 +142,26 @@ impl Imported {
         let read = read.map_err(|error| LogError::io(&self.path, "read", error))?;
         Ok((read > 0).then_some(line))
     }
+}
+
+/// What a line holds, unless it is the first.
+pub(crate) fn decode_line(line: &[u8]) -> Option<Kept> {
+    Json::parse(line).ok().and_then(decode)
+}
+
+/// How a transcript is laid out, by the first line of its file.
+pub(crate) fn layout_of(line: &[u8]) -> Option<TranscriptLayout> {
+    let json = Json::parse(line).ok()?;
+    json.get("layout")?.text()?.parse().ok()
+}
+
+/// The line that holds bytes of a transcript, without its line break.
+pub(crate) fn encode_bytes(raw: &[u8]) -> String {
+    if let Ok(text) = std::str::from_utf8(raw) {
+        return format!("{{\"text\":{}}}", quote(text));
+    }
+    let hex: String = raw.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{{\"bytes\":\"{hex}\"}}")
 }
 
 fn decode(json: Json<'_>) -> Option<Kept> {
@@ -214,11 +231,7 @@ impl Keeper {
         if raw.is_empty() {
             return Ok(());
         }
-        if let Ok(text) = std::str::from_utf8(raw) {
-            return self.write(&format!("{{\"text\":{}}}\n", quote(text)));
-        }
-        let hex: String = raw.iter().map(|byte| format!("{byte:02x}")).collect();
-        self.write(&format!("{{\"bytes\":\"{hex}\"}}\n"))
+        self.write(&(encode_bytes(raw) + "\n"))
     }
 
     pub fn list_end(&mut self, filled: bool) -> Result<(), LogError> {

@@ -6,6 +6,7 @@
 mod copies;
 mod rewrite;
 mod staging;
+mod transcript;
 mod words;
 
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ use crate::file::{Access, Growing};
 use crate::lines::Lines;
 use crate::lock::Lock;
 use crate::{Contexts, Log, LogError, TaskError, pending, repair, stored};
-use rewrite::Rewrite;
+use rewrite::{Rewrite, Staged};
 use staging::{Plan, Staging};
 use words::Words;
 
@@ -48,10 +49,12 @@ pub enum Target<'a> {
 pub struct Redaction {
     /// The tasks that held some of it; those first that others continue.
     pub tasks: Vec<RedactedTask>,
-    /// How many matches were left where messages are paired by them: in ids, names, roles and types.
+    /// How many matches were left where messages are paired or placed by them: in ids, roles, types, names and positions.
     pub left: usize,
-    /// Files that went whole, because nobody can tell what they hold.
+    /// Files and directories that went whole, because nobody can tell what they hold.
     pub removed: Vec<PathBuf>,
+    /// How many titles and names in the databases lost something.
+    pub entries: usize,
 }
 
 /// What was redacted of one task, or would be.
@@ -70,9 +73,8 @@ pub struct RedactedTask {
 impl Redaction {
     /// Says whether nothing was found.
     pub fn is_empty(&self) -> bool {
-        self.tasks
-            .iter()
-            .all(|task| task.messages.is_empty() && task.texts == 0)
+        let is_nothing = |task: &RedactedTask| task.messages.is_empty() && task.texts == 0;
+        self.tasks.iter().all(is_nothing) && self.removed.is_empty() && self.entries == 0
     }
 
     /// How many messages there are.
@@ -97,22 +99,14 @@ type Family = Vec<Member>;
 
 impl Contexts {
     /// Says what [`Contexts::redact`] would do. Nothing is changed.
-    ///
-    /// Only messages are looked through: a text that lost nothing of them is not counted.
     pub fn redactable(&self, id: Uuid, target: Target<'_>) -> Result<Redaction, TaskError> {
         let mut family = self.family(id, target)?;
         let left = self.select(id, target, &mut family)?;
-        let found = family.into_iter().filter(|one| !one.messages.is_empty());
-        let tasks = found.map(|one| RedactedTask {
-            task: one.task,
-            event: None,
-            messages: counted(&one.messages),
-            texts: 0,
-        });
-        Ok(Redaction {
-            tasks: tasks.collect(),
-            left,
-            removed: Vec::new(),
+        self.search(target, &family, |find, extent| {
+            let rewrite = Rewrite::new(self, &family, find, extent)?;
+            let preview = |at: usize| rewrite.preview(at);
+            let (redaction, _) = self.plan(&family, &rewrite, find, left, preview)?;
+            Ok(redaction)
         })
     }
 
@@ -125,38 +119,12 @@ impl Contexts {
         let mut family = self.family(id, target)?;
         let mut locks = self.lock_all(&family)?;
         let left = self.select(id, target, &mut family)?;
-        let mut redaction = Redaction {
-            left,
-            ..Redaction::default()
-        };
-        let words = match target {
-            Target::Messages(_) => Some(self.words(&family)?),
-            Target::Matches { .. } => None,
-        };
-        let of_words = |text: &str| words.as_ref().map_or(Vec::new(), |words| words.find(text));
-        let (find, extent): (Find<'_>, Extent) = match target {
-            Target::Messages(_) => (&of_words, Extent::Whole),
-            Target::Matches { find, .. } => (find, Extent::Matches),
-        };
-        let mut plan = Plan::default();
-        let rewrite = Rewrite::new(self, &family, find, extent)?;
-        for (at, one) in family.iter().enumerate() {
-            let done = rewrite.stage(at, &staging)?;
-            plan.tasks.push(one.task);
-            plan.staged += usize::from(done.event.is_some());
-            redaction.removed.extend(copies::torn(&one.dir)?);
-            redaction.tasks.push(RedactedTask {
-                task: one.task,
-                event: done.event,
-                messages: counted(&one.messages),
-                texts: done.texts,
-            });
-        }
-        rewrite.stage_rows(&mut plan)?;
-        plan.removed = copies::leftovers(self, find)?;
-        redaction.removed.extend(plan.removed.iter().cloned());
-        redaction.tasks.retain(|task| task.event.is_some());
-        if redaction.is_empty() && plan.is_of_nothing() {
+        let (redaction, plan) = self.search(target, &family, |find, extent| {
+            let rewrite = Rewrite::new(self, &family, find, extent)?;
+            let stage = |at: usize| rewrite.stage(at, &staging);
+            self.plan(&family, &rewrite, find, left, stage)
+        })?;
+        if redaction.is_empty() {
             staging.discard();
             return Ok(redaction);
         }
@@ -170,6 +138,64 @@ impl Contexts {
             source: Box::new(source),
         })?;
         Ok(redaction)
+    }
+
+    /// Calls `work` with what finds in texts beside messages what goes.
+    fn search<T>(
+        &self,
+        target: Target<'_>,
+        family: &Family,
+        work: impl FnOnce(Find<'_>, Extent) -> Result<T, TaskError>,
+    ) -> Result<T, TaskError> {
+        match target {
+            Target::Matches { find, .. } => work(find, Extent::Matches),
+            Target::Messages(_) => {
+                let words = self.words(family)?;
+                work(&|text| words.find(text), Extent::Whole)
+            }
+        }
+    }
+
+    /// Says what a redaction does, and what of it is to be done once the new files are there that `stage` makes.
+    fn plan(
+        &self,
+        family: &Family,
+        rewrite: &Rewrite<'_>,
+        find: Find<'_>,
+        left: usize,
+        stage: impl Fn(usize) -> Result<Staged, TaskError>,
+    ) -> Result<(Redaction, Plan), TaskError> {
+        let mut redaction = Redaction {
+            left,
+            ..Redaction::default()
+        };
+        let mut plan = Plan::default();
+        for (at, one) in family.iter().enumerate() {
+            let staged = stage(at)?;
+            redaction.left += staged.left;
+            plan.tasks.push(one.task);
+            plan.removed.extend(copies::holding(&one.dir, find)?);
+            if !one.messages.is_empty() || staged.texts > 0 {
+                redaction.tasks.push(RedactedTask {
+                    task: one.task,
+                    event: staged.event,
+                    messages: counted(&one.messages),
+                    texts: staged.texts,
+                });
+            }
+        }
+        rewrite.stage_rows(&mut plan)?;
+        plan.removed.extend(copies::leftovers(self, find)?);
+        redaction.entries = plan.rows.len() + plan.names.len();
+        redaction.removed.clone_from(&plan.removed);
+        if !redaction.is_empty() {
+            for one in family {
+                let paths = copies::unrecoverable(&one.dir)?.into_iter();
+                let others = paths.filter(|path| !plan.removed.contains(path));
+                redaction.removed.extend(others);
+            }
+        }
+        Ok((redaction, plan))
     }
 
     /// The tasks that share what is to go.

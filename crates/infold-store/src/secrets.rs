@@ -5,10 +5,11 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use infold_wire::Json;
+use infold_wire::redact::redact_message;
 use infold_wire::secrets::{FoundSecret, find_secrets};
 use uuid::Uuid;
 
-use crate::{Contexts, LogError, TaskError};
+use crate::{Contexts, LogError, TaskError, stored};
 
 /// A secret that lies on the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct StoredSecret {
     pub place: SecretPlace,
     /// What it is, without saying it.
     pub found: FoundSecret,
+    /// Whether it is an id or a tool name, which a redaction leaves.
+    pub stays: bool,
 }
 
 /// Where in a file a secret is.
@@ -133,16 +136,25 @@ fn in_file(
         looked_at(read);
         scanned.messages += u64::from(name == "messages.jsonl");
         let place = place(name, number, &line);
-        let mut tell = |found: Vec<FoundSecret>| {
-            for found in found {
+        let mut tell = |found: Vec<FoundSecret>, staying: &[FoundSecret]| {
+            for one in &found {
+                // Secrets with the same beginning and length cannot be told apart: a redaction may remove each as long as it removes one.
+                let number = |all: &[FoundSecret]| all.iter().filter(|other| *other == one).count();
                 take(StoredSecret {
                     file: name.to_owned(),
                     place,
-                    found,
+                    found: one.clone(),
+                    stays: number(&found) <= number(staying),
                 });
             }
         };
-        tell(find_secrets(&line));
+        let secrets = find_secrets(&line);
+        let staying = if secrets.is_empty() {
+            Vec::new()
+        } else {
+            find_staying(place, &line)
+        };
+        tell(secrets, &staying);
         if read < MAX_LINE_BYTES || line.ends_with(b"\n") {
             continue;
         }
@@ -155,13 +167,26 @@ fn in_file(
                 .read_until(b'\n', &mut line);
             let read = limited.map_err(fail)?;
             looked_at(read as u64);
-            tell(infold_wire::secrets::find_secrets_after(&line, before));
+            tell(infold_wire::secrets::find_secrets_after(&line, before), &[]);
             if read == 0 || line.ends_with(b"\n") {
                 break;
             }
         }
     }
     Ok(())
+}
+
+/// Finds the secrets of a line that a redaction leaves, because they are ids or tool names.
+fn find_staying(place: SecretPlace, line: &[u8]) -> Vec<FoundSecret> {
+    let left = match place {
+        SecretPlace::Message(_) => stored::split(line.trim_ascii_end())
+            .and_then(|stored| redact_message(&stored.body(line), "").ok()),
+        SecretPlace::Event(_) => Json::parse(line)
+            .ok()
+            .and_then(|event| Some(event.get("record")?.get("tool")?.bytes().to_vec())),
+        SecretPlace::Line(_) => None,
+    };
+    left.map_or(Vec::new(), |left| find_secrets(&left))
 }
 
 fn place(name: &str, number: u64, line: &[u8]) -> SecretPlace {

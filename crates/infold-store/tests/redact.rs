@@ -152,7 +152,7 @@ fn a_message_that_was_redacted_is_nowhere() {
     assert!(holders(root.path()).len() > 8);
     let redaction = redact(&contexts, id, "1..3");
     assert_eq!(redaction.messages(), 3);
-    assert_eq!(redaction.removed.len(), 1, "{redaction:?}");
+    assert_eq!(redaction.removed.len(), 4, "{redaction:?}");
     assert_eq!(holders(root.path()), Vec::<PathBuf>::new());
     clean(&contexts);
     let log = contexts.read(id).unwrap();
@@ -559,4 +559,92 @@ fn who_reads_meanwhile_sees_all_of_it_or_nothing() {
         assert!(reader.join().unwrap() > 0);
     });
     clean(&contexts);
+}
+
+/// A task whose log says nothing of the secret.
+fn innocent(contexts: &Contexts) -> (Uuid, PathBuf) {
+    let id = contexts.create(Metadata::default()).expect("a task");
+    let (mut writer, _) = contexts.write(id).expect("a writer");
+    writer.append(&[say("user", "hello")]).expect("a message");
+    contexts.settle(id, &writer).expect("settled");
+    drop(writer);
+    (id, contexts.place(id).expect("its directory"))
+}
+
+#[test]
+fn a_file_that_alone_holds_a_match_goes() {
+    let escaped = SECRET.replace('h', "\\u0068");
+    for (name, text) in [
+        ("request.json", format!(r#"{{"messages":"{SECRET}"}}"#)),
+        (
+            "reply.json",
+            format!(r#"{{"text":"{{\"a\":\"{escaped}\"}}"}}"#),
+        ),
+        ("facts.bin", format!("\0\u{1}{SECRET}\0")),
+        (
+            "torn-messages-1",
+            format!("{} {SECRET}", "x".repeat(5 << 20)),
+        ),
+    ] {
+        let (root, contexts) = store();
+        let (id, dir) = innocent(&contexts);
+        fs::write(dir.join(name), &text).unwrap();
+        let found = contexts.redactable(id, MATCHES).unwrap();
+        assert_eq!(found.removed, [dir.join(name)], "{name}");
+        assert!(dir.join(name).exists());
+        let redaction = contexts.redact(id, MATCHES).unwrap();
+        assert_eq!(redaction, found, "{name}");
+        assert!(!redaction.is_empty() && redaction.tasks.is_empty());
+        assert!(!dir.join(name).exists(), "{name}");
+        assert!(!root.path().join("redacting").exists());
+        clean(&contexts);
+        assert!(contexts.redact(id, MATCHES).unwrap().is_empty());
+    }
+}
+
+#[test]
+fn what_lies_beside_tasks_is_told_before_it_goes() {
+    let (root, contexts) = store();
+    let (id, _) = innocent(&contexts);
+    let torn = root.path().join("torn-chains-1.db");
+    let left = root.path().join("running/.importing-zz");
+    fs::write(&torn, SECRET).unwrap();
+    fs::create_dir(&left).unwrap();
+    fs::write(left.join("messages.jsonl"), SECRET).unwrap();
+    let found = contexts.redactable(id, MATCHES).unwrap();
+    assert_eq!(found.removed, [torn.clone(), left.clone()]);
+    assert!(torn.exists() && left.exists());
+    assert_eq!(contexts.redact(id, MATCHES).unwrap(), found);
+    assert!(!torn.exists() && !left.exists());
+    clean(&contexts);
+}
+
+#[test]
+fn a_preview_says_what_would_be_done() {
+    let (_root, contexts) = store();
+    let id = secretive(&contexts);
+    let found = contexts.redactable(id, MATCHES).unwrap();
+    let mut done = contexts.redact(id, MATCHES).unwrap();
+    assert_eq!(done.tasks[0].event.take(), Some(6));
+    assert_eq!(found, done);
+}
+
+#[test]
+fn a_match_in_the_name_of_a_tool_stays_and_is_counted() {
+    let (_root, contexts) = store();
+    let (id, dir) = innocent(&contexts);
+    let (mut writer, _) = contexts.write(id).unwrap();
+    let record = format!(r#"{{"tool":"{SECRET}","args":{{}},"result":"ok"}}"#);
+    writer.tool(record.as_bytes()).unwrap();
+    contexts.settle(id, &writer).unwrap();
+    drop(writer);
+    for redaction in [
+        contexts.redactable(id, MATCHES).unwrap(),
+        contexts.redact(id, MATCHES).unwrap(),
+    ] {
+        assert!(redaction.is_empty());
+        assert_eq!(redaction.left, 1);
+    }
+    let tools = fs::read_to_string(dir.join("tools.jsonl")).unwrap();
+    assert!(tools.contains(SECRET));
 }

@@ -20,7 +20,8 @@ use std::ops::Range;
 
 pub(crate) use matches::unescape;
 pub use matches::{
-    redact_data, redact_fragment, redact_json, redact_matches, redact_text, visit_texts,
+    redact_data, redact_fragment, redact_json, redact_matches, redact_record, redact_text,
+    visit_texts,
 };
 pub use message::redact_message;
 
@@ -34,7 +35,7 @@ pub struct RedactedMatches {
     pub bytes: Option<Vec<u8>>,
     /// How many matches were replaced.
     pub matches: usize,
-    /// How many were left because messages are paired by them: roles, types, ids and names of calls.
+    /// How many were left because they pair or place messages: ids, roles, types, names and positions.
     pub left: usize,
 }
 

@@ -1,6 +1,7 @@
 //! Files of a task that hold copies of what its messages say, and follow from the log or are of no use without it.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use infold_wire::redact::redact_fragment;
@@ -46,9 +47,35 @@ pub fn remove(dir: &Path) -> Result<(), LogError> {
     Ok(())
 }
 
-/// The torn bytes that were set aside in a task.
-pub fn torn(dir: &Path) -> Result<Vec<PathBuf>, LogError> {
-    files(dir, |name| name.starts_with("torn-"))
+/// Files of a task that go with any redaction and cannot be derived anew: torn bytes that were set aside, a request that failed, a reply
+/// that nobody was told.
+pub fn unrecoverable(dir: &Path) -> Result<Vec<PathBuf>, LogError> {
+    files(dir, |name| {
+        name.starts_with("torn-") || matches!(name, "request.json" | "reply.json")
+    })
+}
+
+/// Files of a task that hold some of what goes, and do not follow from its log.
+pub fn holding(dir: &Path, find: Find<'_>) -> Result<Vec<PathBuf>, LogError> {
+    let paths = files(dir, |name| {
+        let is_working_file = matches!(
+            name,
+            "facts.bin"
+                | "facts.new"
+                | "request.json"
+                | "reply.json"
+                | "transcript.txt"
+                | "unsummarized.jsonl"
+        );
+        is_working_file || name.starts_with("torn-") || name.ends_with(".tmp")
+    })?;
+    let mut found = Vec::new();
+    for path in paths {
+        if holds(&path, find)? {
+            found.push(path);
+        }
+    }
+    Ok(found)
 }
 
 /// What holds some of what goes and is no task: damaged databases that were set aside, and what is left of tasks that were removed or never
@@ -64,23 +91,47 @@ pub fn leftovers(contexts: &Contexts, find: Find<'_>) -> Result<Vec<PathBuf>, Lo
         let hidden = files(&contexts.root().join(place), |name| name.starts_with('.'))?;
         // Who is still making a task holds its lock.
         for dir in hidden.into_iter().filter(|dir| !lock::is_held(dir)) {
-            for path in files(&dir, |_| true)? {
-                if holds(&path, find)? {
-                    found.push(dir);
-                    break;
-                }
+            if holds(&dir, find)? {
+                found.push(dir);
             }
         }
     }
     Ok(found)
 }
 
-/// Says whether something is found in a file, however it is escaped.
+/// How much of a file is searched at a time, and how much of it again with the next piece.
+const PIECE_BYTES: u64 = 4 << 20;
+const OVERLAP_BYTES: usize = 64 << 10;
+
+/// Says whether something is found in a file, or in a file of a directory, however it is escaped.
 fn holds(path: &Path, find: Find<'_>) -> Result<bool, LogError> {
+    let fail = |error| LogError::io(path, "read", error);
+    if path.is_dir() {
+        for path in files(path, |_| true)? {
+            if holds(&path, find)? {
+                return Ok(true);
+            }
+        }
+        return Ok(false);
+    }
     if !path.is_file() {
         return Ok(false);
     }
-    let bytes = fs::read(path).map_err(|error| LogError::io(path, "read", error))?;
-    let text = String::from_utf8_lossy(&bytes);
-    Ok(redact_fragment(&text, "", &mut |text| find(text)).is_some())
+    let mut file = match File::open(path) {
+        // It served a step that ended meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        opened => opened.map_err(fail)?,
+    };
+    let mut piece = Vec::new();
+    loop {
+        let read = (&mut file).take(PIECE_BYTES).read_to_end(&mut piece);
+        if read.map_err(fail)? == 0 {
+            return Ok(false);
+        }
+        let text = String::from_utf8_lossy(&piece);
+        if redact_fragment(&text, "", &mut |text| find(text)).is_some() {
+            return Ok(true);
+        }
+        piece.drain(..piece.len().saturating_sub(OVERLAP_BYTES));
+    }
 }

@@ -1,17 +1,19 @@
 //! Writes the files of tasks anew, without what goes.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use infold_log::Seq;
 use infold_wire::redact::{
-    redact_data, redact_fragment, redact_json, redact_matches, redact_message, redact_text,
+    RedactedMatches, redact_data, redact_json, redact_matches, redact_message, redact_text,
 };
+use infold_wire::transcript::TranscriptLayout;
 use infold_wire::{Json, Message, digest, quote, render_stub, tokens};
 use uuid::Uuid;
 
 use super::staging::{Plan, Staging};
+use super::transcript::Batch;
 use super::{Family, Find, Member, damaged, holder};
 use crate::event::{Extent, FoldLine, MaskLine, RedactLine};
 use crate::file::{Access, Growing};
@@ -41,6 +43,8 @@ pub struct Staged {
     pub event: Option<u64>,
     /// How many texts beside messages lost something.
     pub texts: u64,
+    /// How many matches were left in texts beside messages.
+    pub left: usize,
 }
 
 impl<'a> Rewrite<'a> {
@@ -64,23 +68,38 @@ impl<'a> Rewrite<'a> {
         })
     }
 
+    /// Says what would be written in the place of a task's files. Nothing is.
+    pub fn preview(&self, at: usize) -> Result<Staged, TaskError> {
+        let one = &self.family[at];
+        let (log, _) = Log::open(&one.dir, Access::Read, &self.contexts.dirs())?;
+        let mut text = self.texts(at);
+        self.events(one, &log, &mut text)?;
+        self.beside_messages(one, &mut text, None)?;
+        Ok(Staged {
+            event: None,
+            texts: text.changed,
+            left: text.left,
+        })
+    }
+
     /// Writes what takes the place of a task's files.
     pub fn stage(&self, at: usize, staging: &Staging) -> Result<Staged, TaskError> {
         let one = &self.family[at];
         let (log, _) = Log::open(&one.dir, Access::Read, &self.contexts.dirs())?;
         let to = staging.of_task(one.task)?;
-        let mut text = Texts::new(self.find, marker(self.events[at]));
+        let mut text = self.texts(at);
         let originals = if one.messages.is_empty() {
             Vec::new()
         } else {
             self.messages(one, &text.marker, &to)?
         };
         let mut events = self.events(one, &log, &mut text)?;
-        self.frames(one, &mut text, &to)?;
-        self.imported(one, &mut text, &to)?;
-        self.metadata(one, &mut text, &to)?;
+        self.beside_messages(one, &mut text, Some(&to))?;
         if originals.is_empty() && text.changed == 0 {
-            return Ok(Staged::default());
+            return Ok(Staged {
+                left: text.left,
+                ..Staged::default()
+            });
         }
         let event = EventLine {
             id: log.state().next_event(),
@@ -98,7 +117,24 @@ impl<'a> Rewrite<'a> {
         Ok(Staged {
             event: Some(event.id.get()),
             texts: text.changed,
+            left: text.left,
         })
+    }
+
+    fn texts(&self, at: usize) -> Texts<'a> {
+        Texts::new(self.find, marker(self.events[at]), self.extent)
+    }
+
+    /// Goes through the files of a task that hold neither messages nor events.
+    fn beside_messages(
+        &self,
+        one: &Member,
+        text: &mut Texts<'_>,
+        to: Option<&Path>,
+    ) -> Result<(), TaskError> {
+        self.frames(one, text, to)?;
+        self.imported(one, text, to)?;
+        self.metadata(one, text, to)
     }
 
     /// What takes the place of a message.
@@ -178,7 +214,8 @@ impl<'a> Rewrite<'a> {
         let file = Growing::open(one.dir.join("events.jsonl"), Access::Read)?;
         let mut out = Vec::new();
         let mut lines = Lines::new(&file, 0);
-        while let Some(line) = lines.next()? {
+        // A torn line is looked at by nobody, and set aside before anything is written.
+        while let Some(line) = lines.next()?.filter(|line| line.whole) {
             let raw = [line.bytes, b"\n"].concat();
             let event = EventLine::decode(line.bytes);
             let event = event.map_err(|reason| LogError::damaged(file.path(), line.offset, reason));
@@ -270,6 +307,9 @@ impl<'a> Rewrite<'a> {
         for (key, value) in members.into_iter().rev() {
             let name = key.name();
             let is_name = matches!(&*name, b"tool" | b"status");
+            if is_name {
+                text.leave(&value.text().unwrap_or_default());
+            }
             if is_name || self.extent == Extent::Whole && !MADE.contains(&&*name) {
                 continue;
             }
@@ -325,7 +365,12 @@ impl<'a> Rewrite<'a> {
     }
 
     /// What stood around messages. Of a message that goes, what was said in a system prompt goes here too.
-    fn frames(&self, one: &Member, text: &mut Texts<'_>, to: &Path) -> Result<(), TaskError> {
+    fn frames(
+        &self,
+        one: &Member,
+        text: &mut Texts<'_>,
+        to: Option<&Path>,
+    ) -> Result<(), TaskError> {
         let is_whole = self.extent == Extent::Whole;
         self.lines(one, "frames.jsonl", to, text, |line, text| {
             let Ok(json) = Json::parse(line) else {
@@ -355,23 +400,55 @@ impl<'a> Rewrite<'a> {
     }
 
     /// What a transcript held beside its messages.
-    fn imported(&self, one: &Member, text: &mut Texts<'_>, to: &Path) -> Result<(), TaskError> {
-        self.lines(one, imported::NAME, to, text, |line, text| {
-            let json = Json::parse(line).ok()?;
-            if let Some(kept) = json.get("text") {
-                let kept = text.transcript(&kept.text()?)?;
-                return Some(format!("{{\"text\":{}}}", quote(&kept)).into_bytes());
+    fn imported(
+        &self,
+        one: &Member,
+        text: &mut Texts<'_>,
+        to: Option<&Path>,
+    ) -> Result<(), TaskError> {
+        let from = Growing::open(one.dir.join(imported::NAME), Access::Read)?;
+        if from.len() == 0 {
+            return Ok(());
+        }
+        let mut out = NewFile::create(to, imported::NAME)?;
+        let mut lines = Lines::new(&from, 0);
+        let mut next = lines.next()?;
+        let layout = next
+            .as_ref()
+            .and_then(|line| imported::layout_of(line.bytes));
+        if layout.is_some() {
+            if let Some(line) = next {
+                out.line(line.bytes)?;
             }
-            let hex = json.get("bytes")?.text()?;
-            let byte = |at: usize| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();
-            let bytes: Option<Vec<u8>> = (0..hex.len()).step_by(2).map(byte).collect();
-            let kept = text.transcript(&String::from_utf8_lossy(&bytes?))?;
-            Some(format!("{{\"text\":{}}}", quote(&kept)).into_bytes())
-        })
+            next = lines.next()?;
+        }
+        let mut batch = Batch::new(layout.unwrap_or(TranscriptLayout::Lines));
+        while let Some(line) = next {
+            let is_whole = batch.add(line.bytes);
+            next = lines.next()?;
+            if !is_whole && next.is_some() {
+                continue;
+            }
+            let new = batch.rewrite(&text.marker, text.find);
+            text.take_left(new.left);
+            if new.is_changed {
+                text.changed += 1;
+                out.is_changed = true;
+            }
+            for line in &new.lines {
+                out.line(line)?;
+            }
+        }
+        Ok(out.finish()?)
     }
 
     /// What is said of the task itself, which nobody made of a message.
-    fn metadata(&self, one: &Member, text: &mut Texts<'_>, to: &Path) -> Result<(), TaskError> {
+    fn metadata(
+        &self,
+        one: &Member,
+        text: &mut Texts<'_>,
+        to: Option<&Path>,
+    ) -> Result<(), TaskError> {
         if self.extent == Extent::Whole {
             return Ok(());
         }
@@ -394,7 +471,7 @@ impl<'a> Rewrite<'a> {
                 out.splice(value.range(), new.into_bytes());
             }
         }
-        if out != bytes {
+        if let Some(to) = to.filter(|_| out != bytes) {
             file::write_new(&to.join(Metadata::NAME), &out, true)?;
         }
         Ok(())
@@ -405,7 +482,7 @@ impl<'a> Rewrite<'a> {
         &self,
         one: &Member,
         name: &str,
-        to: &Path,
+        to: Option<&Path>,
         text: &mut Texts<'_>,
         mut change: impl FnMut(&[u8], &mut Texts<'_>) -> Option<Vec<u8>>,
     ) -> Result<(), TaskError> {
@@ -413,34 +490,23 @@ impl<'a> Rewrite<'a> {
         if from.len() == 0 {
             return Ok(());
         }
-        let path = to.join(name);
-        let fail = |error| LogError::io(&path, "written", error);
-        let mut out = BufWriter::with_capacity(1 << 18, file::create(&path)?);
-        let mut is_changed = false;
+        let mut out = NewFile::create(to, name)?;
         let mut lines = Lines::new(&from, 0);
         while let Some(line) = lines.next()? {
             let new = change(line.bytes, text);
-            is_changed |= new.is_some();
+            out.is_changed |= new.is_some();
             let bytes = new.as_deref().unwrap_or(line.bytes);
-            if bytes.is_empty() {
-                continue;
+            if !bytes.is_empty() {
+                out.line(bytes)?;
             }
-            out.write_all(bytes).map_err(fail)?;
-            out.write_all(b"\n").map_err(fail)?;
         }
-        let done = out.into_inner().map_err(|error| fail(error.into_error()))?;
-        if is_changed {
-            done.sync_data().map_err(fail)?
-        } else {
-            fs::remove_file(&path).map_err(fail)?
-        }
-        Ok(())
+        Ok(out.finish()?)
     }
 
     /// Plans what changes in the databases.
     pub fn stage_rows(&self, plan: &mut Plan) -> Result<(), TaskError> {
         for (at, one) in self.family.iter().enumerate() {
-            let mut text = Texts::new(self.find, marker(self.events[at]));
+            let mut text = self.texts(at);
             let row = self
                 .contexts
                 .with_registry(|registry| registry.get(one.task))?;
@@ -490,6 +556,47 @@ impl<'a> Rewrite<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// A file of lines on its way; kept only if it is not what it was.
+struct NewFile {
+    /// None if nothing is to be written.
+    out: Option<(PathBuf, BufWriter<File>)>,
+    is_changed: bool,
+}
+
+impl NewFile {
+    fn create(dir: Option<&Path>, name: &str) -> Result<NewFile, LogError> {
+        let create = |dir: &Path| {
+            let path = dir.join(name);
+            let out = BufWriter::with_capacity(1 << 18, file::create(&path)?);
+            Ok((path, out))
+        };
+        Ok(NewFile {
+            out: dir.map(create).transpose()?,
+            is_changed: false,
+        })
+    }
+
+    fn line(&mut self, bytes: &[u8]) -> Result<(), LogError> {
+        let Some((path, out)) = &mut self.out else {
+            return Ok(());
+        };
+        let written = out.write_all(bytes).and_then(|()| out.write_all(b"\n"));
+        written.map_err(|error| LogError::io(path, "written", error))
+    }
+
+    fn finish(self) -> Result<(), LogError> {
+        let Some((path, out)) = self.out else {
+            return Ok(());
+        };
+        let fail = |error| LogError::io(&path, "written", error);
+        let done = out.into_inner().map_err(|error| fail(error.into_error()))?;
+        match self.is_changed {
+            true => done.sync_data().map_err(fail),
+            false => fs::remove_file(&path).map_err(fail),
+        }
     }
 }
 
@@ -553,59 +660,59 @@ struct Texts<'a> {
     find: Find<'a>,
     marker: String,
     changed: u64,
+    /// How many matches were left. Words of whole messages are no matches.
+    left: usize,
+    counts_left: bool,
 }
 
 impl<'a> Texts<'a> {
-    fn new(find: Find<'a>, marker: String) -> Texts<'a> {
+    fn new(find: Find<'a>, marker: String, extent: Extent) -> Texts<'a> {
         Texts {
             find,
             marker,
             changed: 0,
+            left: 0,
+            counts_left: extent == Extent::Matches,
         }
     }
 
-    fn count<T>(&mut self, changed: Option<T>) -> Option<T> {
-        self.changed += u64::from(changed.is_some());
-        changed
+    fn take_left(&mut self, left: usize) {
+        if self.counts_left {
+            self.left += left;
+        }
+    }
+
+    /// Counts the matches in a text that stays.
+    fn leave(&mut self, text: &str) {
+        if self.counts_left {
+            self.left += (self.find)(text).len();
+        }
     }
 
     /// A text without what goes; none if it has nothing of it.
     fn replaced(&mut self, text: &str) -> Option<String> {
         let new = redact_text(text, &self.marker, &mut |text| (self.find)(text));
-        self.count(new)
+        self.changed += u64::from(new.is_some());
+        new
     }
 
     /// A JSON value that is made up like messages are.
     fn json(&mut self, json: &str) -> Option<String> {
         let new = redact_json(json.as_bytes(), &self.marker, &mut |text| (self.find)(text));
-        let new = new.ok().and_then(|new| String::from_utf8(new.bytes?).ok());
-        self.count(new)
+        self.take(new.ok()?)
     }
 
     /// A JSON value of which any text may be anything.
     fn values(&mut self, json: &str) -> Option<String> {
         let new = redact_data(json.as_bytes(), &self.marker, &mut |text| (self.find)(text));
-        let new = new.ok().and_then(|new| String::from_utf8(new.bytes?).ok());
-        self.count(new)
+        self.take(new.ok()?)
     }
 
-    /// A piece of a transcript: lines of JSON as far as they are that.
-    fn transcript(&mut self, text: &str) -> Option<String> {
-        let mut is_changed = false;
-        let lines = text.split_inclusive('\n').map(|line| {
-            let find = &mut |text: &str| (self.find)(text);
-            let new = match redact_json(line.as_bytes(), &self.marker, find) {
-                Ok(new) => new.bytes.and_then(|new| {
-                    let end = &line[line.trim_end().len()..];
-                    Some(String::from_utf8(new).ok()? + end)
-                }),
-                Err(_) => redact_fragment(line, &self.marker, find),
-            };
-            is_changed |= new.is_some();
-            new.unwrap_or_else(|| line.to_owned())
-        });
-        let lines: String = lines.collect();
-        self.count(is_changed.then_some(lines))
+    fn take(&mut self, new: RedactedMatches) -> Option<String> {
+        self.take_left(new.left);
+        let new = String::from_utf8(new.bytes?).ok()?;
+        self.changed += 1;
+        Some(new)
     }
 }
 

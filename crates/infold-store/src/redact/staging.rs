@@ -38,18 +38,11 @@ pub struct Plan {
     pub rows: Vec<(Uuid, String, String)>,
     /// What names of conversations are from then on, by their numbers in the index.
     pub names: Vec<(i64, String)>,
-    /// Files and directories beside the tasks that go.
+    /// Files and directories that go, in tasks and beside them.
     pub removed: Vec<PathBuf>,
-    /// How many files are put in place.
-    pub staged: usize,
 }
 
 impl Plan {
-    /// Says whether nothing would change.
-    pub fn is_of_nothing(&self) -> bool {
-        self.staged == 0 && self.rows.is_empty() && self.names.is_empty() && self.removed.is_empty()
-    }
-
     fn encode(&self, root: &Path) -> String {
         let tasks = self.tasks.iter().map(|task| format!("\"{task}\""));
         let rows = self.rows.iter().map(|(task, column, text)| {
@@ -92,7 +85,6 @@ impl Plan {
             rows: rows.collect::<Option<_>>()?,
             names: names.collect::<Option<_>>()?,
             removed: removed.collect::<Option<_>>()?,
-            staged: 0,
         })
     }
 }

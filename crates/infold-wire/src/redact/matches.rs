@@ -37,6 +37,7 @@ pub fn visit_texts(message: &[u8], take: &mut dyn FnMut(&str)) -> Result<(), Mes
     };
     let mut replacer = MatchReplacer {
         counts_left: false,
+        joins_members: false,
         ..MatchReplacer::new("", &mut find)
     };
     replacer.value(read.json(), Scope::Structure);
@@ -49,7 +50,12 @@ pub fn redact_json(
     marker: &str,
     find: &mut FindMatches<'_>,
 ) -> Result<RedactedMatches, JsonError> {
-    redact_scope(json, Scope::Structure, marker, find)
+    let mut replacer = MatchReplacer {
+        joins_members: false,
+        ..MatchReplacer::new(marker, find)
+    };
+    let bytes = replacer.value(Json::parse(json)?, Scope::Structure);
+    Ok(replacer.finish(bytes))
 }
 
 /// Replaces the matches in any text, number or name of a member of a JSON value.
@@ -58,17 +64,26 @@ pub fn redact_data(
     marker: &str,
     find: &mut FindMatches<'_>,
 ) -> Result<RedactedMatches, JsonError> {
-    redact_scope(json, Scope::Data, marker, find)
+    let mut replacer = MatchReplacer::new(marker, find);
+    let bytes = replacer.value(Json::parse(json)?, Scope::Data);
+    Ok(replacer.finish(bytes))
 }
 
-fn redact_scope(
+/// Replaces the matches in a record of a transcript, or in a document that holds records.
+///
+/// The members that tie records together stay: ids, times, and the names, numbers and booleans of documented members.
+/// A string equal to `placeholder`, quotes included, stands for a message that is stored elsewhere, and stays too.
+pub fn redact_record(
     json: &[u8],
-    scope: Scope,
+    placeholder: &[u8],
     marker: &str,
     find: &mut FindMatches<'_>,
 ) -> Result<RedactedMatches, JsonError> {
-    let mut replacer = MatchReplacer::new(marker, find);
-    let bytes = replacer.value(Json::parse(json)?, scope);
+    let mut replacer = MatchReplacer {
+        placeholder: Some(placeholder),
+        ..MatchReplacer::new(marker, find)
+    };
+    let bytes = replacer.value(Json::parse(json)?, Scope::Structure);
     Ok(replacer.finish(bytes))
 }
 
@@ -167,6 +182,19 @@ const DOCUMENTED: &str = "\
     server_label server_name signature source start_index status summary text thinking thought thoughtSignature \
     thought_signature title tool_calls ttl type url videoMetadata";
 
+/// Members of transcript records, and of documents that hold records, beside those of messages: the members by which a
+/// transcript is read, and the counters and switches of agents.
+const DOCUMENTED_IN_RECORDS: &str = "\
+    $rewindTo $set base_instructions branch cache_creation_input_tokens cache_read_input_tokens cli_version \
+    compactMetadata condenseId condenseParent contents cwd description durationMs firstKeptEntryId firstKeptEntryIndex \
+    git gitBranch history info input_tokens instructions isApiErrorMessage isCompactSummary isMeta isSidechain \
+    isSnapshotUpdate isSummary isTruncationMarker isVisibleInTranscriptOnly kind lastUpdated leafUuid level \
+    logicalParentUuid message messages model originator output_tokens parentId parentToolUseID parentUuid payload \
+    projectHash record_type requestId say sessionId sourceToolAssistantUUID sourceToolUseID startTime stop_reason subject \
+    subtype system systemInstruction system_instruction thinkingSignature thoughts timestamp toolCallId toolCalls toolName \
+    toolUseID toolUseResult tool_call_id tool_call_ids tool_use_id traj trajectory truncationId truncationParent ts usage \
+    userType uuid version";
+
 fn contains(names: &str, name: &[u8]) -> bool {
     let mut names = names.split_ascii_whitespace();
     names.any(|listed| listed.as_bytes() == name)
@@ -183,18 +211,6 @@ enum Scope {
     Data,
 }
 
-impl Scope {
-    fn of_member(self, name: &[u8]) -> Scope {
-        if self == Scope::Data || contains(TOOL_DATA, name) {
-            Scope::Data
-        } else if self == Scope::Structure && contains(DOCUMENTED, name) {
-            Scope::Structure
-        } else {
-            Scope::Unknown
-        }
-    }
-}
-
 struct MatchReplacer<'a, 'f> {
     marker: &'a str,
     find: &'a mut FindMatches<'f>,
@@ -202,6 +218,10 @@ struct MatchReplacer<'a, 'f> {
     left: usize,
     /// Texts that messages are paired by are searched too, though not replaced.
     counts_left: bool,
+    /// Names of members that are content are searched together with their values too.
+    joins_members: bool,
+    /// Set for a record of a transcript: the string that stands for a message.
+    placeholder: Option<&'a [u8]>,
 }
 
 impl<'a, 'f> MatchReplacer<'a, 'f> {
@@ -212,6 +232,8 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
             matches: 0,
             left: 0,
             counts_left: true,
+            joins_members: true,
+            placeholder: None,
         }
     }
 
@@ -220,6 +242,54 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
             bytes,
             matches: self.matches,
             left: self.left,
+        }
+    }
+
+    fn is_record(&self) -> bool {
+        self.placeholder.is_some()
+    }
+
+    /// Returns whether a member is documented, so that its name and its numbers stay.
+    fn is_documented(&self, name: &[u8]) -> bool {
+        contains(DOCUMENTED, name) || self.is_record() && contains(DOCUMENTED_IN_RECORDS, name)
+    }
+
+    /// Returns the scope of the value of a member whose object has the scope `scope`.
+    fn member_scope(&self, scope: Scope, name: &[u8]) -> Scope {
+        let is_data = contains(TOOL_DATA, name) || self.is_record() && name == b"toolUseResult";
+        if scope == Scope::Data || is_data {
+            Scope::Data
+        } else if scope == Scope::Structure && self.is_documented(name) {
+            Scope::Structure
+        } else {
+            Scope::Unknown
+        }
+    }
+
+    fn is_structure(&self, name: &[u8], value: Json<'_>) -> bool {
+        match value.kind() {
+            JsonKind::String => {
+                is_structure(name) || self.is_record() && is_record_structure(name, value)
+            }
+            JsonKind::Array if self.is_record() => {
+                let mut elements = value.elements();
+                name.ends_with(b"_ids")
+                    && elements.all(|element| element.kind() == JsonKind::String)
+            }
+            _ => false,
+        }
+    }
+
+    /// Counts the matches in a value that stays.
+    fn count_left(&mut self, value: Json<'_>) {
+        if !self.counts_left {
+            return;
+        }
+        match value.kind() {
+            JsonKind::Array => value
+                .elements()
+                .for_each(|element| self.count_left(element)),
+            _ => self.left += (self.find)(&value.text().unwrap_or_default()).len(),
         }
     }
 
@@ -242,18 +312,22 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
 
     fn object(&mut self, json: Json<'_>, scope: Scope) -> Option<Vec<u8>> {
         let mut edits = Vec::new();
+        let start = json.range().start;
         for (key, value) in json.members() {
             let name = key.name();
-            if scope != Scope::Data && is_structure(&name) && value.kind() == JsonKind::String {
-                if self.counts_left {
-                    self.left += (self.find)(&value.text().unwrap_or_default()).len();
-                }
+            if scope != Scope::Data && self.is_structure(&name, value) {
+                self.count_left(value);
                 continue;
             }
-            if scope != Scope::Structure || !contains(DOCUMENTED, &name) {
+            if scope != Scope::Structure || !self.is_documented(&name) {
                 edits.extend(self.string(key).map(|bytes| (key.range(), bytes)));
             }
-            let bytes = self.value(value, scope.of_member(&name));
+            let value_scope = self.member_scope(scope, &name);
+            let mut bytes = self.value(value, value_scope);
+            let between = &json.bytes()[key.range().end - start..value.range().start - start];
+            if value_scope != Scope::Structure && self.match_spans(key, between, value) {
+                bytes = Some(quote(self.marker).into_bytes());
+            }
             edits.extend(bytes.map(|bytes| (value.range(), bytes)));
         }
         let changed = splice_json(json, edits)?;
@@ -261,6 +335,27 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
             return Some(changed);
         }
         Some(redacted_reasoning(json, self.marker).unwrap_or_else(|| without_signatures(changed)))
+    }
+
+    /// Returns whether a match begins in the name of a member and ends in its value, as `"password": "x"` may.
+    fn match_spans(&mut self, key: Json<'_>, between: &[u8], value: Json<'_>) -> bool {
+        if !self.joins_members || Some(value.bytes()) == self.placeholder {
+            return false;
+        }
+        let (quotes, value) = match value.kind() {
+            JsonKind::String => ("\"", value.text().unwrap_or_default()),
+            JsonKind::Number | JsonKind::Bool => ("", String::from_utf8_lossy(value.bytes())),
+            JsonKind::Object | JsonKind::Array | JsonKind::Null => return false,
+        };
+        let name = key.text().unwrap_or_default();
+        let between = String::from_utf8_lossy(between);
+        let member = format!("\"{name}\"{between}{quotes}{value}{quotes}");
+        let value_start = member.len() - quotes.len() - value.len();
+        let found = (self.find)(&member);
+        let spans = |range: &&Range<usize>| range.start <= name.len() && range.end > value_start;
+        let spanning = found.iter().filter(spans).count();
+        self.matches += spanning;
+        spanning > 0
     }
 
     /// Replaces a number or a boolean. In a documented member it stays.
@@ -282,6 +377,9 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
     }
 
     fn string(&mut self, json: Json<'_>) -> Option<Vec<u8>> {
+        if Some(json.bytes()) == self.placeholder {
+            return None;
+        }
         let text = json.text()?;
         if text.starts_with(['{', '['])
             && let Ok(inner) = Json::parse(text.as_bytes())
@@ -311,6 +409,25 @@ fn is_structure(name: &[u8]) -> bool {
     matches!(name, b"role" | b"type" | b"name" | b"tool_name" | b"status")
         || name == b"id"
         || name.ends_with(b"_id")
+}
+
+/// Returns whether a text of a transcript record belongs to its structure: an id, or the time of the record.
+fn is_record_structure(name: &[u8], value: Json<'_>) -> bool {
+    const ID_SUFFIXES: [&[u8]; 4] = [b"Id", b"ID", b"Uuid", b"UUID"];
+    let is_id = name == b"uuid" || ID_SUFFIXES.iter().any(|suffix| name.ends_with(suffix));
+    let is_time = matches!(name, b"timestamp" | b"startTime" | b"lastUpdated")
+        && value.text().is_some_and(|text| is_timestamp(&text));
+    is_id || is_time || matches!(name, b"subtype" | b"record_type" | b"toolName")
+}
+
+/// Returns whether a text has only characters of an ISO 8601 time.
+fn is_timestamp(text: &str) -> bool {
+    text.starts_with(|char: char| char.is_ascii_digit())
+        && (10..=40).contains(&text.len())
+        && text.contains('-')
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || b"-:.+ TZ".contains(&byte))
 }
 
 /// Returns what replaces an object that is reasoning, which its provider signed.

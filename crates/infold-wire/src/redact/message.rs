@@ -140,7 +140,7 @@ fn redacted_block(block: Json<'_>, marker: &str, role: Role) -> Vec<u8> {
     let mut out = ObjectWriter::default();
     out.keep_members(block, |name| match pairing {
         Pairing::Call(_) | Pairing::Opens(_) => {
-            matches!(name, b"type" | b"id" | b"name" | b"server_name" | b"caller")
+            matches!(name, b"type" | b"id" | b"name" | b"server_name")
         }
         Pairing::Result(_) | Pairing::Ends(_) => {
             matches!(name, b"type" | b"tool_use_id" | b"is_error")
@@ -150,6 +150,9 @@ fn redacted_block(block: Json<'_>, marker: &str, role: Role) -> Vec<u8> {
     let text = quote(marker);
     match pairing {
         Pairing::Call(_) | Pairing::Opens(_) => {
+            if let Some(caller) = block.get("caller") {
+                out.named("caller", &with_only(caller, &["type", "tool_id"]));
+            }
             out.named("input", redacted_arguments(marker).as_bytes());
         }
         Pairing::Result(_) => out.named("content", text.as_bytes()),
@@ -174,6 +177,18 @@ fn redacted_block(block: Json<'_>, marker: &str, role: Role) -> Vec<u8> {
             return style.text_block(role, &text).into_bytes();
         }
     }
+    out.done()
+}
+
+/// Returns an object with only these members; another value as it is.
+fn with_only(value: Json<'_>, names: &[&str]) -> Vec<u8> {
+    if value.kind() != JsonKind::Object {
+        return value.bytes().to_vec();
+    }
+    let mut out = ObjectWriter::default();
+    out.keep_members(value, |name| {
+        names.iter().any(|kept| kept.as_bytes() == name)
+    });
     out.done()
 }
 
@@ -237,16 +252,36 @@ fn redacted_pair_half(name: &[u8], value: Json<'_>, marker: &str) -> Vec<u8> {
 
 /// Members of an item that stay: they hold its type and what it pairs with.
 const KEPT_ITEM_MEMBERS: &str =
-    "type id call_id role name status server_label approval_request_id approve environment";
+    "type id call_id role name status server_label approval_request_id approve";
+
+/// Members that OpenAI documents in items, and in the objects inside them. Any other name is content.
+const DOCUMENTED_IN_ITEMS: &str = "\
+    acknowledged_safety_checks action actions annotations arguments attributes background button call_id code command \
+    commands container_id content created_by detail diff drag end_index env error execution exit_code file_id filename \
+    image_url index input input_schema keys logs max_output_length message moderation name operation outcome output \
+    output_format outputs path pattern pending_safety_checks queries query quality refusal result results revised_prompt \
+    score scroll_x scroll_y size sources start_index status stderr stdout summary text timeout_ms title tools url user \
+    working_directory x y";
+
+/// Members whose values are objects with names that the agent or its user chose.
+const FREE_FORM: &str = "env attributes input_schema";
+
+fn contains(names: &str, name: &[u8]) -> bool {
+    let mut names = names.split_ascii_whitespace();
+    names.any(|listed| listed.as_bytes() == name)
+}
 
 fn redact_item(item: Item, message: &Message<'_>, marker: &str, out: &mut ObjectWriter) {
+    let mut has_content = false;
+    let mut has_undocumented = false;
     for (key, value) in message.json().members() {
         let name = key.name();
-        let mut kept = KEPT_ITEM_MEMBERS.split_ascii_whitespace();
-        if kept.any(|kept| kept.as_bytes() == &*name)
-            || item == Item::Hosted && may_be_pair_id(&name)
-        {
+        if contains(KEPT_ITEM_MEMBERS, &name) || item == Item::Hosted && may_be_pair_id(&name) {
             out.keep((key, value));
+            continue;
+        }
+        if *name == *b"environment" {
+            out.put(key.bytes(), &with_only(value, &["type", "container_id"]));
             continue;
         }
         let redacted = match (item, &*name, value.kind()) {
@@ -255,9 +290,18 @@ fn redact_item(item: Item, message: &Message<'_>, marker: &str, out: &mut Object
             (_, b"encrypted_content" | b"signature", _) => continue,
             (_, b"arguments", JsonKind::String) => quote(&redacted_arguments(marker)).into_bytes(),
             (Item::Output, b"output", JsonKind::Array) => quote(marker).into_bytes(),
-            _ => redacted_value(value, marker),
+            (_, name, _) if !contains(DOCUMENTED_IN_ITEMS, name) => {
+                has_undocumented = true;
+                continue;
+            }
+            (_, name, _) => redacted_value(name, value, marker),
         };
         out.put(key.bytes(), &redacted);
+        has_content = true;
+    }
+    // An item of an unknown type may have no documented content.
+    if has_undocumented && !has_content {
+        out.named("redacted", quote(marker).as_bytes());
     }
     if item == Item::Reasoning {
         let summary = format!(r#"[{{"type":"summary_text","text":{}}}]"#, quote(marker));
@@ -265,19 +309,27 @@ fn redact_item(item: Item, message: &Message<'_>, marker: &str, out: &mut Object
     }
 }
 
-fn redacted_value(value: Json<'_>, marker: &str) -> Vec<u8> {
+/// Returns a value of the same shape without content, and without names of members that no provider documents.
+fn redacted_value(name: &[u8], value: Json<'_>, marker: &str) -> Vec<u8> {
     match value.kind() {
         JsonKind::String => quote(marker).into_bytes(),
         JsonKind::Number => b"0".to_vec(),
         JsonKind::Bool | JsonKind::Null => value.bytes().to_vec(),
-        JsonKind::Array => redacted_list(value, |element| redacted_value(element, marker)),
+        JsonKind::Array => redacted_list(value, |element| redacted_value(name, element, marker)),
         JsonKind::Object => {
             let mut out = ObjectWriter::default();
-            for (key, value) in value.members() {
+            let is_free_form = contains(FREE_FORM, name);
+            for (key, value) in value.members().filter(|_| !is_free_form) {
                 match &*key.name() {
                     b"type" => out.keep((key, value)),
-                    _ => out.put(key.bytes(), &redacted_value(value, marker)),
+                    name if contains(DOCUMENTED_IN_ITEMS, name) => {
+                        out.put(key.bytes(), &redacted_value(name, value, marker));
+                    }
+                    _ => {}
                 }
+            }
+            if out.0.is_empty() && value.members().next().is_some() {
+                return redacted_arguments(marker).into_bytes();
             }
             out.done()
         }

@@ -22,7 +22,7 @@ fn replaced(message: &str, word: &str) -> String {
 }
 
 /// Messages of every wire that say the secret wherever a message can.
-const MESSAGES: [&str; 21] = [
+const MESSAGES: [&str; 25] = [
     r#"{"role":"user","content":"it is SECRET"}"#,
     r#"{"role":"user","name":"SECRET","content":[{"type":"text","text":"SECRET"},{"type":"image_url","image_url":{"url":"data:image/png;base64,SECRET"}}]}"#,
     r#"{"role":"assistant","content":null,"reasoning_content":"SECRET","tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{\"path\":\"SECRET\"}"}}]}"#,
@@ -44,6 +44,10 @@ const MESSAGES: [&str; 21] = [
     r#"{"type":"function_call_output","call_id":"c1","output":"SECRET"}"#,
     r#"{"type":"local_shell_call","id":"l_1","call_id":"c1","action":{"type":"exec","command":["echo","SECRET"],"env":{}}}"#,
     r#"{"type":"mcp_call","id":"m_1","approval_request_id":"a","name":"f","server_label":"l","arguments":"{\"a\":\"SECRET\"}","output":"SECRET"}"#,
+    r#"{"type":"local_shell_call","id":"l_1","call_id":"c1","action":{"type":"exec","command":["env"],"env":{"SECRET":"1"}}}"#,
+    r#"{"type":"file_search_call","id":"f_1","status":"completed","queries":["SECRET"],"results":[{"file_id":"f","text":"SECRET","score":0.5,"attributes":{"SECRET":2}}]}"#,
+    r#"{"type":"new_call","id":"n_1","payload":{"SECRET":[{"SECRET":1}]},"SECRET":true}"#,
+    r#"{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"ls","caller":{"type":"code_execution_20250825","tool_id":"s1","SECRET":"SECRET"},"input":{}}]}"#,
 ];
 
 /// The values that other messages are paired with it by.
@@ -144,6 +148,59 @@ fn names_and_numbers_of_members_that_no_provider_documents_are_content() {
     let counted = r#"{"role":"assistant","content":[{"type":"text","text":"x","citations":[{"start_index":4111}]}]}"#;
     let redacted = redact_matches(counted.as_bytes(), MARKER, &mut hits("4111")).unwrap();
     assert_eq!((redacted.bytes, redacted.left), (None, 1));
+}
+
+#[test]
+fn an_item_keeps_the_members_that_its_provider_wants() {
+    let whole = |item: &str| {
+        let whole = redact_message(item.as_bytes(), MARKER).unwrap();
+        String::from_utf8(whole).unwrap()
+    };
+    assert_eq!(
+        whole(
+            r#"{"type":"local_shell_call","id":"l","call_id":"c","action":{"type":"exec","command":["x"],"env":{"K":"1"},"timeout_ms":9}}"#
+        ),
+        r#"{"type":"local_shell_call","id":"l","call_id":"c","action":{"type":"exec","command":["[redacted e7]"],"env":{"redacted":"[redacted e7]"},"timeout_ms":0}}"#
+    );
+    assert_eq!(
+        whole(
+            r#"{"type":"shell_call","id":"s","call_id":"c","environment":{"type":"container_reference","container_id":"k","K":1},"action":{"commands":["x"],"max_output_length":9}}"#
+        ),
+        r#"{"type":"shell_call","id":"s","call_id":"c","environment":{"type":"container_reference","container_id":"k"},"action":{"commands":["[redacted e7]"],"max_output_length":0}}"#
+    );
+    assert_eq!(
+        whole(r#"{"type":"new_call","id":"n","payload":{"K":1}}"#),
+        r#"{"type":"new_call","id":"n","redacted":"[redacted e7]"}"#
+    );
+}
+
+#[test]
+fn a_record_keeps_what_its_transcript_is_read_by() {
+    let record = r#"{"type":"user","uuid":"u-4111","parentUuid":null,"isSidechain":true,"timestamp":"4111-01-01T00:00:00Z","cwd":"/4111","k4111":4111,"message":"@","toolUseResult":{"type":"4111","n":4111}}"#;
+    let redacted = redact_record(record.as_bytes(), b"\"@\"", MARKER, &mut hits("4111")).unwrap();
+    assert_eq!((redacted.matches, redacted.left), (5, 2));
+    assert_eq!(
+        String::from_utf8(redacted.bytes.unwrap()).unwrap(),
+        r#"{"type":"user","uuid":"u-4111","parentUuid":null,"isSidechain":true,"timestamp":"4111-01-01T00:00:00Z","cwd":"/[redacted e7]","k[redacted e7]":"[redacted e7]","message":"@","toolUseResult":{"type":"[redacted e7]","n":"[redacted e7]"}}"#
+    );
+    let any = |text: &str| (0..text.len()).map(|at| at..at + 1).collect();
+    let redacted = redact_record(record.as_bytes(), b"\"@\"", "R", &mut { any }).unwrap();
+    let bytes = redacted.bytes.unwrap();
+    let json = Json::parse(&bytes).unwrap();
+    assert!(json.get("message").unwrap().is("@"));
+    assert!(json.get("isSidechain").unwrap().is_true());
+}
+
+#[test]
+fn a_match_from_a_name_into_its_value_takes_the_value() {
+    let message = r#"{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"pin": 48231,"a":"x","b":true}},{"type":"text","text":"x"}]}"#;
+    let of = |word| replaced(message, word);
+    assert!(of("pin\": 482").contains(r#""input":{"pin": "[redacted e7]","a":"x","b":true}"#));
+    assert!(of("\"a\":\"x\"").contains(r#"{"pin": 48231,"a":"[redacted e7]","b":true}"#));
+    assert!(of("b\":t").contains(r#""a":"x","b":"[redacted e7]"}"#));
+    // Names that providers document are no content.
+    let redacted = redact_matches(message.as_bytes(), MARKER, &mut hits("text\":\"x")).unwrap();
+    assert_eq!(redacted, RedactedMatches::default());
 }
 
 #[test]

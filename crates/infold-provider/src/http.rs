@@ -14,8 +14,16 @@ pub(crate) const NO_CERTIFICATES: &str =
     "this system has no certificates to trust (they come with the package ca-certificates)";
 
 /// Clients by whether the endpoint is local and whether it uses TLS; each is built when first needed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct HttpClients([OnceLock<reqwest::Client>; 4]);
+
+impl Default for HttpClients {
+    fn default() -> HttpClients {
+        // A process has one cryptography provider. If it has one already, that one is used.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        HttpClients(Default::default())
+    }
+}
 
 impl HttpClients {
     /// Returns the client for an endpoint; `configure` adds options when it is built.
@@ -42,8 +50,6 @@ impl HttpClients {
 
 /// Returns the options that all clients share; `certificates` loads those of the system.
 fn builder(to: &Endpoint, certificates: bool) -> ClientBuilder {
-    // A process has one cryptography provider. If it has one already, that one is used.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::Client::builder()
         // A redirect would send a key and a whole conversation to another address.
         .redirect(redirect::Policy::none())

@@ -29,8 +29,7 @@ pub(crate) use rewind::{fold_over, last_sent, rewind};
 
 /// All conversations of a contexts directory.
 ///
-/// Methods read and write files: they are called from threads that may block, except where they are given
-/// [`Blocking::Forbidden`].
+/// Methods read and write files: they are called from threads that may block.
 #[derive(Clone)]
 pub struct Conversations {
     pub(crate) core: Arc<Core>,

@@ -69,7 +69,7 @@ struct ProviderRefusal {
 /// What came of sending a request.
 enum SendOutcome {
     /// The response for the client.
-    Answered(Response),
+    Answered(Box<Response>),
     /// The provider refused it; the exchange goes on.
     Refused(Box<ProviderRefusal>, ExchangeRecorder),
 }
@@ -191,7 +191,7 @@ impl ProxiedRequest<'_> {
             };
             let is_packed = !unpacked || is_untouched;
             let refusal = match self.attempt(sent, is_packed, is_stream, recorder).await {
-                SendOutcome::Answered(response) => return response,
+                SendOutcome::Answered(response) => return *response,
                 SendOutcome::Refused(refusal, unused) => {
                     recorder = unused;
                     *refusal
@@ -254,7 +254,7 @@ impl ProxiedRequest<'_> {
             Ok(answer) => answer,
             Err(response) => {
                 recorder.fail("the provider could not be reached");
-                return SendOutcome::Answered(*response);
+                return SendOutcome::Answered(response);
             }
         };
         let status = answer.status;
@@ -277,7 +277,7 @@ impl ProxiedRequest<'_> {
         let mut tee = ReplyTee::new(self.wire, is_stream, &answer.headers, answer.body, recorder);
         let (error, body, is_empty_stream) = match tee.open().await {
             // Nothing was passed on yet, so that the client can be told.
-            Err(error) => return SendOutcome::Answered(self.unreachable(&error)),
+            Err(error) => return SendOutcome::Answered(Box::new(self.unreachable(&error))),
             Ok(ReplyStart::TooLong(error, body)) => (error, body, false),
             Ok(ReplyStart::Empty) if is_stream && self.upstream.endpoint.wire == Wire::Chat => {
                 let status = status.as_u16();
@@ -287,12 +287,12 @@ impl ProxiedRequest<'_> {
                 tee.accepted();
                 let mut response = answered(status, &answer.headers, ClientBody::tee(tee));
                 add_headers(&mut response, headers);
-                return SendOutcome::Answered(response);
+                return SendOutcome::Answered(Box::new(response));
             }
         };
         let Some(recorder) = tee.give_up() else {
             let what = ClientError::Failed("the reply was lost on its way".to_owned());
-            return SendOutcome::Answered(complaint(self.wire, false, &what));
+            return SendOutcome::Answered(Box::new(complaint(self.wire, false, &what)));
         };
         let refusal = ProviderRefusal {
             status,

@@ -25,7 +25,7 @@ pub struct RequestFrame {
     pub system: Vec<String>,
     /// Tool definitions in the form of the wire: a JSON array.
     pub tools: Option<String>,
-    /// Which tool to call, as [`crate::tools::tool_choice`] gives it.
+    /// Which tool to call, as [`crate::tools::write_tool_choice`] gives it.
     pub tool_choice: Option<String>,
     /// The maximum length of the reply.
     pub max_tokens: Option<u64>,

@@ -460,3 +460,27 @@ fn messages_of_every_wire_can_be_written() {
     assert!(chat.contains(r#"{"role":"tool","tool_call_id":"c","content":"b"}"#));
     assert!(written(TranscriptFormat::Codex, &[item]).contains(&format!("\"payload\":{item}")));
 }
+
+#[test]
+fn messages_that_say_nothing_are_written_like_any_other() {
+    let messages = [
+        r#"{"role":"system"}"#,
+        r#"{"role":"user"}"#,
+        r#"{"role":"assistant","contenu":"nothing that is known"}"#,
+        r#"{"role":"user","content":7}"#,
+        r#"{"role":"user","content":"something"}"#,
+    ];
+    for format in TranscriptFormat::ALL {
+        let Ok(mut write) = TranscriptWriter::new(format, None) else {
+            continue;
+        };
+        let mut out = Vec::new();
+        for message in messages {
+            let written = write.message(message.as_bytes(), None, &mut out);
+            written.unwrap_or_else(|error| panic!("{}: {message}: {error}", format.name()));
+        }
+        write.finish(&mut out);
+        let out = String::from_utf8(out).expect("a text");
+        assert!(out.contains("something"), "{}: {out}", format.name());
+    }
+}

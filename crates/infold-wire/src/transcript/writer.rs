@@ -163,7 +163,8 @@ impl TranscriptWriter {
         time: Option<u64>,
         out: &mut Vec<u8>,
     ) -> Result<(), MessageError> {
-        let message = Message::parse(text)?;
+        // A log may hold messages without content, which clients send back. They are written like any other.
+        let message = Message::read(text)?;
         self.to.time = time.unwrap_or(self.to.time).max(self.to.time);
         let is_leading = !self.has_begun && self.has_system_apart();
         if message.role() == Role::System && is_leading {

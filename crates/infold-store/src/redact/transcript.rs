@@ -1,6 +1,6 @@
 //! Takes what goes out of the transcript that a task was made from (`imported.jsonl`).
 //!
-//! Its pieces are cut where messages stand, so few of them are JSON by themselves. They are joined to wplaceholder records first, with a string in
+//! Its pieces are cut where messages stand, so few of them are JSON by themselves. They are joined to whole records first, with a string in
 //! the place of each message: only then is it known where a name, a text or a number begins and ends.
 
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ use crate::imported::{Kept, decode_line, encode_bytes};
 /// How long a line of text is at most where a document is written anew.
 const MAX_PIECE_BYTES: usize = 1 << 20;
 
-/// Lines of `imported.jsonl` that hold wplaceholder records together.
+/// Lines of `imported.jsonl` that hold whole records together.
 pub struct Batch {
     layout: TranscriptLayout,
     lines: Vec<Vec<u8>>,
@@ -42,9 +42,9 @@ impl Batch {
         }
     }
 
-    /// Adds a line; says whether the records in it are wplaceholder now.
+    /// Adds a line; says whether the records in it are whole now.
     ///
-    /// A document is wplaceholder at the end of the file.
+    /// A document is whole at the end of the file.
     pub fn add(&mut self, line: &[u8]) -> bool {
         self.lines.push(line.to_vec());
         match decode_line(line) {
@@ -211,13 +211,13 @@ impl Redactor<'_> {
         self.tokens(&text, &closed_brackets(&text))
     }
 
-    /// A wplaceholder value.
+    /// A whole value.
     fn record(&mut self, json: &[u8]) -> Option<Vec<u8>> {
         let find = &mut |text: &str| (self.find)(text);
         let new = redact_record(json, self.placeholder, self.marker, find).unwrap_or_default();
         let placeholders = |text: &[u8]| memmem::find_iter(text, self.placeholder).count();
         match &new.bytes {
-            // A message may stand in what goes wplaceholder, such as reasoning.
+            // A message may stand in what goes whole, such as reasoning.
             Some(bytes) if placeholders(bytes) != placeholders(json) => {
                 self.tokens(json, &HashMap::new())
             }
@@ -230,7 +230,7 @@ impl Redactor<'_> {
         new.bytes
     }
 
-    /// What is no JSON as a wplaceholder: the values in it that `closed` knows the ends of, and each string, number and word beside them by itself.
+    /// What is no JSON as a whole: the values in it that `closed` knows the ends of, and each string, number and word beside them by itself.
     fn tokens(&mut self, text: &[u8], closed: &HashMap<usize, usize>) -> Option<Vec<u8>> {
         let mut is_changed = false;
         let mut out = Vec::with_capacity(text.len());
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_looked_at_as_a_wplaceholder() {
+    fn a_document_is_looked_at_as_a_whole() {
         let pieces = [
             r#"{"system":"be x","messages":["#,
             r#"{"seq":1}"#,
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_in_what_would_go_wplaceholder_stays() {
+    fn a_message_in_what_would_go_whole_stays() {
         let pieces = [
             r#"{"type":"thinking","text":"x","message":"#,
             r#"{"seq":1}"#,

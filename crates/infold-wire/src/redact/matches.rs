@@ -97,7 +97,7 @@ pub fn redact_text(text: &str, marker: &str, find: &mut FindMatches<'_>) -> Opti
 }
 
 /// How often the escapes of a text are resolved: JSON may stand in texts that stand in JSON.
-const MAX_ESCAPE_LEVELS: usize = 4;
+const MAX_ESCAPE_LEVELS: usize = 16;
 
 /// Replaces the matches in a fragment of JSON: in the text as it stands, and with its escapes resolved once and more often.
 pub fn redact_fragment(text: &str, marker: &str, find: &mut FindMatches<'_>) -> Option<String> {

@@ -133,6 +133,16 @@ fn a_match_is_found_in_escaped_json_that_is_a_part_of_a_text() {
         replaced(unicode, "SECRET"),
         r#"{"role":"user","content":"log: {\"k\":\"[redacted e7]\"} end"}"#
     );
+    // However deep it is nested.
+    let mut nested = r#"sword"fish"#.to_owned();
+    for _ in 0..10 {
+        nested = format!(r#"{{"a":{}}}"#, crate::quote(&nested));
+    }
+    let deep = format!(
+        r#"{{"role":"user","content":{}}}"#,
+        crate::quote(&format!("INFO {nested}"))
+    );
+    assert!(!replaced(&deep, "sword\"fish").contains("sword"));
 }
 
 #[test]

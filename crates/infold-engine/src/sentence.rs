@@ -128,11 +128,12 @@ fn ends_sentence(mark: char, before: &str, after: &str) -> bool {
         '。' | '！' | '？' => true,
         '.' => {
             let next = after.trim_start().chars().next();
+            let word = last_word(before, &['(', '[']);
             // A day: "12. März".
-            let is_day = last_word(before).is_some_and(|word| word.len() <= 2 && is_number(word))
-                && next.is_some_and(char::is_alphabetic);
+            let is_day =
+                is_number(word) && word.len() <= 2 && next.is_some_and(char::is_alphabetic);
             after.starts_with(char::is_whitespace)
-                && !(is_day || next.is_some_and(char::is_lowercase) || is_abbreviated(before))
+                && !(is_day || next.is_some_and(char::is_lowercase) || is_abbreviated(word, before))
         }
         '!' | '?' => after.starts_with(char::is_whitespace),
         _ => false,
@@ -180,41 +181,36 @@ impl Nesting {
                 // A small letter continues the sentence.
                 let continues =
                     first.is_some_and(|c| c.is_lowercase() || matches!(c, ',' | ';' | ')'));
+                let word = last_word(before, &['(', '[', '"', ',']);
                 // A sentence may end with "I", but not with another single letter.
-                let is_short = last_word(before) != Some("I")
-                    && last_word(before) != Some("i")
-                    && is_abbreviated(before);
-                let is_abbreviation = mark == '.' && is_short;
-                is_apart && !is_inside && !continues && !is_abbreviation
+                let is_short = !word.eq_ignore_ascii_case("i") && is_abbreviated(word, before);
+                is_apart && !(is_inside || continues || mark == '.' && is_short)
             }
             _ => false,
         }
     }
 }
 
-/// Says whether a text ends with an abbreviation, an initial, or the number of a list item, before a full stop.
-fn is_abbreviated(before: &str) -> bool {
+/// Says whether the last word of a text, before a full stop, is an abbreviation, an initial or the number of a list item.
+fn is_abbreviated(word: &str, text: &str) -> bool {
     const ABBREVIATIONS: &str = "al approx av bzw ca cf d.h dr e.g ej env etc evtl ex fig i.e inc mr mrs ms no nr p.ej \
         p.ex prof sr sra st u.a usw vgl vs z.b напр см т.д т.е т.п";
-    let Some(word) = last_word(before) else {
-        return false;
-    };
     let mut chars = word.chars();
     let is_initial = chars.next().is_some_and(char::is_alphabetic) && chars.next().is_none();
     let word = word.to_lowercase();
     is_initial
-        || is_number(&word) && before.trim() == word
+        || is_number(&word) && text.trim() == word
         || ABBREVIATIONS.split(' ').any(|short| short == word)
 }
 
 fn is_number(word: &str) -> bool {
-    word.bytes().all(|byte| byte.is_ascii_digit())
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns the last word of a text; none if it ends with a space or a bracket.
-fn last_word(text: &str) -> Option<&str> {
-    let mut words = text.rsplit(|c: char| c.is_whitespace() || matches!(c, '(' | '[' | '"' | ','));
-    words.next().filter(|word| !word.is_empty())
+/// Returns the last word of a text; empty if the text ends with a space or one of the `marks`.
+fn last_word<'a>(text: &'a str, marks: &[char]) -> &'a str {
+    let mut words = text.rsplit(|c: char| c.is_whitespace() || marks.contains(&c));
+    words.next().unwrap_or_default()
 }
 
 /// Says whether a text is language rather than data: encoded bytes, JSON, markup, tables, logs.

@@ -1,6 +1,6 @@
 //! `infold verify` and `infold doctor`: check and repair stored data.
 
-use infold_store::{Chains, Contexts, Filter, Registry, Status, TaskRow};
+use infold_store::{ChainIndex, Contexts, Filter, Registry, Status, TaskRow};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -67,7 +67,7 @@ fn damaged_databases(contexts: &Contexts, registry: Option<&Registry>) -> CliRes
     if let Some(reason) = registry.map(Registry::check).transpose()?.flatten() {
         found.push(format!("tasks.db is damaged: {reason}"));
     }
-    if let Some(reason) = Chains::check(contexts.root())? {
+    if let Some(reason) = ChainIndex::check(contexts.root())? {
         found.push(format!("chains.db is damaged: {reason}"));
     }
     Ok(found)
@@ -76,10 +76,10 @@ fn damaged_databases(contexts: &Contexts, registry: Option<&Registry>) -> CliRes
 /// Sets a damaged conversation index aside; returns what was done.
 fn repair_index(contexts: &Contexts) -> CliResult<Option<String>> {
     let root = contexts.root();
-    if Chains::check(root)?.is_none() {
+    if ChainIndex::check(root)?.is_none() {
         return Ok(None);
     }
-    Ok(Chains::set_aside(root)?.map(|aside| {
+    Ok(ChainIndex::set_aside(root)?.map(|aside| {
         let aside = aside.display();
         format!("damaged chains.db moved to {aside}; `infold serve` rebuilds it when it starts")
     }))

@@ -6,7 +6,7 @@ use clap::Args;
 use infold::Config;
 use infold::setup::in_effect;
 use infold_log::{Cause, Role, Seq, Span};
-use infold_store::{Contexts, Draft, Metadata};
+use infold_store::{Contexts, Metadata, TaskDraft};
 use infold_wire::Message;
 use infold_wire::transcript::{
     AgentSession, SkippedRecords, Transcript, TranscriptChunk, TranscriptEntry, TranscriptFormat,
@@ -75,7 +75,7 @@ pub fn import(
 
 /// Publishes the tasks of one file and prints their ids.
 fn publish(
-    drafts: Drafts<'_>,
+    drafts: TaskDrafts<'_>,
     format: TranscriptFormat,
     seen: &SkippedRecords,
     out: &mut Output,
@@ -134,7 +134,7 @@ fn publish(
     Ok(())
 }
 
-type Drafts<'a> = Vec<(Draft<'a>, ImportCounts)>;
+type TaskDrafts<'a> = Vec<(TaskDraft<'a>, ImportCounts)>;
 
 /// Reads all conversations of a transcript into drafts.
 fn read<'a>(
@@ -143,7 +143,7 @@ fn read<'a>(
     mut transcript: Transcript<BufReader<&mut Box<dyn SeekableInput>>>,
     new: &NewArgs,
     interrupt: &Interrupt,
-) -> CliResult<(Drafts<'a>, SkippedRecords)> {
+) -> CliResult<(TaskDrafts<'a>, SkippedRecords)> {
     let (format, layout) = (transcript.format(), transcript.layout());
     let session = transcript.session().clone();
     let start = || {
@@ -170,7 +170,11 @@ fn read<'a>(
     Ok((drafts, transcript.skipped().clone()))
 }
 
-fn append(draft: &mut Draft<'_>, piece: TranscriptChunk, counts: &mut ImportCounts) -> CliResult {
+fn append(
+    draft: &mut TaskDraft<'_>,
+    piece: TranscriptChunk,
+    counts: &mut ImportCounts,
+) -> CliResult {
     let mut messages = Vec::new();
     let mut folds = Vec::new();
     for entry in piece.entries {

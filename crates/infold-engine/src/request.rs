@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use infold_log::{Floor, Past as _, Role, Seq, Shows, Size, Source, View};
 use infold_provider::RequestBody;
-use infold_store::{Aside, Log, LogError, Quirks, Working};
+use infold_store::{Log, LogError, Quirks, Working, WorkingFile};
 use infold_wire::request::{
     MAX_CACHE_MARKERS, RequestFrame, add_cache_marker, blank_credentials, count_cache_markers,
     plain_chat, remove_cache_markers, system_texts,
@@ -15,7 +15,7 @@ use infold_wire::{Alternation, Converter, Message, Wire, without_thinking};
 /// A request in `request.json`.
 #[derive(Debug)]
 pub struct RequestFile {
-    file: Aside,
+    file: WorkingFile,
     /// The head that is sent instead of the first bytes of the file, if it holds secrets.
     head: Option<(Vec<u8>, u64)>,
     /// The counted tokens of the view and the frame.
@@ -249,7 +249,7 @@ fn write_converted(
 
 /// Writes the messages of a request into its file.
 struct RequestWriter {
-    file: Aside,
+    file: WorkingFile,
     bytes: u64,
     first: bool,
     /// Separates turns of one role, if roles must alternate.

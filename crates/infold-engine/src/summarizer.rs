@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use infold_log::Span;
 use infold_provider::CallError;
-use infold_store::{Aside, Log, LogError, Usage, Working};
+use infold_store::{Log, LogError, Usage, Working, WorkingFile};
 use infold_wire::{Message, append_plain_text};
 
 use crate::Strategy;
@@ -159,7 +159,7 @@ impl SummaryRequest<'_> {
     /// Writes the text to be summarised into a file: a line `[role]: content` for each message.
     ///
     /// The file is gone with the value.
-    pub fn transcript(&self) -> Result<Aside, LogError> {
+    pub fn transcript(&self) -> Result<WorkingFile, LogError> {
         let mut file = self.log.aside(Working::Transcript)?;
         if let Some(previous) = self.previous {
             file.write(format!("[summary]: {previous}\n").as_bytes())?;

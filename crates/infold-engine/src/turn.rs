@@ -7,7 +7,8 @@ mod undelivered;
 use infold_log::{EventId, Past as _, Role, Span, View};
 use infold_provider::{CallError, CallEvent, CallReply};
 use infold_store::{
-    AppendError, Aside, Contexts, Failure, LogError, Purpose, TaskError, Usage, Working, Writer,
+    AppendError, Contexts, Failure, LogError, Purpose, TaskError, Usage, Working, WorkingFile,
+    Writer,
 };
 use infold_wire::provider_error::RequestSize;
 use infold_wire::request::RequestFrame;
@@ -77,7 +78,7 @@ pub struct TurnReply {
     pub requests: u32,
     /// Why the usage could not be recorded.
     pub unrecorded: Option<TaskError>,
-    _undelivered: Aside,
+    _undelivered: WorkingFile,
 }
 
 /// Why a turn has no reply. The messages before it are kept.

@@ -1,3 +1,5 @@
+//! Sizes and budgets: how much a view weighs, and how much it may weigh.
+
 use crate::Sums;
 
 /// What a view weighs, or may weigh.

@@ -1,3 +1,5 @@
+//! Events: what changes the view, and facts worth keeping.
+
 use crate::{EventId, Point, Seq, Span};
 
 /// Something that changes what is shown, or a fact worth keeping.

@@ -1,3 +1,5 @@
+//! The floor: what is never hidden.
+
 use crate::{Past, Role, Seq, Shown, Span, Sums};
 
 /// What is never hidden: the system prompt and the first request.

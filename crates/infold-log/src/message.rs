@@ -1,3 +1,5 @@
+//! The record of a message: who speaks, what it calls and answers, what it weighs.
+
 use std::fmt;
 
 use crate::{Heard, Seq};

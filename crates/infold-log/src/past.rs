@@ -1,3 +1,5 @@
+//! What the algebra asks of the log behind a state.
+
 use std::convert::Infallible;
 
 use crate::{

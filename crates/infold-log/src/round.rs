@@ -1,3 +1,5 @@
+//! Sorts messages into rounds as they come.
+
 use std::collections::VecDeque;
 
 use crate::{Call, Facts, Link, LinkKind, Role, Seq};

@@ -1,3 +1,5 @@
+//! Positions in a log: seqs, events, points and spans.
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,3 +1,5 @@
+//! Which messages are shown at one point of a log, and under which folds.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! The state of a log after its last entry.
+
 use crate::{Event, EventId, Fold, Hides, Mark, Mask, Past, Pin, Pinned, Point, Seq, Shown, Span};
 
 /// The state of a log after its last entry: what is shown, and what can be undone.

@@ -1,3 +1,5 @@
+//! Checks that a rendered view is one that a provider accepts.
+
 use crate::{Call, Facts, Floor, Role, Rounds, Seq};
 
 /// One message of a rendered view.

@@ -1,3 +1,5 @@
+//! Lays out a view as pieces to be rendered.
+
 use std::collections::BTreeSet;
 
 use crate::floor::{first_above, sums_before};

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard};
 
 use infold_log::{Past as _, Role, Seq};
-use infold_store::{Chains, Contexts, Key, Metadata, RegistryError};
+use infold_store::{ChainIndex, Contexts, Key, Metadata, RegistryError};
 use infold_wire::digest;
 use uuid::Uuid;
 
@@ -17,7 +17,7 @@ use crate::{ConversationError, ConversationName, locked};
 ///
 /// Rows are hints: what the log holds is checked before anything is appended.
 pub(crate) struct ConversationIndex {
-    chains: Mutex<Chains>,
+    chains: Mutex<ChainIndex>,
     /// Where conversations were lately. Most requests continue one of them.
     recent: Mutex<HashMap<Key, (Uuid, Seq)>>,
     pending: Mutex<PendingRows>,
@@ -51,7 +51,7 @@ const MAX_PENDING_ROWS: usize = 4096;
 impl ConversationIndex {
     /// Opens the index of a contexts directory. A new or damaged one is filled from the tasks.
     pub fn open(contexts: &Contexts) -> Result<ConversationIndex, RegistryError> {
-        let mut chains = Chains::open(contexts.root())?;
+        let mut chains = ChainIndex::open(contexts.root())?;
         if chains.is_new() {
             fill(&mut chains, contexts);
         }
@@ -170,7 +170,7 @@ impl ConversationIndex {
     }
 
     /// Returns the index with all pending rows written.
-    fn flushed(&self) -> Result<MutexGuard<'_, Chains>, RegistryError> {
+    fn flushed(&self) -> Result<MutexGuard<'_, ChainIndex>, RegistryError> {
         let mut chains = locked(&self.chains);
         let pending = std::mem::take(&mut *locked(&self.pending));
         if let Err(error) = chains.add_all(&pending.rows) {
@@ -185,7 +185,7 @@ impl ConversationIndex {
     }
 
     /// Returns the index with the pending rows of these keys written.
-    fn chains_with(&self, keys: &[Key]) -> Result<MutexGuard<'_, Chains>, RegistryError> {
+    fn chains_with(&self, keys: &[Key]) -> Result<MutexGuard<'_, ChainIndex>, RegistryError> {
         let pending = locked(&self.pending);
         let is_pending = keys.iter().any(|key| pending.keys.contains(key));
         drop(pending);
@@ -198,7 +198,7 @@ impl ConversationIndex {
 }
 
 /// Adds the tasks that are there. If that fails half way, the next one who opens the index begins again.
-fn fill(chains: &mut Chains, contexts: &Contexts) {
+fn fill(chains: &mut ChainIndex, contexts: &Contexts) {
     if let Some(set_aside) = chains.torn() {
         tracing::warn!(
             ?set_aside,
@@ -211,7 +211,7 @@ fn fill(chains: &mut Chains, contexts: &Contexts) {
 }
 
 /// Adds all tasks but those that cannot be read: they could not be continued anyway.
-fn add_all_tasks(chains: &mut Chains, contexts: &Contexts) -> Result<(), ConversationError> {
+fn add_all_tasks(chains: &mut ChainIndex, contexts: &Contexts) -> Result<(), ConversationError> {
     for task in contexts.tasks()? {
         let rows = match rows_of(contexts, task) {
             Ok(rows) => rows,

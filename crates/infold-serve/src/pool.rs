@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use infold::Config;
 use infold::manage::PreparedFold;
-use infold_store::{Contexts, Loose, OpenError, TaskError};
+use infold_store::{Contexts, OpenError, TaskError, UnsyncedFiles};
 use uuid::Uuid;
 
 use crate::background::BackgroundQueue;
@@ -32,7 +32,7 @@ pub(crate) struct TaskPool {
     /// Notified when a slot changes.
     changed: Condvar,
     /// Written files that are not forced onto the disk yet, by task.
-    unsynced: Mutex<HashMap<Uuid, Loose>>,
+    unsynced: Mutex<HashMap<Uuid, UnsyncedFiles>>,
     /// Tasks that were closed before their view could be written, for lack of descriptors or space.
     stale_views: Mutex<HashSet<Uuid>>,
 }
@@ -384,7 +384,7 @@ impl TaskPool {
         if open.is_unsettled {
             open.writer.sync()?;
             self.contexts.settle(open.id, &open.writer)?;
-            locked(&self.unsynced).insert(open.id, open.writer.loose());
+            locked(&self.unsynced).insert(open.id, open.writer.unsynced_files());
             // What is written from here on is settled the next time.
             open.is_unsettled = false;
         }
@@ -421,7 +421,7 @@ impl TaskPool {
     /// Forces onto the disk what settled tasks have written. Writers do not wait for it.
     pub fn force_to_disk(&self) -> Result<(), ConversationError> {
         let unsynced = std::mem::take(&mut *locked(&self.unsynced));
-        let forced = Loose::force(self.contexts.root(), unsynced.values());
+        let forced = UnsyncedFiles::force(self.contexts.root(), unsynced.values());
         if forced.is_err() {
             let mut again = locked(&self.unsynced);
             for (task, files) in unsynced {

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use infold_log::steer::{self, Side, Target};
 use infold_log::{Cause, Event, Memory, Past as _, Seq, Span, View};
-use infold_store::{Access, Chains, Contexts, Durability, Key, Log, Metadata, TaskDirs, Writer};
+use infold_store::{
+    Access, ChainIndex, Contexts, Durability, Key, Log, Metadata, TaskDirs, Writer,
+};
 use infold_tags::{self as tags, Millis, TagId, Tagged};
 use infold_wire::Message;
 use uuid::Uuid;
@@ -151,7 +153,7 @@ fn chains(root: &Path) {
     println!("\n### Find the task of a conversation of {LONG} messages\n");
     println!("| rows | all but two known, µs | none known, µs | add two, µs |");
     println!("| ---: | ---: | ---: | ---: |");
-    let mut chains = Chains::open(root).expect("an index");
+    let mut chains = ChainIndex::open(root).expect("an index");
     let mut tasks = Vec::new();
     for rows in [1_000, 1_000_000] {
         while (tasks.len() as u64) < rows / LONG {

@@ -1,3 +1,5 @@
+//! A contexts directory: its tasks, and the registry beside them.
+
 mod nearest;
 mod reconcile;
 mod clean;

@@ -15,8 +15,8 @@ use crate::lock::{Lock, Taken};
 use crate::log::{continued_by, kept_parent};
 use crate::verify::Problem;
 use crate::{
-    Contexts, Durability, LogError, OpenError, Registry, Status, TaskError, What, Writer, chains,
-    end_of,
+    Contexts, Durability, LogError, OpenError, Registry, Status, TaskError, What, Writer,
+    chain_index, end_of,
 };
 
 const SIDECARS: [&str; 4] = ["messages.idx", "events.idx", "states.idx", "current.idx"];
@@ -56,7 +56,7 @@ impl Contexts {
             ));
             // What they were about may be left in the databases.
             registry.purge()?;
-            if let Some(mut chains) = chains::if_there(self.root()) {
+            if let Some(mut chains) = chain_index::if_there(self.root()) {
                 chains.purge()?;
             }
         }

@@ -1,3 +1,5 @@
+//! Events as they stand in `events.jsonl`.
+
 use std::ops::Range;
 
 use infold_log::{Cause, Event, EventId, Fold, Hides, Pin, Pinned, Point, Role, Seq, Span};

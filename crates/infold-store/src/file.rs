@@ -1,3 +1,5 @@
+//! Opens, creates and grows files.
+
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};

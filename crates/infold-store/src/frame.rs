@@ -1,3 +1,5 @@
+//! Frames: all of a request but its messages, kept in `frames.jsonl` when they change.
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;

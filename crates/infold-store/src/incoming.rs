@@ -1,3 +1,5 @@
+//! Reads messages as they come in: one a line, or the elements of a JSON array.
+
 use std::io::BufRead;
 
 use infold_wire::{Message, MessageError};

@@ -45,10 +45,10 @@ mod boot;
 mod current;
 mod derived;
 mod facts;
-mod aside;
+mod working_file;
 mod lock;
 mod repair;
-mod loose;
+mod unsynced;
 mod tool_use;
 mod writer;
 mod pending;
@@ -57,10 +57,10 @@ mod frame;
 mod metadata;
 mod database;
 mod registry;
-mod chains;
+mod chain_index;
 mod contexts;
 mod imported;
-mod draft;
+mod task_draft;
 mod incoming;
 mod verify;
 mod mend;
@@ -69,13 +69,11 @@ mod fork_point;
 mod doctor;
 mod redact;
 mod secrets;
-pub use aside::{Aside, Working};
-pub use chains::{Chains, Key, Known};
+pub use chain_index::{ChainIndex, Key, KnownChain};
 pub use contexts::{Contexts, TaskError, end_of};
 pub use derived::{Derived, RecordError};
 pub use dirs::TaskDirs;
 pub use doctor::size;
-pub use draft::{Draft, DraftError};
 pub use error::{LogError, StepError};
 pub use event::{
     AppendLine, EventLine, Extent, Failure, FoldLine, MaskLine, Purpose, RedactLine, Usage, What,
@@ -86,7 +84,6 @@ pub use imported::{Imported, Kept};
 pub use incoming::{Incoming, IncomingError};
 pub use lock::{Claim, Holder};
 pub use log::{Log, Tail};
-pub use loose::Loose;
 pub use metadata::{InEffect, Metadata};
 pub use push::{ContentDigest, NextMessage, PushError, PushKey};
 pub use redact::{RedactedTask, Redaction, Target};
@@ -97,8 +94,11 @@ pub use registry::{
 pub use repair::Repair;
 pub use secrets::{Scanned, SecretPlace, StoredSecret};
 pub use show::Visit;
+pub use task_draft::{DraftError, TaskDraft};
 pub use time::{iso, now, parse_iso};
+pub use unsynced::UnsyncedFiles;
 pub use verify::Problem;
+pub use working_file::{Working, WorkingFile};
 pub use writer::{
     AppendError, Durability, MAX_MESSAGE, OpenError, ToolError, Trigger, Writer, heading, marker,
     stand_in_tokens,

@@ -1,3 +1,5 @@
+//! Reads a file line by line from an offset.
+
 use crate::LogError;
 use crate::file::Growing;
 

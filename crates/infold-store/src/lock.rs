@@ -1,3 +1,5 @@
+//! The lock of a task, held by the operating system.
+
 use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io::Read as _;

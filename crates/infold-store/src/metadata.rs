@@ -1,3 +1,5 @@
+//! The metadata of a task, written once when it is made (`metadata.json`).
+
 mod restore;
 
 use std::path::Path;

@@ -8,7 +8,7 @@ use crate::derived::Derived;
 use crate::file::{self, Growing};
 use crate::lock::Holder;
 use crate::log::Tail;
-use crate::{Log, LogError, aside, time};
+use crate::{Log, LogError, time, working_file};
 
 /// Something that was put in order when a task was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ pub fn tail(log: &mut Log, tail: &Tail) -> Result<Vec<Repair>, LogError> {
 /// Checks the files that follow from the log: byte by byte after a crash, or if the machine was booted since.
 pub fn derived(log: &Log, current: &mut Current, crashed: bool) -> Result<Vec<Repair>, LogError> {
     let mut repairs = Vec::new();
-    if let Some(name) = aside::clear(log.dir())? {
+    if let Some(name) = working_file::clear(log.dir())? {
         repairs.push(Repair::Unfinished { name });
     }
     // Whoever closes a task in good order brings them up to its end.

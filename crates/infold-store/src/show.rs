@@ -1,3 +1,5 @@
+//! Renders a view from the files of a task.
+
 use infold_log::{
     EventId, Floor, Line, Piece, Reading, Role, Seq, Shows, Size, Source, Span, Verdict, View, plan,
 };

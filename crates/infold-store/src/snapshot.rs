@@ -1,3 +1,5 @@
+//! Encodes what is shown for `states.idx`.
+
 use std::sync::Arc;
 
 use infold_log::{Cause, EventId, Folded, Item, Mask, Seq, Shown, Span};

@@ -1,3 +1,5 @@
+//! A message line: the message's bytes and the bookkeeping behind them.
+
 use std::borrow::Cow;
 
 use infold_log::{Role, Seq};

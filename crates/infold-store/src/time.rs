@@ -1,3 +1,5 @@
+//! Times in milliseconds since 1970, as text and back.
+
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;

@@ -1,3 +1,5 @@
+//! The writer of a task: appends messages and steps, and keeps derived files up to date.
+
 use std::borrow::Cow;
 use std::path::Path;
 
@@ -14,10 +16,10 @@ use crate::file::Access;
 use crate::frame::Frames;
 use crate::lock::{Claim, Holder, Lock, Taken};
 use crate::log::{Ahead, LinePlace, message_entry};
-use crate::loose::Rooted;
 use crate::pending::{self, Ends, Pending};
 use crate::repair::{self, Repair};
 use crate::stored::{self, Marks};
+use crate::unsynced::Rooted;
 use crate::{Log, LogError, StepError, time, tool_use};
 
 /// When what was written is forced onto the disk itself.

@@ -1,3 +1,5 @@
+//! What a scripted model answers, on any wire.
+
 use infold_wire::tokens::{Encoding, count};
 use infold_wire::{Reply, StopReason, TokenUsage, Wire, quote};
 

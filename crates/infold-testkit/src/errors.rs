@@ -1,3 +1,5 @@
+//! Errors as providers send them.
+
 use infold_wire::Wire;
 
 /// An error as a provider sends it.

@@ -1,3 +1,5 @@
+//! Random faults of a server, reproducible by seed.
+
 use std::time::Duration;
 
 use infold_wire::Wire;

@@ -1,3 +1,5 @@
+//! The scripted model: how it checks, how much it takes, its name.
+
 use infold_wire::tokens::{Encoding, count};
 use infold_wire::{Json, StopReason, Wire, append_words};
 

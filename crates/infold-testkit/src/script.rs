@@ -1,3 +1,5 @@
+//! What the scripted server does, request by request.
+
 use std::collections::VecDeque;
 use std::fmt;
 

@@ -1,3 +1,5 @@
+//! A request as the scripted server got it.
+
 use std::hash::{DefaultHasher, Hasher};
 use std::time::SystemTime;
 

@@ -1,3 +1,5 @@
+//! A model server on loopback that stops when it is dropped.
+
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

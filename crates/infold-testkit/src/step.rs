@@ -1,3 +1,5 @@
+//! What the scripted server does with one request.
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use infold_log::Seq;
-use infold_store::Chains;
+use infold_store::ChainIndex;
 use infold_testkit::{Model, Script, Server, hash};
 use infold_wire::Wire;
 use tempfile::TempDir;
@@ -418,7 +418,7 @@ fn an_index_that_is_behind_its_tasks_is_caught_up_with() {
             talk.turn(house.port, "a second thing");
         }
         house.kill();
-        let mut chains = Chains::open(&house.contexts).expect("an index");
+        let mut chains = ChainIndex::open(&house.contexts).expect("an index");
         for talk in &talks {
             let from = Seq::new(5 - behind).expect("counted from one");
             chains.forget_from(talk.task(), from).expect("forgotten");

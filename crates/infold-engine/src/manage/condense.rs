@@ -3,7 +3,7 @@
 use infold_log::plan::{self, FloorSize, Keep};
 use infold_log::steer::Cover;
 use infold_log::{Cause, Role, Seq, Source, Span, View, steer};
-use infold_store::{Aside, Log, LogError, Usage, Working, Writer, heading, stand_in_tokens};
+use infold_store::{Log, LogError, Usage, Working, WorkingFile, Writer, heading, stand_in_tokens};
 use infold_wire::{Message, TypedTextFilter, append_words};
 
 use super::fold_source::FoldSource;
@@ -487,7 +487,7 @@ fn view_without(executor: &Executor<'_>, cover: &Cover) -> Result<u64, LogError>
 }
 
 /// Writes the messages that stay to a working file while the summary is written.
-fn write_kept(log: &Log, tail: Seq) -> Result<Aside, LogError> {
+fn write_kept(log: &Log, tail: Seq) -> Result<WorkingFile, LogError> {
     let mut kept = log.aside(Working::Kept)?;
     let last = log.state().shown().last().unwrap_or(tail);
     if let Some(span) = Span::new(tail, last) {

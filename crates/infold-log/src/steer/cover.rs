@@ -1,3 +1,5 @@
+//! Widens a range to what a fold can cover.
+
 use std::collections::BTreeSet;
 
 use super::Refused;

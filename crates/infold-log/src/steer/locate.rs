@@ -1,3 +1,5 @@
+//! Finds the point of the log that a person names.
+
 use super::Refused;
 use crate::{EventId, Mark, Past, Point, Role, Seq, State};
 

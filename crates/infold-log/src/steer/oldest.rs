@@ -1,3 +1,5 @@
+//! Chooses the rounds that a truncation hides.
+
 use std::collections::BTreeSet;
 
 use super::cover::{exempt, round_end};

@@ -1,3 +1,5 @@
+//! Why a step was refused.
+
 use crate::{EventId, Seq};
 
 /// Why a step was refused. Nothing has changed.

@@ -1,3 +1,5 @@
+//! Removes tasks that ended long ago, and leftovers of killed processes.
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,7 +9,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{HIDDEN, PLACES};
-use crate::{Contexts, LogError, Registry, TaskError, TaskRow, chains, file};
+use crate::{Contexts, LogError, Registry, TaskError, TaskRow, chain_index, file};
 
 /// Making a task takes milliseconds; what is this old will not be finished.
 const UNBORN: Duration = Duration::from_secs(3600);
@@ -31,7 +33,7 @@ impl Contexts {
             }
         }
         let mut removed = Vec::new();
-        let mut chains = chains::if_there(&self.root);
+        let mut chains = chain_index::if_there(&self.root);
         for row in registry.expired(before)? {
             if !really {
                 removed.push(row);

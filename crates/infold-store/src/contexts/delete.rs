@@ -7,7 +7,7 @@ use std::path::Path;
 use uuid::Uuid;
 
 use crate::file::files;
-use crate::{Chains, Contexts, LogError, TaskError, chains};
+use crate::{ChainIndex, Contexts, LogError, TaskError, chain_index};
 
 impl Contexts {
     /// The tasks that continue a task, or one that does, those first that nobody continues.
@@ -43,7 +43,7 @@ impl Contexts {
             return Err(TaskError::Continued { task: id, by });
         }
         self.with_registry(|registry| registry.remove(id))?;
-        let mut chains = chains::if_there(&self.root);
+        let mut chains = chain_index::if_there(&self.root);
         if let Some(chains) = &mut chains {
             chains.forget(id)?;
         }
@@ -63,7 +63,7 @@ impl Contexts {
     }
 
     /// Removes the files of a task, and what is left of it in the databases.
-    fn wipe(&self, id: Uuid, trash: &Path, chains: Option<Chains>) -> Result<(), TaskError> {
+    fn wipe(&self, id: Uuid, trash: &Path, chains: Option<ChainIndex>) -> Result<(), TaskError> {
         fs::remove_dir_all(trash).map_err(|error| LogError::io(trash, "removed", error))?;
         self.remove_torn_databases_with(id)?;
         // What it was about stood in the registry, and what it was called in the index.

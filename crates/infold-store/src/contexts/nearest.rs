@@ -1,3 +1,5 @@
+//! Finds the ids that look most like a mistyped one.
+
 use uuid::Uuid;
 
 /// The ids that look most like `name`, at most three.

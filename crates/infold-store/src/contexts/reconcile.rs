@@ -1,3 +1,5 @@
+//! Completes what a crash cut off between log, registry and directories.
+
 use std::fs;
 
 use jiff::Timestamp;

@@ -1,3 +1,5 @@
+//! Lists the registry's rows of a contexts directory.
+
 use std::cmp::Reverse;
 
 use uuid::Uuid;

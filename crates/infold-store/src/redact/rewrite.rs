@@ -22,8 +22,8 @@ use crate::lines::Lines;
 use crate::stored::{self, Marks};
 use crate::writer::mask_text;
 use crate::{
-    Contexts, EventLine, Log, LogError, Metadata, TaskError, What, chains, file, heading, imported,
-    stand_in_tokens, time,
+    Contexts, EventLine, Log, LogError, Metadata, TaskError, What, chain_index, file, heading,
+    imported, stand_in_tokens, time,
 };
 
 /// How the tasks of a family are written anew.
@@ -548,7 +548,7 @@ impl<'a> Rewrite<'a> {
         if self.extent == Extent::Whole {
             return Ok(());
         }
-        if let Some(mut chains) = chains::if_there(self.contexts.root()) {
+        if let Some(mut chains) = chain_index::if_there(self.contexts.root()) {
             for (number, name) in chains.numbered_names_of(task)? {
                 if let Some(name) = text.replaced(&name) {
                     plan.names.push((number, name));

@@ -16,7 +16,7 @@ use crate::database::Identity;
 use crate::derived::Derived;
 use crate::dirs::{PLACES, TaskDirs};
 use crate::file::Access;
-use crate::{Contexts, Log, LogError, Registry, TaskError, chains, file};
+use crate::{Contexts, Log, LogError, Registry, TaskError, chain_index, file};
 
 const NAME: &str = "redacting";
 const PLAN: &str = "plan.json";
@@ -285,7 +285,7 @@ impl Contexts {
             registry.set_counters(*task, self.recount(&log)?)?;
         }
         registry.purge()?;
-        if let Some(mut chains) = chains::if_there(self.root()) {
+        if let Some(mut chains) = chain_index::if_there(self.root()) {
             for (number, name) in &plan.names {
                 chains.rename(*number, name)?;
             }

@@ -1,3 +1,5 @@
+//! Errors of the registry, sorted by what can be done about them.
+
 use std::io;
 use std::path::{Path, PathBuf};
 

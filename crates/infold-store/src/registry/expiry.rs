@@ -1,3 +1,5 @@
+//! Decides which ended tasks may be removed.
+
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;

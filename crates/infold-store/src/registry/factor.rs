@@ -1,3 +1,5 @@
+//! How models count tokens, learned from what providers report.
+
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
 

@@ -1,3 +1,5 @@
+//! How long to wait while another process writes to the registry.
+
 use std::thread;
 use std::time::Duration;
 

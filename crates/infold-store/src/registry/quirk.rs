@@ -1,3 +1,5 @@
+//! What a provider's model demands of messages beside its wire.
+
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
 

@@ -1,3 +1,5 @@
+//! The registry's row of a task.
+
 use std::str::FromStr;
 
 use jiff::Timestamp;

@@ -1,3 +1,5 @@
+//! The status of a task, and how a task ends.
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,3 +1,5 @@
+//! Windows that providers named, believed for a day.
+
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{OptionalExtension, params};
 

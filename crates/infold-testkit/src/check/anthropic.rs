@@ -1,3 +1,5 @@
+//! Checks a request as Anthropic does.
+
 use std::collections::BTreeSet;
 
 use infold_wire::{Json, JsonKind};

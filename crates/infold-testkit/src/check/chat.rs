@@ -1,3 +1,5 @@
+//! Checks a chat request as OpenAI does.
+
 use std::collections::BTreeSet;
 
 use infold_wire::{Json, JsonKind};

@@ -1,3 +1,5 @@
+//! Checks a request as Gemini does.
+
 use infold_wire::Json;
 
 use super::{given, string};

@@ -1,3 +1,5 @@
+//! Checks a request as Ollama does.
+
 use infold_wire::Json;
 
 use super::{given, string};

@@ -1,3 +1,5 @@
+//! Checks a Responses request as OpenAI does.
+
 use std::collections::HashSet;
 
 use infold_wire::{Json, JsonKind};

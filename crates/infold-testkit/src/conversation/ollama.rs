@@ -1,3 +1,5 @@
+//! Generates conversations on Ollama's wire.
+
 use infold_wire::StopReason;
 use serde_json::{Value, json};
 

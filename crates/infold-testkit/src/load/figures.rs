@@ -1,3 +1,5 @@
+//! Figures of a load test.
+
 use std::io;
 use std::time::{Duration, Instant};
 

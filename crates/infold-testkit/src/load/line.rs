@@ -1,3 +1,5 @@
+//! A kept-alive connection on which HTTP/1.1 messages are read whole.
+
 use std::io;
 use std::ops::Range;
 use std::time::Instant;

@@ -1,3 +1,5 @@
+//! The reply that the server under load sends.
+
 use std::io;
 
 use super::line::find;

@@ -1,3 +1,5 @@
+//! A conversation that is sent again and again, each time with more.
+
 use std::net::SocketAddr;
 
 use infold_wire::quote;

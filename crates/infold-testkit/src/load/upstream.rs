@@ -1,3 +1,5 @@
+//! A model server that answers immediately, for load tests.
+
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

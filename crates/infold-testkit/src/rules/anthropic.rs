@@ -1,3 +1,5 @@
+//! Anthropic's rules for the order of messages and blocks.
+
 use std::collections::{BTreeMap, HashSet};
 
 use infold_wire::{Json, JsonKind};

@@ -1,3 +1,5 @@
+//! The rules of chat templates for the order of messages.
+
 use std::collections::HashSet;
 
 use infold_wire::{Json, JsonKind};

@@ -1,3 +1,5 @@
+//! Gemini's rules for contents and parts.
+
 use std::collections::BTreeMap;
 
 use infold_wire::Json;

@@ -1,3 +1,5 @@
+//! The rules of the templates behind Ollama.
+
 use infold_wire::{Json, JsonKind};
 
 use super::{bookkeeping, given, refuse, string};

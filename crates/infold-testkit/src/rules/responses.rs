@@ -1,3 +1,5 @@
+//! The rules of the Responses API for items.
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use infold_wire::{Json, JsonKind};

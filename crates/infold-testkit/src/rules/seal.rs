@@ -1,3 +1,5 @@
+//! Signatures of the scripted provider.
+
 use crate::hash;
 
 /// Returns the signature that the scripted provider issues for `text`.

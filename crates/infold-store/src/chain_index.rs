@@ -15,7 +15,7 @@ use crate::registry::Patience;
 pub type Key = [u8; 16];
 
 /// The place of a key, and the messages it leads to.
-pub type Known = (usize, Vec<(Uuid, Seq)>);
+pub type KnownChain = (usize, Vec<(Uuid, Seq)>);
 
 /// Which conversations are known, and which tasks they lead to: `chains.db` in a contexts directory.
 ///
@@ -25,10 +25,10 @@ pub type Known = (usize, Vec<(Uuid, Seq)>);
 ///
 /// ```
 /// use infold_log::Seq;
-/// use infold_store::Chains;
+/// use infold_store::ChainIndex;
 ///
 /// let dir = tempfile::tempdir()?;
-/// let mut chains = Chains::open(dir.path())?;
+/// let mut chains = ChainIndex::open(dir.path())?;
 /// let (task, second) = (uuid::Uuid::new_v4(), Seq::new(2).unwrap());
 /// chains.add(task, &[([1; 16], Seq::FIRST), ([2; 16], second)])?;
 ///
@@ -37,7 +37,7 @@ pub type Known = (usize, Vec<(Uuid, Seq)>);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Chains {
+pub struct ChainIndex {
     /// Nothing, if it was closed to be made anew and that failed.
     connection: Option<Connection>,
     root: PathBuf,
@@ -50,7 +50,7 @@ pub struct Chains {
 }
 
 /// Adds all tasks to an index that was made anew.
-struct Filler(Box<dyn Fn(&mut Chains) + Send>);
+struct Filler(Box<dyn Fn(&mut ChainIndex) + Send>);
 
 impl fmt::Debug for Filler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -87,20 +87,20 @@ const SCHEMA: &str = "
     CREATE INDEX IF NOT EXISTS names_task ON names (task);
 ";
 
-impl Chains {
+impl ChainIndex {
     /// Opens the index of a contexts directory, and makes it where it is missing.
     ///
-    /// One that is damaged is set aside; [`Chains::is_new`] and [`Chains::torn`] say so.
-    pub fn open(root: &Path) -> Result<Chains, RegistryError> {
-        match Chains::open_as_is(root) {
-            Err(RegistryError::Damaged { .. }) => Chains::anew(root),
+    /// One that is damaged is set aside; [`ChainIndex::is_new`] and [`ChainIndex::torn`] say so.
+    pub fn open(root: &Path) -> Result<ChainIndex, RegistryError> {
+        match ChainIndex::open_as_is(root) {
+            Err(RegistryError::Damaged { .. }) => ChainIndex::anew(root),
             opened => opened,
         }
     }
 
     /// Says who adds all tasks to it when it turns out to be damaged: it is then set aside, started anew and filled, and what was asked
     /// is asked again.
-    pub fn fill_with(&mut self, filler: impl Fn(&mut Chains) + Send + 'static) {
+    pub fn fill_with(&mut self, filler: impl Fn(&mut ChainIndex) + Send + 'static) {
         self.filler = Some(Filler(Box::new(filler)));
     }
 
@@ -111,9 +111,9 @@ impl Chains {
         self.connection = None;
         let torn = database::set_aside(&self.root, NAME, self.identity)?;
         let filler = self.filler.take();
-        let opened = Chains::open_as_is(&self.root);
+        let opened = ChainIndex::open_as_is(&self.root);
         match opened {
-            Ok(opened) => *self = Chains { torn, ..opened },
+            Ok(opened) => *self = ChainIndex { torn, ..opened },
             Err(error) => {
                 self.filler = filler;
                 return Err(error);
@@ -128,10 +128,10 @@ impl Chains {
         Ok(())
     }
 
-    fn anew(root: &Path) -> Result<Chains, RegistryError> {
+    fn anew(root: &Path) -> Result<ChainIndex, RegistryError> {
         let torn = database::set_aside(root, NAME, None)?;
-        let chains = Chains::open_as_is(root)?;
-        Ok(Chains { torn, ..chains })
+        let chains = ChainIndex::open_as_is(root)?;
+        Ok(ChainIndex { torn, ..chains })
     }
 
     /// Sets a damaged index aside; says where it is. A server that uses it starts a new one, else the next one does.
@@ -144,14 +144,15 @@ impl Chains {
         if !root.join(NAME).exists() {
             return Ok(None);
         }
-        let checked = Chains::open_as_is(root).and_then(|mut chains| chains.run(database::check));
+        let checked =
+            ChainIndex::open_as_is(root).and_then(|mut chains| chains.run(database::check));
         match checked {
             Err(RegistryError::Damaged { reason, .. }) => Ok(Some(reason)),
             checked => checked,
         }
     }
 
-    fn open_as_is(root: &Path) -> Result<Chains, RegistryError> {
+    fn open_as_is(root: &Path) -> Result<ChainIndex, RegistryError> {
         database::check_path(root)?;
         let path = root.join(NAME);
         make_private(root, &path).map_err(|error| RegistryError::io(&path, error))?;
@@ -171,7 +172,7 @@ impl Chains {
                 supported,
             });
         }
-        Ok(Chains {
+        Ok(ChainIndex {
             connection: Some(connection),
             root: root.to_owned(),
             identity: Identity::of(&path),
@@ -204,7 +205,7 @@ impl Chains {
     /// Returns the place of the last key that is known and what it leads to, newest task first;
     /// of very many, the newest. What is looked for is mostly near the end, so that is where the
     /// search begins; how many tasks there are does not matter.
-    pub fn find(&mut self, keys: &[Key]) -> Result<Option<Known>, RegistryError> {
+    pub fn find(&mut self, keys: &[Key]) -> Result<Option<KnownChain>, RegistryError> {
         self.run(|db| {
             // One transaction: else each look-up takes and gives back the locks.
             let whole = db.unchecked_transaction()?;
@@ -291,7 +292,7 @@ impl Chains {
         })
     }
 
-    /// The names of a task with their numbers, as [`Chains::names_of`].
+    /// The names of a task with their numbers, as [`ChainIndex::names_of`].
     pub(crate) fn numbered_names_of(
         &mut self,
         task: Uuid,
@@ -389,9 +390,9 @@ const NAME: &str = "chains.db";
 /// Opens the index, if there is one that can be used.
 ///
 /// Who could not forget a task leaves rows that lead nowhere, which whoever finds them bears.
-pub(crate) fn if_there(root: &Path) -> Option<Chains> {
+pub(crate) fn if_there(root: &Path) -> Option<ChainIndex> {
     let there = root.join(NAME).exists();
-    there.then(|| Chains::open_as_is(root).ok()).flatten()
+    there.then(|| ChainIndex::open_as_is(root).ok()).flatten()
 }
 
 /// Sets how a connection writes, and makes the tables; returns the version that was found.

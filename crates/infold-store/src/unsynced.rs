@@ -1,3 +1,5 @@
+//! Files that were written and may not be on the disk itself yet, and how they are forced there.
+
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +13,7 @@ use crate::{LogError, Metadata, Writer, file};
 ///
 /// Whoever brings it there needs no writer for it: others go on writing meanwhile, or have closed it.
 #[derive(Debug)]
-pub struct Loose {
+pub struct UnsyncedFiles {
     files: Vec<PathBuf>,
     dir: PathBuf,
     rooted: Rooted,
@@ -23,12 +25,12 @@ pub(crate) struct Rooted(Arc<AtomicBool>);
 
 impl Writer {
     /// What may not be on the disk yet.
-    pub fn loose(&self) -> Loose {
+    pub fn unsynced_files(&self) -> UnsyncedFiles {
         let log = self.log();
         // Messages first: events name them.
         let mut growing = vec![&log.messages, &log.events];
         growing.extend(self.frames.as_ref().map(|frames| frames.file()));
-        Loose {
+        UnsyncedFiles {
             files: growing.iter().map(|one| one.path().to_owned()).collect(),
             dir: log.dir().to_owned(),
             rooted: self.rooted.clone(),
@@ -36,17 +38,17 @@ impl Writer {
     }
 }
 
-impl Loose {
+impl UnsyncedFiles {
     /// So many are brought to the disk one by one.
     const FEW: usize = 8;
 
     /// Returns when all of these, which lie below `root`, are on the disk itself.
     pub fn force<'l>(
         root: &Path,
-        all: impl IntoIterator<Item = &'l Loose>,
+        all: impl IntoIterator<Item = &'l UnsyncedFiles>,
     ) -> Result<(), LogError> {
-        let all: Vec<&Loose> = all.into_iter().collect();
-        if all.len() > Loose::FEW {
+        let all: Vec<&UnsyncedFiles> = all.into_iter().collect();
+        if all.len() > UnsyncedFiles::FEW {
             // Before, not after: a name that comes meanwhile is for the next time.
             let root_all = |yes| {
                 for loose in &all {
@@ -59,7 +61,7 @@ impl Loose {
             }
             root_all(false);
         }
-        all.into_iter().try_for_each(Loose::force_one)
+        all.into_iter().try_for_each(UnsyncedFiles::force_one)
     }
 
     fn force_one(&self) -> Result<(), LogError> {
@@ -138,7 +140,7 @@ fn whole(_: &Path) -> Result<bool, LogError> {
 mod tests {
     use infold_wire::Wire;
 
-    use crate::{Contexts, Durability, Loose, Metadata};
+    use crate::{Contexts, Durability, Metadata, UnsyncedFiles};
 
     const LOG: [&str; 2] = ["messages.jsonl", "events.jsonl"];
 
@@ -148,17 +150,17 @@ mod tests {
         let contexts = Contexts::new(dir.path(), Durability::Never);
         let task = contexts.create(Metadata::default()).unwrap();
         let (mut writer, _) = contexts.write(task).unwrap();
-        let new = writer.loose();
+        let new = writer.unsynced_files();
         assert_eq!(new.names(), [LOG[0], LOG[1], "metadata.json"]);
-        Loose::force(dir.path(), &[new]).unwrap();
-        assert_eq!(writer.loose().names(), LOG);
+        UnsyncedFiles::force(dir.path(), &[new]).unwrap();
+        assert_eq!(writer.unsynced_files().names(), LOG);
         // A file that is new in the directory has a name that may be lost.
         writer.frame(Wire::Chat, &[("model", b"\"m\"")]).unwrap();
         let framed = [LOG[0], LOG[1], "frames.jsonl", "metadata.json"];
-        assert_eq!(writer.loose().names(), framed);
+        assert_eq!(writer.unsynced_files().names(), framed);
         writer.force().unwrap();
         writer.frame(Wire::Chat, &[("model", b"\"n\"")]).unwrap();
-        assert_eq!(writer.loose().names(), framed[..3]);
+        assert_eq!(writer.unsynced_files().names(), framed[..3]);
     }
 
     #[test]
@@ -167,7 +169,7 @@ mod tests {
         let contexts = Contexts::new(dir.path(), Durability::Turn);
         let task = contexts.create(Metadata::default()).unwrap();
         let (writer, _) = contexts.write(task).unwrap();
-        assert_eq!(writer.loose().names(), LOG);
+        assert_eq!(writer.unsynced_files().names(), LOG);
     }
 
     #[test]
@@ -179,10 +181,13 @@ mod tests {
             contexts.write(task).unwrap().0
         };
         let writers: Vec<_> = (0..20).map(make).collect();
-        let all: Vec<Loose> = writers.iter().map(|writer| writer.loose()).collect();
-        Loose::force(dir.path(), &all).unwrap();
+        let all: Vec<UnsyncedFiles> = writers
+            .iter()
+            .map(|writer| writer.unsynced_files())
+            .collect();
+        UnsyncedFiles::force(dir.path(), &all).unwrap();
         for writer in &writers {
-            assert_eq!(writer.loose().names(), LOG);
+            assert_eq!(writer.unsynced_files().names(), LOG);
         }
     }
 
@@ -192,8 +197,8 @@ mod tests {
         let contexts = Contexts::new(dir.path(), Durability::Never);
         let task = contexts.create(Metadata::default()).unwrap();
         let (writer, _) = contexts.write(task).unwrap();
-        let loose = writer.loose();
+        let loose = writer.unsynced_files();
         std::fs::remove_dir_all(writer.log().dir()).unwrap();
-        Loose::force(dir.path(), &[loose]).unwrap();
+        UnsyncedFiles::force(dir.path(), &[loose]).unwrap();
     }
 }

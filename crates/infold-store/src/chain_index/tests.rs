@@ -25,7 +25,7 @@ fn keys(numbers: impl IntoIterator<Item = u64>) -> Vec<Key> {
 }
 
 /// The tasks that have a name, the one that got it last first.
-fn named(chains: &mut Chains, name: &str) -> Vec<Uuid> {
+fn named(chains: &mut ChainIndex, name: &str) -> Vec<Uuid> {
     let sql = "SELECT task FROM names WHERE name = ?1 ORDER BY number DESC";
     let found = chains.run(|db| {
         db.prepare(sql)?
@@ -38,7 +38,7 @@ fn named(chains: &mut Chains, name: &str) -> Vec<Uuid> {
 #[test]
 fn the_longest_known_beginning_is_found() {
     let dir = tempfile::tempdir().unwrap();
-    let mut chains = Chains::open(dir.path()).unwrap();
+    let mut chains = ChainIndex::open(dir.path()).unwrap();
     let task = Uuid::new_v4();
     chains.add(task, &rows(1..=100)).unwrap();
     let cases = [
@@ -59,7 +59,7 @@ fn the_longest_known_beginning_is_found() {
 #[test]
 fn what_came_last_stands_first() {
     let dir = tempfile::tempdir().unwrap();
-    let mut chains = Chains::open(dir.path()).unwrap();
+    let mut chains = ChainIndex::open(dir.path()).unwrap();
     let [old, young] = [Uuid::new_v4(), Uuid::new_v4()];
     chains.add(old, &rows([1, 2])).unwrap();
     chains.add(young, &rows([1])).unwrap();
@@ -77,7 +77,7 @@ fn what_came_last_stands_first() {
 #[test]
 fn what_is_said_again_is_found_where_the_task_goes_on() {
     let dir = tempfile::tempdir().unwrap();
-    let mut chains = Chains::open(dir.path()).unwrap();
+    let mut chains = ChainIndex::open(dir.path()).unwrap();
     let task = Uuid::new_v4();
     chains.add(task, &rows([1, 2, 3])).unwrap();
     chains.add(task, &[(key(3), seq(7))]).unwrap();
@@ -88,7 +88,7 @@ fn what_is_said_again_is_found_where_the_task_goes_on() {
 #[test]
 fn a_key_that_leads_everywhere_leads_to_the_newest() {
     let dir = tempfile::tempdir().unwrap();
-    let mut chains = Chains::open(dir.path()).unwrap();
+    let mut chains = ChainIndex::open(dir.path()).unwrap();
     let mut last = Uuid::nil();
     for _ in 0..MANY + 10 {
         last = Uuid::new_v4();
@@ -102,7 +102,7 @@ fn a_key_that_leads_everywhere_leads_to_the_newest() {
 #[test]
 fn what_is_forgotten_leads_nowhere_and_the_rest_stays() {
     let dir = tempfile::tempdir().unwrap();
-    let mut chains = Chains::open(dir.path()).unwrap();
+    let mut chains = ChainIndex::open(dir.path()).unwrap();
     let [gone, stays] = [Uuid::new_v4(), Uuid::new_v4()];
     for task in [gone, stays] {
         chains.add(task, &rows([1])).unwrap();
@@ -119,7 +119,7 @@ fn what_is_forgotten_leads_nowhere_and_the_rest_stays() {
 fn an_index_is_there_again_and_is_its_owners_alone() {
     let dir = tempfile::tempdir().unwrap();
     let task = Uuid::new_v4();
-    let mut chains = Chains::open(dir.path()).unwrap();
+    let mut chains = ChainIndex::open(dir.path()).unwrap();
     assert!(chains.is_new());
     chains.add(task, &rows([1])).unwrap();
     chains.filled().unwrap();
@@ -129,7 +129,7 @@ fn an_index_is_there_again_and_is_its_owners_alone() {
         assert_eq!(mode & 0o777, 0o600, "{}", file.display());
     }
     drop(chains);
-    let mut chains = Chains::open(dir.path()).unwrap();
+    let mut chains = ChainIndex::open(dir.path()).unwrap();
     assert!(!chains.is_new() && chains.torn().is_none());
     assert_eq!(
         chains.find(&keys([1])).unwrap(),
@@ -142,7 +142,7 @@ fn a_damaged_index_is_set_aside_and_made_anew() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(NAME);
     fs::write(&path, "not a database, and long enough to be taken for one").unwrap();
-    let mut chains = Chains::open(dir.path()).unwrap();
+    let mut chains = ChainIndex::open(dir.path()).unwrap();
     assert!(chains.is_new());
     let torn = chains.torn().expect("it was set aside").to_owned();
     assert!(fs::read(&torn).unwrap().starts_with(b"not a database"));
@@ -154,7 +154,7 @@ fn a_damaged_index_is_set_aside_and_made_anew() {
     assert_eq!(chains.find(&keys([1])).unwrap(), None);
     chains.add(Uuid::new_v4(), &rows([2])).unwrap();
     assert!(beside(&path, "-wal").exists());
-    let mut other = Chains::open(dir.path()).unwrap();
+    let mut other = ChainIndex::open(dir.path()).unwrap();
     assert!(other.find(&keys([2])).unwrap().is_some());
 }
 
@@ -163,7 +163,7 @@ fn an_index_counts_as_filled_when_somebody_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let (one, other) = (Uuid::new_v4(), Uuid::new_v4());
     // Who fills it is killed in the middle.
-    let mut chains = Chains::open(dir.path()).unwrap();
+    let mut chains = ChainIndex::open(dir.path()).unwrap();
     chains.add(one, &rows([1])).unwrap();
     drop(chains);
     // Who only forgets tasks does not fill it.
@@ -171,7 +171,7 @@ fn an_index_counts_as_filled_when_somebody_says_so() {
         .expect("it is there")
         .forget(one)
         .unwrap();
-    let mut chains = Chains::open(dir.path()).unwrap();
+    let mut chains = ChainIndex::open(dir.path()).unwrap();
     assert!(chains.is_new());
     for task in [one, other] {
         chains.add(task, &rows([1])).unwrap();
@@ -179,7 +179,7 @@ fn an_index_counts_as_filled_when_somebody_says_so() {
     chains.filled().unwrap();
     assert!(!chains.is_new());
     drop(chains);
-    assert!(!Chains::open(dir.path()).unwrap().is_new());
+    assert!(!ChainIndex::open(dir.path()).unwrap().is_new());
 }
 
 #[test]
@@ -190,17 +190,17 @@ fn who_only_forgets_leaves_a_damaged_index_to_who_fills_it() {
     fs::write(&path, damaged).unwrap();
     assert!(if_there(dir.path()).is_none());
     assert_eq!(fs::read(&path).unwrap(), damaged.as_bytes());
-    assert!(Chains::open(dir.path()).unwrap().is_new());
+    assert!(ChainIndex::open(dir.path()).unwrap().is_new());
 }
 
 #[test]
 fn an_index_of_a_newer_version_stays_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
-    let mut chains = Chains::open(dir.path()).unwrap();
+    let mut chains = ChainIndex::open(dir.path()).unwrap();
     let newer = "PRAGMA user_version = 9";
     chains.run(|db| db.execute_batch(newer)).unwrap();
     drop(chains);
-    let refused = Chains::open(dir.path()).unwrap_err();
+    let refused = ChainIndex::open(dir.path()).unwrap_err();
     assert!(matches!(refused, RegistryError::TooNew { found: 9, .. }));
 }
 
@@ -216,13 +216,13 @@ fn zero_pages(path: &Path) {
 fn an_index_that_turns_out_to_be_damaged_is_filled_again_and_asked_again() {
     let dir = tempfile::tempdir().unwrap();
     let task = Uuid::new_v4();
-    let mut chains = Chains::open(dir.path()).unwrap();
+    let mut chains = ChainIndex::open(dir.path()).unwrap();
     chains.add(task, &rows(1..=500)).unwrap();
     chains.filled().unwrap();
     drop(chains);
     zero_pages(&dir.path().join(NAME));
-    assert!(Chains::check(dir.path()).unwrap().is_some());
-    let mut chains = Chains::open(dir.path()).unwrap();
+    assert!(ChainIndex::check(dir.path()).unwrap().is_some());
+    let mut chains = ChainIndex::open(dir.path()).unwrap();
     chains.fill_with(move |chains| {
         chains.add(task, &rows(1..=500)).unwrap();
         chains.filled().unwrap();
@@ -230,5 +230,5 @@ fn an_index_that_turns_out_to_be_damaged_is_filled_again_and_asked_again() {
     let found = chains.find(&keys(1..=40)).unwrap();
     assert_eq!(found, Some((39, vec![(task, seq(40))])));
     assert!(chains.torn().is_some());
-    assert_eq!(Chains::check(dir.path()).unwrap(), None);
+    assert_eq!(ChainIndex::check(dir.path()).unwrap(), None);
 }

@@ -1,3 +1,5 @@
+//! A task that is being made from a transcript, invisible until it is published.
+
 use std::borrow::Cow;
 use std::fs;
 use std::path::PathBuf;
@@ -18,7 +20,7 @@ use crate::{
 ///
 /// Dropped without that, or by a crash, it leaves nothing behind that a command would show.
 #[derive(Debug)]
-pub struct Draft<'a> {
+pub struct TaskDraft<'a> {
     contexts: &'a Contexts,
     id: Uuid,
     dir: PathBuf,
@@ -59,11 +61,11 @@ impl Contexts {
         mut metadata: Metadata,
         format: &str,
         layout: &str,
-    ) -> Result<Draft<'_>, DraftError> {
+    ) -> Result<TaskDraft<'_>, DraftError> {
         self.prepare()?;
         self.remove_left_drafts();
         let dir = self.unborn(&mut metadata, &[])?;
-        let mut draft = Draft {
+        let mut draft = TaskDraft {
             contexts: self,
             id: metadata.uuid,
             dir,
@@ -102,7 +104,7 @@ impl Contexts {
     }
 }
 
-impl Draft<'_> {
+impl TaskDraft<'_> {
     /// The id that the task will have.
     pub fn id(&self) -> Uuid {
         self.id
@@ -233,7 +235,7 @@ impl Draft<'_> {
     }
 }
 
-impl Drop for Draft<'_> {
+impl Drop for TaskDraft<'_> {
     fn drop(&mut self) {
         if !self.published {
             // Files first: the writer would write to a directory that is gone.

@@ -1,3 +1,5 @@
+//! Working files of a task: there only while a fold is made or a request is under way.
+
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -9,7 +11,7 @@ use crate::{Log, LogError, file};
 /// It goes when this does, unless it is kept. What a crash leaves of a fold goes when the task
 /// is next opened; a request stays, for a person to read, until the next one.
 #[derive(Debug)]
-pub struct Aside {
+pub struct WorkingFile {
     path: PathBuf,
     out: BufWriter<File>,
     kept: bool,
@@ -45,10 +47,10 @@ impl Working {
 
 impl Log {
     /// Makes a working file in the task's directory, empty.
-    pub fn aside(&self, working: Working) -> Result<Aside, LogError> {
+    pub fn aside(&self, working: Working) -> Result<WorkingFile, LogError> {
         let path = self.dir().join(working.name());
         let made = file::create(&path)?;
-        Ok(Aside {
+        Ok(WorkingFile {
             path,
             out: BufWriter::with_capacity(1 << 18, made),
             kept: false,
@@ -56,7 +58,7 @@ impl Log {
     }
 }
 
-impl Aside {
+impl WorkingFile {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -80,7 +82,7 @@ impl Aside {
     }
 }
 
-impl Drop for Aside {
+impl Drop for WorkingFile {
     fn drop(&mut self) {
         if self.kept {
             return;

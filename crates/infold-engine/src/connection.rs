@@ -105,18 +105,16 @@ impl Connection {
             .client
             .send(&self.endpoint, &self.model, body, stream, on_event);
         self.wait(async {
-            let late = || CallError {
-                trouble: ProviderError::Broken,
-                status: None,
-                text: format!(
-                    "{} gave no reply within {} s",
-                    self.endpoint.name,
-                    limit.as_secs()
-                ),
-                requests: 1,
-            };
             let called = tokio::time::timeout(limit, sent).await;
-            called.unwrap_or_else(|_| Err(late()))
+            called.unwrap_or_else(|_| {
+                let (name, limit) = (&self.endpoint.name, limit.as_secs());
+                Err(CallError {
+                    trouble: ProviderError::Broken,
+                    status: None,
+                    text: format!("{name} gave no reply within {limit} s"),
+                    requests: 1,
+                })
+            })
         })
     }
 

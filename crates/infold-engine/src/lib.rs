@@ -60,7 +60,7 @@ pub use hooks::Hooks;
 pub use manage::{Aim, Draft, FloorTooLarge, ManageError, draft, manage, rehearse, will_manage};
 pub use models::Model;
 pub use outcome::{GeminiStatus, ManageOutcome, PassAction, PassStep, SkipReason};
-pub use profile::{KeepRecent, Preset, Profile, Threshold};
+pub use profile::{KeepRecent, Profile, Threshold};
 pub use scratch::{Scratch, ScratchError};
 pub use setup::{Setup, SetupError, setup};
 pub use strategy::{KeepPolicy, STRATEGIES, StandIn, Strategy, UnknownStrategy};

@@ -80,23 +80,20 @@ pub struct FloorTooLarge {
 
 impl std::fmt::Display for FloorTooLarge {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (tokens, allow, window) = (self.tokens, self.allow, self.window);
-        match self.bytes {
-            Some((bytes, most)) => write!(
-                f,
-                "what cannot be folded has {bytes} bytes, and a request may have {most}"
-            )?,
-            None => write!(
-                f,
-                "what cannot be folded has {tokens} tokens, and a window of {window} leaves {allow} for it"
-            )?,
-        }
         let parts = self.parts.iter();
         let parts: Vec<String> = parts.map(|(name, size)| format!("{name} {size}")).collect();
         let parts = parts.join(", ");
+        let (tokens, allow, window, reserve) = (self.tokens, self.allow, self.window, self.reserve);
         match self.bytes {
-            Some(_) => write!(f, " ({parts})"),
-            None => write!(f, " ({parts}; {} reserved for the reply)", self.reserve),
+            Some((bytes, most)) => write!(
+                f,
+                "what cannot be folded has {bytes} bytes, and a request may have {most} ({parts})"
+            ),
+            None => write!(
+                f,
+                "what cannot be folded has {tokens} tokens, and a window of {window} leaves {allow} \
+                 for it ({parts}; {reserve} reserved for the reply)"
+            ),
         }
     }
 }

@@ -46,17 +46,6 @@ pub struct Profile {
     pub prices: Option<Prices>,
 }
 
-/// The settings of a strategy, for all that is set nowhere else.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Preset {
-    /// When to start folding.
-    pub threshold: Threshold,
-    /// How much of the newest part to keep.
-    pub keep: KeepRecent,
-    /// How large a summary may be against what it replaces.
-    pub ratio: f64,
-}
-
 /// A profile, and where each of its values comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResolvedProfile {
@@ -76,6 +65,8 @@ impl Profile {
     pub fn resolve(name: &str, model: Option<&Model>, layers: &[Settings]) -> ResolvedProfile {
         let mut warnings = Vec::new();
         let (strategy, preset) = strategy(layers, &mut warnings);
+        let preset_threshold =
+            Threshold::new(preset.threshold).expect("presets have valid thresholds");
         let row = model.map(|model| Origin::Table(model.name.clone()));
         let by_strategy = || Origin::Strategy(strategy.value.clone());
 
@@ -94,12 +85,12 @@ impl Profile {
             });
         let threshold = threshold(layers, &mut warnings)
             .or_else(|| of_row(model, |model| model.threshold))
-            .unwrap_or_else(|| Setting::new(preset.threshold, by_strategy()));
+            .unwrap_or_else(|| Setting::new(preset_threshold, by_strategy()));
         // A number of messages from the table does not replace a share: it is another measure.
-        let is_count = matches!(preset.keep, KeepRecent::Messages(_));
+        let is_count = matches!(preset.keep(), KeepRecent::Messages(_));
         let keep = first(layers, |layer| &layer.keep)
             .or_else(|| of_row(model, |model| model.keep.filter(|_| is_count)))
-            .unwrap_or_else(|| Setting::new(preset.keep, by_strategy()));
+            .unwrap_or_else(|| Setting::new(preset.keep(), by_strategy()));
         let ratio = first(layers, |layer| &layer.ratio)
             .or_else(|| of_row(model, |model| model.ratio))
             .unwrap_or_else(|| Setting::new(preset.ratio, by_strategy()));
@@ -182,11 +173,11 @@ fn threshold(layers: &[Settings], warnings: &mut Vec<String>) -> Option<Setting<
     None
 }
 
-/// Returns the first strategy that exists, and its preset.
-fn strategy(layers: &[Settings], warnings: &mut Vec<String>) -> (Setting<String>, Preset) {
+/// Returns the first strategy that exists, by name and as data.
+fn strategy(layers: &[Settings], warnings: &mut Vec<String>) -> (Setting<String>, Strategy) {
     for set in layers.iter().filter_map(|layer| layer.strategy.as_ref()) {
         match set.value.parse::<Strategy>() {
-            Ok(strategy) => return (set.clone(), strategy.preset()),
+            Ok(strategy) => return (set.clone(), strategy),
             Err(_) => warnings.push(format!(
                 "{}: there is no strategy `{}`; ignored",
                 set.origin, set.value
@@ -195,7 +186,7 @@ fn strategy(layers: &[Settings], warnings: &mut Vec<String>) -> (Setting<String>
     }
     let default = Strategy::default();
     let name = Setting::new(default.name.to_owned(), Origin::Default);
-    (name, default.preset())
+    (name, default)
 }
 
 #[cfg(test)]

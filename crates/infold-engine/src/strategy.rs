@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use infold_log::Role;
 
+use crate::KeepRecent;
 use crate::extract::SummaryForm;
-use crate::{KeepRecent, Preset, Threshold};
 
 /// When to fold, what to keep, and how the stand-in looks: data, not code paths.
 ///
@@ -129,19 +129,13 @@ impl Strategy {
         self.name == Strategy::default().name
     }
 
-    /// Returns its settings for a profile that does not set them.
-    pub fn preset(&self) -> Preset {
-        let threshold = Threshold::new(self.threshold).expect("presets have valid thresholds");
-        let keep = match self.keeps {
+    /// Returns how much it keeps, in the terms of a profile.
+    pub fn keep(&self) -> KeepRecent {
+        match self.keeps {
             KeepPolicy::Messages(count) => {
                 KeepRecent::Messages(u32::try_from(count).unwrap_or(u32::MAX))
             }
             KeepPolicy::Share(share) | KeepPolicy::Window(share) => KeepRecent::Share(share),
-        };
-        Preset {
-            threshold,
-            keep,
-            ratio: self.ratio,
         }
     }
 

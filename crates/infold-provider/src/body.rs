@@ -150,7 +150,13 @@ impl PartsBody {
         }
         self.reading = Some(spawn_blocking(move || {
             let mut bytes = vec![0; size];
-            file.read_exact_at(&mut bytes, start)?;
+            let read = file.read_exact_at(&mut bytes, start);
+            read.map_err(|error| match error.kind() {
+                kind @ io::ErrorKind::UnexpectedEof => {
+                    io::Error::new(kind, "the request became shorter while it was sent")
+                }
+                _ => error,
+            })?;
             Ok(bytes.into())
         }));
     }

@@ -5,10 +5,10 @@
 //!
 //! ```no_run
 //! use infold_provider::{CallEvent, Client, Endpoint, RequestBody, RetryPolicy};
-//! use infold_provider::{Body, Client, Endpoint, Heard, Patience};
 //! use infold_wire::ReplyDelta;
 //!
 //! # async fn call() -> Result<(), Box<dyn std::error::Error>> {
+//! let local = Endpoint::new("local", "ollama", None, None)?;
 //! let client = Client::new(RetryPolicy::default())?;
 //! let request = std::path::Path::new("request.json");
 //! let reply = client

@@ -58,31 +58,6 @@ pub fn find(text: &[u8]) -> Vec<Finding> {
     found
 }
 
-/// Returns a text with its secrets replaced by markers; none if it has no secrets.
-pub fn redact(text: &str) -> Option<String> {
-    let mut changed: Option<String> = None;
-    for _ in 0..MAX_PASSES {
-        let current = changed.as_deref().unwrap_or(text);
-        let found = find(current.as_bytes());
-        if found.is_empty() {
-            break;
-        }
-        let mut next = String::with_capacity(current.len());
-        let mut end = 0;
-        for Finding { rule, range } in found {
-            next.push_str(&current[end..range.start]);
-            next.push_str(&marker(rule));
-            end = range.end;
-        }
-        next.push_str(&current[end..]);
-        changed = Some(next);
-    }
-    changed
-}
-
-/// How often a text is searched: once a secret is replaced, its neighbour may match.
-pub const MAX_PASSES: usize = 4;
-
 /// Returns how many rules there are.
 pub fn rule_count() -> usize {
     scanner().rules.len()

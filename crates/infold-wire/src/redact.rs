@@ -13,12 +13,14 @@
 //! # Ok::<(), infold_wire::MessageError>(())
 //! ```
 
+mod escapes;
 mod matches;
+mod media;
 mod message;
 
 use std::ops::Range;
 
-pub(crate) use matches::unescape;
+pub(crate) use escapes::{Replacement, Unescaped, replace_at_levels};
 pub use matches::{
     redact_data, redact_fragment, redact_json, redact_matches, redact_record, redact_text,
     visit_texts,

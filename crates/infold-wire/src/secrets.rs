@@ -1,8 +1,8 @@
 //! Finds secrets in JSON, and replaces them by markers.
 //!
 //! Strings are searched decoded, so that no escape hides anything, and with the name of their member,
-//! which many rules need. JSON inside a string, such as the arguments of a call, is searched as JSON
-//! too. Long base64 is skipped.
+//! which many rules need. JSON in a string, such as the arguments of a call or a part of a text, is searched
+//! with its own escapes resolved too. Long base64 is skipped.
 //!
 //! ```
 //! use infold_wire::secrets;
@@ -17,11 +17,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use infold_secrets::{Finding, MAX_PASSES, find, marker};
-pub use infold_secrets::{redact as text_without_secrets, rule_count};
+pub use infold_secrets::rule_count;
+use infold_secrets::{Finding, find, marker};
 
 use crate::edits::{ByteEdit, splice, splice_json};
-use crate::redact::unescape;
+use crate::redact::{Replacement, Unescaped, replace_at_levels};
 use crate::{Json, JsonKind, quote};
 
 /// A secret that was found, with no more of it than its start.
@@ -65,14 +65,9 @@ pub fn fragment_without_secrets(text: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Finds what may be string literals in a text that is not JSON as a whole.
-fn literals(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let start = at + memchr::memchr(b'"', &text[at..])?;
-        at = crate::scan::string_end(text, start);
-        (at <= text.len()).then_some(start..at)
-    })
+/// Returns a plain text with its secrets replaced by markers; none if it has none.
+pub fn text_without_secrets(text: &str) -> Option<String> {
+    SecretReplacer::default().at_levels(text, 0, "")
 }
 
 /// Returns the secrets in any text: JSON, a fragment of it, or no JSON at all.
@@ -108,6 +103,9 @@ impl FoundSecret {
     }
 }
 
+/// How often a text is searched: once a secret is replaced, its neighbour may match.
+const MAX_PASSES: usize = 4;
+
 /// Replaces secrets, and collects what it found.
 #[derive(Default)]
 struct SecretReplacer {
@@ -125,40 +123,17 @@ impl SecretReplacer {
         }
     }
 
-    /// Searches a text that is not JSON as a whole: first its string literals, then all of it.
+    /// Searches a text that is not JSON as a whole, and may not be UTF-8.
     fn fragment(&mut self, text: &[u8]) -> Option<Vec<u8>> {
-        let mut edits = Vec::new();
-        for range in literals(text) {
-            let literal = &text[range.clone()];
-            let changed = match Json::parse(literal) {
-                Ok(literal) => self.value(literal, ""),
-                Err(_) => self.cut_literal(literal),
-            };
-            edits.extend(changed.map(|changed| (range, changed)));
+        let mut out = Vec::with_capacity(text.len());
+        let mut is_changed = false;
+        for chunk in text.utf8_chunks() {
+            let changed = self.at_levels(chunk.valid(), 0, "");
+            is_changed |= changed.is_some();
+            out.extend_from_slice(changed.as_deref().unwrap_or(chunk.valid()).as_bytes());
+            out.extend_from_slice(chunk.invalid());
         }
-        let decoded = (!edits.is_empty()).then(|| splice(text, &edits));
-        let text = decoded.as_deref().unwrap_or(text);
-        let found = find(text);
-        let rest = found.iter().map(|one| FoundSecret::of(one, text));
-        self.found.extend(rest);
-        if found.is_empty() {
-            return decoded;
-        }
-        let edits = found.into_iter().map(|one| (one.range, marker(one.rule)));
-        Some(splice(text, &edits.collect::<Vec<_>>()))
-    }
-
-    /// Searches a string literal that ends before its quote, maybe within an escape.
-    fn cut_literal(&mut self, literal: &[u8]) -> Option<Vec<u8>> {
-        const MAX_ESCAPE_BYTES: usize = 12;
-        (0..=MAX_ESCAPE_BYTES.min(literal.len())).find_map(|cut| {
-            let (whole, rest) = literal.split_at(literal.len() - cut);
-            let closed = [whole, b"\""].concat();
-            let mut changed = self.value(Json::parse(&closed).ok()?, "")?;
-            changed.pop();
-            changed.extend_from_slice(rest);
-            Some(changed)
-        })
+        is_changed.then_some(out)
     }
 
     fn object(&mut self, json: Json<'_>) -> Option<Vec<u8>> {
@@ -246,8 +221,10 @@ impl SecretReplacer {
                 let from = one.range.start.saturating_sub(start);
                 let to = one.range.end.min(ends[text]) - start;
                 let (at, literal) = &places[text];
-                let offsets = literal_offsets(&all[*at][literal.clone()]);
-                let range = literal.start + offsets[from]..literal.start + offsets[to];
+                let inner = Json::checked(&all[*at][literal.clone()]).inner();
+                let range = Unescaped::new(inner.unwrap_or_default(), 1).original(&(from..to));
+                let start = literal.start + 1;
+                let range = start + range.start..start + range.end;
                 edits[*at].push((range, std::mem::take(&mut new)));
             }
         }
@@ -259,37 +236,25 @@ impl SecretReplacer {
     }
 
     fn string(&mut self, json: Json<'_>, name: &str) -> Option<Vec<u8>> {
-        let mut changed = self.nested(json);
+        let changed = self.at_levels(json.inner()?, 1, name)?;
+        Some(format!("\"{changed}\"").into_bytes())
+    }
+
+    /// Replaces the secrets after the escapes of a text are resolved `first_level` times, and after each further time.
+    fn at_levels(&mut self, text: &str, first_level: usize, name: &str) -> Option<String> {
+        let mut changed: Option<String> = None;
         for _ in 0..MAX_PASSES {
-            let literal = changed.as_deref().unwrap_or(json.bytes());
-            let current = Json::checked(literal);
-            let text = current.text().unwrap_or_default();
-            let found = self.in_text(&text, name);
-            if found.is_empty() {
+            let current = changed.as_deref().unwrap_or(text);
+            let mut find = |text: &str| self.in_text(text, name);
+            let Some(next) = replace_at_levels(current, first_level, &mut find) else {
                 break;
-            }
-            let offsets = literal_offsets(literal);
-            let edits = found.iter().map(|Finding { rule, range }| {
-                let range = offsets[range.start]..offsets[range.end];
-                (range, marker(rule))
-            });
-            changed = Some(splice(literal, &edits.collect::<Vec<_>>()));
+            };
+            changed = Some(next);
         }
         changed
     }
 
-    fn nested(&mut self, json: Json<'_>) -> Option<Vec<u8>> {
-        let text = json.text()?;
-        if !text.trim_start().starts_with(['{', '[']) || !text.contains('"') {
-            return None;
-        }
-        let inner = Json::parse(text.as_bytes()).ok()?;
-        let changed = self.value(inner, "")?;
-        let changed = splice(text.as_bytes(), &[(inner.range(), changed)]);
-        Some(quote(&String::from_utf8_lossy(&changed)).into_bytes())
-    }
-
-    fn in_text(&mut self, text: &str, name: &str) -> Vec<Finding> {
+    fn in_text(&mut self, text: &str, name: &str) -> Vec<Replacement> {
         if is_blob(text) {
             return Vec::new();
         }
@@ -305,9 +270,12 @@ impl SecretReplacer {
         for one in &mut found {
             one.range.start = one.range.start.max(before);
             self.found.push(FoundSecret::of(one, with_name.as_bytes()));
-            one.range = one.range.start - before..one.range.end - before;
         }
+        let found = found.into_iter();
+        let in_text = |range: Range<usize>| range.start - before..range.end - before;
         found
+            .map(|one| (in_text(one.range), marker(one.rule)))
+            .collect()
     }
 }
 
@@ -342,13 +310,6 @@ fn is_signed(block: Json<'_>) -> bool {
     let is_thinking = kind.is_some_and(|kind| kind.is("thinking") || kind.is("reasoning.text"));
     let is_string = |json: Option<Json<'_>>| json.is_some_and(|it| it.kind() == JsonKind::String);
     is_thinking && is_string(signature) || thought.is_some_and(Json::is_true) && is_string(mark)
-}
-
-/// Returns the offset in a string literal of each byte of its text, and of its end.
-fn literal_offsets(literal: &[u8]) -> Vec<usize> {
-    let inner = Json::checked(literal).inner().unwrap_or_default();
-    let (_, offsets) = unescape(inner, 1);
-    offsets.into_iter().map(|offset| offset + 1).collect()
 }
 
 #[cfg(test)]

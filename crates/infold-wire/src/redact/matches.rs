@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use infold_log::Role;
 
+use super::escapes::replace_at_levels;
+use super::media::{blank_image, is_media_member, redacted_media};
 use super::{FindMatches, RedactedMatches, redact_message};
 use crate::edits::{splice, splice_json};
 use crate::render::BlockStyle;
-use crate::scan::decode_escape;
 use crate::{Form, Item, Json, JsonError, JsonKind, Message, MessageError, quote};
 
 /// Replaces the matches in the texts of a message.
@@ -20,7 +21,10 @@ pub fn redact_matches(
     find: &mut FindMatches<'_>,
 ) -> Result<RedactedMatches, MessageError> {
     let read = Message::read(message)?;
-    let mut replacer = MatchReplacer::new(marker, find);
+    let mut replacer = MatchReplacer {
+        role: read.role(),
+        ..MatchReplacer::new(marker, find)
+    };
     let mut bytes = replacer.value(read.json(), Scope::Structure);
     if read.form() == Form::Item(Item::Reasoning) && replacer.matches > 0 {
         bytes = Some(redact_message(message, marker)?);
@@ -96,70 +100,9 @@ pub fn redact_text(text: &str, marker: &str, find: &mut FindMatches<'_>) -> Opti
     Some(text)
 }
 
-/// How often the escapes of a text are resolved: JSON may stand in texts that stand in JSON.
-const MAX_ESCAPE_LEVELS: usize = 16;
-
 /// Replaces the matches in a fragment of JSON: in the text as it stands, and with its escapes resolved once and more often.
 pub fn redact_fragment(text: &str, marker: &str, find: &mut FindMatches<'_>) -> Option<String> {
-    let (replaced, _) = replace_at_levels(text, 0, marker, find)?;
-    Some(replaced)
-}
-
-/// Replaces the matches after the escapes of `text` are resolved `first_level` times, and after each further time.
-/// Returns the new text and the number of matches.
-fn replace_at_levels(
-    text: &str,
-    first_level: usize,
-    marker: &str,
-    find: &mut FindMatches<'_>,
-) -> Option<(String, usize)> {
-    let mut replaced: Option<String> = None;
-    let mut matches = 0;
-    for level in first_level..first_level + MAX_ESCAPE_LEVELS {
-        let now = replaced.as_deref().unwrap_or(text);
-        let (unescaped, offsets) = unescape(now, level);
-        let found = find(&unescaped);
-        matches += found.len();
-        let is_last = !unescaped.contains('\\');
-        if !found.is_empty() {
-            let original = |range: &Range<usize>| offsets[range.start]..offsets[range.end];
-            let edits: Vec<_> = found
-                .iter()
-                .map(|range| (original(range), marker))
-                .collect();
-            let spliced = splice(now.as_bytes(), &edits);
-            replaced = Some(String::from_utf8_lossy(&spliced).into_owned());
-        }
-        if is_last {
-            break;
-        }
-    }
-    Some((replaced?, matches))
-}
-
-/// Resolves the escapes of a text, those of the result, and so on, `levels` times. Returns the text, and the offset in
-/// the original of each of its bytes and of its end.
-pub(crate) fn unescape(text: &str, levels: usize) -> (String, Vec<usize>) {
-    let mut unescaped = (text.to_owned(), (0..=text.len()).collect::<Vec<_>>());
-    for _ in 0..levels {
-        let (current, current_offsets) = unescaped;
-        let mut next = String::with_capacity(current.len());
-        let mut offsets = Vec::with_capacity(current_offsets.len());
-        let mut at = 0;
-        while let Some(plain) = current[at..].chars().next() {
-            let escape = (plain == '\\').then(|| decode_escape(&current.as_bytes()[at..]));
-            let (length, char) = match escape.flatten() {
-                Some((length, char)) => (length, char.unwrap_or(char::REPLACEMENT_CHARACTER)),
-                None => (plain.len_utf8(), plain),
-            };
-            offsets.extend(std::iter::repeat_n(current_offsets[at], char.len_utf8()));
-            next.push(char);
-            at += length;
-        }
-        offsets.push(text.len());
-        unescaped = (next, offsets);
-    }
-    unescaped
+    MatchReplacer::new(marker, find).at_levels(text, 0)
 }
 
 /// Members whose texts a provider signed or encrypted.
@@ -222,6 +165,10 @@ struct MatchReplacer<'a, 'f> {
     joins_members: bool,
     /// Set for a record of a transcript: the string that stands for a message.
     placeholder: Option<&'a [u8]>,
+    /// Who says what is searched.
+    role: Role,
+    /// Something was replaced that media consist of, and no object around it was taken for media yet.
+    breaks_media: bool,
 }
 
 impl<'a, 'f> MatchReplacer<'a, 'f> {
@@ -234,6 +181,8 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
             counts_left: true,
             joins_members: true,
             placeholder: None,
+            role: Role::User,
+            breaks_media: false,
         }
     }
 
@@ -313,6 +262,9 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
     fn object(&mut self, json: Json<'_>, scope: Scope) -> Option<Vec<u8>> {
         let mut edits = Vec::new();
         let start = json.range().start;
+        let kind = json.get("type").map(Json::name).unwrap_or_default();
+        let breaks_outer = std::mem::take(&mut self.breaks_media);
+        let mut removed_images = 0;
         for (key, value) in json.members() {
             let name = key.name();
             if scope != Scope::Data && self.is_structure(&name, value) {
@@ -323,18 +275,56 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
                 edits.extend(self.string(key).map(|bytes| (key.range(), bytes)));
             }
             let value_scope = self.member_scope(scope, &name);
-            let mut bytes = self.value(value, value_scope);
+            let mut bytes = if *name == *b"images" && value_scope == Scope::Structure {
+                let kept = self.images(value);
+                removed_images = kept.as_ref().map_or(0, |(_, removed)| *removed);
+                kept.map(|(kept, _)| kept)
+            } else {
+                self.value(value, value_scope)
+            };
+            self.breaks_media |= bytes.is_some() && is_media_member(&kind, &name);
+            if bytes.is_some()
+                && let Some(blank) = blank_image(&kind, &name)
+            {
+                bytes = Some(quote(&blank).into_bytes());
+            }
+            if matches!(&*name, b"functionResponse" | b"function_response") {
+                bytes = bytes.map(|bytes| without_texts(bytes, self.marker));
+            }
             let between = &json.bytes()[key.range().end - start..value.range().start - start];
             if value_scope != Scope::Structure && self.match_spans(key, between, value) {
                 bytes = Some(quote(self.marker).into_bytes());
             }
             edits.extend(bytes.map(|bytes| (value.range(), bytes)));
         }
-        let changed = splice_json(json, edits)?;
+        let breaks_media = std::mem::replace(&mut self.breaks_media, breaks_outer);
+        let mut changed = splice_json(json, edits)?;
+        if breaks_media {
+            let is_output = scope != Scope::Structure;
+            let media = redacted_media(json, &kind, is_output, self.role, self.marker);
+            if media.is_some() {
+                return media;
+            }
+            self.breaks_media = true;
+        }
         if scope == Scope::Data {
             return Some(changed);
         }
+        if removed_images > 0 {
+            changed = with_markers(changed, removed_images, self.marker);
+        }
         Some(redacted_reasoning(json, self.marker).unwrap_or_else(|| without_signatures(changed)))
+    }
+
+    /// Removes the images with a match from those beside a message's text; returns the others, and how many went.
+    fn images(&mut self, json: Json<'_>) -> Option<(Vec<u8>, usize)> {
+        let all: Vec<Json<'_>> = json.elements().collect();
+        let mut kept = all.clone();
+        kept.retain(|image| self.value(*image, Scope::Structure).is_none());
+        let removed = all.len() - kept.len();
+        let kept: Vec<&[u8]> = kept.iter().map(|image| image.bytes()).collect();
+        let kept = [b"[".as_slice(), &kept.join(&b","[..]), b"]"].concat();
+        (removed > 0).then_some((kept, removed))
     }
 
     /// Returns whether a match begins in the name of a member and ends in its value, as `"password": "x"` may.
@@ -396,11 +386,19 @@ impl<'a, 'f> MatchReplacer<'a, 'f> {
 
     /// Searches a text with its escapes resolved, and escaped JSON in it.
     fn plain_text(&mut self, json: Json<'_>) -> Option<Vec<u8>> {
+        let replaced = self.at_levels(json.inner()?, 1)?;
+        Some(format!("\"{replaced}\"").into_bytes())
+    }
+
+    fn at_levels(&mut self, text: &str, first_level: usize) -> Option<String> {
         let marker = quote(self.marker);
         let marker = &marker[1..marker.len() - 1];
-        let (replaced, matches) = replace_at_levels(json.inner()?, 1, marker, self.find)?;
-        self.matches += matches;
-        Some(format!("\"{replaced}\"").into_bytes())
+        replace_at_levels(text, first_level, &mut |text| {
+            let found = (self.find)(text);
+            self.matches += found.len();
+            let with_marker = found.into_iter().map(|range| (range, marker.to_owned()));
+            with_marker.collect()
+        })
     }
 }
 
@@ -446,6 +444,35 @@ fn redacted_reasoning(json: Json<'_>, marker: &str) -> Option<Vec<u8>> {
         _ => return None,
     };
     Some(style.text_block(Role::Assistant, &text).into_bytes())
+}
+
+/// Adds markers to the text of a message, in the place of images that stood beside it.
+fn with_markers(message: Vec<u8>, count: usize, marker: &str) -> Vec<u8> {
+    let content = Json::parse(&message)
+        .ok()
+        .and_then(|json| json.get("content"));
+    let Some(content) = content.filter(|content| content.kind() == JsonKind::String) else {
+        return message;
+    };
+    let mut texts = vec![marker; count];
+    let text = content.text().unwrap_or_default();
+    if !text.is_empty() {
+        texts.insert(0, &text);
+    }
+    let range = content.range();
+    splice(&message, &[(range, quote(&texts.join("\n")))])
+}
+
+/// Removes from the media of a tool's result what became a text: there is no place for one.
+fn without_texts(result: Vec<u8>, marker: &str) -> Vec<u8> {
+    let parts = Json::parse(&result).ok().and_then(|json| json.get("parts"));
+    let Some(parts) = parts else {
+        return result;
+    };
+    let is_kept = |part: &Json<'_>| !part.get("text").is_some_and(|text| text.is(marker));
+    let kept: Vec<&[u8]> = parts.elements().filter(is_kept).map(Json::bytes).collect();
+    let kept = [b"[".as_slice(), &kept.join(&b","[..]), b"]"].concat();
+    splice(&result, &[(parts.range(), kept)])
 }
 
 /// Removes signatures, which no longer match the content.

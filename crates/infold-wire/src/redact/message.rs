@@ -2,6 +2,7 @@
 
 use infold_log::Role;
 
+use super::media::blank_image;
 use crate::message::{Pairing, block_pairing, may_be_pair_id, part_pairing};
 use crate::neutral::gemini::PLACEHOLDER_SIGNATURE;
 use crate::render::BlockStyle;
@@ -134,7 +135,7 @@ fn redacted_function(function: Json<'_>, marker: &str) -> Vec<u8> {
     out.done()
 }
 
-fn redacted_block(block: Json<'_>, marker: &str, role: Role) -> Vec<u8> {
+pub(super) fn redacted_block(block: Json<'_>, marker: &str, role: Role) -> Vec<u8> {
     let kind = block.get("type").map(Json::name).unwrap_or_default();
     let pairing = block_pairing(&kind);
     let mut out = ObjectWriter::default();
@@ -205,7 +206,7 @@ fn redact_content(message: &Message<'_>, marker: &str, out: &mut ObjectWriter) {
     }
 }
 
-fn redacted_part(part: Json<'_>, marker: &str) -> Vec<u8> {
+pub(super) fn redacted_part(part: Json<'_>, marker: &str) -> Vec<u8> {
     let mut out = ObjectWriter::default();
     let mut is_call = false;
     for (key, value) in part.members() {
@@ -284,7 +285,10 @@ fn redact_item(item: Item, message: &Message<'_>, marker: &str, out: &mut Object
             out.put(key.bytes(), &with_only(value, &["type", "container_id"]));
             continue;
         }
+        let kind = message.json().get("type").map(Json::name);
+        let blank = kind.and_then(|kind| blank_image(&kind, &name));
         let redacted = match (item, &*name, value.kind()) {
+            (_, _, JsonKind::String) if let Some(blank) = &blank => quote(blank).into_bytes(),
             (Item::Message, b"content", _) => redacted_text(value, marker, false, message.role()),
             (Item::Message | Item::Reasoning | Item::Approval, ..) => continue,
             (_, b"encrypted_content" | b"signature", _) => continue,
@@ -319,9 +323,13 @@ fn redacted_value(name: &[u8], value: Json<'_>, marker: &str) -> Vec<u8> {
         JsonKind::Object => {
             let mut out = ObjectWriter::default();
             let is_free_form = contains(FREE_FORM, name);
+            let kind = value.get("type").map(Json::name).unwrap_or_default();
             for (key, value) in value.members().filter(|_| !is_free_form) {
                 match &*key.name() {
                     b"type" => out.keep((key, value)),
+                    name if let Some(blank) = blank_image(&kind, name) => {
+                        out.put(key.bytes(), quote(&blank).as_bytes());
+                    }
                     name if contains(DOCUMENTED_IN_ITEMS, name) => {
                         out.put(key.bytes(), &redacted_value(name, value, marker));
                     }

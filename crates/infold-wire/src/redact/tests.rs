@@ -256,3 +256,87 @@ proptest! {
         prop_assert_eq!(said, text.replace(&word, "R"));
     }
 }
+
+#[test]
+fn media_with_a_match_go_whole_on_every_wire() {
+    let text = r#"{"type":"text","text":"[redacted e7]"}"#;
+    let item = r#"{"type":"input_text","text":"[redacted e7]"}"#;
+    let cases = [
+        (
+            r#"{"role":"user","content":[{"type":"text","text":"look"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORSECRETw0K","detail":"low"}}]}"#,
+            format!(r#"{{"role":"user","content":[{{"type":"text","text":"look"}},{text}]}}"#),
+        ),
+        (
+            r#"{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"UklGRSECRET","format":"wav"}},{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,JVBSECRET"}}]}"#,
+            format!(r#"{{"role":"user","content":[{text},{text}]}}"#),
+        ),
+        (
+            r#"{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORSECRETw0K"}},{"type":"document","title":"a","source":{"type":"base64","media_type":"application/pdf","data":"JVBSECRET"}},{"type":"image","source":{"type":"url","url":"https://example.com/SECRET.png"}}]}"#,
+            format!(r#"{{"role":"user","content":[{text},{text},{text}]}}"#),
+        ),
+        (
+            r#"{"role":"user","content":[{"type":"document","title":"SECRET","source":{"type":"text","media_type":"text/plain","data":"it is SECRET"}}]}"#,
+            r#"{"role":"user","content":[{"type":"document","title":"[redacted e7]","source":{"type":"text","media_type":"text/plain","data":"it is [redacted e7]"}}]}"#.to_owned(),
+        ),
+        (
+            r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"here"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVSECRET"}}]}]}"#,
+            format!(r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t1","content":[{{"type":"text","text":"here"}},{text}]}}]}}"#),
+        ),
+        (
+            r#"{"type":"message","role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,iVSECRET","detail":"auto"},{"type":"input_file","filename":"SECRET.pdf","file_data":"JVBE"}]}"#,
+            format!(r#"{{"type":"message","role":"user","content":[{item},{{"type":"input_file","filename":"[redacted e7].pdf","file_data":"JVBE"}}]}}"#),
+        ),
+        (
+            r#"{"type":"function_call_output","call_id":"c1","output":[{"type":"input_image","image_url":"data:image/png;base64,iVSECRET"}]}"#,
+            format!(r#"{{"type":"function_call_output","call_id":"c1","output":[{item}]}}"#),
+        ),
+        (
+            r#"{"role":"user","parts":[{"text":"look"},{"inlineData":{"mimeType":"image/png","data":"iVSECRET"}},{"fileData":{"mimeType":"text/plain","fileUri":"gs://SECRET"}}]}"#,
+            r#"{"role":"user","parts":[{"text":"look"},{"text":"[redacted e7]"},{"text":"[redacted e7]"}]}"#.to_owned(),
+        ),
+        (
+            r#"{"role":"user","parts":[{"functionResponse":{"id":"f1","name":"ls","response":{"output":"fine"},"parts":[{"inlineData":{"mimeType":"image/png","data":"iVSECRET"}},{"inlineData":{"mimeType":"image/png","data":"iVB"}}]}}]}"#,
+            r#"{"role":"user","parts":[{"functionResponse":{"id":"f1","name":"ls","response":{"output":"fine"},"parts":[{"inlineData":{"mimeType":"image/png","data":"iVB"}}]}}]}"#.to_owned(),
+        ),
+        (
+            r#"{"role":"user","content":"look","images":["iVSECRET","iVB"]}"#,
+            r#"{"role":"user","content":"look\n[redacted e7]","images":["iVB"]}"#.to_owned(),
+        ),
+        (
+            r#"{"role":"user","content":"","images":["iVSECRET"]}"#,
+            r#"{"role":"user","content":"[redacted e7]","images":[]}"#.to_owned(),
+        ),
+    ];
+    for (message, expected) in cases {
+        assert_eq!(replaced(message, "SECRET"), expected, "{message}");
+        let other = replaced(message, "SECRET").into_bytes();
+        assert_eq!(pairs(&other), pairs(message.as_bytes()), "{message}");
+    }
+    // Arguments of tools may have any members.
+    let call = r#"{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"get","input":{"type":"image","url":"https://SECRET/"}}]}"#;
+    assert_eq!(
+        replaced(call, "SECRET"),
+        call.replace("SECRET", MARKER),
+        "a tool's own members"
+    );
+}
+
+#[test]
+fn items_that_must_have_an_image_keep_one() {
+    let drawn =
+        r#"{"type":"image_generation_call","id":"ig_1","status":"completed","result":"iVSECRET"}"#;
+    let shot = r#"{"type":"computer_call_output","call_id":"c1","output":{"type":"computer_screenshot","image_url":"data:image/png;base64,iVSECRET"}}"#;
+    for message in [drawn, shot] {
+        let whole = redact_message(message.as_bytes(), MARKER).unwrap();
+        for redacted in [
+            replaced(message, "SECRET"),
+            String::from_utf8(whole).unwrap(),
+        ] {
+            assert!(
+                redacted.contains("iVBORw0KGgo") && redacted.len() > 100,
+                "{redacted}"
+            );
+            assert_eq!(pairs(redacted.as_bytes()), pairs(message.as_bytes()));
+        }
+    }
+}

@@ -149,3 +149,25 @@ fn a_string_that_is_cut_is_looked_at_decoded() {
         assert_eq!(find_secrets(text.as_bytes()).len(), 1);
     }
 }
+
+#[test]
+fn json_that_is_a_part_of_a_text_hides_no_secret() {
+    let hidden = format!("\\u0041{}", &key()[1..]);
+    let mut inner = format!(r#"it said {{"key":"{hidden}"}}, fine"#);
+    let mut expected = format!(r#"it said {{"key":"{MARKER}"}}, fine"#);
+    // A text, a text in a text, and one in that.
+    for _ in 0..3 {
+        let (json, without) = (quote(&inner), quote(&expected));
+        redacts(
+            &format!(r#"{{"a":{json}}}"#),
+            &format!(r#"{{"a":{without}}}"#),
+        );
+        assert_eq!(find_secrets(json.as_bytes()).len(), 1, "{json}");
+        let fragment = fragment_without_secrets(format!("{{ {json} ").as_bytes());
+        let fragment = String::from_utf8(fragment.expect("it is found")).expect("a text");
+        assert_eq!(fragment, format!("{{ {without} "));
+        assert_eq!(text_without_secrets(&inner).as_deref(), Some(&*expected));
+        inner = format!("log: {json}.");
+        expected = format!("log: {without}.");
+    }
+}

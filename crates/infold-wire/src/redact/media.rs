@@ -1,0 +1,70 @@
+//! Images, audio and files in messages. With a match in their bytes, in their address or in their type they would be broken, and a provider
+//! would refuse the message: so they are redacted whole.
+
+use infold_log::Role;
+
+use super::message::{redacted_block, redacted_part};
+use crate::{Json, JsonKind};
+
+/// An image of one pixel, for items that must have one.
+const BLANK_PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/// Types of blocks, parts and items that hold media.
+const MEDIA_TYPES: &str =
+    "image image_url input_image audio input_audio video_url document file input_file";
+
+/// Types of media in the output of a tool, which else may hold anything.
+const MEDIA_TYPES_IN_OUTPUTS: &str = "input_image input_file";
+
+/// Members of Gemini's parts that hold media.
+const MEDIA_PARTS: [&str; 4] = ["inlineData", "inline_data", "fileData", "file_data"];
+
+/// Members that hold the bytes or the address of media, or say what they are.
+const MEDIA_MEMBERS: &str = "data url image_url file_data file_url fileUri file_uri media_type mimeType mime_type format detail";
+
+fn contains(names: &str, name: &[u8]) -> bool {
+    let mut names = names.split_ascii_whitespace();
+    names.any(|listed| listed.as_bytes() == name)
+}
+
+/// Returns whether media are broken by a change of this member of an object of this type.
+pub fn is_media_member(kind: &[u8], name: &[u8]) -> bool {
+    contains(MEDIA_MEMBERS, name) && !(kind == b"text" && name == b"data")
+}
+
+/// Returns what replaces an object that holds media; none if it holds none.
+pub fn redacted_media(
+    json: Json<'_>,
+    kind: &[u8],
+    is_output: bool,
+    role: Role,
+    marker: &str,
+) -> Option<Vec<u8>> {
+    let types = if is_output {
+        MEDIA_TYPES_IN_OUTPUTS
+    } else {
+        MEDIA_TYPES
+    };
+    let has_media = |name: &&str| {
+        json.get(name)
+            .is_some_and(|it| it.kind() == JsonKind::Object)
+    };
+    if contains(types, kind) {
+        Some(redacted_block(json, marker, role))
+    } else if !is_output && MEDIA_PARTS.iter().any(has_media) {
+        Some(redacted_part(json, marker))
+    } else {
+        None
+    }
+}
+
+/// Returns the image that takes the place of one that an item of this type must have in this member.
+pub fn blank_image(kind: &[u8], name: &[u8]) -> Option<String> {
+    match (kind, name) {
+        (b"image_generation_call", b"result") => Some(BLANK_PNG.to_owned()),
+        (b"computer_screenshot", b"image_url") => {
+            Some(format!("data:image/png;base64,{BLANK_PNG}"))
+        }
+        _ => None,
+    }
+}

@@ -110,6 +110,16 @@ impl ConversationIndex {
         locked(&self.chains).names_of(task)
     }
 
+    /// Returns a name in the form in which it is written: one that was redacted stays so, whatever task is given it.
+    pub fn stored_name(&self, name: &ConversationName) -> Result<ConversationName, RegistryError> {
+        let redacted = name.redacted();
+        if locked(&self.chains).has_name(&redacted.key())? {
+            Ok(redacted)
+        } else {
+            Ok(name.clone())
+        }
+    }
+
     /// Gives a task a name.
     pub fn name(&self, name: &str, task: Uuid) -> Result<(), RegistryError> {
         locked(&self.chains).name(name, task)
@@ -220,8 +230,8 @@ fn add_all_tasks(chains: &mut ChainIndex, contexts: &Contexts) -> Result<(), Con
                 continue;
             }
         };
-        if let Some(name) = rows.name {
-            chains.name(&name.key(), task)?;
+        for name in rows.names {
+            chains.name(&name, task)?;
         }
         if !rows.keys.is_empty() {
             chains.add(task, &rows.keys)?;
@@ -233,7 +243,7 @@ fn add_all_tasks(chains: &mut ChainIndex, contexts: &Contexts) -> Result<(), Con
 /// What the index holds of a task.
 #[derive(Default)]
 struct TaskRows {
-    name: Option<ConversationName>,
+    names: Vec<String>,
     keys: Vec<(Key, Seq)>,
 }
 
@@ -257,8 +267,8 @@ fn rows_of(contexts: &Contexts, task: Uuid) -> Result<TaskRows, ConversationErro
             keys.push((chain, *seq));
         }
     }
-    Ok(TaskRows {
-        name: ConversationName::of(&metadata),
-        keys,
-    })
+    let name = ConversationName::of(&metadata);
+    let mut names: Vec<String> = name.iter().map(ConversationName::key).collect();
+    names.extend(log.redacted_names()?);
+    Ok(TaskRows { names, keys })
 }

@@ -108,13 +108,10 @@ impl DigestCache {
 
     /// Returns a name in the form in which it is stored.
     pub fn stored_name(&self, name: ConversationName) -> ConversationName {
-        if !self.redacts {
-            return name;
-        }
-        let redacted = |text: String| secrets::text_without_secrets(&text).unwrap_or(text);
-        match name {
-            ConversationName::Given(text) => ConversationName::Given(redacted(text)),
-            ConversationName::Session(text) => ConversationName::Session(redacted(text)),
+        if self.redacts && secrets::text_without_secrets(name.text()).is_some() {
+            name.redacted()
+        } else {
+            name
         }
     }
 

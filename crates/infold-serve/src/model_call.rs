@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use infold::config::Provider;
-use infold_store::Metadata;
+use infold_store::{Metadata, redacted_name};
 use infold_wire::Wire;
 
 use crate::IncomingBody;
@@ -48,6 +48,19 @@ impl ConversationName {
             ConversationName::Given(name) => format!("{GIVEN_PREFIX}{name}"),
             ConversationName::Session(name) => format!("session {name}"),
         }
+    }
+
+    /// Returns it in the form in which redacted names are kept.
+    pub(crate) fn redacted(&self) -> ConversationName {
+        match self {
+            ConversationName::Given(name) => ConversationName::Given(redacted_name(name)),
+            ConversationName::Session(name) => ConversationName::Session(redacted_name(name)),
+        }
+    }
+
+    /// Says whether it is among indexed names, as it is or redacted.
+    pub(crate) fn is_among(&self, names: &[String]) -> bool {
+        names.contains(&self.key()) || names.contains(&self.redacted().key())
     }
 
     /// Says whether it was given by the person who set the client up.

@@ -222,7 +222,8 @@ impl ParsedRequest {
     /// Many conversations begin alike, and a client that asks for a title sends the same words: until the model has answered,
     /// the model, its tools and the name are part of the key.
     fn opening_salt(&self) -> Digest {
-        let name = self.name.as_ref().map(ConversationName::key);
+        // By its digest: a name may be redacted before the model answers.
+        let name = self.name.as_ref().map(|name| name.redacted().key());
         let tools = self.params.tool_names.iter().map(String::as_str);
         let words = [name.as_deref().unwrap_or_default(), &self.model];
         words

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::RegistryError;
 use crate::database::{self, Identity, connect, guard, make_private};
+use crate::redacted_name::redacted_key;
 use crate::registry::Patience;
 
 /// The digest of a conversation up to one of its messages.
@@ -292,24 +293,25 @@ impl ChainIndex {
         })
     }
 
-    /// The names of a task with their numbers, as [`ChainIndex::names_of`].
-    pub(crate) fn numbered_names_of(
-        &mut self,
-        task: Uuid,
-    ) -> Result<Vec<(i64, String)>, RegistryError> {
+    /// Says whether a task has a name.
+    pub fn has_name(&mut self, name: &str) -> Result<bool, RegistryError> {
         self.run(|db| {
-            db.prepare_cached("SELECT number, name FROM names WHERE task = ?1 ORDER BY number")?
-                .query_map([task.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))?
-                .collect()
+            db.prepare_cached("SELECT 1 FROM names WHERE name = ?1 LIMIT 1")?
+                .exists([name])
         })
     }
 
-    /// Gives a name another text.
-    pub(crate) fn rename(&mut self, number: i64, name: &str) -> Result<(), RegistryError> {
-        self.write(|db| {
-            let sql = "UPDATE OR REPLACE names SET name = ?2 WHERE number = ?1";
-            db.execute(sql, params![number, name]).map(drop)
-        })
+    /// Replaces the name of a task of which `redacted` is the redacted form.
+    pub(crate) fn redact_name(&mut self, task: Uuid, redacted: &str) -> Result<(), RegistryError> {
+        for name in self.names_of(task)? {
+            if redacted_key(&name).as_deref() == Some(redacted) {
+                self.write(|db| {
+                    let sql = "UPDATE OR REPLACE names SET name = ?3 WHERE task = ?1 AND name = ?2";
+                    db.execute(sql, params![task.as_bytes(), name, redacted])
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// Leaves nothing in the file, or beside it, of what was removed from it.

@@ -143,6 +143,8 @@ pub struct RedactLine {
     pub messages: Vec<(Seq, Option<Digest>)>,
     /// How many texts beside them lost something: stand-ins, notes, records.
     pub texts: u64,
+    /// Names of the conversation that were redacted, as the conversation index has them since.
+    pub names: Vec<String>,
 }
 
 /// How much of messages was redacted.
@@ -164,8 +166,14 @@ impl RedactLine {
             format!(r#"{{"seq":{seq},"digest":"{}"}}"#, stored::hex(*original))
         });
         let messages: Vec<String> = messages.collect();
+        let names: Vec<String> = self.names.iter().map(|name| quote(name)).collect();
+        let names = if names.is_empty() {
+            String::new()
+        } else {
+            format!(r#","names":[{}]"#, names.join(","))
+        };
         format!(
-            r#","extent":"{extent}","messages":[{}],"texts":{}"#,
+            r#","extent":"{extent}","messages":[{}],"texts":{}{names}"#,
             messages.join(","),
             self.texts
         )
@@ -184,6 +192,10 @@ impl RedactLine {
             },
             messages: messages.collect::<Option<_>>()?,
             texts: number(json, "texts")?,
+            names: json.get("names").map_or(Some(Vec::new()), |names| {
+                let names = names.elements().map(|name| Some(name.text()?.into_owned()));
+                names.collect()
+            })?,
         })
     }
 }
@@ -671,6 +683,13 @@ mod tests {
                 extent: Extent::Whole,
                 messages: vec![(seq(3), Some([9; 16])), (seq(4), None)],
                 texts: 2,
+                names: Vec::new(),
+            }),
+            What::Redact(RedactLine {
+                extent: Extent::Matches,
+                messages: Vec::new(),
+                texts: 0,
+                names: vec!["given [redacted #0]".to_owned()],
             }),
         ];
         for what in whats {

@@ -68,6 +68,7 @@ mod lengthen;
 mod fork_point;
 mod doctor;
 mod redact;
+mod redacted_name;
 mod secrets;
 pub use chain_index::{ChainIndex, Key, KnownChain};
 pub use contexts::{Contexts, TaskError, end_of};
@@ -87,6 +88,7 @@ pub use log::{Log, Tail};
 pub use metadata::{InEffect, Metadata};
 pub use push::{ContentDigest, NextMessage, PushError, PushKey};
 pub use redact::{RedactedTask, Redaction, Target};
+pub use redacted_name::redacted_name;
 pub use registry::{
     Counters, Filter, LearnedWindow, Outcome, Quirks, Registry, RegistryError, Report, Status,
     StatusError, TaskRow,

@@ -5,6 +5,7 @@ use infold_wire::{Message, tool_use};
 
 use crate::event::{AppendLine, What};
 use crate::pending::{Ends, Pending};
+use crate::redacted_name::redacted_name;
 use crate::{AppendError, Durability, IncomingError, Log, LogError, Writer};
 
 /// Appended at once; a larger push goes in pieces of about this size.
@@ -87,7 +88,7 @@ impl Writer {
         next: NextMessage<'_>,
     ) -> Result<Option<Span>, PushError> {
         let key = &key.map(|key| PushKey {
-            name: self.log().text_without_secrets(&key.name),
+            name: self.log().name_without_secrets(&key.name),
             digest: key.digest.clone(),
         });
         let key = key.as_ref();
@@ -197,12 +198,13 @@ impl Log {
     /// What was appended by an earlier push with the same key, if it is among the last ones.
     fn pushed(&self, key: &PushKey) -> Result<Option<Span>, PushError> {
         let mut at = self.last_keyed_push()?;
+        let redacted = redacted_name(&key.name);
         for _ in 0..MAX_KEYS_SEARCHED {
             let Some(id) = at else { break };
             let What::Append(line) = self.event(id)?.what else {
                 break;
             };
-            if line.key == key.name {
+            if line.key == key.name || line.key == redacted {
                 let span = line.span;
                 return if line.digest == key.digest {
                     Ok(Some(span))

@@ -3,9 +3,11 @@
 //! Nothing of what is there is touched before all that takes its place is on the disk, beside it (`redact/staging.rs`): a crash leaves the old
 //! files or leads to the new ones, never to some of both.
 
+mod beside;
 mod copies;
 mod rewrite;
 mod staging;
+mod texts;
 mod transcript;
 mod words;
 
@@ -174,6 +176,8 @@ impl Contexts {
             let staged = stage(at)?;
             redaction.left += staged.left;
             plan.tasks.push(one.task);
+            let names = staged.names.into_iter().map(|name| (one.task, name));
+            plan.names.extend(names);
             plan.removed.extend(copies::holding(&one.dir, find)?);
             if !one.messages.is_empty() || staged.texts > 0 {
                 redaction.tasks.push(RedactedTask {

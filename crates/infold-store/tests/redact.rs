@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use infold_log::{EventId, Past as _, Seq, Span, View};
 use infold_store::{
-    Contexts, Durability, Failure, Metadata, Outcome, Redaction, Target, TaskError, What,
+    ChainIndex, ContentDigest, Contexts, Durability, Failure, Metadata, Outcome, PushError,
+    PushKey, Redaction, Target, TaskError, What, redacted_name,
 };
 use infold_wire::Wire;
 use tempfile::TempDir;
@@ -647,4 +648,79 @@ fn a_match_in_the_name_of_a_tool_stays_and_is_counted() {
     }
     let tools = fs::read_to_string(dir.join("tools.jsonl")).unwrap();
     assert!(tools.contains(SECRET));
+}
+
+#[test]
+fn a_push_whose_key_was_redacted_is_not_done_twice() {
+    let (root, contexts) = store();
+    let id = contexts.create(Metadata::default()).unwrap();
+    let name = format!("run of {SECRET}");
+    let push = |text: &str| {
+        let message = say("user", text).into_bytes();
+        let mut digest = ContentDigest::default();
+        digest.add(&message);
+        let key = PushKey::new(&name, digest).expect("a key");
+        let mut messages = std::iter::once(message);
+        let (mut writer, _) = contexts.write(id).expect("a writer");
+        writer.push(Some(&key), &mut || Ok(messages.next()))
+    };
+    let pushed = push("hello").unwrap();
+    contexts.redact(id, MATCHES).unwrap();
+    assert_eq!(holders(root.path()), Vec::<PathBuf>::new());
+    assert_eq!(push("hello").unwrap(), pushed);
+    assert!(matches!(
+        push("something else"),
+        Err(PushError::OtherContent { .. })
+    ));
+    assert_eq!(contexts.read(id).unwrap().state().at().seq, 1);
+    assert_eq!(holders(root.path()), Vec::<PathBuf>::new());
+    clean(&contexts);
+}
+
+#[test]
+fn names_become_digests_and_stay_so() {
+    let (root, contexts) = store();
+    let name = format!("about {SECRET}");
+    let id = contexts
+        .create(Metadata {
+            task_source: Some("proxy".to_owned()),
+            task_type: Some("named".to_owned()),
+            task_id: Some(name.clone()),
+            ..Metadata::default()
+        })
+        .unwrap();
+    let mut chains = ChainIndex::open(root.path()).unwrap();
+    chains.name(&format!("given {name}"), id).unwrap();
+    chains.name("session of somebody", id).unwrap();
+    drop(chains);
+    let found = contexts.redactable(id, MATCHES).unwrap();
+    let done = contexts.redact(id, MATCHES).unwrap();
+    // The name in the index, and that in the registry.
+    assert_eq!((found.entries, done.entries), (2, 2));
+    assert_eq!(holders(root.path()), Vec::<PathBuf>::new());
+    let redacted = redacted_name(&name);
+    let key = format!("given {redacted}");
+    let names = || ChainIndex::open(root.path()).unwrap().names_of(id).unwrap();
+    assert_eq!(names(), [key.as_str(), "session of somebody"]);
+    assert_eq!(
+        contexts.read(id).unwrap().redacted_names().unwrap(),
+        [key.as_str()]
+    );
+    let row = contexts.registry().unwrap().get(id).unwrap().unwrap();
+    let metadata = Metadata::read(&contexts.place(id).unwrap()).unwrap();
+    assert_eq!(row.task_id.as_deref(), Some(&*redacted));
+    assert_eq!(metadata.task_id.as_deref(), Some(&*redacted));
+    // What stands for a name is no text to search, and what tells names apart is no name.
+    let word = |text: &str| {
+        let found = ["redacted", "given", "session", "proxy"];
+        let found = found.iter().flat_map(|word| text.match_indices(word));
+        found.map(|(at, hit)| at..at + hit.len()).collect()
+    };
+    let words = Target::Matches {
+        within: None,
+        find: &word,
+    };
+    assert!(contexts.redact(id, words).unwrap().is_empty());
+    assert_eq!(names(), [key.as_str(), "session of somebody"]);
+    clean(&contexts);
 }

@@ -96,7 +96,6 @@ impl Core {
         let Some(found) = self.index.find(&keys)? else {
             return Ok(None);
         };
-        let wanted = parsed.name.as_ref().map(ConversationName::key);
         let mut best: Option<KnownPoint> = None;
         for (task, seq) in found.places.into_iter().take(MAX_CANDIDATES) {
             let mut point = KnownPoint {
@@ -106,11 +105,11 @@ impl Core {
                 is_named: false,
                 is_foreign: false,
             };
-            let Some(wanted) = &wanted else {
+            let Some(name) = &parsed.name else {
                 return Ok(Some(point));
             };
             let names = self.index.names_of(task)?;
-            if names.contains(wanted) {
+            if name.is_among(&names) {
                 point.is_named = is_given;
                 return Ok(Some(point));
             }
@@ -135,7 +134,6 @@ impl Core {
         if point.known == 0 || is_repeated || !point.is_foreign && self.ends_at(point)? {
             return Ok(None);
         }
-        let wanted = parsed.name.as_ref().map(ConversationName::key);
         let is_given = parsed.name.as_ref().is_some_and(ConversationName::is_given);
         let least = point.known.saturating_sub(MAX_FEWER_MESSAGES).max(1);
         for known in (least..point.known).rev() {
@@ -150,9 +148,13 @@ impl Core {
             };
             for (task, seq) in found.places.into_iter().take(MAX_CANDIDATES) {
                 let names = self.index.names_of(task)?;
-                let is_own = wanted.as_ref().is_some_and(|name| names.contains(name));
+                let is_own = parsed
+                    .name
+                    .as_ref()
+                    .is_some_and(|name| name.is_among(&names));
                 // A conversation with a name keeps to it.
-                if !is_own && (wanted.is_some() || names.iter().any(|name| is_given_key(name))) {
+                if !is_own && (parsed.name.is_some() || names.iter().any(|name| is_given_key(name)))
+                {
                     continue;
                 }
                 let point = KnownPoint {

@@ -16,7 +16,7 @@ use crate::digest_path::DigestPath;
 use crate::open_task::{Continuation, OpenTask};
 use crate::parsed_request::{ParsedRequest, bytes_digest};
 use crate::pool::TaskLease;
-use crate::{ConversationName, ModelCall, agent, locked};
+use crate::{ModelCall, agent, locked};
 
 /// Where a request stands in its task.
 pub(crate) struct Placement {
@@ -187,6 +187,8 @@ impl Core {
         parsed: &ParsedRequest,
     ) -> Result<(Placement, TaskLease), ConversationError> {
         let name = parsed.name.as_ref();
+        let name = name.map(|name| self.index.stored_name(name)).transpose()?;
+        let name = name.as_ref();
         let mut metadata = Metadata {
             task_source: Some(TASK_SOURCE.to_owned()),
             task_id: name.map(|name| name.text().to_owned()),
@@ -313,11 +315,12 @@ impl Core {
         open: &mut TaskLease,
         known: usize,
     ) -> Result<Option<Seq>, ConversationError> {
-        if let Some(name) = parsed.name.as_ref().map(ConversationName::key)
-            && !open.names.contains(&name)
+        if let Some(name) = &parsed.name
+            && !open.names.contains(&name.key())
         {
-            self.index.name(&name, open.id)?;
-            open.names.push(name);
+            let stored = self.index.stored_name(name)?;
+            self.index.name(&stored.key(), open.id)?;
+            open.names.push(name.key());
         }
         if parsed.messages.len() <= known {
             return Ok(None);

@@ -66,7 +66,7 @@ impl Core {
         let places = &found.places;
         if let (Some(name), true) = (&parsed.name, places.len() > 1) {
             for (task, _) in places {
-                if self.index.names_of(*task)?.contains(&name.key()) {
+                if name.is_among(&self.index.names_of(*task)?) {
                     return Ok(Some(*task));
                 }
             }

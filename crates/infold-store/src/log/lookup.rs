@@ -8,8 +8,9 @@ use infold_wire::Wire;
 
 use super::line::{self, Group};
 use crate::entry::{Base, EventEntry, MessageEntry};
-use crate::event::EventLine;
+use crate::event::{EventLine, What};
 use crate::file::Access;
+use crate::lines::Lines;
 use crate::stored::Original;
 use crate::{Log, LogError};
 
@@ -56,6 +57,22 @@ impl Log {
                 |log| log.event(id),
             ),
         }
+    }
+
+    /// Returns the names of its conversation that were redacted, as the conversation index has them since. All of the log's own
+    /// events are read.
+    pub fn redacted_names(&self) -> Result<Vec<String>, LogError> {
+        let mut names = Vec::new();
+        let mut lines = Lines::new(&self.events, 0);
+        while let Some(line) = lines.next()?.filter(|line| line.whole) {
+            if memchr::memmem::find(line.bytes, br#""type":"redact""#).is_some()
+                && let Ok(event) = EventLine::decode(line.bytes)
+                && let What::Redact(redact) = event.what
+            {
+                names.extend(redact.names);
+            }
+        }
+        Ok(names)
     }
 
     /// Says whether messages can be sent on a wire exactly as they are.

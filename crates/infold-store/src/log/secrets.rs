@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use infold_wire::{quote, secrets};
 
 use crate::event::EventLine;
-use crate::{Log, LogError};
+use crate::{Log, LogError, redacted_name};
 
 impl Log {
     /// Secrets are replaced before anything is written.
@@ -22,6 +22,15 @@ impl Log {
     pub(crate) fn text_without_secrets(&self, text: &str) -> String {
         let redacted = self.redacts.then(|| secrets::text_without_secrets(text));
         redacted.flatten().unwrap_or_else(|| text.to_owned())
+    }
+
+    /// The same of a name, which is given again: one with a secret is kept as its digest.
+    pub(crate) fn name_without_secrets(&self, name: &str) -> String {
+        if self.redacts && secrets::text_without_secrets(name).is_some() {
+            redacted_name(name)
+        } else {
+            name.to_owned()
+        }
     }
 
     /// The same of any text, such as a piece of a transcript.

@@ -1,37 +1,30 @@
 //! Writes the files of tasks anew, without what goes.
 
-use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use infold_log::Seq;
-use infold_wire::redact::{
-    RedactedMatches, redact_data, redact_json, redact_matches, redact_message, redact_text,
-};
-use infold_wire::transcript::TranscriptLayout;
-use infold_wire::{Json, Message, digest, quote, render_stub, tokens};
-use uuid::Uuid;
+use infold_wire::redact::{redact_json, redact_matches, redact_message};
+use infold_wire::{Json, Message, digest, render_stub, tokens};
 
-use super::staging::{Plan, Staging};
-use super::transcript::Batch;
+use super::staging::Staging;
+use super::texts::{Texts, marker};
 use super::{Family, Find, Member, damaged, holder};
 use crate::event::{Extent, FoldLine, MaskLine, RedactLine};
 use crate::file::{Access, Growing};
-use crate::frame::{fingerprint, is_prompt};
 use crate::lines::Lines;
 use crate::stored::{self, Marks};
 use crate::writer::mask_text;
 use crate::{
-    Contexts, EventLine, Log, LogError, Metadata, TaskError, What, chain_index, file, heading,
-    imported, stand_in_tokens, time,
+    Contexts, EventLine, Log, LogError, TaskError, What, file, heading, stand_in_tokens, time,
 };
 
 /// How the tasks of a family are written anew.
 pub struct Rewrite<'a> {
-    contexts: &'a Contexts,
-    family: &'a Family,
-    find: Find<'a>,
-    extent: Extent,
+    pub contexts: &'a Contexts,
+    pub family: &'a Family,
+    pub find: Find<'a>,
+    pub extent: Extent,
     /// The number of the event of each of them that says so.
     events: Vec<u64>,
 }
@@ -45,6 +38,8 @@ pub struct Staged {
     pub texts: u64,
     /// How many matches were left in texts beside messages.
     pub left: usize,
+    /// Names in the conversation index that change, in the form in which they are kept then.
+    pub names: Vec<String>,
 }
 
 impl<'a> Rewrite<'a> {
@@ -79,6 +74,7 @@ impl<'a> Rewrite<'a> {
             event: None,
             texts: text.changed,
             left: text.left,
+            names: self.names(one.task)?,
         })
     }
 
@@ -95,7 +91,8 @@ impl<'a> Rewrite<'a> {
         };
         let mut events = self.events(one, &log, &mut text)?;
         self.beside_messages(one, &mut text, Some(&to))?;
-        if originals.is_empty() && text.changed == 0 {
+        let names = self.names(one.task)?;
+        if originals.is_empty() && text.changed == 0 && names.is_empty() {
             return Ok(Staged {
                 left: text.left,
                 ..Staged::default()
@@ -110,6 +107,7 @@ impl<'a> Rewrite<'a> {
                 extent: self.extent,
                 messages: originals,
                 texts: text.changed,
+                names: names.clone(),
             }),
         };
         events.extend(event.encode());
@@ -118,23 +116,12 @@ impl<'a> Rewrite<'a> {
             event: Some(event.id.get()),
             texts: text.changed,
             left: text.left,
+            names,
         })
     }
 
-    fn texts(&self, at: usize) -> Texts<'a> {
+    pub fn texts(&self, at: usize) -> Texts<'a> {
         Texts::new(self.find, marker(self.events[at]), self.extent)
-    }
-
-    /// Goes through the files of a task that hold neither messages nor events.
-    fn beside_messages(
-        &self,
-        one: &Member,
-        text: &mut Texts<'_>,
-        to: Option<&Path>,
-    ) -> Result<(), TaskError> {
-        self.frames(one, text, to)?;
-        self.imported(one, text, to)?;
-        self.metadata(one, text, to)
     }
 
     /// What takes the place of a message.
@@ -254,7 +241,7 @@ impl<'a> Rewrite<'a> {
                     is_idle,
                 },
                 What::Append(mut append) if self.extent == Extent::Matches => {
-                    append.key = text.replaced(&append.key).unwrap_or(append.key);
+                    append.key = text.name(&append.key).unwrap_or(append.key);
                     What::Append(append)
                 }
                 What::Other(_) => {
@@ -363,241 +350,6 @@ impl<'a> Rewrite<'a> {
         }
         Ok(mask)
     }
-
-    /// What stood around messages. Of a message that goes, what was said in a system prompt goes here too.
-    fn frames(
-        &self,
-        one: &Member,
-        text: &mut Texts<'_>,
-        to: Option<&Path>,
-    ) -> Result<(), TaskError> {
-        let is_whole = self.extent == Extent::Whole;
-        self.lines(one, "frames.jsonl", to, text, |line, text| {
-            let Ok(json) = Json::parse(line) else {
-                return Some(Vec::new());
-            };
-            let Some(set) = json.get("set") else {
-                let raw = String::from_utf8_lossy(line);
-                return text.values(&raw).map(String::into_bytes);
-            };
-            let mut out = line.to_vec();
-            let members: Vec<_> = set.members().collect();
-            let mut originals = Vec::new();
-            for (key, value) in members.into_iter().rev() {
-                if is_whole && !is_prompt(&key.name()) {
-                    continue;
-                }
-                let raw = String::from_utf8_lossy(value.bytes()).into_owned();
-                if let Some(new) = text.json(&raw) {
-                    let name = String::from_utf8_lossy(&key.name()).into_owned();
-                    originals.push((fingerprint(&name, value.bytes()), name));
-                    out.splice(value.range(), new.into_bytes());
-                }
-            }
-            with_originals(&mut out, json.get("redacted"), originals);
-            (out != line).then_some(out)
-        })
-    }
-
-    /// What a transcript held beside its messages.
-    fn imported(
-        &self,
-        one: &Member,
-        text: &mut Texts<'_>,
-        to: Option<&Path>,
-    ) -> Result<(), TaskError> {
-        let from = Growing::open(one.dir.join(imported::NAME), Access::Read)?;
-        if from.len() == 0 {
-            return Ok(());
-        }
-        let mut out = NewFile::create(to, imported::NAME)?;
-        let mut lines = Lines::new(&from, 0);
-        let mut next = lines.next()?;
-        let layout = next
-            .as_ref()
-            .and_then(|line| imported::layout_of(line.bytes));
-        if layout.is_some() {
-            if let Some(line) = next {
-                out.line(line.bytes)?;
-            }
-            next = lines.next()?;
-        }
-        let mut batch = Batch::new(layout.unwrap_or(TranscriptLayout::Lines));
-        while let Some(line) = next {
-            let is_whole = batch.add(line.bytes);
-            next = lines.next()?;
-            if !is_whole && next.is_some() {
-                continue;
-            }
-            let new = batch.rewrite(&text.marker, text.find);
-            text.take_left(new.left);
-            if new.is_changed {
-                text.changed += 1;
-                out.is_changed = true;
-            }
-            for line in &new.lines {
-                out.line(line)?;
-            }
-        }
-        Ok(out.finish()?)
-    }
-
-    /// What is said of the task itself, which nobody made of a message.
-    fn metadata(
-        &self,
-        one: &Member,
-        text: &mut Texts<'_>,
-        to: Option<&Path>,
-    ) -> Result<(), TaskError> {
-        if self.extent == Extent::Whole {
-            return Ok(());
-        }
-        let path = one.dir.join(Metadata::NAME);
-        let bytes = fs::read(&path).map_err(|error| LogError::io(&path, "read", error))?;
-        let Ok(json) = Json::parse(&bytes) else {
-            return Ok(());
-        };
-        let mut out = bytes.clone();
-        let members: Vec<_> = json.members().collect();
-        for (key, value) in members.into_iter().rev() {
-            if matches!(
-                &*key.name(),
-                b"uuid" | b"created_at" | b"process_id" | b"wire"
-            ) {
-                continue;
-            }
-            let raw = String::from_utf8_lossy(value.bytes()).into_owned();
-            if let Some(new) = text.values(&raw) {
-                out.splice(value.range(), new.into_bytes());
-            }
-        }
-        if let Some(to) = to.filter(|_| out != bytes) {
-            file::write_new(&to.join(Metadata::NAME), &out, true)?;
-        }
-        Ok(())
-    }
-
-    /// Writes a file of lines anew, if a line of it changes.
-    fn lines(
-        &self,
-        one: &Member,
-        name: &str,
-        to: Option<&Path>,
-        text: &mut Texts<'_>,
-        mut change: impl FnMut(&[u8], &mut Texts<'_>) -> Option<Vec<u8>>,
-    ) -> Result<(), TaskError> {
-        let from = Growing::open(one.dir.join(name), Access::Read)?;
-        if from.len() == 0 {
-            return Ok(());
-        }
-        let mut out = NewFile::create(to, name)?;
-        let mut lines = Lines::new(&from, 0);
-        while let Some(line) = lines.next()? {
-            let new = change(line.bytes, text);
-            out.is_changed |= new.is_some();
-            let bytes = new.as_deref().unwrap_or(line.bytes);
-            if !bytes.is_empty() {
-                out.line(bytes)?;
-            }
-        }
-        Ok(out.finish()?)
-    }
-
-    /// Plans what changes in the databases.
-    pub fn stage_rows(&self, plan: &mut Plan) -> Result<(), TaskError> {
-        for (at, one) in self.family.iter().enumerate() {
-            let mut text = self.texts(at);
-            let row = self
-                .contexts
-                .with_registry(|registry| registry.get(one.task))?;
-            let Some(row) = row else {
-                continue;
-            };
-            // What was made of messages.
-            let mut columns = vec![("title", row.title), ("error_message", row.error_message)];
-            if self.extent == Extent::Matches {
-                columns.extend([
-                    ("task_source", row.task_source),
-                    ("owner", row.owner),
-                    ("repo", row.repo),
-                    ("task_type", row.task_type),
-                    ("task_id", row.task_id),
-                    ("user", row.user),
-                    ("agent", row.agent),
-                    ("cwd", row.cwd),
-                    ("hostname", row.hostname),
-                    ("model", row.model),
-                ]);
-            }
-            for (column, said) in columns {
-                if let Some(said) = said.and_then(|said| text.replaced(&said)) {
-                    plan.rows.push((one.task, column.to_owned(), said));
-                }
-            }
-            self.stage_names(one.task, &mut text, plan)?;
-        }
-        Ok(())
-    }
-
-    fn stage_names(
-        &self,
-        task: Uuid,
-        text: &mut Texts<'_>,
-        plan: &mut Plan,
-    ) -> Result<(), TaskError> {
-        if self.extent == Extent::Whole {
-            return Ok(());
-        }
-        if let Some(mut chains) = chain_index::if_there(self.contexts.root()) {
-            for (number, name) in chains.numbered_names_of(task)? {
-                if let Some(name) = text.replaced(&name) {
-                    plan.names.push((number, name));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A file of lines on its way; kept only if it is not what it was.
-struct NewFile {
-    /// None if nothing is to be written.
-    out: Option<(PathBuf, BufWriter<File>)>,
-    is_changed: bool,
-}
-
-impl NewFile {
-    fn create(dir: Option<&Path>, name: &str) -> Result<NewFile, LogError> {
-        let create = |dir: &Path| {
-            let path = dir.join(name);
-            let out = BufWriter::with_capacity(1 << 18, file::create(&path)?);
-            Ok((path, out))
-        };
-        Ok(NewFile {
-            out: dir.map(create).transpose()?,
-            is_changed: false,
-        })
-    }
-
-    fn line(&mut self, bytes: &[u8]) -> Result<(), LogError> {
-        let Some((path, out)) = &mut self.out else {
-            return Ok(());
-        };
-        let written = out.write_all(bytes).and_then(|()| out.write_all(b"\n"));
-        written.map_err(|error| LogError::io(path, "written", error))
-    }
-
-    fn finish(self) -> Result<(), LogError> {
-        let Some((path, out)) = self.out else {
-            return Ok(());
-        };
-        let fail = |error| LogError::io(&path, "written", error);
-        let done = out.into_inner().map_err(|error| fail(error.into_error()))?;
-        match self.is_changed {
-            true => done.sync_data().map_err(fail),
-            false => fs::remove_file(&path).map_err(fail),
-        }
-    }
 }
 
 /// Messages in a row that a client may send as pieces of one output: they are known by what they say together, which cannot be told any more
@@ -635,11 +387,6 @@ impl Pieces {
     }
 }
 
-/// What stands where something was.
-fn marker(event: u64) -> String {
-    format!("[redacted e{event}]")
-}
-
 fn raw_line(bytes: &[u8]) -> Vec<u8> {
     [bytes, b"\n"].concat()
 }
@@ -653,86 +400,4 @@ fn said_in(stub: Json<'_>) -> String {
     };
     let _ = redact_json(stub.bytes(), "", &mut take);
     said
-}
-
-/// Replaces what is found in texts of every kind, and counts those that lost something.
-struct Texts<'a> {
-    find: Find<'a>,
-    marker: String,
-    changed: u64,
-    /// How many matches were left. Words of whole messages are no matches.
-    left: usize,
-    counts_left: bool,
-}
-
-impl<'a> Texts<'a> {
-    fn new(find: Find<'a>, marker: String, extent: Extent) -> Texts<'a> {
-        Texts {
-            find,
-            marker,
-            changed: 0,
-            left: 0,
-            counts_left: extent == Extent::Matches,
-        }
-    }
-
-    fn take_left(&mut self, left: usize) {
-        if self.counts_left {
-            self.left += left;
-        }
-    }
-
-    /// Counts the matches in a text that stays.
-    fn leave(&mut self, text: &str) {
-        if self.counts_left {
-            self.left += (self.find)(text).len();
-        }
-    }
-
-    /// A text without what goes; none if it has nothing of it.
-    fn replaced(&mut self, text: &str) -> Option<String> {
-        let new = redact_text(text, &self.marker, &mut |text| (self.find)(text));
-        self.changed += u64::from(new.is_some());
-        new
-    }
-
-    /// A JSON value that is made up like messages are.
-    fn json(&mut self, json: &str) -> Option<String> {
-        let new = redact_json(json.as_bytes(), &self.marker, &mut |text| (self.find)(text));
-        self.take(new.ok()?)
-    }
-
-    /// A JSON value of which any text may be anything.
-    fn values(&mut self, json: &str) -> Option<String> {
-        let new = redact_data(json.as_bytes(), &self.marker, &mut |text| (self.find)(text));
-        self.take(new.ok()?)
-    }
-
-    fn take(&mut self, new: RedactedMatches) -> Option<String> {
-        self.take_left(new.left);
-        let new = String::from_utf8(new.bytes?).ok()?;
-        self.changed += 1;
-        Some(new)
-    }
-}
-
-/// Adds to a frame what its redacted members said, as fingerprints; those of an earlier redaction stay.
-fn with_originals(line: &mut Vec<u8>, earlier: Option<Json<'_>>, new: Vec<(String, String)>) {
-    let is_known = |name: &str| earlier.is_some_and(|earlier| earlier.get(name).is_some());
-    let new: Vec<String> = new
-        .iter()
-        .filter(|(_, name)| !is_known(name))
-        .map(|(fingerprint, name)| format!("{}:\"{fingerprint}\"", quote(name)))
-        .collect();
-    if new.is_empty() {
-        return;
-    }
-    let new = new.join(",");
-    // It stands last in its line, so the line ends with its brace and that of the line.
-    let (cut, text) = match earlier {
-        Some(_) => (2, format!(",{new}}}}}")),
-        None => (1, format!(",\"redacted\":{{{new}}}}}")),
-    };
-    line.truncate(line.trim_ascii_end().len() - cut);
-    line.extend_from_slice(text.as_bytes());
 }

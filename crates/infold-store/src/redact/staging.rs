@@ -36,8 +36,8 @@ pub struct Plan {
     pub tasks: Vec<Uuid>,
     /// What columns of their rows in the registry say from then on.
     pub rows: Vec<(Uuid, String, String)>,
-    /// What names of conversations are from then on, by their numbers in the index.
-    pub names: Vec<(i64, String)>,
+    /// Redacted names of conversations, each with its task: they take the place of those that they are the digests of.
+    pub names: Vec<(Uuid, String)>,
     /// Files and directories that go, in tasks and beside them.
     pub removed: Vec<PathBuf>,
 }
@@ -49,9 +49,9 @@ impl Plan {
             let (column, text) = (quote(column), quote(text));
             format!(r#"{{"task":"{task}","column":{column},"text":{text}}}"#)
         });
-        let names = self.names.iter().map(|(number, name)| {
+        let names = self.names.iter().map(|(task, name)| {
             let name = quote(name);
-            format!(r#"{{"number":{number},"name":{name}}}"#)
+            format!(r#"{{"task":"{task}","name":{name}}}"#)
         });
         let removed = self.removed.iter();
         let removed = removed.filter_map(|path| path.strip_prefix(root).ok());
@@ -73,10 +73,8 @@ impl Plan {
             let task = text(row, "task")?.parse().ok()?;
             Some((task, text(row, "column")?, text(row, "text")?))
         });
-        let names = list("names")?.map(|name| {
-            let number = std::str::from_utf8(name.get("number")?.bytes()).ok()?;
-            Some((number.parse().ok()?, text(name, "name")?))
-        });
+        let names = list("names")?
+            .map(|name| Some((text(name, "task")?.parse().ok()?, text(name, "name")?)));
         let removed = list("removed")?.map(|name| Some(root.join(name.text()?.as_ref())));
         Some(Plan {
             tasks: list("tasks")?
@@ -286,8 +284,8 @@ impl Contexts {
         }
         registry.purge()?;
         if let Some(mut chains) = chain_index::if_there(self.root()) {
-            for (number, name) in &plan.names {
-                chains.rename(*number, name)?;
+            for (task, name) in &plan.names {
+                chains.redact_name(*task, name)?;
             }
             chains.purge()?;
         }

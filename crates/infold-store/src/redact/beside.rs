@@ -1,0 +1,303 @@
+//! Writes anew what is kept beside messages and events: frames, what an import kept, metadata; and plans what changes in the databases.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use infold_wire::transcript::TranscriptLayout;
+use infold_wire::{Json, quote};
+use uuid::Uuid;
+
+use super::Member;
+use super::rewrite::Rewrite;
+use super::staging::Plan;
+use super::texts::Texts;
+use super::transcript::Batch;
+use crate::event::Extent;
+use crate::file::{Access, Growing};
+use crate::frame::{fingerprint, is_prompt};
+use crate::lines::Lines;
+use crate::redacted_name::{redacted_key, split_key};
+use crate::{LogError, Metadata, TaskError, chain_index, file, imported};
+
+impl Rewrite<'_> {
+    /// Goes through the files of a task that hold neither messages nor events.
+    pub fn beside_messages(
+        &self,
+        one: &Member,
+        text: &mut Texts<'_>,
+        to: Option<&Path>,
+    ) -> Result<(), TaskError> {
+        self.frames(one, text, to)?;
+        self.imported(one, text, to)?;
+        self.metadata(one, text, to)
+    }
+
+    /// What stood around messages. Of a message that goes, what was said in a system prompt goes here too.
+    fn frames(
+        &self,
+        one: &Member,
+        text: &mut Texts<'_>,
+        to: Option<&Path>,
+    ) -> Result<(), TaskError> {
+        let is_whole = self.extent == Extent::Whole;
+        self.lines(one, "frames.jsonl", to, text, |line, text| {
+            let Ok(json) = Json::parse(line) else {
+                return Some(Vec::new());
+            };
+            let Some(set) = json.get("set") else {
+                let raw = String::from_utf8_lossy(line);
+                return text.values(&raw).map(String::into_bytes);
+            };
+            let mut out = line.to_vec();
+            let members: Vec<_> = set.members().collect();
+            let mut originals = Vec::new();
+            for (key, value) in members.into_iter().rev() {
+                if is_whole && !is_prompt(&key.name()) {
+                    continue;
+                }
+                let raw = String::from_utf8_lossy(value.bytes()).into_owned();
+                if let Some(new) = text.json(&raw) {
+                    let name = String::from_utf8_lossy(&key.name()).into_owned();
+                    originals.push((fingerprint(&name, value.bytes()), name));
+                    out.splice(value.range(), new.into_bytes());
+                }
+            }
+            with_originals(&mut out, json.get("redacted"), originals);
+            (out != line).then_some(out)
+        })
+    }
+
+    /// What a transcript held beside its messages.
+    fn imported(
+        &self,
+        one: &Member,
+        text: &mut Texts<'_>,
+        to: Option<&Path>,
+    ) -> Result<(), TaskError> {
+        let from = Growing::open(one.dir.join(imported::NAME), Access::Read)?;
+        if from.len() == 0 {
+            return Ok(());
+        }
+        let mut out = NewFile::create(to, imported::NAME)?;
+        let mut lines = Lines::new(&from, 0);
+        let mut next = lines.next()?;
+        let layout = next
+            .as_ref()
+            .and_then(|line| imported::layout_of(line.bytes));
+        if layout.is_some() {
+            if let Some(line) = next {
+                out.line(line.bytes)?;
+            }
+            next = lines.next()?;
+        }
+        let mut batch = Batch::new(layout.unwrap_or(TranscriptLayout::Lines));
+        while let Some(line) = next {
+            let is_whole = batch.add(line.bytes);
+            next = lines.next()?;
+            if !is_whole && next.is_some() {
+                continue;
+            }
+            let new = batch.rewrite(&text.marker, text.find);
+            text.take_left(new.left);
+            if new.is_changed {
+                text.changed += 1;
+                out.is_changed = true;
+            }
+            for line in &new.lines {
+                out.line(line)?;
+            }
+        }
+        Ok(out.finish()?)
+    }
+
+    /// What is said of the task itself, which nobody made of a message.
+    fn metadata(
+        &self,
+        one: &Member,
+        text: &mut Texts<'_>,
+        to: Option<&Path>,
+    ) -> Result<(), TaskError> {
+        if self.extent == Extent::Whole {
+            return Ok(());
+        }
+        let path = one.dir.join(Metadata::NAME);
+        let bytes = fs::read(&path).map_err(|error| LogError::io(&path, "read", error))?;
+        let Ok(json) = Json::parse(&bytes) else {
+            return Ok(());
+        };
+        let mut out = bytes.clone();
+        let is_task_key = |key: &Json<'_>| *key.name() == *b"task_key";
+        let members = json.members().flat_map(|(key, value)| {
+            if is_task_key(&key) {
+                value.members().collect()
+            } else {
+                vec![(key, value)]
+            }
+        });
+        let members: Vec<_> = members.collect();
+        for (key, value) in members.into_iter().rev() {
+            let new = match &*key.name() {
+                b"uuid" | b"created_at" | b"process_id" | b"wire" => continue,
+                // By these a conversation of the proxy is known as one.
+                b"task_source" | b"task_type" => {
+                    text.leave(&value.text().unwrap_or_default());
+                    continue;
+                }
+                b"task_id" => {
+                    let name = value.text().and_then(|name| text.name(&name));
+                    name.map(|name| quote(&name))
+                }
+                _ => text.values(&String::from_utf8_lossy(value.bytes())),
+            };
+            if let Some(new) = new {
+                out.splice(value.range(), new.into_bytes());
+            }
+        }
+        if let Some(to) = to.filter(|_| out != bytes) {
+            file::write_new(&to.join(Metadata::NAME), &out, true)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a file of lines anew, if a line of it changes.
+    fn lines(
+        &self,
+        one: &Member,
+        name: &str,
+        to: Option<&Path>,
+        text: &mut Texts<'_>,
+        mut change: impl FnMut(&[u8], &mut Texts<'_>) -> Option<Vec<u8>>,
+    ) -> Result<(), TaskError> {
+        let from = Growing::open(one.dir.join(name), Access::Read)?;
+        if from.len() == 0 {
+            return Ok(());
+        }
+        let mut out = NewFile::create(to, name)?;
+        let mut lines = Lines::new(&from, 0);
+        while let Some(line) = lines.next()? {
+            let new = change(line.bytes, text);
+            out.is_changed |= new.is_some();
+            let bytes = new.as_deref().unwrap_or(line.bytes);
+            if !bytes.is_empty() {
+                out.line(bytes)?;
+            }
+        }
+        Ok(out.finish()?)
+    }
+
+    /// Plans what changes in the databases.
+    pub fn stage_rows(&self, plan: &mut Plan) -> Result<(), TaskError> {
+        for (at, one) in self.family.iter().enumerate() {
+            let mut text = self.texts(at);
+            let row = self
+                .contexts
+                .with_registry(|registry| registry.get(one.task))?;
+            let Some(row) = row else {
+                continue;
+            };
+            // What was made of messages.
+            let mut columns = vec![("title", row.title), ("error_message", row.error_message)];
+            if self.extent == Extent::Matches {
+                columns.extend([
+                    ("owner", row.owner),
+                    ("repo", row.repo),
+                    ("task_id", row.task_id),
+                    ("user", row.user),
+                    ("agent", row.agent),
+                    ("cwd", row.cwd),
+                    ("hostname", row.hostname),
+                    ("model", row.model),
+                ]);
+            }
+            for (column, said) in columns {
+                let said = said.and_then(|said| match column {
+                    "task_id" => text.name(&said),
+                    _ => text.replaced(&said),
+                });
+                if let Some(said) = said {
+                    plan.rows.push((one.task, column.to_owned(), said));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the names of a task in the conversation index that change, in the form in which they are kept then.
+    pub fn names(&self, task: Uuid) -> Result<Vec<String>, TaskError> {
+        let chains = chain_index::if_there(self.contexts.root());
+        let Some(mut chains) = chains.filter(|_| self.extent == Extent::Matches) else {
+            return Ok(Vec::new());
+        };
+        let mut text = Texts::new(self.find, String::new(), self.extent);
+        let names = chains.names_of(task)?;
+        let is_gone = |key: &String| {
+            let name = split_key(key).and_then(|(_, name)| text.name(name));
+            name.is_some()
+        };
+        let gone = { names }.into_iter().filter(is_gone);
+        Ok(gone.filter_map(|key| redacted_key(&key)).collect())
+    }
+}
+
+/// A file of lines on its way; kept only if it is not what it was.
+struct NewFile {
+    /// None if nothing is to be written.
+    out: Option<(PathBuf, BufWriter<File>)>,
+    is_changed: bool,
+}
+
+impl NewFile {
+    fn create(dir: Option<&Path>, name: &str) -> Result<NewFile, LogError> {
+        let create = |dir: &Path| {
+            let path = dir.join(name);
+            let out = BufWriter::with_capacity(1 << 18, file::create(&path)?);
+            Ok((path, out))
+        };
+        Ok(NewFile {
+            out: dir.map(create).transpose()?,
+            is_changed: false,
+        })
+    }
+
+    fn line(&mut self, bytes: &[u8]) -> Result<(), LogError> {
+        let Some((path, out)) = &mut self.out else {
+            return Ok(());
+        };
+        let written = out.write_all(bytes).and_then(|()| out.write_all(b"\n"));
+        written.map_err(|error| LogError::io(path, "written", error))
+    }
+
+    fn finish(self) -> Result<(), LogError> {
+        let Some((path, out)) = self.out else {
+            return Ok(());
+        };
+        let fail = |error| LogError::io(&path, "written", error);
+        let done = out.into_inner().map_err(|error| fail(error.into_error()))?;
+        match self.is_changed {
+            true => done.sync_data().map_err(fail),
+            false => fs::remove_file(&path).map_err(fail),
+        }
+    }
+}
+
+/// Adds to a frame what its redacted members said, as fingerprints; those of an earlier redaction stay.
+fn with_originals(line: &mut Vec<u8>, earlier: Option<Json<'_>>, new: Vec<(String, String)>) {
+    let is_known = |name: &str| earlier.is_some_and(|earlier| earlier.get(name).is_some());
+    let new: Vec<String> = new
+        .iter()
+        .filter(|(_, name)| !is_known(name))
+        .map(|(fingerprint, name)| format!("{}:\"{fingerprint}\"", quote(name)))
+        .collect();
+    if new.is_empty() {
+        return;
+    }
+    let new = new.join(",");
+    // It stands last in its line, so the line ends with its brace and that of the line.
+    let (cut, text) = match earlier {
+        Some(_) => (2, format!(",{new}}}}}")),
+        None => (1, format!(",\"redacted\":{{{new}}}}}")),
+    };
+    line.truncate(line.trim_ascii_end().len() - cut);
+    line.extend_from_slice(text.as_bytes());
+}

@@ -1,0 +1,81 @@
+//! Replaces what goes in texts of every kind.
+
+use infold_wire::redact::{RedactedMatches, redact_data, redact_json, redact_text};
+
+use super::Find;
+use crate::event::Extent;
+use crate::redacted_name::{is_redacted_name, redacted_name};
+
+/// Replaces what is found in texts of every kind, and counts those that lost something.
+pub struct Texts<'a> {
+    pub find: Find<'a>,
+    pub marker: String,
+    pub changed: u64,
+    /// How many matches were left. Words of whole messages are no matches.
+    pub left: usize,
+    counts_left: bool,
+}
+
+impl<'a> Texts<'a> {
+    pub fn new(find: Find<'a>, marker: String, extent: Extent) -> Texts<'a> {
+        Texts {
+            find,
+            marker,
+            changed: 0,
+            left: 0,
+            counts_left: extent == Extent::Matches,
+        }
+    }
+
+    pub fn take_left(&mut self, left: usize) {
+        if self.counts_left {
+            self.left += left;
+        }
+    }
+
+    /// Counts the matches in a text that stays.
+    pub fn leave(&mut self, text: &str) {
+        if self.counts_left {
+            self.left += (self.find)(text).len();
+        }
+    }
+
+    /// A text without what goes; none if it has nothing of it.
+    pub fn replaced(&mut self, text: &str) -> Option<String> {
+        let new = redact_text(text, &self.marker, &mut |text| (self.find)(text));
+        self.changed += u64::from(new.is_some());
+        new
+    }
+
+    /// The digest of a name in which something is found: it is given again, and known by that.
+    pub fn name(&mut self, name: &str) -> Option<String> {
+        if is_redacted_name(name) {
+            return None;
+        }
+        self.replaced(name).map(|_| redacted_name(name))
+    }
+
+    /// A JSON value that is made up like messages are.
+    pub fn json(&mut self, json: &str) -> Option<String> {
+        let new = redact_json(json.as_bytes(), &self.marker, &mut |text| (self.find)(text));
+        self.take(new.ok()?)
+    }
+
+    /// A JSON value of which any text may be anything.
+    pub fn values(&mut self, json: &str) -> Option<String> {
+        let new = redact_data(json.as_bytes(), &self.marker, &mut |text| (self.find)(text));
+        self.take(new.ok()?)
+    }
+
+    fn take(&mut self, new: RedactedMatches) -> Option<String> {
+        self.take_left(new.left);
+        let new = String::from_utf8(new.bytes?).ok()?;
+        self.changed += 1;
+        Some(new)
+    }
+}
+
+/// What stands where something was.
+pub fn marker(event: u64) -> String {
+    format!("[redacted e{event}]")
+}

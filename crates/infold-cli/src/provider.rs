@@ -60,7 +60,7 @@ fn list(config: &Config, out: &mut Output) -> CliResult {
             out.object(&json!({
                 "name": provider.name, "api": provider.api.value, "wire": endpoint.wire.name(),
                 "model": model, "key": provider.api_key.is_some(), "needs_key": endpoint.needs_key(),
-                "base_url": endpoint.base(), "in_use": in_use == Some(&provider.name),
+                "base_url": endpoint.base(), "base_url_from": address_origin(&provider), "in_use": in_use == Some(&provider.name),
             }))?;
             continue;
         }
@@ -74,7 +74,10 @@ fn list(config: &Config, out: &mut Output) -> CliResult {
             provider.api.value.clone(),
             model.unwrap_or_default(),
             key,
-            endpoint.base(),
+            match address_origin(&provider) {
+                Some(origin) => format!("{} ({origin})", endpoint.base()),
+                None => endpoint.base(),
+            },
         ]);
     }
     if out.is_json() {
@@ -82,6 +85,12 @@ fn list(config: &Config, out: &mut Output) -> CliResult {
     }
     let head = ["provider", "API", "model", "key", "address"];
     out.table(head, rows, &[])
+}
+
+/// Returns where the address of a provider was set; none if it is the API's own.
+fn address_origin(provider: &Provider) -> Option<String> {
+    let set = provider.base_url.as_ref();
+    set.map(|set| set.origin.to_string())
 }
 
 const CHECK_TIMEOUT: Duration = Duration::from_secs(20);

@@ -328,6 +328,7 @@ impl RunningProxy {
 /// Applies the flags to the configuration.
 fn with_flags(config: &Config, args: &ProxyArgs) -> CliResult<Config> {
     let mut config = config.clone();
+    config.forget_environment_addresses();
     if let Some(window) = args.window {
         config.environment.window = Some(Setting::call(window));
     }

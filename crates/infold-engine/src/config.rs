@@ -68,6 +68,8 @@ pub struct Config {
     pub profile: Option<Setting<String>>,
     /// Keys that the environment has for APIs that the configuration need not describe.
     pub keys: Vec<(&'static str, Setting<Secret>)>,
+    /// Addresses that the environment has for APIs, where the configuration names none.
+    pub addresses: Vec<(&'static str, Setting<String>)>,
     /// Sections that are accepted and not used yet, and their lines.
     pub unread: Vec<(&'static str, Origin)>,
 }
@@ -228,6 +230,7 @@ impl Default for Config {
             model: None,
             profile: None,
             keys: Vec::new(),
+            addresses: Vec::new(),
             unread: Vec::new(),
         }
     }
@@ -278,13 +281,14 @@ impl Config {
         let api = APIS.into_iter().find(|api| *api == name);
         own.cloned().or_else(|| {
             let key = self.keys.iter().find(|(of, _)| Some(*of) == api);
+            let address = self.addresses.iter().find(|(of, _)| Some(*of) == api);
             Some(Provider {
                 name: api?.to_owned(),
                 api: Setting::new(api?.to_owned(), Origin::Default),
                 model: None,
                 context_length: None,
                 api_key: key.map(|(_, key)| key.clone()),
-                base_url: None,
+                base_url: address.map(|(_, address)| address.clone()),
                 max_tokens: None,
             })
         })

@@ -11,7 +11,7 @@ use infold_store::{
     Writer,
 };
 use infold_wire::provider_error::RequestSize;
-use infold_wire::request::RequestFrame;
+use infold_wire::request::{RequestFrame, credentials};
 use infold_wire::{ProviderError, Reply, StopReason, TokenUsage};
 
 use crate::connection::CallFailure;
@@ -300,7 +300,8 @@ impl TurnContext<'_> {
                 Ok(called) => {
                     *requests += called.requests;
                     if !broken.is_empty() {
-                        self.record_failure(&broken.join("; "), called.requests - 1)?;
+                        let broken = self.without_credentials(&broken.join("; "));
+                        self.record_failure(&broken, called.requests - 1)?;
                     }
                     return Ok(Ok(CompletedCall { called, request }));
                 }
@@ -310,6 +311,7 @@ impl TurnContext<'_> {
                 }
                 Err(CallFailure::Call(mut error)) => {
                     *requests += error.requests;
+                    error.text = self.without_credentials(&error.text);
                     error.trouble = match error.trouble {
                         // Folding for a smaller window also asks for a shorter reply.
                         ProviderError::ReplyTooLong { tokens, limit } => ProviderError::TooLong {
@@ -338,6 +340,19 @@ impl TurnContext<'_> {
                 }
             }
         }
+    }
+
+    /// Takes the credentials of tools out of a provider's error, which may repeat them. Its key is out already.
+    fn without_credentials(&self, error: &str) -> String {
+        const MIN_BYTES: usize = 4;
+        let tools = self.frame.tools.as_deref().unwrap_or_default();
+        let mut text = error.to_owned();
+        for credential in credentials(tools) {
+            if credential.len() >= MIN_BYTES {
+                text = text.replace(&credential, "(key)");
+            }
+        }
+        text
     }
 
     fn record_failure(&mut self, error: &str, requests: u32) -> Result<(), LogError> {

@@ -229,6 +229,28 @@ type Replacements = Vec<(std::ops::Range<usize>, String)>;
 
 /// Returns a member of a request, such as its tools, with credentials blanked, so that it may be stored.
 pub fn blank_credentials(value: &str) -> String {
+    let blanks = blanks(value);
+    String::from_utf8_lossy(&crate::splice(value.as_bytes(), &blanks)).into_owned()
+}
+
+/// Returns the credentials in a member of a request, such as its tools: whatever of it [`blank_credentials`] does not store.
+pub fn credentials(value: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (range, _) in blanks(value) {
+        let Some(text) = Json::parse(&value.as_bytes()[range])
+            .ok()
+            .and_then(Json::text)
+        else {
+            continue;
+        };
+        // A header may hold a scheme before its key.
+        let key = text.rsplit(' ').next().unwrap_or_default();
+        found.extend([text.to_string(), key.to_owned()]);
+    }
+    found
+}
+
+fn blanks(value: &str) -> Replacements {
     let mut blanks = Replacements::new();
     let mut rest: Vec<Json<'_>> = Json::parse(value.as_bytes()).into_iter().collect();
     while let Some(json) = rest.pop() {
@@ -247,7 +269,7 @@ pub fn blank_credentials(value: &str) -> String {
         }
     }
     blanks.sort_by_key(|(at, _)| at.start);
-    String::from_utf8_lossy(&crate::splice(value.as_bytes(), &blanks)).into_owned()
+    blanks
 }
 
 /// Blanks all texts in a value.

@@ -36,6 +36,12 @@ impl Config {
         for provider in &self.llm.providers {
             list.provider(provider);
         }
+        for (api, address) in &self.addresses {
+            if !self.llm.providers.iter().any(|one| one.name == *api) {
+                let address = address.clone();
+                list.address(&format!("llm.{api}.base_url"), &Some(address));
+            }
+        }
         for profile in &self.profiles {
             list.settings(&format!("profiles.{}", profile.name), &profile.settings);
         }
@@ -110,14 +116,17 @@ impl EntryList {
         }
     }
 
+    fn address(&mut self, key: &str, set: &Option<Setting<String>>) {
+        self.shown(key, set, |url| json!(without_credentials(url)));
+    }
+
     fn provider(&mut self, provider: &Provider) {
         let key = |name: &str| format!("llm.{}.{name}", provider.name);
         self.set(&key("provider"), &provider.api);
         self.optional(&key("model"), &provider.model);
         self.optional(&key("context_length"), &provider.context_length);
         self.shown(&key("api_key"), &provider.api_key, |_| json!("(set)"));
-        let url = |url: &String| json!(without_credentials(url));
-        self.shown(&key("base_url"), &provider.base_url, url);
+        self.address(&key("base_url"), &provider.base_url);
         self.optional(&key("max_tokens"), &provider.max_tokens);
     }
 

@@ -15,6 +15,15 @@ const KEY_VARIABLES: [(&str, &str); 4] = [
     ("gemini", "GEMINI_API_KEY"),
 ];
 
+/// The variables from which the tools of providers read another address.
+const ADDRESS_VARIABLES: [(&str, &str); 5] = [
+    ("openai", "OPENAI_BASE_URL"),
+    ("responses", "OPENAI_BASE_URL"),
+    ("anthropic", "ANTHROPIC_BASE_URL"),
+    ("gemini", "GOOGLE_GEMINI_BASE_URL"),
+    ("ollama", "OLLAMA_HOST"),
+];
+
 /// Returns the variable that holds the key for an API.
 pub fn key_variable(api: &str) -> Option<&'static str> {
     let pair = KEY_VARIABLES.iter().find(|(of, _)| *of == api);
@@ -68,6 +77,61 @@ pub(super) fn apply(config: &mut Config, reader: &mut ConfigReader<'_>) {
             provider.api_key = key.map(|(_, key)| key.clone());
         }
     }
+    for (api, variable) in ADDRESS_VARIABLES {
+        // One that is no address is told by who uses it: other commands need none.
+        let address = |text: &str| match api {
+            "ollama" => Some(ollama_address(text)),
+            _ => Some(text.to_owned()),
+        };
+        let address = get(reader, variable, "an address", address);
+        config
+            .addresses
+            .extend(address.map(|address| (api, address)));
+    }
+    for provider in &mut config.llm.providers {
+        if provider.base_url.is_none() && provider.api.value == provider.name {
+            let mut addresses = config.addresses.iter();
+            let address = addresses.find(|(api, _)| *api == provider.name);
+            provider.base_url = address.map(|(_, address)| address.clone());
+        }
+    }
+}
+
+impl Config {
+    /// Forgets the addresses that the environment names. A proxy does: they are its own, for the clients that are started beside it.
+    pub fn forget_environment_addresses(&mut self) {
+        self.addresses.clear();
+        for provider in &mut self.llm.providers {
+            let is_from_environment = |set: &Setting<String>| matches!(set.origin, Origin::Env(_));
+            if provider.base_url.as_ref().is_some_and(is_from_environment) {
+                provider.base_url = None;
+            }
+        }
+    }
+}
+
+/// Returns the address that a value of `OLLAMA_HOST` means: it need not have a scheme, a host or a port.
+fn ollama_address(text: &str) -> String {
+    const PORT: &str = "11434";
+    if text.contains("://") {
+        return text.to_owned();
+    }
+    let (authority, path) = match text.find('/') {
+        Some(at) => text.split_at(at),
+        None => (text, ""),
+    };
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, port),
+        _ => (authority, PORT),
+    };
+    // The address on which a server listens everywhere is none to call.
+    let host = match host {
+        "" | "0.0.0.0" => "127.0.0.1",
+        "[::]" => "[::1]",
+        host => host,
+    };
+    let port = if port.is_empty() { PORT } else { port };
+    format!("http://{host}:{port}{path}")
 }
 
 /// Returns the value of a variable; an empty one counts as not set.

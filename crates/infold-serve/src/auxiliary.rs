@@ -8,8 +8,8 @@ use infold_wire::request::translate::count_tokens;
 use infold_wire::{ListedModel, Wire, read_model_list, write_model_list};
 use tokio::task::spawn_blocking;
 
-use crate::client_body::Response;
-use crate::proxy::{ProxiedRequest, read_up_to};
+use crate::client_body::{Response, read_up_to};
+use crate::proxy::ProxiedRequest;
 use crate::translate::{JSON, answered};
 
 /// The version that Ollama's clients get: it supports tools and thinking.

@@ -1,18 +1,27 @@
-//! The body of a response to a client.
+//! The body of a response to a client. A reply of a model is parsed while it passes, and recorded when it is whole.
 
+use std::collections::VecDeque;
 use std::error::Error;
+use std::io::Write as _;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use flate2::write::MultiGzDecoder;
+use http::HeaderMap;
+use http::header::CONTENT_ENCODING;
 use http_body::{Body, Frame, SizeHint};
-use infold_provider::ResponseBody;
-use tokio::time::{Sleep, sleep};
+use http_body_util::BodyExt as _;
+use infold_provider::{ForwardError, ResponseBody};
+use infold_wire::provider_error::{classify, error_message};
+use infold_wire::{Delivery, ProviderError, ReplyError, ReplyReader, Wire};
+use tokio::task::JoinHandle;
+use tokio::time::{Sleep, sleep, timeout};
 
 use crate::ApiBody;
-use crate::permit::Permit;
-use crate::reply_tee::ReplyTee;
+use crate::exchange_recorder::ExchangeRecorder;
+use crate::server::Permit;
 
 /// The body of a response to a client.
 pub(crate) struct ClientBody {
@@ -148,4 +157,317 @@ impl Body for ClientBody {
             _ => SizeHint::default(),
         }
     }
+}
+
+/// A reply on its way to the client, read on the side.
+///
+/// Its last bytes are passed on when it is recorded: the client's next request finds it there.
+pub(crate) struct ReplyTee {
+    upstream: ResponseBody,
+    parser: ReplyParser,
+    recorder: Option<ExchangeRecorder>,
+    /// Bytes to pass on, as soon as nothing is being recorded.
+    ready: VecDeque<Bytes>,
+    recording: Option<JoinHandle<()>>,
+    bytes: u64,
+    ended: bool,
+}
+
+/// The beginning of a reply.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ReplyStart {
+    /// An answer, or nothing that could be told from one.
+    Answers,
+    /// The news that the request was too long, and how it is put.
+    TooLong(ProviderError, Vec<u8>),
+    /// Nothing at all.
+    Empty,
+}
+
+/// For so long, and so many bytes, the beginning of a reply is held back.
+const MAX_HOLD_TIME: Duration = Duration::from_secs(10);
+const MAX_HOLD_BYTES: u64 = 256 << 10;
+
+impl ReplyTee {
+    pub fn new(
+        wire: Wire,
+        stream: bool,
+        headers: &HeaderMap,
+        body: ResponseBody,
+        recorder: ExchangeRecorder,
+    ) -> ReplyTee {
+        ReplyTee {
+            upstream: body,
+            parser: ReplyParser::new(wire, stream, headers),
+            recorder: Some(recorder),
+            ready: VecDeque::new(),
+            recording: None,
+            bytes: 0,
+            ended: false,
+        }
+    }
+
+    /// Reads until it is known whether this is an answer.
+    ///
+    /// A stream is held back until its first bytes; on Responses until there is more than the news that
+    /// there will be an answer. A provider that thinks longer than a moment has accepted the request.
+    pub async fn open(&mut self) -> Result<ReplyStart, ForwardError> {
+        let opened = timeout(MAX_HOLD_TIME, async {
+            while !self.ended && self.bytes < MAX_HOLD_BYTES && self.parser.waits(self.bytes) {
+                match self.upstream.frame().await {
+                    Some(frame) => self.hear(frame?),
+                    None => self.end(),
+                }
+            }
+            Ok(())
+        });
+        if let Err(error) = opened.await.unwrap_or(Ok(())) {
+            self.broke(&error);
+            return Err(error);
+        }
+        if let Some(ReplyError::Failed { body }) = &self.parser.failed {
+            let trouble = classify(200, None, body);
+            if matches!(
+                trouble,
+                ProviderError::TooLong { .. } | ProviderError::TooLarge
+            ) {
+                return Ok(ReplyStart::TooLong(trouble, body.clone()));
+            }
+        }
+        Ok(if self.ended && self.bytes == 0 {
+            ReplyStart::Empty
+        } else {
+            ReplyStart::Answers
+        })
+    }
+
+    /// This is the answer that is passed on.
+    pub fn accepted(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.accepted();
+        }
+    }
+
+    /// Gives up recording this reply: it is no answer. It can still be passed on.
+    pub fn give_up(&mut self) -> Option<ExchangeRecorder> {
+        self.recorder.take()
+    }
+
+    pub fn poll_frame(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ForwardError>>> {
+        loop {
+            if let Some(recording) = &mut self.recording {
+                // If it failed, that was told where it happened.
+                let _ = ready!(Pin::new(recording).poll(context));
+                self.recording = None;
+            }
+            if let Some(bytes) = self.ready.pop_front() {
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            match ready!(Pin::new(&mut self.upstream).poll_frame(context)) {
+                Some(Ok(frame)) => self.hear(frame),
+                Some(Err(error)) => {
+                    self.broke(&error);
+                    return Poll::Ready(Some(Err(error)));
+                }
+                None => self.end(),
+            }
+        }
+    }
+
+    pub fn is_end(&self) -> bool {
+        self.ended && self.ready.is_empty() && self.recording.is_none()
+    }
+
+    fn hear(&mut self, frame: Frame<Bytes>) {
+        let Ok(data) = frame.into_data() else {
+            return;
+        };
+        self.bytes += data.len() as u64;
+        if self.recorder.is_some() {
+            self.parser.hear(&data);
+        }
+        self.ready.push_back(data);
+        if self.parser.is_complete() || self.upstream.is_end_stream() {
+            self.record();
+        }
+        // Whoever knows the length asks for nothing behind it.
+        self.ended = self.upstream.is_end_stream();
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        self.record();
+    }
+
+    /// Records the reply, if it was not.
+    fn record(&mut self) {
+        let Some(recorder) = self.recorder.take() else {
+            return;
+        };
+        match self.parser.take() {
+            Ok(reply) => self.recording = recorder.record(reply),
+            Err(why) => {
+                // Whether the request is asked again is for the one who opens it to say.
+                let opening = matches!(&self.parser.failed, Some(ReplyError::Failed { .. }));
+                if opening || self.bytes == 0 {
+                    self.recorder = Some(recorder)
+                } else {
+                    recorder.fail(&why)
+                }
+            }
+        }
+    }
+
+    fn broke(&mut self, error: &ForwardError) {
+        self.ended = true;
+        self.conclude(|recorder| recorder.fail(&format!("the reply broke: {error}")));
+    }
+
+    fn conclude(&mut self, how: impl FnOnce(ExchangeRecorder)) {
+        if let Some(recorder) = self.recorder.take() {
+            how(recorder);
+        }
+    }
+}
+
+impl Drop for ReplyTee {
+    fn drop(&mut self) {
+        let failed = self.parser.failed.take();
+        let ended = self.ended;
+        self.conclude(|recorder| match failed {
+            Some(failed) => recorder.fail(&told(&failed)),
+            None if ended => recorder.fail("the reply is empty"),
+            None => recorder.left(),
+        });
+    }
+}
+
+/// Parses a reply. If that fails, the reply still goes to the client.
+#[derive(Debug)]
+struct ReplyParser {
+    wire: Wire,
+    stream: bool,
+    reader: Option<ReplyReader>,
+    coding: ReplyCoding,
+    failed: Option<ReplyError>,
+}
+
+/// How the bytes of a reply are packed.
+#[derive(Debug)]
+enum ReplyCoding {
+    Plain,
+    Gzip(Box<MultiGzDecoder<Vec<u8>>>),
+    /// In a way that cannot be read here.
+    Unknown,
+}
+
+impl ReplyParser {
+    fn new(wire: Wire, stream: bool, headers: &HeaderMap) -> ReplyParser {
+        let coding = headers.get(CONTENT_ENCODING).map(|it| it.as_bytes());
+        let form = if stream {
+            Delivery::Stream
+        } else {
+            Delivery::Whole
+        };
+        ReplyParser {
+            wire,
+            stream,
+            reader: Some(ReplyReader::new(wire, form)),
+            coding: match coding {
+                None | Some(b"identity") => ReplyCoding::Plain,
+                Some(b"gzip" | b"x-gzip") => {
+                    ReplyCoding::Gzip(Box::new(MultiGzDecoder::new(Vec::new())))
+                }
+                Some(_) => ReplyCoding::Unknown,
+            },
+            failed: None,
+        }
+    }
+
+    fn hear(&mut self, data: &[u8]) {
+        let unpacked;
+        let plain = match &mut self.coding {
+            ReplyCoding::Plain => data,
+            ReplyCoding::Gzip(decoder) => {
+                let read = decoder.write_all(data).and_then(|()| decoder.flush());
+                unpacked = std::mem::take(decoder.get_mut());
+                if read.is_err() {
+                    self.coding = ReplyCoding::Unknown;
+                }
+                &unpacked
+            }
+            ReplyCoding::Unknown => return,
+        };
+        if let (Some(reader), None) = (&mut self.reader, &self.failed) {
+            self.failed = reader.push(plain, &mut |_| {}).err();
+        }
+    }
+
+    /// Says whether it is not yet known what this is.
+    fn waits(&self, bytes: u64) -> bool {
+        if self.failed.is_some() || matches!(self.coding, ReplyCoding::Unknown) {
+            return false;
+        }
+        let begun = self.reader.as_ref().is_none_or(ReplyReader::is_begun);
+        if self.stream && self.wire != Wire::Responses {
+            bytes == 0
+        } else {
+            !begun
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.reader.as_ref().is_some_and(ReplyReader::is_complete)
+    }
+
+    /// Returns the reply if it is whole, or why it is not.
+    fn take(&mut self) -> Result<infold_wire::Reply, String> {
+        if let Some(failed) = &self.failed {
+            return Err(told(failed));
+        }
+        if let ReplyCoding::Unknown = self.coding {
+            return Err("the reply is packed in a way that cannot be read here".to_owned());
+        }
+        let Some(reader) = self.reader.take() else {
+            return Err("the reply was taken before".to_owned());
+        };
+        reader.finish().map_err(|error| {
+            let why = told(&error);
+            self.failed = Some(error);
+            why
+        })
+    }
+}
+
+/// Describes an error in one line.
+fn told(error: &ReplyError) -> String {
+    match error {
+        ReplyError::Failed { body } => {
+            let said = error_message(body).unwrap_or_default();
+            format!("the provider failed while it answered: {said}")
+        }
+        error => error.to_string(),
+    }
+}
+
+/// Reads the beginning of a body, and leaves the rest.
+pub(crate) async fn read_up_to(mut body: ResponseBody, most: usize) -> (Bytes, ResponseBody) {
+    let mut read = BytesMut::new();
+    while read.len() < most {
+        match body.frame().await {
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    read.extend_from_slice(&data);
+                }
+            }
+            Some(Err(_)) | None => break,
+        }
+    }
+    (read.freeze(), body)
 }

@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, BufReader, Read};
 
 use brotli_decompressor::Decompressor;
+use bytes::Bytes;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
@@ -51,6 +52,19 @@ impl ContentCoding {
             ContentCoding::Zstd => Box::new(ZstdReader::new(body)),
         }
     }
+}
+
+/// Decompresses the beginning of a body: as much as can be had of so many bytes.
+pub(crate) fn decode_beginning(headers: &HeaderMap, bytes: &Bytes, max_bytes: usize) -> Bytes {
+    let coding = match ContentCoding::of(headers) {
+        None | Some(ContentCoding::Identity) => return bytes.clone(),
+        Some(coding) => coding,
+    };
+    let mut plain = Vec::new();
+    let decoder = coding.decode(&bytes[..]);
+    // A part of it is better than nothing.
+    let _ = decoder.take(max_bytes as u64).read_to_end(&mut plain);
+    plain.into()
 }
 
 /// Decodes all frames of a zstd stream; the decoder itself knows one at a time.

@@ -1,15 +1,16 @@
 //! The conversation index: finds the task of a conversation by chain digest or name.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard};
 
 use infold_log::{Past as _, Role, Seq};
 use infold_store::{ChainIndex, Contexts, Key, Metadata, RegistryError};
 use infold_wire::digest;
+use quick_cache::sync::Cache;
 use uuid::Uuid;
 
 use crate::conversations::TASK_SOURCE;
-use crate::digest_path::DigestPath;
+use crate::message_digest::DigestPath;
 use crate::open_task::OpenTask;
 use crate::{ConversationError, ConversationName, locked};
 
@@ -19,7 +20,7 @@ use crate::{ConversationError, ConversationName, locked};
 pub(crate) struct ConversationIndex {
     chains: Mutex<ChainIndex>,
     /// Where conversations were lately. Most requests continue one of them.
-    recent: Mutex<HashMap<Key, (Uuid, Seq)>>,
+    recent: Cache<Key, (Uuid, Seq)>,
     pending: Mutex<PendingRows>,
 }
 
@@ -29,6 +30,20 @@ pub(crate) struct ConversationIndex {
 struct PendingRows {
     rows: Vec<(Uuid, Key, Seq)>,
     keys: HashSet<Key>,
+    /// How many batches were ever added, and how many of them are written.
+    added: u64,
+    written: u64,
+}
+
+impl PendingRows {
+    /// Adds a batch, and returns its number.
+    fn add(&mut self, task: Uuid, rows: &[(Key, Seq)]) -> u64 {
+        self.keys.extend(rows.iter().map(|(key, _)| *key));
+        let rows = rows.iter().map(|(key, seq)| (task, *key, *seq));
+        self.rows.extend(rows);
+        self.added += 1;
+        self.added
+    }
 }
 
 /// The tasks that hold the longest known beginning of a conversation.
@@ -59,17 +74,18 @@ impl ConversationIndex {
         chains.fill_with(move |chains| fill(chains, &contexts));
         Ok(ConversationIndex {
             chains: Mutex::new(chains),
-            recent: Mutex::default(),
+            recent: Cache::new(MAX_RECENT_KEYS),
             pending: Mutex::default(),
         })
     }
 
     /// Finds a conversation among the recent ones, near its end: how many messages are known, and where.
-    pub fn find_recent(&self, keys: &[Key]) -> Option<(usize, (Uuid, Seq))> {
-        let from = keys.len().saturating_sub(RECENT_LOOK_BACK);
-        let recent = locked(&self.recent);
-        let mut last = keys.iter().enumerate().skip(from).rev();
-        last.find_map(|(at, key)| Some((at + 1, *recent.get(key)?)))
+    pub fn find_recent(
+        &self,
+        keys: impl DoubleEndedIterator<Item = Key> + ExactSizeIterator,
+    ) -> Option<(usize, (Uuid, Seq))> {
+        let mut last = keys.enumerate().rev().take(RECENT_LOOK_BACK);
+        last.find_map(|(at, key)| Some((at + 1, self.recent.get(&key)?)))
     }
 
     /// Finds the longest known beginning of a conversation.
@@ -84,10 +100,8 @@ impl ConversationIndex {
 
     /// Finds the same without writing anything, also if the file cannot be read: for requests that cannot be recorded.
     pub fn find_read_only(&self, keys: &[Key]) -> Option<KnownPlaces> {
-        let recent = locked(&self.recent);
-        let newest = keys.iter().enumerate().rev();
-        let newest = { newest }.find_map(|(at, key)| Some((at + 1, *recent.get(key)?)));
-        drop(recent);
+        let mut newest = keys.iter().enumerate().rev();
+        let newest = newest.find_map(|(at, key)| Some((at + 1, self.recent.get(key)?)));
         let found = locked(&self.chains).find(keys).unwrap_or_default();
         match (newest, found) {
             (Some((known, place)), found)
@@ -132,9 +146,7 @@ impl ConversationIndex {
             return self.add_now(open.id, rows);
         }
         let mut pending = locked(&self.pending);
-        pending.keys.extend(rows.iter().map(|(key, _)| *key));
-        let rows_of = rows.iter().map(|(key, seq)| (open.id, *key, *seq));
-        pending.rows.extend(rows_of);
+        pending.add(open.id, rows);
         let is_full = pending.rows.len() >= MAX_PENDING_ROWS;
         drop(pending);
         self.add_recent(open.id, rows);
@@ -145,18 +157,25 @@ impl ConversationIndex {
         Ok(())
     }
 
-    /// Indexes rows immediately.
+    /// Indexes rows immediately: whoever has the file writes the rows of all who wait for it.
     pub fn add_now(&self, task: Uuid, rows: &[(Key, Seq)]) -> Result<(), RegistryError> {
-        let keys: Vec<Key> = rows.iter().map(|(key, _)| *key).collect();
-        // Pending rows with the same key are older.
-        self.chains_with(&keys)?.add(task, rows)?;
+        let batch = locked(&self.pending).add(task, rows);
+        let mut chains = locked(&self.chains);
+        if locked(&self.pending).written < batch
+            && let Err(error) = self.write_pending(&mut chains)
+        {
+            let is_own = |row: &(Uuid, Key, Seq)| row.0 == task && rows.contains(&(row.1, row.2));
+            locked(&self.pending).rows.retain(|row| !is_own(row));
+            return Err(error);
+        }
+        drop(chains);
         self.add_recent(task, rows);
         Ok(())
     }
 
     /// Drops the rows of a task, from a message on or all of them.
     pub fn forget(&self, task: Uuid, from: Option<Seq>) -> Result<(), RegistryError> {
-        locked(&self.recent).clear();
+        self.recent.clear();
         let mut chains = self.flushed()?;
         match from {
             Some(seq) => chains.forget_from(task, seq),
@@ -172,26 +191,33 @@ impl ConversationIndex {
     fn add_recent(&self, task: Uuid, rows: &[(Key, Seq)]) {
         // Of a long history only the end is looked for.
         let rows = &rows[rows.len().saturating_sub(2 * RECENT_LOOK_BACK)..];
-        let mut recent = locked(&self.recent);
-        if recent.len() + rows.len() > MAX_RECENT_KEYS {
-            recent.clear();
+        for (key, seq) in rows {
+            self.recent.insert(*key, (task, *seq));
         }
-        recent.extend(rows.iter().map(|(key, seq)| (*key, (task, *seq))));
     }
 
     /// Returns the index with all pending rows written.
     fn flushed(&self) -> Result<MutexGuard<'_, ChainIndex>, RegistryError> {
         let mut chains = locked(&self.chains);
-        let pending = std::mem::take(&mut *locked(&self.pending));
-        if let Err(error) = chains.add_all(&pending.rows) {
-            let mut again = locked(&self.pending);
-            if again.rows.len() + pending.rows.len() <= MAX_RECENT_KEYS {
-                again.keys.extend(pending.keys);
-                again.rows.splice(0..0, pending.rows);
-            }
-            return Err(error);
-        }
+        self.write_pending(&mut chains)?;
         Ok(chains)
+    }
+
+    fn write_pending(&self, chains: &mut ChainIndex) -> Result<(), RegistryError> {
+        let mut pending = locked(&self.pending);
+        let rows = std::mem::take(&mut pending.rows);
+        let keys = std::mem::take(&mut pending.keys);
+        let last = pending.added;
+        drop(pending);
+        let written = chains.add_all(&rows);
+        let mut pending = locked(&self.pending);
+        if written.is_ok() {
+            pending.written = last;
+        } else if pending.rows.len() + rows.len() <= MAX_RECENT_KEYS {
+            pending.keys.extend(keys);
+            pending.rows.splice(0..0, rows);
+        }
+        written
     }
 
     /// Returns the index with the pending rows of these keys written.

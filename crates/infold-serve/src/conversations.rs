@@ -3,28 +3,35 @@
 mod lookup;
 mod rewind;
 mod placement;
+mod new_task;
 mod fit;
 mod unrecorded;
-mod frames;
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
 use infold::{Config, Connector, ManageError};
-use infold_store::{AppendError, Contexts, LogError, RegistryError, StepError, TaskError, Writer};
+use infold_log::Size;
+use infold_store::{
+    AppendError, Contexts, LogError, RegistryError, StepError, TaskError, Writer, is_prompt,
+};
+use infold_wire::request::blank_credentials;
+use infold_wire::tokens::{Encoding, count};
+use quick_cache::sync::Cache;
 use uuid::Uuid;
 
 use crate::background::BackgroundQueue;
 use crate::conversation_index::ConversationIndex;
-use crate::digest_cache::DigestCache;
 use crate::live_events::{LiveEvent, LiveEvents};
 use crate::metrics::Metrics;
 use crate::model_rules::ModelRules;
 use crate::parsed_request::ParsedRequest;
 use crate::pool::{self, TaskLease, TaskPool};
+use crate::request_cache::DigestCache;
 use crate::{Exchange, ModelCall, OutgoingBody};
 pub(crate) use fit::{Fitted, fold_due, is_slow, tokens_up_to};
-use frames::FrameCache;
-pub(crate) use placement::{Placement, TASK_SOURCE, is_unfolded, response_key};
+pub(crate) use new_task::TASK_SOURCE;
+pub(crate) use placement::{Placement, is_unfolded, response_key};
 pub(crate) use rewind::{fold_over, last_sent, rewind};
 
 /// All conversations of a contexts directory.
@@ -55,6 +62,16 @@ pub(crate) struct Core {
 }
 
 const OPENING_LOCKS: usize = 64;
+
+/// What is known of frames: clients send the same ones each time.
+pub(crate) struct FrameCache {
+    /// The tokens of instructions and tools, by a hash of their bytes.
+    tokens: Cache<u128, u64>,
+    /// The hash of the frame that was last recorded, by task.
+    recorded: Cache<Uuid, u128>,
+}
+
+const MAX_CACHED_FRAMES: usize = 4096;
 
 /// What came of a call before it is sent.
 pub struct AcceptedCall {
@@ -222,7 +239,7 @@ impl Conversations {
         blocking: Blocking,
     ) -> Result<CallStage, ConversationError> {
         let may_block = blocking == Blocking::Allowed;
-        let parsed = match stage {
+        let mut parsed = match stage {
             CallStage::Received if may_block || call.body.is_short() => self.parse(call)?,
             CallStage::Parsed(parsed) => parsed,
             CallStage::Placed(exchange) => {
@@ -231,12 +248,15 @@ impl Conversations {
             }
             stage => return Ok(stage),
         };
-        if !may_block && !self.core.can_place_inline(&parsed) {
-            return Ok(CallStage::Parsed(parsed));
-        }
-        let mut parsed = *parsed;
-        let (placement, open) = self.core.place(call, &mut parsed)?;
-        let exchange = Exchange::new(Arc::clone(&self.core), parsed, &placement);
+        let (placement, open) = if may_block {
+            self.core.place(call, &mut parsed)?
+        } else {
+            match self.core.place_inline(call, &parsed)? {
+                Some(placed) => placed,
+                None => return Ok(CallStage::Parsed(parsed)),
+            }
+        };
+        let exchange = Exchange::new(Arc::clone(&self.core), *parsed, &placement);
         self.fit(call, Box::new(exchange), open, blocking)
     }
 
@@ -273,10 +293,84 @@ impl Conversations {
     }
 }
 
+impl Default for FrameCache {
+    fn default() -> FrameCache {
+        FrameCache {
+            tokens: Cache::new(MAX_CACHED_FRAMES),
+            recorded: Cache::new(MAX_CACHED_FRAMES),
+        }
+    }
+}
+
 impl Core {
     /// Publishes a live event of a task.
     pub fn publish(&self, task: Uuid, name: &'static str, json: String) {
         self.events.publish(LiveEvent { task, name, json });
+    }
+
+    /// Returns the size of a request's frame.
+    pub fn frame_size(
+        &self,
+        call: &ModelCall,
+        parsed: &ParsedRequest,
+    ) -> Result<Size, ConversationError> {
+        let mut size = Size::default();
+        for range in parsed.frame_ranges() {
+            let bytes = call.body.part(range)?;
+            let key = self.digests.prefixes.hasher.hash(&bytes);
+            let cached = self.frames.tokens.get(&key);
+            size.tokens += cached.unwrap_or_else(|| {
+                let tokens = count(Encoding::O200k, &String::from_utf8_lossy(&bytes));
+                self.frames.tokens.insert(key, tokens);
+                tokens
+            });
+        }
+        let messages = parsed
+            .envelope
+            .messages
+            .iter()
+            .skip(parsed.envelope.leading);
+        let messages: u64 = messages.map(|range| range.end - range.start).sum();
+        size.bytes = call.body.len() - messages;
+        Ok(size)
+    }
+
+    /// Records the frame of a request if it changed; credentials are blanked.
+    pub fn record_frame(
+        &self,
+        call: &ModelCall,
+        parsed: &ParsedRequest,
+        open: &mut TaskLease,
+    ) -> Result<(), ConversationError> {
+        if self.frames.recorded.get(&open.id) == Some(parsed.frame) {
+            return Ok(());
+        }
+        let mut members = Vec::new();
+        for (name, range) in &parsed.envelope.members {
+            members.push((name.as_str(), call.body.part(range)?));
+        }
+        let leading = &parsed.envelope.messages[..parsed.envelope.leading];
+        if let (Some(first), Some(last)) = (leading.first(), leading.last()) {
+            let bytes = call.body.part(&(first.start..last.end))?;
+            let list = [b"[", &*bytes, b"]"].concat();
+            members.push(("messages", Cow::Owned(list)));
+        }
+        for (name, bytes) in &mut members {
+            // What is said to the model is recorded as it is.
+            if !is_prompt(name.as_bytes()) {
+                // The name counts too: a member of the request itself may be a credential.
+                let name = infold_wire::quote(name);
+                let whole =
+                    blank_credentials(&format!("{{{name}:{}}}", String::from_utf8_lossy(bytes)));
+                let value = whole.get(name.len() + 2..whole.len() - 1).unwrap_or("null");
+                *bytes = Cow::Owned(value.to_owned().into_bytes());
+            }
+        }
+        let members: Vec<(&str, &[u8])> = members.iter().map(|(name, it)| (*name, &**it)).collect();
+        open.writer.frame(call.wire, &members)?;
+        open.wrote();
+        self.frames.recorded.insert(open.id, parsed.frame);
+        Ok(())
     }
 
     /// Writes the conversation index, and forces onto the disk what closed tasks wrote.

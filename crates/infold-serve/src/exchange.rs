@@ -1,64 +1,61 @@
-//! One request under way and the recording of its reply.
+//! One request under way: folded to fit, and folded harder if the provider refuses it.
 
 use std::sync::Arc;
 
 use infold::turn::TooLongRequest;
-use infold::{Aim, PassAction, usage};
-use infold_log::steer::{Side, Target};
-use infold_log::{EventId, Item, Seq};
-use infold_store::{Failure, Key, Purpose, Usage};
-use infold_wire::digest::{self, Digest};
+use infold::{Aim, PassAction};
+use infold_log::{EventId, Seq};
+use infold_store::{Failure, Usage};
+use infold_wire::ProviderError;
 use infold_wire::provider_error::RequestSize;
-use infold_wire::{ProviderError, Reply};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::conversations::{
-    Blocking, ConversationError, Core, Fitted, MAX_INLINE_BYTES, Placement, fold_due, fold_over,
-    is_slow, is_unfolded, last_sent, response_key, rewind, tokens_up_to,
+    Blocking, ConversationError, Core, Fitted, Placement, fold_due, fold_over, is_slow,
+    is_unfolded, tokens_up_to,
 };
-use crate::digest_cache::MessageDigest;
 use crate::model_rules::ModelRule;
 use crate::open_task::{Continuation, OpenTask};
 use crate::parsed_request::ParsedRequest;
 use crate::pool::TaskLease;
 use crate::recorded_summary::RecordedSummary;
-use crate::{ConversationName, ModelCall, OutgoingBody};
+use crate::{ModelCall, OutgoingBody};
 
 /// A request under way, from its placement in a task until its reply is recorded or has failed.
 ///
 /// Its methods read and write files: they are called from threads that may block.
 pub struct Exchange {
-    core: Arc<Core>,
-    parsed: ParsedRequest,
-    task: Uuid,
+    pub(crate) core: Arc<Core>,
+    pub(crate) parsed: ParsedRequest,
+    pub(crate) task: Uuid,
     /// The last message of the request.
-    last: Seq,
+    pub(crate) last: Seq,
     /// The window before the provider refused anything as too long.
     window: u64,
     /// The client asks for a window of a million tokens.
-    long_context: bool,
+    pub(crate) long_context: bool,
     /// How to fold, narrowed each time the provider refuses the request as too long.
-    rule: Option<ModelRule>,
-    sent: SentSize,
+    pub(crate) rule: Option<ModelRule>,
+    pub(crate) sent: SentSize,
     /// How often the provider refused the request as too long.
     refusals: u32,
     /// Steps folded because of that: the task's last step before, and after.
     retry_folds: Vec<(Option<EventId>, Option<EventId>)>,
     /// The window that the provider named. It is believed once a shorter request was answered.
-    named_window: Option<u64>,
+    pub(crate) named_window: Option<u64>,
     /// The client's own bytes were sent because the provider refused a folded request.
-    fell_back: bool,
+    pub(crate) fell_back: bool,
 }
 
 /// The size of what was sent.
 #[derive(Clone, Copy, Debug, Default)]
-struct SentSize {
+pub(crate) struct SentSize {
     /// The tokens of the whole conversation.
     before: u64,
     /// The tokens of what was sent, as the model counts and as we count.
     after: u64,
-    counted: u64,
+    pub counted: u64,
     bytes: u64,
     folds: usize,
     /// It is not what the client sent.
@@ -280,106 +277,6 @@ impl Exchange {
         }
     }
 
-    /// Says whether a reply can be recorded without blocking.
-    pub(crate) fn can_record_inline(&self, reply: &Reply) -> bool {
-        let bytes: usize = reply.messages.iter().map(Vec::len).sum();
-        bytes as u64 <= MAX_INLINE_BYTES && self.core.pool.is_idle(self.task)
-    }
-
-    /// Records a whole reply.
-    pub fn record(&mut self, reply: Reply) -> Result<(), ConversationError> {
-        let core = Arc::clone(&self.core);
-        if reply.messages.is_empty() {
-            let why = format!("an empty reply ({})", reply.stop.name());
-            return self.record_failure(&mut core.pool.lease(self.task)?, &why);
-        }
-        let digests: Vec<MessageDigest> = reply
-            .messages
-            .iter()
-            .map(|bytes| MessageDigest::of(&core.digests.stored_form(bytes)))
-            .collect::<Result<_, _>>()
-            .map_err(|error| {
-                ConversationError::Internal(format!("the reply is no message: {error}"))
-            })?;
-        if let Some(window) = self.named_window.take() {
-            let ParsedRequest {
-                provider, model, ..
-            } = &self.parsed;
-            core.rules
-                .learn_window(provider, model, self.long_context, window)?;
-        }
-        let mut open = core.pool.lease(self.task)?;
-        if self.fell_back {
-            open_folds(&mut open)?;
-        }
-        let mut purpose = Purpose::Reply;
-        match open.continuation(self.last)? {
-            Continuation::Nothing => self.append_reply(&mut open, &reply, &digests)?,
-            _ if self.is_recorded(&mut open, &digests)? => purpose = Purpose::Nothing,
-            // No client went on from the reply that is there, and whoever asked again got this one.
-            continuation if continuation == Continuation::Reply || self.is_only_exchange() => {
-                let before = last_sent(open.log(), self.last)?;
-                rewind(&mut open, self.last, before)?;
-                self.append_reply(&mut open, &reply, &digests)?;
-            }
-            // The conversation went on without it. It is kept beside the path: if a client continues it, it becomes a task of
-            // its own.
-            _ => {
-                let target = Target::Message(self.last.get());
-                open.writer.rewind(Side::To, target)?;
-                let appended = self.append_reply(&mut open, &reply, &digests);
-                open.writer.undo()?;
-                appended?;
-                purpose = Purpose::Nothing;
-            }
-        }
-        self.record_report(&mut open, &reply, purpose)
-    }
-
-    /// Records the usage that the provider reported, and has it learned from.
-    fn record_report(
-        &self,
-        open: &mut TaskLease,
-        reply: &Reply,
-        purpose: Purpose,
-    ) -> Result<(), ConversationError> {
-        let Some(reported) = &reply.usage else {
-            return Ok(());
-        };
-        let rule = self.rule.as_ref();
-        let report = Usage {
-            provider: self.parsed.provider.clone(),
-            model: self.parsed.model.clone(),
-            tokens: reported.total(),
-            cached: reported.cache_read,
-            output: reported.output,
-            frame: rule.map_or(0, |rule| rule.aim.frame.tokens),
-            cost: usage::cost(rule.and_then(|rule| rule.profile.prices), reported),
-            purpose,
-        };
-        open.writer.usage(report.clone())?;
-        open.wrote();
-        let event = json!({
-            "model": report.model,
-            "tokens": report.tokens,
-            "cached_tokens": report.cached,
-            "output_tokens": report.output,
-            "cost": report.cost as f64 / 1e6,
-        });
-        self.core.publish(open.id, "usage", event.to_string());
-        if self
-            .core
-            .rules
-            .is_learning_due(&report.provider, &report.model)
-        {
-            let factor = rule.map_or(1.0, |rule| rule.aim.factor);
-            self.core
-                .background
-                .learn(report, (self.sent.counted, factor));
-        }
-        Ok(())
-    }
-
     /// Records that no whole reply came, and why.
     pub fn fail(&mut self, why: &str) -> Result<(), ConversationError> {
         let mut open = self.core.pool.lease(self.task)?;
@@ -523,59 +420,11 @@ impl Exchange {
         Ok(OutgoingBody::untouched(&call.body))
     }
 
-    /// Says whether the task has this reply already.
-    fn is_recorded(
+    pub(crate) fn record_failure(
         &self,
-        open: &mut OpenTask,
-        reply: &[MessageDigest],
-    ) -> Result<bool, ConversationError> {
-        let reply: Vec<Digest> = reply.iter().filter_map(|message| message.digest).collect();
-        let next = open.digests_after(self.last, reply.len())?;
-        Ok(!reply.is_empty() && next == reply)
-    }
-
-    /// Says whether the task has a given name and no other exchange under way.
-    fn is_only_exchange(&self) -> bool {
-        let is_given = self
-            .parsed
-            .name
-            .as_ref()
-            .is_some_and(ConversationName::is_given);
-        is_given && self.core.pool.exchanges(self.task) <= 1
-    }
-
-    fn append_reply(
-        &mut self,
         open: &mut TaskLease,
-        reply: &Reply,
-        digests: &[MessageDigest],
+        why: &str,
     ) -> Result<(), ConversationError> {
-        let Some(span) = open.writer.append(&reply.messages)? else {
-            return Ok(());
-        };
-        let mut chain = self.parsed.chain;
-        let mut rows: Vec<(Key, Seq)> = Vec::new();
-        for (seq, message) in span.seqs().zip(digests) {
-            open.remember(seq, *message);
-            if let Some(digest) = message.digest {
-                chain = digest::chain_digest(chain, digest);
-                rows.push((chain, seq));
-            }
-        }
-        match &reply.id {
-            Some(id) => {
-                // A request that continues a stored response is found by its id alone.
-                rows.push((response_key(id), span.to()));
-                self.core.index.add_now(open.id, &rows)?;
-            }
-            None => self.core.index.add(open, &rows)?,
-        }
-        open.wrote();
-        self.core.publish_messages(open.id, span);
-        Ok(())
-    }
-
-    fn record_failure(&self, open: &mut TaskLease, why: &str) -> Result<(), ConversationError> {
         open.writer.failure(Failure {
             provider: self.parsed.provider.clone(),
             model: self.parsed.model.clone(),
@@ -600,28 +449,6 @@ impl Exchange {
         // Folds of the other task are its own.
         self.retry_folds.clear();
     }
-}
-
-/// Opens all folds of a conversation that the provider refused folded and accepted unfolded, so that it does not refuse the next
-/// request for the same reason.
-fn open_folds(open: &mut TaskLease) -> Result<(), ConversationError> {
-    open.fold_refused = true;
-    open.prepared = None;
-    loop {
-        let shown = open.log().state().shown();
-        let folds = shown.items().iter().filter_map(|item| match item {
-            Item::Fold(fold) => Some(fold.id),
-            Item::Run(_) => None,
-        });
-        let masks = shown.all_masks().map(|(_, _, mask)| mask.id);
-        // Opening a fold may show others that it had hidden.
-        let Some(fold) = folds.chain(masks).next() else {
-            break;
-        };
-        open.writer.unfold(fold)?;
-    }
-    open.wrote();
-    Ok(())
 }
 
 impl std::fmt::Debug for Exchange {

@@ -1,15 +1,26 @@
-//! Records how an exchange ends.
+//! Records how an exchange ends: the reply and its usage, or why there is none.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use infold::usage;
+use infold_log::steer::{Side, Target};
+use infold_log::{Item, Seq};
+use infold_store::{Key, Purpose, Usage};
 use infold_wire::Reply;
+use infold_wire::digest::{self, Digest};
+use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use crate::conversations::{MAX_INLINE_BYTES, last_sent, response_key, rewind};
 use crate::headers::ClientKeys;
+use crate::message_digest::MessageDigest;
 use crate::metrics::Metrics;
-use crate::{ConversationError, Exchange};
+use crate::open_task::{Continuation, OpenTask};
+use crate::parsed_request::ParsedRequest;
+use crate::pool::TaskLease;
+use crate::{ConversationError, ConversationName, Exchange};
 
 /// Records how an exchange ends: as failed if it is dropped before a reply is recorded.
 pub(crate) struct ExchangeRecorder {
@@ -139,6 +150,182 @@ impl ExchangeRecorder {
         self.metrics.failed(what);
         tracing::error!(error = %error, what, "an exchange could not be recorder, or not folded");
     }
+}
+
+impl Exchange {
+    /// Says whether a reply can be recorded without blocking.
+    pub(crate) fn can_record_inline(&self, reply: &Reply) -> bool {
+        let bytes: usize = reply.messages.iter().map(Vec::len).sum();
+        bytes as u64 <= MAX_INLINE_BYTES && self.core.pool.is_idle(self.task)
+    }
+
+    /// Records a whole reply.
+    pub fn record(&mut self, reply: Reply) -> Result<(), ConversationError> {
+        let core = Arc::clone(&self.core);
+        if reply.messages.is_empty() {
+            let why = format!("an empty reply ({})", reply.stop.name());
+            return self.record_failure(&mut core.pool.lease(self.task)?, &why);
+        }
+        let digests: Vec<MessageDigest> = reply
+            .messages
+            .iter()
+            .map(|bytes| core.digests.digest(bytes))
+            .collect::<Result<_, _>>()
+            .map_err(|error| {
+                ConversationError::Internal(format!("the reply is no message: {error}"))
+            })?;
+        if let Some(window) = self.named_window.take() {
+            let ParsedRequest {
+                provider, model, ..
+            } = &self.parsed;
+            core.rules
+                .learn_window(provider, model, self.long_context, window)?;
+        }
+        let mut open = core.pool.lease(self.task)?;
+        if self.fell_back {
+            open_folds(&mut open)?;
+        }
+        let mut purpose = Purpose::Reply;
+        match open.continuation(self.last)? {
+            Continuation::Nothing => self.append_reply(&mut open, &reply, &digests)?,
+            _ if self.is_recorded(&mut open, &digests)? => purpose = Purpose::Nothing,
+            // No client went on from the reply that is there, and whoever asked again got this one.
+            continuation if continuation == Continuation::Reply || self.is_only_exchange() => {
+                let before = last_sent(open.log(), self.last)?;
+                rewind(&mut open, self.last, before)?;
+                self.append_reply(&mut open, &reply, &digests)?;
+            }
+            // The conversation went on without it. It is kept beside the path: if a client continues it, it becomes a task of
+            // its own.
+            _ => {
+                let target = Target::Message(self.last.get());
+                open.writer.rewind(Side::To, target)?;
+                let appended = self.append_reply(&mut open, &reply, &digests);
+                open.writer.undo()?;
+                appended?;
+                purpose = Purpose::Nothing;
+            }
+        }
+        self.record_report(&mut open, &reply, purpose)
+    }
+
+    /// Records the usage that the provider reported, and has it learned from.
+    fn record_report(
+        &self,
+        open: &mut TaskLease,
+        reply: &Reply,
+        purpose: Purpose,
+    ) -> Result<(), ConversationError> {
+        let Some(reported) = &reply.usage else {
+            return Ok(());
+        };
+        let rule = self.rule.as_ref();
+        let report = Usage {
+            provider: self.parsed.provider.clone(),
+            model: self.parsed.model.clone(),
+            tokens: reported.total(),
+            cached: reported.cache_read,
+            output: reported.output,
+            frame: rule.map_or(0, |rule| rule.aim.frame.tokens),
+            cost: usage::cost(rule.and_then(|rule| rule.profile.prices), reported),
+            purpose,
+        };
+        open.writer.usage(report.clone())?;
+        open.wrote();
+        let event = json!({
+            "model": report.model,
+            "tokens": report.tokens,
+            "cached_tokens": report.cached,
+            "output_tokens": report.output,
+            "cost": report.cost as f64 / 1e6,
+        });
+        self.core.publish(open.id, "usage", event.to_string());
+        if self
+            .core
+            .rules
+            .is_learning_due(&report.provider, &report.model)
+        {
+            let factor = rule.map_or(1.0, |rule| rule.aim.factor);
+            self.core
+                .background
+                .learn(report, (self.sent.counted, factor));
+        }
+        Ok(())
+    }
+
+    /// Says whether the task has this reply already.
+    fn is_recorded(
+        &self,
+        open: &mut OpenTask,
+        reply: &[MessageDigest],
+    ) -> Result<bool, ConversationError> {
+        let reply: Vec<Digest> = reply.iter().filter_map(|message| message.digest).collect();
+        let next = open.digests_after(self.last, reply.len())?;
+        Ok(!reply.is_empty() && next == reply)
+    }
+
+    /// Says whether the task has a given name and no other exchange under way.
+    fn is_only_exchange(&self) -> bool {
+        let is_given = self
+            .parsed
+            .name
+            .as_ref()
+            .is_some_and(ConversationName::is_given);
+        is_given && self.core.pool.exchanges(self.task) <= 1
+    }
+
+    fn append_reply(
+        &mut self,
+        open: &mut TaskLease,
+        reply: &Reply,
+        digests: &[MessageDigest],
+    ) -> Result<(), ConversationError> {
+        let Some(span) = open.writer.append(&reply.messages)? else {
+            return Ok(());
+        };
+        let mut chain = self.parsed.chain;
+        let mut rows: Vec<(Key, Seq)> = Vec::new();
+        for (seq, message) in span.seqs().zip(digests) {
+            open.remember(seq, *message);
+            if let Some(digest) = message.digest {
+                chain = digest::chain_digest(chain, digest);
+                rows.push((chain, seq));
+            }
+        }
+        match &reply.id {
+            Some(id) => {
+                // A request that continues a stored response is found by its id alone.
+                rows.push((response_key(id), span.to()));
+                self.core.index.add_now(open.id, &rows)?;
+            }
+            None => self.core.index.add(open, &rows)?,
+        }
+        open.wrote();
+        self.core.publish_messages(open.id, span);
+        Ok(())
+    }
+}
+
+/// Opens all folds of a conversation that the provider refused folded and accepted unfolded, so that it does not refuse the next
+/// request for the same reason.
+fn open_folds(open: &mut TaskLease) -> Result<(), ConversationError> {
+    open.fold_refused = true;
+    open.prepared = None;
+    loop {
+        let shown = open.log().state().shown();
+        let folds = shown.items().iter().filter_map(|item| match item {
+            Item::Fold(fold) => Some(fold.id),
+            Item::Run(_) => None,
+        });
+        let masks = shown.all_masks().map(|(_, _, mask)| mask.id);
+        // Opening a fold may show others that it had hidden.
+        let Some(fold) = folds.chain(masks).next() else {
+            break;
+        };
+        open.writer.unfold(fold)?;
+    }
+    open.wrote();
+    Ok(())
 }
 
 /// Runs work on this thread; returns none if it panicked. The request goes on without it.

@@ -10,8 +10,8 @@ use infold_store::{Log, LogError, Writer};
 use infold_wire::digest::Digest;
 use uuid::Uuid;
 
-use crate::digest_cache::{MessageDigest, damaged, join_pieces};
-use crate::digest_path::DigestPath;
+use crate::message_digest::DigestPath;
+use crate::message_digest::{MessageDigest, damaged, join_pieces};
 
 /// A task that this server writes to.
 #[derive(Debug)]

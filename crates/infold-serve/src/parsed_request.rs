@@ -2,16 +2,18 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use infold_store::Key;
 use infold_wire::Wire;
 use infold_wire::digest::{self, Digest};
-use infold_wire::envelope::Envelope;
+use infold_wire::envelope::{Envelope, EnvelopeParser};
 use infold_wire::request_options::RequestOptions;
 
-use crate::digest_cache::DigestCache;
+use crate::request_cache::DigestCache;
+use crate::request_cache::{KnownPrefix, ParsedPrefix};
 use crate::route::is_valid_name;
-use crate::{ConversationError, ConversationName, ModelCall};
+use crate::{ConversationError, ConversationName, IncomingBody, ModelCall};
 
 /// A request that was parsed.
 #[derive(Debug)]
@@ -19,7 +21,9 @@ pub(crate) struct ParsedRequest {
     /// Where everything stands in the body.
     pub envelope: Envelope,
     /// The parameters of the request.
-    pub params: RequestOptions,
+    pub params: Arc<RequestOptions>,
+    /// A hash of all bytes but those of the conversation's messages, with a key of this process.
+    pub frame: u128,
     /// The name of the provider.
     pub provider: String,
     pub model: String,
@@ -34,6 +38,8 @@ pub(crate) struct ParsedRequest {
     pub messages: Vec<RequestMessage>,
     /// The chain digest after all of them.
     pub chain: Digest,
+    /// What the next request may begin with.
+    prefix: Option<ParsedPrefix>,
 }
 
 /// A message of a request that has content.
@@ -57,19 +63,92 @@ struct PieceRun {
     last: Option<(usize, Digest)>,
 }
 
+/// The messages that have content, with the keys of the conversation up to each.
+struct MessageChain {
+    messages: Vec<RequestMessage>,
+    chain: Digest,
+    is_answered: bool,
+    opening_salt: Digest,
+}
+
+impl MessageChain {
+    /// Begins with the messages of a known beginning. Keys of what comes before the first reply depend on more than the messages.
+    fn new(opening_salt: Digest, known: Option<&KnownPrefix>, count: usize) -> MessageChain {
+        let mut messages: Vec<RequestMessage> = Vec::with_capacity(count);
+        messages.extend(known.into_iter().flat_map(KnownPrefix::messages));
+        let mut chain = digest::empty_chain();
+        let mut unanswered = messages.iter_mut();
+        let is_answered = unanswered.any(|message| {
+            chain = digest::chain_digest(chain, message.digest);
+            if !message.is_reply {
+                message.key = conversation_key(chain, false, opening_salt);
+            }
+            message.is_reply
+        });
+        if let Some(last) = messages.last().filter(|_| is_answered) {
+            chain = last.key;
+        }
+        MessageChain {
+            messages,
+            chain,
+            is_answered,
+            opening_salt,
+        }
+    }
+
+    fn add(&mut self, index: usize, digest: Digest, is_reply: bool) {
+        self.is_answered |= is_reply;
+        self.chain = digest::chain_digest(self.chain, digest);
+        self.messages.push(RequestMessage {
+            index,
+            digest,
+            key: conversation_key(self.chain, self.is_answered, self.opening_salt),
+            is_reply,
+        });
+    }
+}
+
 impl ParsedRequest {
-    /// Reads a request.
+    /// Reads a request. What was read of an earlier one that begins with the same bytes is not read again.
     pub fn read(
         call: &ModelCall,
         digests: &DigestCache,
     ) -> Result<ParsedRequest, ConversationError> {
-        let envelope = split(call)?;
-        let mut member = |name: &str| {
-            let mut found = envelope.members.iter().rev();
-            let (_, range) = found.find(|(known, _)| known == name)?;
-            Some(call.body.part(range).ok()?.into_owned())
+        let body = match &call.body {
+            IncomingBody::InMemory(bytes) => bytes,
+            IncomingBody::Spooled { .. } => return ParsedRequest::read_from(call, digests, None),
         };
-        let params = RequestOptions::read(call.wire, &mut member);
+        let prefixes = &digests.prefixes;
+        let blocks = prefixes.block_hashes(call.wire, body);
+        let known = prefixes.find(body, &blocks);
+        let mut parsed = ParsedRequest::read_from(call, digests, known.as_ref())?;
+        if let Some(prefix) = parsed.prefix.take() {
+            prefixes.add(body, &blocks, prefix);
+        }
+        Ok(parsed)
+    }
+
+    /// Reads a request from behind a known beginning, or all of it.
+    fn read_from(
+        call: &ModelCall,
+        digests: &DigestCache,
+        known: Option<&KnownPrefix>,
+    ) -> Result<ParsedRequest, ConversationError> {
+        let parser = known.and_then(KnownPrefix::parser);
+        let mut parser = parser.unwrap_or_else(|| EnvelopeParser::new(call.wire));
+        parse_rest(call, &mut parser)?;
+        let behind = parser.after_message(parser.message_count());
+        let envelope = parser
+            .finish()
+            .map_err(|error| ConversationError::Request(error.to_string()))?;
+        let frame = frame_hash(call, &envelope, digests)?;
+        let params = digests.options(frame, || {
+            let mut member = |name: &str| {
+                let (_, range) = envelope.members.iter().find(|(known, _)| known == name)?;
+                Some(call.body.part(range).ok()?.into_owned())
+            };
+            RequestOptions::read(call.wire, &mut member)
+        });
         let model = call.model.clone().or_else(|| params.model.clone());
         let name = call.name.clone().or_else(|| {
             let session = params.session.clone();
@@ -84,6 +163,7 @@ impl ParsedRequest {
         };
         let mut request = ParsedRequest {
             text,
+            frame,
             provider: call.provider.name.clone(),
             model: model.unwrap_or_default(),
             wire: call.wire,
@@ -91,41 +171,35 @@ impl ParsedRequest {
             name: name.map(|name| digests.stored_name(name)),
             messages: Vec::new(),
             chain: digest::empty_chain(),
+            prefix: None,
             envelope,
             params,
         };
-        request.digest_messages(call, digests)?;
+        request.digest_messages(call, digests, known, behind)?;
         Ok(request)
     }
 
-    /// Digests the messages, and derives the key of the conversation up to each of them.
+    /// Digests the messages behind a known beginning, and derives the key of the conversation up to each of them. Remembers what
+    /// the next request may begin with.
     fn digest_messages(
         &mut self,
         call: &ModelCall,
         digests: &DigestCache,
+        known: Option<&KnownPrefix>,
+        behind: Option<EnvelopeParser>,
     ) -> Result<(), ConversationError> {
-        let salt = self.opening_salt();
-        let mut is_answered = false;
-        let mut messages: Vec<RequestMessage> = Vec::with_capacity(self.message_count());
-        let mut chain = self.chain;
-        let mut add = |index: usize, digest: Digest, is_reply: bool| {
-            is_answered |= is_reply;
-            chain = digest::chain_digest(chain, digest);
-            messages.push(RequestMessage {
-                index,
-                digest,
-                key: conversation_key(chain, is_answered, salt),
-                is_reply,
-            });
-        };
+        let mut chain = MessageChain::new(self.opening_salt(), known, self.message_count());
+        let known_count = known.map_or(0, KnownPrefix::message_count);
+        let mut has_pieces = known.is_some_and(KnownPrefix::has_pieces);
         let mut run: Option<PieceRun> = None;
-        for index in self.envelope.leading..self.message_count() {
+        for index in self.envelope.leading.max(known_count)..self.message_count() {
             let bytes = self.message(call, index)?;
             let message = digests
                 .digest(&bytes)
                 .map_err(|error| unreadable(index, &error))?;
             drop(bytes);
             if message.is_piece {
+                has_pieces = true;
                 let run = run.get_or_insert(PieceRun {
                     from: index,
                     count: 0,
@@ -138,16 +212,22 @@ impl ParsedRequest {
                 continue;
             }
             if let Some((last, digest)) = self.join_run(call, digests, run.take())? {
-                add(last, digest, true);
+                chain.add(last, digest, true);
             }
             if let Some(digest) = message.digest {
-                add(index, digest, message.is_reply);
+                chain.add(index, digest, message.is_reply);
             }
         }
+        // The next request may have more pieces of an output that this one ends with.
+        self.prefix = behind.filter(|_| run.is_none()).map(|parser| ParsedPrefix {
+            parser,
+            messages: chain.messages.clone(),
+            has_pieces,
+        });
         if let Some((last, digest)) = self.join_run(call, digests, run)? {
-            add(last, digest, true);
+            chain.add(last, digest, true);
         }
-        (self.messages, self.chain) = (messages, chain);
+        (self.messages, self.chain) = (chain.messages, chain.chain);
         Ok(())
     }
 
@@ -275,87 +355,44 @@ fn user_message(text: &[u8]) -> Vec<u8> {
     [br#"{"role":"user","content":"#, text, b"}"].concat()
 }
 
-fn split(call: &ModelCall) -> Result<Envelope, ConversationError> {
-    use infold_wire::envelope::EnvelopeParser;
+/// Returns a hash of all bytes of a request but those of the conversation's messages.
+fn frame_hash(
+    call: &ModelCall,
+    envelope: &Envelope,
+    digests: &DigestCache,
+) -> Result<u128, ConversationError> {
+    let leading = &envelope.messages[..envelope.leading];
+    let leading = match (leading.first(), leading.last()) {
+        (Some(first), Some(last)) => first.start..last.end,
+        _ => 0..0,
+    };
+    let list = &envelope.list;
+    let ranges = [0..list.start, leading, list.end..call.body.len()];
+    let parts: Vec<Cow<'_, [u8]>> = ranges
+        .iter()
+        .map(|range| call.body.part(range))
+        .collect::<Result<_, _>>()?;
+    let wire = [call.wire as u8];
+    let parts = parts.iter().map(|part| &**part);
+    Ok(digests.prefixes.hasher.hash_parts(parts.chain([&wire[..]])))
+}
+
+/// Parses a body from where the parser is.
+fn parse_rest(call: &ModelCall, parser: &mut EnvelopeParser) -> Result<(), ConversationError> {
     /// How much of a spooled body is read at once.
     const READ_BYTES: u64 = 1 << 20;
-    let mut splitter = EnvelopeParser::new(call.wire);
-    let mut at = 0;
-    while at < call.body.len() {
+    while parser.offset() < call.body.len() {
         let end = match &call.body {
-            crate::IncomingBody::InMemory(bytes) => bytes.len() as u64,
-            crate::IncomingBody::Spooled { len, .. } => (*len).min(at + READ_BYTES),
+            IncomingBody::InMemory(bytes) => bytes.len() as u64,
+            IncomingBody::Spooled { len, .. } => (*len).min(parser.offset() + READ_BYTES),
         };
-        let part = call.body.part(&(at..end))?;
-        splitter
+        let part = call.body.part(&(parser.offset()..end))?;
+        parser
             .push(&part)
             .map_err(|error| ConversationError::Request(error.to_string()))?;
-        at = end;
     }
-    splitter
-        .finish()
-        .map_err(|error| ConversationError::Request(error.to_string()))
+    Ok(())
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    use infold_wire::Wire;
-
-    use super::*;
-    use crate::IncomingBody;
-
-    fn call(pieces: usize) -> ModelCall {
-        let content =
-            |at: usize| format!(r#"{{"role":"model","parts":[{{"text":"piece {at}"}}]}}"#);
-        let pieces: Vec<String> = (0..pieces).map(content).collect();
-        let user = r#"{"role":"user","parts":[{"text":"hi"}]}"#;
-        let body = format!(r#"{{"contents":[{user},{},{user}]}}"#, pieces.join(","));
-        let set = |value: &str| {
-            infold::profile::Setting::new(value.to_owned(), infold::profile::Origin::Default)
-        };
-        ModelCall {
-            wire: Wire::Gemini,
-            model: Some("m".to_owned()),
-            stream: None,
-            long_context: false,
-            agent: None,
-            name: None,
-            provider: Arc::new(infold::config::Provider {
-                name: "scripted".to_owned(),
-                api: set("gemini"),
-                model: None,
-                context_length: None,
-                api_key: None,
-                base_url: None,
-                max_tokens: None,
-            }),
-            body: IncomingBody::InMemory(body.into()),
-        }
-    }
-
-    /// How long this thread has been running: others share the machine.
-    fn spent() -> Duration {
-        let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-        let nanos = stat.split(' ').next().and_then(|nanos| nanos.parse().ok());
-        Duration::from_nanos(nanos.unwrap_or(0))
-    }
-
-    #[test]
-    fn ten_times_as_many_pieces_take_about_ten_times_as_long() {
-        let took = |pieces: usize, times: usize| {
-            let call = call(pieces);
-            let began = spent();
-            for _ in 0..times {
-                let request = ParsedRequest::read(&call, &DigestCache::default());
-                assert_eq!(request.expect("it can be read").messages.len(), 3);
-            }
-            spent() - began
-        };
-        let (few, many) = (took(500, 50), took(5_000, 5));
-        let most = 4 * few + Duration::from_millis(20);
-        assert!(many < most, "{few:?}, then {many:?}");
-    }
-}
+mod tests;

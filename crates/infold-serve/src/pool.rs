@@ -1,12 +1,13 @@
 //! Owns the tasks that this server has open, and lends each to one user at a time.
 
+mod slots;
+
 use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use infold::Config;
-use infold::manage::PreparedFold;
 use infold_store::{Contexts, OpenError, TaskError, UnsyncedFiles};
 use uuid::Uuid;
 
@@ -15,6 +16,8 @@ use crate::locked;
 use crate::metrics::Metrics;
 use crate::open_task::OpenTask;
 use crate::{ConversationError, request_release};
+pub(crate) use slots::raise_descriptor_limit;
+use slots::{PoolSlot, PoolState, max_closing};
 
 /// The open tasks.
 ///
@@ -37,25 +40,6 @@ pub(crate) struct TaskPool {
     stale_views: Mutex<HashSet<Uuid>>,
 }
 
-#[derive(Default)]
-struct PoolState {
-    slots: HashMap<Uuid, PoolSlot>,
-    /// Until when a task is left to the process that asked for it.
-    reserved_until: HashMap<Uuid, Instant>,
-    /// Prefetched summaries of tasks that were closed since. Each one knows whether it still applies.
-    prepared: HashMap<Uuid, PreparedFold>,
-    /// How many exchanges of a task are under way.
-    exchanges: HashMap<Uuid, u32>,
-}
-
-enum PoolSlot {
-    Idle(Box<OpenTask>),
-    /// The task is leased, being opened or being closed, and takes so many descriptors.
-    Busy {
-        descriptors: u64,
-    },
-}
-
 /// Exclusive use of an open task. Dropping it gives the task back to the pool.
 pub(crate) struct TaskLease {
     pool: Arc<TaskPool>,
@@ -71,18 +55,8 @@ pub(crate) enum TryLease {
     Closed,
 }
 
-/// The most descriptors for open tasks: those of 128 tasks that continue no other.
-const MAX_DESCRIPTORS: u64 = 1024;
-
-/// The fewest descriptors for open tasks: those of four tasks.
-const MIN_DESCRIPTORS: u64 = 32;
-
 /// Descriptors of an open task beside its log: for its lock, its frames and its view.
 const DESCRIPTORS_BESIDE_LOG: u64 = 3;
-
-/// How long a task is left to another process that asked for it: without this, requests that follow each other closely
-/// would never let it in.
-const RESERVATION: Duration = Duration::from_millis(150);
 
 /// How long to wait for a task that another process holds: its commands are short, and a server releases it when asked.
 const MAX_WAIT_FOR_TASK: Duration = Duration::from_secs(3);
@@ -92,39 +66,6 @@ const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// After this time without use a task is closed, so that other processes can have it.
 pub(crate) const CLOSE_AFTER_IDLE: Duration = Duration::from_secs(60);
-
-/// How long the check that a task's lock file is still ours stays valid.
-const CLAIM_CHECK_INTERVAL: Duration = Duration::from_millis(1);
-
-/// How many prefetched summaries of closed tasks are kept.
-const MAX_PREPARED_SUMMARIES: usize = 256;
-
-/// Returns how many descriptors open tasks may have: a third of the limit, the rest is for connections.
-fn descriptor_budget() -> u64 {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    let third = limit.current.map_or(MAX_DESCRIPTORS, |limit| limit / 3);
-    third.clamp(MIN_DESCRIPTORS, MAX_DESCRIPTORS)
-}
-
-/// Raises the limit of file descriptors as far as this process may.
-pub(crate) fn raise_descriptor_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    // If it fails there is room for fewer tasks and connections.
-    let _ = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: limit.maximum,
-            maximum: limit.maximum,
-        },
-    );
-}
-
-/// Returns how many tasks may wait to be closed: their files stay open until then.
-fn max_closing() -> usize {
-    const DESCRIPTORS_PER_CLOSING_TASK: u64 = 32;
-    (descriptor_budget() / DESCRIPTORS_PER_CLOSING_TASK) as usize
-}
 
 impl TaskPool {
     pub fn new(
@@ -510,83 +451,6 @@ pub(crate) enum Settling {
     StaleView,
 }
 
-impl PoolState {
-    /// Takes an idle task out of its slot, which is busy from then on.
-    fn take_idle(&mut self, task: Uuid) -> Option<Box<OpenTask>> {
-        let slot = self.slots.get_mut(&task)?;
-        let PoolSlot::Idle(open) = &*slot else {
-            return None;
-        };
-        let descriptors = open.descriptors;
-        let PoolSlot::Idle(open) = std::mem::replace(slot, PoolSlot::Busy { descriptors }) else {
-            return None;
-        };
-        let was_checked = open.used.elapsed() < CLAIM_CHECK_INTERVAL;
-        if !was_checked && !open.writer.claim().holds() {
-            // A person removed its files or its lock: what is written there would be lost, or clash with another writer.
-            self.slots.remove(&task);
-            return None;
-        }
-        Some(open)
-    }
-
-    fn reserve(&mut self, task: Uuid) {
-        let now = Instant::now();
-        self.reserved_until.retain(|_, until| now < *until);
-        self.reserved_until.insert(task, now + RESERVATION);
-    }
-
-    /// Returns how long a task is still left to another process.
-    fn reserved_for(&self, task: Uuid) -> Option<Duration> {
-        let until = self.reserved_until.get(&task)?;
-        let rest = until.saturating_duration_since(Instant::now());
-        (!rest.is_zero()).then_some(rest)
-    }
-
-    fn keep_prepared(&mut self, task: Uuid, prepared: PreparedFold) {
-        if self.prepared.len() >= MAX_PREPARED_SUMMARIES {
-            self.prepared.clear();
-        }
-        self.prepared.insert(task, prepared);
-    }
-
-    /// Takes out idle tasks, least recently used first, until there is room for `more` descriptors.
-    fn evict_for(&mut self, more: u64) -> Vec<OpenTask> {
-        let budget = descriptor_budget();
-        let mut used: u64 = self.slots.values().map(PoolSlot::descriptors).sum();
-        let mut evicted = Vec::new();
-        if used + more <= budget {
-            return evicted;
-        }
-        let idle = self.slots.iter().filter_map(|(id, slot)| match slot {
-            PoolSlot::Idle(open) => Some((open.used, *id)),
-            PoolSlot::Busy { .. } => None,
-        });
-        let mut idle: Vec<(Instant, Uuid)> = idle.collect();
-        idle.sort_unstable();
-        for (_, id) in idle {
-            // Evict some more than needed, so that not every newcomer has to look through all tasks.
-            if used + more <= budget - budget / 8 {
-                break;
-            }
-            if let Some(open) = self.take_idle(id) {
-                used -= open.descriptors;
-                evicted.push(*open);
-            }
-        }
-        evicted
-    }
-}
-
-impl PoolSlot {
-    fn descriptors(&self) -> u64 {
-        match self {
-            PoolSlot::Idle(open) => open.descriptors,
-            PoolSlot::Busy { descriptors } => *descriptors,
-        }
-    }
-}
-
 impl TaskLease {
     /// Notes that the task was written to.
     pub fn wrote(&mut self) {
@@ -630,99 +494,4 @@ impl Drop for TaskLease {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-    use std::sync::mpsc::channel;
-
-    use infold::{Config, Connector};
-    use infold_provider::{Client, RetryPolicy};
-    use infold_store::{Contexts, Durability, Metadata};
-    use tokio::runtime::Runtime;
-    use tokio::sync::watch;
-
-    use super::*;
-    use crate::Conversations;
-
-    /// The conversations of a directory; the runtime calls no provider.
-    fn conversations(dir: &Path) -> (Conversations, Runtime) {
-        let runtime = Runtime::new().expect("a runtime can be made");
-        let client = Client::new(RetryPolicy::default()).expect("a client can be made");
-        let stop = watch::channel(false).1;
-        let board = Connector::new(client, runtime.handle().clone(), stop);
-        let contexts = Contexts::new(dir, Durability::Never).keeping();
-        let contexts = contexts.expect("a registry can be opened");
-        let opened = Conversations::new(contexts, Arc::new(Config::default()), board);
-        (opened.expect("conversations can be opened"), runtime)
-    }
-
-    fn task(conversations: &Conversations) -> Uuid {
-        let made = conversations.contexts().create(Metadata::default());
-        made.expect("a task can be made")
-    }
-
-    #[test]
-    fn another_process_gets_a_task_that_nobody_uses() {
-        let dir = tempfile::tempdir().unwrap();
-        let (conversations, _runtime) = conversations(dir.path());
-        let pool = &conversations.core.pool;
-        let (idle, busy) = (task(&conversations), task(&conversations));
-        for task in [idle, busy] {
-            let noted = conversations.with(task, |writer| writer.note("something"));
-            noted.unwrap().unwrap();
-        }
-        pool.begin_exchange(busy);
-        let other = Contexts::new(dir.path(), Durability::Turn);
-        pool.close_idle(CLOSE_AFTER_IDLE);
-        assert!(other.write(idle).is_err(), "it was used just now");
-        pool.close_idle(Duration::ZERO);
-        other.write(idle).unwrap();
-        assert!(other.write(busy).is_err());
-    }
-
-    #[test]
-    fn a_task_that_takes_long_to_open_is_in_nobodys_way() {
-        let dir = tempfile::tempdir().unwrap();
-        let (conversations, _runtime) = conversations(dir.path());
-        let pool = &conversations.core.pool;
-        let (slow, other) = (task(&conversations), task(&conversations));
-        // Whoever opens it makes up for what a crash left, and wants the registry for that.
-        let lock = conversations.contexts().place(slow).unwrap().join("lock");
-        std::fs::write(lock, "{\"pid\":1,\"host\":\"gone\"}\n").unwrap();
-        let (done, is_done) = channel();
-        let (go, may_go) = channel::<()>();
-        std::thread::scope(|scope| {
-            let door = done.clone();
-            let contexts = conversations.contexts();
-            scope.spawn(move || {
-                let held = contexts.with_registry(|_| {
-                    door.send("registry").unwrap();
-                    may_go.recv().unwrap();
-                    Ok::<(), TaskError>(())
-                });
-                held.unwrap();
-            });
-            assert_eq!(is_done.recv(), Ok("registry"));
-            for name in ["slow", "slow"] {
-                let done = done.clone();
-                scope.spawn(move || {
-                    pool.lease(slow).unwrap();
-                    done.send(name).unwrap();
-                });
-            }
-            let is_opening = || pool.is_open(slow);
-            let begin = Instant::now();
-            while !is_opening() && begin.elapsed() < Duration::from_secs(60) {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            scope.spawn(move || {
-                pool.lease(other).unwrap();
-                done.send("other").unwrap();
-            });
-            let first = is_done.recv_timeout(Duration::from_secs(60));
-            go.send(()).unwrap();
-            assert_eq!(first, Ok("other"));
-            assert_eq!(is_done.recv(), Ok("slow"));
-            assert_eq!(is_done.recv(), Ok("slow"));
-        });
-    }
-}
+mod tests;

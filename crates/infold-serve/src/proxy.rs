@@ -1,43 +1,36 @@
 //! A proxied request: accepted, sent, retried if the provider refuses it, answered and recorded.
 
-use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Request, StatusCode};
-use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use infold_provider::{
-    BodyPart, ForwardError, ForwardRequest, ForwardResponse, Forwarder, ResponseBody,
-};
+use infold_provider::{BodyPart, ForwardError, ForwardRequest, ForwardResponse, Forwarder};
 use infold_wire::provider_error::{
     ClientError, RefusalCause, classify, error_message, reports_overflow, write_client_error,
 };
-use infold_wire::request_options::is_long_context_beta;
 use infold_wire::{ProviderError, Wire};
 use tokio::task::spawn_blocking;
 
-use crate::body_reader::{self, BodyError};
-use crate::client_body::{ClientBody, Response};
-use crate::content_coding::ContentCoding;
+use crate::body::{BodyError, read_body};
+use crate::client_body::{ClientBody, ReplyStart, ReplyTee, Response, read_up_to};
+use crate::content_coding::decode_beginning;
 use crate::conversations::{Blocking, CallStage};
 use crate::exchange_recorder::{ExchangeRecorder, catch_panic};
 use crate::headers::ClientKeys;
-use crate::reply_tee::{ReplyStart, ReplyTee};
 use crate::route::{Destination, Route};
 use crate::server::ServerState;
 use crate::translate::LostParts;
 use crate::upstream::Upstream;
 use crate::{
-    ConversationError, Exchange, IncomingBody, ModelCall, OutgoingBody, OutgoingPart, agent,
-    headers, translate,
+    ConversationError, Exchange, IncomingBody, ModelCall, OutgoingBody, OutgoingPart, headers,
 };
 
 /// The most of an error body that is read: more than is looked at.
-const MAX_ERROR_BODY_BYTES: usize = 128 << 10;
+pub(crate) const MAX_ERROR_BODY_BYTES: usize = 128 << 10;
 
 /// A request on its way through.
 pub(crate) struct ProxiedRequest<'f> {
@@ -106,7 +99,7 @@ pub(crate) async fn pass(
     wire: Wire,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let body = match body_reader::read_body(body, &state.limits).await {
+    let body = match read_body(body, &state.limits).await {
         Ok(body) => body,
         Err(error) => return untaken(state, wire, &error),
     };
@@ -185,9 +178,9 @@ impl ProxiedRequest<'_> {
             let is_untouched = outgoing.parts() == [OutgoingPart::Client(0..call.body.len())];
             let sent = if unpacked && is_untouched {
                 // What came compressed and was not changed goes on compressed.
-                parts(&self.body, &OutgoingBody::untouched(&self.body))
+                OutgoingBody::untouched(&self.body).bytes_of(&self.body)
             } else {
-                parts(&call.body, &outgoing)
+                outgoing.bytes_of(&call.body)
             };
             let is_packed = !unpacked || is_untouched;
             let refusal = match self.attempt(sent, is_packed, is_stream, recorder).await {
@@ -259,8 +252,8 @@ impl ProxiedRequest<'_> {
         };
         let status = answer.status;
         if !status.is_success() {
-            let (read, rest) = read_error(answer.body).await;
-            let body = unpack(&answer.headers, &read);
+            let (read, rest) = read_up_to(answer.body, MAX_ERROR_BODY_BYTES).await;
+            let body = decode_beginning(&answer.headers, &read, MAX_ERROR_BODY_BYTES);
             let refusal = ProviderRefusal {
                 status,
                 error: classify(status.as_u16(), None, &body),
@@ -322,56 +315,6 @@ impl ProxiedRequest<'_> {
             }
             _ => refusal.response,
         }
-    }
-
-    /// Reads the call, and says whether its body had to be decompressed; none if it cannot be read.
-    async fn read_call(&self) -> Option<(ModelCall, bool)> {
-        let Destination::Model {
-            wire,
-            model,
-            stream,
-        } = &self.route.to
-        else {
-            return None;
-        };
-        let mut body = self.body.clone();
-        let mut unpacked = false;
-        if self.parts.headers.contains_key(CONTENT_ENCODING) {
-            let (headers, limits) = (self.parts.headers.clone(), self.state.limits.clone());
-            let packed = body.clone();
-            let plain =
-                spawn_blocking(move || body_reader::decode_body(&headers, &packed, &limits)).await;
-            match plain {
-                Ok(Ok(Some(plain))) => (body, unpacked) = (plain, true),
-                Ok(Ok(None)) => {
-                    self.state.metrics.failed("unpack");
-                    tracing::warn!(
-                        "a request is packed in a way that is not read here: passed through unrecorded"
-                    );
-                    return None;
-                }
-                Ok(Err(error)) => {
-                    self.state.metrics.failed("unpack");
-                    tracing::warn!(%error, "a packed request could not be read: passed through unrecorded");
-                    return None;
-                }
-                Err(_) => {
-                    self.state.metrics.failed("unpack");
-                    return None;
-                }
-            }
-        }
-        let call = ModelCall {
-            wire: *wire,
-            model: translate::model(self.upstream, *wire).or_else(|| model.clone()),
-            stream: *stream,
-            long_context: asks_for_long_context(&self.parts.headers),
-            agent: agent::name(&self.parts.headers),
-            name: self.route.name.clone(),
-            provider: Arc::clone(&self.upstream.provider),
-            body,
-        };
-        Some((call, unpacked))
     }
 
     /// Has a call recorded and folded; none if that failed, and then the call is passed on as it is.
@@ -439,7 +382,7 @@ impl ProxiedRequest<'_> {
                 .await;
         match folded {
             Ok(Some(Ok(Some(outgoing)))) => {
-                let parts = parts(&call.body, &outgoing);
+                let parts = outgoing.bytes_of(&call.body);
                 self.pass(parts, true, !unpacked).await
             }
             _ => self.through(true).await,
@@ -448,7 +391,7 @@ impl ProxiedRequest<'_> {
 
     /// Passes the request on as it is, and the answer as it comes.
     async fn through(&self, reads: bool) -> Response {
-        let whole = parts(&self.body, &OutgoingBody::untouched(&self.body));
+        let whole = OutgoingBody::untouched(&self.body).bytes_of(&self.body);
         self.pass(whole, reads, true).await
     }
 
@@ -525,33 +468,6 @@ impl ProxiedRequest<'_> {
     }
 }
 
-/// Says whether headers ask for a window of a million tokens.
-fn asks_for_long_context(headers: &HeaderMap) -> bool {
-    let values = headers.get_all("anthropic-beta").iter();
-    let values = values.filter_map(|value| value.to_str().ok());
-    values
-        .flat_map(|value| value.split(','))
-        .any(is_long_context_beta)
-}
-
-/// The parts of what is sent.
-fn parts(body: &IncomingBody, outgoing: &OutgoingBody) -> Vec<BodyPart> {
-    let part = |piece: &OutgoingPart| match (piece, body) {
-        (OutgoingPart::Inserted(bytes), _) => BodyPart::Bytes(bytes.clone()),
-        (OutgoingPart::Client(range), IncomingBody::InMemory(bytes)) => {
-            let len = bytes.len() as u64;
-            let (start, end) = (range.start.min(len), range.end.min(len));
-            BodyPart::Bytes(bytes.slice(start as usize..end as usize))
-        }
-        (OutgoingPart::Client(range), IncomingBody::Spooled { file, .. }) => BodyPart::File {
-            file: Arc::clone(file),
-            range: range.clone(),
-        },
-    };
-    let pieces = outgoing.parts().iter().filter(|piece| !piece.is_empty());
-    pieces.map(part).collect()
-}
-
 fn answered(status: StatusCode, headers: &HeaderMap, flow: ClientBody) -> Response {
     let mut response = Response::new(flow);
     *response.status_mut() = status;
@@ -564,42 +480,6 @@ fn has_stream_type(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let starts = |start: &str| kind.is_some_and(|kind| kind.starts_with(start.as_bytes()));
     starts("text/event-stream") || starts("application/x-ndjson")
-}
-
-/// Reads the beginning of an error, and leaves the rest.
-pub(crate) async fn read_error(body: ResponseBody) -> (Bytes, ResponseBody) {
-    read_up_to(body, MAX_ERROR_BODY_BYTES).await
-}
-
-/// Reads the beginning of a body, and leaves the rest.
-pub(crate) async fn read_up_to(mut body: ResponseBody, most: usize) -> (Bytes, ResponseBody) {
-    let mut read = BytesMut::new();
-    while read.len() < most {
-        match body.frame().await {
-            Some(Ok(frame)) => {
-                if let Ok(data) = frame.into_data() {
-                    read.extend_from_slice(&data);
-                }
-            }
-            Some(Err(_)) | None => break,
-        }
-    }
-    (read.freeze(), body)
-}
-
-/// Decompresses the body of an error.
-pub(crate) fn unpack(headers: &HeaderMap, bytes: &Bytes) -> Bytes {
-    let coding = match ContentCoding::of(headers) {
-        None | Some(ContentCoding::Identity) => return bytes.clone(),
-        Some(coding) => coding,
-    };
-    let mut plain = Vec::new();
-    let decoder = coding.decode(&bytes[..]);
-    // A part of it is better than nothing.
-    let _ = decoder
-        .take(MAX_ERROR_BODY_BYTES as u64)
-        .read_to_end(&mut plain);
-    plain.into()
 }
 
 /// Adds the headers that tell the client of an exchange.

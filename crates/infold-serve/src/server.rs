@@ -1,9 +1,10 @@
-//! The server: listens, admits requests and answers them until it is stopped.
+//! The server: listens, admits requests, so many of each client at a time, and answers them until it is stopped.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use http::header::{CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, UPGRADE};
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
@@ -19,13 +20,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::access::{AccessDenied, AccessPolicy};
 use crate::client_body::{ClientBody, Response};
-use crate::metrics::Metrics;
-use crate::permit::Permits;
+use crate::headers::{AccessDenied, AccessPolicy};
+use crate::metrics::{InFlight, Metrics};
 use crate::route::{Destination, Route};
 use crate::unrecorded_paths::UnrecordedPaths;
-use crate::{Api, Conversations, LiveEvents, Upstreams, proxy};
+use crate::{Api, Conversations, LiveEvents, Upstreams, locked, proxy};
 
 /// How the server listens, and where it sends.
 #[derive(Clone, Debug)]
@@ -386,4 +386,97 @@ fn refused(wire: Option<Wire>, refusal: &AccessDenied) -> Response {
     let mut response = proxy::complaint(wire.unwrap_or(Wire::Chat), false, &what);
     *response.status_mut() = refusal.status;
     response
+}
+
+/// How many requests each client has under way.
+#[derive(Debug, Default)]
+pub(crate) struct Permits {
+    in_use: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// The right of a request to be under way. Dropped when its response has ended, however it did.
+pub(crate) struct Permit {
+    permits: Arc<Permits>,
+    metrics: Arc<Metrics>,
+    client: IpAddr,
+    began: Instant,
+    _under_way: InFlight,
+    /// The method and path of the request.
+    pub method: Method,
+    pub path: String,
+    /// In which form it is, once that is known.
+    pub wire: Option<Wire>,
+    /// The status of the response.
+    pub status: u16,
+    /// The task that the answer names, and how many folds were sent in its place.
+    pub task: Option<String>,
+    pub folds: Option<u64>,
+    /// How many bytes went to the client.
+    pub sent: u64,
+}
+
+/// The status that servers log if the client disconnected before the response.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
+
+impl Permits {
+    /// A seat, unless this client has so many.
+    pub fn take(
+        self: &Arc<Permits>,
+        client: IpAddr,
+        most: usize,
+        metrics: &Arc<Metrics>,
+        method: Method,
+        path: String,
+    ) -> Option<Permit> {
+        let mut in_use = locked(&self.in_use);
+        let count = in_use.entry(client).or_default();
+        if *count >= most {
+            return None;
+        }
+        *count += 1;
+        Some(Permit {
+            permits: Arc::clone(self),
+            metrics: Arc::clone(metrics),
+            client,
+            began: Instant::now(),
+            _under_way: metrics.begin(),
+            method,
+            path,
+            wire: None,
+            // The client went away before there was a response.
+            status: CLIENT_CLOSED_REQUEST,
+            task: None,
+            folds: None,
+            sent: 0,
+        })
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let took = self.began.elapsed();
+        self.metrics.count(self.wire, self.status, took);
+        self.metrics.moved(0, self.sent);
+        if self.status == CLIENT_CLOSED_REQUEST {
+            self.metrics.disconnected();
+        }
+        tracing::info!(
+            method = %self.method,
+            path = self.path,
+            wire = self.wire.map(Wire::name),
+            status = self.status,
+            task = self.task,
+            folds = self.folds,
+            bytes = self.sent,
+            ms = took.as_micros() as f64 / 1000.0,
+            "answered"
+        );
+        let mut in_use = locked(&self.permits.in_use);
+        if let Some(count) = in_use.get_mut(&self.client) {
+            *count -= 1;
+            if *count == 0 {
+                in_use.remove(&self.client);
+            }
+        }
+    }
 }

@@ -20,13 +20,15 @@ use infold_wire::request::translate::{TranslateTarget, TranslatedRequest, transl
 use infold_wire::{Delivery, ProviderError, Wire};
 use tokio::task::spawn_blocking;
 
-use crate::access::key;
-use crate::client_body::Response;
+use crate::body::decode_body;
+use crate::client_body::{Response, read_up_to};
+use crate::content_coding::decode_beginning;
+use crate::headers::key;
 use crate::locked;
-use crate::proxy::{ProxiedRequest, read_error, unpack};
+use crate::proxy::{MAX_ERROR_BODY_BYTES, ProxiedRequest};
 use crate::route::Destination;
 use crate::translated_reply::{TranslatedReply, whole};
-use crate::{IncomingBody, ModelCall, Upstream, body_reader, headers};
+use crate::{IncomingBody, ModelCall, Upstream, headers};
 
 /// Parts of a request that the provider's wire cannot express.
 #[derive(Debug, Default)]
@@ -126,8 +128,8 @@ impl ProxiedRequest<'_> {
         };
         let answer = self.forwarded(passing).await?;
         if !answer.status.is_success() {
-            let (read, _) = read_error(answer.body).await;
-            let said = unpack(&answer.headers, &read);
+            let (read, _) = read_up_to(answer.body, MAX_ERROR_BODY_BYTES).await;
+            let said = decode_beginning(&answer.headers, &read, MAX_ERROR_BODY_BYTES);
             return Ok(self.refused(answer.status, &answer.headers, &said));
         }
         let form = if streams {
@@ -252,8 +254,7 @@ impl ProxiedRequest<'_> {
             if !packed {
                 return Ok(whole);
             }
-            let plain =
-                body_reader::decode_body(&headers, &IncomingBody::InMemory(whole.into()), &limits)?;
+            let plain = decode_body(&headers, &IncomingBody::InMemory(whole.into()), &limits)?;
             let plain = plain.ok_or_else(|| io::Error::other("it is packed in an unknown way"))?;
             Ok(plain.part(&(0..plain.len()))?.into_owned())
         });

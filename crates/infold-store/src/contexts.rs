@@ -457,6 +457,8 @@ impl Contexts {
         fork: Option<(Uuid, EventLine)>,
     ) -> Result<Uuid, TaskError> {
         let registry = self.reconciled()?;
+        // A registry that stays open gets the row of a task that nothing refers to with its next use.
+        let can_wait = fork.is_none() && self.kept.is_some();
         let first = fork
             .as_ref()
             .map(|(_, line)| line.encode())
@@ -483,7 +485,14 @@ impl Contexts {
         let entered = self
             .bear(id, &next)
             .map_err(TaskError::from)
-            .and_then(|()| registry.with(|rows| rows.insert(&metadata.row(Status::Running))));
+            .and_then(|()| {
+                let row = metadata.row(Status::Running);
+                if can_wait {
+                    registry.enter_soon(row);
+                    return Ok(true);
+                }
+                registry.with(|rows| rows.insert(&row))
+            });
         match entered {
             Ok(_) => Ok(id),
             Err(error) => {

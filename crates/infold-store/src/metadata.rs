@@ -187,57 +187,71 @@ impl Metadata {
     }
 
     fn decode(json: Json<'_>) -> Option<Metadata> {
-        let text =
-            |object: Option<Json<'_>>, key: &str| Some(object?.get(key)?.text()?.into_owned());
-        let whole = |object: Option<Json<'_>>, key: &str| {
-            std::str::from_utf8(object?.get(key)?.bytes())
-                .ok()?
-                .parse::<u64>()
-                .ok()
+        let text = |value: Option<Json<'_>>| Some(value?.text()?.into_owned());
+        let whole = |value: Option<Json<'_>>| {
+            let digits = std::str::from_utf8(value?.bytes()).ok()?;
+            digits.parse::<u64>().ok()
         };
-        let (key, config) = (json.get("task_key"), json.get("config"));
-        let json = Some(json);
-        let assumed = config.and_then(|config| config.get("assumed"));
+        let [uuid, key, created_at, process_id, hostname, config] = json.pick([
+            "uuid",
+            "task_key",
+            "created_at",
+            "process_id",
+            "hostname",
+            "config",
+        ]);
+        let [user, agent, cwd, wire, session] =
+            json.pick(["user", "agent", "cwd", "wire", "session"]);
+        let members = ["task_source", "owner", "repo", "task_type", "task_id"];
+        let [task_source, owner, repo, task_type, task_id] =
+            key.map_or([None; 5], |key| key.pick(members));
+        let members = [
+            "llm_provider",
+            "model",
+            "context_length",
+            "compression_threshold",
+            "assumed",
+        ];
+        let [llm_provider, model, context_length, threshold, assumed] =
+            config.map_or([None; 5], |config| config.pick(members));
         let chosen = |name: &str| {
             let mut names = assumed.into_iter().flat_map(Json::elements);
             !names.any(|assumed| assumed.is(name))
         };
         let in_effect = InEffect {
-            model: text(config, "model"),
-            context_length: whole(config, "context_length"),
-            compression_threshold: config
-                .and_then(|config| config.get("compression_threshold"))
-                .and_then(Json::number),
+            model: text(model),
+            context_length: whole(context_length),
+            compression_threshold: threshold.and_then(Json::number),
         };
         Some(Metadata {
-            uuid: text(json, "uuid")?.parse().ok()?,
-            task_source: text(key, "task_source"),
-            owner: text(key, "owner"),
-            repo: text(key, "repo"),
-            task_type: text(key, "task_type"),
-            task_id: text(key, "task_id"),
-            created_at: time::parse_iso(&text(json, "created_at")?)?,
-            process_id: whole(json, "process_id")
+            uuid: text(uuid)?.parse().ok()?,
+            task_source: text(task_source),
+            owner: text(owner),
+            repo: text(repo),
+            task_type: text(task_type),
+            task_id: text(task_id),
+            created_at: time::parse_iso(&text(created_at)?)?,
+            process_id: whole(process_id)
                 .and_then(|pid| pid.try_into().ok())
                 .unwrap_or(0),
-            hostname: text(json, "hostname").unwrap_or_default(),
-            llm_provider: text(config, "llm_provider"),
+            hostname: text(hostname).unwrap_or_default(),
+            llm_provider: text(llm_provider),
             model: in_effect.model.clone().filter(|_| chosen("model")),
             context_length: in_effect
                 .context_length
                 .filter(|_| chosen("context_length")),
             in_effect,
-            user: text(json, "user"),
-            agent: text(json, "agent"),
-            cwd: text(json, "cwd"),
-            wire: text(json, "wire"),
-            session: json.and_then(|json| json.get("session")).map(|session| {
-                let member = |key| text(Some(session), key);
+            user: text(user),
+            agent: text(agent),
+            cwd: text(cwd),
+            wire: text(wire),
+            session: session.map(|session| {
+                let [id, cwd, branch, version] = session.pick(["id", "cwd", "branch", "version"]);
                 AgentSession {
-                    id: member("id"),
-                    cwd: member("cwd"),
-                    branch: member("branch"),
-                    version: member("version"),
+                    id: text(id),
+                    cwd: text(cwd),
+                    branch: text(branch),
+                    version: text(version),
                 }
             }),
         })

@@ -127,6 +127,14 @@ impl Registry {
         self.run(|db| row::insert(db, row))
     }
 
+    /// Adds tasks, all or none.
+    pub(crate) fn insert_all(&self, rows: &[TaskRow]) -> Result<(), RegistryError> {
+        self.write(|db| {
+            rows.iter()
+                .try_for_each(|row| row::insert(db, row).map(drop))
+        })
+    }
+
     /// Returns a task's row.
     pub fn get(&self, uuid: Uuid) -> Result<Option<TaskRow>, RegistryError> {
         self.run(|db| row::get(db, uuid))

@@ -218,3 +218,25 @@ fn a_path_that_is_too_long_is_told_before_anything_is_made() {
         .expect("a task");
     assert!(fits.join("running").join(task.to_string()).is_dir());
 }
+
+#[test]
+fn a_new_task_is_known_to_everybody_before_its_row_is_written() {
+    let root = tempfile::tempdir().expect("a directory");
+    let kept = contexts(root.path()).keeping().expect("a registry");
+    let create = || kept.create(Metadata::default()).expect("a task");
+    let (own, others, lost) = (create(), create(), create());
+    assert!(kept.row(own).expect("it can be read").is_some());
+    let known = |contexts: &Contexts, task: Uuid| {
+        let rows = contexts.rows(&Filter::default()).expect("a list");
+        rows.iter().filter(|row| row.uuid == task).count()
+    };
+    let late = create();
+    assert_eq!(known(&contexts(root.path()), late), 1);
+    assert_eq!(known(&kept, late), 1);
+    assert_eq!(known(&contexts(root.path()), others), 1);
+    // Who made the last one was killed before it came to the registry.
+    let killed = create();
+    drop(kept);
+    assert_eq!(known(&contexts(root.path()), killed), 1);
+    assert_eq!(known(&contexts(root.path()), lost), 1);
+}

@@ -58,20 +58,30 @@ pub fn joined_digest<'a>(
 ) -> Result<Option<Digest>, MessageError> {
     let mut writer: Option<DigestWriter> = None;
     for message in messages {
-        let message = Message::read(message)?;
-        if message.form() == Form::Item(Item::Reasoning) {
-            continue;
-        }
-        let neutral = NeutralMessage::of(&message);
-        let role = match neutral.role {
-            Role::System => b's',
-            Role::Assistant => b'a',
-            Role::User | Role::Tool => b'u',
-        };
-        let writer = writer.get_or_insert_with(|| DigestWriter::new(role, message.bytes().len()));
-        write_blocks(&neutral.blocks, message.form(), writer);
+        write_message(&Message::read(message)?, &mut writer);
     }
     Ok(writer.and_then(DigestWriter::finish))
+}
+
+/// Returns the digest of a message that was read.
+pub fn digest_of(message: &Message<'_>) -> Option<Digest> {
+    let mut writer = None;
+    write_message(message, &mut writer);
+    writer.and_then(DigestWriter::finish)
+}
+
+fn write_message(message: &Message<'_>, writer: &mut Option<DigestWriter>) {
+    if message.form() == Form::Item(Item::Reasoning) {
+        return;
+    }
+    let neutral = NeutralMessage::of(message);
+    let role = match neutral.role {
+        Role::System => b's',
+        Role::Assistant => b'a',
+        Role::User | Role::Tool => b'u',
+    };
+    let writer = writer.get_or_insert_with(|| DigestWriter::new(role, message.bytes().len()));
+    write_blocks(&neutral.blocks, message.form(), writer);
 }
 
 /// Returns whether a message may be one of several that make up an output.

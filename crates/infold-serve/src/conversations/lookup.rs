@@ -6,11 +6,10 @@ use infold_wire::Wire;
 use uuid::Uuid;
 
 use super::placement::response_key;
-use super::{ConversationError, Core, MAX_INLINE_BYTES};
+use super::{ConversationError, Core};
 use crate::model_call::GIVEN_PREFIX;
 use crate::open_task::Continuation;
 use crate::parsed_request::ParsedRequest;
-use crate::pool::TryLease;
 use crate::{ConversationName, ModelCall};
 
 /// A point in a task up to which a conversation is known.
@@ -30,40 +29,6 @@ pub(super) struct KnownPoint {
 const MAX_CANDIDATES: usize = 16;
 
 impl Core {
-    /// Says whether a conversation continues an open task with little that is new, so that it can be placed without blocking.
-    ///
-    /// Only a hint: if another thread leases the task meanwhile, placing it waits for a moment.
-    pub(super) fn can_place_inline(&self, parsed: &ParsedRequest) -> bool {
-        let Some((known, (task, seq))) = self.index.find_recent(&parsed.keys()) else {
-            return false;
-        };
-        let last = parsed.messages[known - 1].index;
-        let new = parsed.envelope.messages.iter().skip(last + 1);
-        let new: u64 = new.map(|range| range.end - range.start).sum();
-        if new > MAX_INLINE_BYTES || self.opening_lock(parsed).try_lock().is_err() {
-            return false;
-        }
-        let TryLease::Leased(open) = self.pool.try_lease(task) else {
-            return false;
-        };
-        // Other tasks have to be looked at, too, if the name differs or the conversation left this one.
-        let is_repeated = parsed.name.is_none() && known == parsed.messages.len();
-        let has_name = |name: &ConversationName| open.names.contains(&name.key());
-        parsed.name.as_ref().is_none_or(has_name)
-            && (is_repeated || matches!(open.continuation(seq), Ok(Continuation::Nothing)))
-    }
-
-    /// Says whether a task is open, and known to have the name of a conversation.
-    fn has_name_in_memory(&self, task: Uuid, parsed: &ParsedRequest) -> bool {
-        let Some(name) = &parsed.name else {
-            return true;
-        };
-        match self.pool.try_lease(task) {
-            TryLease::Leased(open) => open.names.contains(&name.key()),
-            TryLease::Busy | TryLease::Closed => false,
-        }
-    }
-
     /// Finds where a conversation is known.
     pub(super) fn find_known_point(
         &self,
@@ -82,7 +47,7 @@ impl Core {
         }
         let is_given = parsed.name.as_ref().is_some_and(ConversationName::is_given);
         let keys = parsed.keys();
-        if let Some((known, (task, seq))) = self.index.find_recent(&keys)
+        if let Some((known, (task, seq))) = self.index.find_recent(keys.iter().copied())
             && self.has_name_in_memory(task, parsed)
         {
             return Ok(Some(KnownPoint {

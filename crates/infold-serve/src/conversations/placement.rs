@@ -3,20 +3,19 @@
 use std::borrow::Cow;
 use std::sync::Mutex;
 
-use infold::setup::in_effect;
-use infold_log::steer::Target;
 use infold_log::{Item, Past as _, Role, Seq, Span};
-use infold_store::{Key, Log, Metadata, TaskError};
+use infold_store::{Key, Log, TaskError};
 use uuid::Uuid;
 
 use super::lookup::KnownPoint;
-use super::rewind::{FoldCopy, fold_again, folds_before, is_branch_unused, last_sent, rewind};
-use super::{ConversationError, Core, OPENING_LOCKS};
-use crate::digest_path::DigestPath;
+use super::new_task::ForkStart;
+use super::rewind::{folds_before, is_branch_unused, last_sent, rewind};
+use super::{ConversationError, Core, MAX_INLINE_BYTES, OPENING_LOCKS};
+use crate::message_digest::DigestPath;
 use crate::open_task::{Continuation, OpenTask};
 use crate::parsed_request::{ParsedRequest, bytes_digest};
-use crate::pool::TaskLease;
-use crate::{ModelCall, agent, locked};
+use crate::pool::{TaskLease, TryLease};
+use crate::{ConversationName, ModelCall, locked};
 
 /// Where a request stands in its task.
 pub(crate) struct Placement {
@@ -24,18 +23,6 @@ pub(crate) struct Placement {
     /// The last message of the request.
     pub last: Seq,
 }
-
-/// What a fork takes over from its parent.
-struct ForkStart {
-    folds: Vec<FoldCopy>,
-    path: DigestPath,
-}
-
-/// The task source of tasks that the proxy makes.
-pub(crate) const TASK_SOURCE: &str = "proxy";
-
-/// The indexed name of a task whose conversation began elsewhere.
-const PARTIAL_NAME: &str = "partial";
 
 /// Index rows that lead nowhere are dropped, and the search repeated this often.
 const MAX_LOOKUPS: usize = 8;
@@ -77,6 +64,64 @@ impl Core {
             .first()
             .map_or(0, |message| message.digest[0]);
         &self.opening_locks[usize::from(first) % OPENING_LOCKS]
+    }
+
+    /// Places a request that continues an open task with little that is new, without blocking. None if it does anything else.
+    pub fn place_inline(
+        &self,
+        call: &ModelCall,
+        parsed: &ParsedRequest,
+    ) -> Result<Option<(Placement, TaskLease)>, ConversationError> {
+        // What names a task or a stored response by its id is looked for in other ways.
+        if parsed.params.previous.is_some() || parsed.name.as_ref().is_some_and(is_task_id) {
+            return Ok(None);
+        }
+        let keys = parsed.messages.iter().map(|message| message.key);
+        let Some((known, (task, seq))) = self.index.find_recent(keys) else {
+            return Ok(None);
+        };
+        let last = parsed.messages[known - 1].index;
+        let new = parsed.envelope.messages.iter().skip(last + 1);
+        let new: u64 = new.map(|range| range.end - range.start).sum();
+        let opening = self.opening_lock(parsed).try_lock();
+        if new > MAX_INLINE_BYTES || opening.is_err() {
+            return Ok(None);
+        }
+        let TryLease::Leased(mut open) = self.pool.try_lease(task) else {
+            return Ok(None);
+        };
+        let point = KnownPoint {
+            task,
+            seq,
+            known,
+            is_named: false,
+            is_foreign: false,
+        };
+        // Other tasks have to be looked at, too, if the name differs or the conversation left this one.
+        let has_name = |name: &ConversationName| open.names.contains(&name.key());
+        if !parsed.name.as_ref().is_none_or(has_name) || !holds(&open, parsed, point)? {
+            return Ok(None);
+        }
+        let is_repeated = parsed.name.is_none() && known == parsed.messages.len();
+        let last = match open.continuation(seq)? {
+            Continuation::Nothing => self.append(call, parsed, &mut open, known)?,
+            Continuation::OffPath => return Ok(None),
+            _ if is_repeated && is_unfolded(&open) => None,
+            _ => return Ok(None),
+        };
+        self.pool.begin_exchange(task);
+        Ok(Some(placed(open, last.unwrap_or(seq))))
+    }
+
+    /// Says whether a task is open, and known to have the name of a conversation.
+    pub(super) fn has_name_in_memory(&self, task: Uuid, parsed: &ParsedRequest) -> bool {
+        let Some(name) = &parsed.name else {
+            return true;
+        };
+        match self.pool.try_lease(task) {
+            TryLease::Leased(open) => open.names.contains(&name.key()),
+            TryLease::Busy | TryLease::Closed => false,
+        }
     }
 
     /// Continues a task, or a fork of it; returns none if the task does not hold what the index says, and drops those rows.
@@ -180,135 +225,8 @@ impl Core {
         Ok(true)
     }
 
-    /// Makes a task for an unknown conversation.
-    fn create_task(
-        &self,
-        call: &ModelCall,
-        parsed: &ParsedRequest,
-    ) -> Result<(Placement, TaskLease), ConversationError> {
-        let name = parsed.name.as_ref();
-        let name = name.map(|name| self.index.stored_name(name)).transpose()?;
-        let name = name.as_ref();
-        let mut metadata = Metadata {
-            task_source: Some(TASK_SOURCE.to_owned()),
-            task_id: name.map(|name| name.text().to_owned()),
-            task_type: name.map(|name| name.task_type().to_owned()),
-            agent: call.agent.clone(),
-            cwd: agent::directory(&call.body),
-            ..Metadata::default()
-        };
-        set_origin(parsed, &mut metadata);
-        let model = metadata.model.as_deref();
-        metadata.in_effect = in_effect(&self.config, model, metadata.context_length);
-        let task = self.contexts.create(metadata)?;
-        self.metrics.tasks("made");
-        self.publish(task, "task", r#"{"how":"new"}"#.to_owned());
-        // If earlier messages are only at the provider, the conversation is never folded.
-        let is_partial = parsed.params.previous.is_some();
-        let open = self.or_remove(task, self.pool.lease(task).map_err(Into::into))?;
-        self.begin_task(call, parsed, open, 0, is_partial)
-    }
-
-    /// Records the first messages of a task's own.
-    fn begin_task(
-        &self,
-        call: &ModelCall,
-        parsed: &ParsedRequest,
-        mut open: TaskLease,
-        known: usize,
-        is_partial: bool,
-    ) -> Result<(Placement, TaskLease), ConversationError> {
-        let task = open.id;
-        let begin = || {
-            if is_partial {
-                self.index.name(PARTIAL_NAME, task)?;
-            }
-            let last = self.append(call, parsed, &mut open, known)?;
-            let last = last.or(open.log().state().shown().last());
-            Ok(placed(open, last.unwrap_or(Seq::FIRST)))
-        };
-        self.or_remove(task, begin())
-    }
-
-    /// Removes a new task if its first use failed: its request passes untouched, and comes again with the next one.
-    fn or_remove<T>(
-        &self,
-        task: Uuid,
-        used: Result<T, ConversationError>,
-    ) -> Result<T, ConversationError> {
-        used.inspect_err(|_| {
-            self.pool.discard(task);
-            let removed = self.contexts.unmake(task).map_err(ConversationError::from);
-            let forgotten = self
-                .index
-                .forget(task, None)
-                .map_err(ConversationError::from);
-            if let Err(error) = removed.and(forgotten) {
-                self.pool.report(&error);
-            }
-        })
-    }
-
-    /// Continues an earlier point of a task in a fork of it.
-    fn fork(
-        &self,
-        call: &ModelCall,
-        parsed: &ParsedRequest,
-        point: KnownPoint,
-        start: ForkStart,
-    ) -> Result<(Placement, TaskLease), ConversationError> {
-        let is_partial = self.is_partial(point.task)?;
-        let open = self.create_fork(parsed, point.task, point.seq, start)?;
-        let (mut placement, open) = self.begin_task(call, parsed, open, point.known, is_partial)?;
-        placement.last = placement.last.max(point.seq);
-        Ok((placement, open))
-    }
-
-    /// Forks a task at a message; folds of what comes before it stay.
-    fn create_fork(
-        &self,
-        parsed: &ParsedRequest,
-        parent: Uuid,
-        seq: Seq,
-        start: ForkStart,
-    ) -> Result<TaskLease, ConversationError> {
-        let at = Some(Target::Message(seq.get()));
-        let task = self
-            .contexts
-            .fork_as(parent, at, |metadata| set_origin(parsed, metadata))?;
-        self.metrics.tasks("forked");
-        self.publish(task, "task", format!(r#"{{"how":"fork","of":"{parent}"}}"#));
-        let begin = || -> Result<TaskLease, ConversationError> {
-            let mut open = self.pool.lease(task)?;
-            fold_again(&mut open.writer, start.folds)?;
-            open.path = start.path;
-            open.wrote();
-            Ok(open)
-        };
-        self.or_remove(task, begin())
-    }
-
-    /// Forks the task of an exchange at its request.
-    pub fn fork_at(
-        &self,
-        parsed: &ParsedRequest,
-        parent: &mut OpenTask,
-        seq: Seq,
-    ) -> Result<TaskLease, ConversationError> {
-        let _ = parent.writer.save_index();
-        let start = ForkStart {
-            folds: folds_before(parent.log(), last_sent(parent.log(), seq)?)?,
-            path: parent.path_up_to(seq)?,
-        };
-        let open = self.create_fork(parsed, parent.id, seq, start)?;
-        for name in self.index.names_of(parent.id)? {
-            self.index.name(&name, open.id)?;
-        }
-        Ok(open)
-    }
-
     /// Records the messages of a request after the first `known` with content; returns the last one.
-    fn append(
+    pub(super) fn append(
         &self,
         call: &ModelCall,
         parsed: &ParsedRequest,
@@ -355,24 +273,16 @@ impl Core {
         let json = format!(r#"{{"from":{},"to":{}}}"#, span.from(), span.to());
         self.publish(task, "message", json);
     }
-
-    /// Says whether what came before a task's first message is not recorded.
-    pub fn is_partial(&self, task: Uuid) -> Result<bool, ConversationError> {
-        let names = self.index.names_of(task)?;
-        Ok(names.iter().any(|name| name == PARTIAL_NAME))
-    }
 }
 
-fn placed(open: TaskLease, last: Seq) -> (Placement, TaskLease) {
+pub(super) fn placed(open: TaskLease, last: Seq) -> (Placement, TaskLease) {
     let task = open.id;
     (Placement { task, last }, open)
 }
 
-/// Sets provider, model and wire of a new task: what it continues may have been asked of another model, on another wire.
-fn set_origin(parsed: &ParsedRequest, metadata: &mut Metadata) {
-    metadata.llm_provider = Some(parsed.provider.clone());
-    metadata.model = Some(parsed.model.clone()).filter(|model| !model.is_empty());
-    metadata.wire = Some(parsed.wire.name().to_owned());
+/// Says whether a name may be the id of a task.
+fn is_task_id(name: &ConversationName) -> bool {
+    name.is_given() && name.text().parse::<Uuid>().is_ok()
 }
 
 /// Returns the key of a response that a provider stores.

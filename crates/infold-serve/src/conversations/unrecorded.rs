@@ -6,7 +6,7 @@ use infold_wire::digest::Digest;
 use uuid::Uuid;
 
 use super::{ConversationError, Conversations, Core};
-use crate::digest_path::DigestPath;
+use crate::message_digest::DigestPath;
 use crate::open_task::OpenTask;
 use crate::parsed_request::{ParsedRequest, RequestMessage};
 use crate::splice::{is_plain, splice_request};

@@ -1,17 +1,20 @@
 //! The registry that a contexts directory works with: opened for a call or kept, put right, and made anew if it is damaged.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::PLACES;
 use super::reconcile::passable;
 use crate::database::{self, Identity};
-use crate::{Contexts, LogError, Registry, RegistryError, TaskError, file};
+use crate::{Contexts, LogError, Registry, RegistryError, TaskError, TaskRow, file};
 
 /// A registry that is open, for this call or for as long as the contexts are held.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     /// Nothing, if it was closed to be made anew and that failed.
     registry: Arc<Mutex<Option<Registry>>>,
+    /// Rows of new tasks, which are entered before anything else is asked. Should they be lost, whoever opens the registry next
+    /// enters them from the directories.
+    unentered: Arc<Mutex<Vec<TaskRow>>>,
     /// Where it is made anew from. These keep none.
     contexts: Arc<Contexts>,
 }
@@ -24,6 +27,7 @@ impl Kept {
         };
         Kept {
             registry: Arc::new(Mutex::new(Some(registry))),
+            unentered: Arc::default(),
             contexts: Arc::new(contexts),
         }
     }
@@ -40,7 +44,10 @@ impl Kept {
             None => self.contexts.registry()?,
         };
         let opened = registry.insert(opened);
-        match work(opened).map_err(Into::into) {
+        let done = self
+            .enter_new(opened)
+            .and_then(|()| work(opened).map_err(Into::into));
+        match done {
             Err(TaskError::Registry(RegistryError::Damaged { reason, .. })) => {
                 let identity = opened.identity();
                 // Closed first: whoever closes a database last removes the journal that stands beside it.
@@ -50,6 +57,31 @@ impl Kept {
             }
             done => done,
         }
+    }
+
+    /// Enters the row of a new task with the next use of the registry.
+    pub(crate) fn enter_soon(&self, row: TaskRow) {
+        self.new_rows().push(row);
+    }
+
+    /// Enters the rows of new tasks. What cannot be entered now waits for the next time, unless the registry is damaged.
+    fn enter_new(&self, registry: &Registry) -> Result<(), TaskError> {
+        let mut rows = self.new_rows();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        match registry.insert_all(&rows) {
+            Ok(()) => rows.clear(),
+            Err(error @ RegistryError::Damaged { .. }) => return Err(error.into()),
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    fn new_rows(&self) -> MutexGuard<'_, Vec<TaskRow>> {
+        self.unentered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{Json, Wire};
 pub(super) const MAX_DEPTH: usize = 512;
 
 /// Parses a body that comes in chunks, split anywhere; keeps only names and offsets.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct EnvelopeParser {
     wire: Wire,
     /// The offset of the current chunk.
@@ -59,7 +59,7 @@ enum OpenToken {
     Word,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct MemberState {
     name: String,
     start: u64,
@@ -69,7 +69,7 @@ struct MemberState {
     is_text: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct MessageState {
     start: u64,
     /// The current member is the role.
@@ -78,8 +78,9 @@ struct MessageState {
     is_system: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct MessageList {
+    /// Ends where it begins as long as the list goes on.
     range: Range<u64>,
     messages: Vec<Range<u64>>,
     leading: usize,
@@ -122,6 +123,55 @@ impl EnvelopeParser {
         self.error = parsed.clone().err();
         self.offset += bytes.len() as u64;
         parsed
+    }
+
+    /// Returns the offset of the next byte to parse.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns how many messages of the list have been parsed.
+    pub fn message_count(&self) -> usize {
+        self.list.as_ref().map_or(0, |list| list.messages.len())
+    }
+
+    /// Returns where the last of the first `count` messages ends.
+    pub fn message_end(&self, count: usize) -> Option<u64> {
+        let list = self.list.as_ref()?;
+        Some(list.messages.get(count.checked_sub(1)?)?.end)
+    }
+
+    /// Returns the parser as it was right behind the first `count` messages of the list. It parses what follows there, of this
+    /// body or of another one with the same bytes before.
+    ///
+    /// None if there are not so many messages, or an error was found. A message that is a number or a word has no end of its
+    /// own: what follows it in another body must not continue it.
+    pub fn after_message(&self, count: usize) -> Option<EnvelopeParser> {
+        let list = self.list.as_ref().filter(|_| self.error.is_none())?;
+        let messages = list.messages.get(..count)?.to_vec();
+        let mut parser = EnvelopeParser::new(self.wire);
+        parser.offset = messages.last()?.end;
+        parser.expect = Expect::After;
+        parser.open.push(true)?;
+        parser.open.push(false)?;
+        let start = list.range.start;
+        parser.member = MemberState {
+            name: list_name(self.wire).to_owned(),
+            start,
+            is_list: true,
+            is_text: false,
+        };
+        parser.leads = list.leading >= count;
+        let before = self.members.iter();
+        let before = before.filter(|(_, range)| range.end <= start);
+        parser.members = before.cloned().collect();
+        parser.list = Some(MessageList {
+            range: start..start,
+            leading: list.leading.min(count),
+            messages,
+            ..MessageList::default()
+        });
+        Some(parser)
     }
 
     /// Ends the body.
@@ -209,7 +259,10 @@ impl EnvelopeParser {
                 let is_named = self.member.name == list_name(self.wire);
                 self.member.is_list = is_named && byte == b'[';
                 if is_named {
-                    self.list = Some(MessageList::default());
+                    self.list = Some(MessageList {
+                        range: at..at,
+                        ..MessageList::default()
+                    });
                     self.leads = self.wire != Wire::Gemini;
                 }
             }

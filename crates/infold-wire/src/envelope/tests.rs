@@ -177,6 +177,40 @@ proptest! {
         prop_assert_eq!(whole.list, list.start as u64..list.end as u64);
     }
 
+    /// A body is parsed on from behind any message as it is parsed from its start, whatever stands before and behind the list.
+    #[test]
+    fn parsing_goes_on_behind_any_message(
+        wire in prop::sample::select(&Wire::ALL[..]),
+        messages in prop::collection::vec(any_value(), 1..5),
+        leading in 0_usize..3,
+        members in prop::collection::vec(("[ab]|model|role", any_value()), 0..4),
+        at in any::<prop::sample::Index>(),
+        other_end in any_value(),
+    ) {
+        let name = super::list_name(wire);
+        let system = vec![r#"{"role":"system","x":1}"#.to_owned(); leading];
+        let wrapped = messages.iter().map(|value| format!(r#"{{"role":"user","x":{value}}}"#));
+        let messages: Vec<String> = system.into_iter().chain(wrapped).collect();
+        let mut all: Vec<_> = members.iter().map(|(name, value)| format!(r#""{name}":{value}"#)).collect();
+        let list = format!(r#""{name}": [{}]"#, messages.join(" , "));
+        all.insert(at.index(all.len() + 1), list);
+        let body = format!("{{{}}}", all.join(","));
+        let mut parser = EnvelopeParser::new(wire);
+        parser.push(body.as_bytes()).unwrap();
+        prop_assert!(parser.after_message(messages.len() + 1).is_none());
+        prop_assert!(parser.after_message(0).is_none());
+        for count in 1..=messages.len() {
+            let mut rest = parser.after_message(count).unwrap();
+            let before = &body[..rest.offset() as usize];
+            rest.push(&body.as_bytes()[before.len()..]).unwrap();
+            prop_assert_eq!(rest.finish().unwrap(), of(wire, &body).unwrap());
+            let mut rest = parser.after_message(count).unwrap();
+            let end = format!(r#", {{"role":"system"}}], "a":{other_end}}}"#);
+            rest.push(end.as_bytes()).unwrap();
+            prop_assert_eq!(rest.finish().unwrap(), of(wire, &format!("{before}{end}")).unwrap());
+        }
+    }
+
     /// Broken JSON is refused here or when its part is parsed; valid JSON is not refused.
     #[test]
     fn nothing_broken_gets_through(at in any::<prop::sample::Index>(), byte in 0_u8..128) {

@@ -1,10 +1,25 @@
-//! The digests of the messages on a task's path, kept up to date as the log grows.
+//! Digests of messages, by which conversations are recognised, and those of a task's path.
 
-use infold_log::{Seq, Span};
+use infold_log::{Role, Seq, Span};
 use infold_store::{Log, LogError};
-use infold_wire::digest::Digest;
+use infold_wire::digest::{self, Digest};
+use infold_wire::{Message, MessageError, secrets};
+use memchr::memmem;
 
-use crate::digest_cache::{MessageDigest, damaged, join_pieces};
+/// What is known of a message for recognising it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MessageDigest {
+    /// The digest of its content; none if no client would send it back.
+    pub digest: Option<Digest>,
+    /// The model wrote it.
+    pub is_reply: bool,
+    /// It is a system prompt, or part of one.
+    pub is_system: bool,
+    /// It may be one of several pieces of the model's output.
+    pub is_piece: bool,
+    /// The digest includes the pieces before it, because one of them was redacted.
+    pub is_joined: bool,
+}
 
 /// The messages of a path that have content, in order, with their digests.
 #[derive(Debug, Default)]
@@ -22,6 +37,54 @@ struct OutputPieces {
     count: usize,
     /// Some came since they were joined.
     has_grown: bool,
+}
+
+impl MessageDigest {
+    /// Digests a message in the form in which it is stored.
+    pub fn of(bytes: &[u8]) -> Result<MessageDigest, MessageError> {
+        let message = Message::read(bytes)?;
+        let role = message.role();
+        Ok(MessageDigest {
+            digest: digest::digest_of(&message),
+            is_reply: role == Role::Assistant,
+            is_system: role == Role::System,
+            is_piece: digest::may_be_partial_output(&message),
+            is_joined: false,
+        })
+    }
+
+    /// Digests a message of a log. A message that was redacted since keeps the digest of its original content, so that it is
+    /// recognised when the client sends it again.
+    pub fn of_stored(log: &Log, seq: Seq, bytes: &[u8]) -> Result<MessageDigest, LogError> {
+        // A message that was stored before secrets were replaced is recognised without them.
+        let bytes = &*log.without_secrets(bytes);
+        let message = MessageDigest::of(bytes).map_err(|error| damaged(log, &error))?;
+        // A redacted message holds a marker; pieces that follow a redacted one are marked in the log only.
+        if !message.is_piece && memmem::find(bytes, b"[redacted e").is_none() {
+            return Ok(message);
+        }
+        Ok(match log.redacted(seq)? {
+            Some(digest) => MessageDigest {
+                digest,
+                is_joined: message.is_piece,
+                ..message
+            },
+            None => message,
+        })
+    }
+}
+
+pub(crate) fn damaged(log: &Log, error: &MessageError) -> LogError {
+    LogError::damaged(&log.dir().join("messages.jsonl"), 0, error.to_string())
+}
+
+/// Returns the digest of pieces of output together, in the form in which they are stored.
+pub(crate) fn join_pieces(pieces: &[&[u8]], redacts: bool) -> Result<Option<Digest>, MessageError> {
+    if redacts {
+        let stored = secrets::joined_without_secrets(pieces);
+        return digest::joined_digest(stored.iter().map(|piece| &**piece));
+    }
+    digest::joined_digest(pieces.iter().copied())
 }
 
 impl DigestPath {

@@ -235,7 +235,7 @@ impl Rewrite<'_> {
             let name = split_key(key).and_then(|(_, name)| text.name(name));
             name.is_some()
         };
-        let gone = { names }.into_iter().filter(is_gone);
+        let gone = names.into_iter().filter(is_gone);
         Ok(gone.filter_map(|key| redacted_key(&key)).collect())
     }
 }

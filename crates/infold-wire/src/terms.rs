@@ -7,7 +7,7 @@ mod scan;
 mod stem;
 mod query;
 
-pub use query::{Query, QueryTerm, TermForm};
+pub use query::{FormKind, Query, QueryTerm, TermForm, TermMatcher};
 pub use scan::{Term, TermKind, each_term};
 pub use stem::{Language, is_stop_word};
 
@@ -33,8 +33,14 @@ impl DocumentTerms {
             TermKind::Word => {
                 push(&mut terms.words, term.text);
                 terms.count += 1;
-                if let Some(stem) = language.stem(term.text) {
-                    push(&mut terms.stems, &stem);
+                let stem = language.stem(term.text);
+                if let Some(stem) = &stem {
+                    push(&mut terms.stems, stem);
+                }
+                if language == Language::German && term.text.len() >= MIN_COMPOUND_BYTES {
+                    // A compound is found by its last part.
+                    let stem = stem.as_deref().unwrap_or(term.text);
+                    push(&mut terms.stems, &reversed(stem));
                 }
             }
             TermKind::Characters => {
@@ -45,6 +51,14 @@ impl DocumentTerms {
         });
         terms
     }
+}
+
+/// Shorter words of German are no compounds.
+const MIN_COMPOUND_BYTES: usize = 8;
+
+/// A term by whose beginning words are found that end so.
+fn reversed(word: &str) -> String {
+    std::iter::once('~').chain(word.chars().rev()).collect()
 }
 
 fn push(out: &mut String, term: &str) {

@@ -76,7 +76,7 @@ impl Contexts {
     }
 
     /// Removes what the search index has of tasks that are gone, for good.
-    pub(super) fn forget_gone_in_search(&self) -> Result<(), TaskError> {
+    pub(crate) fn forget_gone_in_search(&self) -> Result<(), TaskError> {
         let is_gone = |task| self.place(task).is_none();
         Ok(SearchIndex::forget_for_good(self.root(), is_gone)?)
     }

@@ -182,10 +182,16 @@ impl Contexts {
                 });
             }
         }
-        let gone: Vec<Uuid> = marks.into_keys().filter(|task| !there.contains(task)).collect();
+        let gone: Vec<Uuid> = marks
+            .into_keys()
+            .filter(|task| !there.contains(task))
+            .collect();
         if !gone.is_empty() {
             // A task that is being moved from one place to another is there in one of them.
-            let gone: Vec<Uuid> = gone.into_iter().filter(|task| self.place(*task).is_none()).collect();
+            let gone: Vec<Uuid> = gone
+                .into_iter()
+                .filter(|task| self.place(*task).is_none())
+                .collect();
             index.forget(&gone)?;
         }
         Ok(behind)
@@ -243,7 +249,11 @@ impl Contexts {
             let bytes = behind.len;
             index.add(behind.task, &[], TaskMark { bytes, ..mark }, is_current)?;
         }
-        Ok(if mark.through >= end { behind.len } else { mark.bytes })
+        Ok(if mark.through >= end {
+            behind.len
+        } else {
+            mark.bytes
+        })
     }
 }
 

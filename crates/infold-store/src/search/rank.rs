@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use infold_wire::terms::{Query, QueryTerm, TermForm};
+use infold_wire::terms::{FormKind, Query, QueryTerm, TermForm};
 use rusqlite::{Connection, params};
 use uuid::Uuid;
 
@@ -15,16 +15,24 @@ use crate::RegistryError;
 /// How soon more occurrences of a term add nothing.
 const K1: f64 = 1.2;
 /// How much a long message has to have more of them than a short one.
-const B: f64 = 0.6;
+const B: f64 = 0.4;
 /// What a word with the same stem counts, beside the word itself.
 const STEM_WEIGHT: f64 = 0.7;
 /// What the part of an identifier counts, beside the whole.
 const PART_WEIGHT: f64 = 0.6;
+/// What a word counts that means much the same, where the word itself is not there,
+const SYNONYM_WEIGHT: f64 = 0.5;
+/// and one that begins or ends alike.
+const KIN_WEIGHT: f64 = 0.3;
 /// What a term counts that stands in the message before or after, and two away: a question and its answer are found together.
-const NEIGHBOUR_WEIGHTS: [f64; 2] = [0.4, 0.15];
+const NEIGHBOUR_WEIGHTS: [f64; 2] = [0.3, 0.1];
 
 /// So many occurrences of a term are read; one that has more is common, and is looked up in what the others find.
-const MAX_OCCURRENCES: usize = 60_000;
+const MAX_OCCURRENCES: usize = 30_000;
+/// So many occurrences of synonyms and kin are read of each,
+const MAX_RELATED_OCCURRENCES: usize = 5000;
+/// and none where so many messages have the word itself.
+const MAX_DIRECT: usize = 500;
 /// So many messages are ranked by all that is known of them,
 const MAX_CANDIDATES: usize = 2000;
 /// and so many of the best of them bring in the messages beside them, and are looked up for common terms.
@@ -35,6 +43,8 @@ struct Candidates {
     /// How many terms the query has.
     width: usize,
     places: HashMap<i64, usize>,
+    /// For each term how many messages have it.
+    having: Vec<usize>,
     rows: Vec<i64>,
     /// For each row and each term how often it occurs, weighted.
     counts: Vec<f64>,
@@ -45,6 +55,7 @@ impl Candidates {
         Candidates {
             width,
             places: HashMap::new(),
+            having: vec![0; width],
             rows: Vec::new(),
             counts: Vec::new(),
         }
@@ -92,7 +103,9 @@ pub fn ranked(
         let seeds = &best[..best.len().min(MAX_SEEDS)];
         index.run(|db| look_up(db, query, &common, seeds, &mut candidates))?;
     }
-    add_neighbours(&mut best, &filter, &mut candidates);
+    if query.is_sentence {
+        add_neighbours(&mut best, &filter, &mut candidates);
+    }
     let scored = index.run(|db| scored(db, &best, &candidates, &weights, scope))?;
     let mut tasks: HashMap<i64, Option<Uuid>> = HashMap::new();
     let mut found = Vec::with_capacity(scored.len());
@@ -123,12 +136,19 @@ impl Filter<'_> {
         request: &SearchRequest<'_>,
         scope: &'a Scope,
     ) -> Result<Filter<'a>, RegistryError> {
-        let facts = wanted_facts(request.role, request.tool.as_deref(), request.file.as_deref());
+        let facts = wanted_facts(
+            request.role,
+            request.tool.as_deref(),
+            request.file.as_deref(),
+        );
         let facts = facts.iter().map(|fact| format!("(facts : \"{fact}\")"));
         let phrases = query.phrases.iter().map(|words| in_a_row(words));
         let wanted: Vec<String> = facts.chain(phrases).collect();
         let unwanted: Vec<String> = query.excluded.iter().map(|words| in_a_row(words)).collect();
-        let (since, until) = (request.since.unwrap_or(0), request.until.unwrap_or(u64::MAX));
+        let (since, until) = (
+            request.since.unwrap_or(0),
+            request.until.unwrap_or(u64::MAX),
+        );
         let has_times = request.since.is_some() || request.until.is_some();
         index.run(|db| {
             let mut allowed = None;
@@ -137,8 +157,8 @@ impl Filter<'_> {
             }
             if has_times {
                 let int = |time: u64| i64::try_from(time).unwrap_or(i64::MAX);
-                let mut rows = db
-                    .prepare_cached("SELECT row FROM documents WHERE time BETWEEN ?1 AND ?2")?;
+                let mut rows =
+                    db.prepare_cached("SELECT row FROM documents WHERE time BETWEEN ?1 AND ?2")?;
                 let rows = rows.query_map([int(since), int(until)], |row| row.get(0))?;
                 let rows: HashSet<i64> = rows.collect::<rusqlite::Result<_>>()?;
                 allowed = Some(match allowed {
@@ -160,7 +180,10 @@ impl Filter<'_> {
 
     fn takes(&self, row: i64) -> bool {
         self.scope.holds(row)
-            && self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&row))
+            && self
+                .allowed
+                .as_ref()
+                .is_none_or(|allowed| allowed.contains(&row))
             && !self.excluded.contains(&row)
     }
 }
@@ -185,12 +208,23 @@ struct Counts {
     inflected: f64,
     /// Words with the same stem, itself included unless it is the stem.
     stems: f64,
+    /// Words that mean much the same, or are kin, weighted.
+    related: f64,
 }
 
 impl Counts {
+    fn is_direct(&self) -> bool {
+        self.words + self.inflected + self.stems > 0.0
+    }
+
     fn weighted(&self) -> f64 {
         let others = self.inflected.max(self.stems - self.words);
-        self.words + STEM_WEIGHT * others.max(0.0)
+        let direct = self.words + STEM_WEIGHT * others.max(0.0);
+        if self.is_direct() {
+            direct
+        } else {
+            self.related
+        }
     }
 }
 
@@ -202,35 +236,55 @@ fn count_term(
     filter: &Filter<'_>,
     candidates: &mut Candidates,
 ) -> rusqlite::Result<bool> {
-    let exact = term.forms.iter().find(|form| !form.is_stem);
+    let word = &term.forms[0];
     let mut counts: HashMap<i64, Counts> = HashMap::new();
     for form in &term.forms {
         // A word that is its own stem is read once.
-        if form.is_stem && exact.is_some_and(|exact| exact.term == form.term) {
+        if form.kind == FormKind::Stem && word.term == form.term {
             continue;
         }
-        let mut of_stem: HashMap<i64, f64> = HashMap::new();
-        let is_cut = each_occurrence(db, form, &mut |row, column| {
-            if !filter.takes(row) {
+        let share = match form.kind {
+            FormKind::Word | FormKind::Stem => 1.0,
+            FormKind::Synonym => SYNONYM_WEIGHT,
+            FormKind::Kin => KIN_WEIGHT,
+        };
+        let is_related = matches!(form.kind, FormKind::Synonym | FormKind::Kin);
+        if is_related && counts.len() >= MAX_DIRECT {
+            break;
+        }
+        let mut of_form: HashMap<i64, f64> = HashMap::new();
+        let limit = if is_related {
+            MAX_RELATED_OCCURRENCES
+        } else {
+            MAX_OCCURRENCES
+        };
+        let is_cut = each_occurrence(db, form, limit, &mut |row, column| {
+            if !filter.takes(row) || column == "facts" {
                 return;
             }
-            match (form.is_stem, column) {
-                (false, "words" | "wholes") => counts.entry(row).or_default().words += 1.0,
-                (false, "stems") if !term.is_whole => {
-                    counts.entry(row).or_default().inflected += 1.0;
-                }
-                (true, "words" | "stems") => *of_stem.entry(row).or_default() += 1.0,
-                _ => {}
+            match (form.kind, column) {
+                (FormKind::Word, "words" | "wholes") => counts.entry(row).or_default().words += 1.0,
+                (FormKind::Word, _) if term.is_whole => {}
+                (FormKind::Word, _) => counts.entry(row).or_default().inflected += 1.0,
+                (_, "wholes") => {}
+                _ => *of_form.entry(row).or_default() += share,
             }
         })?;
-        if is_cut {
+        if is_cut && !is_related {
             return Ok(true);
         }
-        for (row, count) in of_stem {
-            let stems = &mut counts.entry(row).or_default().stems;
-            *stems = stems.max(count);
+        for (row, count) in of_form {
+            let counts = counts.entry(row).or_default();
+            let sum = if is_related {
+                &mut counts.related
+            } else {
+                &mut counts.stems
+            };
+            *sum = sum.max(count);
         }
     }
+    let direct = counts.values().filter(|counts| counts.is_direct()).count();
+    candidates.having[at] = if direct > 0 { direct } else { counts.len() };
     for (row, counts) in counts {
         candidates.counts_of(row)[at] = counts.weighted();
     }
@@ -241,6 +295,7 @@ fn count_term(
 fn each_occurrence(
     db: &Connection,
     form: &TermForm,
+    limit: usize,
     visit: &mut dyn FnMut(i64, &str),
 ) -> rusqlite::Result<bool> {
     let mut statement = db.prepare_cached(match form.is_prefix {
@@ -252,7 +307,7 @@ fn each_occurrence(
     let mut read = 0;
     while let Some(row) = rows.next()? {
         read += 1;
-        if read > MAX_OCCURRENCES {
+        if read > limit {
             return Ok(true);
         }
         visit(row.get(0)?, row.get_ref(1)?.as_str().unwrap_or_default());
@@ -284,9 +339,11 @@ fn add_newest_with_all(
 
 /// The expression for any form of a term.
 fn any_form(term: &QueryTerm) -> String {
+    let direct = |form: &&TermForm| matches!(form.kind, FormKind::Word | FormKind::Stem);
     let forms: Vec<String> = term
         .forms
         .iter()
+        .filter(direct)
         .map(|form| {
             let star = if form.is_prefix { " *" } else { "" };
             format!("\"{}\"{star}", form.term)
@@ -296,25 +353,14 @@ fn any_form(term: &QueryTerm) -> String {
 }
 
 /// What each term counts: the fewer messages have it, the more.
-fn weights(
-    query: &Query,
-    candidates: &Candidates,
-    common: &[usize],
-    scope: &Scope,
-) -> Vec<f64> {
-    let mut having = vec![0_u64; candidates.width];
-    for place in 0..candidates.rows.len() {
-        for (count, having) in candidates.at(place).iter().zip(&mut having) {
-            *having += u64::from(*count > 0.0);
-        }
-    }
+fn weights(query: &Query, candidates: &Candidates, common: &[usize], scope: &Scope) -> Vec<f64> {
     let messages = scope.messages as f64;
     let terms = query.terms.iter().enumerate();
     terms
         .map(|(at, term)| {
             let having = match common.contains(&at) {
                 true => (messages / 4.0).max(MAX_OCCURRENCES as f64),
-                false => having[at] as f64,
+                false => candidates.having[at] as f64,
             };
             let idf = (1.0 + (messages - having).max(0.0) / (having + 0.5)).ln();
             idf * if term.is_part { PART_WEIGHT } else { 1.0 }
@@ -327,7 +373,9 @@ fn best_rows(candidates: &Candidates, weights: &[f64]) -> Vec<i64> {
     let mut rows: Vec<(f64, i64)> = (0..candidates.rows.len())
         .map(|place| {
             let terms = candidates.at(place).iter().zip(weights);
-            let score: f64 = terms.map(|(count, weight)| weight * saturated(*count, 1.0)).sum();
+            let score: f64 = terms
+                .map(|(count, weight)| weight * saturated(*count, 1.0))
+                .sum();
             (score, candidates.rows[place])
         })
         .collect();
@@ -406,15 +454,23 @@ fn scored(
         let mut score = 0.0;
         for (at, weight) in weights.iter().enumerate() {
             let value = |row: i64| values.get(&row).map_or(0.0, |values| values[at]);
-            let mut best = value(row);
+            let mut sum = value(row);
             for (distance, share) in (1..).zip(NEIGHBOUR_WEIGHTS) {
                 let beside = value(row - distance).max(value(row + distance));
-                best = best.max(share * beside);
+                sum += share * beside;
             }
-            score += weight * best;
+            score += weight * sum;
         }
         scored.push((row, time, score));
     }
-    scored.sort_by(|one, other| other.2.total_cmp(&one.2).then((other.1, other.0).cmp(&(one.1, one.0))));
-    Ok(scored.into_iter().map(|(row, _, score)| (row, score)).collect())
+    scored.sort_by(|one, other| {
+        other
+            .2
+            .total_cmp(&one.2)
+            .then((other.1, other.0).cmp(&(one.1, one.0)))
+    });
+    Ok(scored
+        .into_iter()
+        .map(|(row, _, score)| (row, score))
+        .collect())
 }

@@ -30,6 +30,9 @@ const MIN_STOP_WORDS: usize = 2;
 
 struct Dictionary {
     irregular: HashMap<&'static str, &'static str>,
+    /// The stems of each group of synonyms, and the groups of each stem.
+    groups: Vec<Vec<String>>,
+    synonyms: HashMap<String, Vec<usize>>,
     stop_words: [HashSet<&'static str>; Language::ALL.len()],
     stemmers: [Stemmer; Language::ALL.len()],
     russian: Stemmer,
@@ -43,8 +46,22 @@ static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(|| {
             irregular.extend(words.map(|word| (word, lemma)));
         }
     }
+    let stemmer = Stemmer::create(Algorithm::English);
+    let mut synonyms: HashMap<String, Vec<usize>> = HashMap::new();
+    let mut groups: Vec<Vec<String>> = Vec::new();
+    for line in data_lines(include_str!("synonyms.txt")) {
+        let words = line.split_whitespace();
+        let mut stems: Vec<String> = words.map(|word| stemmer.stem(word).into_owned()).collect();
+        stems.dedup();
+        for stem in &stems {
+            synonyms.entry(stem.clone()).or_default().push(groups.len());
+        }
+        groups.push(stems);
+    }
     Dictionary {
         irregular,
+        groups,
+        synonyms,
         stop_words: Language::ALL.map(|language| stop_words_of(language.name())),
         stemmers: Language::ALL.map(|language| Stemmer::create(language.algorithm())),
         russian: Stemmer::create(Algorithm::Russian),
@@ -116,7 +133,8 @@ impl Language {
             let stem = dictionary.stemmers[0].stem(lemma);
             return Some(stem).filter(|stem| *stem != word);
         }
-        if word.chars().count() < MIN_STEMMED_CHARS || word.bytes().any(|byte| byte.is_ascii_digit())
+        if word.chars().count() < MIN_STEMMED_CHARS
+            || word.bytes().any(|byte| byte.is_ascii_digit())
         {
             return None;
         }
@@ -142,6 +160,21 @@ impl Language {
         }
         stems
     }
+}
+
+/// Returns the stems of words that may be said for a word of English, itself not included.
+pub fn synonyms_of(word: &str) -> Vec<&'static str> {
+    let dictionary = &*DICTIONARY;
+    let stem = Language::English.stem(word).unwrap_or(Cow::Borrowed(word));
+    let groups = dictionary.synonyms.get(&*stem).into_iter().flatten();
+    let stems = groups.flat_map(|group| &dictionary.groups[*group]);
+    let mut others: Vec<&str> = stems
+        .map(String::as_str)
+        .filter(|one| *one != stem)
+        .collect();
+    others.sort_unstable();
+    others.dedup();
+    others
 }
 
 /// Says whether a word says nothing of what is searched for, in a query of this language.

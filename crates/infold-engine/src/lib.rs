@@ -44,6 +44,7 @@ pub mod step;
 pub mod redact;
 pub mod numbers;
 pub mod show;
+pub mod search;
 mod fold_map;
 mod scratch;
 pub mod usage;

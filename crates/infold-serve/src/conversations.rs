@@ -28,6 +28,7 @@ use crate::model_rules::ModelRules;
 use crate::parsed_request::ParsedRequest;
 use crate::pool::{self, TaskLease, TaskPool};
 use crate::request_cache::DigestCache;
+use crate::search_worker;
 use crate::{Exchange, ModelCall, OutgoingBody};
 pub(crate) use fit::{Fitted, fold_due, is_slow, tokens_up_to};
 pub(crate) use new_task::TASK_SOURCE;
@@ -167,6 +168,7 @@ impl Conversations {
             background,
         });
         worker.start(&core);
+        search_worker::start(&core);
         Ok(Conversations { core })
     }
 

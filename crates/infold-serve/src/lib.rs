@@ -18,6 +18,7 @@ mod exchange;
 mod recorded_summary;
 mod prefetch;
 mod background;
+mod search_worker;
 mod splice;
 mod upstream;
 mod headers;

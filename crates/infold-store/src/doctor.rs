@@ -59,6 +59,7 @@ impl Contexts {
             if let Some(mut chains) = chain_index::if_there(self.root()) {
                 chains.purge()?;
             }
+            self.forget_gone_in_search()?;
         }
         // A fork is recorded before it is made, and keeps the row of what it continues.
         for id in registry.forks()? {

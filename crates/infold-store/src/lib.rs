@@ -70,6 +70,7 @@ mod doctor;
 mod redact;
 mod redacted_name;
 mod secrets;
+mod search;
 pub use chain_index::{ChainIndex, Key, KnownChain};
 pub use contexts::{Contexts, TaskError, end_of};
 pub use derived::{Derived, RecordError};
@@ -94,6 +95,7 @@ pub use registry::{
     StatusError, TaskRow,
 };
 pub use repair::Repair;
+pub use search::{Coverage, Matching, SearchAnswer, SearchHit, SearchRequest, Snippet};
 pub use secrets::{Scanned, SecretPlace, StoredSecret};
 pub use show::Visit;
 pub use task_draft::{DraftError, TaskDraft};

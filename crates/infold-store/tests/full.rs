@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use infold_log::{Floor, Seq, View};
 use infold_store::{
-    AppendError, Contexts, Durability, Filter, LogError, Metadata, StepError, ToolError, Writer,
+    AppendError, Contexts, Durability, Filter, LogError, Matching, Metadata, SearchRequest,
+    StepError, ToolError, Writer,
 };
 use tempfile::TempDir;
 
@@ -255,4 +256,33 @@ fn what_may_not_be_written_can_be_looked_at() {
     let problems = contexts.verify(id, None).expect("a verdict");
     assert!(problems.is_empty(), "{problems:?}");
     assert!(contexts.write(id).is_err());
+}
+
+#[test]
+fn a_search_on_a_full_disk_answers_with_what_there_is() {
+    let Some(disk) = Disk::mount("4m") else {
+        return;
+    };
+    let contexts = Contexts::new(disk.path(), Durability::Turn);
+    let say = |text: &str| format!(r#"{{"role":"user","content":"{text}"}}"#);
+    let new_task = |text: String| {
+        let task = contexts.create(Metadata::default()).expect("a task");
+        let (mut writer, _) = contexts.write(task).expect("a writer");
+        writer.append(&[text]).expect("there is space");
+    };
+    let ask = |text: &'static str| {
+        let request = SearchRequest::new(Matching::Words(text));
+        contexts.search(&request).expect("an answer")
+    };
+    new_task(say("elephant"));
+    assert_eq!(ask("elephant").hits.len(), 1);
+    let words: Vec<String> = (0..20_000).map(|at| format!("word{at}")).collect();
+    new_task(say(&format!("giraffe {}", words.join(" "))));
+    disk.fill();
+    assert_eq!(ask("elephant").hits.len(), 1, "it was indexed before");
+    let answer = ask("giraffe");
+    assert_eq!(answer.hits.is_empty(), !answer.coverage.is_complete());
+    disk.free();
+    let answer = ask("giraffe");
+    assert_eq!((answer.hits.len(), answer.coverage.stopped), (1, None));
 }

@@ -6,9 +6,10 @@ mod server;
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use infold_serve::LiveEvent;
+use infold_store::{Matching, SearchRequest};
 use serde_json::{Value, json};
 
 use server::Server;
@@ -418,4 +419,83 @@ fn health_says_whether_tasks_can_be_kept() {
         ill.starts_with("503 busy: ") && ill.contains("cannot be written"),
         "{ill}"
     );
+}
+
+#[test]
+fn messages_are_searched_and_folds_shown() {
+    let server = Server::start();
+    let made = server.post("/infold/api/tasks", &json!({}));
+    let id = made.json()["uuid"].as_str().unwrap().to_owned();
+    let task = format!("/infold/api/tasks/{id}");
+    let talk = r#"[{"role":"user","content":"fix getUserName"},{"role":"assistant","content":"it was a stub"},{"role":"user","content":"go on"},{"role":"assistant","content":"the timeout is 30 s"},{"role":"user","content":"good"}]"#;
+    server.ask("POST", &format!("{task}/messages"), "", talk.as_bytes());
+    let step = json!({"step": "condense", "from": 2, "to": 3, "text": "a stub was found"});
+    let fold = server.post(&format!("{task}/steps"), &step).json()["event"].clone();
+    let fold = fold.as_str().unwrap().to_owned();
+
+    let found = server.get("/infold/api/search?q=stub").json();
+    assert_eq!(found["complete"], true, "{found}");
+    let hit = &found["hits"][0];
+    assert_eq!((&hit["seq"], &hit["task"]), (&2.into(), &json!(id)));
+    assert_eq!((&hit["hidden"], &hit["fold"]), (&true.into(), &json!(fold)));
+    let nothing = server.get("/infold/api/search?q=zebra&task=&limit=5");
+    assert_eq!(nothing.status, 404, "no such task");
+    let nothing = server
+        .get(&format!("/infold/api/search?q=zebra&task={id}"))
+        .json();
+    assert_eq!(nothing["hits"], json!([]));
+    assert_eq!(nothing["note"], "no message has any of: zebra");
+    let exact = server
+        .get("/infold/api/search?q=is+30&exact=true&role=model")
+        .json();
+    assert_eq!(exact["hits"][0]["seq"], 4, "{exact}");
+    for wrong in [
+        "",
+        "?q=x&role=king",
+        "?q=(&regex=true",
+        "?q=x&since=never",
+        "?q=x&limit=0",
+    ] {
+        let refused = server.get(&format!("/infold/api/search{wrong}"));
+        assert_eq!(refused.status, 400, "{wrong}");
+    }
+
+    let shown = server.get(&format!("{task}/folds/{fold}")).json();
+    let text = shown["stand_in"][0]["text"].as_str().unwrap();
+    assert!(text.contains("a stub was found"), "{text}");
+    assert_eq!(server.get(&format!("{task}/folds/e99")).status / 100, 4);
+    assert_eq!(server.get(&format!("{task}/folds/7")).status, 400);
+    assert_eq!(
+        seqs(&server.list(&format!("{task}/messages/{fold}"))),
+        [2, 3]
+    );
+    assert_eq!(seqs(&server.list(&format!("{task}/messages/4.."))), [4, 5]);
+}
+
+#[test]
+fn a_server_fills_the_search_index_by_itself() {
+    let server = Server::start();
+    let made = server.post("/infold/api/tasks", &json!({}));
+    let id = made.json()["uuid"].as_str().unwrap().to_owned();
+    let talk = br#"[{"role":"user","content":"the zeppelin"}]"#;
+    server.ask(
+        "POST",
+        &format!("/infold/api/tasks/{id}/messages"),
+        "",
+        talk,
+    );
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        // Without patience nothing is indexed for the sake of this search.
+        let request = SearchRequest {
+            patience: Duration::ZERO,
+            ..SearchRequest::new(Matching::Words("zeppelin"))
+        };
+        let answer = server.contexts.search(&request).expect("an answer");
+        if answer.hits.len() == 1 {
+            break;
+        }
+        assert!(Instant::now() < until, "{answer:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

@@ -4,6 +4,7 @@ mod lookup;
 mod rewind;
 mod placement;
 mod fit;
+mod recall;
 mod unrecorded;
 mod frames;
 
@@ -25,6 +26,7 @@ use crate::{Exchange, ModelCall, OutgoingBody};
 pub(crate) use fit::{Fitted, fold_due, is_slow, tokens_up_to};
 use frames::FrameCache;
 pub(crate) use placement::{Placement, TASK_SOURCE, is_unfolded, response_key};
+pub(crate) use recall::may_recall;
 pub(crate) use rewind::{fold_over, last_sent, rewind};
 
 /// All conversations of a contexts directory.

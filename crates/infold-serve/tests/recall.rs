@@ -8,8 +8,16 @@ use serde_json::{Value, json};
 
 /// A table of settings that no summary can hold whole.
 fn table() -> String {
-    let row = |number: u32| format!("setting_{number:03} = {}", 7_000 + number * 37);
+    let row = |number: u32| format!("{} = {}", name(number), value(number));
     (0..300).map(row).collect::<Vec<_>>().join("\n")
+}
+
+fn name(number: u32) -> String {
+    format!("setting_{number:03}")
+}
+
+fn value(number: u32) -> u32 {
+    7_000 + number * 37
 }
 
 /// A conversation that begins with the table as a tool's result and goes on for long.
@@ -105,20 +113,28 @@ fn a_hidden_value_comes_back_with_the_message_that_asks_for_it() {
         assert!(sent.len() < messages.len() - 1, "{wire}: it is folded");
         assert_eq!(recalled, "0", "{wire}: nothing is referred to");
         let shown = Value::from(sent).to_string();
-        assert!(!shown.contains("setting_177"), "{wire}: it is hidden");
+        let hidden = |number: &u32| !shown.contains(&name(*number));
+        let number = (100..300).find(hidden).expect("no summary holds them all");
+        let (name, value) = (name(number), value(number));
 
-        messages.push(ask(wire, "What is `setting_177` set to?"));
+        messages.push(ask(wire, &format!("What is `{name}` set to?")));
         let (sent, recalled) = send(&office, wire, &messages);
         let last = sent.last().expect("a message").to_string();
         assert_eq!(recalled, "1", "{wire}: {last}");
-        assert!(last.contains("setting_177 = 13549"), "{wire}: {last}");
-        assert!(last.contains("What is `setting_177` set to?"), "{wire}");
+        assert!(
+            last.contains(&format!("{name} = {value}")),
+            "{wire}: {last}"
+        );
+        assert!(
+            last.contains(&format!("What is `{name}` set to?")),
+            "{wire}"
+        );
         // The same request again is the same bytes.
         assert_eq!(send(&office, wire, &messages), (sent.clone(), recalled));
 
         // It stays where it is, and is not quoted twice while it is in view.
-        messages.push(answer(wire, "13549"));
-        messages.push(ask(wire, "And setting_177 was that in milliseconds?"));
+        messages.push(answer(wire, &value.to_string()));
+        messages.push(ask(wire, &format!("And {name}, was that in milliseconds?")));
         let (next, recalled) = send(&office, wire, &messages);
         assert_eq!(next[..sent.len()], sent[..], "{wire}: the prefix stays");
         assert_eq!(recalled, "0", "{wire}: it is in view");

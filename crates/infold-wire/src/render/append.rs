@@ -82,7 +82,19 @@ mod tests {
             r#"{"role":"user","parts":[{"functionResponse":{"name":"ls","response":{"output":"r"}}}]}"#,
         ];
         let shown = lines.map(|line| appended(line).unwrap_or_default());
-        insta::assert_snapshot!(shown.join("\n"), @"");
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        {"role":"user","content":"a \ud83d\n\nmore \"of\" it" ,"x":1}
+        {"role":"user","content":[{"type":"text","text":"a"} ,{"type":"text","text":"more \"of\" it"}]}
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"r"},{"type":"text","text":"more \"of\" it"}]}
+        {"role":"tool","tool_call_id":"c","content":"r\n\nmore \"of\" it"}
+        {"role":"tool","tool_call_id":"c","content":[{"type":"text","text":"r"},{"type":"text","text":"more \"of\" it"}]}
+        {"role":"tool","tool_name":"ls","content":"r\n\nmore \"of\" it"}
+        {"type":"message","role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_text","text":"more \"of\" it"}]}
+        {"type":"function_call_output","call_id":"c","output":"r\n\nmore \"of\" it"}
+        {"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"r"},{"type":"input_text","text":"more \"of\" it"}]}
+        {"role":"user","parts":[{"text":"a"},{"text":"more \"of\" it"}]}
+        {"role":"user","parts":[{"functionResponse":{"name":"ls","response":{"output":"r"}}},{"text":"more \"of\" it"}]}
+        "#);
     }
 
     #[test]

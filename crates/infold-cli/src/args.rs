@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use infold::show::RecallTarget;
 use infold_log::steer::Target;
-use infold_log::{EventId, Seq, Span};
+use infold_log::{EventId, Seq};
 use infold_store::{Durability, Metadata, Status};
 
 use crate::{
     ask, condense, config, count, eval, export, fold, import, manage, models, provider, redact,
-    serve,
+    search, serve,
 };
 
 /// Stores everything an agent has said and seen, and folds it to fit the model's window.
@@ -101,15 +102,11 @@ pub enum CliCommand {
     /// Show what the model would be shown; each fold is one line
     View(ViewArgs),
     /// List all folds: what they hide, and whether they are active
-    Folds(InspectArgs),
+    Folds(FoldsArgs),
+    /// Find messages by their words in all tasks, including hidden ones
+    Search(search::SearchArgs),
     /// Print messages in full, including hidden ones
-    Recall {
-        /// The task
-        task: String,
-        /// The messages
-        #[arg(value_name = "A..B")]
-        range: Span,
-    },
+    Recall(RecallArgs),
     /// Fold a task as far as its window requires, and no further
     Manage(manage::ManageArgs),
     /// Replace messages by a summary in the view: your text, or a generated one
@@ -366,6 +363,29 @@ pub struct InspectArgs {
     /// As it was right after a message, or an event such as e3
     #[arg(long, value_name = "SEQ|EVENT", value_parser = parse_point)]
     pub at: Option<Target>,
+}
+
+/// The arguments of `infold folds`.
+#[derive(Debug, Args)]
+pub struct FoldsArgs {
+    #[command(flatten)]
+    pub inspect: InspectArgs,
+    /// Print the text of this fold, such as e3
+    #[arg(value_parser = parse_event)]
+    pub fold: Option<EventId>,
+}
+
+/// The arguments of `infold recall`.
+#[derive(Debug, Args)]
+pub struct RecallArgs {
+    /// The task
+    pub task: String,
+    /// The messages: 12, 12..40, 12-40, 12.., or a fold such as e3
+    #[arg(value_name = "RANGE|FOLD")]
+    pub target: Option<RecallTarget>,
+    /// Only messages that contain this text, in any case
+    #[arg(long, value_name = "TEXT")]
+    pub grep: Option<String>,
 }
 
 /// The arguments of `infold view`.

@@ -312,6 +312,7 @@ impl From<StepError> for CliError {
                 format!("wait for the results, or end the range before message {round}").into()
             }
             Refused::Inactive { .. } => "`infold folds TASK` shows which are active".into(),
+            Refused::NotAFold { .. } => "`infold folds TASK` lists the folds".into(),
             Refused::Inner { outer, .. } => {
                 format!("remove the outer fold first: `infold unfold TASK {outer}`").into()
             }

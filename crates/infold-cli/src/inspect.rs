@@ -1,16 +1,16 @@
-//! `infold view`, `log`, `folds` and `recall`: print what a task holds.
+//! `infold view`, `log` and `folds`: print what a task holds.
 
-use infold::show::{LogEntry, LogSnapshot, RecalledMessage, ViewEntry, describe, kind};
+use infold::show::{LogEntry, LogSnapshot, ViewEntry, describe, kind};
 use infold_log::{Past as _, Role, Seq, Source, Span};
 use infold_store::{Contexts, EventLine, Log, What, iso};
 use infold_wire::{Message, message_excerpt};
 
-use crate::args::{InspectArgs, ViewArgs};
+use crate::args::{FoldsArgs, InspectArgs, ViewArgs};
 use crate::error::{CliError, CliResult};
 use crate::output::{
-    DIM, FOLD, Output, cells, count, fit, format_table, note, number, one_line, paint, printable,
-    role_style,
+    DIM, FOLD, Output, cells, count, fit, format_table, note, number, one_line, paint, role_style,
 };
+use crate::recall;
 use crate::steps::short;
 
 fn open(contexts: &Contexts, args: &InspectArgs) -> CliResult<LogSnapshot> {
@@ -182,8 +182,11 @@ fn print_event(line: &EventLine, out: &mut Output) -> CliResult {
 }
 
 /// `infold folds`
-pub fn folds(contexts: &Contexts, args: &InspectArgs, out: &mut Output) -> CliResult {
-    let seen = open(contexts, args)?;
+pub fn folds(contexts: &Contexts, args: &FoldsArgs, out: &mut Output) -> CliResult {
+    let seen = open(contexts, &args.inspect)?;
+    if let Some(id) = args.fold {
+        return recall::fold(&seen.log, &args.inspect.task, id, out);
+    }
     let mut rows = Vec::new();
     let mut styles = Vec::new();
     let mut is_empty = true;
@@ -209,39 +212,6 @@ pub fn folds(contexts: &Contexts, args: &InspectArgs, out: &mut Output) -> CliRe
     let lines = format_table(&rows, &[4], out.width());
     let mut lines = styles.iter().zip(lines);
     lines.try_for_each(|(style, line)| out.line(paint(*style, line)))
-}
-
-/// `infold recall`
-pub fn recall(contexts: &Contexts, task: &str, range: Span, out: &mut Output) -> CliResult {
-    let log = contexts.read(contexts.resolve(task)?)?;
-    let exists = RecalledMessage::check(&log, range);
-    exists.map_err(|error| CliError::from(error).about(&short(task)))?;
-    RecalledMessage::each(&log, range, &mut |recalled| {
-        if out.is_json() {
-            out.object_with(&recalled.json(), "message", recalled.bytes)
-        } else {
-            print_in_full(&recalled, out)
-        }
-    })
-}
-
-fn print_in_full(recalled: &RecalledMessage<'_>, out: &mut Output) -> CliResult {
-    let (record, bytes) = (&recalled.record, recalled.bytes);
-    let hidden = if recalled.shown { "" } else { " · hidden" };
-    let seq = recalled.seq;
-    let head = format!("── {seq} {} · {}{hidden}", record.role, iso(record.time));
-    out.line(paint(role_style(record.role), head))?;
-    let message = Message::parse(bytes).ok();
-    let text = message.and_then(|message| message.content()?.text());
-    let has_calls = message.is_none_or(|message| !message.calls().is_empty());
-    if let Some(text) = &text {
-        out.line(printable(text))?;
-    }
-    // Blocks and calls have no plain text: print their JSON.
-    if text.is_none() || has_calls {
-        out.line(String::from_utf8_lossy(bytes))?;
-    }
-    Ok(())
 }
 
 /// Prints a line for each message of a span, without the middle of a long one.

@@ -9,6 +9,8 @@ mod input;
 mod signals;
 mod task;
 mod inspect;
+mod recall;
+mod search;
 mod steps;
 mod redact;
 mod task_lock;
@@ -140,7 +142,8 @@ fn run(cli: Cli, out: &mut Output) -> CliResult {
         CliCommand::Log(args) => inspect::log(contexts, &args, out),
         CliCommand::View(args) => inspect::view(contexts, &args, out),
         CliCommand::Folds(args) => inspect::folds(contexts, &args, out),
-        CliCommand::Recall { task, range } => inspect::recall(contexts, &task, range, out),
+        CliCommand::Search(args) => search::run(contexts, &args, out),
+        CliCommand::Recall(args) => recall::recall(contexts, &args, out),
         CliCommand::Truncate { task, fraction } => {
             steps::take(contexts, hooks, &task, &Step::Truncate { fraction }, out)
         }

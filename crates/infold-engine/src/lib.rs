@@ -45,6 +45,7 @@ pub mod recall;
 pub mod redact;
 pub mod numbers;
 pub mod show;
+pub mod search;
 mod fold_map;
 mod scratch;
 pub mod usage;

@@ -4,12 +4,14 @@ mod task;
 mod entries;
 mod pieces;
 mod folds;
+mod recall;
 mod describe;
 
 pub use describe::{describe, kind};
 pub use entries::{LogEntry, RecalledMessage};
-pub use folds::FoldEntry;
+pub use folds::{FoldEntry, fold_json, fold_texts};
 pub use pieces::ViewEntry;
+pub use recall::{Recall, RecallTarget, RecallTargetError};
 pub use task::{TaskReport, row};
 
 use infold_log::steer::{Side, Target, locate};

@@ -22,6 +22,7 @@ use crate::metrics::Metrics;
 use crate::model_rules::ModelRules;
 use crate::parsed_request::ParsedRequest;
 use crate::pool::{self, TaskLease, TaskPool};
+use crate::search_worker;
 use crate::{Exchange, ModelCall, OutgoingBody};
 pub(crate) use fit::{Fitted, fold_due, is_slow, tokens_up_to};
 use frames::FrameCache;
@@ -152,6 +153,7 @@ impl Conversations {
             background,
         });
         worker.start(&core);
+        search_worker::start(&core);
         Ok(Conversations { core })
     }
 

@@ -22,6 +22,7 @@ mod exchange;
 mod recorded_summary;
 mod prefetch;
 mod background;
+mod search_worker;
 mod splice;
 mod outgoing_body;
 mod upstream;

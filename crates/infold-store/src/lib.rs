@@ -69,6 +69,7 @@ mod fork_point;
 mod doctor;
 mod redact;
 mod secrets;
+mod search;
 pub use chain_index::{ChainIndex, Key, KnownChain};
 pub use contexts::{Contexts, TaskError, end_of};
 pub use derived::{Derived, RecordError};
@@ -93,6 +94,7 @@ pub use registry::{
     StatusError, TaskRow,
 };
 pub use repair::Repair;
+pub use search::{Coverage, Matching, SearchAnswer, SearchHit, SearchRequest, Snippet};
 pub use secrets::{Scanned, SecretPlace, StoredSecret};
 pub use show::Visit;
 pub use task_draft::{DraftError, TaskDraft};

@@ -102,7 +102,7 @@ impl Contexts {
     pub fn redactable(&self, id: Uuid, target: Target<'_>) -> Result<Redaction, TaskError> {
         let mut family = self.family(id, target)?;
         let left = self.select(id, target, &mut family)?;
-        self.search(target, &family, |find, extent| {
+        self.with_search(target, &family, |find, extent| {
             let rewrite = Rewrite::new(self, &family, find, extent)?;
             let preview = |at: usize| rewrite.preview(at);
             let (redaction, _) = self.plan(&family, &rewrite, find, left, preview)?;
@@ -119,7 +119,7 @@ impl Contexts {
         let mut family = self.family(id, target)?;
         let mut locks = self.lock_all(&family)?;
         let left = self.select(id, target, &mut family)?;
-        let (redaction, plan) = self.search(target, &family, |find, extent| {
+        let (redaction, plan) = self.with_search(target, &family, |find, extent| {
             let rewrite = Rewrite::new(self, &family, find, extent)?;
             let stage = |at: usize| rewrite.stage(at, &staging);
             self.plan(&family, &rewrite, find, left, stage)
@@ -141,7 +141,7 @@ impl Contexts {
     }
 
     /// Calls `work` with what finds in texts beside messages what goes.
-    fn search<T>(
+    fn with_search<T>(
         &self,
         target: Target<'_>,
         family: &Family,

@@ -1,7 +1,7 @@
 //! The entries of a log: messages, and the events between them.
 
 use infold_log::{EventId, Past as _, Place, Record, Seq, Span};
-use infold_store::{EventLine, Log, LogError, StepError, iso};
+use infold_store::{EventLine, Log, LogError, iso};
 use serde_json::{Value, json};
 
 use super::{LogSnapshot, describe, each_message};
@@ -69,15 +69,6 @@ impl RecalledMessage<'_> {
             "seq": self.seq.get(), "role": self.record.role.wire_name(),
             "timestamp": iso(self.record.time), "shown": self.shown,
         })
-    }
-
-    /// Returns an error if a span ends behind the last message.
-    pub fn check(log: &Log, span: Span) -> Result<(), StepError> {
-        let (seq, last) = (span.to().get(), log.state().at().seq);
-        if seq > last {
-            return Err(StepError::NoMessage { seq, last });
-        }
-        Ok(())
     }
 
     /// Visits the messages of a span.

@@ -69,6 +69,12 @@ pub enum Refused<E> {
         /// The outermost one around it.
         outer: EventId,
     },
+    /// The event is something else than a fold.
+    #[error("event {event} is not a fold")]
+    NotAFold {
+        /// The event.
+        event: EventId,
+    },
     /// A part that is hidden already, or must not be.
     #[error("part {part} of message {seq} cannot be masked: {why}")]
     Part {

@@ -1,6 +1,11 @@
-//! Routes that read a task: log, view, folds, recall.
+//! Routes that read tasks: log, view, folds, recall, search.
 
-use infold::show::{LogEntry, LogSnapshot, RecalledMessage, ViewEntry};
+use infold::search::{
+    SearchError, SearchMode, SearchQuery, answer_json, parse_role, parse_time,
+};
+use infold::show::{
+    LogEntry, LogSnapshot, RecallTarget, RecalledMessage, ViewEntry, fold_json,
+};
 use infold_log::{Seq, Span};
 use infold_store::{Frame, iso};
 use infold_wire::quote;
@@ -56,14 +61,62 @@ fn page(last: u64, request: &ApiRequest) -> Result<Option<Span>, ApiError> {
 pub fn recall(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
     let contexts = api.conversations.contexts();
     let log = contexts.read(request.task(contexts)?)?;
-    let range = request.place(1).parse::<Span>();
-    let range = range.map_err(|error| ApiError::bad(error.to_string()))?;
-    RecalledMessage::check(&log, range)?;
+    let target = request.place(1).parse::<RecallTarget>();
+    let target = target.map_err(|error| ApiError::bad(error.to_string()))?;
+    let found = target.find(&log)?;
     Ok(ApiReply::List(Box::new(move |list| {
-        RecalledMessage::each(&log, range, &mut |message| {
-            list.put_message(&message.json(), message.bytes)
-        })
+        for span in found.spans {
+            RecalledMessage::each(&log, span, &mut |message| {
+                list.put_message(&message.json(), message.bytes)
+            })?;
+        }
+        Ok(())
     })))
+}
+
+/// `GET /infold/api/tasks/{task}/folds/{fold}`
+pub fn fold(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    let contexts = api.conversations.contexts();
+    let log = contexts.read(request.task(contexts)?)?;
+    let target = request.place(1).parse::<RecallTarget>();
+    let Ok(target @ RecallTarget::Fold(_)) = target else {
+        let text = format!("`{}` is not a fold such as e3", request.place(1));
+        return Err(ApiError::bad(text));
+    };
+    let found = target.find(&log)?.fold;
+    Ok(ApiReply::Json(found.as_ref().map(fold_json).unwrap_or_default()))
+}
+
+/// `GET /infold/api/search`
+pub fn search(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    let contexts = api.conversations.contexts();
+    let text = request.query("q");
+    let text = text.ok_or_else(|| ApiError::bad("`q` of the query says what to search for"))?;
+    let bad = |error: String| ApiError::bad(error);
+    let time = |name| request.query(name).map(parse_time).transpose().map_err(bad);
+    let task = request.query("task").map(|task| contexts.resolve(task));
+    let query = SearchQuery {
+        text: text.to_owned(),
+        mode: match (request.flag("exact")?, request.flag("regex")?) {
+            (true, true) => return Err(ApiError::bad("either `exact` or `regex`, not both")),
+            (true, false) => SearchMode::Exact,
+            (false, true) => SearchMode::Regex,
+            (false, false) => SearchMode::Words,
+        },
+        tasks: task.transpose()?.map(|task| vec![task]),
+        only_hidden: request.flag("hidden")?,
+        role: request.query("role").map(parse_role).transpose().map_err(bad)?,
+        tool: request.query("tool").map(str::to_owned),
+        file: request.query("file").map(str::to_owned),
+        since: time("since")?,
+        until: time("until")?,
+        limit: request.number("limit")?.map(|limit| limit as usize),
+    };
+    let answer = query.run(contexts).map_err(|error| match error {
+        SearchError::Pattern(error) => ApiError::bad(error.to_string()),
+        SearchError::Task(error) => error.into(),
+    })?;
+    Ok(ApiReply::Json(answer_json(&query, &answer)))
 }
 
 /// `GET /infold/api/tasks/{task}/view`

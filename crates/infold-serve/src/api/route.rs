@@ -98,6 +98,14 @@ const fn text(name: &'static str, about: &'static str) -> Query {
     }
 }
 
+const fn flag(name: &'static str, about: &'static str) -> Query {
+    Query {
+        name,
+        about,
+        kind: "boolean",
+    }
+}
+
 const OK: StatusCode = StatusCode::OK;
 const MADE: StatusCode = StatusCode::CREATED;
 
@@ -119,6 +127,15 @@ pub static ROUTES: &[ApiRoute] = &[
     ApiRoute { method: Method::GET, path: "/infold/api/usage", name: "usage", status: OK, run: tasks::usage,
         about: "What all tasks came to, in all and by model",
         query: &[text("user", "Only tasks of this user")], takes: Takes::Nothing, gives: Gives::Object("Usage") },
+    ApiRoute { method: Method::GET, path: "/infold/api/search", name: "search", status: OK, run: queries::search,
+        about: "Finds messages by their words, hidden ones too, best first",
+        query: &[text("q", "What to search for: words, \"phrases\", -excluded words, prefixes*"), text("task", "Only this task, with the messages that it continues"),
+            flag("hidden", "Only messages that the model does not see"), text("role", "Only messages of this role: user, model, tool or system"),
+            text("tool", "Only calls of this tool, and their results"), text("file", "Only calls that touch this file, and their results; the end of a path is enough"),
+            text("since", "Only messages from then on: a time, a date, or an age such as 3d"), text("until", "Only messages up to then"),
+            number("limit", "No more hits than so many; 20 if it is not said"), flag("exact", "Find the text exactly as it is written"),
+            flag("regex", "Find what a regular expression matches")],
+        takes: Takes::Nothing, gives: Gives::Object("Found") },
     ApiRoute { method: Method::GET, path: "/infold/api/tasks", name: "listTasks", status: OK, run: tasks::list,
         about: "The tasks, newest first",
         query: &[text("status", "Only those of this status: running, completed, failed …"), text("user", "Only those of this user"),
@@ -136,7 +153,7 @@ pub static ROUTES: &[ApiRoute] = &[
             number("limit", "No more messages than so many: the first from `from` on, else the last"), AT],
         takes: Takes::Nothing, gives: Gives::List("Entry") },
     ApiRoute { method: Method::GET, path: "/infold/api/tasks/{task}/messages/{range}", name: "recall", status: OK, run: queries::recall,
-        about: "Messages in full, hidden ones too",
+        about: "Messages in full, hidden ones too: one (12), a range (12..40, 12..) or those of a fold (e3)",
         query: &[], takes: Takes::Nothing, gives: Gives::List("Recalled") },
     ApiRoute { method: Method::POST, path: "/infold/api/tasks/{task}/messages", name: "push", status: OK, run: tasks::push,
         about: "Appends messages, all or none; repeated with the same Idempotency-Key it appends nothing and answers as before",
@@ -148,6 +165,9 @@ pub static ROUTES: &[ApiRoute] = &[
     ApiRoute { method: Method::GET, path: "/infold/api/tasks/{task}/folds", name: "folds", status: OK, run: queries::folds,
         about: "All folds ever made, and what became of them",
         query: &[AT], takes: Takes::Nothing, gives: Gives::List("Fold") },
+    ApiRoute { method: Method::GET, path: "/infold/api/tasks/{task}/folds/{fold}", name: "fold", status: OK, run: queries::fold,
+        about: "A fold with the text that the model sees in its place",
+        query: &[], takes: Takes::Nothing, gives: Gives::Object("FoldText") },
     ApiRoute { method: Method::GET, path: "/infold/api/tasks/{task}/frames", name: "frames", status: OK, run: queries::frames,
         about: "What stood around the messages: instructions, tools, parameters, each time they changed; credentials are blanked",
         query: &[], takes: Takes::Nothing, gives: Gives::List("Frame") },

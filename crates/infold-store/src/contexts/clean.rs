@@ -51,6 +51,7 @@ impl Contexts {
         if really {
             self.empty_trash()?;
             self.remove_unborn(registry)?;
+            self.forget_gone_in_search()?;
         }
         Ok(removed)
     }

@@ -7,6 +7,7 @@ use std::path::Path;
 use uuid::Uuid;
 
 use crate::file::files;
+use crate::search::SearchIndex;
 use crate::{ChainIndex, Contexts, LogError, TaskError, chain_index};
 
 impl Contexts {
@@ -70,7 +71,14 @@ impl Contexts {
         if let Some(mut chains) = chains {
             chains.purge()?;
         }
+        self.forget_gone_in_search()?;
         self.with_registry(|registry| registry.purge())
+    }
+
+    /// Removes what the search index has of tasks that are gone, for good.
+    pub(super) fn forget_gone_in_search(&self) -> Result<(), TaskError> {
+        let is_gone = |task| self.place(task).is_none();
+        Ok(SearchIndex::forget_for_good(self.root(), is_gone)?)
     }
 
     /// Removes damaged databases that were set aside and know of a task.

@@ -85,6 +85,12 @@ impl Log {
         }
     }
 
+    /// Where the line of a message ends in the file that holds it, and its checksum.
+    pub(crate) fn line_end(&self, seq: Seq) -> Result<(u64, u32), LogError> {
+        let entry = self.entry(seq)?;
+        Ok((entry.offset + u64::from(entry.len), entry.sum))
+    }
+
     /// What the index knows of a message.
     pub(super) fn entry(&self, seq: Seq) -> Result<MessageEntry, LogError> {
         match self.ancestor_of(seq.get(), |point| point.seq)? {

@@ -16,6 +16,7 @@ use crate::database::Identity;
 use crate::derived::Derived;
 use crate::dirs::{PLACES, TaskDirs};
 use crate::file::Access;
+use crate::search::SearchIndex;
 use crate::{Contexts, Log, LogError, Registry, TaskError, chain_index, file};
 
 const NAME: &str = "redacting";
@@ -291,6 +292,8 @@ impl Contexts {
             }
             chains.purge()?;
         }
+        // The logs have new files by now, from which the messages are indexed again.
+        SearchIndex::forget_for_good(self.root(), |task| plan.tasks.contains(&task))?;
         Ok(())
     }
 }

@@ -1,0 +1,60 @@
+//! Keeps the search index up to the logs, in a thread of its own: no request waits for it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use infold_store::RegistryError;
+use infold_store::TaskError;
+
+use crate::conversations::Core;
+
+/// How often the logs are looked at.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// How long the index is filled at a time.
+const SLICE: Duration = Duration::from_millis(250);
+/// Looking at the logs takes at most this share of the time, however many tasks there are.
+const MAX_SHARE: u32 = 20;
+
+/// Starts the thread, which ends with `core`.
+pub(crate) fn start(core: &Arc<Core>) {
+    let core = Arc::downgrade(core);
+    // Without it the index is filled by whoever searches.
+    let _ = std::thread::Builder::new()
+        .name("search".to_owned())
+        .spawn(move || {
+            let mut is_reported = false;
+            let mut pause = INTERVAL;
+            loop {
+                std::thread::sleep(pause);
+                let Some(core) = core.upgrade() else { return };
+                let started = Instant::now();
+                match core.contexts.fill_search_index(started + SLICE) {
+                    Ok(coverage) => {
+                        let is_behind = coverage.searched_bytes < coverage.total_bytes;
+                        let took = started.elapsed();
+                        // As long as there is work it takes half of the time.
+                        pause = match is_behind && took >= SLICE {
+                            true => took,
+                            false => INTERVAL.max(took * MAX_SHARE),
+                        };
+                        is_reported = false;
+                    }
+                    Err(error) => {
+                        pause = INTERVAL * 10;
+                        let is_expected = matches!(
+                            error,
+                            TaskError::Registry(
+                                RegistryError::Full { .. }
+                                    | RegistryError::ReadOnly { .. }
+                                    | RegistryError::Busy { .. }
+                            )
+                        );
+                        if !is_expected && !is_reported {
+                            core.pool.report(&error.into());
+                            is_reported = true;
+                        }
+                    }
+                }
+            }
+        });
+}

@@ -1,0 +1,282 @@
+//! Brings the index up to the logs.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::time::{Instant, SystemTime};
+
+use infold_log::{Seq, Source, Span};
+use uuid::Uuid;
+
+use super::document::{Document, DocumentReader};
+use super::index::{SearchIndex, TaskMark};
+use crate::{Contexts, Log, LogError, RegistryError, TaskError};
+
+/// How much was searched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// How many bytes of logs there are.
+    pub total_bytes: u64,
+    /// How many of them were searched.
+    pub searched_bytes: u64,
+    /// Why it was not all of them: the time was over, the disk is full, a task cannot be read.
+    pub stopped: Option<String>,
+}
+
+impl Coverage {
+    /// Says whether everything was searched.
+    pub fn is_complete(&self) -> bool {
+        self.stopped.is_none()
+    }
+}
+
+/// A batch has at most so many messages,
+const MAX_BATCH_MESSAGES: usize = 2000;
+/// and about so many bytes of text: writers wait for each other as long as one batch takes.
+const MAX_BATCH_BYTES: u64 = 2 << 20;
+
+/// A task whose log is longer than what is indexed of it.
+struct Behind {
+    task: Uuid,
+    mark: Option<TaskMark>,
+    len: u64,
+    changed: SystemTime,
+}
+
+impl Contexts {
+    /// Brings the search index up to the logs, newest first, until a deadline; says how far it got.
+    ///
+    /// Tasks that are gone are removed from it. Nobody who writes to a task waits for this.
+    pub fn fill_search_index(&self, deadline: Instant) -> Result<Coverage, TaskError> {
+        let is_there = self.root().join(super::index::NAME).exists();
+        if !is_there && self.tasks()?.is_empty() {
+            return Ok(Coverage::default());
+        }
+        let index = SearchIndex::open(self.root())?;
+        let (mut index, coverage) = self.fill_opened(index, None, deadline)?;
+        index.purge()?;
+        Ok(coverage)
+    }
+
+    /// Opens the index and brings it up to the logs: first to those of `tasks`, or only to them if there is no time for more.
+    pub(super) fn filled_index(
+        &self,
+        tasks: Option<&[Uuid]>,
+        deadline: Instant,
+    ) -> Result<(SearchIndex, Coverage), TaskError> {
+        let index = match SearchIndex::open(self.root()) {
+            // Where nothing can be written, as much is indexed in memory as there is time for.
+            Err(RegistryError::Full { .. } | RegistryError::ReadOnly { .. }) => {
+                SearchIndex::in_memory()?
+            }
+            opened => opened?,
+        };
+        self.fill_opened(index, tasks, deadline)
+    }
+
+    /// Brings an index up to the logs; one that turns out to be damaged is made anew.
+    fn fill_opened(
+        &self,
+        mut index: SearchIndex,
+        tasks: Option<&[Uuid]>,
+        deadline: Instant,
+    ) -> Result<(SearchIndex, Coverage), TaskError> {
+        match self.fill_index(&mut index, tasks, deadline) {
+            // What is damaged shows when it is used.
+            Err(TaskError::Registry(RegistryError::Damaged { reason, .. })) => {
+                drop(index);
+                SearchIndex::remove(self.root())?;
+                index = SearchIndex::open(self.root())?;
+                index.renewed = Some(format!("was damaged ({reason})"));
+                let coverage = self.fill_index(&mut index, tasks, deadline)?;
+                self.tell_renewed(&mut index);
+                Ok((index, coverage))
+            }
+            filled => {
+                self.tell_renewed(&mut index);
+                filled.map(|coverage| (index, coverage))
+            }
+        }
+    }
+
+    fn tell_renewed(&self, index: &mut SearchIndex) {
+        if let Some(reason) = index.renewed.take() {
+            let path = self.root().join(super::index::NAME);
+            self.tell(&format!(
+                "{} {reason} and is made anew from the tasks",
+                path.display()
+            ));
+        }
+    }
+
+    fn fill_index(
+        &self,
+        index: &mut SearchIndex,
+        first: Option<&[Uuid]>,
+        deadline: Instant,
+    ) -> Result<Coverage, TaskError> {
+        let mut coverage = Coverage::default();
+        let mut behind = self.behind(index, &mut coverage)?;
+        let first = first.unwrap_or_default();
+        behind.sort_by_key(|one| (!first.contains(&one.task), std::cmp::Reverse(one.changed)));
+        for one in behind {
+            let from = one.mark.map_or(0, |mark| mark.bytes);
+            if Instant::now() >= deadline {
+                coverage.stopped = Some("the index is still being filled".to_owned());
+                break;
+            }
+            let reached = match self.index_task(index, &one, deadline) {
+                Ok(reached) => reached,
+                // The task went away, or cannot be read: what is wrong with it is for `verify` to say.
+                Err(TaskError::Unknown { .. }) => continue,
+                Err(TaskError::Log(error)) => {
+                    coverage.stopped = Some(format!("task {} cannot be read: {error}", one.task));
+                    continue;
+                }
+                // With what there is the question can still be answered.
+                Err(TaskError::Registry(
+                    error @ (RegistryError::Full { .. }
+                    | RegistryError::Busy { .. }
+                    | RegistryError::ReadOnly { .. }),
+                )) => {
+                    coverage.stopped = Some(error.to_string());
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
+            coverage.searched_bytes += reached.saturating_sub(from);
+            if reached < one.len {
+                coverage.stopped = Some("the index is still being filled".to_owned());
+            }
+        }
+        Ok(coverage)
+    }
+
+    /// The tasks whose logs are longer than what is indexed of them. Those that are gone are forgotten.
+    fn behind(
+        &self,
+        index: &mut SearchIndex,
+        coverage: &mut Coverage,
+    ) -> Result<Vec<Behind>, TaskError> {
+        let marks: HashMap<Uuid, TaskMark> = index.marks()?.into_iter().collect();
+        let mut behind = Vec::new();
+        let mut there = HashSet::new();
+        for task in self.tasks()? {
+            there.insert(task);
+            let Some(dir) = self.place(task) else {
+                continue;
+            };
+            let Ok(meta) = fs::metadata(dir.join("messages.jsonl")) else {
+                continue;
+            };
+            let (mark, len) = (marks.get(&task).copied(), meta.len());
+            coverage.total_bytes += len;
+            let known = mark.map_or(0, |mark| mark.bytes);
+            coverage.searched_bytes += known.min(len);
+            if known != len {
+                let changed = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                behind.push(Behind {
+                    task,
+                    mark,
+                    len,
+                    changed,
+                });
+            }
+        }
+        let gone: Vec<Uuid> = marks.into_keys().filter(|task| !there.contains(task)).collect();
+        if !gone.is_empty() {
+            // A task that is being moved from one place to another is there in one of them.
+            let gone: Vec<Uuid> = gone.into_iter().filter(|task| self.place(*task).is_none()).collect();
+            index.forget(&gone)?;
+        }
+        Ok(behind)
+    }
+
+    /// Indexes what is new of a task; returns how much of its file is indexed then.
+    fn index_task(
+        &self,
+        index: &mut SearchIndex,
+        behind: &Behind,
+        deadline: Instant,
+    ) -> Result<u64, TaskError> {
+        let log = self.read(behind.task)?;
+        let mut mark = behind.mark.unwrap_or(TaskMark {
+            number: 0,
+            through: 0,
+            sum: 0,
+            bytes: 0,
+        });
+        if !still_holds(&log, mark)? {
+            // A power cut took messages, and others came in their place.
+            index.forget(&[behind.task])?;
+            (mark.number, mark.through) = (0, 0);
+        }
+        let is_current = || !log.is_replaced() && log.dir().join("messages.jsonl").exists();
+        let mut reader = DocumentReader::default();
+        let end = log.state().at().seq;
+        loop {
+            let from = Seq::new(mark.through.max(log.own().seq - 1) + 1);
+            let span = from.zip(Seq::new(end));
+            let Some(span) = span.and_then(|(from, to)| Span::new(from, to)) else {
+                break;
+            };
+            let batch = read_batch(&log, span, &mut reader)?;
+            let Some((last, _)) = batch.last() else { break };
+            let last = Seq::new(*last).unwrap_or(span.to());
+            let (bytes, sum) = log.line_end(last)?;
+            let is_end = last == span.to();
+            let next = TaskMark {
+                number: mark.number,
+                through: last.get(),
+                sum,
+                // What is torn behind the last message is as good as read.
+                bytes: if is_end { behind.len.max(bytes) } else { bytes },
+            };
+            let Some(added) = index.add(behind.task, &batch, next, is_current)? else {
+                return Ok(mark.bytes);
+            };
+            mark = added;
+            if is_end || Instant::now() >= deadline {
+                break;
+            }
+        }
+        if mark.number != 0 && mark.through >= end && mark.bytes != behind.len {
+            let bytes = behind.len;
+            index.add(behind.task, &[], TaskMark { bytes, ..mark }, is_current)?;
+        }
+        Ok(if mark.through >= end { behind.len } else { mark.bytes })
+    }
+}
+
+/// Says whether the last message that was indexed is still what it was.
+fn still_holds(log: &Log, mark: TaskMark) -> Result<bool, LogError> {
+    match Seq::new(mark.through) {
+        None => Ok(true),
+        Some(last) if last.get() > log.state().at().seq || last.get() < log.own().seq => Ok(false),
+        Some(last) => Ok(log.line_end(last)?.1 == mark.sum),
+    }
+}
+
+fn read_batch(
+    log: &Log,
+    span: Span,
+    reader: &mut DocumentReader,
+) -> Result<Vec<(u64, Document)>, LogError> {
+    let mut batch = Vec::new();
+    let mut bytes = 0;
+    let mut from = span.from();
+    while batch.len() < MAX_BATCH_MESSAGES && bytes < MAX_BATCH_BYTES && from <= span.to() {
+        // Few at a time: each may be large.
+        let to = Seq::new(from.get() + 31).unwrap_or(from).min(span.to());
+        let few = Span::new(from, to).unwrap_or(Span::one(from));
+        log.each_message(few, &mut |source, message| {
+            if let Source::Message(seq) = source {
+                let document = reader.read(log, seq, message)?;
+                bytes += document.bytes;
+                batch.push((seq.get(), document));
+            }
+            Ok(())
+        })?;
+        from = to.next();
+    }
+    Ok(batch)
+}

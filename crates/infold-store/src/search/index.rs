@@ -1,0 +1,398 @@
+//! The index file `search.db`: terms of messages, by row.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+use uuid::Uuid;
+
+use super::document::Document;
+use super::scope::row;
+use crate::database::{self, connect, guard, make_private};
+use crate::registry::Patience;
+use crate::{RegistryError, time};
+
+/// Full-text index over the messages of all tasks.
+///
+/// It holds terms, not texts. What is removed from it leaves terms behind until [`SearchIndex::purge`].
+#[derive(Debug)]
+pub struct SearchIndex {
+    connection: Connection,
+    path: PathBuf,
+    /// Why the one that was there was removed, if one was.
+    pub renewed: Option<String>,
+}
+
+pub(crate) const NAME: &str = "search.db";
+
+/// The version of the tables and of how terms are made: one of another version is made anew.
+const VERSION: i64 = 1;
+
+/// How far a task is indexed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskMark {
+    /// Its number in the index.
+    pub number: i64,
+    /// The last message that is indexed; zero if none is.
+    pub through: u64,
+    /// The checksum of that message's line.
+    pub sum: u32,
+    /// How long `messages.jsonl` was up to there.
+    pub bytes: u64,
+}
+
+// `AUTOINCREMENT`: rows of a task that was forgotten are not used again.
+const SCHEMA: &str = "
+    CREATE TABLE tasks (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        task BLOB NOT NULL UNIQUE,
+        through INTEGER NOT NULL,
+        sum INTEGER NOT NULL,
+        bytes INTEGER NOT NULL,
+        messages INTEGER NOT NULL,
+        words INTEGER NOT NULL
+    );
+    CREATE TABLE documents (
+        row INTEGER PRIMARY KEY,
+        time INTEGER NOT NULL,
+        words INTEGER NOT NULL
+    );
+    CREATE TABLE unpurged (since INTEGER NOT NULL);
+    CREATE VIRTUAL TABLE terms USING fts5 (
+        words, wholes, stems, facts,
+        content = '', contentless_delete = 1,
+        tokenize = \"ascii tokenchars '_./-:@+#='\"
+    );
+    INSERT INTO terms (terms, rank) VALUES ('hashsize', 8388608);
+";
+
+/// Where each term occurs.
+const OCCURRENCES: &str =
+    "CREATE VIRTUAL TABLE IF NOT EXISTS temp.instances USING fts5vocab (main, terms, instance)";
+
+impl SearchIndex {
+    /// Opens the index of a contexts directory, and makes it where it is missing, damaged or of another version.
+    pub fn open(root: &Path) -> Result<SearchIndex, RegistryError> {
+        let reason = match SearchIndex::open_as_is(root) {
+            Err(RegistryError::Damaged { reason, .. }) => format!("was damaged ({reason})"),
+            Err(RegistryError::TooNew { found, .. }) => format!("was of version {found}"),
+            opened => return opened,
+        };
+        SearchIndex::remove(root)?;
+        let index = SearchIndex::open_as_is(root)?;
+        Ok(SearchIndex {
+            renewed: Some(reason),
+            ..index
+        })
+    }
+
+    /// Removes the index of a contexts directory. Nothing of it is set aside: it holds nothing that the logs do not.
+    pub fn remove(root: &Path) -> Result<(), RegistryError> {
+        if let Some(aside) = database::set_aside(root, NAME, None)? {
+            for suffix in ["-wal", "-shm", "-journal", ""] {
+                let path = database::beside(&aside, suffix);
+                match fs::remove_file(&path) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(RegistryError::io(&path, error));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An index that nobody keeps, where none can be written.
+    pub fn in_memory() -> Result<SearchIndex, RegistryError> {
+        let path = PathBuf::from(":memory:");
+        let opened = Connection::open_in_memory().and_then(|connection| {
+            connection.execute_batch(SCHEMA)?;
+            connection.execute_batch(OCCURRENCES)?;
+            Ok(connection)
+        });
+        let connection = opened.map_err(|error| RegistryError::sql(&path, error))?;
+        Ok(SearchIndex {
+            connection,
+            path,
+            renewed: None,
+        })
+    }
+
+    /// Removes tasks from the index of a contexts directory, if there is one, and leaves nothing of them in its files. Where
+    /// that cannot be done the whole index goes.
+    pub fn forget_for_good(
+        root: &Path,
+        is_meant: impl Fn(Uuid) -> bool,
+    ) -> Result<(), RegistryError> {
+        if !root.join(NAME).exists() {
+            return Ok(());
+        }
+        let forgotten = SearchIndex::open_as_is(root).and_then(|mut index| {
+            let tasks = index.marks()?.into_iter().map(|(task, _)| task);
+            index.forget(&tasks.filter(|task| is_meant(*task)).collect::<Vec<_>>())?;
+            index.purge()
+        });
+        match forgotten {
+            Ok(()) => Ok(()),
+            Err(_) => SearchIndex::remove(root),
+        }
+    }
+
+    fn open_as_is(root: &Path) -> Result<SearchIndex, RegistryError> {
+        database::check_path(root)?;
+        let path = root.join(NAME);
+        make_private(root, &path).map_err(|error| RegistryError::io(&path, error))?;
+        database::check_files(&path)?;
+        let patience = Patience::default();
+        let opened = connect(&path, patience).and_then(|connection| {
+            let found = patience.wait_for(|| settle(&connection, &path))?;
+            Ok((connection, found))
+        });
+        let (connection, found) = opened.map_err(|error| RegistryError::sql(&path, error))?;
+        guard(&path);
+        if found != VERSION {
+            let supported = VERSION;
+            return Err(RegistryError::TooNew {
+                path,
+                found,
+                supported,
+            });
+        }
+        Ok(SearchIndex {
+            connection,
+            path,
+            renewed: None,
+        })
+    }
+
+    /// How far a task is indexed; none if it is not.
+    pub fn mark(&mut self, task: Uuid) -> Result<Option<TaskMark>, RegistryError> {
+        self.run(|db| {
+            db.prepare_cached(
+                "SELECT number, through, sum, bytes FROM tasks WHERE task = ?1",
+            )?
+            .query_row([task.as_bytes()], read_mark)
+            .optional()
+        })
+    }
+
+    /// All tasks that are indexed, and how far.
+    pub fn marks(&mut self) -> Result<Vec<(Uuid, TaskMark)>, RegistryError> {
+        self.run(|db| {
+            db.prepare_cached("SELECT number, through, sum, bytes, task FROM tasks")?
+                .query_map([], |row| {
+                    Ok((Uuid::from_bytes(row.get(4)?), read_mark(row)?))
+                })?
+                .collect()
+        })
+    }
+
+    /// The number of a task, if it is indexed.
+    pub fn number(&mut self, task: Uuid) -> Result<Option<i64>, RegistryError> {
+        Ok(self.mark(task)?.map(|mark| mark.number))
+    }
+
+    /// The task of a number.
+    pub fn task(&mut self, number: i64) -> Result<Option<Uuid>, RegistryError> {
+        self.run(|db| {
+            db.prepare_cached("SELECT task FROM tasks WHERE number = ?1")?
+                .query_row([number], |row| Ok(Uuid::from_bytes(row.get(0)?)))
+                .optional()
+        })
+    }
+
+    /// How many messages are indexed, and how many words they have.
+    pub fn totals(&mut self) -> Result<(u64, u64), RegistryError> {
+        self.run(|db| {
+            db.prepare_cached("SELECT total(messages), total(words) FROM tasks")?
+                .query_row([], |row| {
+                    Ok((row.get::<_, f64>(0)? as u64, row.get::<_, f64>(1)? as u64))
+                })
+        })
+    }
+
+    /// How many messages are indexed from one row to another.
+    pub fn messages_between(&mut self, first: i64, last: i64) -> Result<u64, RegistryError> {
+        self.run(|db| {
+            db.prepare_cached("SELECT count(*) FROM documents WHERE row BETWEEN ?1 AND ?2")?
+                .query_row([first, last], |row| row.get::<_, i64>(0))
+                .map(i64::unsigned_abs)
+        })
+    }
+
+    /// Adds messages of a task and moves its mark, all or nothing; nothing if `is_current` says that they are not what the log
+    /// holds any more.
+    ///
+    /// That is asked when nobody else can write: whoever redacts a log replaces it first and forgets it here second, so what is
+    /// added before is forgotten, and what was read before is not added after.
+    pub fn add(
+        &mut self,
+        task: Uuid,
+        documents: &[(u64, Document)],
+        mark: TaskMark,
+        is_current: impl Fn() -> bool,
+    ) -> Result<Option<TaskMark>, RegistryError> {
+        self.write(|db| {
+            if !is_current() {
+                return Ok(None);
+            }
+            let number = match mark.number {
+                0 => {
+                    db.prepare_cached(
+                        "INSERT INTO tasks (task, through, sum, bytes, messages, words)
+                         VALUES (?1, 0, 0, 0, 0, 0)",
+                    )?
+                    .execute([task.as_bytes()])?;
+                    db.last_insert_rowid()
+                }
+                number => number,
+            };
+            let mut terms = db.prepare_cached(
+                "INSERT INTO terms (rowid, words, wholes, stems, facts)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?;
+            let mut rows =
+                db.prepare_cached("INSERT INTO documents (row, time, words) VALUES (?1, ?2, ?3)")?;
+            let mut words = 0;
+            for (seq, document) in documents {
+                let row = row(number, *seq);
+                let found = &document.terms;
+                terms.execute(params![
+                    row,
+                    found.words,
+                    found.wholes,
+                    found.stems,
+                    document.facts
+                ])?;
+                rows.execute(params![row, int(document.time), int(found.count)])?;
+                words += found.count;
+            }
+            db.prepare_cached(
+                "UPDATE tasks SET through = ?2, sum = ?3, bytes = ?4,
+                 messages = messages + ?5, words = words + ?6 WHERE number = ?1",
+            )?
+            .execute(params![
+                number,
+                int(mark.through),
+                mark.sum,
+                int(mark.bytes),
+                int(documents.len() as u64),
+                int(words)
+            ])?;
+            Ok(Some(TaskMark { number, ..mark }))
+        })
+    }
+
+    /// Removes the messages of tasks.
+    pub fn forget(&mut self, tasks: &[Uuid]) -> Result<(), RegistryError> {
+        let mut numbers = Vec::new();
+        for task in tasks {
+            numbers.extend(self.number(*task)?);
+        }
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        self.write(|db| {
+            for number in &numbers {
+                let rows = [row(*number, 0), row(*number, u64::MAX)];
+                let all: Vec<i64> = db
+                    .prepare_cached("SELECT row FROM documents WHERE row BETWEEN ?1 AND ?2")?
+                    .query_map(rows, |row| row.get(0))?
+                    .collect::<rusqlite::Result<_>>()?;
+                let mut remove = db.prepare_cached("DELETE FROM terms WHERE rowid = ?1")?;
+                for row in all {
+                    remove.execute([row])?;
+                }
+                db.execute("DELETE FROM documents WHERE row BETWEEN ?1 AND ?2", rows)?;
+                db.execute("DELETE FROM tasks WHERE number = ?1", [number])?;
+            }
+            db.execute(
+                "INSERT INTO unpurged (since) VALUES (?1)",
+                [int(time::now())],
+            )
+            .map(drop)
+        })
+    }
+
+    /// Leaves nothing in the file, or beside it, of what was removed from it, if anything was.
+    pub fn purge(&mut self) -> Result<(), RegistryError> {
+        let is_due = self.run(|db| {
+            db.query_row("SELECT EXISTS (SELECT 1 FROM unpurged)", [], |row| {
+                row.get::<_, bool>(0)
+            })
+        })?;
+        if !is_due {
+            return Ok(());
+        }
+        self.run(|db| {
+            // Merging all segments into one drops the terms of rows that were deleted.
+            db.execute("INSERT INTO terms (terms) VALUES ('optimize')", [])?;
+            database::purge(db)
+        })?;
+        // Last: a purge that is cut short is made again.
+        self.write(|db| db.execute("DELETE FROM unpurged", []).map(drop))
+    }
+
+    /// Asks it something.
+    pub fn run<T>(
+        &mut self,
+        mut work: impl FnMut(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, RegistryError> {
+        Patience::default()
+            .wait_for(|| work(&self.connection))
+            .map_err(|error| RegistryError::sql(&self.path, error))
+    }
+
+    fn write<T>(
+        &mut self,
+        mut work: impl FnMut(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, RegistryError> {
+        self.run(|db| {
+            let whole = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
+            let answer = work(&whole)?;
+            whole.commit()?;
+            Ok(answer)
+        })
+    }
+}
+
+/// SQLite has no larger integers; no log comes near.
+fn int(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn read_mark(row: &rusqlite::Row<'_>) -> rusqlite::Result<TaskMark> {
+    Ok(TaskMark {
+        number: row.get(0)?,
+        through: row.get::<_, i64>(1)?.unsigned_abs(),
+        sum: row.get(2)?,
+        bytes: row.get::<_, i64>(3)?.unsigned_abs(),
+    })
+}
+
+/// Sets how a connection writes, and makes the tables; returns the version that was found.
+fn settle(db: &Connection, path: &Path) -> rusqlite::Result<i64> {
+    let found: i64 = db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if found > VERSION {
+        return Ok(found);
+    }
+    database::set_journal(db, path)?;
+    db.execute_batch(
+        "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY;",
+    )?;
+    if found == 0 {
+        let whole = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
+        // Somebody else may have made them meanwhile.
+        let made: i64 = whole.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        if made == 0 {
+            whole.execute_batch(SCHEMA)?;
+            whole.pragma_update(None, "user_version", VERSION)?;
+        }
+        whole.commit()?;
+    }
+    // Reads the tables' definitions: what is damaged there is seen now.
+    db.query_row("SELECT count(*) FROM (SELECT 1 FROM tasks LIMIT 1)", [], |_| Ok(()))?;
+    db.query_row("SELECT count(*) FROM (SELECT 1 FROM terms LIMIT 1)", [], |_| Ok(()))?;
+    db.execute_batch(OCCURRENCES)?;
+    Ok(VERSION)
+}

@@ -1,0 +1,420 @@
+//! Ranks messages: BM25 over the terms of a query, with what neighbouring messages say, newest first among equals.
+
+use std::collections::{HashMap, HashSet};
+
+use infold_wire::terms::{Query, QueryTerm, TermForm};
+use rusqlite::{Connection, params};
+use uuid::Uuid;
+
+use super::index::SearchIndex;
+use super::scan::wanted_facts;
+use super::scope::{Scope, parts};
+use super::{Found, SearchRequest};
+use crate::RegistryError;
+
+/// How soon more occurrences of a term add nothing.
+const K1: f64 = 1.2;
+/// How much a long message has to have more of them than a short one.
+const B: f64 = 0.6;
+/// What a word with the same stem counts, beside the word itself.
+const STEM_WEIGHT: f64 = 0.7;
+/// What the part of an identifier counts, beside the whole.
+const PART_WEIGHT: f64 = 0.6;
+/// What a term counts that stands in the message before or after, and two away: a question and its answer are found together.
+const NEIGHBOUR_WEIGHTS: [f64; 2] = [0.4, 0.15];
+
+/// So many occurrences of a term are read; one that has more is common, and is looked up in what the others find.
+const MAX_OCCURRENCES: usize = 60_000;
+/// So many messages are ranked by all that is known of them,
+const MAX_CANDIDATES: usize = 2000;
+/// and so many of the best of them bring in the messages beside them, and are looked up for common terms.
+const MAX_SEEDS: usize = 300;
+
+/// Messages with terms of a query, and how often each has which.
+struct Candidates {
+    /// How many terms the query has.
+    width: usize,
+    places: HashMap<i64, usize>,
+    rows: Vec<i64>,
+    /// For each row and each term how often it occurs, weighted.
+    counts: Vec<f64>,
+}
+
+impl Candidates {
+    fn new(width: usize) -> Candidates {
+        Candidates {
+            width,
+            places: HashMap::new(),
+            rows: Vec::new(),
+            counts: Vec::new(),
+        }
+    }
+
+    fn counts_of(&mut self, row: i64) -> &mut [f64] {
+        let (rows, counts, width) = (&mut self.rows, &mut self.counts, self.width);
+        let place = *self.places.entry(row).or_insert_with(|| {
+            rows.push(row);
+            counts.resize(counts.len() + width, 0.0);
+            rows.len() - 1
+        });
+        &mut self.counts[place * width..(place + 1) * width]
+    }
+
+    fn at(&self, place: usize) -> &[f64] {
+        &self.counts[place * self.width..(place + 1) * self.width]
+    }
+}
+
+/// The messages that match a query, best first.
+pub fn ranked(
+    index: &mut SearchIndex,
+    query: &Query,
+    request: &SearchRequest<'_>,
+    scope: &Scope,
+) -> Result<Vec<Found>, RegistryError> {
+    if query.is_empty() {
+        return Ok(Vec::new());
+    }
+    let filter = Filter::new(index, query, request, scope)?;
+    let mut candidates = Candidates::new(query.terms.len());
+    let mut common = Vec::new();
+    for (at, term) in query.terms.iter().enumerate() {
+        if index.run(|db| count_term(db, term, at, &filter, &mut candidates))? {
+            common.push(at);
+        }
+    }
+    if common.len() == query.terms.len() {
+        index.run(|db| add_newest_with_all(db, query, &filter, &mut candidates))?;
+    }
+    let weights = weights(query, &candidates, &common, scope);
+    let mut best = best_rows(&candidates, &weights);
+    if !common.is_empty() {
+        let seeds = &best[..best.len().min(MAX_SEEDS)];
+        index.run(|db| look_up(db, query, &common, seeds, &mut candidates))?;
+    }
+    add_neighbours(&mut best, &filter, &mut candidates);
+    let scored = index.run(|db| scored(db, &best, &candidates, &weights, scope))?;
+    let mut tasks: HashMap<i64, Option<Uuid>> = HashMap::new();
+    let mut found = Vec::with_capacity(scored.len());
+    for (row, score) in scored {
+        let (number, seq) = parts(row);
+        let holder = match tasks.get(&number) {
+            Some(task) => *task,
+            None => *tasks.entry(number).or_insert(index.task(number)?),
+        };
+        let task = scope.task_of(row, || holder);
+        found.extend(task.zip(seq).map(|(task, seq)| Found { task, seq, score }));
+    }
+    Ok(found)
+}
+
+/// Which rows count.
+struct Filter<'a> {
+    scope: &'a Scope,
+    /// Only these, if something else than words is asked for.
+    allowed: Option<HashSet<i64>>,
+    excluded: HashSet<i64>,
+}
+
+impl Filter<'_> {
+    fn new<'a>(
+        index: &mut SearchIndex,
+        query: &Query,
+        request: &SearchRequest<'_>,
+        scope: &'a Scope,
+    ) -> Result<Filter<'a>, RegistryError> {
+        let facts = wanted_facts(request.role, request.tool.as_deref(), request.file.as_deref());
+        let facts = facts.iter().map(|fact| format!("(facts : \"{fact}\")"));
+        let phrases = query.phrases.iter().map(|words| in_a_row(words));
+        let wanted: Vec<String> = facts.chain(phrases).collect();
+        let unwanted: Vec<String> = query.excluded.iter().map(|words| in_a_row(words)).collect();
+        let (since, until) = (request.since.unwrap_or(0), request.until.unwrap_or(u64::MAX));
+        let has_times = request.since.is_some() || request.until.is_some();
+        index.run(|db| {
+            let mut allowed = None;
+            if !wanted.is_empty() {
+                allowed = Some(matching_rows(db, &wanted.join(" AND "))?);
+            }
+            if has_times {
+                let int = |time: u64| i64::try_from(time).unwrap_or(i64::MAX);
+                let mut rows = db
+                    .prepare_cached("SELECT row FROM documents WHERE time BETWEEN ?1 AND ?2")?;
+                let rows = rows.query_map([int(since), int(until)], |row| row.get(0))?;
+                let rows: HashSet<i64> = rows.collect::<rusqlite::Result<_>>()?;
+                allowed = Some(match allowed {
+                    Some(allowed) => allowed.intersection(&rows).copied().collect(),
+                    None => rows,
+                });
+            }
+            let excluded = match unwanted.is_empty() {
+                true => HashSet::new(),
+                false => matching_rows(db, &unwanted.join(" OR "))?,
+            };
+            Ok(Filter {
+                scope,
+                allowed,
+                excluded,
+            })
+        })
+    }
+
+    fn takes(&self, row: i64) -> bool {
+        self.scope.holds(row)
+            && self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&row))
+            && !self.excluded.contains(&row)
+    }
+}
+
+/// The expression for words in a row. Terms hold nothing that FTS5 would read as syntax.
+fn in_a_row(words: &[String]) -> String {
+    format!("(words : \"{}\")", words.join(" "))
+}
+
+fn matching_rows(db: &Connection, expression: &str) -> rusqlite::Result<HashSet<i64>> {
+    db.prepare_cached("SELECT rowid FROM terms WHERE terms MATCH ?1")?
+        .query_map([expression], |row| row.get(0))?
+        .collect()
+}
+
+/// How often a message has a term of a query.
+#[derive(Default)]
+struct Counts {
+    /// The word itself.
+    words: f64,
+    /// Words whose stem it is.
+    inflected: f64,
+    /// Words with the same stem, itself included unless it is the stem.
+    stems: f64,
+}
+
+impl Counts {
+    fn weighted(&self) -> f64 {
+        let others = self.inflected.max(self.stems - self.words);
+        self.words + STEM_WEIGHT * others.max(0.0)
+    }
+}
+
+/// Counts a term in all messages that have it; says whether it was too common for that.
+fn count_term(
+    db: &Connection,
+    term: &QueryTerm,
+    at: usize,
+    filter: &Filter<'_>,
+    candidates: &mut Candidates,
+) -> rusqlite::Result<bool> {
+    let exact = term.forms.iter().find(|form| !form.is_stem);
+    let mut counts: HashMap<i64, Counts> = HashMap::new();
+    for form in &term.forms {
+        // A word that is its own stem is read once.
+        if form.is_stem && exact.is_some_and(|exact| exact.term == form.term) {
+            continue;
+        }
+        let mut of_stem: HashMap<i64, f64> = HashMap::new();
+        let is_cut = each_occurrence(db, form, &mut |row, column| {
+            if !filter.takes(row) {
+                return;
+            }
+            match (form.is_stem, column) {
+                (false, "words" | "wholes") => counts.entry(row).or_default().words += 1.0,
+                (false, "stems") if !term.is_whole => {
+                    counts.entry(row).or_default().inflected += 1.0;
+                }
+                (true, "words" | "stems") => *of_stem.entry(row).or_default() += 1.0,
+                _ => {}
+            }
+        })?;
+        if is_cut {
+            return Ok(true);
+        }
+        for (row, count) in of_stem {
+            let stems = &mut counts.entry(row).or_default().stems;
+            *stems = stems.max(count);
+        }
+    }
+    for (row, counts) in counts {
+        candidates.counts_of(row)[at] = counts.weighted();
+    }
+    Ok(false)
+}
+
+/// Calls `visit` with the row and the column of each occurrence; says whether there were more than are read.
+fn each_occurrence(
+    db: &Connection,
+    form: &TermForm,
+    visit: &mut dyn FnMut(i64, &str),
+) -> rusqlite::Result<bool> {
+    let mut statement = db.prepare_cached(match form.is_prefix {
+        true => "SELECT doc, col FROM temp.instances WHERE term >= ?1 AND term < ?2",
+        false => "SELECT doc, col FROM temp.instances WHERE term = ?1 AND ?2 IS NOT NULL",
+    })?;
+    let end = format!("{}\u{10FFFF}", form.term);
+    let mut rows = statement.query(params![form.term, end])?;
+    let mut read = 0;
+    while let Some(row) = rows.next()? {
+        read += 1;
+        if read > MAX_OCCURRENCES {
+            return Ok(true);
+        }
+        visit(row.get(0)?, row.get_ref(1)?.as_str().unwrap_or_default());
+    }
+    Ok(false)
+}
+
+/// Where all terms are common, the newest messages that have all of them are ranked.
+fn add_newest_with_all(
+    db: &Connection,
+    query: &Query,
+    filter: &Filter<'_>,
+    candidates: &mut Candidates,
+) -> rusqlite::Result<()> {
+    let all: Vec<String> = query.terms.iter().map(any_form).collect();
+    let mut statement =
+        db.prepare_cached("SELECT rowid FROM terms WHERE terms MATCH ?1 ORDER BY rowid DESC")?;
+    let mut rows = statement.query([all.join(" AND ")])?;
+    while candidates.rows.len() < MAX_CANDIDATES
+        && let Some(row) = rows.next()?
+    {
+        let row = row.get(0)?;
+        if filter.takes(row) {
+            candidates.counts_of(row).fill(1.0);
+        }
+    }
+    Ok(())
+}
+
+/// The expression for any form of a term.
+fn any_form(term: &QueryTerm) -> String {
+    let forms: Vec<String> = term
+        .forms
+        .iter()
+        .map(|form| {
+            let star = if form.is_prefix { " *" } else { "" };
+            format!("\"{}\"{star}", form.term)
+        })
+        .collect();
+    format!("({})", forms.join(" OR "))
+}
+
+/// What each term counts: the fewer messages have it, the more.
+fn weights(
+    query: &Query,
+    candidates: &Candidates,
+    common: &[usize],
+    scope: &Scope,
+) -> Vec<f64> {
+    let mut having = vec![0_u64; candidates.width];
+    for place in 0..candidates.rows.len() {
+        for (count, having) in candidates.at(place).iter().zip(&mut having) {
+            *having += u64::from(*count > 0.0);
+        }
+    }
+    let messages = scope.messages as f64;
+    let terms = query.terms.iter().enumerate();
+    terms
+        .map(|(at, term)| {
+            let having = match common.contains(&at) {
+                true => (messages / 4.0).max(MAX_OCCURRENCES as f64),
+                false => having[at] as f64,
+            };
+            let idf = (1.0 + (messages - having).max(0.0) / (having + 0.5)).ln();
+            idf * if term.is_part { PART_WEIGHT } else { 1.0 }
+        })
+        .collect()
+}
+
+/// The rows that have most of what is looked for, whatever their length.
+fn best_rows(candidates: &Candidates, weights: &[f64]) -> Vec<i64> {
+    let mut rows: Vec<(f64, i64)> = (0..candidates.rows.len())
+        .map(|place| {
+            let terms = candidates.at(place).iter().zip(weights);
+            let score: f64 = terms.map(|(count, weight)| weight * saturated(*count, 1.0)).sum();
+            (score, candidates.rows[place])
+        })
+        .collect();
+    rows.sort_by(|one, other| other.0.total_cmp(&one.0).then(other.1.cmp(&one.1)));
+    rows.truncate(MAX_CANDIDATES);
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+/// What some occurrences of a term come to, in a message of a length relative to the average.
+fn saturated(count: f64, length: f64) -> f64 {
+    count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length))
+}
+
+/// Looks up common terms in the best rows.
+fn look_up(
+    db: &Connection,
+    query: &Query,
+    common: &[usize],
+    rows: &[i64],
+    candidates: &mut Candidates,
+) -> rusqlite::Result<()> {
+    let mut statement =
+        db.prepare_cached("SELECT 1 FROM terms WHERE terms MATCH ?1 AND rowid = ?2")?;
+    for at in common {
+        let expression = any_form(&query.terms[*at]);
+        for row in rows {
+            if statement.exists(params![expression, row])? {
+                candidates.counts_of(*row)[*at] = 1.0;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds the messages beside the best ones: an answer need not repeat the words of its question.
+fn add_neighbours(best: &mut Vec<i64>, filter: &Filter<'_>, candidates: &mut Candidates) {
+    let known: HashSet<i64> = best.iter().copied().collect();
+    let seeds: Vec<i64> = best.iter().take(MAX_SEEDS).copied().collect();
+    for row in seeds {
+        for beside in [row - 1, row + 1] {
+            if !known.contains(&beside) && filter.takes(beside) {
+                candidates.counts_of(beside);
+                best.push(beside);
+            }
+        }
+    }
+    best.sort_unstable();
+    best.dedup();
+}
+
+/// The rows that are messages with their scores, best first.
+fn scored(
+    db: &Connection,
+    rows: &[i64],
+    candidates: &Candidates,
+    weights: &[f64],
+    scope: &Scope,
+) -> rusqlite::Result<Vec<(i64, f64)>> {
+    let average = (scope.words as f64 / scope.messages.max(1) as f64).max(1.0);
+    let mut document = db.prepare_cached("SELECT time, words FROM documents WHERE row = ?1")?;
+    let mut values: HashMap<i64, Vec<f64>> = HashMap::with_capacity(rows.len());
+    let mut times: Vec<(i64, i64)> = Vec::with_capacity(rows.len());
+    for row in rows {
+        let mut found = document.query([row])?;
+        let Some(found) = found.next()? else { continue };
+        let (time, words): (i64, i64) = (found.get(0)?, found.get(1)?);
+        let length = words as f64 / average;
+        let place = candidates.places.get(row).copied().unwrap_or_default();
+        let counts = candidates.at(place).iter();
+        let value = counts.map(|count| saturated(*count, length)).collect();
+        values.insert(*row, value);
+        times.push((*row, time));
+    }
+    let mut scored: Vec<(i64, i64, f64)> = Vec::with_capacity(times.len());
+    for (row, time) in times {
+        let mut score = 0.0;
+        for (at, weight) in weights.iter().enumerate() {
+            let value = |row: i64| values.get(&row).map_or(0.0, |values| values[at]);
+            let mut best = value(row);
+            for (distance, share) in (1..).zip(NEIGHBOUR_WEIGHTS) {
+                let beside = value(row - distance).max(value(row + distance));
+                best = best.max(share * beside);
+            }
+            score += weight * best;
+        }
+        scored.push((row, time, score));
+    }
+    scored.sort_by(|one, other| other.2.total_cmp(&one.2).then((other.1, other.0).cmp(&(one.1, one.0))));
+    Ok(scored.into_iter().map(|(row, _, score)| (row, score)).collect())
+}

@@ -1,0 +1,174 @@
+//! What a message says around a match.
+
+use std::ops::Range;
+
+use infold_wire::terms::{Language, Query, each_term};
+
+/// What a message says around a match, in one line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snippet {
+    /// The line.
+    pub text: String,
+    /// The bytes of it that match, in order and apart.
+    pub marks: Vec<Range<usize>>,
+}
+
+/// A snippet has about so many bytes of the message.
+const WINDOW_BYTES: usize = 200;
+/// So many of them stand before the first match.
+const LEAD_BYTES: usize = 40;
+/// Of so many matches the best window is chosen.
+const MAX_MARKS: usize = 4096;
+
+impl Snippet {
+    /// Cuts out of a text where it matches most; its beginning if it does not match.
+    pub fn of(text: &str, marks: &[Range<usize>]) -> Snippet {
+        let marks = &marks[..marks.len().min(MAX_MARKS)];
+        let window = window(text, marks);
+        let mut snippet = Snippet::default();
+        if window.start > 0 {
+            snippet.text.push_str("… ");
+        }
+        let mut at = window.start;
+        for mark in marks {
+            let mark = mark.start.max(at)..mark.end.min(window.end);
+            if mark.start < window.start || mark.start >= mark.end {
+                continue;
+            }
+            snippet.push(&text[at..mark.start]);
+            let start = snippet.text.len();
+            snippet.push(&text[mark.clone()]);
+            snippet.marks.push(start..snippet.text.len());
+            at = mark.end;
+        }
+        snippet.push(&text[at..window.end]);
+        if window.end < text.len() {
+            snippet.text.push_str(" …");
+        }
+        snippet
+    }
+
+    /// The line with its matches between two marks.
+    pub fn marked(&self, before: &str, after: &str) -> String {
+        let mut out = String::with_capacity(self.text.len());
+        let mut at = 0;
+        for mark in &self.marks {
+            out.push_str(&self.text[at..mark.start]);
+            out.push_str(before);
+            out.push_str(&self.text[mark.clone()]);
+            out.push_str(after);
+            at = mark.end;
+        }
+        out.push_str(&self.text[at..]);
+        out
+    }
+
+    /// Appends a text in one line.
+    fn push(&mut self, text: &str) {
+        for c in text.chars() {
+            if !c.is_whitespace() {
+                // Control characters would act on a terminal.
+                self.text.push(if c.is_control() { '\u{fffd}' } else { c });
+            } else if !self.text.is_empty() && !self.text.ends_with(' ') {
+                self.text.push(' ');
+            }
+        }
+    }
+}
+
+/// The part of a text with the most different matches.
+fn window(text: &str, marks: &[Range<usize>]) -> Range<usize> {
+    let mut best = (0, 0);
+    let mut last = 0;
+    for (first, mark) in marks.iter().enumerate() {
+        let end = mark.start + WINDOW_BYTES - LEAD_BYTES;
+        while last < marks.len() && marks[last].end <= end {
+            last += 1;
+        }
+        let mut words: Vec<String> = marks[first..last.max(first)]
+            .iter()
+            .take(16)
+            .map(|mark| text[mark.clone()].to_lowercase())
+            .collect();
+        words.sort_unstable();
+        words.dedup();
+        if words.len() > best.0 {
+            best = (words.len(), mark.start);
+        }
+    }
+    let start = if marks.is_empty() {
+        0
+    } else if best.0 == 0 {
+        marks[0].start.saturating_sub(LEAD_BYTES)
+    } else {
+        best.1.saturating_sub(LEAD_BYTES)
+    };
+    let start = boundary(text, start, start > 0);
+    let end = boundary(text, (start + WINDOW_BYTES).min(text.len()), start + WINDOW_BYTES < text.len());
+    start..end.max(start)
+}
+
+/// The next place at or behind `at` where a word begins, if one is near, or at least a character.
+fn boundary(text: &str, at: usize, seeks_word: bool) -> usize {
+    let near = (at..text.len().min(at + 16)).filter(|at| text.is_char_boundary(*at));
+    let mut near = near.skip_while(|at| {
+        seeks_word && !text[*at..].starts_with(char::is_whitespace)
+    });
+    let found = near.next();
+    let any = || (at..=text.len()).find(|at| text.is_char_boundary(*at));
+    found.or_else(any).unwrap_or(text.len())
+}
+
+/// Where a text has what a query looks for.
+pub fn query_marks(query: &Query, text: &str) -> Vec<Range<usize>> {
+    let language = Language::of(text);
+    let mut marks: Vec<Range<usize>> = Vec::new();
+    each_term(text, &mut |term| {
+        if marks.len() < MAX_MARKS && query.matches(&term, language) {
+            marks.push(term.range);
+        }
+    });
+    marks.sort_by_key(|mark| (mark.start, std::cmp::Reverse(mark.end)));
+    let mut joined: Vec<Range<usize>> = Vec::with_capacity(marks.len());
+    for mark in marks {
+        match joined.last_mut() {
+            Some(last) if mark.start < last.end => last.end = last.end.max(mark.end),
+            _ => joined.push(mark),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snippet(query: &str, text: &str) -> String {
+        let query = Query::parse(query);
+        Snippet::of(text, &query_marks(&query, text)).marked("[", "]")
+    }
+
+    #[test]
+    fn matches_are_marked_in_one_line() {
+        assert_eq!(
+            snippet("migrate users", "run the\n  migrations of user_table"),
+            "run the [migrations] of [user]_table"
+        );
+        assert_eq!(snippet("索機", "検索機能"), "検[索機]能");
+        assert_eq!(snippet("nothing", "some text"), "some text");
+        assert_eq!(snippet("a\u{1b}", "x\u{1b}[31m a"), "x\u{fffd}[31m [a]");
+    }
+
+    #[test]
+    fn the_best_part_of_a_long_text_is_shown() {
+        let text = format!(
+            "login {} the login timeout was 30 seconds {}",
+            "word ".repeat(200),
+            "more ".repeat(200)
+        );
+        let shown = snippet("login timeout", &text);
+        assert!(shown.starts_with("… "), "{shown}");
+        assert!(shown.contains("the [login] [timeout] was 30"), "{shown}");
+        assert!(shown.len() < 300 && shown.ends_with(" …"), "{shown}");
+    }
+}

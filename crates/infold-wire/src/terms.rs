@@ -1,0 +1,58 @@
+//! The terms of a text: what the search index holds of a message, and what a query asks for.
+//!
+//! Messages and queries are split by the same function, so whatever is typed as it stands in a message finds it.
+
+mod letter;
+mod scan;
+mod stem;
+mod query;
+
+pub use query::{Query, QueryTerm, TermForm};
+pub use scan::{Term, TermKind, each_term};
+pub use stem::{Language, is_stop_word};
+
+/// The terms of a document, each list joined by spaces, as the index takes them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DocumentTerms {
+    /// Words, parts of identifiers and paths, pairs of CJK characters, emoji; in the order of the text.
+    pub words: String,
+    /// Identifiers, paths, numbers and dates as a whole.
+    pub wholes: String,
+    /// Stems of words that differ from their word.
+    pub stems: String,
+    /// How many words there are.
+    pub count: u64,
+}
+
+impl DocumentTerms {
+    /// Returns the terms of a text.
+    pub fn of(text: &str) -> DocumentTerms {
+        let mut terms = DocumentTerms::default();
+        let language = Language::of(text);
+        each_term(text, &mut |term| match term.kind {
+            TermKind::Word => {
+                push(&mut terms.words, term.text);
+                terms.count += 1;
+                if let Some(stem) = language.stem(term.text) {
+                    push(&mut terms.stems, &stem);
+                }
+            }
+            TermKind::Characters => {
+                push(&mut terms.words, term.text);
+                terms.count += 1;
+            }
+            TermKind::Whole => push(&mut terms.wholes, term.text),
+        });
+        terms
+    }
+}
+
+fn push(out: &mut String, term: &str) {
+    if !out.is_empty() {
+        out.push(' ');
+    }
+    out.push_str(term);
+}
+
+#[cfg(test)]
+mod tests;

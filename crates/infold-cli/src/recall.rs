@@ -7,7 +7,9 @@ use infold_wire::{ContentBlock, Message, searchable_text};
 
 use crate::args::RecallArgs;
 use crate::error::{CliError, CliResult};
-use crate::output::{DIM, FOLD, Output, count, note, number, one_line, paint, printable, role_style};
+use crate::output::{
+    DIM, FOLD, Output, count, note, number, one_line, paint, printable, role_style,
+};
 use crate::steps::short;
 
 /// Arguments of a call that are longer, or have several lines, stand below its line.
@@ -38,9 +40,9 @@ pub fn recall(contexts: &Contexts, args: &RecallArgs, out: &mut Output) -> CliRe
             let message = Message::parse(recalled.bytes).ok();
             let blocks = message.as_ref().map(ContentBlock::all);
             if let Some(grep) = &grep
-                && !blocks.as_deref().is_some_and(|blocks| {
-                    searchable_text(blocks).to_lowercase().contains(grep)
-                })
+                && !blocks
+                    .as_deref()
+                    .is_some_and(|blocks| searchable_text(blocks).to_lowercase().contains(grep))
             {
                 return Ok(());
             }

@@ -8,12 +8,14 @@ mod excerpt;
 mod trigger;
 
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 use infold_log::{EventId, Past as _, Seq, Shows, View};
-use infold_store::{Log, LogError, Writer};
+use infold_store::{Contexts, Log, LogError, MentionIndex, TaskError, Writer};
 use infold_wire::Message;
 use infold_wire::tokens::{self, Encoding};
 use infold_wire::tool_action::MessageText;
+use uuid::Uuid;
 
 use crate::Aim;
 use crate::references::ReferenceFinder;
@@ -48,7 +50,10 @@ impl RecallLimits {
 }
 
 /// Returns the messages of a task that mention a reference: the newest first, at most [`MAX_PLACES`] and one more.
-pub type Mentions<'a> = &'a mut dyn FnMut(&Log, &str) -> Result<Vec<Seq>, LogError>;
+pub type Mentions<'a> = &'a mut dyn FnMut(&Log, &str) -> Result<Vec<Seq>, TaskError>;
+
+/// How long a request waits for the index to be brought up to the log; what is hidden was said long ago, and is mostly in it.
+const MAX_FILL_TIME: Duration = Duration::from_millis(200);
 
 /// A reference that more hidden messages mention does not say which of them is meant.
 pub const MAX_PLACES: usize = 24;
@@ -75,7 +80,7 @@ pub fn recall_references(
     writer: &mut Writer,
     limits: RecallLimits,
     mentions: Mentions<'_>,
-) -> Result<Vec<RecalledExcerpt>, LogError> {
+) -> Result<Vec<RecalledExcerpt>, TaskError> {
     let Some(request) = trigger::read(writer.log())? else {
         return Ok(Vec::new());
     };
@@ -168,7 +173,7 @@ fn find_sources(
     log: &Log,
     wanted: Vec<String>,
     mentions: Mentions<'_>,
-) -> Result<Vec<ExcerptSource>, LogError> {
+) -> Result<Vec<ExcerptSource>, TaskError> {
     let mut places: Vec<(String, Vec<Seq>)> = Vec::new();
     for reference in wanted {
         let found = mentions(log, &reference)?;
@@ -240,7 +245,7 @@ fn excerpt_text(
 }
 
 /// Finds mentions by reading all hidden messages, the newest first: for tasks without a search index.
-pub fn scan_mentions(log: &Log, reference: &str) -> Result<Vec<Seq>, LogError> {
+pub fn scan_mentions(log: &Log, reference: &str) -> Result<Vec<Seq>, TaskError> {
     let shown = log.state().shown();
     let mut found = Vec::new();
     for run in shown.path().into_iter().rev() {
@@ -256,9 +261,17 @@ pub fn scan_mentions(log: &Log, reference: &str) -> Result<Vec<Seq>, LogError> {
     Ok(found)
 }
 
-/// Finds mentions by the search index of the contexts directory.
+/// Finds mentions by the search index of a contexts directory, which is opened when something is looked up.
 pub fn indexed_mentions(
-    _contexts: &infold_store::Contexts,
-) -> impl FnMut(&Log, &str) -> Result<Vec<Seq>, LogError> {
-    scan_mentions
+    contexts: &Contexts,
+    task: Uuid,
+) -> impl FnMut(&Log, &str) -> Result<Vec<Seq>, TaskError> {
+    let mut opened: Option<MentionIndex> = None;
+    move |_, reference| {
+        let index = match &mut opened {
+            Some(index) => index,
+            None => opened.insert(contexts.mention_index(task, Instant::now() + MAX_FILL_TIME)?),
+        };
+        index.mentions(reference, MAX_PLACES + 1)
+    }
 }

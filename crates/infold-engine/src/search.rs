@@ -141,7 +141,9 @@ pub fn hit_json(hit: &SearchHit) -> Value {
     let text = &hit.snippet.text;
     let chars = |to: usize| text[..to].chars().count();
     let marks = hit.snippet.marks.iter();
-    let marks: Vec<[usize; 2]> = marks.map(|mark| [chars(mark.start), chars(mark.end)]).collect();
+    let marks: Vec<[usize; 2]> = marks
+        .map(|mark| [chars(mark.start), chars(mark.end)])
+        .collect();
     let (place, fold) = match hit.place {
         Place::Open => ("shown", None),
         Place::Under(fold) => ("folded", Some(fold.to_string())),
@@ -173,9 +175,7 @@ pub fn parse_role(text: &str) -> Result<Role, String> {
         "model" | "assistant" => Ok(Role::Assistant),
         "tool" => Ok(Role::Tool),
         "system" => Ok(Role::System),
-        _ => Err(format!(
-            "`{text}` is no role: user, model, tool or system"
-        )),
+        _ => Err(format!("`{text}` is no role: user, model, tool or system")),
     }
 }
 

@@ -227,7 +227,16 @@ impl TurnContext<'_> {
             return Vec::new();
         };
         let limits = limits.within(&self.aim, view);
-        let mut mentions = indexed_mentions(self.contexts);
+        let dir = self
+            .writer
+            .log()
+            .dir()
+            .file_name()
+            .and_then(|name| name.to_str());
+        let Some(task) = dir.and_then(|name| name.parse().ok()) else {
+            return Vec::new();
+        };
+        let mut mentions = indexed_mentions(self.contexts, task);
         // A failure is ignored: the request goes without excerpts.
         recall_references(self.writer, limits, &mut mentions).unwrap_or_default()
     }

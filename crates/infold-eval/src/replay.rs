@@ -151,7 +151,8 @@ impl ReplayRun<'_> {
         let managed = manage(writer, self.aim, &mut Extractive, &Hooks::default());
         if let (Ok(outcome), Some(limits)) = (&managed, self.aim.recall) {
             let limits = limits.within(self.aim, outcome.after.tokens);
-            let recalled = recall_references(writer, limits, &mut scan_mentions)?;
+            let recalled = recall_references(writer, limits, &mut scan_mentions);
+            let recalled = recalled.map_err(ScratchError::from)?;
             self.out.recalled_excerpts += recalled.len() as u64;
             self.out.recalled_tokens += recalled.iter().map(|one| one.tokens).sum::<u64>();
         }

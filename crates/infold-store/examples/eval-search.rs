@@ -17,8 +17,9 @@ use serde_json::{Value, json};
 const PLACES: [usize; 3] = [1, 5, 20];
 
 fn main() -> ExitCode {
-    let (flags, files): (Vec<String>, Vec<String>) =
-        std::env::args().skip(1).partition(|arg| arg.starts_with("--"));
+    let (flags, files): (Vec<String>, Vec<String>) = std::env::args()
+        .skip(1)
+        .partition(|arg| arg.starts_with("--"));
     if files.is_empty() || flags.iter().any(|flag| flag != "--misses") {
         eprintln!("usage: eval-search [--misses] FILE…");
         return ExitCode::from(2);
@@ -41,7 +42,10 @@ fn run(files: &[String], lists_misses: bool) -> Result<(), Box<dyn Error>> {
     for file in files {
         let text = fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
         let mut figures: [Figures; 3] = Default::default();
-        for (at, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+        for (at, line) in (1..)
+            .zip(text.lines())
+            .filter(|(_, line)| !line.trim().is_empty())
+        {
             let set = Set::read(line).map_err(|error| format!("{file}, line {at}: {error}"))?;
             let found = [set.ours()?, set.plain("unicode61")?, set.plain("trigram")?];
             for (found, figures) in found.iter().zip(&mut figures) {
@@ -118,7 +122,12 @@ impl Set {
         let mut docs = Vec::new();
         for doc in list("docs")? {
             ids.insert(doc["id"].to_string(), docs.len());
-            docs.push(doc["text"].as_str().ok_or("a document has no text")?.to_owned());
+            docs.push(
+                doc["text"]
+                    .as_str()
+                    .ok_or("a document has no text")?
+                    .to_owned(),
+            );
         }
         let mut questions = Vec::new();
         for question in list("questions")? {
@@ -161,7 +170,10 @@ impl Set {
             "CREATE VIRTUAL TABLE docs USING fts5 (text, tokenize = '{tokenizer}')"
         ))?;
         for (at, text) in self.docs.iter().enumerate() {
-            db.execute("INSERT INTO docs (rowid, text) VALUES (?1, ?2)", (at as i64, text))?;
+            db.execute(
+                "INSERT INTO docs (rowid, text) VALUES (?1, ?2)",
+                (at as i64, text),
+            )?;
         }
         let mut found = Vec::new();
         for (question, _) in &self.questions {

@@ -94,7 +94,9 @@ pub use registry::{
     StatusError, TaskRow,
 };
 pub use repair::Repair;
-pub use search::{Coverage, Matching, SearchAnswer, SearchHit, SearchRequest, Snippet};
+pub use search::{
+    Coverage, Matching, MentionIndex, SearchAnswer, SearchHit, SearchRequest, Snippet,
+};
 pub use secrets::{Scanned, SecretPlace, StoredSecret};
 pub use show::Visit;
 pub use task_draft::{DraftError, TaskDraft};

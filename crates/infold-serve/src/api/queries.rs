@@ -1,11 +1,7 @@
 //! Routes that read tasks: log, view, folds, recall, search.
 
-use infold::search::{
-    SearchError, SearchMode, SearchQuery, answer_json, parse_role, parse_time,
-};
-use infold::show::{
-    LogEntry, LogSnapshot, RecallTarget, RecalledMessage, ViewEntry, fold_json,
-};
+use infold::search::{SearchError, SearchMode, SearchQuery, answer_json, parse_role, parse_time};
+use infold::show::{LogEntry, LogSnapshot, RecallTarget, RecalledMessage, ViewEntry, fold_json};
 use infold_log::{Seq, Span};
 use infold_store::{Frame, iso};
 use infold_wire::quote;
@@ -84,7 +80,9 @@ pub fn fold(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
         return Err(ApiError::bad(text));
     };
     let found = target.find(&log)?.fold;
-    Ok(ApiReply::Json(found.as_ref().map(fold_json).unwrap_or_default()))
+    Ok(ApiReply::Json(
+        found.as_ref().map(fold_json).unwrap_or_default(),
+    ))
 }
 
 /// `GET /infold/api/search`
@@ -105,7 +103,11 @@ pub fn search(api: &Api, request: &ApiRequest) -> Result<ApiReply, ApiError> {
         },
         tasks: task.transpose()?.map(|task| vec![task]),
         only_hidden: request.flag("hidden")?,
-        role: request.query("role").map(parse_role).transpose().map_err(bad)?,
+        role: request
+            .query("role")
+            .map(parse_role)
+            .transpose()
+            .map_err(bad)?,
         tool: request.query("tool").map(str::to_owned),
         file: request.query("file").map(str::to_owned),
         since: time("since")?,

@@ -60,7 +60,7 @@ impl Core {
         let view = View::of(log.state().shown(), log)?.tokens();
         let size = (view as f64 * rule.aim.factor).ceil() as u64 + rule.aim.frame.tokens;
         let limits = limits.within(&rule.aim, size);
-        let mut mentions = indexed_mentions(&self.contexts);
+        let mut mentions = indexed_mentions(&self.contexts, open.id);
         Ok(recall_references(&mut open.writer, limits, &mut mentions)?)
     }
 }

@@ -35,11 +35,11 @@ const MAX_BATCH_MESSAGES: usize = 2000;
 const MAX_BATCH_BYTES: u64 = 2 << 20;
 
 /// A task whose log is longer than what is indexed of it.
-struct Behind {
-    task: Uuid,
-    mark: Option<TaskMark>,
-    len: u64,
-    changed: SystemTime,
+pub(super) struct Behind {
+    pub task: Uuid,
+    pub mark: Option<TaskMark>,
+    pub len: u64,
+    pub changed: SystemTime,
 }
 
 impl Contexts {
@@ -182,17 +182,23 @@ impl Contexts {
                 });
             }
         }
-        let gone: Vec<Uuid> = marks.into_keys().filter(|task| !there.contains(task)).collect();
+        let gone: Vec<Uuid> = marks
+            .into_keys()
+            .filter(|task| !there.contains(task))
+            .collect();
         if !gone.is_empty() {
             // A task that is being moved from one place to another is there in one of them.
-            let gone: Vec<Uuid> = gone.into_iter().filter(|task| self.place(*task).is_none()).collect();
+            let gone: Vec<Uuid> = gone
+                .into_iter()
+                .filter(|task| self.place(*task).is_none())
+                .collect();
             index.forget(&gone)?;
         }
         Ok(behind)
     }
 
     /// Indexes what is new of a task; returns how much of its file is indexed then.
-    fn index_task(
+    pub(super) fn index_task(
         &self,
         index: &mut SearchIndex,
         behind: &Behind,
@@ -243,7 +249,11 @@ impl Contexts {
             let bytes = behind.len;
             index.add(behind.task, &[], TaskMark { bytes, ..mark }, is_current)?;
         }
-        Ok(if mark.through >= end { behind.len } else { mark.bytes })
+        Ok(if mark.through >= end {
+            behind.len
+        } else {
+            mark.bytes
+        })
     }
 }
 

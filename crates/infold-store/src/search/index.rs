@@ -168,11 +168,9 @@ impl SearchIndex {
     /// How far a task is indexed; none if it is not.
     pub fn mark(&mut self, task: Uuid) -> Result<Option<TaskMark>, RegistryError> {
         self.run(|db| {
-            db.prepare_cached(
-                "SELECT number, through, sum, bytes FROM tasks WHERE task = ?1",
-            )?
-            .query_row([task.as_bytes()], read_mark)
-            .optional()
+            db.prepare_cached("SELECT number, through, sum, bytes FROM tasks WHERE task = ?1")?
+                .query_row([task.as_bytes()], read_mark)
+                .optional()
         })
     }
 
@@ -391,8 +389,16 @@ fn settle(db: &Connection, path: &Path) -> rusqlite::Result<i64> {
         whole.commit()?;
     }
     // Reads the tables' definitions: what is damaged there is seen now.
-    db.query_row("SELECT count(*) FROM (SELECT 1 FROM tasks LIMIT 1)", [], |_| Ok(()))?;
-    db.query_row("SELECT count(*) FROM (SELECT 1 FROM terms LIMIT 1)", [], |_| Ok(()))?;
+    db.query_row(
+        "SELECT count(*) FROM (SELECT 1 FROM tasks LIMIT 1)",
+        [],
+        |_| Ok(()),
+    )?;
+    db.query_row(
+        "SELECT count(*) FROM (SELECT 1 FROM terms LIMIT 1)",
+        [],
+        |_| Ok(()),
+    )?;
     db.execute_batch(OCCURRENCES)?;
     Ok(VERSION)
 }

@@ -123,12 +123,19 @@ impl Filter<'_> {
         request: &SearchRequest<'_>,
         scope: &'a Scope,
     ) -> Result<Filter<'a>, RegistryError> {
-        let facts = wanted_facts(request.role, request.tool.as_deref(), request.file.as_deref());
+        let facts = wanted_facts(
+            request.role,
+            request.tool.as_deref(),
+            request.file.as_deref(),
+        );
         let facts = facts.iter().map(|fact| format!("(facts : \"{fact}\")"));
         let phrases = query.phrases.iter().map(|words| in_a_row(words));
         let wanted: Vec<String> = facts.chain(phrases).collect();
         let unwanted: Vec<String> = query.excluded.iter().map(|words| in_a_row(words)).collect();
-        let (since, until) = (request.since.unwrap_or(0), request.until.unwrap_or(u64::MAX));
+        let (since, until) = (
+            request.since.unwrap_or(0),
+            request.until.unwrap_or(u64::MAX),
+        );
         let has_times = request.since.is_some() || request.until.is_some();
         index.run(|db| {
             let mut allowed = None;
@@ -137,8 +144,8 @@ impl Filter<'_> {
             }
             if has_times {
                 let int = |time: u64| i64::try_from(time).unwrap_or(i64::MAX);
-                let mut rows = db
-                    .prepare_cached("SELECT row FROM documents WHERE time BETWEEN ?1 AND ?2")?;
+                let mut rows =
+                    db.prepare_cached("SELECT row FROM documents WHERE time BETWEEN ?1 AND ?2")?;
                 let rows = rows.query_map([int(since), int(until)], |row| row.get(0))?;
                 let rows: HashSet<i64> = rows.collect::<rusqlite::Result<_>>()?;
                 allowed = Some(match allowed {
@@ -160,13 +167,16 @@ impl Filter<'_> {
 
     fn takes(&self, row: i64) -> bool {
         self.scope.holds(row)
-            && self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&row))
+            && self
+                .allowed
+                .as_ref()
+                .is_none_or(|allowed| allowed.contains(&row))
             && !self.excluded.contains(&row)
     }
 }
 
 /// The expression for words in a row. Terms hold nothing that FTS5 would read as syntax.
-fn in_a_row(words: &[String]) -> String {
+pub(super) fn in_a_row(words: &[String]) -> String {
     format!("(words : \"{}\")", words.join(" "))
 }
 
@@ -296,12 +306,7 @@ fn any_form(term: &QueryTerm) -> String {
 }
 
 /// What each term counts: the fewer messages have it, the more.
-fn weights(
-    query: &Query,
-    candidates: &Candidates,
-    common: &[usize],
-    scope: &Scope,
-) -> Vec<f64> {
+fn weights(query: &Query, candidates: &Candidates, common: &[usize], scope: &Scope) -> Vec<f64> {
     let mut having = vec![0_u64; candidates.width];
     for place in 0..candidates.rows.len() {
         for (count, having) in candidates.at(place).iter().zip(&mut having) {
@@ -327,7 +332,9 @@ fn best_rows(candidates: &Candidates, weights: &[f64]) -> Vec<i64> {
     let mut rows: Vec<(f64, i64)> = (0..candidates.rows.len())
         .map(|place| {
             let terms = candidates.at(place).iter().zip(weights);
-            let score: f64 = terms.map(|(count, weight)| weight * saturated(*count, 1.0)).sum();
+            let score: f64 = terms
+                .map(|(count, weight)| weight * saturated(*count, 1.0))
+                .sum();
             (score, candidates.rows[place])
         })
         .collect();
@@ -415,6 +422,14 @@ fn scored(
         }
         scored.push((row, time, score));
     }
-    scored.sort_by(|one, other| other.2.total_cmp(&one.2).then((other.1, other.0).cmp(&(one.1, one.0))));
-    Ok(scored.into_iter().map(|(row, _, score)| (row, score)).collect())
+    scored.sort_by(|one, other| {
+        other
+            .2
+            .total_cmp(&one.2)
+            .then((other.1, other.0).cmp(&(one.1, one.0)))
+    });
+    Ok(scored
+        .into_iter()
+        .map(|(row, _, score)| (row, score))
+        .collect())
 }

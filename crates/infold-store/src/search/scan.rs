@@ -102,7 +102,11 @@ fn scan_span(
     request: &SearchRequest<'_>,
     find: Find<'_>,
 ) -> Result<(Vec<Seq>, u64), LogError> {
-    let facts = wanted_facts(request.role, request.tool.as_deref(), request.file.as_deref());
+    let facts = wanted_facts(
+        request.role,
+        request.tool.as_deref(),
+        request.file.as_deref(),
+    );
     let mut reader = DocumentReader::default();
     let (mut found, mut bytes) = (Vec::new(), 0);
     log.each_message(span, &mut |source, message| {

@@ -104,16 +104,19 @@ fn window(text: &str, marks: &[Range<usize>]) -> Range<usize> {
         best.1.saturating_sub(LEAD_BYTES)
     };
     let start = boundary(text, start, start > 0);
-    let end = boundary(text, (start + WINDOW_BYTES).min(text.len()), start + WINDOW_BYTES < text.len());
+    let end = boundary(
+        text,
+        (start + WINDOW_BYTES).min(text.len()),
+        start + WINDOW_BYTES < text.len(),
+    );
     start..end.max(start)
 }
 
 /// The next place at or behind `at` where a word begins, if one is near, or at least a character.
 fn boundary(text: &str, at: usize, seeks_word: bool) -> usize {
     let near = (at..text.len().min(at + 16)).filter(|at| text.is_char_boundary(*at));
-    let mut near = near.skip_while(|at| {
-        seeks_word && !text[*at..].starts_with(char::is_whitespace)
-    });
+    let mut near =
+        near.skip_while(|at| seeks_word && !text[*at..].starts_with(char::is_whitespace));
     let found = near.next();
     let any = || (at..=text.len()).find(|at| text.is_char_boundary(*at));
     found.or_else(any).unwrap_or(text.len())

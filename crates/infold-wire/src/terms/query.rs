@@ -205,11 +205,15 @@ impl Builder {
             is_stem: false,
         }];
         if !is_whole {
-            forms.extend(stems(self.language, &word).into_iter().map(|term| TermForm {
-                term,
-                is_prefix: false,
-                is_stem: true,
-            }));
+            forms.extend(
+                stems(self.language, &word)
+                    .into_iter()
+                    .map(|term| TermForm {
+                        term,
+                        is_prefix: false,
+                        is_stem: true,
+                    }),
+            );
         }
         self.query.terms.push(QueryTerm {
             word,

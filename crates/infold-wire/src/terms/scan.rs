@@ -139,7 +139,10 @@ impl Scanner<'_, '_> {
         };
         let rest = &rest[quote.len_utf8()..];
         let len = rest.find(|c: char| !is_letter(c)).unwrap_or(rest.len());
-        if matches!(&rest[..len], "s" | "t" | "re" | "ve" | "ll" | "d" | "m" | "S") {
+        if matches!(
+            &rest[..len],
+            "s" | "t" | "re" | "ve" | "ll" | "d" | "m" | "S"
+        ) {
             self.at += quote.len_utf8() + len;
         }
     }

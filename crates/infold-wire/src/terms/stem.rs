@@ -116,7 +116,8 @@ impl Language {
             let stem = dictionary.stemmers[0].stem(lemma);
             return Some(stem).filter(|stem| *stem != word);
         }
-        if word.chars().count() < MIN_STEMMED_CHARS || word.bytes().any(|byte| byte.is_ascii_digit())
+        if word.chars().count() < MIN_STEMMED_CHARS
+            || word.bytes().any(|byte| byte.is_ascii_digit())
         {
             return None;
         }

@@ -45,6 +45,9 @@ pub struct EvalArgs {
     /// Probe with all combinations, not with a sample
     #[arg(long, requires = "probes", conflicts_with = "files")]
     pub all: bool,
+    /// Recall what messages refer to, as `ask` and the proxy do, or not
+    #[arg(long, value_name = "WHEN", default_value = "off")]
+    pub recall: RecallChoice,
     /// Draw a picture into this file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
@@ -54,6 +57,15 @@ pub struct EvalArgs {
     /// The format of the transcripts, instead of recognising it
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<TranscriptFormat>,
+}
+
+/// Whether hidden messages are recalled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum RecallChoice {
+    /// Excerpts of hidden messages come with requests that refer to them
+    Auto,
+    /// What is folded away stays hidden
+    Off,
 }
 
 /// Runs `infold eval`.

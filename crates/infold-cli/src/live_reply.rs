@@ -83,6 +83,12 @@ impl LiveReply {
                     self.note(format!("problem: {error}"));
                 }
             }
+            TurnEvent::Recalled(excerpts) => {
+                for one in excerpts {
+                    let (source, reference) = (one.source, &one.reference);
+                    self.note(format!("recalled: message {source}, for {reference}"));
+                }
+            }
             TurnEvent::Sending(request) => {
                 self.lost.clone_from(&request.lost);
                 for (what, often) in &request.lost {

@@ -23,9 +23,10 @@ pub use restricted::RestrictedKey;
 
 use crate::models::{self, Model, Prices};
 use crate::profile::{KeepRecent, Origin, Profile, ResolvedProfile, Setting, Settings};
+use crate::recall::RecallLimits;
 
 /// The sections of a configuration, and the keys beside them.
-pub const SECTIONS: [&str; 10] = [
+pub const SECTIONS: [&str; 11] = [
     "context_storage",
     "llm",
     "profiles",
@@ -36,6 +37,7 @@ pub const SECTIONS: [&str; 10] = [
     "tools",
     "mcp_servers",
     "redact",
+    "recall",
 ];
 
 /// The APIs that the proxy speaks: one for each wire.
@@ -60,6 +62,8 @@ pub struct Config {
     pub serve: ServeConfig,
     /// Whether secrets are replaced before they reach the disk.
     pub redact: Setting<bool>,
+    /// What is recalled by itself.
+    pub recall: RecallConfig,
     /// Settings that the environment makes for every model.
     pub environment: Settings,
     /// The model that the environment names.
@@ -72,6 +76,28 @@ pub struct Config {
     pub addresses: Vec<(&'static str, Setting<String>)>,
     /// Sections that are accepted and not used yet, and their lines.
     pub unread: Vec<(&'static str, Origin)>,
+}
+
+/// What is recalled by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecallConfig {
+    /// Whether excerpts of hidden messages come with requests that refer to them.
+    pub auto: Setting<bool>,
+    /// The tokens of all excerpts of a request, instead of 2 % of the window.
+    pub tokens: Option<Setting<u64>>,
+    /// How many excerpts a request gets at most.
+    pub excerpts: Setting<u64>,
+}
+
+impl RecallConfig {
+    /// Returns the limits for a window; none if it is switched off.
+    pub fn limits(&self, window: u64) -> Option<RecallLimits> {
+        let default = RecallLimits::of_window(window);
+        self.auto.value.then(|| RecallLimits {
+            tokens: self.tokens.as_ref().map_or(default.tokens, |set| set.value),
+            excerpts: self.excerpts.value as usize,
+        })
+    }
 }
 
 /// Where and how conversations are stored.
@@ -226,6 +252,11 @@ impl Default for Config {
             hooks: HooksConfig::default(),
             serve: ServeConfig::default(),
             redact: default(false),
+            recall: RecallConfig {
+                auto: default(true),
+                tokens: None,
+                excerpts: default(RecallLimits::of_window(0).excerpts as u64),
+            },
             environment: Settings::default(),
             model: None,
             profile: None,
@@ -258,7 +289,7 @@ impl Config {
     /// Says whether a text looks like a configuration of infold: many programs have a `config.yaml`.
     pub fn is_ours(text: &str) -> bool {
         // `redact` counts with any value: `redact: yes` must be an error, not ignored.
-        let ours = "context_storage llm profiles summarizer serve redact";
+        let ours = "context_storage llm profiles summarizer serve redact recall";
         let key = |line: &str| {
             let key = line.split_once(':').map(|(key, _)| key.trim_end());
             key.is_some_and(|key| ours.split(' ').any(|it| it == key))

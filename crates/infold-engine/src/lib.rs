@@ -41,6 +41,7 @@ mod outcome;
 pub mod summarizer;
 pub mod manage;
 pub mod step;
+pub mod recall;
 pub mod redact;
 pub mod numbers;
 pub mod show;

@@ -81,6 +81,7 @@ impl Setup {
             origins,
         } = resolved;
         let mut aim = Aim::of(&profile, facts.bytes).map_err(SetupError::from)?;
+        aim.recall = config.recall.limits(profile.window);
         if let Some(factor) = facts.factor {
             aim.factor = factor;
         }

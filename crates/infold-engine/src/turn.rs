@@ -15,6 +15,7 @@ use infold_wire::request::{RequestFrame, credentials};
 use infold_wire::{ProviderError, Reply, StopReason, TokenUsage};
 
 use crate::connection::CallFailure;
+use crate::recall::{RecalledExcerpt, indexed_mentions, recall_references};
 use crate::request::{self, RequestFile};
 use crate::{
     Aim, Connection, Hooks, ManageError, ManageOutcome, Profile, Summarizer, manage, usage,
@@ -47,6 +48,8 @@ pub struct TurnContext<'a> {
 pub enum TurnEvent<'a> {
     /// A pass of `manage` is over.
     Managed(&'a ManageOutcome),
+    /// Excerpts of hidden messages were added to the request.
+    Recalled(&'a [RecalledExcerpt]),
     /// A request is being sent.
     Sending(&'a RequestFile),
     /// An event of the call.
@@ -171,6 +174,10 @@ impl TurnContext<'_> {
                 (outcome, _) => outcome?,
             };
             listener(TurnEvent::Managed(&outcome));
+            let recalled = self.recall(outcome.after.tokens);
+            if !recalled.is_empty() {
+                listener(TurnEvent::Recalled(&recalled));
+            }
             let estimate = outcome.after.tokens;
             let (trouble, error) = match self.exchange(&mut requests, listener)? {
                 Ok(done) => {
@@ -212,6 +219,26 @@ impl TurnContext<'_> {
             refused = Some(error);
         }
         unreachable!("the last time round returns")
+    }
+
+    /// Adds excerpts of hidden messages that the request refers to, as far as there is room beside a view of so many tokens.
+    fn recall(&mut self, view: u64) -> Vec<RecalledExcerpt> {
+        let Some(limits) = self.aim.recall else {
+            return Vec::new();
+        };
+        let limits = limits.within(&self.aim, view);
+        let dir = self
+            .writer
+            .log()
+            .dir()
+            .file_name()
+            .and_then(|name| name.to_str());
+        let Some(task) = dir.and_then(|name| name.parse().ok()) else {
+            return Vec::new();
+        };
+        let mut mentions = indexed_mentions(self.contexts, task);
+        // A failure is ignored: the request goes without excerpts.
+        recall_references(self.writer, limits, &mut mentions).unwrap_or_default()
     }
 
     /// Remembers the window that the provider named, once a shorter request was answered.

@@ -12,6 +12,7 @@ use crate::previous_request::PreviousRequest;
 use crate::visibility::{TermVisibility, shown_summaries};
 use crate::{ParsedSession, RecordedSession};
 use infold::models::Prices;
+use infold::recall::{recall_references, scan_mentions};
 use infold::summarizer::Extractive;
 use infold::{Aim, FloorTooLarge, Hooks, ManageError, Scratch, ScratchError, manage};
 
@@ -24,6 +25,10 @@ pub struct Replay {
     pub scores: Scores,
     /// The number of references among them that reading hidden messages back from the log found.
     pub reached: u64,
+    /// The excerpts of hidden messages that were recalled.
+    pub recalled_excerpts: u64,
+    /// Their tokens.
+    pub recalled_tokens: u64,
     /// Requests that did not fit: they were not sent, and their replies not measured.
     pub unfit: Vec<UnfitRequest>,
     /// The summaries that were shown, in order.
@@ -144,6 +149,13 @@ impl ReplayRun<'_> {
         let writer = self.task.writer()?;
         let event = writer.log().state().at().event;
         let managed = manage(writer, self.aim, &mut Extractive, &Hooks::default());
+        if let (Ok(outcome), Some(limits)) = (&managed, self.aim.recall) {
+            let limits = limits.within(self.aim, outcome.after.tokens);
+            let recalled = recall_references(writer, limits, &mut scan_mentions);
+            let recalled = recalled.map_err(ScratchError::from)?;
+            self.out.recalled_excerpts += recalled.len() as u64;
+            self.out.recalled_tokens += recalled.iter().map(|one| one.tokens).sum::<u64>();
+        }
         let log = self.task.log();
         let view = View::of(log.state().shown(), log)?;
         // A pass that fails may still have folded something.
@@ -244,6 +256,8 @@ impl Replay {
         self.unfit.extend(other.unfit);
         self.scores.add(other.scores);
         self.reached += other.reached;
+        self.recalled_excerpts += other.recalled_excerpts;
+        self.recalled_tokens += other.recalled_tokens;
     }
 }
 

@@ -93,13 +93,19 @@ impl<'a> TermVisibility<'a> {
                         shown[index(seq)] = Some(Vec::new());
                     }
                 }
-                Shows::Round { members, masks, .. } => {
+                Shows::Round {
+                    members,
+                    masks,
+                    recalls,
+                    ..
+                } => {
                     for seq in members {
                         let masked = masks.iter().filter(|(masked, ..)| masked == seq);
                         let masked = masked.map(|(_, part, _)| *part).collect();
                         shown[index(*seq)] = Some(masked);
                     }
                     stand_ins.extend(masks.iter().map(|(.., id)| *id));
+                    stand_ins.extend(recalls.iter().map(|(_, id)| *id));
                 }
                 Shows::StandIn(id) | Shows::Note(id) => stand_ins.push(*id),
             }
@@ -129,6 +135,7 @@ impl<'a> TermVisibility<'a> {
             }
             What::Mask(mask) => mask.stub,
             What::Note { text, .. } => text,
+            What::Recall(recall) => recall.text,
             _ => return Ok(Vec::new()),
         };
         Ok(self.parsed.vocabulary.find(&text))

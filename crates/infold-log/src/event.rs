@@ -19,6 +19,8 @@ pub enum Event {
     Pin(Pin),
     /// A pin is taken away.
     Unpin(Pinned),
+    /// An excerpt of a hidden message is shown at the end of the last one, so that the view only grows.
+    Recall(Recall),
     /// Anything that does not change what is shown: where the log comes from, usage, tool records, status.
     Fact,
 }
@@ -57,6 +59,17 @@ pub enum Cause {
     Window,
 }
 
+/// An excerpt of a hidden message; its text lives in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recall {
+    /// The message at whose end it is shown.
+    pub at: Seq,
+    /// The hidden message that it quotes.
+    pub source: Seq,
+    /// Tokens of the excerpt.
+    pub tokens: u64,
+}
+
 /// What a pin holds in view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pin {
@@ -87,7 +100,7 @@ impl Event {
             | Event::Rewind(_)
             | Event::Pin(_)
             | Event::Unpin(_) => true,
-            Event::Undo | Event::Redo | Event::Fact => false,
+            Event::Undo | Event::Redo | Event::Recall(_) | Event::Fact => false,
         }
     }
 }

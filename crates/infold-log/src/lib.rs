@@ -49,7 +49,7 @@ mod budget;
 pub mod steer;
 pub mod plan;
 pub use budget::{Budget, Due, Limits, NoRoom, Size};
-pub use event::{Cause, Event, Fold, Hides, Mark, Pin, Pinned};
+pub use event::{Cause, Event, Fold, Hides, Mark, Pin, Pinned, Recall};
 pub use floor::Floor;
 pub use message::{Call, Facts, Link, LinkKind, Record, Role, Sums};
 pub use past::{Memory, Past};

@@ -69,6 +69,9 @@ impl FloorSize {
                         // How many bytes are left is not on record: no more is claimed than is sure.
                         whole.bytes = 0;
                     }
+                    for (_, recall) in shown.recalls(Span::one(seq)) {
+                        whole.tokens += recall.tokens;
+                    }
                     add(part, whole);
                 }
             }
@@ -264,6 +267,9 @@ fn rounds_back<P: Past>(
             start = Some(from);
             for (_, _, mask) in state.shown().masks(span) {
                 later.0.tokens = later.0.tokens.saturating_sub(mask.hides) + mask.tokens;
+            }
+            for (_, recall) in state.shown().recalls(span) {
+                later.0.tokens += recall.tokens;
             }
             if tied.is_some_and(|tied| tied < from) {
                 continue;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::{Cause, EventId, Seq, Span};
+use crate::{Cause, EventId, Recall, Seq, Span};
 
 /// What is shown at one point of a log: which messages, under which folds.
 ///
@@ -15,6 +15,8 @@ pub struct Shown {
     pub(crate) masks: BTreeMap<(Seq, u32), Mask>,
     pub(crate) pins: BTreeSet<Seq>,
     pub(crate) notes: BTreeMap<EventId, u64>,
+    /// Excerpts, by the message that carries each and the event that added it.
+    pub(crate) recalls: BTreeMap<(Seq, EventId), Recall>,
 }
 
 /// A run of messages, or a fold in their place.
@@ -118,15 +120,17 @@ impl Shown {
             Item::Fold(fold) => 1 + fold.runs.len(),
         };
         let items: usize = self.items.iter().map(item).sum();
-        (items + self.masks.len() + self.pins.len() + self.notes.len()) as u64
+        let rest = self.masks.len() + self.pins.len() + self.notes.len() + self.recalls.len();
+        (items + rest) as u64
     }
 
-    /// Puts together what was taken apart for keeping: items, masks, pins and notes.
+    /// Puts together what was taken apart for keeping: items, masks, pins, notes and recalled excerpts.
     pub fn restore(
         items: Vec<Item>,
         masks: impl IntoIterator<Item = (Seq, u32, Mask)>,
         pins: impl IntoIterator<Item = Seq>,
         notes: impl IntoIterator<Item = (EventId, u64)>,
+        recalls: impl IntoIterator<Item = (EventId, Recall)>,
     ) -> Shown {
         Shown {
             items,
@@ -136,6 +140,32 @@ impl Shown {
                 .collect(),
             pins: pins.into_iter().collect(),
             notes: notes.into_iter().collect(),
+            recalls: recalls
+                .into_iter()
+                .map(|(id, recall)| ((recall.at, id), recall))
+                .collect(),
+        }
+    }
+
+    /// The excerpts that messages of a span carry.
+    pub fn recalls(&self, span: Span) -> impl Iterator<Item = (EventId, Recall)> {
+        let end = (span.to().next(), EventId::FIRST);
+        self.recalls
+            .range((span.from(), EventId::FIRST)..end)
+            .map(|((_, id), recall)| (*id, *recall))
+    }
+
+    /// All excerpts in view.
+    pub fn all_recalls(&self) -> impl Iterator<Item = (EventId, Recall)> {
+        self.recalls.iter().map(|((_, id), recall)| (*id, *recall))
+    }
+
+    /// Says whether a fold hides a message, or a mask a part of it.
+    pub fn is_hidden(&self, seq: Seq) -> bool {
+        match self.place(seq) {
+            Place::Under(_) => true,
+            Place::Open => self.masks(Span::one(seq)).next().is_some(),
+            Place::Elsewhere => false,
         }
     }
 
@@ -248,6 +278,7 @@ impl Shown {
                 runs,
             };
             self.masks.retain(|(seq, _), _| !fold.covers(*seq));
+            self.recalls.retain(|(seq, _), _| !fold.covers(*seq));
             self.items.push(Item::Fold(Arc::new(fold)));
         }
         self.items.append(&mut after);
@@ -278,11 +309,39 @@ impl Shown {
             .filter(|((seq, _), _)| fold.covers(*seq));
         self.masks
             .extend(masks.map(|(place, mask)| (*place, *mask)));
+        let recalls = before
+            .recalls
+            .iter()
+            .filter(|((seq, _), _)| fold.covers(*seq));
+        self.recalls
+            .extend(recalls.map(|(place, recall)| (*place, *recall)));
+        self.drop_needless_recalls();
     }
 
     /// Takes a mask away.
     pub(crate) fn unmask(&mut self, id: EventId) {
         self.masks.retain(|_, mask| mask.id != id);
+        self.drop_needless_recalls();
+    }
+
+    /// Shows an excerpt of a hidden message at the end of a message that no fold covers.
+    pub(crate) fn recall(&mut self, id: EventId, recall: Recall) {
+        if self.carries(&recall) {
+            self.recalls.insert((recall.at, id), recall);
+        }
+    }
+
+    /// Drops excerpts of messages that are shown again.
+    fn drop_needless_recalls(&mut self) {
+        let mut recalls = std::mem::take(&mut self.recalls);
+        recalls.retain(|_, recall| self.carries(recall));
+        self.recalls = recalls;
+    }
+
+    fn carries(&self, recall: &Recall) -> bool {
+        recall.source < recall.at
+            && self.place(recall.at) == Place::Open
+            && self.is_hidden(recall.source)
     }
 
     fn push(&mut self, item: Item) {

@@ -151,7 +151,10 @@ impl State {
             Event::Unpin(Pinned::Note(note)) => {
                 shown.notes.remove(&note);
             }
-            Event::Undo | Event::Redo | Event::Fact => {}
+            Event::Recall(recall) if shown.open_end() == Some(recall.at) => {
+                shown.recall(id, recall);
+            }
+            Event::Undo | Event::Redo | Event::Recall(_) | Event::Fact => {}
         }
         Ok(())
     }
@@ -169,6 +172,12 @@ impl State {
                 let since = Seq::new(mark.after + 1).and_then(|from| Span::new(from, run.to()));
                 if let Some(new) = since.and_then(|since| since.meet(run)) {
                     shown.append_run(new);
+                }
+            }
+            // So do excerpts recalled since, unless what they quote is shown again.
+            for ((_, id), recall) in &self.shown.recalls {
+                if *id > step {
+                    shown.recall(*id, *recall);
                 }
             }
         }

@@ -30,7 +30,8 @@ pub struct Piece {
 pub enum Shows {
     /// Messages, byte for byte as they came.
     Verbatim(Span),
-    /// A round that is not shown as it came: results missing, late, masked, or content empty.
+    /// A round that is not shown as it came: results missing, late, masked, content empty, or with an excerpt of a hidden
+    /// message.
     Round {
         /// Its messages in order.
         members: Vec<Seq>,
@@ -38,6 +39,8 @@ pub enum Shows {
         closed: bool,
         /// Masks in force on its messages: message, part, fold.
         masks: Vec<(Seq, u32, EventId)>,
+        /// Excerpts of hidden messages that its messages carry: message, event.
+        recalls: Vec<(Seq, EventId)>,
     },
     /// The stand-in of a fold.
     StandIn(EventId),
@@ -155,6 +158,9 @@ impl<'a, P: Past> Layout<'a, P> {
                     self.rewritten.insert(round);
                 }
             }
+            for (_, recall) in self.shown.recalls(*run).filter(|(_, it)| it.at >= from) {
+                self.rewritten.insert(self.past.record(recall.at)?.round);
+            }
             previous = Some(run.to());
         }
         Ok(())
@@ -256,10 +262,15 @@ impl<'a, P: Past> Layout<'a, P> {
     fn round(&mut self, members: Vec<Seq>) -> Result<(), P::Error> {
         let closed = members.last().copied() != self.shown.last();
         let mut masks = Vec::new();
+        let mut recalls = Vec::new();
         let mut tokens = 0;
         for seq in &members {
             let record = self.past.record(*seq)?;
             tokens += record.sums.tokens - sums_before(*seq, self.past)?.tokens;
+            for (id, recall) in self.shown.recalls(Span::one(*seq)) {
+                tokens += recall.tokens;
+                recalls.push((*seq, id));
+            }
             if self.exempt(*seq, record.round) {
                 continue;
             }
@@ -277,6 +288,7 @@ impl<'a, P: Past> Layout<'a, P> {
             members,
             closed,
             masks,
+            recalls,
         };
         self.push(shows, tokens);
         if request {

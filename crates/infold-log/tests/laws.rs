@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use infold_log::steer::{self, Refused, Side};
 use infold_log::{
     Cause, Event, EventId, Floor, Fold, Hides, INTERRUPTED, Item, LinkKind, Past, Pin, Pinned,
-    Place, Point, Role, Seq, Shown, Shows, Source, Span, View, check, view_at,
+    Place, Point, Recall, Role, Seq, Shown, Shows, Source, Span, View, check, view_at,
 };
 use proptest::prelude::*;
 use talk::Talk;
@@ -52,7 +52,48 @@ proptest! {
         let messages = 10 * told(&talk).len() as u64;
         let repairs = lines(&talk, &talk.view()).into_iter().filter(|line| line.source == Source::Repair);
         let repairs = repairs.map(|line| line.facts.answers.len() as u64 * INTERRUPTED).sum::<u64>();
-        prop_assert_eq!(talk.view().tokens(), messages + stand_ins + notes + repairs);
+        let recalls = talk.shown().all_recalls().map(|(_, recall)| recall.tokens).sum::<u64>();
+        prop_assert_eq!(talk.view().tokens(), messages + stand_ins + notes + repairs + recalls);
+    }
+
+    /// An excerpt is shown as long as what it quotes is hidden and the message that carries it is not.
+    #[test]
+    fn excerpts_are_shown_while_what_they_quote_is_hidden(moves in any_moves(60)) {
+        let mut talk = Talk::of(&moves);
+        let carried = |talk: &Talk| -> Vec<(Seq, EventId)> {
+            let view = talk.view();
+            let rounds = view.pieces().iter().filter_map(|piece| match &piece.shows {
+                Shows::Round { recalls, .. } => Some(recalls.clone()),
+                _ => None,
+            });
+            rounds.flatten().collect()
+        };
+        let all = talk.shown().all_recalls().map(|(id, recall)| (recall.at, id));
+        prop_assert_eq!(carried(&talk), all.collect::<Vec<_>>());
+        for (_, recall) in talk.shown().all_recalls() {
+            prop_assert!(talk.shown().is_hidden(recall.source));
+            prop_assert_eq!(talk.shown().place(recall.at), Place::Open);
+        }
+        while talk.step(Step::Unfold(0)).is_some() {}
+        prop_assert_eq!(carried(&talk), vec![]);
+    }
+
+    /// An excerpt is no step: `undo` takes back what it would have taken back without it, and keeps the excerpt if it can.
+    #[test]
+    fn undo_passes_over_excerpts(moves in any_moves(40), source in any::<u16>()) {
+        let mut talk = Talk::of(&moves);
+        let mut without = talk.clone();
+        let Some(id) = talk.step(Step::Recall(source)) else { return Ok(()) };
+        let recall = talk.shown().all_recalls().find(|(event, _)| *event == id);
+        let (_, recall) = recall.expect("it was just shown");
+        prop_assert_eq!(talk.log.state().step(), without.log.state().step());
+        prop_assume!(talk.step(Step::Undo).is_some() && without.step(Step::Undo).is_some());
+        prop_assert_eq!(talk.shown().items(), without.shown().items());
+        let is_kept = talk.shown().all_recalls().any(|(event, _)| event == id);
+        let is_needed = talk.shown().is_hidden(recall.source)
+            && talk.shown().place(recall.at) == Place::Open;
+        let Ok(rewound) = talk.log.mark(id.prev().expect("a fold comes before"));
+        prop_assert!(is_kept == is_needed || rewound.step != talk.log.state().step());
     }
 
     /// Rewinding shows what was shown then.
@@ -343,7 +384,7 @@ proptest! {
     #[test]
     fn senseless_events_do_no_harm(
         moves in any_moves(30),
-        events in prop::collection::vec((0..9u8, any::<u16>(), any::<u16>()), 1..12),
+        events in prop::collection::vec((0..10u8, any::<u16>(), any::<u16>()), 1..12),
         says in any_says(),
     ) {
         let mut talk = Talk::of(&moves);
@@ -505,6 +546,11 @@ fn senseless(talk: &Talk, kind: u8, a: u16, b: u16) -> Event {
             event: events,
         }),
         7 => Event::Undo,
+        8 => Event::Recall(Recall {
+            at: to,
+            source: from,
+            tokens: 1,
+        }),
         _ => Event::Redo,
     }
 }

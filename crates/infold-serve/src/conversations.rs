@@ -5,6 +5,7 @@ mod rewind;
 mod placement;
 mod new_task;
 mod fit;
+mod recall;
 mod unrecorded;
 
 use std::borrow::Cow;
@@ -33,6 +34,7 @@ use crate::{Exchange, ModelCall, OutgoingBody};
 pub(crate) use fit::{Fitted, fold_due, is_slow, tokens_up_to};
 pub(crate) use new_task::TASK_SOURCE;
 pub(crate) use placement::{Placement, is_unfolded, response_key};
+pub(crate) use recall::may_recall;
 pub(crate) use rewind::{fold_over, last_sent, rewind};
 
 /// All conversations of a contexts directory.

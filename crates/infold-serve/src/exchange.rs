@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::conversations::{
     Blocking, ConversationError, Core, Fitted, Placement, fold_due, fold_over, is_slow,
-    is_unfolded, tokens_up_to,
+    is_unfolded, may_recall, tokens_up_to,
 };
 use crate::model_rules::ModelRule;
 use crate::open_task::{Continuation, OpenTask};
@@ -58,6 +58,8 @@ pub(crate) struct SentSize {
     pub counted: u64,
     bytes: u64,
     folds: usize,
+    /// How many excerpts of hidden messages its last message carries.
+    recalled: usize,
     /// It is not what the client sent.
     is_changed: bool,
 }
@@ -116,6 +118,7 @@ impl Exchange {
         let aim = Aim::of(&profile, None);
         let aim = Aim {
             factor: rule.aim.factor,
+            recall: core.config.recall.limits(profile.window),
             frame: core.frame_size(call, parsed)?,
             ..aim.map_err(|error| ConversationError::Internal(error.to_string()))?
         };
@@ -151,6 +154,7 @@ impl Exchange {
             ("x-infold-tokens-before", self.sent.before.to_string()),
             ("x-infold-tokens-after", self.sent.after.to_string()),
             ("x-infold-folds", self.sent.folds.to_string()),
+            ("x-infold-recalled", self.sent.recalled.to_string()),
         ]
     }
 
@@ -378,6 +382,12 @@ impl Exchange {
             {
                 did = core.fold(&mut open, fold, summary.as_mut())?;
             }
+            if may_recall(&open, &rule)? {
+                if !may_block {
+                    return Ok(None);
+                }
+                core.recall(&mut open, &rule);
+            }
             let fitted = core.assemble(call, &self.parsed, &mut open, &rule)?;
             self.remember_retry_fold(step_before, &open);
             let has_summary = open.is_preparing || open.prepared.is_some();
@@ -395,6 +405,7 @@ impl Exchange {
             after: fitted.after,
             counted: fitted.counted,
             folds: fitted.folds,
+            recalled: fitted.recalled,
             bytes: fitted.outgoing.len(),
             is_changed: fitted.outgoing != OutgoingBody::untouched(&call.body),
         };
@@ -415,6 +426,7 @@ impl Exchange {
             counted,
             bytes: call.body.len(),
             folds: 0,
+            recalled: 0,
             is_changed: false,
         };
         Ok(OutgoingBody::untouched(&call.body))

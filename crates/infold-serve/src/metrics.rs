@@ -27,6 +27,7 @@ pub struct Metrics {
     tokens_after: AtomicU64,
     retries: AtomicU64,
     fallbacks: AtomicU64,
+    recalls: AtomicU64,
     recorded: AtomicU64,
     broken: AtomicU64,
     disconnects: AtomicU64,
@@ -145,6 +146,11 @@ impl Metrics {
         self.fallbacks.fetch_add(1, Relaxed);
     }
 
+    /// Counts excerpts of hidden messages that a request was given.
+    pub fn recalled(&self, excerpts: u64) {
+        self.recalls.fetch_add(excerpts, Relaxed);
+    }
+
     /// Counts a reply: recorded whole, or broken off.
     pub fn replied(&self, whole: bool) {
         let count = if whole { &self.recorded } else { &self.broken };
@@ -218,6 +224,11 @@ impl Metrics {
                 "fold_fallbacks",
                 "Folded requests that were refused and sent again as the client wrote them: each is a bug.",
                 &self.fallbacks,
+            ),
+            (
+                "recalled_excerpts",
+                "Excerpts of hidden messages that requests were given.",
+                &self.recalls,
             ),
             (
                 "replies_recorded",

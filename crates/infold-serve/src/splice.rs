@@ -70,7 +70,8 @@ pub(crate) fn splice_request(
                 members,
                 closed,
                 masks,
-            } => splicer.round(members, *closed, masks)?,
+                recalls,
+            } => splicer.round(members, *closed, masks, recalls)?,
             // In the form of this request, which need not be that of the task.
             Shows::StandIn(id) | Shows::Note(id) => match log.event(*id)?.what {
                 What::Fold(fold) => {
@@ -211,6 +212,7 @@ impl RequestSplicer<'_> {
         members: &[Seq],
         closed: bool,
         masks: &[(Seq, u32, EventId)],
+        recalls: &[(Seq, EventId)],
     ) -> Result<(), ConversationError> {
         let mut bodies = Vec::new();
         for seq in members {
@@ -226,7 +228,10 @@ impl RequestSplicer<'_> {
                 None => self.call.body.part(&messages[at])?.into_owned(),
             };
             let ids = masks.iter().filter(|(masked, ..)| masked == seq);
-            bodies.push((*seq, self.masked(body, ids.map(|(.., id)| *id))?));
+            let body = self.masked(body, ids.map(|(.., id)| *id))?;
+            let ids = recalls.iter().filter(|(carrier, _)| carrier == seq);
+            let ids = ids.map(|(_, id)| *id);
+            bodies.push((*seq, self.log.with_recalls(body, ids)?));
         }
         if bodies.is_empty() {
             return Ok(());
@@ -280,7 +285,7 @@ pub(crate) fn is_plain(view: &View) -> bool {
     let verbatim = |shows: &Shows| match shows {
         Shows::Verbatim(_) => true,
         // A client may send rounds in disorder, as long as nothing is folded.
-        Shows::Round { masks, .. } => masks.is_empty(),
+        Shows::Round { masks, recalls, .. } => masks.is_empty() && recalls.is_empty(),
         Shows::StandIn(_) | Shows::Note(_) => false,
     };
     view.pieces().iter().all(|piece| verbatim(&piece.shows))

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use infold_log::{Cause, Event, EventId, Fold, Hides, Pin, Pinned, Point, Role, Seq, Span};
+use infold_log::{Cause, Event, EventId, Fold, Hides, Pin, Pinned, Point, Recall, Role, Seq, Span};
 use infold_wire::digest::Digest;
 use infold_wire::{Json, estimate_tokens, quote};
 
@@ -77,6 +77,8 @@ pub enum What {
     Append(AppendLine),
     /// What messages said was taken out of the log.
     Redact(RedactLine),
+    /// An excerpt of a hidden message is shown at the end of the last one.
+    Recall(RecallLine),
     /// Something this version does not know; it does not change what is shown.
     Other(String),
 }
@@ -98,6 +100,44 @@ pub struct FoldLine {
     pub trigger: String,
     /// What is shown instead.
     pub stand_in: Vec<(Role, String)>,
+}
+
+/// An excerpt of a hidden message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecallLine {
+    /// The message at whose end it is shown.
+    pub at: Seq,
+    /// The message that it quotes.
+    pub source: Seq,
+    /// What the message at the end refers to.
+    pub reference: String,
+    /// The text that is shown.
+    pub text: String,
+    /// Its size in tokens.
+    pub tokens: u64,
+}
+
+impl RecallLine {
+    fn encode(&self) -> String {
+        format!(
+            r#","seq":{},"source":{},"reference":{},"tokens":{},"text":{}"#,
+            self.at,
+            self.source,
+            quote(&self.reference),
+            self.tokens,
+            quote(&self.text)
+        )
+    }
+
+    fn decode(json: Json<'_>) -> Option<RecallLine> {
+        Some(RecallLine {
+            at: number(json, "seq").and_then(Seq::new)?,
+            source: number(json, "source").and_then(Seq::new)?,
+            reference: json.get("reference")?.text()?.into_owned(),
+            text: json.get("text")?.text()?.into_owned(),
+            tokens: number(json, "tokens")?,
+        })
+    }
 }
 
 /// What a provider reported for a request and its reply.
@@ -361,6 +401,11 @@ impl EventLine {
             What::Pin(seq) => Event::Pin(Pin::Message(*seq)),
             What::Note { tokens, .. } => Event::Pin(Pin::Note { tokens: *tokens }),
             What::Unpin(pinned) => Event::Unpin(*pinned),
+            What::Recall(recall) => Event::Recall(Recall {
+                at: recall.at,
+                source: recall.source,
+                tokens: recall.tokens,
+            }),
             What::Fork { .. }
             | What::Status { .. }
             | What::Tool(_)
@@ -449,6 +494,7 @@ impl What {
             What::Manage(record) => ("manage", format!(r#","record":{record}"#)),
             What::Append(append) => ("append", append.encode()),
             What::Redact(redact) => ("redact", redact.encode()),
+            What::Recall(recall) => ("recall", recall.encode()),
             What::Other(kind) => (kind, String::new()),
         }
     }
@@ -583,6 +629,7 @@ fn decode_what(kind: &str, json: Json<'_>) -> Option<What> {
         "manage" => What::Manage(raw(json.get("record")?)?),
         "append" => What::Append(AppendLine::decode(json)?),
         "redact" => What::Redact(RedactLine::decode(json)?),
+        "recall" => What::Recall(RecallLine::decode(json)?),
         other => What::Other(other.to_owned()),
     })
 }
@@ -690,6 +737,13 @@ mod tests {
                 messages: Vec::new(),
                 texts: 0,
                 names: vec!["given [redacted #0]".to_owned()],
+            }),
+            What::Recall(RecallLine {
+                at: seq(9),
+                source: seq(3),
+                reference: "src/\"a\".rs".into(),
+                text: "[…]\nfn main".into(),
+                tokens: 7,
             }),
         ];
         for what in whats {

@@ -78,7 +78,8 @@ pub use dirs::TaskDirs;
 pub use doctor::size;
 pub use error::{LogError, StepError};
 pub use event::{
-    AppendLine, EventLine, Extent, Failure, FoldLine, MaskLine, Purpose, RedactLine, Usage, What,
+    AppendLine, EventLine, Extent, Failure, FoldLine, MaskLine, Purpose, RecallLine, RedactLine,
+    Usage, What,
 };
 pub use file::Access;
 pub use frame::{Frame, is_prompt};
@@ -95,7 +96,9 @@ pub use registry::{
     StatusError, TaskRow,
 };
 pub use repair::Repair;
-pub use search::{Coverage, Matching, SearchAnswer, SearchHit, SearchRequest, Snippet};
+pub use search::{
+    Coverage, Matching, MentionIndex, SearchAnswer, SearchHit, SearchRequest, Snippet,
+};
 pub use secrets::{Scanned, SecretPlace, StoredSecret};
 pub use show::Visit;
 pub use task_draft::{DraftError, TaskDraft};

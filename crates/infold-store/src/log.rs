@@ -199,7 +199,7 @@ impl Log {
     }
 
     /// The last usage that was reported for what is shown, if nothing but messages came since
-    /// what is shown last changed; and the tokens counted for those that came after it.
+    /// what is shown last changed; and the tokens counted for those, and for excerpts, that came after it.
     pub fn last_usage(&self) -> Result<Option<(Usage, u64)>, LogError> {
         let last = self.last_own_event()?;
         let report = last.filter(|last| last.report > last.change);
@@ -222,7 +222,10 @@ impl Log {
             Some(seq) => self.record(seq)?.sums.tokens,
             None => 0,
         };
-        Ok(Some((usage, self.sums()?.tokens - counted)))
+        let recalls = self.state.shown().all_recalls();
+        let recalled = recalls.filter(|(recall, _)| *recall > id);
+        let recalled: u64 = recalled.map(|(_, recall)| recall.tokens).sum();
+        Ok(Some((usage, self.sums()?.tokens - counted + recalled)))
     }
 
     /// How many summary folds and tool records this task itself has.

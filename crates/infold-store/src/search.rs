@@ -10,6 +10,7 @@ mod scope;
 mod rank;
 mod snippet;
 mod scan;
+mod mentions;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -23,6 +24,7 @@ use uuid::Uuid;
 use crate::{Contexts, Log, TaskError};
 pub use fill::Coverage;
 pub(crate) use index::SearchIndex;
+pub use mentions::MentionIndex;
 use scope::Scope;
 pub use snippet::Snippet;
 

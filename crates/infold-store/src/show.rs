@@ -3,7 +3,9 @@
 use infold_log::{
     EventId, Floor, Line, Piece, Reading, Role, Seq, Shows, Size, Source, Span, Verdict, View, plan,
 };
-use infold_wire::{Message, render_round, render_stand_in, render_text, splice_unordered};
+use infold_wire::{
+    Message, append_text, render_round, render_stand_in, render_text, splice_unordered,
+};
 
 use crate::event::What;
 use crate::{Log, LogError};
@@ -32,7 +34,8 @@ impl Log {
                 members,
                 closed,
                 masks,
-            } => self.round(members, *closed, masks, visit),
+                recalls,
+            } => self.round(members, *closed, (masks, recalls), visit),
             Shows::StandIn(fold) => self.stand_in(*fold, visit),
             Shows::Note(note) => self.note(*note, visit),
         }
@@ -112,14 +115,15 @@ impl Log {
         &self,
         members: &[Seq],
         closed: bool,
-        masks: &[(Seq, u32, EventId)],
+        (masks, recalls): (&[(Seq, u32, EventId)], &[(Seq, EventId)]),
         visit: Visit<'_>,
     ) -> Result<(), LogError> {
         let mut bodies = Vec::new();
         for seq in members {
             let ids = masks.iter().filter(|(masked, ..)| masked == seq);
             let body = self.masked(self.message(*seq)?, ids.map(|(.., id)| *id))?;
-            bodies.push((*seq, body));
+            let ids = recalls.iter().filter(|(carrier, _)| carrier == seq);
+            bodies.push((*seq, self.with_recalls(body, ids.map(|(_, id)| *id))?));
         }
         let damaged = |error: infold_wire::MessageError| {
             LogError::damaged(self.messages.path(), 0, error.to_string())
@@ -149,6 +153,24 @@ impl Log {
         } else {
             splice_unordered(&body, edits)
         })
+    }
+
+    /// Returns a message with the excerpts at its end that it carries.
+    pub fn with_recalls(
+        &self,
+        body: Vec<u8>,
+        recalls: impl Iterator<Item = EventId>,
+    ) -> Result<Vec<u8>, LogError> {
+        let mut body = body;
+        for id in recalls {
+            if let What::Recall(recall) = self.event(id)?.what
+                && let Ok(message) = Message::read(&body)
+                && let Some(longer) = append_text(&message, &recall.text)
+            {
+                body = longer;
+            }
+        }
+        Ok(body)
     }
 
     fn stand_in(&self, fold: EventId, visit: Visit<'_>) -> Result<(), LogError> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use infold_log::{Cause, EventId, Folded, Item, Mask, Seq, Shown, Span};
+use infold_log::{Cause, EventId, Folded, Item, Mask, Recall, Seq, Shown, Span};
 
 use crate::table::{Numbers, put};
 
@@ -47,6 +47,15 @@ pub fn encode(shown: &Shown) -> Vec<u8> {
     shown
         .notes()
         .for_each(|(id, tokens)| put(&mut out, &[id.get(), tokens]));
+    // Most states have none; without them a snapshot is what it was before there were any.
+    let recalls = shown.all_recalls().count() as u64;
+    if recalls > 0 {
+        put(&mut out, &[recalls]);
+        shown.all_recalls().for_each(|(id, recall)| {
+            let Recall { at, source, tokens } = recall;
+            put(&mut out, &[id.get(), at.get(), source.get(), tokens]);
+        });
+    }
     out
 }
 
@@ -67,10 +76,20 @@ pub fn decode(bytes: &[u8]) -> Option<Shown> {
     let notes = list(&mut numbers, |numbers| {
         Some((EventId::new(numbers.u64()?)?, numbers.u64()?))
     })?;
+    let recalls = if numbers.0.is_empty() {
+        Vec::new()
+    } else {
+        list(&mut numbers, |numbers| {
+            let id = EventId::new(numbers.u64()?)?;
+            let (at, source) = (Seq::new(numbers.u64()?)?, Seq::new(numbers.u64()?)?);
+            let tokens = numbers.u64()?;
+            Some((id, Recall { at, source, tokens }))
+        })?
+    };
     numbers
         .0
         .is_empty()
-        .then(|| Shown::restore(items, masks, pins, notes))
+        .then(|| Shown::restore(items, masks, pins, notes, recalls))
 }
 
 fn list<T>(

@@ -6,12 +6,14 @@ use std::path::Path;
 use infold_log::steer::{self, Cover, Refused, Side, Target};
 use infold_log::{Cause, Event, EventId, Pin, Pinned, Point, Record, Role, Seq, Span};
 use infold_wire::tokens::{self, Encoding};
-use infold_wire::{Message, MessageError, Part, PartKind, clip_result, part_text, render_stub};
+use infold_wire::{
+    Message, MessageError, Part, PartKind, append_text, clip_result, part_text, render_stub,
+};
 
 use crate::current::Current;
 use crate::derived::{Derived, RecordError, check_record};
 use crate::dirs::TaskDirs;
-use crate::event::{EventLine, Failure, FoldLine, MaskLine, Usage, What};
+use crate::event::{EventLine, Failure, FoldLine, MaskLine, RecallLine, Usage, What};
 use crate::file::Access;
 use crate::frame::Frames;
 use crate::lock::{Claim, Holder, Lock, Taken};
@@ -463,6 +465,35 @@ impl Writer {
             text: text.to_owned(),
             tokens: tokens::text_message(text),
         })?)
+    }
+
+    /// Shows an excerpt of the hidden message `source` at the end of the last message, which refers to it; none if
+    /// that message cannot carry one.
+    ///
+    /// It is no step: `undo` passes over it.
+    pub fn recall(
+        &mut self,
+        source: Seq,
+        reference: &str,
+        text: &str,
+    ) -> Result<Option<EventId>, LogError> {
+        let shown = self.log.state().shown();
+        let Some(at) = shown.open_end().filter(|at| source < *at) else {
+            return Ok(None);
+        };
+        let body = self.log.message(at)?;
+        let carries = append_text(&self.log.parsed(at, &body)?, text).is_some();
+        if !carries || !shown.is_hidden(source) {
+            return Ok(None);
+        }
+        let id = self.step(What::Recall(RecallLine {
+            at,
+            source,
+            reference: reference.to_owned(),
+            text: text.to_owned(),
+            tokens: tokens::text_message(text),
+        }))?;
+        Ok(Some(id))
     }
 
     /// Takes a pin away.

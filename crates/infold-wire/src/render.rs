@@ -1,5 +1,6 @@
 //! Renders messages of a view that are not sent as they came: repaired rounds, stand-ins, stubs.
 
+mod append;
 mod interrupt;
 mod late;
 mod clip;
@@ -10,6 +11,7 @@ use infold_log::{Call, Role, Rounds, Seq, Source};
 use interrupt::{CallDialect, interrupt_blocks, interrupt_items, interrupted_message, repair};
 use late::results_as_text;
 
+pub use append::append_text;
 pub use clip::{clip_result, part_text};
 pub use thinking::without_thinking;
 

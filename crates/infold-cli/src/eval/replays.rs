@@ -10,8 +10,8 @@ use infold_eval::{
 };
 use infold_wire::transcript::{Transcript, TranscriptFormat};
 
-use super::EvalArgs;
 use super::tables::ReplayTables;
+use super::{EvalArgs, RecallChoice};
 use crate::error::CliError;
 use crate::fold_options::{FoldOptions, TaskModel};
 use crate::input::open_transcript;
@@ -114,6 +114,7 @@ impl ReplaySetup {
                 .setup
                 .aim;
             aim.summary = args.summary_tokens;
+            aim.recall = aim.recall.filter(|_| args.recall == RecallChoice::Auto);
             aims.push(aim);
         }
         let model = args.model.clone().unwrap_or(DEFAULT_MODEL.to_owned());

@@ -176,6 +176,8 @@ impl<'a> ReplayTables<'a> {
                 "kept": references.kept,
                 "recall": references.share(),
                 "reached": replay.reached,
+                "recalled_excerpts": replay.recalled_excerpts,
+                "recalled_tokens": replay.recalled_tokens,
                 "reachable": ratio(replay.reached, references.wanted),
                 "passes": total.passes,
                 "window_share_after_fold": total.share_after_fold(window),

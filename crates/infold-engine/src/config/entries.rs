@@ -72,6 +72,9 @@ impl Config {
         list.always("hooks.after_fold", &self.hooks.after_fold);
         list.serve(&self.serve);
         list.set("redact", &self.redact);
+        list.set("recall.auto", &self.recall.auto);
+        list.optional("recall.tokens", &self.recall.tokens);
+        list.set("recall.excerpts", &self.recall.excerpts);
         for (section, origin) in &self.unread {
             list.push(section, json!("(kept for later)"), origin);
         }

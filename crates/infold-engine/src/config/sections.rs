@@ -27,6 +27,7 @@ pub(super) fn read(config: &mut Config, reader: &mut ConfigReader<'_>, root: &No
                 config.hooks.before_fold = read_command(&mut hooks, "before_fold");
                 config.hooks.after_fold = read_command(&mut hooks, "after_fold");
             }
+            "recall" => read_recall(config, top.reader, node),
             "tools" => config
                 .unread
                 .push(("tools", top.reader.origin(member.line))),
@@ -65,6 +66,16 @@ fn read_storage(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node)
     let cleanup_days = section.value("cleanup_days", DAYS, days);
     replace(&mut storage.cleanup_days, cleanup_days);
     storage.summary_prompt = section.text("summary_prompt");
+}
+
+fn read_recall(config: &mut Config, reader: &mut ConfigReader<'_>, node: &Node) {
+    let mut section = reader.section("recall", node, "auto tokens excerpts");
+    let recall = &mut config.recall;
+    replace(&mut recall.auto, section.boolean("auto"));
+    recall.tokens = section.value("tokens", "a number of tokens", Scalar::integer);
+    let count = |scalar: &Scalar| scalar.integer().filter(|count| (1..=20).contains(count));
+    let excerpts = section.value("excerpts", "a number from 1 to 20", count);
+    replace(&mut recall.excerpts, excerpts);
 }
 
 pub(super) const DAYS: &str = "a number of days, from 0 to 36500";

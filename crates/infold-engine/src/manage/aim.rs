@@ -3,6 +3,7 @@
 use infold_log::{Budget, Limits, NoRoom, Size};
 use infold_store::Trigger;
 
+use crate::recall::RecallLimits;
 use crate::strategy::KeepPolicy;
 use crate::{Profile, Strategy};
 
@@ -35,6 +36,8 @@ pub struct Aim {
     pub free_only: bool,
     /// If all else does not help, show only head and tail of the last round's tool results.
     pub clips: bool,
+    /// How much may be recalled for a request (see [`crate::recall`]); none if nothing is.
+    pub recall: Option<RecallLimits>,
 }
 
 /// How many of the newest messages stay, whatever share the strategy keeps, as long as they fit.
@@ -60,6 +63,7 @@ impl Aim {
             forced: false,
             free_only: false,
             clips: true,
+            recall: None,
         }
     }
 

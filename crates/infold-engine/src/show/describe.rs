@@ -82,6 +82,13 @@ pub fn describe(what: &What) -> String {
                 ),
             }
         }
+        What::Recall(recall) => format!(
+            "recall {} at {}, which refers to {} ({} tokens)",
+            recall.source,
+            recall.at,
+            infold_wire::shorten(&recall.reference, 80),
+            number(recall.tokens)
+        ),
         What::Other(kind) => kind.clone(),
     }
 }

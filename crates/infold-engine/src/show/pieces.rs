@@ -109,7 +109,17 @@ impl LogSnapshot {
         for pin in self.shown.pins() {
             notes.entry(pin).or_default().push("pinned".to_owned());
         }
-        if let Shows::Round { members, masks, .. } = shows {
+        if let Shows::Round {
+            members,
+            masks,
+            recalls,
+            ..
+        } = shows
+        {
+            for (seq, id) in recalls {
+                let note = format!("with an excerpt of a hidden message ({id})");
+                notes.entry(*seq).or_default().push(note);
+            }
             for (seq, part, id) in masks {
                 let note = format!("part {part} masked by {id}");
                 notes.entry(*seq).or_default().push(note);

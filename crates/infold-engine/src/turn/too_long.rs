@@ -46,6 +46,7 @@ impl TooLongRequest<'_> {
         *aim = Aim {
             factor: aim.factor,
             frame: aim.frame,
+            recall: aim.recall,
             ..Aim::of(profile, bytes)?
         };
         Ok(())

@@ -6,7 +6,7 @@ pub mod lines;
 use infold_log::steer::{self, Side, Target};
 use infold_log::{
     Call, Cause, Event, EventId, Facts, Fold, Hides, Item, Link, Memory, Past, Pin, Pinned, Place,
-    Point, Role, Rounds, Seq, Shown, Span, View,
+    Point, Recall, Role, Rounds, Seq, Shown, Span, View,
 };
 use moves::{Carrier, Move, Moves, Says, Step, Where};
 
@@ -174,6 +174,17 @@ impl Talk {
             Step::Unnote(at) => {
                 let notes: Vec<EventId> = self.shown().notes().map(|(id, _)| id).collect();
                 steer::unpin(state, Pinned::Note(pick(&notes, at)?), log).ok()
+            }
+            Step::Recall(source) => {
+                let hidden = |seq: &Seq| self.shown().is_hidden(*seq);
+                let hidden: Vec<Seq> = self.path().into_iter().filter(hidden).collect();
+                let (at, source) = (self.shown().open_end()?, pick(&hidden, source)?);
+                let recall = Recall {
+                    at,
+                    source,
+                    tokens: 6,
+                };
+                (source < at).then_some(Event::Recall(recall))
             }
             Step::Fact => Some(Event::Fact),
         }

@@ -56,6 +56,8 @@ pub enum Step {
     Unpin(u16),
     Note,
     Unnote(u16),
+    /// An excerpt of one of the hidden messages, at the end of what is shown.
+    Recall(u16),
     Fact,
 }
 
@@ -146,6 +148,7 @@ pub fn any_step() -> impl Strategy<Value = Step> {
         1 => any::<u16>().prop_map(Step::UnfoldAny),
         6 => any_rewind(),
         4 => any_pin(),
+        4 => any::<u16>().prop_map(Step::Recall),
         1 => Just(Step::Fact),
     ]
 }

@@ -7,6 +7,7 @@ use infold_store::{Log, LogError};
 use serde_json::json;
 use uuid::Uuid;
 
+use super::recall::recalled_count;
 use super::{ConversationError, Core};
 use crate::model_rules::ModelRule;
 use crate::open_task::OpenTask;
@@ -27,6 +28,8 @@ pub(crate) struct Fitted {
     pub counted: u64,
     /// How many folds apply.
     pub folds: usize,
+    /// How many excerpts of hidden messages the last message carries.
+    pub recalled: usize,
 }
 
 /// A fold that is due, and what to aim at.
@@ -116,6 +119,7 @@ impl Core {
             after,
             counted: view.tokens() + aim.frame.tokens,
             folds,
+            recalled: recalled_count(open),
         })
     }
 

@@ -53,7 +53,8 @@ impl Log {
         let snapshot = last.map_or(self.base.event, |last| last.snapshot);
         let base = self.base_of(line, back_to, state.shown(), snapshot)?;
         let kept = matches!(base, Base::Snapshot { .. });
-        let fact = matches!(event, Event::Fact);
+        // An excerpt changes nothing that is shown before it: the view grows at its end, as by a message.
+        let fact = matches!(event, Event::Fact | Event::Recall(_));
         let summary = matches!(&line.what, What::Fold(fold) if fold.cause == Cause::Summary);
         let tool = matches!(&line.what, What::Tool(_));
         self.marks.push(EventEntry {

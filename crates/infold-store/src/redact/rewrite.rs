@@ -225,6 +225,12 @@ impl<'a> Rewrite<'a> {
                     let tokens = tokens::text_message(&note);
                     What::Note { text: note, tokens }
                 }
+                What::Recall(mut recall) => {
+                    recall.text = text.replaced(&recall.text).unwrap_or(recall.text);
+                    recall.reference = text.replaced(&recall.reference).unwrap_or(recall.reference);
+                    recall.tokens = tokens::text_message(&recall.text);
+                    What::Recall(recall)
+                }
                 What::Tool(record) => What::Tool(self.record(record, text)),
                 What::Manage(record) => What::Manage(self.record(record, text)),
                 What::Failure(mut failure) => {

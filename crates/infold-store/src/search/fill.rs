@@ -35,11 +35,11 @@ const MAX_BATCH_MESSAGES: usize = 2000;
 const MAX_BATCH_BYTES: u64 = 2 << 20;
 
 /// A task whose log is longer than what is indexed of it.
-struct Behind {
-    task: Uuid,
-    mark: Option<TaskMark>,
-    len: u64,
-    changed: SystemTime,
+pub(super) struct Behind {
+    pub task: Uuid,
+    pub mark: Option<TaskMark>,
+    pub len: u64,
+    pub changed: SystemTime,
 }
 
 impl Contexts {
@@ -198,7 +198,7 @@ impl Contexts {
     }
 
     /// Indexes what is new of a task; returns how much of its file is indexed then.
-    fn index_task(
+    pub(super) fn index_task(
         &self,
         index: &mut SearchIndex,
         behind: &Behind,

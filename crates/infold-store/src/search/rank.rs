@@ -189,7 +189,7 @@ impl Filter<'_> {
 }
 
 /// The expression for words in a row. Terms hold nothing that FTS5 would read as syntax.
-fn in_a_row(words: &[String]) -> String {
+pub(super) fn in_a_row(words: &[String]) -> String {
     format!("(words : \"{}\")", words.join(" "))
 }
 

@@ -70,6 +70,12 @@ impl Scope {
         self.ranges.is_none() || self.range(row).is_some()
     }
 
+    /// First and last row of each of its tasks; nothing if it is all tasks.
+    pub fn spans(&self) -> impl Iterator<Item = (i64, i64)> {
+        let ranges = self.ranges.iter().flatten();
+        ranges.map(|(first, last, _)| (*first, *last))
+    }
+
     fn range(&self, row: i64) -> Option<&(i64, i64, Uuid)> {
         let ranges = self.ranges.as_ref()?;
         let at = ranges.partition_point(|(first, ..)| *first <= row);
@@ -89,7 +95,7 @@ pub fn parts(row: i64) -> (i64, Option<Seq>) {
 
 impl Contexts {
     /// A task and those that it continues, each with the last of its messages that count; none: all of them.
-    fn lineage(&self, task: Uuid) -> Result<Vec<(Uuid, Option<Seq>)>, TaskError> {
+    pub(super) fn lineage(&self, task: Uuid) -> Result<Vec<(Uuid, Option<Seq>)>, TaskError> {
         let mut line: Vec<(Uuid, Option<Seq>)> = Vec::new();
         let (mut next, mut end) = (Some(task), None);
         while let Some(task) = next.filter(|task| !line.iter().any(|(known, _)| known == task)) {

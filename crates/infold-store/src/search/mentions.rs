@@ -1,0 +1,122 @@
+//! Looks up which messages of a task mention something.
+
+use std::fs;
+use std::time::{Instant, SystemTime};
+
+use infold_log::Seq;
+use infold_wire::terms::{FormKind, Query};
+use rusqlite::params;
+use uuid::Uuid;
+
+use super::fill::Behind;
+use super::index::SearchIndex;
+use super::rank::in_a_row;
+use super::scope::{Scope, parts};
+use crate::{Contexts, TaskError};
+
+/// The search index, open for looking up what the messages of one task mention.
+pub struct MentionIndex {
+    index: SearchIndex,
+    scope: Option<Scope>,
+}
+
+impl Contexts {
+    /// Opens the search index for a task and the tasks that it continues, brought up to their logs as far as there is time.
+    ///
+    /// Only these tasks are looked at, so that it does not matter how many others there are.
+    pub fn mention_index(&self, task: Uuid, deadline: Instant) -> Result<MentionIndex, TaskError> {
+        let mut index = SearchIndex::open(self.root())?;
+        for (holder, _) in self.lineage(task)? {
+            let Some(dir) = self.place(holder) else {
+                continue;
+            };
+            let len = fs::metadata(dir.join("messages.jsonl")).map_or(0, |meta| meta.len());
+            let mark = index.mark(holder)?;
+            if mark.map_or(0, |mark| mark.bytes) != len && Instant::now() < deadline {
+                let behind = Behind {
+                    task: holder,
+                    mark,
+                    len,
+                    changed: SystemTime::UNIX_EPOCH,
+                };
+                self.index_task(&mut index, &behind, deadline)?;
+            }
+        }
+        let scope = Scope::of(self, Some(&[task]), &mut index)?;
+        Ok(MentionIndex { index, scope })
+    }
+}
+
+impl MentionIndex {
+    /// Returns the messages that mention a name, a path or other words in a row: the newest first, at most `limit` of them.
+    pub fn mentions(&mut self, text: &str, limit: usize) -> Result<Vec<Seq>, TaskError> {
+        let Some(scope) = &self.scope else {
+            return Ok(Vec::new());
+        };
+        let query = Query::parse(&format!("\"{}\"", text.replace('"', " ")));
+        let expression = match (query.phrases.first(), query.terms.first()) {
+            (Some(words), _) => in_a_row(words),
+            (None, Some(term)) => {
+                let exact = term.forms.iter().find(|form| form.kind == FormKind::Word);
+                match exact {
+                    Some(form) => format!("\"{}\"", form.term),
+                    None => return Ok(Vec::new()),
+                }
+            }
+            (None, None) => return Ok(Vec::new()),
+        };
+        let mut found = Vec::new();
+        for (first, last) in scope.spans() {
+            let rows = self.index.run(|db| {
+                let mut statement = db.prepare_cached(
+                    "SELECT rowid FROM terms WHERE terms MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC LIMIT ?4",
+                )?;
+                let rows = statement.query_map(
+                    params![expression, first, last, limit as i64],
+                    |row| row.get::<_, i64>(0),
+                )?;
+                rows.collect::<rusqlite::Result<Vec<i64>>>()
+            })?;
+            found.extend(rows.into_iter().filter_map(|row| parts(row).1));
+        }
+        found.sort_unstable_by(|one, other| other.cmp(one));
+        found.truncate(limit);
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{Durability, Metadata};
+
+    #[test]
+    fn names_and_paths_are_found_whole_and_the_newest_first() {
+        let root = tempfile::tempdir().unwrap();
+        let contexts = Contexts::new(root.path(), Durability::Never);
+        let task = contexts.create(Metadata::default()).unwrap();
+        let other = contexts.create(Metadata::default()).unwrap();
+        let said = [
+            r#"{"role":"user","content":"see src/net/retry_budget.rs"}"#,
+            r#"{"role":"assistant","content":"src/net holds retry_budget, 1750"}"#,
+            r#"{"role":"user","content":"and retry_budget again"}"#,
+        ];
+        for id in [task, other] {
+            contexts.write(id).unwrap().0.append(&said).unwrap();
+        }
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let mut index = contexts.mention_index(task, deadline).unwrap();
+        let mut seqs = |text: &str, limit| -> Vec<u64> {
+            let found = index.mentions(text, limit).unwrap();
+            found.into_iter().map(Seq::get).collect()
+        };
+        assert_eq!(seqs("src/net/retry_budget.rs", 9), [1]);
+        assert_eq!(seqs("retry_budget", 9)[..2], [3, 2]);
+        assert_eq!(seqs("retry_budget", 1), [3]);
+        assert_eq!(seqs("1750", 9), [2]);
+        assert!(seqs("nowhere_at_all", 9).is_empty());
+        assert!(seqs("\" OR * -", 9).is_empty());
+    }
+}

@@ -1,0 +1,113 @@
+//! Adds a text of ours to the end of a message that came.
+
+use infold_log::Role;
+
+use super::BlockStyle;
+use crate::edits::splice;
+use crate::{Form, JsonKind, Message, PartKind, quote};
+
+/// Returns a message of the user's, or one with tool results, with a text at its end; every other byte stays.
+///
+/// | the message holds | the text becomes |
+/// | --- | --- |
+/// | a string (chat, Anthropic, Ollama, Responses; tool results of chat, Ollama and Responses) | the end of that string |
+/// | a list of blocks, parts or items, of tool results too (Anthropic, Gemini) | one more text block behind them |
+///
+/// None where that would not be valid: behind the model's own words, and in results of another form.
+pub fn append_text(message: &Message<'_>, text: &str) -> Option<Vec<u8>> {
+    if !matches!(message.role(), Role::User | Role::Tool) {
+        return None;
+    }
+    let value = match message.output() {
+        Some(output) => {
+            let mut parts = message.parts().into_iter();
+            parts
+                .all(|part| part.kind == PartKind::Result)
+                .then_some(output)?
+        }
+        None => message.parts_or_content()?,
+    };
+    let start = message.json().range().start;
+    let end = value.range().end - 1 - start;
+    let added = match value.kind() {
+        JsonKind::String => {
+            let quoted = quote(&format!("\n\n{text}"));
+            quoted[1..quoted.len() - 1].to_owned()
+        }
+        JsonKind::Array => {
+            let style = match message.form() {
+                Form::Turn => BlockStyle::Block,
+                Form::Content => BlockStyle::Part,
+                Form::Item(_) => BlockStyle::Item,
+            };
+            let comma = if value.elements().next().is_some() {
+                ","
+            } else {
+                ""
+            };
+            format!("{comma}{}", style.text_block(Role::User, &quote(text)))
+        }
+        _ => return None,
+    };
+    Some(splice(message.bytes(), &[(end..end, added)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn appended(text: &str) -> Option<String> {
+        let message = Message::parse(text.as_bytes()).expect("a message");
+        let bytes = append_text(&message, "more \"of\" it")?;
+        let longer = Message::parse(&bytes).expect("still a message");
+        assert_eq!(longer.facts().answers, message.facts().answers);
+        assert_eq!(longer.facts().role, message.facts().role);
+        assert_eq!(longer.wires(), message.wires());
+        Some(String::from_utf8(bytes).expect("text"))
+    }
+
+    #[test]
+    fn a_text_is_added_in_the_form_of_each_wire() {
+        let lines = [
+            r#" {"role":"user","content":"a \ud83d" ,"x":1}"#,
+            r#"{"role":"user","content":[{"type":"text","text":"a"} ]}"#,
+            r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"r"}]}"#,
+            r#"{"role":"tool","tool_call_id":"c","content":"r"}"#,
+            r#"{"role":"tool","tool_call_id":"c","content":[{"type":"text","text":"r"}]}"#,
+            r#"{"role":"tool","tool_name":"ls","content":"r"}"#,
+            r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"a"}]}"#,
+            r#"{"type":"function_call_output","call_id":"c","output":"r"}"#,
+            r#"{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"r"}]}"#,
+            r#"{"role":"user","parts":[{"text":"a"}]}"#,
+            r#"{"role":"user","parts":[{"functionResponse":{"name":"ls","response":{"output":"r"}}}]}"#,
+        ];
+        let shown = lines.map(|line| appended(line).unwrap_or_default());
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        {"role":"user","content":"a \ud83d\n\nmore \"of\" it" ,"x":1}
+        {"role":"user","content":[{"type":"text","text":"a"} ,{"type":"text","text":"more \"of\" it"}]}
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"r"},{"type":"text","text":"more \"of\" it"}]}
+        {"role":"tool","tool_call_id":"c","content":"r\n\nmore \"of\" it"}
+        {"role":"tool","tool_call_id":"c","content":[{"type":"text","text":"r"},{"type":"text","text":"more \"of\" it"}]}
+        {"role":"tool","tool_name":"ls","content":"r\n\nmore \"of\" it"}
+        {"type":"message","role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_text","text":"more \"of\" it"}]}
+        {"type":"function_call_output","call_id":"c","output":"r\n\nmore \"of\" it"}
+        {"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"r"},{"type":"input_text","text":"more \"of\" it"}]}
+        {"role":"user","parts":[{"text":"a"},{"text":"more \"of\" it"}]}
+        {"role":"user","parts":[{"functionResponse":{"name":"ls","response":{"output":"r"}}},{"text":"more \"of\" it"}]}
+        "#);
+    }
+
+    #[test]
+    fn nothing_is_added_where_it_would_not_be_valid() {
+        let lines = [
+            r#"{"role":"assistant","content":"prefill"}"#,
+            r#"{"role":"system","content":"be"}"#,
+            r#"{"role":"model","parts":[{"text":"a"}]}"#,
+            r#"{"type":"shell_call_output","call_id":"a","output":[{"stdout":"x"}]}"#,
+            r#"{"type":"function_call","call_id":"a","name":"ls","arguments":"{}"}"#,
+        ];
+        for line in lines {
+            assert_eq!(appended(line), None, "{line}");
+        }
+    }
+}

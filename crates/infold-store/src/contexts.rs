@@ -27,6 +27,7 @@ use reconcile::outcome;
 use crate::dirs::{PLACES, TaskDirs};
 use crate::event::{EventLine, What};
 use crate::file::{self, Access};
+use crate::log::shortened;
 use crate::metadata::Metadata;
 use crate::{
     Counters, Durability, Log, LogError, OpenError, Outcome, RegistryError, Repair, Status,
@@ -311,11 +312,6 @@ impl Contexts {
 
     /// Opens a task for reading. Takes no lock.
     pub fn read(&self, id: Uuid) -> Result<Log, TaskError> {
-        self.read_with_tail(id).map(|(log, _)| log)
-    }
-
-    /// As [`Contexts::read`], and says what is torn at the end of its log.
-    pub fn read_with_tail(&self, id: Uuid) -> Result<(Log, crate::Tail), TaskError> {
         /// More redactions than this do not come in the way of one reader.
         const MAX_TRIES: usize = 8;
         let mut tries = 0;
@@ -331,10 +327,12 @@ impl Contexts {
                 Err(_) => false,
             };
             if !is_mixed || tries >= MAX_TRIES {
-                return opened.map(|(mut log, tail)| {
-                    log.redacts = self.redacts;
-                    (log, tail)
-                });
+                let (mut log, tail) = opened?;
+                for (name, lines) in tail.missing.files() {
+                    self.tell(&format!("task {id}: {}", shortened(name, lines)));
+                }
+                log.redacts = self.redacts;
+                return Ok(log);
             }
         }
     }

@@ -138,6 +138,8 @@ impl Contexts {
                 done.push(format!("{} closed to others", path.display()));
             }
         }
+        let is_shortened = |problem: &&Problem| matches!(problem, Problem::Shortened { .. });
+        done.extend(problems.iter().filter(is_shortened).map(Problem::to_string));
         if let Some(parent) = lost_parent(&problems) {
             done.extend(self.restore_fork_point(id, &dir, parent)?);
         }

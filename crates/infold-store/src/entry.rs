@@ -34,6 +34,10 @@ impl Fixed for MessageEntry {
     const MAGIC: [u8; 8] = *b"infoldm4";
     const SIZE: usize = 96;
 
+    fn line_end(&self) -> u64 {
+        self.offset + u64::from(self.len)
+    }
+
     fn encode(&self, out: &mut Vec<u8>) {
         let record = &self.record;
         let role = ROLES
@@ -179,6 +183,10 @@ pub enum Base {
 impl Fixed for EventEntry {
     const MAGIC: [u8; 8] = *b"infolde5";
     const SIZE: usize = 152;
+
+    fn line_end(&self) -> u64 {
+        self.offset + u64::from(self.len)
+    }
 
     fn encode(&self, out: &mut Vec<u8>) {
         let id = |id: Option<EventId>| id.map_or(0, EventId::get);

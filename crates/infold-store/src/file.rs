@@ -121,14 +121,13 @@ impl Growing {
         self.writable
     }
 
-    /// Says whether it grew since it was opened.
-    pub fn has_grown(&self) -> Result<bool, LogError> {
-        let now = match &self.file {
+    /// Returns the length that the file has now, whatever of it is known to be good.
+    pub fn len_on_disk(&self) -> Result<u64, LogError> {
+        let len = match &self.file {
             Some(file) => file.metadata().map(|meta| meta.len()),
             None => Ok(0),
         };
-        let now = now.map_err(|error| LogError::io(&self.path, "read", error))?;
-        Ok(now != self.len)
+        len.map_err(|error| LogError::io(&self.path, "read", error))
     }
 
     /// Says whether another file has its name since it was opened.

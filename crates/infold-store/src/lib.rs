@@ -83,7 +83,7 @@ pub use frame::{Frame, is_prompt};
 pub use imported::{Imported, Kept};
 pub use incoming::{Incoming, IncomingError};
 pub use lock::{Claim, Holder};
-pub use log::{Log, Tail};
+pub use log::{Log, MissingLines, Tail};
 pub use metadata::{InEffect, Metadata};
 pub use push::{ContentDigest, NextMessage, PushError, PushKey};
 pub use redact::{RedactedTask, Redaction, Target};

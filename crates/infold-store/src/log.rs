@@ -71,6 +71,33 @@ pub struct Tail {
     pub events: Option<u64>,
     /// Messages and events that the sidecars did not know.
     pub unindexed: u64,
+    /// Lines that the sidecars know and the files, which became shorter, no longer have.
+    pub missing: MissingLines,
+}
+
+/// Lines at the end of a log that its sidecars know and its files do not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MissingLines {
+    /// Lines of `messages.jsonl`.
+    pub messages: u64,
+    /// Lines of `events.jsonl`.
+    pub events: u64,
+}
+
+impl MissingLines {
+    /// Returns the name of each file that became shorter, and how many lines it lacks.
+    pub fn files(self) -> impl Iterator<Item = (&'static str, u64)> {
+        let files = [
+            ("messages.jsonl", self.messages),
+            ("events.jsonl", self.events),
+        ];
+        files.into_iter().filter(|(_, lines)| *lines > 0)
+    }
+}
+
+/// Says that a file became shorter.
+pub(crate) fn shortened(name: &str, lines: u64) -> String {
+    format!("{name} is shorter than its index knew: lines missing at its end: {lines}")
 }
 
 impl Log {
@@ -308,7 +335,7 @@ fn open_files(dir: &Path, access: Access) -> Result<(Growing, Growing), LogError
         // between: messages without the event before them make a state that never was.
         let mut events = Growing::open(dir.join("events.jsonl"), access)?;
         let mut messages = Growing::open(dir.join("messages.jsonl"), access)?;
-        if events.has_grown()? || Ends::read(dir)? != pending {
+        if events.len_on_disk()? != events.len() || Ends::read(dir)? != pending {
             continue;
         }
         if let Some(ends) = pending.filter(|_| access != Access::Write)

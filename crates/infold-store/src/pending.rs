@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 
 use infold_wire::Json;
 
+use crate::entry::{EventEntry, MessageEntry};
 use crate::event::EventLine;
 use crate::file::{self, Access, Growing};
 use crate::lines::Lines;
+use crate::table::Table;
 use crate::{LogError, stored};
 
 /// Where a log ended when a push began.
@@ -180,6 +182,12 @@ pub fn withdraw(dir: &Path) -> Result<Option<u64>, LogError> {
             file.cut(end)?;
             file.sync()?;
         }
+        // What the sidecars know of the push goes before the journal: else its lines would be missed.
+        Table::<EventEntry>::cut_file(&dir.join("events.idx"), ends.next_event.saturating_sub(1))?;
+        Table::<MessageEntry>::cut_file(
+            &dir.join("messages.idx"),
+            ends.next_seq.saturating_sub(1),
+        )?;
     }
     fs::remove_file(&path).map_err(|error| LogError::io(&path, "removed", error))?;
     Ok(Some(bytes))

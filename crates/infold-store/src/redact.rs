@@ -267,7 +267,9 @@ impl Contexts {
         for one in family {
             pending::withdraw(&one.dir)?;
             let (mut log, tail) = Log::open(&one.dir, Access::Write, &self.dirs())?;
-            repair::tail(&mut log, &tail)?;
+            for repair in repair::tail(&mut log, &tail)? {
+                self.tell(&format!("task {}: {repair}", one.task));
+            }
         }
         Ok(locks)
     }

@@ -7,7 +7,7 @@ use crate::current::Current;
 use crate::derived::Derived;
 use crate::file::{self, Growing};
 use crate::lock::Holder;
-use crate::log::Tail;
+use crate::log::{Tail, shortened};
 use crate::{Log, LogError, time, working_file};
 
 /// Something that was put in order when a task was opened.
@@ -23,6 +23,13 @@ pub enum Repair {
         bytes: u64,
         /// Where they are now.
         moved: PathBuf,
+    },
+    /// A file of the log became shorter than its index knew.
+    Shortened {
+        /// The file.
+        name: &'static str,
+        /// How many lines it lacks.
+        lines: u64,
     },
     /// A push was cut short; nothing of it is kept.
     Withdrawn {
@@ -59,6 +66,7 @@ impl fmt::Display for Repair {
                     moved.display()
                 )
             }
+            Repair::Shortened { name, lines } => f.write_str(&shortened(name, *lines)),
             Repair::Withdrawn { bytes } => {
                 write!(
                     f,
@@ -81,7 +89,10 @@ impl fmt::Display for Repair {
 
 /// Moves what is torn at the end of a log aside, and brings the sidecars up to date.
 pub fn tail(log: &mut Log, tail: &Tail) -> Result<Vec<Repair>, LogError> {
-    let mut repairs = Vec::new();
+    let missing = tail.missing.files();
+    let mut repairs: Vec<Repair> = missing
+        .map(|(name, lines)| Repair::Shortened { name, lines })
+        .collect();
     if let Some(at) = tail.events {
         repairs.push(set_aside(&mut log.events, "events.jsonl", at)?);
     }

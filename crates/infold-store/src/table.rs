@@ -1,7 +1,7 @@
 //! Sidecars with a record of fixed size for each message or event.
 
 use std::cell::{Cell, RefCell};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::LogError;
 use crate::file::{Access, Growing};
@@ -12,6 +12,8 @@ pub trait Fixed: Copy {
     const MAGIC: [u8; 8];
     /// Bytes of one record.
     const SIZE: usize;
+    /// Returns where the line of this record ends in its file.
+    fn line_end(&self) -> u64;
     /// Writes the record, `SIZE` bytes.
     fn encode(&self, out: &mut Vec<u8>);
     /// Reads a record from `SIZE` bytes; none if they are not one.
@@ -136,6 +138,38 @@ impl<T: Fixed> Table<T> {
         }
         let found = last.get(index).flatten();
         found.ok_or_else(|| self.missing(index))
+    }
+
+    /// Returns the number of the last record whose line ends within the first `len` bytes of its file.
+    pub fn last_within(&self, len: u64) -> Result<u64, LogError> {
+        let (mut low, mut high) = (self.base, self.last());
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            if self.get(middle)?.line_end() <= len {
+                low = middle
+            } else {
+                high = middle - 1
+            }
+        }
+        Ok(low)
+    }
+
+    /// Drops from the file of a sidecar all records after number `last`. One that is not such a file stays as it is.
+    pub fn cut_file(path: &Path, last: u64) -> Result<(), LogError> {
+        if !path.is_file() {
+            return Ok(());
+        }
+        let mut file = Growing::open(path.to_owned(), Access::Write)?;
+        if file.len() < HEADER as u64 {
+            return Ok(());
+        }
+        let header = file.bytes(0, HEADER)?;
+        let base = Numbers(&header[8..]).u64().unwrap_or(0);
+        let end = HEADER as u64 + last.saturating_sub(base) * Table::<T>::STRIDE as u64;
+        if header == Table::<T>::header(base) && end < file.len() {
+            file.cut(end)?;
+        }
+        Ok(())
     }
 
     /// Checks that no record of those that were read so far is damaged.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use infold_log::{Past as _, Role, Seq, Span};
+use infold_log::{Past as _, Record, Role, Seq, Span};
 use infold_wire::tool_use::{self, RecordedCall, RecordedResult};
 use infold_wire::{Message, quote};
 
@@ -21,6 +21,9 @@ pub(crate) fn records(log: &Log, messages: Span) -> Result<Vec<String>, LogError
     let mut calls: VecDeque<Call> = VecDeque::new();
     for seq in messages.seqs() {
         let record = log.record(seq)?;
+        if !may_use_tools(seq, &record) {
+            continue;
+        }
         let bytes = log.message(seq)?;
         let Ok(message) = Message::parse(&bytes) else {
             continue;
@@ -59,7 +62,7 @@ fn earlier(log: &Log, seq: Seq, came: &RecordedResult) -> Result<Option<Call>, L
     let before = before.filter(|other| *other < seq).take(MAX_MESSAGES_BACK);
     for other in before {
         let record = log.record(other)?;
-        if record.role != Role::Assistant {
+        if record.role != Role::Assistant || !may_use_tools(other, &record) {
             continue;
         }
         let bytes = log.message(other)?;
@@ -70,6 +73,17 @@ fn earlier(log: &Log, seq: Seq, came: &RecordedResult) -> Result<Option<Call>, L
         }
     }
     Ok(None)
+}
+
+/// Returns whether a message may hold calls or results of tools. Most do not, and are not read again.
+fn may_use_tools(seq: Seq, record: &Record) -> bool {
+    match record.role {
+        // Its calls wait for their results.
+        Role::Assistant => record.waiting > 0,
+        Role::Tool => true,
+        // A result joins the round of its call, or is late.
+        Role::System | Role::User => record.round != seq || record.late,
+    }
 }
 
 /// Says whether a result is of a call; without an id, the tool has to do.

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::current::Current;
 use crate::derived::Derived;
 use crate::file::Access;
+use crate::log::shortened;
 use crate::{Contexts, Log, LogError, Metadata, Registry, Status, TaskError, What, end_of, lock};
 
 /// Something about a task that is not as it should be.
@@ -26,6 +27,13 @@ pub enum Problem {
         name: &'static str,
         /// Where the torn bytes start.
         at: u64,
+    },
+    /// A file of the log became shorter than its index knows.
+    Shortened {
+        /// The file.
+        name: &'static str,
+        /// How many lines it lacks.
+        lines: u64,
     },
     /// The view breaks a rule.
     Invalid(Fault),
@@ -58,6 +66,7 @@ impl fmt::Display for Problem {
         match self {
             Problem::Damaged(error) => error.fmt(f),
             Problem::Torn { name, at } => write!(f, "{name} has torn bytes from byte {at} on"),
+            Problem::Shortened { name, lines } => f.write_str(&shortened(name, *lines)),
             Problem::Invalid(fault) => write!(f, "the view is not valid: {fault}"),
             Problem::Stale { name } => write!(f, "{name} does not follow from the log"),
             Problem::Misplaced { path } => write!(f, "{} is not a file", path.display()),
@@ -128,6 +137,8 @@ impl Contexts {
                 .into_iter()
                 .filter_map(|(name, at)| at.map(|at| Problem::Torn { name, at }));
             let mut more: Vec<Problem> = torn.collect();
+            let missing = differences.missing.files();
+            more.extend(missing.map(|(name, lines)| Problem::Shortened { name, lines }));
             more.extend(differences.stale.iter().map(|name| Problem::Stale { name }));
             if !differences.stale.is_empty() {
                 // Sidecars that were right when they were written are stale if another task changed that they follow from.

@@ -19,11 +19,11 @@ pub struct EventLine {
     pub after: u64,
     /// The first event of the manage pass it belongs to.
     pub pass: Option<EventId>,
-    /// What happened.
+    /// The cause.
     pub what: What,
 }
 
-/// What happened.
+/// The cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// Rounds were hidden.
@@ -42,7 +42,7 @@ pub enum What {
     Pin(Seq),
     /// A note was added to every view.
     Note {
-        /// What it says.
+        /// Its text.
         text: String,
         /// Its size in tokens.
         tokens: u64,
@@ -75,7 +75,7 @@ pub enum What {
     Manage(String),
     /// Messages were pushed with a key.
     Append(AppendLine),
-    /// What messages said was taken out of the log.
+    /// Messages were redacted.
     Redact(RedactLine),
     /// Something this version does not know; it does not change what is shown.
     Other(String),
@@ -86,7 +86,7 @@ pub enum What {
 pub struct FoldLine {
     /// Condensed or truncated.
     pub cause: Cause,
-    /// What it covers.
+    /// The messages that it covers.
     pub span: Span,
     /// How many messages it hides.
     pub messages: u64,
@@ -96,11 +96,11 @@ pub struct FoldLine {
     pub tokens: u64,
     /// Who asked for it: `manual` or `auto`.
     pub trigger: String,
-    /// What is shown instead.
+    /// The stand-in: messages shown instead.
     pub stand_in: Vec<(Role, String)>,
 }
 
-/// What a provider reported for a request and its reply.
+/// Usage that a provider reported for a request and its reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// Who reported it.
@@ -109,15 +109,15 @@ pub struct Usage {
     pub model: String,
     /// Everything that was sent, cached or not, and the reply, in tokens.
     pub tokens: u64,
-    /// What of it came from the provider's cache.
+    /// Input tokens read from the provider's cache.
     pub cached: u64,
     /// The reply.
     pub output: u64,
-    /// What we counted for all that was sent beside the view: tools, instructions.
+    /// Our count of everything sent beside the view: tools, instructions.
     pub frame: u64,
-    /// What it cost, in millionths of a dollar.
+    /// Cost in millionths of a dollar.
     pub cost: u64,
-    /// What for.
+    /// The purpose of the call.
     pub purpose: Purpose,
 }
 
@@ -134,7 +134,7 @@ pub struct AppendLine {
     pub previous: Option<EventId>,
 }
 
-/// What was taken out of a log for good: nothing of it stands here but what tells the messages when they come again.
+/// A redaction: the digests of the redacted messages, by which they are recognised when they come again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedactLine {
     /// How much of them.
@@ -150,7 +150,7 @@ pub struct RedactLine {
 pub enum Extent {
     /// All that they said.
     Whole,
-    /// What a search found.
+    /// The matches of a search.
     Matches,
 }
 
@@ -213,7 +213,7 @@ impl AppendLine {
     }
 }
 
-/// What a model was called for.
+/// The purpose of a call of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
     /// A reply, which is the message before.
@@ -232,7 +232,7 @@ pub struct Failure {
     pub provider: String,
     /// For which model.
     pub model: String,
-    /// What went wrong.
+    /// The error.
     pub error: String,
     /// How many requests were sent.
     pub requests: u64,

@@ -111,12 +111,12 @@ impl Growing {
         Ok(())
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Says whether it was opened for writing.
+    /// Returns whether it was opened for writing.
     pub fn is_writable(&self) -> bool {
         self.writable
     }
@@ -130,7 +130,7 @@ impl Growing {
         len.map_err(|error| LogError::io(&self.path, "read", error))
     }
 
-    /// Says whether another file has its name since it was opened.
+    /// Returns whether another file has its name since it was opened.
     pub fn is_replaced(&self) -> bool {
         let there = Identity::of(&self.path);
         let ours = self.file.as_ref().and_then(Identity::of_open);
@@ -184,7 +184,7 @@ impl Growing {
         Ok(())
     }
 
-    /// Takes back what was appended from `len` on; says whether that could be done.
+    /// Takes back what was appended from `len` on; returns whether that could be done.
     #[must_use]
     pub fn take_back(&mut self, len: u64) -> bool {
         // If it cannot be cut, the next append goes over it.

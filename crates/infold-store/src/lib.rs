@@ -51,7 +51,7 @@ mod repair;
 mod unsynced;
 mod tool_use;
 mod writer;
-mod pending;
+mod push_journal;
 mod push;
 mod frame;
 mod metadata;
@@ -80,7 +80,7 @@ pub use event::{
 };
 pub use file::Access;
 pub use frame::{Frame, is_prompt};
-pub use imported::{Imported, Kept};
+pub use imported::{Imported, ImportedPiece};
 pub use incoming::{Incoming, IncomingError};
 pub use lock::{Claim, Holder};
 pub use log::{Log, MissingLines, Tail};

@@ -23,7 +23,7 @@ use crate::dirs::TaskDirs;
 use crate::entry::{EventEntry, MessageEntry, Spent};
 use crate::event::{Usage, What};
 use crate::file::{Access, Growing};
-use crate::pending::Ends;
+use crate::push_journal::Ends;
 use crate::table::Table;
 use crate::{LogError, Metadata};
 pub(crate) use grow::message_entry;
@@ -160,7 +160,7 @@ impl Log {
         })
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -220,7 +220,7 @@ impl Log {
     pub fn changed_before(&self) -> Result<Option<Seq>, LogError> {
         match EventId::new(self.last_change()?) {
             Some(change) => Ok(Seq::new(self.mark(change)?.after)),
-            // What it was forked from may have been folded there.
+            // The task that it continues may have been folded before the fork.
             None => Ok(Seq::new(self.base.seq)),
         }
     }
@@ -259,7 +259,7 @@ impl Log {
             .map_or((0, 0), |entry| (entry.summaries, entry.tools)))
     }
 
-    /// What calls of models came to in this task itself, as reported.
+    /// Returns the usage totals of this task itself, as reported.
     pub(crate) fn spent(&self) -> Result<Spent, LogError> {
         Ok(self
             .last_own_event()?
@@ -280,7 +280,7 @@ impl Log {
         }
     }
 
-    /// Says whether nothing came to it since it was made.
+    /// Returns whether nothing came to it since it was made.
     pub(crate) fn is_untouched(&self) -> bool {
         let Point { seq, event } = self.state.at();
         // That it continues another task is its first event.
@@ -297,7 +297,7 @@ impl Log {
         })
     }
 
-    /// Says whether its files have others in their place since they were opened.
+    /// Returns whether its files have others in their place since they were opened.
     pub(crate) fn is_replaced(&self) -> bool {
         self.messages.is_replaced() || self.events.is_replaced()
     }

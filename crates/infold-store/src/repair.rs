@@ -115,10 +115,10 @@ pub fn derived(log: &Log, current: &mut Current, crashed: bool) -> Result<Vec<Re
     if let Some(name) = working_file::clear(log.dir())? {
         repairs.push(Repair::Unfinished { name });
     }
-    // Whoever closes a task in good order brings them up to its end.
+    // A writer that closes properly brings them up to the end of the log.
     let is_behind = current.at().is_some_and(|at| at != log.state().at());
     let is_doubtful = crashed || is_behind || current.is_of_another_boot();
-    // What cannot be derived because the log is damaged is told by whoever reads it.
+    // A damaged log is reported when it is read.
     match follow(log, current, is_doubtful, &mut repairs) {
         Err(LogError::Damaged { .. }) => {}
         followed => followed?,
@@ -152,7 +152,7 @@ fn follow(
         }
     }
     if current.is_unwritten() && log.is_untouched() {
-        // It is written when somebody looks for it: when the task is closed.
+        // It is written when the task is closed.
         return Ok(());
     }
     let is_whole = !is_doubtful || current.check_content()?;

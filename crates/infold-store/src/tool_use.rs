@@ -13,12 +13,12 @@ use crate::{Log, LogError};
 const MAX_MESSAGES_BACK: usize = 64;
 
 /// A call and when it was made.
-type Call = (RecordedCall, u64);
+type TimedCall = (RecordedCall, u64);
 
 /// A record, as `tools.jsonl` has it, for each result in these messages whose call is known.
 pub(crate) fn records(log: &Log, messages: Span) -> Result<Vec<String>, LogError> {
     let mut records = Vec::new();
-    let mut calls: VecDeque<Call> = VecDeque::new();
+    let mut calls: VecDeque<TimedCall> = VecDeque::new();
     for seq in messages.seqs() {
         let record = log.record(seq)?;
         if !may_use_tools(seq, &record) {
@@ -56,7 +56,7 @@ pub(crate) fn records(log: &Log, messages: Span) -> Result<Vec<String>, LogError
 }
 
 /// The call that a result answers, among the messages shown before `seq`.
-fn earlier(log: &Log, seq: Seq, came: &RecordedResult) -> Result<Option<Call>, LogError> {
+fn earlier(log: &Log, seq: Seq, came: &RecordedResult) -> Result<Option<TimedCall>, LogError> {
     let path = log.state().shown().path();
     let before = path.iter().rev().flat_map(|run| run.seqs().rev());
     let before = before.filter(|other| *other < seq).take(MAX_MESSAGES_BACK);
@@ -86,7 +86,7 @@ fn may_use_tools(seq: Seq, record: &Record) -> bool {
     }
 }
 
-/// Says whether a result is of a call; without an id, the tool has to do.
+/// Returns whether a result is of a call; without an id, the tool has to do.
 fn answers(came: &RecordedResult, made: &RecordedCall) -> bool {
     if came.id.is_empty() {
         made.tool == came.tool

@@ -42,14 +42,14 @@ pub enum Problem {
         /// The file.
         name: &'static str,
     },
-    /// What has the name of a file of a task is none.
+    /// Something that is not a file has the name of a task's file.
     Misplaced {
         /// The name.
         path: PathBuf,
     },
     /// The registry does not say what the log says.
     Registry {
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
     /// Others may read it.
@@ -97,7 +97,7 @@ impl Contexts {
         let mut problems = exposed(&dir);
         problems.extend(misplaced(&dir));
         if let Some(Problem::Misplaced { .. }) = problems.last() {
-            // What should be there cannot be told before it is out of the way.
+            // The rest cannot be checked before it is moved away.
             return Ok(problems);
         }
         match Metadata::check(&dir, id) {
@@ -127,7 +127,7 @@ impl Contexts {
         let differences = fresh.compare_sidecars()?;
         problems.extend(differences.damaged.into_iter().map(Problem::Damaged));
         problems.extend(returned(&fresh)?.into_iter().map(Problem::Damaged));
-        // What a writer has not brought up to date yet is not wrong.
+        // While a writer is at work, derived files may be behind.
         if !lock::is_held(&dir) {
             let torn = [
                 ("messages.jsonl", tail.messages),
@@ -241,7 +241,7 @@ fn stale(dir: &Path, fresh: &Log, view: &View) -> Result<Vec<Problem>, LogError>
         .collect())
 }
 
-/// Says whether `current.jsonl` shows an earlier state, or is being written anew from one: a writer that was killed leaves it so, and whoever opens the task brings it up to date.
+/// Returns whether `current.jsonl` shows an earlier state, or is being written anew from one: a writer that was killed leaves it so, and whoever opens the task brings it up to date.
 fn is_behind(current: &Current, log: &Log) -> Result<bool, LogError> {
     if current.is_unwritten() {
         return Ok(true);
@@ -255,7 +255,7 @@ fn is_behind(current: &Current, log: &Log) -> Result<bool, LogError> {
     Ok(current.has_settled_part()? || shows(&current.path(), log, &earlier)?)
 }
 
-/// Says whether a file holds a view, and nothing else. Neither is held in memory.
+/// Returns whether a file holds a view, and nothing else. Neither is held in memory.
 fn shows(path: &Path, log: &Log, view: &View) -> Result<bool, LogError> {
     let fail = |error| LogError::io(path, "read", error);
     let file = match fs::File::open(path) {
@@ -280,7 +280,7 @@ fn shows(path: &Path, log: &Log, view: &View) -> Result<bool, LogError> {
     Ok(same && more.is_none())
 }
 
-/// What is in the way of a task's files: directories and the like that have their names.
+/// Returns what is not a file but has the name of one of a task's files, such as a directory.
 pub(crate) fn misplaced(dir: &Path) -> Vec<Problem> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let names = entries.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"torn-"));

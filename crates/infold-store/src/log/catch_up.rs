@@ -10,7 +10,7 @@ use crate::event::EventLine;
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
 use crate::log::{Ahead, MissingLines, Tail, message_entry};
-use crate::pending::Ends;
+use crate::push_journal::Ends;
 use crate::table::{Fixed as _, Table};
 use crate::{Log, LogError, stored};
 

@@ -74,7 +74,7 @@ impl Log {
                 found
                     .damaged
                     .extend(line::read_event(&self.events, id, &kept).err());
-                // What was shown then and since was derived from what was written.
+                // Later states were derived from the line as it was written.
                 break;
             }
             if kept != fresh {

@@ -12,9 +12,9 @@ use infold_wire::transcript::TranscriptLayout;
 use infold_wire::{Json, Message, digest, quote, render_stub, tokens};
 use uuid::Uuid;
 
-use super::staging::{Plan, Staging};
+use super::staging::{RedactionPlan, Staging};
 use super::transcript::Batch;
-use super::{Family, Find, Member, damaged, holder};
+use super::{Family, FamilyMember, Find, damaged, holder};
 use crate::event::{Extent, FoldLine, MaskLine, RedactLine};
 use crate::file::{Access, Growing};
 use crate::frame::{fingerprint, is_prompt};
@@ -36,7 +36,7 @@ pub struct Rewrite<'a> {
     events: Vec<u64>,
 }
 
-/// What was put where the new files are.
+/// The result of staging one task.
 #[derive(Default)]
 pub struct Staged {
     /// The event that says so; none if nothing changes.
@@ -121,15 +121,15 @@ impl<'a> Rewrite<'a> {
         })
     }
 
-    fn texts(&self, at: usize) -> Texts<'a> {
-        Texts::new(self.find, marker(self.events[at]), self.extent)
+    fn texts(&self, at: usize) -> TextRedactor<'a> {
+        TextRedactor::new(self.find, marker(self.events[at]), self.extent)
     }
 
     /// Goes through the files of a task that hold neither messages nor events.
     fn beside_messages(
         &self,
-        one: &Member,
-        text: &mut Texts<'_>,
+        one: &FamilyMember,
+        text: &mut TextRedactor<'_>,
         to: Option<&Path>,
     ) -> Result<(), TaskError> {
         self.frames(one, text, to)?;
@@ -137,7 +137,7 @@ impl<'a> Rewrite<'a> {
         self.metadata(one, text, to)
     }
 
-    /// What takes the place of a message.
+    /// Returns the redacted form of a message.
     fn redacted(&self, body: &[u8], marker: &str) -> Result<Vec<u8>, infold_wire::MessageError> {
         match self.extent {
             Extent::Whole => redact_message(body, marker),
@@ -151,7 +151,7 @@ impl<'a> Rewrite<'a> {
     /// Writes `messages.jsonl` anew; returns what the messages came to that changed.
     fn messages(
         &self,
-        one: &Member,
+        one: &FamilyMember,
         marker: &str,
         to: &Path,
     ) -> Result<Vec<(Seq, Option<digest::Digest>)>, TaskError> {
@@ -210,11 +210,16 @@ impl<'a> Rewrite<'a> {
     }
 
     /// The lines of `events.jsonl`, without what goes.
-    fn events(&self, one: &Member, log: &Log, text: &mut Texts<'_>) -> Result<Vec<u8>, TaskError> {
+    fn events(
+        &self,
+        one: &FamilyMember,
+        log: &Log,
+        text: &mut TextRedactor<'_>,
+    ) -> Result<Vec<u8>, TaskError> {
         let file = Growing::open(one.dir.join("events.jsonl"), Access::Read)?;
         let mut out = Vec::new();
         let mut lines = Lines::new(&file, 0);
-        // A torn line is looked at by nobody, and set aside before anything is written.
+        // A torn line is not part of the log, and is set aside before anything is written.
         while let Some(line) = lines.next()?.filter(|line| line.whole) {
             let raw = [line.bytes, b"\n"].concat();
             let event = EventLine::decode(line.bytes);
@@ -274,8 +279,8 @@ impl<'a> Rewrite<'a> {
         Ok(out)
     }
 
-    fn fold(&self, mut fold: FoldLine, text: &mut Texts<'_>) -> FoldLine {
-        // What stands over every summary and in every marker is nobody's words.
+    fn fold(&self, mut fold: FoldLine, text: &mut TextRedactor<'_>) -> FoldLine {
+        // The heading of a summary and a marker are generated, not part of the conversation.
         let head = heading(fold.span, fold.messages);
         let is_ours = |said: &str| {
             said.starts_with('[') && said.contains("earlier messages are hidden to fit the window")
@@ -297,7 +302,7 @@ impl<'a> Rewrite<'a> {
     }
 
     /// A record of a tool or of a pass. Only some of its members can be made of messages.
-    fn record(&self, record: String, text: &mut Texts<'_>) -> String {
+    fn record(&self, record: String, text: &mut TextRedactor<'_>) -> String {
         const MADE: [&[u8]; 5] = [b"args", b"result", b"error", b"errors", b"dropped"];
         let Ok(json) = Json::parse(record.as_bytes()) else {
             return record;
@@ -324,10 +329,10 @@ impl<'a> Rewrite<'a> {
     /// A mask: its stub without what goes, and where the part is in the message now.
     fn mask(
         &self,
-        one: &Member,
+        one: &FamilyMember,
         log: &Log,
         mut mask: MaskLine,
-        text: &mut Texts<'_>,
+        text: &mut TextRedactor<'_>,
     ) -> Result<MaskLine, TaskError> {
         let seq = mask.seq.get();
         if let Some(held) = holder(self.family, one.task, seq)
@@ -364,11 +369,11 @@ impl<'a> Rewrite<'a> {
         Ok(mask)
     }
 
-    /// What stood around messages. Of a message that goes, what was said in a system prompt goes here too.
+    /// Rewrites `frames.jsonl`: a redacted message is removed from system prompts too.
     fn frames(
         &self,
-        one: &Member,
-        text: &mut Texts<'_>,
+        one: &FamilyMember,
+        text: &mut TextRedactor<'_>,
         to: Option<&Path>,
     ) -> Result<(), TaskError> {
         let is_whole = self.extent == Extent::Whole;
@@ -399,18 +404,18 @@ impl<'a> Rewrite<'a> {
         })
     }
 
-    /// What a transcript held beside its messages.
+    /// Rewrites `imported.jsonl`, the parts of a transcript beside its messages.
     fn imported(
         &self,
-        one: &Member,
-        text: &mut Texts<'_>,
+        one: &FamilyMember,
+        text: &mut TextRedactor<'_>,
         to: Option<&Path>,
     ) -> Result<(), TaskError> {
         let from = Growing::open(one.dir.join(imported::NAME), Access::Read)?;
         if from.len() == 0 {
             return Ok(());
         }
-        let mut out = NewFile::create(to, imported::NAME)?;
+        let mut out = RewrittenFile::create(to, imported::NAME)?;
         let mut lines = Lines::new(&from, 0);
         let mut next = lines.next()?;
         let layout = next
@@ -442,11 +447,11 @@ impl<'a> Rewrite<'a> {
         Ok(out.finish()?)
     }
 
-    /// What is said of the task itself, which nobody made of a message.
+    /// Rewrites `metadata.json`, which is not derived from messages.
     fn metadata(
         &self,
-        one: &Member,
-        text: &mut Texts<'_>,
+        one: &FamilyMember,
+        text: &mut TextRedactor<'_>,
         to: Option<&Path>,
     ) -> Result<(), TaskError> {
         if self.extent == Extent::Whole {
@@ -480,17 +485,17 @@ impl<'a> Rewrite<'a> {
     /// Writes a file of lines anew, if a line of it changes.
     fn lines(
         &self,
-        one: &Member,
+        one: &FamilyMember,
         name: &str,
         to: Option<&Path>,
-        text: &mut Texts<'_>,
-        mut change: impl FnMut(&[u8], &mut Texts<'_>) -> Option<Vec<u8>>,
+        text: &mut TextRedactor<'_>,
+        mut change: impl FnMut(&[u8], &mut TextRedactor<'_>) -> Option<Vec<u8>>,
     ) -> Result<(), TaskError> {
         let from = Growing::open(one.dir.join(name), Access::Read)?;
         if from.len() == 0 {
             return Ok(());
         }
-        let mut out = NewFile::create(to, name)?;
+        let mut out = RewrittenFile::create(to, name)?;
         let mut lines = Lines::new(&from, 0);
         while let Some(line) = lines.next()? {
             let new = change(line.bytes, text);
@@ -504,7 +509,7 @@ impl<'a> Rewrite<'a> {
     }
 
     /// Plans what changes in the databases.
-    pub fn stage_rows(&self, plan: &mut Plan) -> Result<(), TaskError> {
+    pub fn stage_rows(&self, plan: &mut RedactionPlan) -> Result<(), TaskError> {
         for (at, one) in self.family.iter().enumerate() {
             let mut text = self.texts(at);
             let row = self
@@ -513,7 +518,7 @@ impl<'a> Rewrite<'a> {
             let Some(row) = row else {
                 continue;
             };
-            // What was made of messages.
+            // These columns are derived from messages.
             let mut columns = vec![("title", row.title), ("error_message", row.error_message)];
             if self.extent == Extent::Matches {
                 columns.extend([
@@ -542,8 +547,8 @@ impl<'a> Rewrite<'a> {
     fn stage_names(
         &self,
         task: Uuid,
-        text: &mut Texts<'_>,
-        plan: &mut Plan,
+        text: &mut TextRedactor<'_>,
+        plan: &mut RedactionPlan,
     ) -> Result<(), TaskError> {
         if self.extent == Extent::Whole {
             return Ok(());
@@ -560,20 +565,20 @@ impl<'a> Rewrite<'a> {
 }
 
 /// A file of lines on its way; kept only if it is not what it was.
-struct NewFile {
+struct RewrittenFile {
     /// None if nothing is to be written.
     out: Option<(PathBuf, BufWriter<File>)>,
     is_changed: bool,
 }
 
-impl NewFile {
-    fn create(dir: Option<&Path>, name: &str) -> Result<NewFile, LogError> {
+impl RewrittenFile {
+    fn create(dir: Option<&Path>, name: &str) -> Result<RewrittenFile, LogError> {
         let create = |dir: &Path| {
             let path = dir.join(name);
             let out = BufWriter::with_capacity(1 << 18, file::create(&path)?);
             Ok((path, out))
         };
-        Ok(NewFile {
+        Ok(RewrittenFile {
             out: dir.map(create).transpose()?,
             is_changed: false,
         })
@@ -609,7 +614,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    /// What the next message comes to, if it is to be marked.
+    /// Returns the digest of the next message, if it is to be marked.
     fn original(
         &mut self,
         body: &[u8],
@@ -635,7 +640,7 @@ impl Pieces {
     }
 }
 
-/// What stands where something was.
+/// Returns the text that replaces redacted text.
 fn marker(event: u64) -> String {
     format!("[redacted e{event}]")
 }
@@ -656,7 +661,7 @@ fn said_in(stub: Json<'_>) -> String {
 }
 
 /// Replaces what is found in texts of every kind, and counts those that lost something.
-struct Texts<'a> {
+struct TextRedactor<'a> {
     find: Find<'a>,
     marker: String,
     changed: u64,
@@ -665,9 +670,9 @@ struct Texts<'a> {
     counts_left: bool,
 }
 
-impl<'a> Texts<'a> {
-    fn new(find: Find<'a>, marker: String, extent: Extent) -> Texts<'a> {
-        Texts {
+impl<'a> TextRedactor<'a> {
+    fn new(find: Find<'a>, marker: String, extent: Extent) -> TextRedactor<'a> {
+        TextRedactor {
             find,
             marker,
             changed: 0,

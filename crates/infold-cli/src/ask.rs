@@ -199,11 +199,11 @@ fn answer(
 ) -> CliResult {
     let id = open.id.to_string();
     let before = position(&open);
-    let has_prompt = prompt.is_some();
+    let has_text = prompt.as_ref().is_some_and(|prompt| prompt.text.is_some());
     let answered = turn(contexts, &mut open, &mut call, prompt, out);
     answered.map_err(|mut error| {
         if position(&open) != before {
-            error = error.after(if has_prompt {
+            error = error.after(if has_text {
                 PROMPT_STORED
             } else {
                 "the events so far are stored; `infold log TASK` shows them"
@@ -219,8 +219,17 @@ fn position(open: &OpenedTask) -> (Option<Seq>, Option<EventId>) {
     (state.last_seq(), state.step())
 }
 
-/// The hint when no answer came.
+/// The hint when no answer came to a message that was given with the command.
 const PROMPT_STORED: &str = "the message is stored; `infold ask TASK` sends it again";
+
+/// Returns the hint when no answer came. It claims that something is stored only if the command was given something to store.
+fn unanswered_hint(prompt: Option<&PromptMessages>) -> &'static str {
+    match prompt {
+        Some(prompt) if prompt.text.is_some() => PROMPT_STORED,
+        Some(_) => "`infold ask TASK` asks for the answer again",
+        None => "`infold send TASK` sends it again",
+    }
+}
 
 fn turn(
     contexts: &Contexts,
@@ -231,6 +240,7 @@ fn turn(
 ) -> CliResult {
     let json = out.is_json();
     let has_prompt = prompt.is_some();
+    let hint = unanswered_hint(prompt.as_ref());
     if let Some(prompt) = prompt {
         store_prompt(&mut open.writer, prompt)?;
         warn(json, contexts.settle(open.id, &open.writer));
@@ -265,7 +275,7 @@ fn turn(
         live.print();
     }
     let speed = live.finish(output)?;
-    let mut turned = turned.map_err(turn_error)?;
+    let mut turned = turned.map_err(|error| turn_error(error, hint))?;
     warn(json, turned.unrecorded.take().map_or(Ok(()), Err));
     print_turn(open, &turned, &live, speed, &call.connection, out)?;
     // The reply counts as delivered only after this.
@@ -333,7 +343,8 @@ fn store_prompt(writer: &mut Writer, prompt: PromptMessages) -> CliResult {
     Ok(writer.sync()?)
 }
 
-fn turn_error(error: TurnError) -> CliError {
+/// Converts the error; `unanswered` is the hint when the model was asked in vain.
+fn turn_error(error: TurnError, unanswered: &str) -> CliError {
     match error {
         TurnError::Open => CliError::usage(error)
             .hint("push the tool results with `infold task push TASK`, then `infold ask TASK`"),
@@ -342,13 +353,13 @@ fn turn_error(error: TurnError) -> CliError {
             let hint = match stop.as_str() {
                 "length" => "it used up its tokens before any text: use a larger --max-tokens",
                 "declined" => "the provider declined to answer; rephrase the message",
-                _ => PROMPT_STORED,
+                _ => unanswered,
             };
             CliError::provider(error).hint(hint)
         }
         TurnError::Manage(ManageError::Cancelled)
         | TurnError::Unanswered(CallFailure::Cancelled) => {
-            CliError::interrupted(error).hint(PROMPT_STORED)
+            CliError::interrupted(error).hint(unanswered)
         }
         TurnError::Manage(error) => cannot_fold(error, "--window"),
         error @ TurnError::TooLong { .. } => {
@@ -359,7 +370,7 @@ fn turn_error(error: TurnError) -> CliError {
             if error.requests == 0
                 && matches!(error.trouble, ProviderError::Refused(RefusalCause::Request)) =>
         {
-            CliError::store(error).hint(PROMPT_STORED)
+            CliError::store(error).hint(unanswered)
         }
         TurnError::Unanswered(CallFailure::Call(error)) => CliError::from(*error),
         TurnError::Reply(error) => CliError::from(error),
@@ -427,4 +438,21 @@ fn has_reply(log: &Log) -> CliResult<bool> {
         }
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_command_that_was_given_a_message_claims_to_have_stored_it() {
+        let prompt = |text: Option<&str>| PromptMessages {
+            text: text.map(str::to_owned),
+            system: None,
+        };
+        let given = prompt(Some("and then?"));
+        assert!(unanswered_hint(Some(&given)).contains("is stored"));
+        let hints = [unanswered_hint(Some(&prompt(None))), unanswered_hint(None)];
+        assert!(hints.iter().all(|hint| !hint.contains("stored")));
+    }
 }

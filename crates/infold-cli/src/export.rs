@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use infold_log::steer::{Refused, unfold};
 use infold_log::{EventId, Past as _, Seq, Source, Span, View};
-use infold_store::{Contexts, FoldLine, Imported, Kept, Log, LogError, Metadata, What};
+use infold_store::{Contexts, FoldLine, Imported, ImportedPiece, Log, LogError, Metadata, What};
 use infold_wire::transcript::{
     AgentSession, Slot, TranscriptFormat, TranscriptLayout, TranscriptWriter, slots, tag_fold,
 };
@@ -268,7 +268,7 @@ fn write_imported(
     let holds_back = write.is_some() && layout == TranscriptLayout::Lines;
     while let Some(kept) = imported.next_piece()? {
         match kept {
-            Kept::Bytes(bytes) => {
+            ImportedPiece::Bytes(bytes) => {
                 let bytes = if holds_back { line.push(bytes) } else { bytes };
                 if let Some(write) = &mut write {
                     write.follow(&bytes);
@@ -276,18 +276,18 @@ fn write_imported(
                 ends_line = bytes.ends_with(b"\n") || bytes.is_empty() && ends_line;
                 to.bytes(&bytes)?;
             }
-            Kept::Message(seq) => {
+            ImportedPiece::Message(seq) => {
                 ends_line = false;
                 to.bytes(&line.begin_message())?;
                 to.bytes(&log.message(seq)?)?;
             }
-            Kept::ListEnd(filled) => {
+            ImportedPiece::ListEnd(filled) => {
                 if let (Some(span), Some(write)) = (new, &mut write) {
                     write.set_has_records(filled);
                     write_new(log, span, write, to)?;
                 }
             }
-            Kept::End(_) if layout == TranscriptLayout::Lines => {
+            ImportedPiece::End(_) if layout == TranscriptLayout::Lines => {
                 if let (Some(span), Some(write)) = (new, &mut write) {
                     let last = line.finish();
                     write.follow(&last);
@@ -298,7 +298,7 @@ fn write_imported(
                     write_new(log, span, write, to)?;
                 }
             }
-            Kept::End(_) => {}
+            ImportedPiece::End(_) => {}
         }
     }
     Ok(())

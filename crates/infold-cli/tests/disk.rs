@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use infold_testkit::{
-    Fuzz, Only, PowerCuts, Report, Sweep, Wrong, cut_power, fuzz_store, sweep_faults,
+    CheckReport, Fuzz, Only, PowerCuts, Sweep, ViolationKind, cut_power, fuzz_store, sweep_faults,
 };
 use tempfile::TempDir;
 
@@ -15,7 +15,7 @@ fn infold() -> &'static Path {
 }
 
 /// Where calls cannot be intercepted there is nothing to try.
-fn tried(report: Result<Report, String>) -> Option<Report> {
+fn tried(report: Result<CheckReport, String>) -> Option<CheckReport> {
     match report {
         Err(why) if cfg!(not(target_os = "linux")) => {
             println!("skipped: {why}");
@@ -25,7 +25,7 @@ fn tried(report: Result<Report, String>) -> Option<Report> {
     }
 }
 
-fn is_fine(report: &Report) {
+fn is_fine(report: &CheckReport) {
     let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
     assert!(findings.is_empty(), "{}\n{report}", findings.join("\n"));
 }
@@ -110,10 +110,10 @@ fn only(names: &str) -> Only {
 }
 
 /// What was wrong with runs whose name begins so.
-fn kinds(report: &Report, run: &str) -> Vec<Wrong> {
+fn kinds(report: &CheckReport, run: &str) -> Vec<ViolationKind> {
     let findings = report.findings.iter();
     let of_run = findings.filter(|finding| finding.run.starts_with(run));
-    let mut kinds: Vec<Wrong> = of_run.map(|finding| finding.wrong).collect();
+    let mut kinds: Vec<ViolationKind> = of_run.map(|finding| finding.wrong).collect();
     kinds.sort();
     kinds.dedup();
     kinds
@@ -144,10 +144,16 @@ fn a_command_that_lies_when_the_disk_fails_is_found_out() {
     let Some(report) = tried(sweep_faults(&liar.path(), &sweep)) else {
         return;
     };
-    assert_eq!(kinds(&report, "push"), [Wrong::Lost]);
-    assert_eq!(kinds(&report, "note"), [Wrong::Untrue]);
-    assert!(kinds(&report, "undo").contains(&Wrong::Lost), "{report}");
-    assert!(kinds(&report, "list").contains(&Wrong::Crash), "{report}");
+    assert_eq!(kinds(&report, "push"), [ViolationKind::Lost]);
+    assert_eq!(kinds(&report, "note"), [ViolationKind::Untrue]);
+    assert!(
+        kinds(&report, "undo").contains(&ViolationKind::Lost),
+        "{report}"
+    );
+    assert!(
+        kinds(&report, "list").contains(&ViolationKind::Crash),
+        "{report}"
+    );
 }
 
 #[test]
@@ -165,7 +171,10 @@ fn a_command_that_does_not_force_what_it_acknowledges_onto_the_disk_is_found_out
         ..PowerCuts::default()
     };
     if let Some(report) = tried(cut_power(&liar.path(), &cuts)) {
-        assert!(kinds(&report, "").contains(&Wrong::Lost), "{report}");
+        assert!(
+            kinds(&report, "").contains(&ViolationKind::Lost),
+            "{report}"
+        );
     }
 }
 
@@ -182,6 +191,9 @@ fn a_repair_that_destroys_what_it_takes_out_is_found_out() {
         ..Fuzz::default()
     };
     if let Some(report) = tried(fuzz_store(&liar.path(), &fuzz)) {
-        assert!(kinds(&report, "").contains(&Wrong::Lost), "{report}");
+        assert!(
+            kinds(&report, "").contains(&ViolationKind::Lost),
+            "{report}"
+        );
     }
 }

@@ -20,7 +20,7 @@ pub type KnownChain = (usize, Vec<(Uuid, Seq)>);
 
 /// Which conversations are known, and which tasks they lead to: `chains.db` in a contexts directory.
 ///
-/// Whoever digests messages can fill it again from the tasks' own files, so a lost or damaged
+/// It can be filled again from the tasks' own files, so a lost or damaged
 /// one is made anew. It is written without waiting for the disk: after a power cut a row may
 /// lead to a message, or a task, that is not there. Rows are hints; the log decides.
 ///
@@ -60,7 +60,7 @@ impl fmt::Debug for Filler {
 }
 
 /// A key may lead to every task there is, as a greeting does; so many are looked at.
-const MANY: u32 = 256;
+const MAX_TASKS_OF_A_KEY: u32 = 256;
 
 /// The version of an index that holds all tasks; one that is yet to be filled has none.
 const VERSION: i64 = 1;
@@ -107,7 +107,7 @@ impl ChainIndex {
 
     /// Sets the index aside and starts an empty one, which is filled.
     fn renew(&mut self) -> Result<(), RegistryError> {
-        // Closed first: whoever closes a database last removes the journal that stands beside it,
+        // Closed first: the last connection that closes removes the journal beside the database,
         // and that must not be the new one's.
         self.connection = None;
         let torn = database::set_aside(&self.root, NAME, self.identity)?;
@@ -184,7 +184,7 @@ impl ChainIndex {
         })
     }
 
-    /// Says whether the tasks that are there are yet to be added, all or some of them.
+    /// Returns whether the tasks that are there are yet to be added, all or some of them.
     pub fn is_new(&self) -> bool {
         self.is_new
     }
@@ -216,7 +216,7 @@ impl ChainIndex {
                  WHERE chains.key = ?1 ORDER BY chains.task DESC LIMIT ?2",
             )?;
             for (place, key) in keys.iter().enumerate().rev() {
-                let rows = known.query_map(params![key, MANY], |row| {
+                let rows = known.query_map(params![key, MAX_TASKS_OF_A_KEY], |row| {
                     Ok((Uuid::from_bytes(row.get(0)?), row.get::<_, i64>(1)?))
                 })?;
                 let rows: Vec<(Uuid, i64)> = rows.collect::<rusqlite::Result<_>>()?;

@@ -7,7 +7,7 @@ mod delete;
 mod activity;
 mod idle;
 mod rows;
-mod kept;
+mod open_registry;
 
 use std::fs;
 use std::io;
@@ -20,13 +20,14 @@ use infold_log::steer::{self, Side, Target};
 use infold_wire::Wire;
 use uuid::Uuid;
 
-use kept::Kept;
 use nearest::nearest;
+use open_registry::OpenRegistry;
 use reconcile::outcome;
 
 use crate::dirs::{PLACES, TaskDirs};
 use crate::event::{EventLine, What};
 use crate::file::{self, Access};
+use crate::log::shortened;
 use crate::metadata::Metadata;
 use crate::{
     Counters, Durability, Log, LogError, OpenError, Outcome, RegistryError, Repair, Status,
@@ -40,7 +41,7 @@ use crate::{
 pub struct Contexts {
     root: PathBuf,
     pub(crate) durability: Durability,
-    kept: Option<Kept>,
+    kept: Option<OpenRegistry>,
     address: Option<Arc<str>>,
     teller: Option<fn(&str)>,
     redacts: bool,
@@ -52,7 +53,7 @@ pub enum TaskError {
     /// Name another one.
     #[error("no task `{name}`")]
     Unknown {
-        /// What was asked for.
+        /// The given name.
         name: String,
         /// The ids that come nearest.
         nearest: Vec<Uuid>,
@@ -60,7 +61,7 @@ pub enum TaskError {
     /// Name it in full.
     #[error("`{name}` could be {} tasks", matches.len())]
     Ambiguous {
-        /// What was asked for.
+        /// The given name.
         name: String,
         /// The ids it could mean.
         matches: Vec<Uuid>,
@@ -86,7 +87,7 @@ pub enum TaskError {
     Made {
         /// The task.
         task: Uuid,
-        /// What happened.
+        /// The cause.
         source: Box<TaskError>,
     },
     /// Wait for the other process.
@@ -94,7 +95,7 @@ pub enum TaskError {
     Open {
         /// The task.
         task: Uuid,
-        /// What happened.
+        /// The cause.
         source: OpenError,
     },
     /// Have the rest removed.
@@ -102,13 +103,13 @@ pub enum TaskError {
     Removed {
         /// The task.
         task: Uuid,
-        /// What happened.
+        /// The cause.
         source: Box<TaskError>,
     },
     /// Open the task again: what is left to do is done then.
     #[error("the redaction took effect, but could not be completed: {source}")]
     Redacting {
-        /// What happened.
+        /// The cause.
         source: Box<TaskError>,
     },
     /// Ask for something else.
@@ -116,7 +117,7 @@ pub enum TaskError {
     Step {
         /// The task.
         task: Uuid,
-        /// What happened.
+        /// The cause.
         source: Box<StepError>,
     },
     /// Look at the disk.
@@ -172,7 +173,7 @@ impl Contexts {
         Contexts { teller, ..self }
     }
 
-    /// Says whether secrets are replaced before they reach the disk.
+    /// Returns whether secrets are replaced before they reach the disk.
     pub fn redacting(self, redacts: bool) -> Contexts {
         Contexts { redacts, ..self }
     }
@@ -199,7 +200,7 @@ impl Contexts {
         self.address.as_deref()
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -209,7 +210,7 @@ impl Contexts {
         self.make(metadata, None)
     }
 
-    /// Takes back a task that was made just now and could not be written to: nobody has heard of it.
+    /// Removes a task that was made just now, could not be written to, and was not announced.
     pub fn unmake(&self, id: Uuid) -> Result<(), TaskError> {
         let dir = self.root.join(PLACES[0]).join(id.to_string());
         // First, for on a full disk it makes room for the rest.
@@ -239,7 +240,7 @@ impl Contexts {
         };
         let log = self.read(parent)?;
         if self.is_lasting() {
-            // What the fork refers to must not be lost to a power cut that the fork survives.
+            // A power cut must not take the entries that the fork refers to and leave the fork.
             log.messages.sync()?;
             log.events.sync()?;
         }
@@ -249,7 +250,7 @@ impl Contexts {
         };
         let mut metadata = Metadata::read(log.dir())?;
         say(&mut metadata);
-        // What lies before the point where a task was forked is held by the task that it was forked from.
+        // Entries before the fork point belong to the task that it was forked from.
         let (parent, at) = log.holder_of(at)?.unwrap_or((parent, at));
         let task = parent.to_string();
         let what = What::Fork { task, at };
@@ -311,11 +312,6 @@ impl Contexts {
 
     /// Opens a task for reading. Takes no lock.
     pub fn read(&self, id: Uuid) -> Result<Log, TaskError> {
-        self.read_with_tail(id).map(|(log, _)| log)
-    }
-
-    /// As [`Contexts::read`], and says what is torn at the end of its log.
-    pub fn read_with_tail(&self, id: Uuid) -> Result<(Log, crate::Tail), TaskError> {
         /// More redactions than this do not come in the way of one reader.
         const MAX_TRIES: usize = 8;
         let mut tries = 0;
@@ -331,10 +327,12 @@ impl Contexts {
                 Err(_) => false,
             };
             if !is_mixed || tries >= MAX_TRIES {
-                return opened.map(|(mut log, tail)| {
-                    log.redacts = self.redacts;
-                    (log, tail)
-                });
+                let (mut log, tail) = opened?;
+                for (name, lines) in tail.missing.files() {
+                    self.tell(&format!("task {id}: {}", shortened(name, lines)));
+                }
+                log.redacts = self.redacts;
+                return Ok(log);
             }
         }
     }
@@ -345,7 +343,7 @@ impl Contexts {
             .ok()
     }
 
-    /// Opens a task that may be moved, by whoever completes it, while it is looked up.
+    /// Opens a task that another process may move while it is looked up.
     fn moving<T>(
         &self,
         id: Uuid,
@@ -377,7 +375,7 @@ impl Contexts {
             return Err(TaskError::Ended { task: id, status });
         }
         if !repairs.is_empty() {
-            // Whoever left it so may not have come to count what it wrote.
+            // The writer that left it so may not have updated the counters.
             let counted = self.recount(writer.log())?;
             self.opened()?.with(|rows| rows.set_counters(id, counted))?;
         }
@@ -435,7 +433,7 @@ impl Contexts {
             sums.replies -= inherited.replies;
         }
         let (compressions, tool_calls) = log.counts()?;
-        // What nobody reported is what the log holds.
+        // Without reported usage, the log is counted.
         let spent = log.spent()?;
         let (llm_calls, tokens) = match spent.calls {
             0 => (sums.replies, sums.tokens),
@@ -472,7 +470,7 @@ impl Contexts {
                 let _ = fs::remove_dir_all(&next);
                 return Err(self.unknown(parent));
             }
-            // What is shown at that point is kept with it, so that opening it opens none of those it continues.
+            // The state at that point is stored with the fork, so that opening the fork opens no ancestor.
             let indexed = Log::open(&next, Access::Write, &self.dirs());
             let indexed = indexed.and_then(|(mut log, _)| log.flush());
             if let Err(error) = indexed {
@@ -517,7 +515,7 @@ impl Contexts {
         }
     }
 
-    /// Makes the directory of a task that is not there yet for anybody who looks.
+    /// Makes the directory of a task that is not visible yet.
     pub(crate) fn unborn(
         &self,
         metadata: &mut Metadata,
@@ -566,7 +564,7 @@ impl Contexts {
             ("events.jsonl", events),
             ("current.jsonl", &[]),
         ] {
-            // Nobody sees them before the directory has its name; an empty one has no bytes to lose.
+            // They are invisible before the directory has its name; an empty file has no bytes to lose.
             let lasting = self.is_lasting() && !bytes.is_empty();
             file::write_new(&next.join(name), bytes, lasting)?;
         }
@@ -588,7 +586,7 @@ impl Contexts {
         }
     }
 
-    /// Says whether anything is ever forced onto the disk.
+    /// Returns whether anything is ever forced onto the disk.
     fn is_lasting(&self) -> bool {
         self.durability != Durability::Never
     }

@@ -20,7 +20,7 @@ use crate::{Log, LogError, boot};
 pub struct Current {
     dir: PathBuf,
     stamp: Option<Stamp>,
-    /// What the files hold that follow from single events, as far as that is known.
+    /// The known contents of the files that follow from single events.
     derived: [Option<Written>; 2],
     /// The boot of the machine in which all this was written.
     boot: u128,
@@ -46,13 +46,13 @@ impl Written {
         }
     }
 
-    /// Says whether a file holds just that.
+    /// Returns whether a file holds just that.
     pub fn is_in(self, path: &Path) -> Result<bool, LogError> {
         let len = fs::metadata(path).map_or(0, |meta| meta.len());
         Ok(len == self.len && self.begins(path)?)
     }
 
-    /// Says whether a file begins with that.
+    /// Returns whether a file begins with that.
     pub fn begins(self, path: &Path) -> Result<bool, LogError> {
         let file = Growing::open(path.to_owned(), Access::Read)?;
         if file.len() < self.len {
@@ -69,14 +69,14 @@ impl Written {
     }
 }
 
-/// What `current.jsonl` holds.
+/// The contents of `current.jsonl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     /// It shows the state at this point.
     at: Point,
     /// All of it.
     all: Written,
-    /// What of it stands before its last round, and with which message that starts; none if more than that may change.
+    /// Its part before the last round, and the first message of that round; none if more than the round may change.
     tail: Option<(Written, Seq)>,
 }
 
@@ -101,12 +101,12 @@ impl Current {
         })
     }
 
-    /// Says whether the machine was booted since the files were written: then they may not be what was written.
+    /// Returns whether the machine was booted since the files were written: then they may not be what was written.
     pub fn is_of_another_boot(&self) -> bool {
         self.boot != boot::id()
     }
 
-    /// Forgets what is known of a file that does not hold what it should; says whether it does not.
+    /// Forgets what is known of a file that does not hold what it should; returns whether it does not.
     pub fn check_content(&mut self) -> Result<bool, LogError> {
         let is_whole = match self.stamp {
             Some(stamp) => stamp.all.is_in(&self.path())?,
@@ -118,7 +118,7 @@ impl Current {
         Ok(is_whole)
     }
 
-    /// What is known of a file that follows from single events.
+    /// The known contents of a file that follows from single events.
     pub fn written(&mut self, derived: Derived) -> &mut Option<Written> {
         &mut self.derived[derived as usize]
     }
@@ -128,13 +128,13 @@ impl Current {
         self.stamp.map(|stamp| stamp.at)
     }
 
-    /// Says whether it was not written since the task was made.
+    /// Returns whether it was not written since the task was made.
     pub fn is_unwritten(&self) -> bool {
         let len = fs::metadata(self.path()).map_or(0, |meta| meta.len());
         self.stamp.is_none() && len == 0
     }
 
-    /// Says whether the file is what its stamp says, as far as can be seen without reading it.
+    /// Returns whether the file is what its stamp says, as far as can be seen without reading it.
     pub fn is_intact(&self) -> bool {
         let len = fs::metadata(self.path()).map(|meta| meta.len());
         self.stamp
@@ -225,7 +225,7 @@ impl Current {
         self.stamp.is_some_and(|stamp| len >= stamp.all.len)
     }
 
-    /// Says whether the file begins with what stands before its last round, which growing does not touch.
+    /// Returns whether the file begins with what stands before its last round, which growing does not touch.
     pub fn has_settled_part(&self) -> Result<bool, LogError> {
         match self.stamp.and_then(|stamp| stamp.tail) {
             Some((before, _)) => before.begins(&self.path()),

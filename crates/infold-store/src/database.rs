@@ -1,4 +1,4 @@
-//! What the databases `tasks.db` and `chains.db` share: how they are opened and written, checked, and set aside when they are damaged.
+//! Opens, writes and checks the databases `tasks.db` and `chains.db`, and sets damaged ones aside.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -57,7 +57,7 @@ pub fn connect(path: &Path, patience: Patience) -> rusqlite::Result<Connection> 
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(patience.timeout)?;
-    // What is removed is to be gone: nothing of it stays in the file.
+    // Deleted content is overwritten in the file.
     connection.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
     if has_small_blocks(path) {
         // One that has a write-ahead log, from elsewhere or from before, is read without shared memory, by one alone.
@@ -66,7 +66,7 @@ pub fn connect(path: &Path, patience: Patience) -> rusqlite::Result<Connection> 
     Ok(connection)
 }
 
-/// Says whether the blocks of the file system are smaller than what SQLite takes for one.
+/// Returns whether the blocks of the file system are smaller than what SQLite takes for one.
 fn has_small_blocks(path: &Path) -> bool {
     let stat = path.parent().map(rustix::fs::statvfs);
     let is_small = |stat: rustix::fs::StatVfs| stat.f_frsize.min(stat.f_bsize) < SHARED_PAGE_BYTES;
@@ -126,7 +126,7 @@ pub fn purge(db: &Connection) -> rusqlite::Result<()> {
     let busy: i64 = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     match busy {
         0 => Ok(()),
-        // Somebody still reads what was before; whoever waits comes again.
+        // Another connection still reads the old pages; the caller tries again.
         _ => {
             let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
             Err(rusqlite::Error::SqliteFailure(busy, None))
@@ -135,7 +135,7 @@ pub fn purge(db: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Moves a damaged database and its journals aside, as `torn-{name}-….db`; returns where it is, or nothing if it was not there any
-/// more: somebody else may have made it anew since it was opened.
+/// more: another process may have replaced it since it was opened.
 pub fn set_aside(
     root: &Path,
     name: &str,
@@ -143,7 +143,7 @@ pub fn set_aside(
 ) -> Result<Option<PathBuf>, RegistryError> {
     let path = root.join(name);
     let fail = |error| RegistryError::io(&path, error);
-    // Whoever else finds the same damage waits until there is a new one.
+    // Other processes that find the same damage wait until there is a new one.
     let alone = File::open(root).map_err(fail)?;
     alone.lock().map_err(fail)?;
     let there = Identity::of(&path);

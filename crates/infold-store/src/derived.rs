@@ -123,7 +123,7 @@ impl Derived {
         Ok(())
     }
 
-    /// Says whether the file ends with the line it should end with.
+    /// Returns whether the file ends with the line it should end with.
     pub fn is_current(self, log: &Log) -> Result<bool, LogError> {
         let file = Growing::open(log.dir().join(self.name()), Access::Read)?;
         Ok(self.last(&file)? == Some(self.count(log)?))
@@ -174,12 +174,12 @@ impl Derived {
         Ok(out)
     }
 
-    /// What the file should hold.
+    /// Returns the contents that the file should have.
     pub fn written(self, log: &Log) -> Result<Written, LogError> {
         Ok(Written::default().and(&self.lines(log)?))
     }
 
-    /// Says whether the file holds what was written, byte by byte.
+    /// Returns whether the file holds what was written, byte by byte.
     pub fn is_whole(self, log: &Log, written: Option<Written>) -> Result<bool, LogError> {
         let path = log.dir().join(self.name());
         written.unwrap_or_default().is_in(&path)
@@ -199,7 +199,7 @@ pub enum RecordError {
     /// Not JSON, or not an object.
     #[error("a tool record is a JSON object: {reason}")]
     NotAnObject {
-        /// What the parser says.
+        /// The parser's error.
         reason: String,
     },
     /// A member is missing or has a value it cannot have.
@@ -207,7 +207,7 @@ pub enum RecordError {
     Member {
         /// Which one.
         member: &'static str,
-        /// What it should be.
+        /// The expected value.
         wanted: &'static str,
     },
 }

@@ -34,7 +34,7 @@ impl Contexts {
         let mut registry = self.registry()?;
         if let Some(reason) = registry.check()? {
             let opened = registry.identity();
-            // Closed first: whoever closes a database last removes the journal that stands beside it.
+            // Closed first: the last connection that closes removes the journal beside the database.
             drop(registry);
             registry = self.renew_registry(opened, &reason)?;
             done.push(format!("damaged registry made anew: {reason}"));
@@ -54,7 +54,7 @@ impl Contexts {
             done.push(format!(
                 "what was left of {trash} removed task(s) was removed"
             ));
-            // What they were about may be left in the databases.
+            // Their titles and names may be left in the databases.
             registry.purge()?;
             if let Some(mut chains) = chain_index::if_there(self.root()) {
                 chains.purge()?;
@@ -104,7 +104,7 @@ impl Contexts {
 
     /// Puts a task right and says what was done. Damaged bytes are kept aside.
     ///
-    /// What is wrong with a task that it continues is put right there first: then it is to be tried again.
+    /// Damage of a task that it continues is repaired there first; then this is called again.
     pub fn repair(&self, id: Uuid, registry: &Registry) -> Result<Vec<String>, TaskError> {
         let mut done = Vec::new();
         let mut problems = self.verify(id, registry)?;
@@ -127,7 +127,7 @@ impl Contexts {
         done.extend(self.restore_metadata(id, &dir, registry)?);
         let mended = self.mend(id, &dir, &problems)?;
         if !mended.is_empty() {
-            // What is wrong with a task that it continues is found once its own files can be read.
+            // Damage of a task that it continues is found once its own files can be read.
             problems.extend(self.verify(id, registry)?);
         }
         done.extend(mended);
@@ -139,6 +139,8 @@ impl Contexts {
                 done.push(format!("{} closed to others", path.display()));
             }
         }
+        let is_shortened = |problem: &&Problem| matches!(problem, Problem::Shortened { .. });
+        done.extend(problems.iter().filter(is_shortened).map(Problem::to_string));
         if let Some(parent) = lost_parent(&problems) {
             done.extend(self.restore_fork_point(id, &dir, parent)?);
         }
@@ -152,7 +154,7 @@ impl Contexts {
             }
             drop(lock);
             match self.rewrite(id, &dir, registry) {
-                // What it continues has to be repaired first; what was done here is told all the same.
+                // The task that it continues has to be repaired first; the repairs made here are reported all the same.
                 Err(TaskError::Log(LogError::NoParent { .. })) if !done.is_empty() => {}
                 rewritten => done.extend(rewritten?),
             }
@@ -230,7 +232,7 @@ impl Contexts {
     }
 }
 
-/// Says whether the files of a task name another one as the one that it continues. A file that cannot be read may.
+/// Returns whether the files of a task name another one as the one that it continues. A file that cannot be read may.
 fn may_continue(dir: &Path, parent: Uuid) -> bool {
     let first = if dir.join("events.jsonl").exists() {
         continued_by(dir)

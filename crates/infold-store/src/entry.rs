@@ -5,7 +5,7 @@ use infold_wire::Wires;
 
 use crate::table::{Fixed, Numbers, put};
 
-/// What the sidecar `messages.idx` knows of a message.
+/// An entry of the sidecar `messages.idx`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageEntry {
     /// Where its line starts in `messages.jsonl`.
@@ -16,7 +16,7 @@ pub struct MessageEntry {
     pub cut: u32,
     /// The checksum of its line.
     pub sum: u32,
-    /// What planning needs.
+    /// The facts that planning needs.
     pub record: Record,
     /// The wires on which it can be sent as it is.
     pub wires: Wires,
@@ -32,7 +32,11 @@ const ROLES: [Role; 4] = [Role::System, Role::User, Role::Assistant, Role::Tool]
 
 impl Fixed for MessageEntry {
     const MAGIC: [u8; 8] = *b"infoldm4";
-    const SIZE: usize = 96;
+    const RECORD_BYTES: usize = 96;
+
+    fn line_end(&self) -> u64 {
+        self.offset + u64::from(self.len)
+    }
 
     fn encode(&self, out: &mut Vec<u8>) {
         let record = &self.record;
@@ -118,7 +122,7 @@ impl Fixed for MessageEntry {
     }
 }
 
-/// What the sidecar `events.idx` knows of an event.
+/// An entry of the sidecar `events.idx`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventEntry {
     /// Where its line starts in `events.jsonl`.
@@ -127,7 +131,7 @@ pub struct EventEntry {
     pub len: u32,
     /// The checksum of its line.
     pub sum: u32,
-    /// What the algebra needs.
+    /// The facts that the algebra needs.
     pub mark: Mark,
     /// Where to find what was shown after it.
     pub base: Base,
@@ -139,7 +143,7 @@ pub struct EventEntry {
     pub summaries: u64,
     /// Tool records so far.
     pub tools: u64,
-    /// What calls of models came to so far.
+    /// Usage totals so far.
     pub spent: Spent,
     /// The newest event up to it that reports what a reply took; zero if there is none.
     pub report: u64,
@@ -147,14 +151,14 @@ pub struct EventEntry {
     pub keyed: u64,
 }
 
-/// What calls of models came to, as reported.
+/// Usage totals, as providers reported them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// How many.
     pub calls: u64,
     /// Tokens sent and received.
     pub tokens: u64,
-    /// What of them came from a cache.
+    /// Tokens read from a cache.
     pub cached: u64,
     /// Millionths of a dollar.
     pub cost: u64,
@@ -178,7 +182,11 @@ pub enum Base {
 
 impl Fixed for EventEntry {
     const MAGIC: [u8; 8] = *b"infolde5";
-    const SIZE: usize = 152;
+    const RECORD_BYTES: usize = 152;
+
+    fn line_end(&self) -> u64 {
+        self.offset + u64::from(self.len)
+    }
 
     fn encode(&self, out: &mut Vec<u8>) {
         let id = |id: Option<EventId>| id.map_or(0, EventId::get);

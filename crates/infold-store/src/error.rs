@@ -11,7 +11,7 @@ pub enum LogError {
     /// Free some space, then do it again. Nothing acknowledged is lost.
     #[error("no space left for {}", path.display())]
     Full {
-        /// What was being written.
+        /// The file being written.
         path: PathBuf,
     },
     /// Change the permissions.
@@ -19,7 +19,7 @@ pub enum LogError {
     Denied {
         /// The file or directory.
         path: PathBuf,
-        /// What was tried.
+        /// The operation.
         action: &'static str,
     },
     /// Look at the disk.
@@ -27,9 +27,9 @@ pub enum LogError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Have it repaired. What lies before the damage is readable.
@@ -39,13 +39,13 @@ pub enum LogError {
         path: PathBuf,
         /// Where the damage starts.
         at: u64,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// Look at the log: what failed may be there all the same.
     #[error("{source}; it could not be taken back, so it may have taken effect")]
     Unsure {
-        /// What happened.
+        /// The cause.
         source: Box<LogError>,
     },
     /// Open the task again: nothing was written.
@@ -59,7 +59,7 @@ pub enum LogError {
     NoParent {
         /// The task it was forked from, or one further back.
         parent: String,
-        /// What is wrong with that task.
+        /// The problem of that task.
         reason: &'static str,
     },
     /// A first event is wrong: no task continues itself.
@@ -110,7 +110,7 @@ impl LogError {
         }
     }
 
-    /// Says whether only a sidecar is damaged or behind: it can be derived anew from the log.
+    /// Returns whether only a sidecar is damaged or behind: it can be derived anew from the log.
     pub(crate) fn is_of_sidecar(&self) -> bool {
         match self {
             LogError::Damaged { path, .. } => path.extension().is_some_and(|name| name == "idx"),

@@ -19,11 +19,11 @@ pub struct EventLine {
     pub after: u64,
     /// The first event of the manage pass it belongs to.
     pub pass: Option<EventId>,
-    /// What happened.
+    /// The cause.
     pub what: What,
 }
 
-/// What happened.
+/// The cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// Rounds were hidden.
@@ -42,7 +42,7 @@ pub enum What {
     Pin(Seq),
     /// A note was added to every view.
     Note {
-        /// What it says.
+        /// Its text.
         text: String,
         /// Its size in tokens.
         tokens: u64,
@@ -75,7 +75,7 @@ pub enum What {
     Manage(String),
     /// Messages were pushed with a key.
     Append(AppendLine),
-    /// What messages said was taken out of the log.
+    /// Messages were redacted.
     Redact(RedactLine),
     /// An excerpt of a hidden message is shown at the end of the last one.
     Recall(RecallLine),
@@ -88,7 +88,7 @@ pub enum What {
 pub struct FoldLine {
     /// Condensed or truncated.
     pub cause: Cause,
-    /// What it covers.
+    /// The messages that it covers.
     pub span: Span,
     /// How many messages it hides.
     pub messages: u64,
@@ -98,7 +98,7 @@ pub struct FoldLine {
     pub tokens: u64,
     /// Who asked for it: `manual` or `auto`.
     pub trigger: String,
-    /// What is shown instead.
+    /// The stand-in: messages shown instead.
     pub stand_in: Vec<(Role, String)>,
 }
 
@@ -140,7 +140,7 @@ impl RecallLine {
     }
 }
 
-/// What a provider reported for a request and its reply.
+/// Usage that a provider reported for a request and its reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// Who reported it.
@@ -149,15 +149,15 @@ pub struct Usage {
     pub model: String,
     /// Everything that was sent, cached or not, and the reply, in tokens.
     pub tokens: u64,
-    /// What of it came from the provider's cache.
+    /// Input tokens read from the provider's cache.
     pub cached: u64,
     /// The reply.
     pub output: u64,
-    /// What we counted for all that was sent beside the view: tools, instructions.
+    /// Our count of everything sent beside the view: tools, instructions.
     pub frame: u64,
-    /// What it cost, in millionths of a dollar.
+    /// Cost in millionths of a dollar.
     pub cost: u64,
-    /// What for.
+    /// The purpose of the call.
     pub purpose: Purpose,
 }
 
@@ -174,7 +174,7 @@ pub struct AppendLine {
     pub previous: Option<EventId>,
 }
 
-/// What was taken out of a log for good: nothing of it stands here but what tells the messages when they come again.
+/// A redaction: the digests of the redacted messages, by which they are recognised when they come again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedactLine {
     /// How much of them.
@@ -192,7 +192,7 @@ pub struct RedactLine {
 pub enum Extent {
     /// All that they said.
     Whole,
-    /// What a search found.
+    /// The matches of a search.
     Matches,
 }
 
@@ -265,7 +265,7 @@ impl AppendLine {
     }
 }
 
-/// What a model was called for.
+/// The purpose of a call of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
     /// A reply, which is the message before.
@@ -284,7 +284,7 @@ pub struct Failure {
     pub provider: String,
     /// For which model.
     pub model: String,
-    /// What went wrong.
+    /// The error.
     pub error: String,
     /// How many requests were sent.
     pub requests: u64,

@@ -111,27 +111,26 @@ impl Growing {
         Ok(())
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Says whether it was opened for writing.
+    /// Returns whether it was opened for writing.
     pub fn is_writable(&self) -> bool {
         self.writable
     }
 
-    /// Says whether it grew since it was opened.
-    pub fn has_grown(&self) -> Result<bool, LogError> {
-        let now = match &self.file {
+    /// Returns the length that the file has now, whatever of it is known to be good.
+    pub fn len_on_disk(&self) -> Result<u64, LogError> {
+        let len = match &self.file {
             Some(file) => file.metadata().map(|meta| meta.len()),
             None => Ok(0),
         };
-        let now = now.map_err(|error| LogError::io(&self.path, "read", error))?;
-        Ok(now != self.len)
+        len.map_err(|error| LogError::io(&self.path, "read", error))
     }
 
-    /// Says whether another file has its name since it was opened.
+    /// Returns whether another file has its name since it was opened.
     pub fn is_replaced(&self) -> bool {
         let there = Identity::of(&self.path);
         let ours = self.file.as_ref().and_then(Identity::of_open);
@@ -185,7 +184,7 @@ impl Growing {
         Ok(())
     }
 
-    /// Takes back what was appended from `len` on; says whether that could be done.
+    /// Takes back what was appended from `len` on; returns whether that could be done.
     #[must_use]
     pub fn take_back(&mut self, len: u64) -> bool {
         // If it cannot be cut, the next append goes over it.

@@ -30,7 +30,7 @@ pub struct Frame {
 
 const NAME: &str = "frames.jsonl";
 
-/// Says whether a member of a request is said to the model: a system prompt, or the messages before the first turn.
+/// Returns whether a member of a request is said to the model: a system prompt, or the messages before the first turn.
 pub fn is_prompt(name: &[u8]) -> bool {
     let prompts: [&[u8]; 5] = [
         b"messages",
@@ -43,7 +43,7 @@ pub fn is_prompt(name: &[u8]) -> bool {
 }
 
 impl Log {
-    /// What stood around the messages of the last request, if any was kept in this task.
+    /// Returns the frame of the last request, if this task has one.
     pub fn last_frame(&self) -> Result<Option<Frame>, LogError> {
         let file = Growing::open(self.dir().join(NAME), Access::Read)?;
         let mut last = None;
@@ -51,7 +51,7 @@ impl Log {
         Ok(last)
     }
 
-    /// What was redacted of the frames of the task that this one continues, or of the last one before that had any.
+    /// Returns the redacted members of the nearest ancestor that has frames.
     fn redacted_before(&self) -> Result<Redacted, LogError> {
         /// Further back than this, clients no longer send what was said.
         const MAX_DEPTH: usize = 32;
@@ -127,13 +127,13 @@ pub(crate) struct Frames {
     last: u64,
     wire: Option<Wire>,
     /// The members' digests: the bytes themselves would be kept for each task that is open.
-    digests: BTreeMap<String, Digest>,
+    digests: BTreeMap<String, MemberHash>,
     hasher: RandomState,
     redacted: Redacted,
     unsynced: bool,
 }
 
-/// What is kept in the place of members that were redacted, by the fingerprints of what they said: clients go on sending that.
+/// Redacted members by the fingerprints of their originals, which clients go on sending.
 type Redacted = BTreeMap<Fingerprint, Vec<u8>>;
 
 /// A digest of a member's name and value that outlives the process.
@@ -146,8 +146,8 @@ pub(crate) fn fingerprint(name: &str, value: &[u8]) -> Fingerprint {
     hasher.finalize().to_hex()[..32].to_owned()
 }
 
-/// A length and a hash that nobody outside can foresee.
-type Digest = (usize, u64);
+/// A length and a keyed hash.
+type MemberHash = (usize, u64);
 
 impl Frames {
     /// Reads what the last frame was. What cannot be read is set aside, and the next frame is written whole.
@@ -196,7 +196,7 @@ impl Frames {
         members: &[(&str, &[u8])],
         (time, after): (u64, u64),
     ) -> Result<u64, LogError> {
-        // Of two with one name the last counts, as for whoever reads the request.
+        // Of two members with one name the last counts, as for providers.
         let mut now: BTreeMap<&str, Cow<'_, [u8]>> = members
             .iter()
             .map(|(name, value)| (*name, stored::unbroken(value)))
@@ -276,12 +276,12 @@ impl Frames {
     }
 }
 
-fn digest(hasher: &RandomState, value: &[u8]) -> Digest {
+fn digest(hasher: &RandomState, value: &[u8]) -> MemberHash {
     (value.len(), hasher.hash_one(value))
 }
 
 /// A line of the file: what changed.
-struct Line<'a> {
+struct FrameLine<'a> {
     id: u64,
     time: u64,
     after: u64,
@@ -292,8 +292,8 @@ struct Line<'a> {
     originals: BTreeMap<String, Fingerprint>,
 }
 
-impl<'a> Line<'a> {
-    fn decode(line: &'a [u8]) -> Option<Line<'a>> {
+impl<'a> FrameLine<'a> {
+    fn decode(line: &'a [u8]) -> Option<FrameLine<'a>> {
         let json = Json::parse(line).ok()?;
         let [id, time, after, wire, set, unset, redacted] =
             json.pick(["id", "ts", "after", "wire", "set", "unset", "redacted"]);
@@ -304,7 +304,7 @@ impl<'a> Line<'a> {
                 .ok()
         };
         let name = |name: Json<'_>| name.text().map(Cow::into_owned);
-        Some(Line {
+        Some(FrameLine {
             id: number(id)?,
             time: number(time)?,
             after: number(after)?,
@@ -322,7 +322,7 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// What stands in the place of redacted members.
+    /// The values of redacted members.
     fn redacted(&self) -> Redacted {
         let set = self.set.iter();
         let pairs = set
@@ -349,7 +349,7 @@ impl<'a> Line<'a> {
 }
 
 /// Reads the lines of the file; returns where the last whole one ends.
-fn each(file: &Growing, mut visit: impl FnMut(Line<'_>)) -> Result<u64, LogError> {
+fn each(file: &Growing, mut visit: impl FnMut(FrameLine<'_>)) -> Result<u64, LogError> {
     let mut lines = Lines::new(file, 0);
     let mut end = 0;
     while let Some(line) = lines.next()? {
@@ -358,7 +358,7 @@ fn each(file: &Growing, mut visit: impl FnMut(Line<'_>)) -> Result<u64, LogError
         }
         let offset = line.offset;
         let damaged = || LogError::damaged(file.path(), offset, "a line that is no frame");
-        visit(Line::decode(line.bytes).ok_or_else(damaged)?);
+        visit(FrameLine::decode(line.bytes).ok_or_else(damaged)?);
         end = offset + line.bytes.len() as u64 + 1;
     }
     Ok(end)

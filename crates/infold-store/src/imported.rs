@@ -1,4 +1,4 @@
-//! What an import must give back (`imported.jsonl`): the bytes between the messages.
+//! The bytes between the messages of an imported transcript (`imported.jsonl`), which its export gives back.
 
 use std::fs::File;
 use std::io::{
@@ -34,7 +34,7 @@ pub struct Imported {
 
 /// A piece of a transcript that was imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum ImportedPiece {
     /// Bytes that stood there.
     Bytes(Vec<u8>),
     /// A message that stood there as it is stored.
@@ -89,10 +89,10 @@ impl Log {
         imported.end()?;
         while let Some(kept) = imported.next_piece()? {
             match kept {
-                Kept::Message(seq) if seq.get() > last.seq => {
+                ImportedPiece::Message(seq) if seq.get() > last.seq => {
                     return damaged("it names messages that are not there");
                 }
-                Kept::End(at) if at.seq > last.seq => {
+                ImportedPiece::End(at) if at.seq > last.seq => {
                     return damaged("it ends with messages that are not there");
                 }
                 _ => {}
@@ -117,7 +117,7 @@ impl Imported {
             .split(|byte| *byte == b'\n')
             .next_back();
         match line.and_then(decode_line) {
-            Some(Kept::End(at)) => Ok(at),
+            Some(ImportedPiece::End(at)) => Ok(at),
             _ => Err(LogError::damaged(
                 &self.path,
                 size,
@@ -126,8 +126,8 @@ impl Imported {
         }
     }
 
-    /// Returns the next piece; the last one is [`Kept::End`].
-    pub fn next_piece(&mut self) -> Result<Option<Kept>, LogError> {
+    /// Returns the next piece; the last one is [`ImportedPiece::End`].
+    pub fn next_piece(&mut self) -> Result<Option<ImportedPiece>, LogError> {
         let Some(line) = self.line()? else {
             return Ok(None);
         };
@@ -144,8 +144,8 @@ impl Imported {
     }
 }
 
-/// What a line holds, unless it is the first.
-pub(crate) fn decode_line(line: &[u8]) -> Option<Kept> {
+/// Reads a line after the first.
+pub(crate) fn decode_line(line: &[u8]) -> Option<ImportedPiece> {
     Json::parse(line).ok().and_then(decode)
 }
 
@@ -164,27 +164,27 @@ pub(crate) fn encode_bytes(raw: &[u8]) -> String {
     format!("{{\"bytes\":\"{hex}\"}}")
 }
 
-fn decode(json: Json<'_>) -> Option<Kept> {
+fn decode(json: Json<'_>) -> Option<ImportedPiece> {
     let number = |name: &str| {
         let value = json.get(name)?;
         std::str::from_utf8(value.bytes()).ok()?.parse::<u64>().ok()
     };
     if let Some(text) = json.get("text") {
-        return Some(Kept::Bytes(text.text()?.into_owned().into_bytes()));
+        return Some(ImportedPiece::Bytes(text.text()?.into_owned().into_bytes()));
     }
     if let Some(hex) = json.get("bytes") {
         let hex = hex.text()?;
         let byte = |at: usize| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();
         let bytes: Option<Vec<u8>> = (0..hex.len()).step_by(2).map(byte).collect();
-        return bytes.map(Kept::Bytes);
+        return bytes.map(ImportedPiece::Bytes);
     }
     if let Some(list) = json.get("list") {
-        return Some(Kept::ListEnd(list.is("filled")));
+        return Some(ImportedPiece::ListEnd(list.is("filled")));
     }
     if let Some(seq) = number("seq") {
-        return Some(Kept::Message(Seq::new(seq)?));
+        return Some(ImportedPiece::Message(Seq::new(seq)?));
     }
-    Some(Kept::End(Point {
+    Some(ImportedPiece::End(Point {
         seq: number("messages")?,
         event: number("events")?,
     }))

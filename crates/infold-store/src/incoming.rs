@@ -11,13 +11,13 @@ use crate::MAX_MESSAGE;
 /// Reads a piece at a time and holds one message at a time.
 pub struct Incoming<R> {
     input: R,
-    form: Option<Form>,
+    form: Option<InputForm>,
     line: u64,
     count: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum InputForm {
     Lines,
     Array,
     /// The array has been closed.
@@ -53,7 +53,7 @@ pub enum IncomingError {
     Array {
         /// Where, counted from one.
         line: u64,
-        /// What is wrong.
+        /// The problem.
         what: &'static str,
     },
     /// It could not be read.
@@ -79,9 +79,9 @@ impl<R: BufRead> Incoming<R> {
             None => self.detect()?,
         };
         let (line, text) = match form {
-            Form::Lines => self.next_line()?,
-            Form::Array => self.next_element()?,
-            Form::Over => return Ok(None),
+            InputForm::Lines => self.next_line()?,
+            InputForm::Array => self.next_element()?,
+            InputForm::Over => return Ok(None),
         };
         let Some(text) = text else { return Ok(None) };
         let count = self.count;
@@ -94,7 +94,7 @@ impl<R: BufRead> Incoming<R> {
             }),
         }
     }
-    fn detect(&mut self) -> Result<Form, IncomingError> {
+    fn detect(&mut self) -> Result<InputForm, IncomingError> {
         // A byte order mark is not part of the text.
         if self.input.fill_buf()?.starts_with(b"\xef\xbb\xbf") {
             self.input.consume(3);
@@ -102,9 +102,9 @@ impl<R: BufRead> Incoming<R> {
         let form = match self.peek()? {
             Some(b'[') => {
                 self.input.consume(1);
-                Form::Array
+                InputForm::Array
             }
-            _ => Form::Lines,
+            _ => InputForm::Lines,
         };
         self.form = Some(form);
         Ok(form)
@@ -153,7 +153,7 @@ impl<R: BufRead> Incoming<R> {
         match self.peek()? {
             Some(b']') => {
                 self.input.consume(1);
-                self.form = Some(Form::Over);
+                self.form = Some(InputForm::Over);
                 return match self.peek()? {
                     Some(_) => wrong(self.line, "something follows the closing bracket"),
                     None => Ok((self.line, None)),

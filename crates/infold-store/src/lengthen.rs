@@ -46,7 +46,7 @@ impl Contexts {
     }
 }
 
-/// What stands in the place of a message that is gone.
+/// Returns the note in place of a lost message.
 pub(crate) fn note_of_loss(seq: u64) -> String {
     format!("[message {seq} was lost from the disk]")
 }

@@ -14,7 +14,7 @@ pub struct Lines<'a> {
 
 /// A line and where it stands.
 #[derive(Debug)]
-pub struct Line<'a> {
+pub struct RawLine<'a> {
     /// Where it starts.
     pub offset: u64,
     /// Its bytes, without the line break.
@@ -38,7 +38,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Returns the next line; the last one may lack its line break.
-    pub fn next(&mut self) -> Result<Option<Line<'_>>, LogError> {
+    pub fn next(&mut self) -> Result<Option<RawLine<'_>>, LogError> {
         let mut searched = self.used;
         loop {
             if let Some(found) = memchr::memchr(b'\n', &self.buffer[searched..]) {
@@ -57,15 +57,15 @@ impl<'a> Lines<'a> {
         Ok((start < end).then(|| self.line(start, end, false)))
     }
 
-    fn line(&self, start: usize, end: usize, whole: bool) -> Line<'_> {
-        Line {
+    fn line(&self, start: usize, end: usize, whole: bool) -> RawLine<'_> {
+        RawLine {
             offset: self.at - (self.buffer.len() - start) as u64,
             bytes: &self.buffer[start..end],
             whole,
         }
     }
 
-    /// Reads one more piece; says whether there was one.
+    /// Reads one more piece; returns whether there was one.
     fn fill(&mut self, searched: &mut usize) -> Result<bool, LogError> {
         let more = (self.end - self.at).min(PIECE as u64) as usize;
         if more == 0 {

@@ -21,7 +21,7 @@ pub struct Lock {
 
 /// Tells whether a lock is still the one that others meet.
 ///
-/// A person may remove the file while it is held; whoever comes next makes another one, and both would write.
+/// A person may remove the file while it is held; the next process creates another one, and both would write.
 #[derive(Clone, Debug)]
 pub struct Claim {
     path: PathBuf,
@@ -30,7 +30,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Says whether the file is still there, and no other has its name.
+    /// Returns whether the file is still there, and no other has its name.
     pub fn holds(&self) -> bool {
         identity(std::fs::metadata(&self.path)) == Some(self.identity)
     }
@@ -57,10 +57,10 @@ impl fmt::Display for Holder {
     }
 }
 
-/// What came of trying to take a lock.
+/// The result of trying to take a lock.
 #[derive(Debug)]
 pub enum Taken {
-    /// It is ours; somebody who died may have left a name behind.
+    /// The lock is ours; a holder that died may have left its name.
     Ours(Lock, Option<Holder>),
     /// Another process has it.
     Held(Option<Holder>),
@@ -106,14 +106,14 @@ impl Lock {
         }
     }
 
-    /// Says whether the task will be in good order when the lock is given up.
+    /// Returns whether the task will be in good order when the lock is given up.
     ///
     /// At first it is unless the last holder died: opening the task may yet fail.
     pub fn in_order(&mut self, yes: bool) {
         self.in_order = yes;
     }
 
-    /// What tells whether it still keeps others out.
+    /// The claim that shows whether the lock is still in force.
     pub fn claim(&self) -> &Claim {
         &self.claim
     }
@@ -171,13 +171,13 @@ fn patiently(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Says whether the last writer of the task in `dir` is gone without having closed it.
+/// Returns whether the last writer of the task in `dir` is gone without having closed it.
 pub fn is_left(dir: &Path) -> bool {
     let named = std::fs::metadata(dir.join("lock")).is_ok_and(|meta| meta.len() > 0);
     named && !is_held(dir)
 }
 
-/// Says whether some process holds the lock of the task in `dir`, without taking it.
+/// Returns whether some process holds the lock of the task in `dir`, without taking it.
 pub fn is_held(dir: &Path) -> bool {
     let probe = File::open(dir.join("lock")).map(|file| file.try_lock_shared());
     matches!(probe, Ok(Err(TryLockError::WouldBlock)))

@@ -23,7 +23,7 @@ use crate::dirs::TaskDirs;
 use crate::entry::{EventEntry, MessageEntry, Spent};
 use crate::event::{Usage, What};
 use crate::file::{Access, Growing};
-use crate::pending::Ends;
+use crate::push_journal::Ends;
 use crate::table::Table;
 use crate::{LogError, Metadata};
 pub(crate) use grow::message_entry;
@@ -71,6 +71,33 @@ pub struct Tail {
     pub events: Option<u64>,
     /// Messages and events that the sidecars did not know.
     pub unindexed: u64,
+    /// Lines that the sidecars know and the files, which became shorter, no longer have.
+    pub missing: MissingLines,
+}
+
+/// Lines at the end of a log that its sidecars know and its files do not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MissingLines {
+    /// Lines of `messages.jsonl`.
+    pub messages: u64,
+    /// Lines of `events.jsonl`.
+    pub events: u64,
+}
+
+impl MissingLines {
+    /// Returns the name of each file that became shorter, and how many lines it lacks.
+    pub fn files(self) -> impl Iterator<Item = (&'static str, u64)> {
+        let files = [
+            ("messages.jsonl", self.messages),
+            ("events.jsonl", self.events),
+        ];
+        files.into_iter().filter(|(_, lines)| *lines > 0)
+    }
+}
+
+/// Says that a file became shorter.
+pub(crate) fn shortened(name: &str, lines: u64) -> String {
+    format!("{name} is shorter than its index knew: lines missing at its end: {lines}")
 }
 
 impl Log {
@@ -133,7 +160,7 @@ impl Log {
         })
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -193,7 +220,7 @@ impl Log {
     pub fn changed_before(&self) -> Result<Option<Seq>, LogError> {
         match EventId::new(self.last_change()?) {
             Some(change) => Ok(Seq::new(self.mark(change)?.after)),
-            // What it was forked from may have been folded there.
+            // The task that it continues may have been folded before the fork.
             None => Ok(Seq::new(self.base.seq)),
         }
     }
@@ -235,7 +262,7 @@ impl Log {
             .map_or((0, 0), |entry| (entry.summaries, entry.tools)))
     }
 
-    /// What calls of models came to in this task itself, as reported.
+    /// Returns the usage totals of this task itself, as reported.
     pub(crate) fn spent(&self) -> Result<Spent, LogError> {
         Ok(self
             .last_own_event()?
@@ -256,7 +283,7 @@ impl Log {
         }
     }
 
-    /// Says whether nothing came to it since it was made.
+    /// Returns whether nothing came to it since it was made.
     pub(crate) fn is_untouched(&self) -> bool {
         let Point { seq, event } = self.state.at();
         // That it continues another task is its first event.
@@ -273,7 +300,7 @@ impl Log {
         })
     }
 
-    /// Says whether its files have others in their place since they were opened.
+    /// Returns whether its files have others in their place since they were opened.
     pub(crate) fn is_replaced(&self) -> bool {
         self.messages.is_replaced() || self.events.is_replaced()
     }
@@ -311,7 +338,7 @@ fn open_files(dir: &Path, access: Access) -> Result<(Growing, Growing), LogError
         // between: messages without the event before them make a state that never was.
         let mut events = Growing::open(dir.join("events.jsonl"), access)?;
         let mut messages = Growing::open(dir.join("messages.jsonl"), access)?;
-        if events.has_grown()? || Ends::read(dir)? != pending {
+        if events.len_on_disk()? != events.len() || Ends::read(dir)? != pending {
             continue;
         }
         if let Some(ends) = pending.filter(|_| access != Access::Write)

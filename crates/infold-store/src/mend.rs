@@ -25,7 +25,7 @@ const MAX_ROUNDS: usize = 4;
 const MESSAGES: &str = "messages.jsonl";
 const EVENTS: &str = "events.jsonl";
 
-/// What came of mending a file.
+/// The result of mending a file.
 #[derive(Default)]
 pub(crate) struct Mended {
     pub bytes: Vec<u8>,
@@ -236,7 +236,7 @@ pub(crate) fn mended_events(
             _ => false,
         };
         if takes_back {
-            // What it took back is gone already; it would take back something else.
+            // The step that it took back is gone; applied now, it would take back another one.
             mended.bytes.extend(filler(id, ts, after).encode());
             lost.insert(id);
             mended.left_out += 1;
@@ -317,7 +317,7 @@ pub(crate) fn mended_messages(
     };
     let (mut next, mut time) = (first, metadata.map_or(0, |metadata| metadata.created_at));
     let mut good = good_messages(&file)?;
-    // What lies before the first is another task's.
+    // Lines before the first seq belong to another task.
     good.retain(|line| line.seq >= first);
     for line in in_order(good, first) {
         for seq in next..line.seq {

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{LogError, Status, TaskRow, time};
 
-/// What a task is, written once when it is made (`metadata.json`).
+/// The facts about a task that are written once, when it is made (`metadata.json`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     /// Its id.
@@ -46,13 +46,13 @@ pub struct Metadata {
     pub cwd: Option<String>,
     /// The wire form of its messages: a [`Wire`]'s name, or `openai` for chat.
     pub wire: Option<String>,
-    /// What held when it was made, whoever set it.
+    /// Settings in force when it was made, chosen or assumed.
     pub in_effect: InEffect,
     /// The session of an agent that it was made from.
     pub session: Option<AgentSession>,
 }
 
-/// How a task was to be folded when it was made: a fact for whoever looks, not a choice of the task.
+/// The settings for folding when a task was made: information, not a choice of the task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InEffect {
     /// The model.
@@ -118,7 +118,7 @@ impl Metadata {
         self.context_length.or(self.in_effect.context_length)
     }
 
-    /// The names of what nobody chose for this task, as JSON.
+    /// Returns the names of the settings that were assumed, as JSON.
     fn assumed(&self) -> String {
         let model = self.model.is_none() && self.in_effect.model.is_some();
         let window = self.context_length.is_none() && self.in_effect.context_length.is_some();

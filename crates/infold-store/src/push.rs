@@ -4,7 +4,7 @@ use infold_log::{EventId, Seq, Span};
 use infold_wire::{Message, tool_use};
 
 use crate::event::{AppendLine, What};
-use crate::pending::{Ends, Pending};
+use crate::push_journal::{Ends, PushJournal};
 use crate::redacted_name::redacted_name;
 use crate::{AppendError, Durability, IncomingError, Log, LogError, Writer};
 
@@ -17,7 +17,7 @@ const MAX_KEYS_SEARCHED: usize = 1000;
 /// The longest key that is taken.
 const MAX_KEY_BYTES: usize = 255;
 
-/// The name that somebody gives to a push, so that it can be repeated without being done twice.
+/// The idempotency key of a push: repeating the push appends nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushKey {
     name: String,
@@ -56,7 +56,7 @@ impl ContentDigest {
 /// Why a push was not done. Nothing of it was kept, unless the log says that it may have been.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
-    /// What came in are not messages.
+    /// The input does not hold messages.
     #[error(transparent)]
     Incoming(#[from] IncomingError),
     /// The log does not take them.
@@ -67,7 +67,7 @@ pub enum PushError {
     OtherContent {
         /// The key.
         key: String,
-        /// What was appended with it.
+        /// The messages appended with it.
         span: Span,
     },
     /// The log failed.
@@ -103,7 +103,11 @@ impl Writer {
         // One line is there or not, by itself.
         let several = first.len() > 1 || key.is_some() || brings_results(&first[0]);
         let pending = if several {
-            Some(Pending::begin(self.log().dir(), ends, self.is_lasting())?)
+            Some(PushJournal::begin(
+                self.log().dir(),
+                ends,
+                self.is_lasting(),
+            )?)
         } else {
             None
         };
@@ -112,7 +116,7 @@ impl Writer {
         let pushed = self.append_all(first, key, next);
         let pushed = pushed.and_then(|span| {
             self.sync_log()?;
-            pending.as_ref().map_or(Ok(()), Pending::end)?;
+            pending.as_ref().map_or(Ok(()), PushJournal::end)?;
             Ok(span)
         });
         self.end_push();
@@ -156,8 +160,8 @@ impl Writer {
     }
 
     /// Takes back what was appended. If that fails, the journal keeps it from being shown.
-    fn give_up(&mut self, ends: Ends, pending: Option<Pending>, error: PushError) -> PushError {
-        let is_hidden = pending.as_ref().is_some_and(Pending::is_hiding);
+    fn give_up(&mut self, ends: Ends, pending: Option<PushJournal>, error: PushError) -> PushError {
+        let is_hidden = pending.as_ref().is_some_and(PushJournal::is_hiding);
         let is_gone = self.roll_back(ends, pending) || is_hidden;
         match error {
             PushError::Log(error) | PushError::Append(AppendError::Log(error)) => {
@@ -176,7 +180,7 @@ impl Writer {
     }
 }
 
-/// Says whether a message brings results of tools, of which more is recorded than the message.
+/// Returns whether a message brings results of tools, of which more is recorded than the message.
 fn brings_results(message: &[u8]) -> bool {
     Message::parse(message).is_ok_and(|message| !tool_use::tool_results(&message).is_empty())
 }
@@ -195,7 +199,7 @@ fn batch(next: NextMessage<'_>) -> Result<Vec<Vec<u8>>, PushError> {
 }
 
 impl Log {
-    /// What was appended by an earlier push with the same key, if it is among the last ones.
+    /// Returns the messages of an earlier push with the same key, if it is among the last ones.
     fn pushed(&self, key: &PushKey) -> Result<Option<Span>, PushError> {
         let mut at = self.last_keyed_push()?;
         let redacted = redacted_name(&key.name);

@@ -1,4 +1,4 @@
-//! Takes out of the log what somebody wants gone: the one operation that rewrites it.
+//! Redacts text from the log: the one operation that rewrites it.
 //!
 //! Nothing of what is there is touched before all that takes its place is on the disk, beside it (`redact/staging.rs`): a crash leaves the old
 //! files or leads to the new ones, never to some of both.
@@ -24,20 +24,20 @@ use crate::event::Extent;
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
 use crate::lock::Lock;
-use crate::{Contexts, Log, LogError, TaskError, pending, repair, stored};
+use crate::{Contexts, Log, LogError, TaskError, push_journal, repair, stored};
 use rewrite::{Rewrite, Staged};
-use staging::{Plan, Staging};
+use staging::{RedactionPlan, Staging};
 use words::Words;
 
 /// Finds what is to go in a text: ranges of its bytes, in order and apart.
 type Find<'a> = &'a dyn Fn(&str) -> Vec<Range<usize>>;
 
-/// What is to go.
+/// The text to redact.
 #[derive(Clone, Copy)]
 pub enum Target<'a> {
     /// All that messages say.
     Messages(&'a [Span]),
-    /// What a search finds: in these messages, or in all.
+    /// The matches of a search, in these messages or in all.
     Matches {
         /// Which messages.
         within: Option<&'a [Span]>,
@@ -46,20 +46,20 @@ pub enum Target<'a> {
     },
 }
 
-/// What was redacted, or would be.
+/// The result of a redaction or of its preview.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Redaction {
     /// The tasks that held some of it; those first that others continue.
     pub tasks: Vec<RedactedTask>,
     /// How many matches were left where messages are paired or placed by them: in ids, roles, types, names and positions.
     pub left: usize,
-    /// Files and directories that went whole, because nobody can tell what they hold.
+    /// Files and directories that were removed whole, because their contents are unknown.
     pub removed: Vec<PathBuf>,
     /// How many titles and names in the databases lost something.
     pub entries: usize,
 }
 
-/// What was redacted of one task, or would be.
+/// The result for one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedactedTask {
     /// The task.
@@ -73,7 +73,7 @@ pub struct RedactedTask {
 }
 
 impl Redaction {
-    /// Says whether nothing was found.
+    /// Returns whether nothing was found.
     pub fn is_empty(&self) -> bool {
         let is_nothing = |task: &RedactedTask| task.messages.is_empty() && task.texts == 0;
         self.tasks.iter().all(is_nothing) && self.removed.is_empty() && self.entries == 0
@@ -86,7 +86,7 @@ impl Redaction {
 }
 
 /// A task that shares messages with the one that is redacted.
-struct Member {
+struct FamilyMember {
     task: Uuid,
     dir: PathBuf,
     /// The task that it continues, and the last message that it has from there.
@@ -97,7 +97,7 @@ struct Member {
 }
 
 /// All of them, those first that others continue.
-type Family = Vec<Member>;
+type Family = Vec<FamilyMember>;
 
 impl Contexts {
     /// Says what [`Contexts::redact`] would do. Nothing is changed.
@@ -166,12 +166,12 @@ impl Contexts {
         find: Find<'_>,
         left: usize,
         stage: impl Fn(usize) -> Result<Staged, TaskError>,
-    ) -> Result<(Redaction, Plan), TaskError> {
+    ) -> Result<(Redaction, RedactionPlan), TaskError> {
         let mut redaction = Redaction {
             left,
             ..Redaction::default()
         };
-        let mut plan = Plan::default();
+        let mut plan = RedactionPlan::default();
         for (at, one) in family.iter().enumerate() {
             let staged = stage(at)?;
             redaction.left += staged.left;
@@ -251,7 +251,7 @@ impl Contexts {
         for task in tasks {
             let log = self.read(task)?;
             let parent = parent_of(&log);
-            family.push(Member {
+            family.push(FamilyMember {
                 task,
                 dir: log.dir().to_owned(),
                 parent: parent.map(|(parent, _)| parent),
@@ -269,9 +269,11 @@ impl Contexts {
             locks.push(self.locked(one.task, &one.dir)?);
         }
         for one in family {
-            pending::withdraw(&one.dir)?;
+            push_journal::withdraw(&one.dir)?;
             let (mut log, tail) = Log::open(&one.dir, Access::Write, &self.dirs())?;
-            repair::tail(&mut log, &tail)?;
+            for repair in repair::tail(&mut log, &tail)? {
+                self.tell(&format!("task {}: {repair}", one.task));
+            }
         }
         Ok(locks)
     }
@@ -365,7 +367,7 @@ impl Contexts {
         self.roll_forward(&plan, &staging)
     }
 
-    /// Removes what a redaction left that was cut short before it was decided; says whether there was anything.
+    /// Removes what a redaction left that was cut short before it was decided; returns whether there was anything.
     pub(crate) fn discard_redaction(&self) -> Result<bool, TaskError> {
         self.settle_redaction()?;
         Staging::discard_left(self)
@@ -390,7 +392,7 @@ fn lineage(family: &Family, id: Uuid) -> Vec<(Uuid, u64)> {
 }
 
 /// The task of a family that holds a message of one of them.
-fn holder(family: &Family, id: Uuid, seq: u64) -> Option<&Member> {
+fn holder(family: &Family, id: Uuid, seq: u64) -> Option<&FamilyMember> {
     let line = lineage(family, id);
     let mut line = line.iter();
     line.find_map(|(task, _)| {

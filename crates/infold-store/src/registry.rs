@@ -334,7 +334,7 @@ impl Registry {
         }
     }
 
-    /// Says whether all tasks were entered that there are, those that ended included.
+    /// Returns whether all tasks were entered that there are, those that ended included.
     pub(crate) fn is_filled(&self) -> Result<bool, RegistryError> {
         let id: i64 = self.run(|db| db.query_row("PRAGMA application_id", [], |row| row.get(0)))?;
         Ok(id == FILLED)

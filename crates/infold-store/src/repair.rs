@@ -7,7 +7,7 @@ use crate::current::Current;
 use crate::derived::Derived;
 use crate::file::{self, Growing};
 use crate::lock::Holder;
-use crate::log::Tail;
+use crate::log::{Tail, shortened};
 use crate::{Log, LogError, time, working_file};
 
 /// Something that was put in order when a task was opened.
@@ -23,6 +23,13 @@ pub enum Repair {
         bytes: u64,
         /// Where they are now.
         moved: PathBuf,
+    },
+    /// A file of the log became shorter than its index knew.
+    Shortened {
+        /// The file.
+        name: &'static str,
+        /// How many lines it lacks.
+        lines: u64,
     },
     /// A push was cut short; nothing of it is kept.
     Withdrawn {
@@ -59,6 +66,7 @@ impl fmt::Display for Repair {
                     moved.display()
                 )
             }
+            Repair::Shortened { name, lines } => f.write_str(&shortened(name, *lines)),
             Repair::Withdrawn { bytes } => {
                 write!(
                     f,
@@ -81,7 +89,10 @@ impl fmt::Display for Repair {
 
 /// Moves what is torn at the end of a log aside, and brings the sidecars up to date.
 pub fn tail(log: &mut Log, tail: &Tail) -> Result<Vec<Repair>, LogError> {
-    let mut repairs = Vec::new();
+    let missing = tail.missing.files();
+    let mut repairs: Vec<Repair> = missing
+        .map(|(name, lines)| Repair::Shortened { name, lines })
+        .collect();
     if let Some(at) = tail.events {
         repairs.push(set_aside(&mut log.events, "events.jsonl", at)?);
     }
@@ -104,10 +115,10 @@ pub fn derived(log: &Log, current: &mut Current, crashed: bool) -> Result<Vec<Re
     if let Some(name) = working_file::clear(log.dir())? {
         repairs.push(Repair::Unfinished { name });
     }
-    // Whoever closes a task in good order brings them up to its end.
+    // A writer that closes properly brings them up to the end of the log.
     let is_behind = current.at().is_some_and(|at| at != log.state().at());
     let is_doubtful = crashed || is_behind || current.is_of_another_boot();
-    // What cannot be derived because the log is damaged is told by whoever reads it.
+    // A damaged log is reported when it is read.
     match follow(log, current, is_doubtful, &mut repairs) {
         Err(LogError::Damaged { .. }) => {}
         followed => followed?,
@@ -141,7 +152,7 @@ fn follow(
         }
     }
     if current.is_unwritten() && log.is_untouched() {
-        // It is written when somebody looks for it: when the task is closed.
+        // It is written when the task is closed.
         return Ok(());
     }
     let is_whole = !is_doubtful || current.check_content()?;

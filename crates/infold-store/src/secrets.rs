@@ -18,7 +18,7 @@ pub struct StoredSecret {
     pub file: String,
     /// The message, or the event, frame or line, that it is in.
     pub place: SecretPlace,
-    /// What it is, without saying it.
+    /// A description that does not reveal it.
     pub found: FoundSecret,
     /// Whether it is an id or a tool name, which a redaction leaves.
     pub stays: bool,
@@ -35,7 +35,7 @@ pub enum SecretPlace {
     Line(u64),
 }
 
-/// What was looked at.
+/// The extent of a scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scanned {
     /// Messages in logs.

@@ -26,7 +26,7 @@ pub struct Stored {
     pub redacted: Option<Original>,
 }
 
-/// What a message came to that was redacted since: the digest of what it said, if it said anything that comes back.
+/// The digest of a redacted message's original; none if it has no content that clients send again.
 pub type Original = Option<Digest>;
 
 impl Stored {
@@ -42,7 +42,7 @@ const TOKENS: &[u8] = b"\",\"tokens\":";
 const ROLE: &[u8] = b",\"role\":\"";
 const REDACTED: &[u8] = b",\"redacted\":\"";
 
-/// What is put behind a message in its line.
+/// The bookkeeping that follows a message in its line.
 #[derive(Clone, Copy, Debug)]
 pub struct Marks<'a> {
     /// The message's number.
@@ -53,7 +53,7 @@ pub struct Marks<'a> {
     pub tokens: u64,
     /// Who speaks, if the message does not say so itself.
     pub role: Option<Role>,
-    /// What it came to, if it was redacted.
+    /// The digest of its original, if it was redacted.
     pub redacted: Option<Original>,
 }
 

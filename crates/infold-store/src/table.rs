@@ -1,7 +1,7 @@
 //! Sidecars with a record of fixed size for each message or event.
 
 use std::cell::{Cell, RefCell};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::LogError;
 use crate::file::{Access, Growing};
@@ -11,10 +11,12 @@ pub trait Fixed: Copy {
     /// Tells files of one kind and version from all others.
     const MAGIC: [u8; 8];
     /// Bytes of one record.
-    const SIZE: usize;
-    /// Writes the record, `SIZE` bytes.
+    const RECORD_BYTES: usize;
+    /// Returns where the line of this record ends in its file.
+    fn line_end(&self) -> u64;
+    /// Writes the record, `RECORD_BYTES` bytes.
     fn encode(&self, out: &mut Vec<u8>);
-    /// Reads a record from `SIZE` bytes; none if they are not one.
+    /// Reads a record from `RECORD_BYTES` bytes; none if they are not one.
     fn decode(bytes: &[u8]) -> Option<Self>;
 }
 
@@ -44,10 +46,10 @@ struct Block<T> {
     records: Vec<Option<T>>,
 }
 
-const HEADER: usize = 16;
-const BLOCK: u64 = 64;
-const TAIL: usize = 256;
-/// What is derived anew is held in memory up to so many records, and goes into a file without a name then.
+const HEADER_BYTES: usize = 16;
+const RECORDS_PER_BLOCK: u64 = 64;
+const FLUSH_AFTER_RECORDS: usize = 256;
+/// Records that are derived anew stay in memory up to this number; then they go into an unnamed file.
 const MAX_DERIVED: usize = 1 << 14;
 
 impl<T: Copy> Block<T> {
@@ -67,7 +69,7 @@ impl<T> Default for Block<T> {
 }
 
 impl<T: Fixed> Table<T> {
-    const STRIDE: usize = T::SIZE + 8;
+    const STRIDE_BYTES: usize = T::RECORD_BYTES + 8;
 
     /// Opens a sidecar whose first record has number `base + 1`. One that does not fit is taken as empty.
     pub fn open(path: PathBuf, base: u64, access: Access) -> Result<Table<T>, LogError> {
@@ -75,13 +77,13 @@ impl<T: Fixed> Table<T> {
             Access::Rederive => Growing::missing(path),
             _ => Growing::open(path, access)?,
         };
-        let mut header = [0; HEADER];
-        let fits = file.len() >= HEADER as u64 && {
+        let mut header = [0; HEADER_BYTES];
+        let fits = file.len() >= HEADER_BYTES as u64 && {
             file.read(0, &mut header)?;
             header == Table::<T>::header(base)
         };
         let written = if fits {
-            (file.len() - HEADER as u64) / Table::<T>::STRIDE as u64
+            (file.len() - HEADER_BYTES as u64) / Table::<T>::STRIDE_BYTES as u64
         } else {
             0
         };
@@ -130,12 +132,48 @@ impl<T: Fixed> Table<T> {
             std::mem::swap(last, other);
         }
         if last.get(index).is_none() {
-            let first = index - index % BLOCK;
-            let records = self.load(first, BLOCK.min(self.written - first))?;
+            let first = index - index % RECORDS_PER_BLOCK;
+            let records = self.load(first, RECORDS_PER_BLOCK.min(self.written - first))?;
             *last = Block { first, records };
         }
         let found = last.get(index).flatten();
         found.ok_or_else(|| self.missing(index))
+    }
+
+    /// Returns the number of the last record whose line ends within the first `len` bytes of its file.
+    pub fn last_within(&self, len: u64) -> Result<u64, LogError> {
+        let (mut low, mut high) = (self.base, self.last());
+        // Mostly all of them do, and then one is looked at.
+        if high > low && self.get(high)?.line_end() <= len {
+            return Ok(high);
+        }
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            if self.get(middle)?.line_end() <= len {
+                low = middle
+            } else {
+                high = middle - 1
+            }
+        }
+        Ok(low)
+    }
+
+    /// Drops from the file of a sidecar all records after number `last`. One that is not such a file stays as it is.
+    pub fn cut_file(path: &Path, last: u64) -> Result<(), LogError> {
+        if !path.is_file() {
+            return Ok(());
+        }
+        let mut file = Growing::open(path.to_owned(), Access::Write)?;
+        if file.len() < HEADER_BYTES as u64 {
+            return Ok(());
+        }
+        let header = file.bytes(0, HEADER_BYTES)?;
+        let base = Numbers(&header[8..]).u64().unwrap_or(0);
+        let end = HEADER_BYTES as u64 + last.saturating_sub(base) * Table::<T>::STRIDE_BYTES as u64;
+        if header == Table::<T>::header(base) && end < file.len() {
+            file.cut(end)?;
+        }
+        Ok(())
     }
 
     /// Checks that no record of those that were read so far is damaged.
@@ -156,7 +194,7 @@ impl<T: Fixed> Table<T> {
             scratch.into_iter().for_each(|scratch| self.file = scratch);
         }
         // Not on every push: if it fails, the tail only grows.
-        if self.file.is_writable() && self.tail.len().is_multiple_of(TAIL) {
+        if self.file.is_writable() && self.tail.len().is_multiple_of(FLUSH_AFTER_RECORDS) {
             // A sidecar that cannot be written (a full disk) costs a scan later, nothing else.
             let _ = self.flush();
         }
@@ -212,24 +250,26 @@ impl<T: Fixed> Table<T> {
         self.file.cut(end)
     }
 
-    fn header(base: u64) -> [u8; HEADER] {
-        let mut header = [0; HEADER];
+    fn header(base: u64) -> [u8; HEADER_BYTES] {
+        let mut header = [0; HEADER_BYTES];
         header[..8].copy_from_slice(&T::MAGIC);
         header[8..].copy_from_slice(&base.to_le_bytes());
         header
     }
 
     fn position(&self, index: u64) -> u64 {
-        HEADER as u64 + index * Table::<T>::STRIDE as u64
+        HEADER_BYTES as u64 + index * Table::<T>::STRIDE_BYTES as u64
     }
 
     fn load(&self, start: u64, count: u64) -> Result<Vec<Option<T>>, LogError> {
-        let bytes = self
-            .file
-            .bytes(self.position(start), count as usize * Table::<T>::STRIDE)?;
-        let records = bytes.chunks_exact(Table::<T>::STRIDE).zip(start..);
+        let bytes = self.file.bytes(
+            self.position(start),
+            count as usize * Table::<T>::STRIDE_BYTES,
+        )?;
+        let records = bytes.chunks_exact(Table::<T>::STRIDE_BYTES).zip(start..);
         let decoded = records.map(|(bytes, at)| {
-            let bytes = unsealed(self.base + at, bytes).filter(|bytes| bytes.len() == T::SIZE);
+            let bytes =
+                unsealed(self.base + at, bytes).filter(|bytes| bytes.len() == T::RECORD_BYTES);
             let record = bytes.and_then(T::decode);
             if record.is_none() {
                 self.is_damaged.set(true);

@@ -16,7 +16,7 @@ use crate::{
     AppendError, Contexts, Durability, LogError, Metadata, StepError, TaskError, Trigger, Writer,
 };
 
-/// A task that is being made from a transcript: there for nobody until it is published.
+/// A task that is being made from a transcript: invisible until it is published.
 ///
 /// Dropped without that, or by a crash, it leaves nothing behind that a command would show.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Contexts {
                 made.hostname == host && gone
             });
             if is_left {
-                // Whoever imports next tries again.
+                // The next import tries again.
                 let _ = fs::remove_dir_all(&dir);
             }
         }
@@ -207,7 +207,7 @@ impl TaskDraft<'_> {
             }
             .into());
         }
-        // Whoever opens the registry next enters what is missing.
+        // Opening the registry enters missing rows.
         let entered = contexts
             .opened()
             .and_then(|rows| rows.with(|rows| contexts.enter(self.id, rows)));

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use infold_log::{Past as _, Role, Seq, Span};
+use infold_log::{Past as _, Record, Role, Seq, Span};
 use infold_wire::tool_use::{self, RecordedCall, RecordedResult};
 use infold_wire::{Message, quote};
 
@@ -13,14 +13,17 @@ use crate::{Log, LogError};
 const MAX_MESSAGES_BACK: usize = 64;
 
 /// A call and when it was made.
-type Call = (RecordedCall, u64);
+type TimedCall = (RecordedCall, u64);
 
 /// A record, as `tools.jsonl` has it, for each result in these messages whose call is known.
 pub(crate) fn records(log: &Log, messages: Span) -> Result<Vec<String>, LogError> {
     let mut records = Vec::new();
-    let mut calls: VecDeque<Call> = VecDeque::new();
+    let mut calls: VecDeque<TimedCall> = VecDeque::new();
     for seq in messages.seqs() {
         let record = log.record(seq)?;
+        if !may_use_tools(seq, &record) {
+            continue;
+        }
         let bytes = log.message(seq)?;
         let Ok(message) = Message::parse(&bytes) else {
             continue;
@@ -53,13 +56,13 @@ pub(crate) fn records(log: &Log, messages: Span) -> Result<Vec<String>, LogError
 }
 
 /// The call that a result answers, among the messages shown before `seq`.
-fn earlier(log: &Log, seq: Seq, came: &RecordedResult) -> Result<Option<Call>, LogError> {
+fn earlier(log: &Log, seq: Seq, came: &RecordedResult) -> Result<Option<TimedCall>, LogError> {
     let path = log.state().shown().path();
     let before = path.iter().rev().flat_map(|run| run.seqs().rev());
     let before = before.filter(|other| *other < seq).take(MAX_MESSAGES_BACK);
     for other in before {
         let record = log.record(other)?;
-        if record.role != Role::Assistant {
+        if record.role != Role::Assistant || !may_use_tools(other, &record) {
             continue;
         }
         let bytes = log.message(other)?;
@@ -72,7 +75,18 @@ fn earlier(log: &Log, seq: Seq, came: &RecordedResult) -> Result<Option<Call>, L
     Ok(None)
 }
 
-/// Says whether a result is of a call; without an id, the tool has to do.
+/// Returns whether a message may hold calls or results of tools. Most do not, and are not read again.
+fn may_use_tools(seq: Seq, record: &Record) -> bool {
+    match record.role {
+        // Its calls wait for their results.
+        Role::Assistant => record.waiting > 0,
+        Role::Tool => true,
+        // A result joins the round of its call, or is late.
+        Role::System | Role::User => record.round != seq || record.late,
+    }
+}
+
+/// Returns whether a result is of a call; without an id, the tool has to do.
 fn answers(came: &RecordedResult, made: &RecordedCall) -> bool {
     if came.id.is_empty() {
         made.tool == came.tool

@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use crate::{LogError, Metadata, Writer, file};
 
-/// What was written to a task and may not be on the disk itself yet.
+/// Files of a task whose last writes may not be on the disk yet.
 ///
-/// Whoever brings it there needs no writer for it: others go on writing meanwhile, or have closed it.
+/// Syncing needs no writer: another one may go on writing meanwhile, or have closed the task.
 #[derive(Debug)]
 pub struct UnsyncedFiles {
     files: Vec<PathBuf>,
@@ -24,7 +24,7 @@ pub struct UnsyncedFiles {
 pub(crate) struct Rooted(Arc<AtomicBool>);
 
 impl Writer {
-    /// What may not be on the disk yet.
+    /// The files that may not be on the disk yet.
     pub fn unsynced_files(&self) -> UnsyncedFiles {
         let log = self.log();
         // Messages first: events name them.
@@ -40,7 +40,7 @@ impl Writer {
 
 impl UnsyncedFiles {
     /// So many are brought to the disk one by one.
-    const FEW: usize = 8;
+    const MAX_FILES_SYNCED_SINGLY: usize = 8;
 
     /// Returns when all of these, which lie below `root`, are on the disk itself.
     pub fn force<'l>(
@@ -48,7 +48,7 @@ impl UnsyncedFiles {
         all: impl IntoIterator<Item = &'l UnsyncedFiles>,
     ) -> Result<(), LogError> {
         let all: Vec<&UnsyncedFiles> = all.into_iter().collect();
-        if all.len() > UnsyncedFiles::FEW {
+        if all.len() > UnsyncedFiles::MAX_FILES_SYNCED_SINGLY {
             // Before, not after: a name that comes meanwhile is for the next time.
             let root_all = |yes| {
                 for loose in &all {
@@ -111,7 +111,7 @@ fn root(dir: &Path) -> Result<(), LogError> {
     Ok(())
 }
 
-/// Brings a file onto the disk; says whether it is there: somebody may have taken it away.
+/// Brings a file onto the disk; returns whether it is there: somebody may have taken it away.
 fn force(path: &Path) -> Result<bool, LogError> {
     match File::open(path).and_then(|file| file.sync_data()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

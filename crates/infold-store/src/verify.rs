@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::current::Current;
 use crate::derived::Derived;
 use crate::file::Access;
+use crate::log::shortened;
 use crate::{Contexts, Log, LogError, Metadata, Registry, Status, TaskError, What, end_of, lock};
 
 /// Something about a task that is not as it should be.
@@ -27,6 +28,13 @@ pub enum Problem {
         /// Where the torn bytes start.
         at: u64,
     },
+    /// A file of the log became shorter than its index knows.
+    Shortened {
+        /// The file.
+        name: &'static str,
+        /// How many lines it lacks.
+        lines: u64,
+    },
     /// The view breaks a rule.
     Invalid(Fault),
     /// A file that follows from the log does not say what the log says.
@@ -34,14 +42,14 @@ pub enum Problem {
         /// The file.
         name: &'static str,
     },
-    /// What has the name of a file of a task is none.
+    /// Something that is not a file has the name of a task's file.
     Misplaced {
         /// The name.
         path: PathBuf,
     },
     /// The registry does not say what the log says.
     Registry {
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
     /// Others may read it.
@@ -58,6 +66,7 @@ impl fmt::Display for Problem {
         match self {
             Problem::Damaged(error) => error.fmt(f),
             Problem::Torn { name, at } => write!(f, "{name} has torn bytes from byte {at} on"),
+            Problem::Shortened { name, lines } => f.write_str(&shortened(name, *lines)),
             Problem::Invalid(fault) => write!(f, "the view is not valid: {fault}"),
             Problem::Stale { name } => write!(f, "{name} does not follow from the log"),
             Problem::Misplaced { path } => write!(f, "{} is not a file", path.display()),
@@ -88,7 +97,7 @@ impl Contexts {
         let mut problems = exposed(&dir);
         problems.extend(misplaced(&dir));
         if let Some(Problem::Misplaced { .. }) = problems.last() {
-            // What should be there cannot be told before it is out of the way.
+            // The rest cannot be checked before it is moved away.
             return Ok(problems);
         }
         match Metadata::check(&dir, id) {
@@ -118,7 +127,7 @@ impl Contexts {
         let differences = fresh.compare_sidecars()?;
         problems.extend(differences.damaged.into_iter().map(Problem::Damaged));
         problems.extend(returned(&fresh)?.into_iter().map(Problem::Damaged));
-        // What a writer has not brought up to date yet is not wrong.
+        // While a writer is at work, derived files may be behind.
         if !lock::is_held(&dir) {
             let torn = [
                 ("messages.jsonl", tail.messages),
@@ -128,6 +137,8 @@ impl Contexts {
                 .into_iter()
                 .filter_map(|(name, at)| at.map(|at| Problem::Torn { name, at }));
             let mut more: Vec<Problem> = torn.collect();
+            let missing = differences.missing.files();
+            more.extend(missing.map(|(name, lines)| Problem::Shortened { name, lines }));
             more.extend(differences.stale.iter().map(|name| Problem::Stale { name }));
             if !differences.stale.is_empty() {
                 // Sidecars that were right when they were written are stale if another task changed that they follow from.
@@ -230,7 +241,7 @@ fn stale(dir: &Path, fresh: &Log, view: &View) -> Result<Vec<Problem>, LogError>
         .collect())
 }
 
-/// Says whether `current.jsonl` shows an earlier state, or is being written anew from one: a writer that was killed leaves it so, and whoever opens the task brings it up to date.
+/// Returns whether `current.jsonl` shows an earlier state, or is being written anew from one: a writer that was killed leaves it so, and whoever opens the task brings it up to date.
 fn is_behind(current: &Current, log: &Log) -> Result<bool, LogError> {
     if current.is_unwritten() {
         return Ok(true);
@@ -244,7 +255,7 @@ fn is_behind(current: &Current, log: &Log) -> Result<bool, LogError> {
     Ok(current.has_settled_part()? || shows(&current.path(), log, &earlier)?)
 }
 
-/// Says whether a file holds a view, and nothing else. Neither is held in memory.
+/// Returns whether a file holds a view, and nothing else. Neither is held in memory.
 fn shows(path: &Path, log: &Log, view: &View) -> Result<bool, LogError> {
     let fail = |error| LogError::io(path, "read", error);
     let file = match fs::File::open(path) {
@@ -269,7 +280,7 @@ fn shows(path: &Path, log: &Log, view: &View) -> Result<bool, LogError> {
     Ok(same && more.is_none())
 }
 
-/// What is in the way of a task's files: directories and the like that have their names.
+/// Returns what is not a file but has the name of one of a task's files, such as a directory.
 pub(crate) fn misplaced(dir: &Path) -> Vec<Problem> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let names = entries.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"torn-"));

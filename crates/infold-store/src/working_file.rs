@@ -26,7 +26,7 @@ pub enum Working {
     Transcript,
     /// `request.json`: what is sent to a provider.
     Request,
-    /// `reply.json`: what a provider answered, until whoever asked was told.
+    /// `reply.json`: a provider's reply, until it was delivered.
     Reply,
 }
 
@@ -59,7 +59,7 @@ impl Log {
 }
 
 impl WorkingFile {
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }

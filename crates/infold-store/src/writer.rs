@@ -18,7 +18,7 @@ use crate::file::Access;
 use crate::frame::Frames;
 use crate::lock::{Claim, Holder, Lock, Taken};
 use crate::log::{Ahead, LinePlace, message_entry};
-use crate::pending::{self, Ends, Pending};
+use crate::push_journal::{self, Ends, PushJournal};
 use crate::repair::{self, Repair};
 use crate::stored::{self, Marks};
 use crate::unsynced::Rooted;
@@ -64,7 +64,7 @@ impl Trigger {
 pub const MAX_MESSAGE: usize = 64 << 20;
 
 /// How large a buffer is kept between appends.
-const BUFFER: usize = 64 << 10;
+const MAX_KEPT_BUFFER_BYTES: usize = 64 << 10;
 
 /// A task opened for writing. There is one at a time.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ pub struct Writer {
     buffer: Vec<u8>,
     /// The pass that steps belong to.
     pass: Option<EventId>,
-    /// What stood around the messages last; none until that is asked.
+    /// The frames of the task; none until they are used.
     pub(crate) frames: Option<Frames>,
     /// It would be found again after a power cut.
     pub(crate) rooted: Rooted,
@@ -89,7 +89,7 @@ pub struct Writer {
     /// A push is under way: what follows from the log waits for its end.
     is_pushing: bool,
     /// A push that failed and could not be taken back yet.
-    abandoned: Option<(Ends, Option<Pending>)>,
+    abandoned: Option<(Ends, Option<PushJournal>)>,
     /// Something that failed could not be taken back, and may be in the log.
     is_unsure: bool,
     lock: Lock,
@@ -176,7 +176,7 @@ impl Writer {
             Taken::Held(holder) => return Err(OpenError::Held { holder }),
         };
         let mut repairs: Vec<Repair> = left.iter().cloned().map(Repair::StaleLock).collect();
-        if let Some(bytes) = pending::withdraw(dir)? {
+        if let Some(bytes) = push_journal::withdraw(dir)? {
             repairs.push(Repair::Withdrawn { bytes });
         }
         let (mut log, tail) = Log::open(dir, Access::Write, dirs)?;
@@ -215,7 +215,7 @@ impl Writer {
         &mut self.log
     }
 
-    /// Says whether `current.jsonl` shows all of the log. What could not be written at its time is
+    /// Returns whether `current.jsonl` shows all of the log. What could not be written at its time is
     /// written with the next step or by the next writer.
     pub fn has_current_view(&self) -> bool {
         self.current.is_intact() && self.current.at() == Some(self.log.state().at())
@@ -328,7 +328,7 @@ impl Writer {
         self.log.took_messages(&added, rounds);
         // A buffer that grew for one large message is not kept.
         bytes.truncate(0);
-        bytes.shrink_to(BUFFER);
+        bytes.shrink_to(MAX_KEPT_BUFFER_BYTES);
         self.buffer = bytes;
         if ends_turn && self.durability != Durability::Never && !self.is_pushing {
             // Derived: what cannot be written now is caught up with later.
@@ -536,7 +536,7 @@ impl Writer {
     /// Brings the files that follow from single events up to date, from this event on.
     pub(crate) fn follow_events(&mut self, first: EventId) {
         for derived in Derived::ALL {
-            // Derived: whoever opens the task next makes up for what cannot be written now.
+            // Derived: the next writer catches up with what cannot be written now.
             let _ = derived.follow_from(&self.log, first, self.current.written(derived));
         }
     }
@@ -554,7 +554,7 @@ impl Writer {
 
     /// Brings everything derived up to date, and what was written onto the disk.
     ///
-    /// What is derived and cannot be written now is caught up with later.
+    /// Derived files that cannot be written now are caught up with later.
     pub fn sync(&mut self) -> Result<(), LogError> {
         if self.durability != Durability::Never {
             return self.force();
@@ -591,7 +591,7 @@ impl Writer {
     /// Prepares a push; says where the log ends before it.
     pub(crate) fn prepare_push(&mut self) -> Result<Ends, LogError> {
         self.prepare()?;
-        // What is rolled back to is read from the sidecars.
+        // A rollback reads the sidecars.
         self.log.flush()?;
         Ok(self.log.ends())
     }
@@ -606,8 +606,8 @@ impl Writer {
         self.is_pushing = false;
     }
 
-    /// Takes back a push that failed; says whether that could be done. What could not is tried again before anything else is written.
-    pub(crate) fn roll_back(&mut self, ends: Ends, pending: Option<Pending>) -> bool {
+    /// Takes back a push that failed; returns whether that could be done. What could not is tried again before anything else is written.
+    pub(crate) fn roll_back(&mut self, ends: Ends, pending: Option<PushJournal>) -> bool {
         let done = self.try_roll_back(ends, pending.as_ref()).is_ok();
         if !done {
             self.lock.in_order(false);
@@ -616,14 +616,14 @@ impl Writer {
         done
     }
 
-    fn try_roll_back(&mut self, ends: Ends, pending: Option<&Pending>) -> Result<(), LogError> {
+    fn try_roll_back(&mut self, ends: Ends, pending: Option<&PushJournal>) -> Result<(), LogError> {
         self.log.events.cut(ends.events)?;
         self.log.messages.cut(ends.messages)?;
         self.log.roll_back(Point {
             seq: ends.next_seq - 1,
             event: ends.next_event - 1,
         })?;
-        pending.map_or(Ok(()), Pending::end)?;
+        pending.map_or(Ok(()), PushJournal::end)?;
         self.is_unsure = false;
         Ok(())
     }
@@ -634,7 +634,7 @@ impl Writer {
         self.retry_roll_back()
     }
 
-    /// What tells whether this writer is still the only one.
+    /// Returns the claim that shows whether this writer is still the only one.
     pub fn claim(&self) -> &Claim {
         self.lock.claim()
     }
@@ -666,7 +666,7 @@ impl Writer {
         let _ = self.current.follow(&self.log);
     }
 
-    /// Gives the task up without closing it in good order: whoever looks next finds it so.
+    /// Drops the writer without closing the task properly; the lock file shows that.
     pub(crate) fn abandon(mut self) {
         self.lock.in_order(false);
     }
@@ -783,7 +783,7 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if !self.closed {
-            // Whoever opens the task next makes up for what could not be written here.
+            // The next writer catches up with what could not be written here.
             let _ = self.sync();
         }
         if self.lock.check().is_ok() {
@@ -792,7 +792,7 @@ impl Drop for Writer {
     }
 }
 
-/// What a summary stands under.
+/// Returns the heading of a summary.
 pub fn heading(span: Span, messages: u64) -> String {
     format!(
         "[Summary of messages {span} ({messages} folded away; nothing is lost, and recall {span} shows them in full)]"
@@ -812,7 +812,7 @@ pub fn marker(cover: &Cover) -> String {
     )
 }
 
-/// What a stand-in weighs.
+/// Returns the tokens of a stand-in.
 pub fn stand_in_tokens(stand_in: &[(Role, String)]) -> u64 {
     stand_in
         .iter()

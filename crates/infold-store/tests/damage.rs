@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use infold_log::{Seq, Span, View};
-use infold_store::{Contexts, Durability, Log, LogError, Metadata, Problem, TaskError};
+use infold_store::{Contexts, Durability, Log, LogError, Metadata, Problem, Repair, TaskError};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -324,5 +324,53 @@ fn what_a_fork_continues_is_known_though_its_first_event_is_damaged() {
         assert!(done.contains("made again from lineage.idx"), "{done}");
         assert_eq!(world.view().expect("a view"), before);
         assert!(world.problems().is_empty());
+    }
+}
+
+/// Drops the last lines of a file.
+fn drop_lines(world: &World, name: &str, count: usize) {
+    let bytes = fs::read(world.path(name)).expect("a file");
+    let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    let kept = lines[..lines.len() - count].concat();
+    fs::write(world.path(name), kept).expect("written");
+}
+
+#[test]
+fn a_log_that_became_shorter_is_told_by_verify_and_repair() {
+    for (name, count) in [(MESSAGES, 3), (MESSAGES, 20), (EVENTS, 1), (EVENTS, 2)] {
+        let world = World::new();
+        drop_lines(&world, name, count);
+        let is_told = |problem: &Problem| matches!(problem, Problem::Shortened { name: short, lines } if *short == name && *lines == count as u64);
+        let problems = world.problems();
+        assert!(problems.iter().any(is_told), "{name} {count}: {problems:?}");
+        let told = format!("{name} is shorter than its index knew");
+        let done = world.repair();
+        assert!(done.contains(&told), "{name} {count}: {done}");
+        let problems = world.problems();
+        assert!(problems.is_empty(), "{name} {count}: {problems:?}");
+    }
+}
+
+#[test]
+fn a_log_that_became_shorter_is_told_by_who_opens_it() {
+    use std::sync::Mutex;
+    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    for (name, count) in [(MESSAGES, 3), (EVENTS, 1)] {
+        let mut world = World::new();
+        let teller = |text: &str| TOLD.lock().expect("one thread").push(text.to_owned());
+        world.contexts = world.contexts.telling(teller);
+        world.read();
+        assert_eq!(*TOLD.lock().expect("one thread"), [""; 0]);
+        drop_lines(&world, name, count);
+        world.read();
+        let told = std::mem::take(&mut *TOLD.lock().expect("one thread"));
+        assert_eq!(told.len(), 1, "{name}: {told:?}");
+        assert!(told[0].contains(&format!("{name} is shorter")), "{told:?}");
+        let (writer, repairs) = world.contexts.write(world.id).expect("a writer");
+        let is_told = |repair: &Repair| matches!(repair, Repair::Shortened { name: short, lines } if *short == name && *lines == count as u64);
+        assert!(repairs.iter().any(is_told), "{name}: {repairs:?}");
+        drop(writer);
+        let (_, repairs) = world.contexts.write(world.id).expect("a writer");
+        assert!(repairs.is_empty(), "once: {repairs:?}");
     }
 }

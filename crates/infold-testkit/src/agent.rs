@@ -6,9 +6,9 @@ use crate::asked::listed;
 use crate::model::{messages, words};
 use crate::{Answer, Seen, Step};
 
-/// What a prompt asks for in so many words: ``please run `CMD` `` (`3 times`), `please say 40 words`.
+/// The instructions in a prompt: ``please run `CMD` `` (`3 times`), `please say 40 words`.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Told {
+struct PromptOrders {
     run: Option<String>,
     times: usize,
     words: usize,
@@ -23,9 +23,9 @@ pub(crate) fn obey(seen: &Seen, think: bool) -> Step {
     let wire = seen.wire().unwrap_or(Wire::Chat);
     let body = seen.json();
     let mut done = 0;
-    let mut told = Told::default();
+    let mut told = PromptOrders::default();
     for message in body.iter().flat_map(|body| messages(wire, *body)).rev() {
-        if let Some(found) = Told::read(&words(message)) {
+        if let Some(found) = PromptOrders::read(&words(message)) {
             told = found;
             break;
         }
@@ -52,8 +52,8 @@ pub(crate) fn obey(seen: &Seen, think: bool) -> Step {
     })
 }
 
-impl Told {
-    fn read(text: &str) -> Option<Told> {
+impl PromptOrders {
+    fn read(text: &str) -> Option<PromptOrders> {
         let run = text.rsplit_once("please run `").and_then(|(_, rest)| {
             let (run, rest) = rest.split_once('`')?;
             let times = rest.trim_start().split_once(" times");
@@ -68,12 +68,12 @@ impl Told {
             Some((run, times)) => (Some(run), times),
             None => (None, 0),
         };
-        let told = Told {
+        let told = PromptOrders {
             run,
             times,
             words: words.unwrap_or_default(),
         };
-        (told != Told::default()).then_some(told)
+        (told != PromptOrders::default()).then_some(told)
     }
 }
 
@@ -112,7 +112,7 @@ struct Shell<'a> {
     schema: Option<Json<'a>>,
 }
 
-/// What such tools are called, behind whatever prefix.
+/// Names of such tools, after any prefix.
 const SHELLS: [&str; 7] = [
     "bash",
     "shell",
@@ -175,12 +175,12 @@ mod tests {
 
     #[test]
     fn a_prompt_tells_in_so_many_words() {
-        let run = |text: &str| Told::read(text).expect("it tells something");
+        let run = |text: &str| PromptOrders::read(text).expect("it tells something");
         let told = run("Now please run `expr 1 + 2` 3 times, and please say 40 words.");
         assert_eq!(told.run.as_deref(), Some("expr 1 + 2"));
         assert_eq!((told.times, told.words), (3, 40));
         assert_eq!(run("please run `ls`").times, 1);
-        assert_eq!(Told::read("Hello"), None);
+        assert_eq!(PromptOrders::read("Hello"), None);
         assert_eq!(
             filler(8),
             " alder birch cedar elder hazel larch maple alder"

@@ -1,20 +1,20 @@
-//! What a scripted model answers, on any wire.
+//! The answer of a scripted model, on any wire.
 
 use infold_wire::tokens::{Encoding, count};
 use infold_wire::{Reply, StopReason, TokenUsage, Wire, quote};
 
-/// What a model says, on whatever wire it is asked.
+/// The answer of a model, independent of the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// Reasoning that comes first.
     pub thinking: Option<String>,
-    /// What is said.
+    /// The text.
     pub text: Option<String>,
     /// The calls: names, and arguments as the text of a JSON object.
     pub calls: Vec<(String, String)>,
     /// Why it ends; nothing if that is seen from the calls.
     pub stop: Option<StopReason>,
-    /// What it reports of itself; nothing if that is counted.
+    /// Reported usage; counted if there is none.
     pub usage: Option<TokenUsage>,
 }
 

@@ -1,12 +1,12 @@
-//! What a request asks for.
+//! Parses requests.
 
 use infold_wire::{Json, JsonKind, Wire};
 
 use crate::Seen;
 
-/// What stands at an address.
+/// The kind of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum AddressTarget {
     /// A reply.
     Reply(Wire),
     /// A reply to a prompt, in Ollama's oldest form.
@@ -15,19 +15,19 @@ pub(crate) enum Target {
     Count(Wire),
     /// A list of models; of Anthropic's if the version header says so.
     Models(Wire),
-    /// What a model is.
+    /// A model's description.
     Show,
     /// Which model is loaded.
     Loaded,
     Version,
-    /// Is anybody there?
+    /// A health check.
     Alive,
     Unknown,
 }
 
 /// Finds what a path is for; base addresses come with and without their version, and behind the
 /// prefixes of gateways.
-pub(crate) fn target(method: &str, path: &str) -> Target {
+pub(crate) fn target(method: &str, path: &str) -> AddressTarget {
     let bare = path
         .strip_prefix("/v1beta")
         .or_else(|| path.strip_prefix("/v1"));
@@ -38,37 +38,39 @@ pub(crate) fn target(method: &str, path: &str) -> Target {
         .and_then(|(_, rest)| rest.rsplit_once(':'));
     let ends = |ending: &str| path.trim_end_matches('/').ends_with(ending);
     match (method, bare, action) {
-        ("POST", ..) if ends("/chat/completions") => Target::Reply(Wire::Chat),
-        ("POST", ..) if ends("/responses") => Target::Reply(Wire::Responses),
-        ("POST", ..) if ends("/v1/messages") => Target::Reply(Wire::Anthropic),
-        ("POST", ..) if ends("/v1/messages/count_tokens") => Target::Count(Wire::Anthropic),
-        ("POST", "/api/chat", _) => Target::Reply(Wire::Ollama),
-        ("POST", "/api/generate", _) => Target::Generate,
-        ("POST", "/api/show", _) => Target::Show,
+        ("POST", ..) if ends("/chat/completions") => AddressTarget::Reply(Wire::Chat),
+        ("POST", ..) if ends("/responses") => AddressTarget::Reply(Wire::Responses),
+        ("POST", ..) if ends("/v1/messages") => AddressTarget::Reply(Wire::Anthropic),
+        ("POST", ..) if ends("/v1/messages/count_tokens") => AddressTarget::Count(Wire::Anthropic),
+        ("POST", "/api/chat", _) => AddressTarget::Reply(Wire::Ollama),
+        ("POST", "/api/generate", _) => AddressTarget::Generate,
+        ("POST", "/api/show", _) => AddressTarget::Show,
         ("POST", _, Some((_, "generateContent" | "streamGenerateContent"))) => {
-            Target::Reply(Wire::Gemini)
+            AddressTarget::Reply(Wire::Gemini)
         }
-        ("POST", _, Some((_, "countTokens"))) => Target::Count(Wire::Gemini),
-        ("GET", "/models", _) if path.starts_with("/v1beta/") => Target::Models(Wire::Gemini),
-        ("GET", "/models", _) => Target::Models(Wire::Chat),
-        ("GET", "/api/tags", _) => Target::Models(Wire::Ollama),
-        ("GET", "/api/ps", _) => Target::Loaded,
-        ("GET", "/api/version", _) => Target::Version,
-        ("GET" | "HEAD", "" | "/health", _) => Target::Alive,
-        _ => Target::Unknown,
+        ("POST", _, Some((_, "countTokens"))) => AddressTarget::Count(Wire::Gemini),
+        ("GET", "/models", _) if path.starts_with("/v1beta/") => {
+            AddressTarget::Models(Wire::Gemini)
+        }
+        ("GET", "/models", _) => AddressTarget::Models(Wire::Chat),
+        ("GET", "/api/tags", _) => AddressTarget::Models(Wire::Ollama),
+        ("GET", "/api/ps", _) => AddressTarget::Loaded,
+        ("GET", "/api/version", _) => AddressTarget::Version,
+        ("GET" | "HEAD", "" | "/health", _) => AddressTarget::Alive,
+        _ => AddressTarget::Unknown,
     }
 }
 
 /// The wire on which a request asks for a reply.
 pub(crate) fn wire(method: &str, path: &str) -> Option<Wire> {
     match target(method, path) {
-        Target::Reply(wire) => Some(wire),
-        Target::Generate => Some(Wire::Ollama),
+        AddressTarget::Reply(wire) => Some(wire),
+        AddressTarget::Generate => Some(Wire::Ollama),
         _ => None,
     }
 }
 
-/// What a request for a reply wants.
+/// A parsed request for a reply.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub wire: Wire,
@@ -136,7 +138,7 @@ fn most(wire: Wire, body: Json<'_>) -> Option<u64> {
         .map(|limit| limit as u64)
 }
 
-/// What follows a name and its colon in a bit of JSON.
+/// Returns the text after a name and its colon in a piece of JSON.
 fn after<'a>(bytes: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let name = format!("\"{name}\"");
     let at = bytes

@@ -1,4 +1,4 @@
-//! What a provider finds wrong with a request.
+//! Checks requests as providers do.
 
 mod chat;
 mod responses;
@@ -9,7 +9,7 @@ mod ollama;
 use infold_wire::{Json, JsonError, Wire};
 
 use crate::asked::Asked;
-use crate::dialect::{self, Wrong};
+use crate::dialect::{self, InvalidRequest};
 use crate::send::Outgoing;
 use crate::{Model, Seen, rules};
 
@@ -34,15 +34,15 @@ pub(crate) fn key(wire: Wire, model: &Model, seen: &Seen) -> Result<(), Outgoing
     }
 }
 
-/// What a provider says to a body that is not JSON.
-pub(crate) fn unreadable(wire: Wire, error: &JsonError) -> Wrong {
+/// Returns a provider's error for a body that is not JSON.
+pub(crate) fn unreadable(wire: Wire, error: &JsonError) -> InvalidRequest {
     let message = match wire {
         Wire::Chat | Wire::Responses => "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)".to_owned(),
         Wire::Anthropic => format!("The request body is not valid JSON: {error}"),
         Wire::Gemini => format!("Invalid JSON payload received. {error}"),
         Wire::Ollama => format!("invalid character: {error}"),
     };
-    Wrong::new(message, "", "")
+    InvalidRequest::new(message, "", "")
 }
 
 /// Checks a request as its provider would, as far as the model behind it insists.
@@ -51,7 +51,7 @@ pub(crate) fn request(
     seen: &Seen,
     asked: &Asked,
     body: Json<'_>,
-) -> Result<(), Wrong> {
+) -> Result<(), InvalidRequest> {
     if model.strict || model.picky {
         usual(model, seen, asked.wire, body)?;
     }
@@ -61,7 +61,7 @@ pub(crate) fn request(
     Ok(())
 }
 
-fn usual(model: &Model, seen: &Seen, wire: Wire, body: Json<'_>) -> Result<(), Wrong> {
+fn usual(model: &Model, seen: &Seen, wire: Wire, body: Json<'_>) -> Result<(), InvalidRequest> {
     match wire {
         Wire::Chat => chat::check(body),
         Wire::Responses => responses::check(body),

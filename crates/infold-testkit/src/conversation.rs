@@ -27,18 +27,18 @@ pub struct Conversation {
     /// How many ids were made. They are never used again, whatever is taken back.
     ids: u64,
     history: Vec<Value>,
-    state: State,
+    state: ConversationState,
     /// Where the user spoke next, so that the client can go back there.
-    turns: Vec<(usize, State)>,
-    asked: Option<Asked>,
+    turns: Vec<(usize, ConversationState)>,
+    asked: Option<OpenRequest>,
     /// Whether the client never got the reply and asks again.
     unheard: bool,
 }
 
-/// What both sides are doing.
+/// The state of a conversation.
 #[derive(Clone, Debug, Default)]
-struct State {
-    pending: Pending,
+struct ConversationState {
+    pending: NextClientStep,
     /// How many further rounds of calls the model wants.
     rounds: u64,
     /// A tool of the server that has not reported: its id, and which tool it is.
@@ -51,20 +51,20 @@ struct State {
     approved: Vec<String>,
 }
 
-/// What the client has to do next.
+/// The client's next step.
 #[derive(Clone, Debug, Default)]
-enum Pending {
+enum NextClientStep {
     /// Say something.
     #[default]
     User,
     /// Answer these calls: ids, names, and kinds where the wire has several; then these requests for approval.
-    Results(Vec<Call>, Vec<String>),
+    Results(Vec<ScriptedCall>, Vec<String>),
     /// Let the server go on with what it paused.
     Resume,
 }
 
 #[derive(Clone, Debug)]
-struct Call {
+struct ScriptedCall {
     id: String,
     name: String,
     kind: &'static str,
@@ -72,28 +72,28 @@ struct Call {
 
 /// A request under way.
 #[derive(Clone, Debug)]
-struct Asked {
-    /// What the state was before the model spoke.
-    before: State,
-    after: State,
+struct OpenRequest {
+    /// The state before the model's turn.
+    before: ConversationState,
+    after: ConversationState,
     said: Vec<Value>,
     stop: StopReason,
 }
 
 /// A request, and what the model is to reply to it.
 #[derive(Clone, Debug)]
-pub struct Exchange {
+pub struct ScriptedExchange {
     /// Path and query.
     pub path: String,
     /// The body.
     pub body: Vec<u8>,
     /// The reply, in the form of the wire.
     pub reply: Reply,
-    /// Says whether the reply is streamed.
+    /// Returns whether the reply is streamed.
     pub stream: bool,
 }
 
-/// What a model's turn is about.
+/// The kind of a model's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     Plain,
@@ -126,7 +126,7 @@ impl Conversation {
             random,
             ids: 0,
             history: Vec::new(),
-            state: State::default(),
+            state: ConversationState::default(),
             turns: Vec::new(),
             asked: None,
             unheard: false,
@@ -141,7 +141,7 @@ impl Conversation {
     }
 
     /// Returns the next request.
-    pub fn ask(&mut self) -> Exchange {
+    pub fn ask(&mut self) -> ScriptedExchange {
         let again = self.asked.take().filter(|_| self.unheard);
         self.unheard = false;
         let asked = match again {
@@ -168,7 +168,7 @@ impl Conversation {
             id: None,
         };
         self.asked = Some(asked);
-        Exchange {
+        ScriptedExchange {
             path: self.path(stream),
             body,
             reply,
@@ -199,9 +199,9 @@ impl Conversation {
         }
     }
 
-    /// What the client adds to its history before it asks.
+    /// Returns the messages that the client appends before its request.
     fn speak(&mut self) {
-        if matches!(self.state.pending, Pending::User) {
+        if matches!(self.state.pending, NextClientStep::User) {
             // An edit of something said before.
             if self.turns.len() > 2 && self.random.chance(5) {
                 let back = 1 + self.random.below(self.turns.len() as u64 / 2);
@@ -221,10 +221,10 @@ impl Conversation {
         self.history.extend(said);
     }
 
-    /// What the model answers in this state.
-    fn answered(&mut self, before: State) -> Asked {
+    /// Returns the model's answer in this state.
+    fn answered(&mut self, before: ConversationState) -> OpenRequest {
         self.state = before.clone();
-        self.state.pending = Pending::User;
+        self.state.pending = NextClientStep::User;
         let (said, stop) = match self.wire {
             Wire::Anthropic => self.anthropic_model(),
             Wire::Chat => self.chat_model(),
@@ -233,7 +233,7 @@ impl Conversation {
             Wire::Ollama => self.ollama_model(),
         };
         let after = std::mem::replace(&mut self.state, before.clone());
-        Asked {
+        OpenRequest {
             before,
             after,
             said,
@@ -241,7 +241,7 @@ impl Conversation {
         }
     }
 
-    /// What the next turn of the model is about. A loop of calls is finished first.
+    /// Chooses the kind of the model's next turn. A loop of calls is finished first.
     fn shape(&mut self) -> Shape {
         if self.state.rounds > 0 {
             self.state.rounds -= 1;
@@ -309,7 +309,7 @@ impl Conversation {
         text
     }
 
-    /// What a tool prints: now and then very much.
+    /// Returns a tool's output, which is sometimes very long.
     fn output(&mut self) -> String {
         match self.random.below(20) {
             0 => self.text(2_000),

@@ -23,7 +23,7 @@ pub(crate) struct Counted {
     segments: Vec<Segment>,
 }
 
-/// What each kind of part is called on a wire: tools, then the prompt, then the messages.
+/// The members of a request on a wire: tools, then the prompt, then the messages.
 fn names(wire: Wire) -> [&'static str; 3] {
     match wire {
         Wire::Chat | Wire::Ollama => ["tools", "system", "messages"],
@@ -101,7 +101,7 @@ impl Counted {
                 total -= std::mem::take(&mut segment.tokens);
             }
         }
-        // What is left may still be too long, and is then cut inside.
+        // The rest may still be too long, and is then cut inside.
         if let Some(first) = self.segments.first_mut().filter(|_| total > most) {
             let over = (total - most).min(first.tokens);
             first.tokens -= over;
@@ -207,7 +207,7 @@ fn texts(json: Json<'_>, counter: &mut Counter, images: &mut u64, depth: usize) 
     }
 }
 
-/// Hashes what a part says, whatever its spacing; says whether it has a marker.
+/// Hashes what a part says, whatever its spacing; returns whether it has a marker.
 fn add(json: Json<'_>, hash: &mut DefaultHasher, depth: usize) -> bool {
     let mut marked = false;
     match json.kind() {

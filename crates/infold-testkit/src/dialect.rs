@@ -6,17 +6,21 @@ use crate::asked::Asked;
 use crate::count::Counted;
 use crate::send::{Outgoing, Sent};
 
-/// What is wrong with a request, in the words of its provider.
+/// The error of a request, in the words of its provider.
 #[derive(Debug)]
-pub(crate) struct Wrong {
+pub(crate) struct InvalidRequest {
     pub message: String,
     pub param: String,
     pub code: &'static str,
 }
 
-impl Wrong {
-    pub fn new(message: impl Into<String>, param: impl Into<String>, code: &'static str) -> Wrong {
-        Wrong {
+impl InvalidRequest {
+    pub fn new(
+        message: impl Into<String>,
+        param: impl Into<String>,
+        code: &'static str,
+    ) -> InvalidRequest {
+        InvalidRequest {
             message: message.into(),
             param: param.into(),
             code,
@@ -25,7 +29,7 @@ impl Wrong {
 }
 
 /// An error in the shape of a wire. `code` is empty where there is none.
-pub(crate) fn error(wire: Wire, status: u16, kind: &str, wrong: &Wrong) -> Outgoing {
+pub(crate) fn error(wire: Wire, status: u16, kind: &str, wrong: &InvalidRequest) -> Outgoing {
     let message = quote(&wrong.message);
     let or_null = |text: &str| {
         if text.is_empty() {
@@ -61,7 +65,7 @@ pub(crate) fn json(status: u16, body: String) -> Outgoing {
 }
 
 /// The request is not valid.
-pub(crate) fn invalid(wire: Wire, wrong: &Wrong) -> Outgoing {
+pub(crate) fn invalid(wire: Wire, wrong: &InvalidRequest) -> Outgoing {
     let kind = match wire {
         Wire::Gemini => "INVALID_ARGUMENT",
         _ => "invalid_request_error",
@@ -91,9 +95,9 @@ pub(crate) fn key(wire: Wire, given: Option<&str>) -> Outgoing {
         (Wire::Gemini, None) => (403, "PERMISSION_DENIED", "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API.".to_owned(), ""),
         (Wire::Ollama, _) => (401, "", "unauthorized".to_owned(), ""),
     };
-    let refused = error(wire, status, kind, &Wrong::new(message, "", code));
+    let refused = error(wire, status, kind, &InvalidRequest::new(message, "", code));
     match (wire, status) {
-        // What its clients go by is not the status but the reason.
+        // Its clients evaluate the reason, not the status.
         (Wire::Gemini, 400) => {
             let known = crate::errors()
                 .iter()
@@ -122,7 +126,7 @@ pub(crate) fn no_model(wire: Wire, model: &str) -> Outgoing {
         ),
         Wire::Ollama => ("", format!("model '{model}' not found"), ""),
     };
-    error(wire, 404, kind, &Wrong::new(message, "", code))
+    error(wire, 404, kind, &InvalidRequest::new(message, "", code))
 }
 
 /// The request is longer than the window, if it is; Ollama never says so.
@@ -139,15 +143,15 @@ pub(crate) fn too_long(asked: &Asked, counted: &Counted, window: u64) -> Option<
     }
     let code = "context_length_exceeded";
     let wrong = match wire {
-        Wire::Chat => Wrong::new(chat_too_long(counted, window, most), "messages", code),
+        Wire::Chat => InvalidRequest::new(chat_too_long(counted, window, most), "messages", code),
         Wire::Responses => {
             let message = "Your input exceeds the context window of this model. Please adjust your input and try again.";
             if asked.stream {
                 return Some(failed(asked, message, code));
             }
-            Wrong::new(message, "input", code)
+            InvalidRequest::new(message, "input", code)
         }
-        Wire::Anthropic if sent > window => Wrong::new(
+        Wire::Anthropic if sent > window => InvalidRequest::new(
             format!("prompt is too long: {sent} tokens > {window} maximum"),
             "",
             "",
@@ -156,13 +160,13 @@ pub(crate) fn too_long(asked: &Asked, counted: &Counted, window: u64) -> Option<
             let message = format!(
                 "input length and `max_tokens` exceed context limit: {sent} + {most} > {window}, decrease input length or `max_tokens` and try again"
             );
-            Wrong::new(message, "", "")
+            InvalidRequest::new(message, "", "")
         }
         Wire::Gemini | Wire::Ollama => {
             let message = format!(
                 "The input token count ({sent}) exceeds the maximum number of tokens allowed ({window})."
             );
-            Wrong::new(message, "", "")
+            InvalidRequest::new(message, "", "")
         }
     };
     Some(invalid(wire, &wrong))
@@ -262,7 +266,7 @@ pub(crate) fn busy(wire: Wire, overloaded: bool) -> Outgoing {
             "",
         ),
     };
-    error(wire, status, kind, &Wrong::new(message, "", code))
+    error(wire, status, kind, &InvalidRequest::new(message, "", code))
 }
 
 /// Something broke on the provider's side.
@@ -286,5 +290,5 @@ pub(crate) fn broken(wire: Wire, gateway: bool) -> Outgoing {
         ),
         Wire::Ollama => ("", "llama runner process has terminated: exit status 2"),
     };
-    error(wire, 500, kind, &Wrong::new(message, "", ""))
+    error(wire, 500, kind, &InvalidRequest::new(message, "", ""))
 }

@@ -1,4 +1,4 @@
-//! What becomes of a store when the disk under it fails: injected faults, simulated power cuts, damaged files.
+//! Tests of a store on a failing disk: injected faults, simulated power cuts, damaged files.
 //!
 //! Everything here works on a given `infold` binary from outside: it runs commands and reads the documented
 //! files, and knows nothing of how they are written.
@@ -20,5 +20,5 @@ mod fuzz;
 pub use fuzz::{Fuzz, fuzz_store};
 pub use only::Only;
 pub use power::{PowerCuts, cut_power};
-pub use report::{Finding, Report, Wrong};
+pub use report::{CheckReport, Violation, ViolationKind};
 pub use sweep::{Sweep, sweep_faults};

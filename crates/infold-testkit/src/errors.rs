@@ -194,7 +194,7 @@ const ERRORS: &[NamedError] = &[
         r#"{"error":{"message":"Invalid request: Your request exceeded model token limit: 131072 (requested: 150000)","type":"invalid_request_error"}}"#),
     row("copilot/too-long", Wire::Chat, 400, JSON,
         r#"{"error":{"message":"prompt token count of 150000 exceeds the limit of 128000","code":"model_max_prompt_tokens_exceeded"}}"#),
-    // What stands in between.
+    // The members in between.
     row("bare/too-long", Wire::Chat, 400, &[],
         ""),
     row("bare/too-large", Wire::Chat, 413, &[],

@@ -48,8 +48,8 @@ pub struct Tally {
     pub empty: u64,
 }
 
-/// What happens to a request.
-pub(crate) enum Fault {
+/// A fault that happens to a request.
+pub(crate) enum RequestFault {
     /// It is refused.
     Refused(Outgoing),
     /// Its reply is harmed.
@@ -60,7 +60,7 @@ pub(crate) enum Fault {
 
 impl Faults {
     /// Decides what happens to the request of this number, and counts it.
-    pub(crate) fn roll(&self, number: u64, wire: Wire, tally: &mut Tally) -> Option<Fault> {
+    pub(crate) fn roll(&self, number: u64, wire: Wire, tally: &mut Tally) -> Option<RequestFault> {
         let dice = |side: u64| mix(self.seed ^ mix(number ^ (side << 56)));
         // The upper 53 bits make a fraction.
         let mut left = (dice(1) >> 11) as f64 / (1u64 << 53) as f64;
@@ -73,7 +73,7 @@ impl Faults {
         if hit(self.disconnect) {
             tally.disconnect += 1;
             // In the status, in the first events, or somewhere in the bytes.
-            return Some(Fault::Harmed(Box::new(move |step| {
+            return Some(RequestFault::Harmed(Box::new(move |step| {
                 let step = if odd { step.reset() } else { step };
                 match size % 3 {
                     0 => step.cut_after_bytes(0),
@@ -84,27 +84,27 @@ impl Faults {
         }
         if hit(self.busy) {
             tally.busy += 1;
-            return Some(Fault::Refused(dialect::busy(wire, odd)));
+            return Some(RequestFault::Refused(dialect::busy(wire, odd)));
         }
         if hit(self.server_error) {
             tally.server_error += 1;
-            return Some(Fault::Refused(dialect::broken(wire, odd)));
+            return Some(RequestFault::Refused(dialect::broken(wire, odd)));
         }
         if hit(self.slow) {
             tally.slow += 1;
             let bytes = 64 + size % 64;
             let slow = move |step: Step| step.slowly(bytes, Duration::from_millis(1));
-            return Some(Fault::Slow(Box::new(slow)));
+            return Some(RequestFault::Slow(Box::new(slow)));
         }
         if hit(self.malformed) {
             tally.malformed += 1;
-            return Some(Fault::Harmed(Box::new(move |step| {
+            return Some(RequestFault::Harmed(Box::new(move |step| {
                 step.malformed_at(size % 4)
             })));
         }
         if hit(self.empty) {
             tally.empty += 1;
-            return Some(Fault::Harmed(Box::new(|_| Step::empty())));
+            return Some(RequestFault::Harmed(Box::new(|_| Step::empty())));
         }
         tally.fine += 1;
         None

@@ -15,7 +15,7 @@
 //! assert_eq!(server.count(), 0);
 //! ```
 //!
-//! What follows the script is answered by a model that repeats what it was told. It checks
+//! After the script, a model answers by repeating its input. It checks
 //! requests as a provider does, counts tokens, keeps a prefix cache and may have a window.
 
 mod random;
@@ -42,9 +42,10 @@ mod steps;
 mod conversation;
 mod disk;
 pub use answer::Answer;
-pub use conversation::{Conversation, Exchange};
+pub use conversation::{Conversation, ScriptedExchange};
 pub use disk::{
-    Finding, Fuzz, Only, PowerCuts, Report, Sweep, Wrong, cut_power, fuzz_store, sweep_faults,
+    CheckReport, Fuzz, Only, PowerCuts, Sweep, Violation, ViolationKind, cut_power, fuzz_store,
+    sweep_faults,
 };
 pub use errors::{NamedError, errors};
 pub use faults::{Faults, Tally};
@@ -54,4 +55,4 @@ pub use script::Script;
 pub use seen::{Refusal, Seen, hash};
 pub use server::Server;
 pub use step::{Gate, Step};
-pub use steps::{StepError, read_steps};
+pub use steps::{ScriptError, read_steps};

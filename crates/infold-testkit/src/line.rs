@@ -36,15 +36,15 @@ impl Knife {
 pub(crate) struct Door(pub TcpListener);
 
 impl Listener for Door {
-    type Io = Line;
+    type Io = ServerConnection;
     type Addr = Knife;
 
-    async fn accept(&mut self) -> (Line, Knife) {
+    async fn accept(&mut self) -> (ServerConnection, Knife) {
         let (stream, _): (TcpStream, SocketAddr) = Listener::accept(&mut self.0).await;
         // Small events must leave at once; a socket that cannot do that still works.
         let _ = stream.set_nodelay(true);
         let knife = Knife::default();
-        let line = Line {
+        let line = ServerConnection {
             stream,
             knife: knife.clone(),
         };
@@ -63,12 +63,12 @@ impl Connected<IncomingStream<'_, Door>> for Knife {
 }
 
 /// A connection.
-pub(crate) struct Line {
+pub(crate) struct ServerConnection {
     stream: TcpStream,
     knife: Knife,
 }
 
-impl Line {
+impl ServerConnection {
     fn check(&self) -> io::Result<()> {
         match self.knife.state() {
             OPEN => Ok(()),
@@ -77,7 +77,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for ServerConnection {
     fn drop(&mut self) {
         if self.knife.state() == RESET {
             // Without it the peer sees a plain end, which is a cut as well.
@@ -86,7 +86,7 @@ impl Drop for Line {
     }
 }
 
-impl AsyncRead for Line {
+impl AsyncRead for ServerConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -96,7 +96,7 @@ impl AsyncRead for Line {
     }
 }
 
-impl AsyncWrite for Line {
+impl AsyncWrite for ServerConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

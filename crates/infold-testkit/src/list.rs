@@ -1,4 +1,4 @@
-//! What is asked for beside replies: models, counts, a version.
+//! Requests other than calls of a model: models, counts, a version.
 
 use infold_wire::{Wire, quote};
 
@@ -6,7 +6,7 @@ use crate::Model;
 use crate::dialect::json;
 use crate::send::Outgoing;
 
-/// What is shown if any name will do.
+/// The model shown if the server accepts any name.
 const ANY: &str = "testkit";
 
 /// The list of models, as a wire has it.
@@ -50,10 +50,10 @@ pub(crate) fn models(wire: Wire, model: &Model) -> Outgoing {
     )
 }
 
-/// What Ollama says of one model.
+/// Ollama's description of a model.
 pub(crate) fn show(model: &Model) -> Outgoing {
     let window = model.window.unwrap_or(128_000);
-    // What it was trained with says nothing of what it runs with.
+    // The window of the training is not the one it runs with.
     let set = model
         .window
         .map(|window| format!(r#""parameters":"num_ctx                        {window}","#));
@@ -66,10 +66,10 @@ pub(crate) fn show(model: &Model) -> Outgoing {
     )
 }
 
-/// The window that Ollama loads a model with if nobody says otherwise.
+/// The window that Ollama loads a model with by default.
 pub(crate) const OLLAMAS_OWN: u64 = 4096;
 
-/// What Ollama says of the model it has loaded.
+/// Ollama's description of the loaded model.
 pub(crate) fn loaded(model: Option<&(String, u64)>) -> Outgoing {
     let each = |(name, window): &(String, u64)| {
         let quoted = quote(name);

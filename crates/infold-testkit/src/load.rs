@@ -21,10 +21,10 @@ use tokio::sync::Barrier;
 use tokio::time::timeout;
 
 use figures::Figures;
-use line::Line;
-use reply::Reply;
-use talk::{Talk, Texts};
-pub use upstream::Upstream;
+use line::LoadConnection;
+use reply::FixedReply;
+use talk::{LoadConversation, TextPool};
+pub use upstream::LoadUpstream;
 
 /// No answer takes longer, slow streams included.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -38,7 +38,7 @@ pub struct Load {
     url: SocketAddr,
     /// What each connection sends
     #[arg(long, value_enum, default_value = "same")]
-    kind: Kind,
+    kind: LoadKind,
     /// How many connections, each with one request at a time
     #[arg(long, default_value_t = 1)]
     connections: u64,
@@ -65,9 +65,9 @@ pub struct Load {
     key: String,
 }
 
-/// What a connection sends.
+/// The requests of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
+enum LoadKind {
     /// One conversation of its own, again and again
     Same,
     /// A conversation that goes on: the request before, its reply, a new message
@@ -85,11 +85,11 @@ pub fn run(load: Load) -> Result<String, String> {
     Ok(runtime.block_on(all(load)).line())
 }
 
-/// What the connections share.
-struct Plan {
+/// The plan that the connections share.
+struct LoadPlan {
     load: Load,
-    reply: Reply,
-    texts: Texts,
+    reply: FixedReply,
+    texts: TextPool,
     /// Numbers for conversations that no other run has used.
     openings: AtomicU64,
     left: AtomicU64,
@@ -98,9 +98,9 @@ struct Plan {
 
 async fn all(load: Load) -> Figures {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let plan = Arc::new(Plan {
-        reply: Reply::of(load.pieces),
-        texts: Texts::new(),
+    let plan = Arc::new(LoadPlan {
+        reply: FixedReply::of(load.pieces),
+        texts: TextPool::new(),
         openings: AtomicU64::new(now.map_or(0, |now| now.as_nanos() as u64)),
         left: AtomicU64::new(load.requests.unwrap_or(u64::MAX)),
         ready: Barrier::new(load.connections as usize),
@@ -118,20 +118,20 @@ async fn all(load: Load) -> Figures {
 
 /// One connection, and the conversation it is at.
 struct Caller {
-    plan: Arc<Plan>,
-    line: Option<Line>,
-    talk: Talk,
+    plan: Arc<LoadPlan>,
+    line: Option<LoadConnection>,
+    talk: LoadConversation,
     figures: Figures,
 }
 
 impl Caller {
-    fn new(plan: &Arc<Plan>, number: u64) -> Caller {
+    fn new(plan: &Arc<LoadPlan>, number: u64) -> Caller {
         let (from, to) = GROWS;
         // Each begins elsewhere between the two, so that a short run too sees bodies of all sizes.
         let step = (to - from) / 2 * number as usize / plan.load.connections as usize;
         let messages = match plan.load.kind {
-            Kind::Growing => from + 2 * step,
-            Kind::Same | Kind::Opening => plan.load.messages,
+            LoadKind::Growing => from + 2 * step,
+            LoadKind::Same | LoadKind::Opening => plan.load.messages,
         };
         Caller {
             plan: Arc::clone(plan),
@@ -178,7 +178,7 @@ impl Caller {
         let (plan, load) = (&self.plan, &self.plan.load);
         let line = match &mut self.line {
             Some(line) => line,
-            none => none.insert(Line::new(TcpStream::connect(load.url).await?)?),
+            none => none.insert(LoadConnection::new(TcpStream::connect(load.url).await?)?),
         };
         line.write(self.talk.request()).await?;
         let message = line.read().await?.ok_or(io::ErrorKind::ConnectionAborted)?;
@@ -198,25 +198,25 @@ impl Caller {
     fn next(&mut self) {
         let plan = &self.plan;
         match plan.load.kind {
-            Kind::Same => {}
-            Kind::Opening => self.talk = plan.open(plan.load.messages),
-            Kind::Growing if self.talk.messages() >= GROWS.1 => self.talk = plan.open(GROWS.0),
-            Kind::Growing => self.talk.go_on(&plan.texts, plan.reply.text()),
+            LoadKind::Same => {}
+            LoadKind::Opening => self.talk = plan.open(plan.load.messages),
+            LoadKind::Growing if self.talk.messages() >= GROWS.1 => self.talk = plan.open(GROWS.0),
+            LoadKind::Growing => self.talk.go_on(&plan.texts, plan.reply.text()),
         }
     }
 }
 
-impl Plan {
-    fn open(&self, messages: usize) -> Talk {
+impl LoadPlan {
+    fn open(&self, messages: usize) -> LoadConversation {
         let number = self.openings.fetch_add(1, Ordering::Relaxed);
         let load = &self.load;
-        let frame = talk::Frame {
+        let frame = talk::RequestShell {
             host: load.url,
             key: &load.key,
             model: &load.model,
             stream: load.stream,
         };
-        Talk::open(&self.texts, &frame, number, messages)
+        LoadConversation::open(&self.texts, &frame, number, messages)
     }
 
     fn takes_one(&self) -> bool {
@@ -241,7 +241,7 @@ fn read_url(text: &str) -> Result<SocketAddr, String> {
 mod tests {
     use super::*;
 
-    fn sent(upstream: Upstream, kind: Kind, stream: bool) -> Figures {
+    fn sent(upstream: LoadUpstream, kind: LoadKind, stream: bool) -> Figures {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -267,9 +267,9 @@ mod tests {
 
     #[test]
     fn every_request_is_answered_with_the_upstreams_bytes() {
-        for kind in [Kind::Same, Kind::Growing, Kind::Opening] {
+        for kind in [LoadKind::Same, LoadKind::Growing, LoadKind::Opening] {
             for stream in [false, true] {
-                let figures = sent(Upstream::new(0, reply::PIECES, 0), kind, stream);
+                let figures = sent(LoadUpstream::new(0, reply::PIECES, 0), kind, stream);
                 assert_eq!(
                     (figures.requests(), figures.errors(), figures.identical()),
                     (60, 0, 60),
@@ -283,8 +283,8 @@ mod tests {
     fn an_answer_with_a_piece_too_few_is_an_error() {
         for stream in [false, true] {
             let figures = sent(
-                Upstream::new(0, reply::PIECES - 1, 0),
-                Kind::Growing,
+                LoadUpstream::new(0, reply::PIECES - 1, 0),
+                LoadKind::Growing,
                 stream,
             );
             assert_eq!((figures.requests(), figures.errors()), (0, 60));

@@ -29,7 +29,7 @@ enum Command {
     /// Sends many requests and prints how long the answers took
     Load(load::Load),
     /// Serves one answer as fast as it can, for `load`
-    LoadUpstream(load::Upstream),
+    LoadUpstream(load::LoadUpstream),
     /// Fails or kills every command at its file calls, one at a time, and checks what is left
     SweepFaults(trials::SweepFaults),
     /// Cuts the power at every moment of recorded sessions and checks what a disk may have kept

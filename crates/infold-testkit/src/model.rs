@@ -6,7 +6,7 @@ use infold_wire::{Json, StopReason, Wire, append_words};
 use crate::Answer;
 use crate::asked::{Asked, listed};
 
-/// What is behind the server: how it checks, how much it takes, what it is called.
+/// The model behind the server: its checks, its window, its name.
 #[derive(Clone, Debug)]
 pub struct Model {
     /// The models there are; nothing if any name will do.
@@ -15,11 +15,11 @@ pub struct Model {
     pub window: Option<u64>,
     /// The key that is asked for; nothing if none is.
     pub key: Option<String>,
-    /// Says whether requests are checked as the wire's provider checks them.
+    /// Returns whether requests are checked as the wire's provider checks them.
     pub strict: bool,
-    /// Says whether every rule of the provider is checked: all kinds of pairs, signatures, ids, places.
+    /// Returns whether every rule of the provider is checked: all kinds of pairs, signatures, ids, places.
     pub picky: bool,
-    /// Says whether roles must alternate: Anthropic's, as they once had to, and of a picky server also those
+    /// Returns whether roles must alternate: Anthropic's, as they once had to, and of a picky server also those
     /// of chat and Responses, as templates want it, and of Gemini.
     pub alternate: bool,
     /// How many characters a streamed piece has.
@@ -101,7 +101,7 @@ pub(crate) fn messages<'a>(wire: Wire, body: Json<'a>) -> Vec<Json<'a>> {
     }
 }
 
-/// What a message says, or its results if it says nothing.
+/// Returns the text of a message, or its results if it has none.
 pub(crate) fn words(message: Json<'_>) -> String {
     if let Ok(message) = infold_wire::Message::parse(message.bytes()) {
         let mut out = String::new();

@@ -2,11 +2,11 @@
 
 use infold_wire::{Json, Reply, TokenUsage, Wire, reply};
 
-use crate::asked::{Asked, Target, target};
+use crate::asked::{AddressTarget, Asked, target};
 use crate::count::{Cache, Counted};
-use crate::faults::Fault;
+use crate::faults::RequestFault;
 use crate::send::{Outgoing, Sent};
-use crate::step::{Pace, What};
+use crate::step::{Pace, StepAction};
 use crate::{Refusal, Script, Seen, Step, Tally, check, dialect, list, model};
 
 /// Where requests are answered, one after the other.
@@ -20,15 +20,15 @@ pub(crate) struct Desk {
     loaded: Option<(String, u64)>,
 }
 
-/// What is sent back, and how; nothing if nothing ever is.
-pub(crate) struct Response {
+/// The response and its pace; none if there is never one.
+pub(crate) struct ScriptedResponse {
     pub outgoing: Option<Outgoing>,
     pub pace: Pace,
 }
 
-impl From<Outgoing> for Response {
-    fn from(outgoing: Outgoing) -> Response {
-        Response {
+impl From<Outgoing> for ScriptedResponse {
+    fn from(outgoing: Outgoing) -> ScriptedResponse {
+        ScriptedResponse {
             outgoing: Some(outgoing),
             pace: Pace::default(),
         }
@@ -47,21 +47,26 @@ impl Desk {
     }
 
     /// Answers a request; `body` is missing if it is too large to be understood.
-    pub fn answer(&mut self, seen: &Seen, body: Option<&[u8]>) -> Response {
+    pub fn answer(&mut self, seen: &Seen, body: Option<&[u8]>) -> ScriptedResponse {
         let target = target(&seen.method, &seen.path);
         let wire = match target {
-            Target::Reply(wire) | Target::Count(wire) => wire,
-            Target::Models(Wire::Chat) if seen.header("anthropic-version").is_some() => {
+            AddressTarget::Reply(wire) | AddressTarget::Count(wire) => wire,
+            AddressTarget::Models(Wire::Chat) if seen.header("anthropic-version").is_some() => {
                 Wire::Anthropic
             }
             // Google's own client asks at the address that OpenAI's uses.
-            Target::Models(Wire::Chat) if seen.header("x-goog-api-key").is_some() => Wire::Gemini,
-            Target::Models(wire) => wire,
-            Target::Generate | Target::Show | Target::Loaded | Target::Version => Wire::Ollama,
-            Target::Alive => return text(200, "infold-testkit is running\n").into(),
-            Target::Unknown => {
+            AddressTarget::Models(Wire::Chat) if seen.header("x-goog-api-key").is_some() => {
+                Wire::Gemini
+            }
+            AddressTarget::Models(wire) => wire,
+            AddressTarget::Generate
+            | AddressTarget::Show
+            | AddressTarget::Loaded
+            | AddressTarget::Version => Wire::Ollama,
+            AddressTarget::Alive => return text(200, "infold-testkit is running\n").into(),
+            AddressTarget::Unknown => {
                 let message = format!("Invalid URL ({} {})", seen.method, seen.path);
-                let wrong = dialect::Wrong::new(message, "", "");
+                let wrong = dialect::InvalidRequest::new(message, "", "");
                 return dialect::error(Wire::Chat, 404, "invalid_request_error", &wrong).into();
             }
         };
@@ -69,21 +74,29 @@ impl Desk {
             return refused.into();
         }
         match target {
-            Target::Models(_) => list::models(wire, &self.script.model).into(),
-            Target::Show => list::show(&self.script.model).into(),
-            Target::Loaded => list::loaded(self.loaded.as_ref()).into(),
-            Target::Version => dialect::json(200, r#"{"version":"0.12.0"}"#.to_owned()).into(),
+            AddressTarget::Models(_) => list::models(wire, &self.script.model).into(),
+            AddressTarget::Show => list::show(&self.script.model).into(),
+            AddressTarget::Loaded => list::loaded(self.loaded.as_ref()).into(),
+            AddressTarget::Version => {
+                dialect::json(200, r#"{"version":"0.12.0"}"#.to_owned()).into()
+            }
             _ => self.work(seen, wire, body, target),
         }
     }
 
     /// Counts a request, or replies to it.
-    fn work(&mut self, seen: &Seen, wire: Wire, body: Option<&[u8]>, target: Target) -> Response {
+    fn work(
+        &mut self,
+        seen: &Seen,
+        wire: Wire,
+        body: Option<&[u8]>,
+        target: AddressTarget,
+    ) -> ScriptedResponse {
         let json = match body.map(Json::parse).transpose() {
             Ok(json) => json,
             Err(error) => return dialect::invalid(wire, &check::unreadable(wire, &error)).into(),
         };
-        if matches!(target, Target::Count(_)) {
+        if matches!(target, AddressTarget::Count(_)) {
             let inner = json.and_then(|json| json.get("generateContentRequest"));
             let counted = inner.or(json).map(|json| Counted::of(wire, json));
             let tokens = counted.map_or(seen.len / 4, |counted| counted.total());
@@ -124,8 +137,8 @@ impl Desk {
         asked: &Asked,
         json: Option<Json<'_>>,
         mut counted: Counted,
-        target: Target,
-    ) -> Response {
+        target: AddressTarget,
+    ) -> ScriptedResponse {
         let mut dropped = 0;
         if let Some(window) = self.script.model.window {
             if let Some(refused) = dialect::too_long(asked, &counted, window) {
@@ -139,18 +152,18 @@ impl Desk {
         let fault = faults.and_then(|it| it.roll(seen.number, asked.wire, &mut self.tally));
         let step = match fault {
             None => self.script.next(seen, false),
-            Some(Fault::Refused(refused)) => return refused.into(),
-            Some(Fault::Harmed(harm)) => harm(self.script.next(seen, true)),
-            Some(Fault::Slow(slow)) => slow(self.script.next(seen, false)),
+            Some(RequestFault::Refused(refused)) => return refused.into(),
+            Some(RequestFault::Harmed(harm)) => harm(self.script.next(seen, true)),
+            Some(RequestFault::Slow(slow)) => slow(self.script.next(seen, false)),
         };
         let Step { what, pace } = step;
         let usage = self.cache.meet(asked.wire, &counted);
         let answer = match what {
-            What::Never => {
+            StepAction::Never => {
                 let outgoing = None;
-                return Response { outgoing, pace };
+                return ScriptedResponse { outgoing, pace };
             }
-            What::Raw(raw) => {
+            StepAction::Raw(raw) => {
                 let body = Sent::Whole(raw.body);
                 let (status, headers) = (raw.status, raw.headers);
                 let outgoing = Some(Outgoing {
@@ -158,11 +171,11 @@ impl Desk {
                     headers,
                     body,
                 });
-                return Response { outgoing, pace };
+                return ScriptedResponse { outgoing, pace };
             }
-            What::Exact(reply) => Ok(reply),
-            What::Answer(answer) => Err(answer),
-            What::Model => Err(model::echo(asked, json, usage.sent())),
+            StepAction::Exact(reply) => Ok(reply),
+            StepAction::Answer(answer) => Err(answer),
+            StepAction::Model => Err(model::echo(asked, json, usage.sent())),
         };
         let reply = answer.unwrap_or_else(|answer| {
             let (output, reasoning) = answer.tokens();
@@ -174,14 +187,14 @@ impl Desk {
             answer.reply(asked.wire, seen.number, &asked.model, usage)
         });
         let size = pace.piece.unwrap_or(self.script.model.piece);
-        let mut outgoing = written(seen, asked, reply, size, target == Target::Generate);
+        let mut outgoing = written(seen, asked, reply, size, target == AddressTarget::Generate);
         if dropped > 0 {
             // Ollama does not say so; a test can know.
             let header = ("x-testkit-dropped".to_owned(), dropped.to_string());
             outgoing.headers.push(header);
         }
         let outgoing = Some(outgoing);
-        Response { outgoing, pace }
+        ScriptedResponse { outgoing, pace }
     }
 }
 

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 use infold_wire::{Json, Wire};
 
 use crate::asked::{Asked, listed};
-use crate::dialect::Wrong;
+use crate::dialect::InvalidRequest;
 use crate::{Model, Seen, check};
 pub use seal::seal;
 
@@ -23,7 +23,11 @@ pub use seal::seal;
 const BOOKKEEPING: [&str; 3] = ["seq", "timestamp", "tokens"];
 
 /// Checks what a picky provider checks beside the usual.
-pub(crate) fn check_all(model: &Model, asked: &Asked, body: Json<'_>) -> Result<(), Wrong> {
+pub(crate) fn check_all(
+    model: &Model,
+    asked: &Asked,
+    body: Json<'_>,
+) -> Result<(), InvalidRequest> {
     match asked.wire {
         Wire::Chat => chat::check(body, model.alternate),
         Wire::Responses => responses::check(body, model.alternate),
@@ -63,8 +67,8 @@ pub fn refusal(model: &Model, path: &str, body: &[u8]) -> Option<String> {
 }
 
 /// The error of a provider that names no parameter.
-fn refuse<T>(message: impl Into<String>) -> Result<T, Wrong> {
-    Err(Wrong::new(message, "", ""))
+fn refuse<T>(message: impl Into<String>) -> Result<T, InvalidRequest> {
+    Err(InvalidRequest::new(message, "", ""))
 }
 
 /// A string member; an empty one if it is missing.

@@ -1,11 +1,11 @@
-//! What the scripted server does, request by request.
+//! The script of the server, request by request.
 
 use std::collections::VecDeque;
 use std::fmt;
 
 use crate::{Faults, Model, Seen, Step, agent};
 
-/// What the server does, request by request.
+/// The script of the server, request by request.
 ///
 /// Only requests that the model would answer use up a step: a wrong key, an invalid request,
 /// one that is too long and one that meets a fault leave the script where it was.
@@ -54,7 +54,7 @@ impl Script {
         self.otherwise(move |seen| agent::obey(seen, think))
     }
 
-    /// What is behind the script: its window, its key, how strict it is.
+    /// Sets the model behind the script: its window, its key, its strictness.
     pub fn model(mut self, model: Model) -> Script {
         self.model = model;
         self

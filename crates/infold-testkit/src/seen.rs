@@ -32,7 +32,7 @@ pub struct Seen {
     pub head: Vec<u8>,
     /// Its last 4 KiB.
     pub tail: Vec<u8>,
-    /// Says whether the client went away before the body was whole.
+    /// Returns whether the client went away before the body was whole.
     pub cut: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct Seen {
 pub struct Refusal {
     /// The request.
     pub request: Seen,
-    /// What was wrong with it, in the provider's words.
+    /// The error, in the provider's words.
     pub reason: String,
 }
 

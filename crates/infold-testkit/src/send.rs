@@ -12,7 +12,7 @@ use futures_util::stream;
 use crate::line::Knife;
 use crate::step::{Cut, Gate, Pace};
 
-/// What is to be sent.
+/// An outgoing response.
 pub(crate) struct Outgoing {
     pub status: u16,
     pub headers: Vec<(String, String)>,
@@ -78,15 +78,15 @@ fn broken(mut events: Vec<Vec<u8>>, which: Option<usize>) -> Vec<Vec<u8>> {
     events
 }
 
-/// What is sent, each part after a pause, and whether the connection is then dropped.
-struct Plan {
+/// The parts to send, each after a pause, and whether the connection is then dropped.
+struct SendPlan {
     parts: VecDeque<(Duration, Bytes)>,
-    /// What the parts wait for once there are no more than so many left.
+    /// The gate that the last parts wait for, and how many these are.
     gate: Option<(usize, Gate)>,
     cut: bool,
 }
 
-fn plan(events: Vec<Vec<u8>>, pace: &Pace) -> Plan {
+fn plan(events: Vec<Vec<u8>>, pace: &Pace) -> SendPlan {
     let mut parts = VecDeque::new();
     let most = match pace.cut {
         Some(Cut::Bytes(most)) => most,
@@ -115,14 +115,14 @@ fn plan(events: Vec<Vec<u8>>, pace: &Pace) -> Plan {
             before_gate += usize::from(free.is_some_and(|free| at < free));
         }
     }
-    Plan {
+    SendPlan {
         gate: gate.map(|gate| (parts.len() - before_gate, gate)),
         parts,
         cut: pace.cut.is_some(),
     }
 }
 
-fn body(plan: Plan, reset: bool, knife: Knife) -> Body {
+fn body(plan: SendPlan, reset: bool, knife: Knife) -> Body {
     if plan.gate.is_none()
         && !plan.cut
         && plan.parts.iter().all(|(pause, _)| pause.is_zero())

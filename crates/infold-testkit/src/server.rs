@@ -25,14 +25,14 @@ use crate::{Refusal, Script, Seen, Step, Tally};
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
-    state: Arc<Mutex<Record>>,
+    state: Arc<Mutex<ServerRecord>>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the server knows.
+/// The state of the server.
 #[derive(Debug)]
-struct Record {
+struct ServerRecord {
     desk: Desk,
     seen: Vec<Seen>,
     /// How many bytes of bodies are kept, and from which request on.
@@ -61,7 +61,7 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let state = Arc::new(Mutex::new(Record {
+        let state = Arc::new(Mutex::new(ServerRecord {
             desk: Desk::new(script),
             seen: Vec::new(),
             kept: 0,
@@ -162,18 +162,18 @@ impl Drop for Server {
 }
 
 /// A test that panicked while it looked leaves nothing half done.
-fn lock(state: &Mutex<Record>) -> MutexGuard<'_, Record> {
+fn lock(state: &Mutex<ServerRecord>) -> MutexGuard<'_, ServerRecord> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn serve(listener: std::net::TcpListener, state: Arc<Mutex<Record>>) -> io::Result<()> {
+async fn serve(listener: std::net::TcpListener, state: Arc<Mutex<ServerRecord>>) -> io::Result<()> {
     let door = Door(TcpListener::from_std(listener)?);
     let app = Router::new().fallback(handle).with_state(state);
     axum::serve(door, app.into_make_service_with_connect_info::<Knife>()).await
 }
 
 async fn handle(
-    State(state): State<Arc<Mutex<Record>>>,
+    State(state): State<Arc<Mutex<ServerRecord>>>,
     ConnectInfo(knife): ConnectInfo<Knife>,
     request: Request,
 ) -> Response {
@@ -184,7 +184,7 @@ async fn handle(
         let mut record = lock(&state);
         let seen = record.add(&parts, upload, whole.as_deref());
         if seen.cut {
-            // Nobody is there to be answered.
+            // The client is gone.
             return Response::default();
         }
         record.desk.answer(&seen, whole.as_deref())
@@ -196,7 +196,7 @@ async fn handle(
     }
 }
 
-impl Record {
+impl ServerRecord {
     fn add(&mut self, parts: &Parts, upload: Upload, whole: Option<&[u8]>) -> Seen {
         let headers = parts.headers.iter().map(|(name, value)| {
             let value = String::from_utf8_lossy(value.as_bytes());

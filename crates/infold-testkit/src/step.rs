@@ -1,4 +1,4 @@
-//! What the scripted server does with one request.
+//! One step of a script: the handling of one request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use tokio::sync::Semaphore;
 
 use crate::{Answer, NamedError, errors};
 
-/// What the server does with one request, and how.
+/// The handling of one request.
 #[derive(Clone, Debug)]
 pub struct Step {
-    pub(crate) what: What,
+    pub(crate) what: StepAction,
     pub(crate) pace: Pace,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum What {
+pub(crate) enum StepAction {
     /// The model that repeats what it was told.
     Model,
     Answer(Answer),
@@ -51,7 +51,7 @@ pub(crate) struct Pace {
     pub gate: Option<(usize, Gate)>,
 }
 
-/// What a test opens when the rest of an answer may come.
+/// A gate that a test opens to let the rest of an answer through.
 #[derive(Clone, Debug)]
 pub struct Gate(Arc<Semaphore>);
 
@@ -80,7 +80,7 @@ pub(crate) enum Cut {
 }
 
 impl Step {
-    fn new(what: What) -> Step {
+    fn new(what: StepAction) -> Step {
         let pace = Pace::default();
         Step { what, pace }
     }
@@ -112,22 +112,22 @@ impl Step {
 
     /// Answers.
     pub fn answer(answer: Answer) -> Step {
-        Step::new(What::Answer(answer))
+        Step::new(StepAction::Answer(answer))
     }
 
     /// Replies with exactly this, whose messages are in the form of the wire that is asked.
     pub fn exact(reply: Reply) -> Step {
-        Step::new(What::Exact(reply))
+        Step::new(StepAction::Exact(reply))
     }
 
     /// Lets the default model answer.
     pub fn model() -> Step {
-        Step::new(What::Model)
+        Step::new(StepAction::Model)
     }
 
     /// Responds with this status and body.
     pub fn error(status: u16, body: impl Into<Vec<u8>>) -> Step {
-        Step::new(What::Raw(Raw {
+        Step::new(StepAction::Raw(Raw {
             status,
             headers: vec![("content-type".into(), "application/json".into())],
             body: body.into(),
@@ -146,7 +146,7 @@ impl Step {
 
     /// Responds with 200 and nothing.
     pub fn empty() -> Step {
-        Step::new(What::Raw(Raw {
+        Step::new(StepAction::Raw(Raw {
             status: 200,
             ..Raw::default()
         }))
@@ -154,7 +154,7 @@ impl Step {
 
     /// Never responds; the connection stays open.
     pub fn never() -> Step {
-        Step::new(What::Never)
+        Step::new(StepAction::Never)
     }
 
     /// Drops the connection before the first byte.
@@ -164,7 +164,7 @@ impl Step {
 
     /// Adds a header to a response that was given as it is; a content type replaces the one before.
     pub fn header(mut self, name: &str, value: &str) -> Step {
-        if let What::Raw(raw) = &mut self.what {
+        if let StepAction::Raw(raw) = &mut self.what {
             raw.headers
                 .retain(|(other, _)| name != "content-type" || other != name);
             raw.headers.push((name.to_owned(), value.to_owned()));
@@ -231,7 +231,7 @@ impl From<&NamedError> for Step {
     fn from(error: &NamedError) -> Step {
         let headers = error.headers.iter();
         let headers = headers.map(|(name, value)| (name.to_string(), value.to_string()));
-        Step::new(What::Raw(Raw {
+        Step::new(StepAction::Raw(Raw {
             status: error.status,
             headers: headers.collect(),
             body: error.body.as_bytes().to_vec(),

@@ -9,20 +9,20 @@ use crate::{Answer, Step, errors};
 /// Why a line of a script is no step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
-pub struct StepError {
+pub struct ScriptError {
     /// Which line, from one.
     pub line: usize,
-    /// What is wrong with it.
+    /// The problem.
     pub reason: String,
 }
 
 /// Reads steps, one JSON object a line; empty lines and lines that begin with `#` are left out.
 ///
-/// What to do: `{"say":TEXT}`, `{"think":TEXT,"say":TEXT}`, `{"call":NAME,"arguments":{…}}`,
+/// Reads a step: `{"say":TEXT}`, `{"think":TEXT,"say":TEXT}`, `{"call":NAME,"arguments":{…}}`,
 /// `{"error":NAME}` for one of [`errors`], `{"status":N,"body":TEXT}`, `{"empty":true}`,
 /// `{"never":true}`, `{"hang_up":true}`, `{"model":true}`. And how: `after_ms`, `pause_ms`,
 /// `cut_after_events`, `cut_after_bytes`, `reset`, `malformed_at`, `slow_bytes`, `piece`.
-pub fn read_steps(text: &str) -> Result<Vec<Step>, StepError> {
+pub fn read_steps(text: &str) -> Result<Vec<Step>, ScriptError> {
     let lines = text
         .lines()
         .enumerate()
@@ -31,7 +31,7 @@ pub fn read_steps(text: &str) -> Result<Vec<Step>, StepError> {
     let read = |(line, text): (usize, &str)| {
         let step = Json::parse(text.as_bytes()).map_err(|error| error.to_string());
         let step = step.and_then(read_step);
-        step.map_err(|reason| StepError { line, reason })
+        step.map_err(|reason| ScriptError { line, reason })
     };
     lines.map(read).collect()
 }

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
-use infold_testkit::{Fuzz, Only, PowerCuts, Report, Sweep, cut_power, fuzz_store, sweep_faults};
+use infold_testkit::{
+    CheckReport, Fuzz, Only, PowerCuts, Sweep, cut_power, fuzz_store, sweep_faults,
+};
 
-/// What all of them take.
+/// Options of all trials.
 #[derive(clap::Args)]
-pub struct Trial {
+pub struct TrialOptions {
     /// The command under test; the last one counts
     #[arg(
         long,
@@ -35,7 +37,7 @@ pub struct SweepFaults {
     #[arg(default_value_t = 10_000)]
     runs: usize,
     #[command(flatten)]
-    trial: Trial,
+    trial: TrialOptions,
 }
 
 impl SweepFaults {
@@ -57,7 +59,7 @@ pub struct CutPower {
     #[arg(default_value_t = 4_000)]
     states: usize,
     #[command(flatten)]
-    trial: Trial,
+    trial: TrialOptions,
 }
 
 impl CutPower {
@@ -79,7 +81,7 @@ pub struct FuzzStore {
     #[arg(default_value_t = 2_000)]
     cases: usize,
     #[command(flatten)]
-    trial: Trial,
+    trial: TrialOptions,
 }
 
 impl FuzzStore {
@@ -95,7 +97,7 @@ impl FuzzStore {
 }
 
 /// The table, as an error if anything was wrong.
-fn told(report: &Report) -> Result<String, String> {
+fn told(report: &CheckReport) -> Result<String, String> {
     match report.findings.len() {
         0 => Ok(report.to_string()),
         count => Err(format!("{count} findings\n{report}")),

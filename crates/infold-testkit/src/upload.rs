@@ -13,7 +13,7 @@ pub(crate) const UNDERSTOOD: usize = 8 << 20;
 /// How much of the start and of the end of any body is kept.
 const ENDS: usize = 4 << 10;
 
-/// What is known of a body.
+/// The body of a request.
 pub(crate) struct Upload {
     pub len: u64,
     pub hash: u64,

@@ -90,12 +90,12 @@ fn a_key_that_leads_everywhere_leads_to_the_newest() {
     let dir = tempfile::tempdir().unwrap();
     let mut chains = ChainIndex::open(dir.path()).unwrap();
     let mut last = Uuid::nil();
-    for _ in 0..MANY + 10 {
+    for _ in 0..MAX_TASKS_OF_A_KEY + 10 {
         last = Uuid::new_v4();
         chains.add(last, &rows([1])).unwrap();
     }
     let (_, found) = chains.find(&keys([1])).unwrap().unwrap();
-    assert_eq!(found.len(), MANY as usize);
+    assert_eq!(found.len(), MAX_TASKS_OF_A_KEY as usize);
     assert_eq!(found[0].0, last);
 }
 

@@ -1,4 +1,4 @@
-//! What a task is about, and when something last came to it: what people tell tasks by.
+//! The title of a task and the time of its last activity, by which people tell tasks apart.
 
 use std::cmp::Reverse;
 
@@ -11,7 +11,7 @@ use super::reconcile::ended_at;
 use crate::Contexts;
 use crate::{Filter, Log, Registry, TaskError, TaskRow};
 
-/// A person has typed something among so many messages, or nobody has.
+/// The first request is looked for in this many messages.
 const MAX_MESSAGES: u64 = 32;
 
 impl Contexts {
@@ -78,7 +78,7 @@ impl Contexts {
     }
 }
 
-/// What a conversation is about; nothing if it cannot be read.
+/// Returns the title of a conversation; none if it cannot be read.
 pub(super) fn title(log: &Log) -> Option<String> {
     let last = log.state().last_seq()?.min(Seq::new(MAX_MESSAGES)?);
     let mut typist = TypedTextFilter::default();

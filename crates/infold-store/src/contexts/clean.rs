@@ -56,7 +56,7 @@ impl Contexts {
         Ok(removed)
     }
 
-    /// Takes its name from the directory of a task: it is gone in one step for whoever looks, and stays so.
+    /// Renames the directory of a task: it disappears in one step and stays gone.
     ///
     /// A crash leaves trash, not half a task; a power cut does not bring back the name of what has lost its files.
     pub(super) fn hide(&self, dir: &Path, id: Uuid) -> Result<PathBuf, LogError> {

@@ -1,4 +1,4 @@
-//! Removes a task for good, because somebody wants it gone.
+//! Deletes a task for good.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::search::SearchIndex;
 use crate::{ChainIndex, Contexts, LogError, TaskError, chain_index};
 
 impl Contexts {
-    /// The tasks that continue a task, or one that does, those first that nobody continues.
+    /// Returns all descendants of a task, leaves first.
     pub fn continued_by(&self, id: Uuid) -> Result<Vec<Uuid>, TaskError> {
         self.with_registry(|registry| {
             let (mut found, mut next) = (Vec::new(), 0);
@@ -67,7 +67,7 @@ impl Contexts {
     fn wipe(&self, id: Uuid, trash: &Path, chains: Option<ChainIndex>) -> Result<(), TaskError> {
         fs::remove_dir_all(trash).map_err(|error| LogError::io(trash, "removed", error))?;
         self.remove_torn_databases_with(id)?;
-        // What it was about stood in the registry, and what it was called in the index.
+        // Its title was in the registry, and its name in the index.
         if let Some(mut chains) = chains {
             chains.purge()?;
         }
@@ -100,7 +100,7 @@ impl Contexts {
     }
 }
 
-/// What a database and the files beside it have in common.
+/// The start of the names of a database and of the files beside it.
 fn stem(path: &Path) -> &str {
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::event::What;
 use crate::{Contexts, LogError, Outcome, Status, TaskError, file};
 
 impl Contexts {
-    /// Ends a task that nobody holds as of its last activity; says whether it did. Whoever writes to it opens it again.
+    /// Ends a task that is not locked as of its last activity; returns whether it did. The next write opens it again.
     pub fn end_idle(&self, id: Uuid) -> Result<bool, TaskError> {
         let dir = self.root.join(PLACES[0]).join(id.to_string());
         if !dir.is_dir() {
@@ -33,7 +33,7 @@ impl Contexts {
         Ok(true)
     }
 
-    /// Opens a task again that ended because nothing came to it, and no other; says whether it did.
+    /// Opens a task again that ended because nothing came to it, and no other; returns whether it did.
     pub(super) fn reopen_idle(&self, id: Uuid) -> Result<bool, TaskError> {
         let [running, completed] = PLACES.map(|place| self.root.join(place).join(id.to_string()));
         let log = self.read(id)?;
@@ -45,9 +45,9 @@ impl Contexts {
         if !is_idle {
             return Ok(false);
         }
-        // Should it end here, the log still says that the task has ended, and whoever looks moves it back.
+        // After a crash here the log still says that the task has ended, and the next command moves it back.
         match fs::rename(&completed, &running) {
-            // Somebody else does the same.
+            // Another process does the same.
             Err(_) if running.is_dir() => return Ok(true),
             moved => moved.map_err(|error| LogError::io(&completed, "moved", error))?,
         }

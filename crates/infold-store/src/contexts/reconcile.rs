@@ -95,7 +95,7 @@ impl Contexts {
                 registry.set_status(id, Status::Running, Timestamp::now())?;
                 Ok(())
             }
-            // Whoever is just moving it holds its lock; then there is nothing to do here.
+            // A process that is moving it holds its lock; then there is nothing to do here.
             Err(TaskError::Ended { .. } | TaskError::Open { .. } | TaskError::Unknown { .. }) => {
                 Ok(())
             }

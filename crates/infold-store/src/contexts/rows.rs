@@ -9,7 +9,7 @@ use super::reconcile::ended_at;
 use crate::{Contexts, Filter, Metadata, RegistryError, Status, TaskError, TaskRow, end_of};
 
 impl Contexts {
-    /// What is known of all tasks that a filter lets through, newest activity first.
+    /// Returns the rows of all tasks that a filter selects, newest activity first.
     ///
     /// Rows of tasks whose directory was removed by hand are removed too, and those that forks refer to
     /// are left out.
@@ -34,7 +34,7 @@ impl Contexts {
         }
     }
 
-    /// What is known of one task; none if the registry does not know it, or its directory was removed.
+    /// Returns the row of a task; none if it has no row or no directory.
     pub fn row(&self, id: Uuid) -> Result<Option<TaskRow>, TaskError> {
         if self.place(id).is_none() {
             return Ok(None);

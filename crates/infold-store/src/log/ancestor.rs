@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::line::{self, Group};
 use super::lineage::no_fork_point;
-use super::lookup::Kept;
+use super::lookup::StateSource;
 use super::states::States;
 use crate::entry::{Base, EventEntry, MessageEntry};
 use crate::event::EventLine;
@@ -62,7 +62,7 @@ impl Ancestor {
         ancestor
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -102,23 +102,25 @@ impl Ancestor {
         Ok(())
     }
 
-    /// What the index knows of a message.
+    /// Returns the index entry of a message.
     pub fn entry(&mut self, seq: u64) -> Result<MessageEntry, LogError> {
         self.entries()?.get(seq)
     }
 
-    /// What the index knows of an event.
+    /// Returns the index entry of an event.
     pub fn mark(&mut self, event: u64) -> Result<EventEntry, LogError> {
         self.marks()?.get(event)
     }
 
-    /// What is kept of the state after an event.
-    pub fn kept(&mut self, event: u64) -> Result<(u64, Kept), LogError> {
+    /// Where the state after an event is found.
+    pub fn kept(&mut self, event: u64) -> Result<(u64, StateSource), LogError> {
         let entry = self.mark(event)?;
         let kept = match entry.base {
-            Base::Before => Kept::Before,
-            Base::Same(point) => Kept::Same(point),
-            Base::Snapshot { offset, len } => Kept::Shown(self.states()?.get(event, offset, len)?),
+            Base::Before => StateSource::Before,
+            Base::Same(point) => StateSource::Same(point),
+            Base::Snapshot { offset, len } => {
+                StateSource::Shown(self.states()?.get(event, offset, len)?)
+            }
         };
         Ok((entry.mark.after, kept))
     }
@@ -129,7 +131,7 @@ impl Ancestor {
         line::read_message(self.messages()?, seq, &entry)
     }
 
-    /// What a message came to that was redacted.
+    /// Returns the digest of a redacted message's original.
     pub fn redacted(&mut self, seq: Seq) -> Result<Option<Original>, LogError> {
         let entry = self.entry(seq.get())?;
         line::read_original(self.messages()?, seq, &entry)

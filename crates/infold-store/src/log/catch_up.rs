@@ -5,18 +5,27 @@ use infold_wire::Message;
 
 use super::line::{LinePlace, event_fits, message_fits};
 use super::lineage::no_fork_point;
-use crate::entry::Base;
+use crate::entry::{Base, EventEntry, MessageEntry};
 use crate::event::EventLine;
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
-use crate::log::{Ahead, Tail, message_entry};
+use crate::log::{Ahead, MissingLines, Tail, message_entry};
+use crate::push_journal::Ends;
+use crate::table::{Fixed as _, Table};
 use crate::{Log, LogError, stored};
 
 impl Log {
     /// Brings the sidecars up to the files, or up to a point of them, reading only what they do not know.
     pub(super) fn catch_up(&mut self, end: Option<Point>) -> Result<Tail, LogError> {
-        let known = self.trusted().and_then(|at| self.resume(at));
-        match known.and_then(|()| self.merge(end)) {
+        let known = self.trusted().and_then(|(at, missing)| {
+            self.resume(at)?;
+            Ok(missing)
+        });
+        let caught_up = known.and_then(|missing| {
+            let tail = self.merge(end)?;
+            Ok(Tail { missing, ..tail })
+        });
+        match caught_up {
             // A broken sidecar is no loss: all of it is derived anew.
             Err(error) if error.is_of_sidecar() => {
                 self.resume(self.base)?;
@@ -65,45 +74,21 @@ impl Log {
         Ok(())
     }
 
-    /// How many messages and events of the sidecars agree with the files and with each other.
-    fn trusted(&self) -> Result<Point, LogError> {
-        let in_file =
-            |last: u64, base: u64, end: &dyn Fn(u64) -> Result<u64, LogError>, len: u64| {
-                let (mut low, mut high) = (base, last);
-                while low < high {
-                    let middle = low + (high - low).div_ceil(2);
-                    if end(middle)? <= len {
-                        low = middle
-                    } else {
-                        high = middle - 1
-                    }
-                }
-                Ok::<u64, LogError>(low)
-            };
-        let message_end = |seq: u64| self.entries.get(seq).map(|e| e.offset + u64::from(e.len));
-        let event_end = |id: u64| self.marks.get(id).map(|e| e.offset + u64::from(e.len));
-        let mut seq = in_file(
-            self.entries.last(),
-            self.base.seq,
-            &message_end,
-            self.messages.len(),
-        )?;
-        let mut event = in_file(
-            self.marks.last(),
-            self.base.event,
-            &event_end,
-            self.events.len(),
-        )?;
+    /// Returns up to where the sidecars agree with the files and with each other, and the lines that only the sidecars know.
+    fn trusted(&self) -> Result<(Point, MissingLines), LogError> {
+        let mut seq = self.entries.last_within(self.messages.len())?;
+        let mut event = self.marks.last_within(self.events.len())?;
         if !self.fits(Point { seq, event })? {
-            return Ok(self.base);
+            return Ok((self.base, MissingLines::default()));
         }
+        let missing = self.missing_lines(&self.entries, &self.marks)?;
         while event > self.base.event && self.marks.get(event)?.mark.after > seq {
             event -= 1;
         }
         // An event the sidecar missed may lie before messages that it knows; those were
         // derived after it, but their records may not outlive the derivation of the event.
         let next = if event > self.base.event {
-            event_end(event)?
+            self.marks.get(event)?.line_end()
         } else {
             0
         };
@@ -115,7 +100,25 @@ impl Log {
         // One that is damaged among those that were read by the way is not left for others to find.
         self.entries.check_read()?;
         self.marks.check_read()?;
-        Ok(Point { seq, event })
+        Ok((Point { seq, event }, missing))
+    }
+
+    /// Counts the lines that sidecars know beyond the ends of the files.
+    pub(super) fn missing_lines(
+        &self,
+        entries: &Table<MessageEntry>,
+        marks: &Table<EventEntry>,
+    ) -> Result<MissingLines, LogError> {
+        // The files as they are now: a writer may have appended since they were opened.
+        let missing = MissingLines {
+            messages: entries.last() - entries.last_within(self.messages.len_on_disk()?)?,
+            events: marks.last() - marks.last_within(self.events.len_on_disk()?)?,
+        };
+        // A push that is being taken back is cut off the files before the sidecars follow.
+        if missing != MissingLines::default() && Ends::read(&self.dir)?.is_some() {
+            return Ok(MissingLines::default());
+        }
+        Ok(missing)
     }
 
     fn fits(&self, at: Point) -> Result<bool, LogError> {
@@ -150,8 +153,7 @@ impl Log {
         let from = self.entry_end(seq)?.unwrap_or_default();
         let mut message_lines = Lines::new(messages, from);
         let from = if event > self.base.event {
-            let entry = self.marks.get(event)?;
-            entry.offset + u64::from(entry.len)
+            self.marks.get(event)?.line_end()
         } else {
             0
         };
@@ -189,8 +191,7 @@ impl Log {
         if seq <= self.base.seq {
             return Ok(None);
         }
-        let entry = self.entries.get(seq)?;
-        Ok(Some(entry.offset + u64::from(entry.len)))
+        Ok(Some(self.entries.get(seq)?.line_end()))
     }
 
     fn read_message(

@@ -2,8 +2,8 @@
 
 use infold_log::{EventId, Seq};
 
-use super::line;
 use super::states::States;
+use super::{MissingLines, line};
 use crate::entry::{Base, EventEntry, MessageEntry};
 use crate::file::Access;
 use crate::table::Table;
@@ -16,6 +16,8 @@ pub(crate) struct Differences {
     pub damaged: Vec<LogError>,
     /// Sidecars that do not follow from the log.
     pub stale: Vec<&'static str>,
+    /// Lines that only the sidecars know.
+    pub missing: MissingLines,
 }
 
 impl Log {
@@ -44,16 +46,21 @@ impl Log {
                 break;
             }
         }
-        self.compare_events(&mut found)?;
+        let marks = Table::open(dir.join("events.idx"), base.event, Access::Read)?;
+        self.compare_events(&marks, &mut found)?;
+        if found.stale.is_empty() {
+            found.missing = sound(self.missing_lines(&entries, &marks))?.unwrap_or_default();
+        }
         Ok(found)
     }
 
-    fn compare_events(&self, found: &mut Differences) -> Result<(), LogError> {
-        let (base, dir) = (self.base, &self.dir);
-        let marks: Table<EventEntry> =
-            Table::open(dir.join("events.idx"), base.event, Access::Read)?;
-        let states = States::open(dir.join("states.idx"), Access::Read)?;
-        for number in base.event + 1..=marks.last().min(self.marks.last()) {
+    fn compare_events(
+        &self,
+        marks: &Table<EventEntry>,
+        found: &mut Differences,
+    ) -> Result<(), LogError> {
+        let states = States::open(self.dir.join("states.idx"), Access::Read)?;
+        for number in self.base.event + 1..=marks.last().min(self.marks.last()) {
             let fresh = self.marks.get(number)?;
             let kept = sound(marks.get(number))?;
             let Some(kept) =
@@ -67,7 +74,7 @@ impl Log {
                 found
                     .damaged
                     .extend(line::read_event(&self.events, id, &kept).err());
-                // What was shown then and since was derived from what was written.
+                // Later states were derived from the line as it was written.
                 break;
             }
             if kept != fresh {

@@ -112,7 +112,7 @@ impl Log {
             // Applying one of these looks up an earlier state, which may look up another.
             What::Undo(_) | What::Redo(_) | What::Rewind(_) => true,
             What::Unfold(fold) => self.state.shown().outermost(*fold).is_some(),
-            // Whoever opens the fork need not open what it continues.
+            // Opening the fork then opens no ancestor.
             What::Fork { .. } => true,
             _ => false,
         };
@@ -213,7 +213,7 @@ impl Log {
                     event: earlier.event,
                     ..point
                 },
-                // What was said since stands behind another message than in that state.
+                // Later messages follow another message than in that state.
                 (false, false) => return Ok(None),
             };
         }
@@ -235,7 +235,7 @@ impl Log {
     }
 }
 
-/// What was spent after an event.
+/// Returns the usage totals after an event.
 fn spent(before: Spent, what: &What) -> Spent {
     match what {
         What::Usage(usage) => Spent {

@@ -110,7 +110,7 @@ pub(super) fn check_message(
     Err(LogError::damaged(file.path(), entry.offset, reason))
 }
 
-/// Says whether a message's line stands where its entry says. Its content is not looked at.
+/// Returns whether a message's line stands where its entry says. Its content is not looked at.
 pub(super) fn message_fits(
     file: &Growing,
     seq: u64,
@@ -128,7 +128,7 @@ pub(super) fn message_fits(
     }))
 }
 
-/// Says whether an event's line stands where its entry says.
+/// Returns whether an event's line stands where its entry says.
 pub(super) fn event_fits(file: &Growing, event: u64, entry: &EventEntry) -> Result<bool, LogError> {
     if entry.offset + u64::from(entry.len) > file.len() {
         return Ok(false);

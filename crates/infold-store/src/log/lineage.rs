@@ -21,7 +21,7 @@ use crate::{Log, LogError};
 
 /// The tasks that a log continues: each entry before its own is held by one of them.
 ///
-/// A list, not a chain: whoever holds an entry is found by binary search, and opened without those between.
+/// A list, not a chain: the holder of an entry is found by binary search and opened without those between.
 /// The first links come from the sidecar, older ones are looked up when they are asked for.
 #[derive(Debug)]
 pub(crate) struct Lineage {
@@ -32,7 +32,7 @@ pub(crate) struct Lineage {
 
 /// A task that is continued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Link {
+pub(super) struct AncestorLink {
     pub task: Uuid,
     /// Where it was forked.
     pub at: Point,
@@ -43,7 +43,7 @@ pub(super) struct Link {
 #[derive(Debug)]
 struct Links {
     /// Newest first; their ends never rise. Shared with the lineages of ancestors, each of which begins further back.
-    all: Arc<Vec<Link>>,
+    all: Arc<Vec<AncestorLink>>,
     start: usize,
     /// The task itself.
     own: Option<Uuid>,
@@ -139,7 +139,7 @@ impl Lineage {
     }
 
     /// An ancestor by its index; none if there are not so many.
-    pub(super) fn link(&self, index: usize) -> Result<Option<Link>, LogError> {
+    pub(super) fn link(&self, index: usize) -> Result<Option<AncestorLink>, LogError> {
         while self.links.borrow().list().len() <= index && !self.links.borrow().is_complete {
             self.extend()?;
         }
@@ -185,7 +185,7 @@ impl Lineage {
     pub fn check(&self) -> Result<(), LogError> {
         let mut index = 0;
         while let Some(link) = self.link(index)? {
-            // What it shares with those before it is checked there.
+            // The part that it shares with its ancestors is checked there.
             if link.end.seq > 0 || link.end.event > 0 {
                 self.with(index, Ancestor::check_end)?;
             }
@@ -261,7 +261,7 @@ impl Default for Links {
 }
 
 impl Links {
-    fn list(&self) -> &[Link] {
+    fn list(&self) -> &[AncestorLink] {
         &self.all[self.start..]
     }
 
@@ -278,7 +278,7 @@ impl Links {
                 return Err(LogError::Circular { parent });
             }
             let end = all.last().map_or(at, |last| lower(last.end, at));
-            all.push(Link { task, at, end });
+            all.push(AncestorLink { task, at, end });
         }
         Ok(())
     }
@@ -352,7 +352,7 @@ pub(crate) fn continued_by(dir: &Path) -> Result<Option<(Uuid, Point)>, LogError
     }
 }
 
-/// What the first event of a log says.
+/// Reads the first event of a log.
 pub(super) fn first_event(events: &Growing) -> Result<Option<What>, LogError> {
     /// A fork's first line is shorter.
     const HEAD_BYTES: u64 = 512;
@@ -366,12 +366,12 @@ pub(super) fn first_event(events: &Growing) -> Result<Option<What>, LogError> {
     Ok(first.map(|line| line.what))
 }
 
-/// What a task continues, as its sidecar says, which is of use where the first event is damaged.
+/// Returns the task that a task continues according to its sidecar, for logs whose first event is damaged.
 pub(crate) fn kept_parent(dir: &Path) -> Option<(Uuid, Point)> {
     read_sidecar(dir)?.0.first().copied()
 }
 
-/// Says whether a task's sidecar lists another task among those that it continues.
+/// Returns whether a task's sidecar lists another task among those that it continues.
 pub(crate) fn lists_ancestor(dir: &Path, task: Uuid) -> bool {
     let listed = read_sidecar(dir).map(|(links, _)| links);
     let mut listed = listed.into_iter().flatten();

@@ -14,13 +14,13 @@ use crate::lines::Lines;
 use crate::stored::Original;
 use crate::{Log, LogError};
 
-/// What is kept of the state after an event.
-pub(super) enum Kept {
+/// Where the state after an event is found.
+pub(super) enum StateSource {
     /// Nothing: the event is applied to the state before it.
     Before,
     /// It is the same as at an earlier point.
     Same(Point),
-    /// What was shown.
+    /// The view state itself.
     Shown(Shown),
 }
 
@@ -75,7 +75,7 @@ impl Log {
         Ok(names)
     }
 
-    /// Says whether messages can be sent on a wire exactly as they are.
+    /// Returns whether messages can be sent on a wire exactly as they are.
     ///
     /// Only the index is read.
     pub fn is_native(&self, span: Span, wire: Wire) -> Result<bool, LogError> {
@@ -108,7 +108,7 @@ impl Log {
         Ok((entry.offset + u64::from(entry.len), entry.sum))
     }
 
-    /// What the index knows of a message.
+    /// Returns the index entry of a message.
     pub(super) fn entry(&self, seq: Seq) -> Result<MessageEntry, LogError> {
         match self.ancestor_of(seq.get(), |point| point.seq)? {
             Some(held) => self.lineage.with(held, |one| one.entry(seq.get())),
@@ -116,7 +116,7 @@ impl Log {
         }
     }
 
-    /// What the index knows of an event.
+    /// Returns the index entry of an event.
     pub(super) fn event_entry(&self, id: EventId) -> Result<EventEntry, LogError> {
         match self.ancestor_of(id.get(), |point| point.event)? {
             Some(held) => self.lineage.with(held, |one| one.mark(id.get())),
@@ -125,19 +125,21 @@ impl Log {
     }
 
     /// The last message before an event, and what is kept of the state after it.
-    pub(super) fn kept(&self, event: u64) -> Result<(u64, Kept), LogError> {
+    pub(super) fn kept(&self, event: u64) -> Result<(u64, StateSource), LogError> {
         match self.ancestor_of(event, |point| point.event)? {
             Some(held) => self.lineage.with(held, |one| one.kept(event)),
             None => self.ask_own(|| self.own_kept(event), |log| log.kept(event)),
         }
     }
 
-    fn own_kept(&self, event: u64) -> Result<(u64, Kept), LogError> {
+    fn own_kept(&self, event: u64) -> Result<(u64, StateSource), LogError> {
         let entry = self.marks.get(event)?;
         let kept = match entry.base {
-            Base::Before => Kept::Before,
-            Base::Same(point) => Kept::Same(point),
-            Base::Snapshot { offset, len } => Kept::Shown(self.states.get(event, offset, len)?),
+            Base::Before => StateSource::Before,
+            Base::Same(point) => StateSource::Same(point),
+            Base::Snapshot { offset, len } => {
+                StateSource::Shown(self.states.get(event, offset, len)?)
+            }
         };
         Ok((entry.mark.after, kept))
     }

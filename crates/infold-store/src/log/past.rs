@@ -1,8 +1,8 @@
-//! What a log showed at an earlier point.
+//! The state of a log at an earlier point.
 
 use infold_log::{EventId, Mark, Past, Point, Record, Seq, Shown, State};
 
-use super::lookup::Kept;
+use super::lookup::StateSource;
 use crate::{Log, LogError};
 
 impl Past for Log {
@@ -24,9 +24,9 @@ impl Past for Log {
             let (at, kept) = self.newest_kept(target.event)?;
             pending.push((at, target));
             match kept {
-                Kept::Same(earlier) => target = earlier,
-                Kept::Shown(shown) => break shown,
-                Kept::Before => break Shown::default(),
+                StateSource::Same(earlier) => target = earlier,
+                StateSource::Shown(shown) => break shown,
+                StateSource::Before => break Shown::default(),
             }
         };
         while let Some((at, target)) = pending.pop() {
@@ -46,14 +46,14 @@ impl Past for Log {
 
 impl Log {
     /// The newest event up to one whose state is kept, and that state; nothing is, before the first event.
-    fn newest_kept(&self, event: u64) -> Result<(Point, Kept), LogError> {
+    fn newest_kept(&self, event: u64) -> Result<(Point, StateSource), LogError> {
         for event in (1..=event).rev() {
             let (seq, kept) = self.kept(event)?;
-            if !matches!(kept, Kept::Before) {
+            if !matches!(kept, StateSource::Before) {
                 return Ok((Point { seq, event }, kept));
             }
         }
-        Ok((Point::default(), Kept::Before))
+        Ok((Point::default(), StateSource::Before))
     }
 }
 

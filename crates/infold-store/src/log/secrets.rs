@@ -1,4 +1,4 @@
-//! What a log keeps of what it is given, where secrets are replaced before they reach the disk.
+//! Replaces secrets in messages, events and texts before a log writes them.
 
 use std::borrow::Cow;
 

@@ -23,7 +23,7 @@ impl States {
     pub fn open(path: PathBuf, access: Access) -> Result<States, LogError> {
         Ok(States {
             file: match access {
-                // What is derived anew stays in memory: it is small beside what it was derived from.
+                // States that are derived anew stay in memory: they are small beside the log.
                 Access::Rederive => Growing::missing(path),
                 _ => Growing::open(path, access)?,
             },

@@ -29,7 +29,7 @@ impl Metadata {
 impl Contexts {
     /// Replaces metadata that cannot be used. The damaged file is kept aside.
     ///
-    /// What nobody can know any more (which session of an agent the task was made from) is left out.
+    /// Facts that cannot be recovered, such as the agent's session that the task was made from, are left out.
     pub(crate) fn restore_metadata(
         &self,
         id: Uuid,

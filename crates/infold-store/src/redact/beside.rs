@@ -8,10 +8,10 @@ use infold_wire::transcript::TranscriptLayout;
 use infold_wire::{Json, quote};
 use uuid::Uuid;
 
-use super::Member;
+use super::FamilyMember;
 use super::rewrite::Rewrite;
-use super::staging::Plan;
-use super::texts::Texts;
+use super::staging::RedactionPlan;
+use super::texts::TextRedactor;
 use super::transcript::Batch;
 use crate::event::Extent;
 use crate::file::{Access, Growing};
@@ -24,8 +24,8 @@ impl Rewrite<'_> {
     /// Goes through the files of a task that hold neither messages nor events.
     pub fn beside_messages(
         &self,
-        one: &Member,
-        text: &mut Texts<'_>,
+        one: &FamilyMember,
+        text: &mut TextRedactor<'_>,
         to: Option<&Path>,
     ) -> Result<(), TaskError> {
         self.frames(one, text, to)?;
@@ -36,8 +36,8 @@ impl Rewrite<'_> {
     /// What stood around messages. Of a message that goes, what was said in a system prompt goes here too.
     fn frames(
         &self,
-        one: &Member,
-        text: &mut Texts<'_>,
+        one: &FamilyMember,
+        text: &mut TextRedactor<'_>,
         to: Option<&Path>,
     ) -> Result<(), TaskError> {
         let is_whole = self.extent == Extent::Whole;
@@ -71,8 +71,8 @@ impl Rewrite<'_> {
     /// What a transcript held beside its messages.
     fn imported(
         &self,
-        one: &Member,
-        text: &mut Texts<'_>,
+        one: &FamilyMember,
+        text: &mut TextRedactor<'_>,
         to: Option<&Path>,
     ) -> Result<(), TaskError> {
         let from = Growing::open(one.dir.join(imported::NAME), Access::Read)?;
@@ -114,8 +114,8 @@ impl Rewrite<'_> {
     /// What is said of the task itself, which nobody made of a message.
     fn metadata(
         &self,
-        one: &Member,
-        text: &mut Texts<'_>,
+        one: &FamilyMember,
+        text: &mut TextRedactor<'_>,
         to: Option<&Path>,
     ) -> Result<(), TaskError> {
         if self.extent == Extent::Whole {
@@ -163,11 +163,11 @@ impl Rewrite<'_> {
     /// Writes a file of lines anew, if a line of it changes.
     fn lines(
         &self,
-        one: &Member,
+        one: &FamilyMember,
         name: &str,
         to: Option<&Path>,
-        text: &mut Texts<'_>,
-        mut change: impl FnMut(&[u8], &mut Texts<'_>) -> Option<Vec<u8>>,
+        text: &mut TextRedactor<'_>,
+        mut change: impl FnMut(&[u8], &mut TextRedactor<'_>) -> Option<Vec<u8>>,
     ) -> Result<(), TaskError> {
         let from = Growing::open(one.dir.join(name), Access::Read)?;
         if from.len() == 0 {
@@ -187,7 +187,7 @@ impl Rewrite<'_> {
     }
 
     /// Plans what changes in the databases.
-    pub fn stage_rows(&self, plan: &mut Plan) -> Result<(), TaskError> {
+    pub fn stage_rows(&self, plan: &mut RedactionPlan) -> Result<(), TaskError> {
         for (at, one) in self.family.iter().enumerate() {
             let mut text = self.texts(at);
             let row = self
@@ -229,7 +229,7 @@ impl Rewrite<'_> {
         let Some(mut chains) = chains.filter(|_| self.extent == Extent::Matches) else {
             return Ok(Vec::new());
         };
-        let mut text = Texts::new(self.find, String::new(), self.extent);
+        let mut text = TextRedactor::new(self.find, String::new(), self.extent);
         let names = chains.names_of(task)?;
         let is_gone = |key: &String| {
             let name = split_key(key).and_then(|(_, name)| text.name(name));

@@ -30,7 +30,7 @@ const COPIES: [&str; 14] = [
     "pending.json",
 ];
 
-/// Removes all copies from the directory of a task: also half-written ones, and torn bytes, of which nobody can tell what they hold.
+/// Removes all copies from the directory of a task, with half-written files and torn bytes, whose contents are unknown.
 pub fn remove(dir: &Path) -> Result<(), LogError> {
     for name in COPIES {
         remove_if_there(&dir.join(name))?;
@@ -103,7 +103,7 @@ pub fn leftovers(contexts: &Contexts, find: Find<'_>) -> Result<Vec<PathBuf>, Lo
 const PIECE_BYTES: u64 = 4 << 20;
 const OVERLAP_BYTES: usize = 64 << 10;
 
-/// Says whether something is found in a file, or in a file of a directory, however it is escaped.
+/// Returns whether something is found in a file, or in a file of a directory, however it is escaped.
 fn holds(path: &Path, find: Find<'_>) -> Result<bool, LogError> {
     let fail = |error| LogError::io(path, "read", error);
     if path.is_dir() {

@@ -8,8 +8,8 @@ use infold_wire::redact::{redact_json, redact_matches, redact_message};
 use infold_wire::{Json, Message, digest, render_stub, tokens};
 
 use super::staging::Staging;
-use super::texts::{Texts, marker};
-use super::{Family, Find, Member, damaged, holder};
+use super::texts::{TextRedactor, marker};
+use super::{Family, FamilyMember, Find, damaged, holder};
 use crate::event::{Extent, FoldLine, MaskLine, RedactLine};
 use crate::file::{Access, Growing};
 use crate::lines::Lines;
@@ -29,7 +29,7 @@ pub struct Rewrite<'a> {
     events: Vec<u64>,
 }
 
-/// What was put where the new files are.
+/// The result of staging one task.
 #[derive(Default)]
 pub struct Staged {
     /// The event that says so; none if nothing changes.
@@ -120,8 +120,8 @@ impl<'a> Rewrite<'a> {
         })
     }
 
-    pub fn texts(&self, at: usize) -> Texts<'a> {
-        Texts::new(self.find, marker(self.events[at]), self.extent)
+    pub fn texts(&self, at: usize) -> TextRedactor<'a> {
+        TextRedactor::new(self.find, marker(self.events[at]), self.extent)
     }
 
     /// What takes the place of a message.
@@ -138,7 +138,7 @@ impl<'a> Rewrite<'a> {
     /// Writes `messages.jsonl` anew; returns what the messages came to that changed.
     fn messages(
         &self,
-        one: &Member,
+        one: &FamilyMember,
         marker: &str,
         to: &Path,
     ) -> Result<Vec<(Seq, Option<digest::Digest>)>, TaskError> {
@@ -197,11 +197,16 @@ impl<'a> Rewrite<'a> {
     }
 
     /// The lines of `events.jsonl`, without what goes.
-    fn events(&self, one: &Member, log: &Log, text: &mut Texts<'_>) -> Result<Vec<u8>, TaskError> {
+    fn events(
+        &self,
+        one: &FamilyMember,
+        log: &Log,
+        text: &mut TextRedactor<'_>,
+    ) -> Result<Vec<u8>, TaskError> {
         let file = Growing::open(one.dir.join("events.jsonl"), Access::Read)?;
         let mut out = Vec::new();
         let mut lines = Lines::new(&file, 0);
-        // A torn line is looked at by nobody, and set aside before anything is written.
+        // A torn line is not part of the log, and is set aside before anything is written.
         while let Some(line) = lines.next()?.filter(|line| line.whole) {
             let raw = [line.bytes, b"\n"].concat();
             let event = EventLine::decode(line.bytes);
@@ -267,8 +272,8 @@ impl<'a> Rewrite<'a> {
         Ok(out)
     }
 
-    fn fold(&self, mut fold: FoldLine, text: &mut Texts<'_>) -> FoldLine {
-        // What stands over every summary and in every marker is nobody's words.
+    fn fold(&self, mut fold: FoldLine, text: &mut TextRedactor<'_>) -> FoldLine {
+        // The heading of a summary and a marker are generated, not part of the conversation.
         let head = heading(fold.span, fold.messages);
         let is_ours = |said: &str| {
             said.starts_with('[') && said.contains("earlier messages are hidden to fit the window")
@@ -290,7 +295,7 @@ impl<'a> Rewrite<'a> {
     }
 
     /// A record of a tool or of a pass. Only some of its members can be made of messages.
-    fn record(&self, record: String, text: &mut Texts<'_>) -> String {
+    fn record(&self, record: String, text: &mut TextRedactor<'_>) -> String {
         const MADE: [&[u8]; 5] = [b"args", b"result", b"error", b"errors", b"dropped"];
         let Ok(json) = Json::parse(record.as_bytes()) else {
             return record;
@@ -317,10 +322,10 @@ impl<'a> Rewrite<'a> {
     /// A mask: its stub without what goes, and where the part is in the message now.
     fn mask(
         &self,
-        one: &Member,
+        one: &FamilyMember,
         log: &Log,
         mut mask: MaskLine,
-        text: &mut Texts<'_>,
+        text: &mut TextRedactor<'_>,
     ) -> Result<MaskLine, TaskError> {
         let seq = mask.seq.get();
         if let Some(held) = holder(self.family, one.task, seq)
@@ -367,7 +372,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    /// What the next message comes to, if it is to be marked.
+    /// Returns the digest of the next message, if it is to be marked.
     fn original(
         &mut self,
         body: &[u8],

@@ -30,12 +30,12 @@ pub struct Staging {
     _lock: File,
 }
 
-/// What a redaction does beside putting files in place. It holds nothing of what goes.
+/// The changes of a redaction beside new files. It contains none of the redacted text.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct RedactionPlan {
     /// The tasks, those first that others continue.
     pub tasks: Vec<Uuid>,
-    /// What columns of their rows in the registry say from then on.
+    /// New values of columns in the registry.
     pub rows: Vec<(Uuid, String, String)>,
     /// Redacted names of conversations, each with its task: they take the place of those that they are the digests of.
     pub names: Vec<(Uuid, String)>,
@@ -43,7 +43,7 @@ pub struct Plan {
     pub removed: Vec<PathBuf>,
 }
 
-impl Plan {
+impl RedactionPlan {
     fn encode(&self, root: &Path) -> String {
         let tasks = self.tasks.iter().map(|task| format!("\"{task}\""));
         let rows = self.rows.iter().map(|(task, column, text)| {
@@ -66,7 +66,7 @@ impl Plan {
         )
     }
 
-    fn decode(bytes: &[u8], root: &Path) -> Option<Plan> {
+    fn decode(bytes: &[u8], root: &Path) -> Option<RedactionPlan> {
         let json = Json::parse(bytes).ok()?;
         let list = |key: &str| Some(json.get(key)?.elements());
         let text = |json: Json<'_>, key: &str| Some(json.get(key)?.text()?.into_owned());
@@ -77,7 +77,7 @@ impl Plan {
         let names = list("names")?
             .map(|name| Some((text(name, "task")?.parse().ok()?, text(name, "name")?)));
         let removed = list("removed")?.map(|name| Some(root.join(name.text()?.as_ref())));
-        Some(Plan {
+        Some(RedactionPlan {
             tasks: list("tasks")?
                 .map(|task| task.text()?.parse().ok())
                 .collect::<Option<_>>()?,
@@ -116,7 +116,7 @@ impl Staging {
     }
 
     /// A redaction that was decided and is not complete; locked, so that one at a time completes it.
-    pub fn decided(contexts: &Contexts) -> Result<Option<(Staging, Plan)>, TaskError> {
+    pub fn decided(contexts: &Contexts) -> Result<Option<(Staging, RedactionPlan)>, TaskError> {
         let dir = contexts.root().join(NAME);
         let path = dir.join(PLAN);
         match fs::symlink_metadata(&path) {
@@ -139,12 +139,12 @@ impl Staging {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             read => read.map_err(|error| LogError::io(&path, "read", error))?,
         };
-        let plan = Plan::decode(&bytes, contexts.root());
+        let plan = RedactionPlan::decode(&bytes, contexts.root());
         let plan = plan.ok_or_else(|| LogError::damaged(&path, 0, "it is no plan of a redaction"));
         Ok(Some((staging, plan?)))
     }
 
-    /// Removes one that was not decided, if nobody works with it; says whether there was one.
+    /// Removes one that was not decided and is not in use; returns whether there was one.
     pub fn discard_left(contexts: &Contexts) -> Result<bool, TaskError> {
         let dir = contexts.root().join(NAME);
         let Ok(opened) = File::open(&dir) else {
@@ -170,7 +170,7 @@ impl Staging {
     }
 
     /// Decides: from now on the redaction is done, whatever happens.
-    pub fn commit(&self, plan: &Plan) -> Result<(), LogError> {
+    pub fn commit(&self, plan: &RedactionPlan) -> Result<(), LogError> {
         for task in &plan.tasks {
             let dir = self.dir.join(task.to_string());
             if dir.is_dir() {
@@ -184,7 +184,7 @@ impl Staging {
         self.dir.parent().map_or(Ok(()), file::sync_dir)?;
         fs::rename(&next, &path).map_err(|error| LogError::io(&path, "written", error))?;
         if let Err(error) = file::sync_dir(&self.dir) {
-            // Taken back, unless even that fails: then it may be done by whoever looks next.
+            // It is taken back. If that fails too, the next command may complete it.
             let is_undone = fs::remove_file(&path).is_ok();
             return Err(error.after(is_undone));
         }
@@ -237,7 +237,11 @@ impl Staging {
 
 impl Contexts {
     /// Does what a plan says. Every step may have been done before.
-    pub(super) fn roll_forward(&self, plan: &Plan, staging: &Staging) -> Result<(), TaskError> {
+    pub(super) fn roll_forward(
+        &self,
+        plan: &RedactionPlan,
+        staging: &Staging,
+    ) -> Result<(), TaskError> {
         let dirs = self.dirs();
         let mut places: Vec<(Uuid, PathBuf)> = Vec::with_capacity(plan.tasks.len());
         for task in &plan.tasks {
@@ -274,7 +278,11 @@ impl Contexts {
     }
 
     /// Takes out of the databases what goes, and what is left of it in their files.
-    fn redact_databases(&self, plan: &Plan, places: &[(Uuid, PathBuf)]) -> Result<(), TaskError> {
+    fn redact_databases(
+        &self,
+        plan: &RedactionPlan,
+        places: &[(Uuid, PathBuf)],
+    ) -> Result<(), TaskError> {
         let registry = Registry::open(self.root())?;
         for (task, column, text) in &plan.rows {
             registry.set_text(*task, column, text)?;

@@ -7,7 +7,7 @@ use crate::event::Extent;
 use crate::redacted_name::{is_redacted_name, redacted_name};
 
 /// Replaces what is found in texts of every kind, and counts those that lost something.
-pub struct Texts<'a> {
+pub struct TextRedactor<'a> {
     pub find: Find<'a>,
     pub marker: String,
     pub changed: u64,
@@ -16,9 +16,9 @@ pub struct Texts<'a> {
     counts_left: bool,
 }
 
-impl<'a> Texts<'a> {
-    pub fn new(find: Find<'a>, marker: String, extent: Extent) -> Texts<'a> {
-        Texts {
+impl<'a> TextRedactor<'a> {
+    pub fn new(find: Find<'a>, marker: String, extent: Extent) -> TextRedactor<'a> {
+        TextRedactor {
             find,
             marker,
             changed: 0,

@@ -12,7 +12,7 @@ use infold_wire::transcript::TranscriptLayout;
 use memchr::memmem;
 
 use super::Find;
-use crate::imported::{Kept, decode_line, encode_bytes};
+use crate::imported::{ImportedPiece, decode_line, encode_bytes};
 
 /// How long a line of text is at most where a document is written anew.
 const MAX_PIECE_BYTES: usize = 1 << 20;
@@ -42,19 +42,19 @@ impl Batch {
         }
     }
 
-    /// Adds a line; says whether the records in it are whole now.
+    /// Adds a line; returns whether the records in it are whole now.
     ///
     /// A document is whole at the end of the file.
     pub fn add(&mut self, line: &[u8]) -> bool {
         self.lines.push(line.to_vec());
         match decode_line(line) {
-            Some(Kept::Bytes(bytes)) => {
+            Some(ImportedPiece::Bytes(bytes)) => {
                 matches!(
                     self.layout,
                     TranscriptLayout::Lines | TranscriptLayout::Text
                 ) && bytes.ends_with(b"\n")
             }
-            Some(Kept::End(_)) => true,
+            Some(ImportedPiece::End(_)) => true,
             _ => false,
         }
     }
@@ -103,7 +103,7 @@ impl<'a> Joined<'a> {
             .collect();
         let mut placeholder = b"\"\\u0000message\\u0000\"".to_vec();
         while lines.iter().any(|(_, kept)| match kept {
-            Some(Kept::Bytes(bytes)) => memmem::find(bytes, &placeholder).is_some(),
+            Some(ImportedPiece::Bytes(bytes)) => memmem::find(bytes, &placeholder).is_some(),
             _ => false,
         }) {
             placeholder.splice(1..1, *b"-");
@@ -117,16 +117,16 @@ impl<'a> Joined<'a> {
         for (line, kept) in lines {
             // The end of a list is one more element of it.
             let before: &[u8] = match kept {
-                Some(Kept::Bytes(bytes)) => {
+                Some(ImportedPiece::Bytes(bytes)) => {
                     joined.text.extend(bytes);
                     continue;
                 }
-                Some(Kept::End(_)) => {
+                Some(ImportedPiece::End(_)) => {
                     joined.end = Some(line);
                     continue;
                 }
-                Some(Kept::ListEnd(true)) => b",",
-                Some(Kept::ListEnd(false) | Kept::Message(_)) | None => b"",
+                Some(ImportedPiece::ListEnd(true)) => b",",
+                Some(ImportedPiece::ListEnd(false) | ImportedPiece::Message(_)) | None => b"",
             };
             joined.text.extend_from_slice(before);
             joined.text.extend_from_slice(&joined.placeholder);
@@ -341,7 +341,7 @@ fn string_end(text: &[u8], start: usize) -> usize {
     text.len()
 }
 
-/// Says whether a byte may stand in a number or in a word outside of strings.
+/// Returns whether a byte may stand in a number or in a word outside of strings.
 fn is_of_scalar(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+-._$".contains(&byte) || !byte.is_ascii()
 }
@@ -369,10 +369,10 @@ mod tests {
             left += rewritten.left;
             for line in rewritten.lines {
                 match decode_line(&line).expect("a line") {
-                    Kept::Bytes(bytes) => out += &String::from_utf8_lossy(&bytes),
-                    Kept::Message(seq) => out += &format!("<{seq}>"),
-                    Kept::ListEnd(_) => out += "<end>",
-                    Kept::End(_) => {}
+                    ImportedPiece::Bytes(bytes) => out += &String::from_utf8_lossy(&bytes),
+                    ImportedPiece::Message(seq) => out += &format!("<{seq}>"),
+                    ImportedPiece::ListEnd(_) => out += "<end>",
+                    ImportedPiece::End(_) => {}
                 }
             }
         };

@@ -41,7 +41,7 @@ pub enum RegistryError {
     Damaged {
         /// The database.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// Keep the tasks elsewhere: SQLite takes no such path. Nothing was made.
@@ -57,7 +57,7 @@ pub enum RegistryError {
     Open {
         /// The database.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// Look at what SQLite says.
@@ -65,7 +65,7 @@ pub enum RegistryError {
     Sql {
         /// The database.
         path: PathBuf,
-        /// What SQLite says.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
 }

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, params};
 use super::row::instant;
 use super::{Registry, RegistryError};
 
-/// What a provider made of a request, against what we did.
+/// A provider's token count of a request, and ours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Report<'a> {
     /// Who reported it.

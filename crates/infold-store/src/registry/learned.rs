@@ -1,4 +1,4 @@
-//! What was learned of models, carried over from a registry that is damaged.
+//! Carries facts learned about models over from a damaged registry.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What a provider's model demands of messages beside its wire.
+//! Requirements of a provider's model that its wire does not document.
 
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, params};
 use super::row::instant;
 use super::{Registry, RegistryError};
 
-/// What a provider's model wants of messages beside what its wire says.
+/// Requirements of a provider's model that its wire does not document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quirks {
     /// Roles must alternate.
@@ -18,7 +18,7 @@ pub struct Quirks {
 }
 
 impl Registry {
-    /// What was learned of a provider's model.
+    /// Returns the learned requirements of a provider's model.
     pub fn quirks(&self, provider: &str, model: &str) -> Result<Quirks, RegistryError> {
         let sql =
             "SELECT alternate, plain, bound FROM model_quirks WHERE provider = ?1 AND model = ?2";

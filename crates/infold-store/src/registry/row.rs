@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::status::Status;
 
-/// What the registry knows of one task.
+/// A row of the registry: one task.
 ///
 /// Fields bear the names of their columns. There is none for a key or a
 /// password, and none should be put into a text.
@@ -23,9 +23,9 @@ pub struct TaskRow {
     pub owner: Option<String>,
     /// The repository.
     pub repo: Option<String>,
-    /// What kind of work it is, such as `issue`.
+    /// The kind of work, such as `issue`.
     pub task_type: Option<String>,
-    /// What the source calls it.
+    /// Its id at the source.
     pub task_id: Option<String>,
     /// Where it stands.
     pub status: Status,
@@ -45,13 +45,13 @@ pub struct TaskRow {
     pub model: Option<String>,
     /// The model's window, in tokens.
     pub context_length: Option<u64>,
-    /// What was counted so far.
+    /// Its counters.
     pub counters: Counters,
     /// Why it failed.
     pub error_message: Option<String>,
     /// Whose task it is.
     pub user: Option<String>,
-    /// What it is about: the first request, shortened.
+    /// Its title: the first request, shortened.
     pub title: Option<String>,
     /// The agent that works on it.
     pub agent: Option<String>,
@@ -61,7 +61,7 @@ pub struct TaskRow {
     pub active_at: Option<Timestamp>,
 }
 
-/// What is counted of a task, in all or since the last count.
+/// Counters of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Calls of a model.
@@ -72,9 +72,9 @@ pub struct Counters {
     pub tokens: u64,
     /// Summary folds.
     pub compressions: u64,
-    /// What of the tokens came from a provider's cache.
+    /// Tokens read from a provider's cache.
     pub cached: u64,
-    /// What the calls cost, in millionths of a dollar.
+    /// Cost of the calls in millionths of a dollar.
     pub cost: u64,
 }
 

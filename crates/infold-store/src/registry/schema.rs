@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use crate::database;
 
-/// What leads from each version to the next.
+/// The migration from each version to the next.
 ///
 /// Released steps never change; a new version is one more entry.
 const STEPS: [&str; 5] = [

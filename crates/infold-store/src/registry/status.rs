@@ -67,7 +67,7 @@ impl FromStr for Status {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no status `{text}`; there are {}", Status::ALL.map(Status::name).join(", "))]
 pub struct StatusError {
-    /// What was given.
+    /// The given text.
     pub text: String,
 }
 

@@ -22,7 +22,7 @@ pub struct LearnedWindow {
     pub learned_at: Timestamp,
 }
 
-/// Picks the rows of a model, whoever named its window; `provider/model` is one of them.
+/// Selects the rows of a model from all sources; `provider/model` is one of them.
 const OF_MODEL: &str = "(model = ?1 OR model = ?1 || '[1m]' OR provider || '/' || model = ?1)";
 
 impl Registry {
@@ -91,7 +91,7 @@ impl Registry {
         self.run(|db| db.execute(&sql, params![model]))
     }
 
-    /// Forgets the windows of a model that are smaller than what it took; says whether there were any.
+    /// Forgets the windows of a model that are smaller than what it took; returns whether there were any.
     pub fn forget_smaller_windows(
         &self,
         provider: &str,

@@ -6,9 +6,9 @@ use infold_wire::{Json, JsonKind};
 
 use super::{given, string};
 use crate::Seen;
-use crate::dialect::Wrong;
+use crate::dialect::InvalidRequest;
 
-pub(super) fn check(body: Json<'_>, seen: &Seen, alternate: bool) -> Result<(), Wrong> {
+pub(super) fn check(body: Json<'_>, seen: &Seen, alternate: bool) -> Result<(), InvalidRequest> {
     if seen.header("anthropic-version").is_none() {
         return wrong("anthropic-version: header is required");
     }
@@ -35,8 +35,8 @@ pub(super) fn check(body: Json<'_>, seen: &Seen, alternate: bool) -> Result<(), 
     rounds(&messages)
 }
 
-fn wrong<T>(message: impl Into<String>) -> Result<T, Wrong> {
-    Err(Wrong::new(message, "", ""))
+fn wrong<T>(message: impl Into<String>) -> Result<T, InvalidRequest> {
+    Err(InvalidRequest::new(message, "", ""))
 }
 
 /// How many cache markers there are.
@@ -45,7 +45,7 @@ fn marks(json: Json<'_>, depth: usize) -> usize {
         return 0;
     }
     let members = json.members().map(|(name, value)| {
-        // What a tool is given or gives may have anything in it.
+        // Arguments and results of tools may hold any member.
         if name.is("input") || name.is("input_schema") {
             return 0;
         }
@@ -63,7 +63,7 @@ fn marks(json: Json<'_>, depth: usize) -> usize {
             .sum::<usize>()
 }
 
-fn choice(body: Json<'_>) -> Result<(), Wrong> {
+fn choice(body: Json<'_>) -> Result<(), InvalidRequest> {
     let wanted = given(body, "tool_choice").map(|it| string(it, "name"));
     let Some(wanted) = wanted.filter(|name| !name.is_empty()) else {
         return Ok(());
@@ -79,7 +79,7 @@ fn choice(body: Json<'_>) -> Result<(), Wrong> {
     }
 }
 
-fn roles(messages: &[Json<'_>], alternate: bool) -> Result<(), Wrong> {
+fn roles(messages: &[Json<'_>], alternate: bool) -> Result<(), InvalidRequest> {
     let mut last = String::new();
     for (at, message) in messages.iter().enumerate() {
         let role = string(*message, "role");
@@ -110,7 +110,7 @@ fn roles(messages: &[Json<'_>], alternate: bool) -> Result<(), Wrong> {
     }
 }
 
-fn content(at: usize, message: Json<'_>, last: bool) -> Result<(), Wrong> {
+fn content(at: usize, message: Json<'_>, last: bool) -> Result<(), InvalidRequest> {
     let Some(content) = given(message, "content") else {
         return wrong(format!("messages.{at}.content: Field required"));
     };
@@ -144,7 +144,7 @@ fn content(at: usize, message: Json<'_>, last: bool) -> Result<(), Wrong> {
 }
 
 /// Each call is answered in the very next message, and only there.
-fn rounds(messages: &[Json<'_>]) -> Result<(), Wrong> {
+fn rounds(messages: &[Json<'_>]) -> Result<(), InvalidRequest> {
     let mut open = BTreeSet::new();
     for (at, message) in messages.iter().enumerate() {
         let blocks: Vec<_> = given(*message, "content")
@@ -177,7 +177,7 @@ fn rounds(messages: &[Json<'_>]) -> Result<(), Wrong> {
     }
 }
 
-fn unanswered(at: usize, open: &BTreeSet<String>) -> Result<(), Wrong> {
+fn unanswered(at: usize, open: &BTreeSet<String>) -> Result<(), InvalidRequest> {
     let ids: Vec<_> = open.iter().map(String::as_str).collect();
     let ids = ids.join(", ");
     wrong(format!(

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use infold_wire::{Json, JsonKind};
 
 use super::{given, string};
-use crate::dialect::Wrong;
+use crate::dialect::InvalidRequest;
 
 const ROLES: [&str; 6] = [
     "system",
@@ -16,13 +16,17 @@ const ROLES: [&str; 6] = [
     "developer",
 ];
 
-pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
+pub(super) fn check(body: Json<'_>) -> Result<(), InvalidRequest> {
     if given(body, "model").is_none() {
-        return Err(Wrong::new("you must provide a model parameter", "", ""));
+        return Err(InvalidRequest::new(
+            "you must provide a model parameter",
+            "",
+            "",
+        ));
     }
     let Some(messages) = given(body, "messages") else {
         let message = "Missing required parameter: 'messages'.";
-        return Err(Wrong::new(
+        return Err(InvalidRequest::new(
             message,
             "messages",
             "missing_required_parameter",
@@ -34,7 +38,7 @@ pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
             let message = format!(
                 "Invalid '{name}': empty array. Expected an array with minimum length 1, but got an empty array instead."
             );
-            return Err(Wrong::new(message, name, "empty_array"));
+            return Err(InvalidRequest::new(message, name, "empty_array"));
         }
     }
     choice(body)?;
@@ -42,13 +46,13 @@ pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
 }
 
 /// A tool that must be called is one of those there are.
-fn choice(body: Json<'_>) -> Result<(), Wrong> {
+fn choice(body: Json<'_>) -> Result<(), InvalidRequest> {
     let Some(choice) = given(body, "tool_choice") else {
         return Ok(());
     };
     let Some(tools) = given(body, "tools") else {
         let message = "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.";
-        return Err(Wrong::new(message, "tool_choice", ""));
+        return Err(InvalidRequest::new(message, "tool_choice", ""));
     };
     let name = |tool: Json<'_>| tool.get("function").map(|it| string(it, "name"));
     let wanted = (choice.kind() == JsonKind::Object)
@@ -61,14 +65,14 @@ fn choice(body: Json<'_>) -> Result<(), Wrong> {
                 .any(|it| name(it).as_ref() == Some(&wanted)) =>
         {
             let message = format!("Tool choice '{wanted}' not found in 'tools' parameter.");
-            Err(Wrong::new(message, "tool_choice", ""))
+            Err(InvalidRequest::new(message, "tool_choice", ""))
         }
         _ => Ok(()),
     }
 }
 
 /// Each call is followed by its result, and each result follows its call.
-fn rounds(messages: Json<'_>) -> Result<(), Wrong> {
+fn rounds(messages: Json<'_>) -> Result<(), InvalidRequest> {
     let mut open = BTreeSet::new();
     let mut called_at = None;
     for (at, message) in messages.elements().enumerate() {
@@ -77,7 +81,7 @@ fn rounds(messages: Json<'_>) -> Result<(), Wrong> {
             let message = format!(
                 "Invalid value: '{role}'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'."
             );
-            return Err(Wrong::new(
+            return Err(InvalidRequest::new(
                 message,
                 format!("messages[{at}].role"),
                 "invalid_value",
@@ -87,7 +91,11 @@ fn rounds(messages: Json<'_>) -> Result<(), Wrong> {
             let id = string(message, "tool_call_id");
             if !open.remove(&id) {
                 let message = "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.";
-                return Err(Wrong::new(message, format!("messages.[{at}].role"), ""));
+                return Err(InvalidRequest::new(
+                    message,
+                    format!("messages.[{at}].role"),
+                    "",
+                ));
             }
             continue;
         }
@@ -102,13 +110,17 @@ fn rounds(messages: Json<'_>) -> Result<(), Wrong> {
         let speaks = otherwise || !open.is_empty();
         if given(message, "content").is_none() && !(role == "assistant" && speaks) {
             let message = "Invalid value for 'content': expected a string, got null.";
-            return Err(Wrong::new(message, format!("messages.[{at}].content"), ""));
+            return Err(InvalidRequest::new(
+                message,
+                format!("messages.[{at}].content"),
+                "",
+            ));
         }
     }
     unanswered(&open, called_at)
 }
 
-fn unanswered(open: &BTreeSet<String>, at: Option<usize>) -> Result<(), Wrong> {
+fn unanswered(open: &BTreeSet<String>, at: Option<usize>) -> Result<(), InvalidRequest> {
     if open.is_empty() {
         return Ok(());
     }
@@ -118,5 +130,9 @@ fn unanswered(open: &BTreeSet<String>, at: Option<usize>) -> Result<(), Wrong> {
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: {ids}"
     );
     let at = at.unwrap_or_default();
-    Err(Wrong::new(message, format!("messages.[{at}].role"), ""))
+    Err(InvalidRequest::new(
+        message,
+        format!("messages.[{at}].role"),
+        "",
+    ))
 }

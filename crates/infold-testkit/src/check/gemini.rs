@@ -4,9 +4,9 @@ use infold_wire::Json;
 
 use super::{given, string};
 use crate::asked::listed;
-use crate::dialect::Wrong;
+use crate::dialect::InvalidRequest;
 
-pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
+pub(super) fn check(body: Json<'_>) -> Result<(), InvalidRequest> {
     let contents = listed(body, "contents");
     if contents.is_empty() {
         return wrong("* GenerateContentRequest.contents: contents is not specified\n");
@@ -56,6 +56,6 @@ pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn wrong<T>(message: impl Into<String>) -> Result<T, Wrong> {
-    Err(Wrong::new(message, "", ""))
+fn wrong<T>(message: impl Into<String>) -> Result<T, InvalidRequest> {
+    Err(InvalidRequest::new(message, "", ""))
 }

@@ -4,19 +4,19 @@ use infold_wire::Json;
 
 use super::{given, string};
 use crate::asked::listed;
-use crate::dialect::Wrong;
+use crate::dialect::InvalidRequest;
 
 /// Ollama takes almost anything.
-pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
+pub(super) fn check(body: Json<'_>) -> Result<(), InvalidRequest> {
     if string(body, "model").is_empty() {
-        return Err(Wrong::new("model is required", "", ""));
+        return Err(InvalidRequest::new("model is required", "", ""));
     }
     for message in listed(body, "messages") {
         let role = string(message, "role");
         if !["system", "user", "assistant", "tool"].contains(&role.as_str()) {
             let message =
                 format!("invalid role: {role}, must be one of [system, user, assistant, tool]");
-            return Err(Wrong::new(message, "", ""));
+            return Err(InvalidRequest::new(message, "", ""));
         }
         // Arguments are an object here, where others have a text.
         for call in given(message, "tool_calls")
@@ -26,7 +26,7 @@ pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
             let arguments = call.get("function").and_then(|it| given(it, "arguments"));
             if arguments.is_some_and(|it| it.kind() != infold_wire::JsonKind::Object) {
                 let message = "json: cannot unmarshal string into Go struct field ToolCallFunction.messages.tool_calls.function.arguments of type api.ToolCallFunctionArguments";
-                return Err(Wrong::new(message, "", ""));
+                return Err(InvalidRequest::new(message, "", ""));
             }
         }
     }

@@ -5,13 +5,17 @@ use std::collections::HashSet;
 use infold_wire::{Json, JsonKind};
 
 use super::{given, string};
-use crate::dialect::Wrong;
+use crate::dialect::InvalidRequest;
 
-pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
+pub(super) fn check(body: Json<'_>) -> Result<(), InvalidRequest> {
     for name in ["model", "input"] {
         if given(body, name).is_none() {
             let message = format!("Missing required parameter: '{name}'.");
-            return Err(Wrong::new(message, name, "missing_required_parameter"));
+            return Err(InvalidRequest::new(
+                message,
+                name,
+                "missing_required_parameter",
+            ));
         }
     }
     let input = given(body, "input").filter(|it| it.kind() == JsonKind::Array);
@@ -32,7 +36,7 @@ pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
                 if !calls.contains(&id) {
                     let message =
                         format!("No tool call found for function call output with call_id {id}.");
-                    return Err(Wrong::new(message, "input", ""));
+                    return Err(InvalidRequest::new(message, "input", ""));
                 }
                 open.remove(&id);
             }
@@ -45,24 +49,32 @@ pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
     match open.first() {
         Some(id) => {
             let message = format!("No tool output found for function call {id}.");
-            Err(Wrong::new(message, "input", ""))
+            Err(InvalidRequest::new(message, "input", ""))
         }
         None => Ok(()),
     }
 }
 
-fn role(at: usize, item: Json<'_>) -> Result<(), Wrong> {
+fn role(at: usize, item: Json<'_>) -> Result<(), InvalidRequest> {
     let role = string(item, "role");
     if !["system", "assistant", "user", "developer"].contains(&role.as_str()) {
         let message = format!(
             "Invalid value: '{role}'. Supported values are: 'assistant', 'system', 'developer', and 'user'."
         );
-        return Err(Wrong::new(message, format!("input[{at}]"), "invalid_value"));
+        return Err(InvalidRequest::new(
+            message,
+            format!("input[{at}]"),
+            "invalid_value",
+        ));
     }
     if given(item, "content").is_none() {
         let message = format!("Missing required parameter: 'input[{at}].content'.");
         let code = "missing_required_parameter";
-        return Err(Wrong::new(message, format!("input[{at}].content"), code));
+        return Err(InvalidRequest::new(
+            message,
+            format!("input[{at}].content"),
+            code,
+        ));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use infold_wire::StopReason;
 use serde_json::{Value, json};
 
-use super::{Call, Conversation, PICTURE, Pending, Shape};
+use super::{Conversation, NextClientStep, PICTURE, ScriptedCall, Shape};
 use crate::seal;
 
 /// Tools of the server, and what their results are called and hold.
@@ -46,9 +46,9 @@ impl Conversation {
     pub(super) fn anthropic_client(&mut self) -> Vec<Value> {
         let free = self.state.running.is_none();
         let content = match self.state.pending.clone() {
-            Pending::Resume => return Vec::new(),
-            Pending::User => self.anthropic_user(),
-            Pending::Results(calls, _) => {
+            NextClientStep::Resume => return Vec::new(),
+            NextClientStep::User => self.anthropic_user(),
+            NextClientStep::Results(calls, _) => {
                 let interrupted = self.random.chance(4);
                 let results = calls.into_iter();
                 let mut blocks: Vec<_> = results
@@ -79,7 +79,7 @@ impl Conversation {
         Value::Array(blocks)
     }
 
-    fn anthropic_result(&mut self, call: &Call, interrupted: bool) -> Value {
+    fn anthropic_result(&mut self, call: &ScriptedCall, interrupted: bool) -> Value {
         if interrupted {
             return json!({"type": "tool_result", "tool_use_id": call.id, "is_error": true, "content": "Interrupted by the user"});
         }
@@ -132,7 +132,7 @@ impl Conversation {
             }
             Shape::Paused => {
                 self.state.running = Some(self.anthropic_server_use(&mut blocks, None));
-                self.state.pending = Pending::Resume;
+                self.state.pending = NextClientStep::Resume;
                 stop = StopReason::Other("pause_turn".to_owned());
             }
             Shape::Mixed => {
@@ -187,9 +187,9 @@ impl Conversation {
             }
             blocks.push(block);
             let kind = "";
-            calls.push(Call { id, name, kind });
+            calls.push(ScriptedCall { id, name, kind });
         }
-        self.state.pending = Pending::Results(calls, Vec::new());
+        self.state.pending = NextClientStep::Results(calls, Vec::new());
     }
 
     fn anthropic_server_use(

@@ -3,7 +3,7 @@
 use infold_wire::StopReason;
 use serde_json::{Value, json};
 
-use super::{Call, Conversation, PICTURE, Pending, Shape};
+use super::{Conversation, NextClientStep, PICTURE, ScriptedCall, Shape};
 
 impl Conversation {
     pub(super) fn chat_body(&mut self, stream: bool) -> Value {
@@ -18,7 +18,7 @@ impl Conversation {
 
     pub(super) fn chat_client(&mut self) -> Vec<Value> {
         let mut said = Vec::new();
-        if let Pending::Results(calls, _) = self.state.pending.clone() {
+        if let NextClientStep::Results(calls, _) = self.state.pending.clone() {
             let interrupted = self.random.chance(4);
             for call in calls {
                 let content = if interrupted {
@@ -72,13 +72,13 @@ impl Conversation {
             let given = json!({"path": self.words()}).to_string();
             list.push(if self.random.chance(15) { json!({"id": id, "type": "custom", "custom": {"name": name, "input": given}}) } else { json!({"id": id, "type": "function", "function": {"name": name, "arguments": given}}) });
             let kind = "";
-            calls.push(Call { id, name, kind });
+            calls.push(ScriptedCall { id, name, kind });
         }
         if self.random.chance(50) {
             message["content"] = Value::Null;
         }
         message["tool_calls"] = Value::Array(list);
-        self.state.pending = Pending::Results(calls, Vec::new());
+        self.state.pending = NextClientStep::Results(calls, Vec::new());
         (vec![message], StopReason::Calls)
     }
 }

@@ -3,7 +3,7 @@
 use infold_wire::StopReason;
 use serde_json::{Value, json};
 
-use super::{Call, Conversation, PICTURE, Pending, Shape};
+use super::{Conversation, NextClientStep, PICTURE, ScriptedCall, Shape};
 use crate::seal;
 
 impl Conversation {
@@ -22,7 +22,7 @@ impl Conversation {
 
     pub(super) fn gemini_client(&mut self) -> Vec<Value> {
         let mut parts = Vec::new();
-        if let Pending::Results(calls, _) = self.state.pending.clone() {
+        if let NextClientStep::Results(calls, _) = self.state.pending.clone() {
             let interrupted = self.random.chance(4);
             for call in calls {
                 let response = if interrupted {
@@ -130,9 +130,9 @@ impl Conversation {
             }
             parts.push(part);
             let kind = "";
-            calls.push(Call { id, name, kind });
+            calls.push(ScriptedCall { id, name, kind });
         }
-        self.state.pending = Pending::Results(calls, Vec::new());
+        self.state.pending = NextClientStep::Results(calls, Vec::new());
     }
 }
 

@@ -3,7 +3,7 @@
 use infold_wire::StopReason;
 use serde_json::{Value, json};
 
-use super::{Call, Conversation, PICTURE, Pending, Shape};
+use super::{Conversation, NextClientStep, PICTURE, ScriptedCall, Shape};
 
 impl Conversation {
     pub(super) fn ollama_body(&mut self, stream: bool) -> Value {
@@ -16,7 +16,7 @@ impl Conversation {
 
     pub(super) fn ollama_client(&mut self) -> Vec<Value> {
         let mut said = Vec::new();
-        if let Pending::Results(calls, _) = self.state.pending.clone() {
+        if let NextClientStep::Results(calls, _) = self.state.pending.clone() {
             for call in calls {
                 let mut result =
                     json!({"role": "tool", "tool_name": call.name, "content": self.output()});
@@ -66,13 +66,13 @@ impl Conversation {
             }
             list.push(call);
             let kind = "";
-            calls.push(Call { id, name, kind });
+            calls.push(ScriptedCall { id, name, kind });
         }
         message["tool_calls"] = Value::Array(list);
         if self.random.chance(50) {
             message["content"] = json!("");
         }
-        self.state.pending = Pending::Results(calls, Vec::new());
+        self.state.pending = NextClientStep::Results(calls, Vec::new());
         (vec![message], StopReason::Calls)
     }
 }

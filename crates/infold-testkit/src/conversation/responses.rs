@@ -3,7 +3,7 @@
 use infold_wire::StopReason;
 use serde_json::{Value, json};
 
-use super::{Call, Conversation, PICTURE, Pending, Shape};
+use super::{Conversation, NextClientStep, PICTURE, ScriptedCall, Shape};
 use crate::seal;
 
 impl Conversation {
@@ -19,7 +19,7 @@ impl Conversation {
 
     pub(super) fn responses_client(&mut self) -> Vec<Value> {
         let mut said = Vec::new();
-        if let Pending::Results(mut calls, approvals) = self.state.pending.clone() {
+        if let NextClientStep::Results(mut calls, approvals) = self.state.pending.clone() {
             let interrupted = self.random.chance(4);
             // Tools that ran side by side end in any order.
             if self.random.chance(30) {
@@ -63,7 +63,7 @@ impl Conversation {
         said
     }
 
-    fn responses_output(&mut self, call: &Call, interrupted: bool) -> Value {
+    fn responses_output(&mut self, call: &ScriptedCall, interrupted: bool) -> Value {
         let id = &call.id;
         let text = if interrupted {
             "Interrupted by the user".to_owned()
@@ -96,7 +96,7 @@ impl Conversation {
 
     pub(super) fn responses_model(&mut self) -> (Vec<Value>, StopReason) {
         let mut items = Vec::new();
-        // What comes of reasoning names it in its id.
+        // The id of an output item names its reasoning.
         let mut because = String::new();
         if self.thinking {
             let id = self.id("rs");
@@ -118,7 +118,7 @@ impl Conversation {
             Shape::Plain => {}
             Shape::Calls | Shape::Programmatic => {
                 let calls = self.responses_calls(&mut items, &because);
-                self.state.pending = Pending::Results(calls, Vec::new());
+                self.state.pending = NextClientStep::Results(calls, Vec::new());
             }
             Shape::Server | Shape::Paused => {
                 for _ in 0..self.width() {
@@ -133,7 +133,7 @@ impl Conversation {
                 } else {
                     Vec::new()
                 };
-                self.state.pending = Pending::Results(calls, approvals);
+                self.state.pending = NextClientStep::Results(calls, approvals);
             }
             Shape::Mcp => {
                 items.push(json!({"type": "mcp_list_tools", "id": self.id("mcpl"), "server_label": "docs", "tools": []}));
@@ -207,7 +207,7 @@ impl Conversation {
         vec![single]
     }
 
-    fn responses_calls(&mut self, items: &mut Vec<Value>, because: &str) -> Vec<Call> {
+    fn responses_calls(&mut self, items: &mut Vec<Value>, because: &str) -> Vec<ScriptedCall> {
         let kinds = [
             "custom_tool_call",
             "local_shell_call",
@@ -234,7 +234,7 @@ impl Conversation {
                 "tool_search_call" => json!({"type": kind, "id": item("ts"), "call_id": id, "execution": "client", "status": "completed", "arguments": {"query": text}}),
                 _ => json!({"type": kind, "id": item("fc"), "call_id": id, "status": "completed", "name": name, "arguments": json!({"path": text}).to_string()}),
             });
-            calls.push(Call { id, name, kind });
+            calls.push(ScriptedCall { id, name, kind });
         }
         calls
     }

@@ -1,8 +1,8 @@
-//! What must hold of every command and of every store.
+//! Checks that hold for every command and every store.
 
 use super::fixture::Fixture;
-use super::proxy::{Talk, content};
-use super::report::Wrong;
+use super::proxy::{ProxyConversation, content};
+use super::report::ViolationKind;
 use super::sandbox::{Ran, Sandbox};
 
 /// The exit codes that the documents name.
@@ -15,21 +15,24 @@ pub(crate) fn crash(ran: &Ran) -> Option<String> {
     (is_panic || !is_known).then(|| ran.ending())
 }
 
-/// What only a person can bring back: the task that a fork continues.
+/// A problem that only a person can solve: the task that a fork continues is gone.
 const PARENT_GONE: &str = "which is not here";
 
-/// Says whether a failure is one that the documents leave to a person.
+/// Returns whether a failure is one that the documents leave to a person.
 pub(crate) fn is_excused(ran: &Ran) -> bool {
     ran.failure()
         .is_some_and(|(error, _)| error.contains(PARENT_GONE))
 }
 
-/// Checks a store, and has it put right if it is not well; says whether that was so.
-pub(crate) fn repaired(fixture: &Fixture, sandbox: &Sandbox) -> Result<bool, (Wrong, String)> {
+/// Checks a store, and has it put right if it is not well; returns whether that was so.
+pub(crate) fn repaired(
+    fixture: &Fixture,
+    sandbox: &Sandbox,
+) -> Result<bool, (ViolationKind, String)> {
     let checked = |args: &[&str]| {
         let ran = sandbox.run(&fixture.program, args);
         match crash(&ran) {
-            Some(crash) => Err((Wrong::Crash, format!("{}: {crash}", args.join(" ")))),
+            Some(crash) => Err((ViolationKind::Crash, format!("{}: {crash}", args.join(" ")))),
             None => Ok(ran),
         }
     };
@@ -40,16 +43,19 @@ pub(crate) fn repaired(fixture: &Fixture, sandbox: &Sandbox) -> Result<bool, (Wr
     let left = problems(&doctor);
     if !doctor.is_ok() && (left.is_empty() || !left.iter().all(|left| left.contains(PARENT_GONE))) {
         let what = format!("doctor --repair: {} {left:?}", doctor.ending());
-        return Err((Wrong::Unrepaired, what));
+        return Err((ViolationKind::Unrepaired, what));
     }
     let left = problems(&checked(&["verify"])?);
     match left.iter().find(|left| !left.contains(PARENT_GONE)) {
-        Some(left) => Err((Wrong::Unrepaired, format!("after doctor --repair: {left}"))),
+        Some(left) => Err((
+            ViolationKind::Unrepaired,
+            format!("after doctor --repair: {left}"),
+        )),
         None => Ok(true),
     }
 }
 
-/// What `verify` or `doctor` say is not well.
+/// Returns the problems that `verify` or `doctor` report.
 fn problems(ran: &Ran) -> Vec<String> {
     let objects = ran.objects();
     let lists = objects
@@ -59,11 +65,11 @@ fn problems(ran: &Ran) -> Vec<String> {
     texts.map(str::to_owned).collect()
 }
 
-/// What the task of a conversation shows, without the instructions.
+/// Returns the view of a conversation's task, without the instructions.
 pub(crate) fn recorded(
     fixture: &Fixture,
     sandbox: &Sandbox,
-    talk: &Talk,
+    talk: &ProxyConversation,
 ) -> Result<Vec<String>, String> {
     let task = talk.task.as_deref().ok_or("no task")?;
     let ran = sandbox.run(&fixture.program, &["view", task, "--raw"]);

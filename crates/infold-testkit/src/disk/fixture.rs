@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::holdings::Holdings;
 use super::names::Names;
-use super::proxy::{Proxy, Talk};
+use super::proxy::{Proxy, ProxyConversation};
 use super::sandbox::{Program, Sandbox, copy_tree};
 use super::shim::Shim;
 use crate::{Model, Script, Server};
@@ -22,7 +22,7 @@ pub(crate) struct Fixture {
     sandbox: Sandbox,
     names: Names,
     /// The conversation behind the task `proxied`.
-    talk: Talk,
+    talk: ProxyConversation,
     /// The same store, damaged in ways that can be mended.
     damaged: Sandbox,
 }
@@ -62,7 +62,7 @@ const STORE: [&str; 31] = [
     "condense @leaf 5..6 --text =secret.txt",
 ];
 
-/// What the task `secret`, and what was made of its messages, must not say any more once that is redacted.
+/// The secret that must be gone from the task `secret`, and from everything derived from it, once it is redacted.
 pub(crate) const SECRET: &str = "wyvern7741";
 
 /// How long a message is that makes a push larger than what is written at once.
@@ -104,7 +104,7 @@ impl Fixture {
             sandbox: Sandbox::new().map_err(|error| error.to_string())?,
             names: Names::new(inputs.path()),
             inputs,
-            talk: Talk::new("harbours"),
+            talk: ProxyConversation::new("harbours"),
             damaged: Sandbox::new().map_err(|error| error.to_string())?,
         };
         fixture.write_inputs().map_err(|error| error.to_string())?;
@@ -123,11 +123,11 @@ impl Fixture {
         self.damaged.contexts()
     }
 
-    pub(crate) fn talk(&self) -> &Talk {
+    pub(crate) fn talk(&self) -> &ProxyConversation {
         &self.talk
     }
 
-    /// Says whether a push may have a key that makes doing it again harmless.
+    /// Returns whether a push may have a key that makes doing it again harmless.
     pub(crate) fn has_keys(&self) -> bool {
         let help = self.sandbox.run(&self.program, &["task", "push", "--help"]);
         String::from_utf8_lossy(&help.out).contains("--key")
@@ -257,7 +257,7 @@ fn chat() -> Vec<Value> {
     messages
 }
 
-/// A conversation about something that nobody should know.
+/// A conversation that holds a secret.
 fn secret() -> Vec<Value> {
     let arguments = json!({"code": SECRET}).to_string();
     vec![

@@ -10,18 +10,18 @@ use std::path::Path;
 
 use super::fixture::Fixture;
 use super::only::Only;
-use super::report::{Finding, Report};
+use super::report::{CheckReport, Violation};
 use super::workers;
 use crate::random::Random;
 use harm::Harm;
 use store::{Store, Victim};
 
-/// What to damage.
+/// Options of a fuzz run.
 #[derive(Clone, Debug, Default)]
 pub struct Fuzz {
     /// How many cases.
     pub cases: usize,
-    /// What is drawn at random.
+    /// The seed.
     pub seed: u64,
     /// Which cases: `events.jsonl`, `events.jsonl:zero`, `events.jsonl:zero:main:3`.
     pub only: Only,
@@ -30,7 +30,7 @@ pub struct Fuzz {
 }
 
 /// One case: a file, and what happens to it.
-struct Case<'a> {
+struct FuzzCase<'a> {
     store: &'a Store,
     victim: &'a Victim,
     harm: Harm,
@@ -42,24 +42,24 @@ struct Case<'a> {
 const COLUMNS: [&str; 2] = ["cases", "repaired"];
 
 /// Damages stores of `binary` and says what was wrong.
-pub fn fuzz_store(binary: &Path, fuzz: &Fuzz) -> Result<Report, String> {
+pub fn fuzz_store(binary: &Path, fuzz: &Fuzz) -> Result<CheckReport, String> {
     let fixture = Fixture::new(binary)?;
     let stores = [Store::new(&fixture)?, Store::large(&fixture)?];
     let cases = select(&stores, fuzz);
     let outcomes = workers::map(&cases, |_, case| {
         let (is_repaired, wrong) = judge::judge(&fixture, case);
-        let named = |(wrong, what)| Finding {
+        let named = |(wrong, what)| Violation {
             wrong,
             run: case.name.clone(),
             what,
         };
-        let found: Vec<Finding> = wrong.into_iter().map(named).collect();
+        let found: Vec<Violation> = wrong.into_iter().map(named).collect();
         if fuzz.is_loud {
             found.iter().for_each(|finding| println!("{finding}"));
         }
         (is_repaired, found)
     });
-    let mut report = Report::new(&COLUMNS);
+    let mut report = CheckReport::new(&COLUMNS);
     for (case, (is_repaired, found)) in cases.iter().zip(outcomes) {
         report.add(&case.victim.file, &[1, is_repaired.into()], found);
     }
@@ -67,7 +67,7 @@ pub fn fuzz_store(binary: &Path, fuzz: &Fuzz) -> Result<Report, String> {
 }
 
 /// Every file with every harm, again and again until there are enough.
-fn select<'a>(stores: &'a [Store], fuzz: &Fuzz) -> Vec<Case<'a>> {
+fn select<'a>(stores: &'a [Store], fuzz: &Fuzz) -> Vec<FuzzCase<'a>> {
     let victims = stores
         .iter()
         .flat_map(|store| store.victims.iter().map(move |victim| (store, victim)));
@@ -86,7 +86,7 @@ fn select<'a>(stores: &'a [Store], fuzz: &Fuzz) -> Vec<Case<'a>> {
         let (store, victim, harm) = pairs[order[number % order.len()]];
         let round = number / order.len();
         let name = format!("{}:{}:{}:{round}", victim.file, harm.name(), victim.task);
-        cases.push(Case {
+        cases.push(FuzzCase {
             store,
             victim,
             harm,

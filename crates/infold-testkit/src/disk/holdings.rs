@@ -1,4 +1,4 @@
-//! What a contexts directory holds, read by the documented format alone.
+//! The contents of a contexts directory, read by the documented format alone.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ pub(crate) struct Task {
     pub(crate) events: Vec<String>,
 }
 
-/// What of a line differs from run to run.
+/// Members of a line that differ from run to run.
 const VOLATILE: [&str; 2] = ["timestamp", "ts"];
 
 impl Holdings {
@@ -50,7 +50,7 @@ impl Holdings {
         contexts.join(place).join(id)
     }
 
-    /// What these held and `later` does not: every line must still be there, in its place, byte for byte.
+    /// Returns what `later` lacks of these: every line must still be there, in its place, byte for byte.
     pub(crate) fn lost_in(&self, later: &Holdings) -> Option<String> {
         self.tasks.iter().find_map(|(id, task)| {
             let Some(now) = later.tasks.get(id) else {
@@ -96,7 +96,7 @@ impl Holdings {
 }
 
 impl Task {
-    /// Says whether its first event names another task as the one that it continues.
+    /// Returns whether its first event names another task as the one that it continues.
     pub(crate) fn continues(&self, parent: &str) -> bool {
         let first = self.events.first();
         let first = first.and_then(|line| serde_json::from_str::<Value>(line).ok());

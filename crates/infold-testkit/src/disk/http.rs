@@ -4,15 +4,15 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     head: String,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpResponse {
     /// The value of a header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines();
@@ -24,7 +24,7 @@ impl Answer {
 }
 
 /// Sends a request and reads the answer to its end.
-pub(crate) fn call(port: u16, method: &str, path: &str, body: &[u8]) -> io::Result<Answer> {
+pub(crate) fn call(port: u16, method: &str, path: &str, body: &[u8]) -> io::Result<HttpResponse> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     stream.set_nodelay(true)?;
@@ -38,11 +38,11 @@ pub(crate) fn call(port: u16, method: &str, path: &str, body: &[u8]) -> io::Resu
     parse(&bytes).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
-fn parse(bytes: &[u8]) -> Option<Answer> {
+fn parse(bytes: &[u8]) -> Option<HttpResponse> {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
     let status = head.split(' ').nth(1)?.parse().ok()?;
-    let mut answer = Answer {
+    let mut answer = HttpResponse {
         status,
         head,
         body: bytes[end + 4..].to_vec(),

@@ -18,13 +18,13 @@ impl FromStr for Only {
 }
 
 impl Only {
-    /// Says whether a run is wanted.
+    /// Returns whether a run is wanted.
     pub(crate) fn takes(&self, run: &str) -> bool {
         let is_begun = |name: &String| is_beginning(name, run);
         self.0.is_empty() || self.0.iter().any(is_begun)
     }
 
-    /// Says whether any run may be wanted whose name begins so.
+    /// Returns whether any run may be wanted whose name begins so.
     pub(crate) fn may_take(&self, beginning: &str) -> bool {
         let is_begun =
             |name: &String| is_beginning(name, beginning) || is_beginning(beginning, name);

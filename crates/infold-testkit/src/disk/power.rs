@@ -11,10 +11,10 @@ use std::path::Path;
 
 use super::fixture::Fixture;
 use super::only::Only;
-use super::report::{Finding, Report, Wrong};
+use super::report::{CheckReport, Violation, ViolationKind};
 use super::workers;
-use session::{Kind, Session};
-use states::State;
+use session::{Session, SessionKind};
+use states::DiskState;
 
 /// Which states to look at.
 #[derive(Clone, Debug, Default)]
@@ -32,13 +32,13 @@ pub struct PowerCuts {
 const COLUMNS: [&str; 3] = ["states", "unreadable", "repaired"];
 
 /// Records sessions of `binary`, cuts the power at every moment, and says what was wrong.
-pub fn cut_power(binary: &Path, cuts: &PowerCuts) -> Result<Report, String> {
+pub fn cut_power(binary: &Path, cuts: &PowerCuts) -> Result<CheckReport, String> {
     let fixture = Fixture::empty(binary)?;
-    let mut kinds: Vec<Kind> = session::KINDS.to_vec();
+    let mut kinds: Vec<SessionKind> = session::KINDS.to_vec();
     kinds.retain(|kind| cuts.only.may_take(kind.name()));
     let sessions = workers::map(&kinds, |_, kind| Session::record(&fixture, *kind));
     let sessions: Vec<Session> = sessions.into_iter().collect::<Result<_, _>>()?;
-    let mut report = Report::new(&COLUMNS);
+    let mut report = CheckReport::new(&COLUMNS);
     for (at, session) in sessions.iter().enumerate() {
         let share = cuts.states.div_ceil(sessions.len());
         let states = states::sample(session, share, cuts.seed.wrapping_add(at as u64), |name| {
@@ -60,8 +60,12 @@ pub fn cut_power(binary: &Path, cuts: &PowerCuts) -> Result<Report, String> {
     Ok(report)
 }
 
-fn found(session: &Session, state: &State, wrong: &[(Wrong, String)]) -> Vec<Finding> {
-    let named = |(wrong, what): &(Wrong, String)| Finding {
+fn found(
+    session: &Session,
+    state: &DiskState,
+    wrong: &[(ViolationKind, String)],
+) -> Vec<Violation> {
+    let named = |(wrong, what): &(ViolationKind, String)| Violation {
         wrong: *wrong,
         run: format!("{}:{}", session.kind.name(), state.name),
         what: format!("{what} [{}]", session.place(state.cut)),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::http::{self, Answer};
+use super::http::{self, HttpResponse};
 use super::sandbox::{Program, Ran, Sandbox, TIME_LIMIT, wait};
 use super::shim::Mode;
 
@@ -20,7 +20,7 @@ pub(crate) struct Proxy {
 
 /// A conversation as its client keeps it.
 #[derive(Clone, Debug)]
-pub(crate) struct Talk {
+pub(crate) struct ProxyConversation {
     pub(crate) history: Vec<Value>,
     /// The task that the last reply was recorded in.
     pub(crate) task: Option<String>,
@@ -103,10 +103,10 @@ fn ended(child: &mut Child, sandbox: &Sandbox) -> Ran {
     ran
 }
 
-impl Talk {
+impl ProxyConversation {
     /// One that begins with instructions of its own, so that it is no other conversation.
-    pub(crate) fn new(about: &str) -> Talk {
-        Talk {
+    pub(crate) fn new(about: &str) -> ProxyConversation {
+        ProxyConversation {
             history: vec![json!({"role": "system", "content": format!("You know {about}.")})],
             task: None,
         }
@@ -128,7 +128,7 @@ impl Talk {
         asked
     }
 
-    fn hear(&mut self, asked: Vec<Value>, answer: &Answer) -> Result<(), String> {
+    fn hear(&mut self, asked: Vec<Value>, answer: &HttpResponse) -> Result<(), String> {
         let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         let message = &body["choices"][0]["message"];
         if answer.status != 200 || !message.is_object() {
@@ -141,7 +141,7 @@ impl Talk {
         Ok(())
     }
 
-    /// What was said, without the instructions.
+    /// Returns the messages without the instructions.
     pub(crate) fn said(&self) -> Vec<String> {
         let said = self
             .history

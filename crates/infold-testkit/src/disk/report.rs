@@ -1,18 +1,18 @@
-//! What many runs came to: a table, and each thing that was wrong.
+//! The results of many runs: a table, and each violation.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What is wrong, as a person would sort it.
+/// The kinds of violations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Wrong {
-    /// A panic, a signal that nobody sent, or no end.
+pub enum ViolationKind {
+    /// A panic, an unexpected signal, or a hang.
     Crash,
     /// Something that was acknowledged is gone.
     Lost,
     /// A command that does all or nothing did a part.
     HalfDone,
-    /// What a command said of what it did is not so, or it said nothing of it.
+    /// A command's statement about its effect is false or missing.
     Untrue,
     /// Doing it again did not lead where one success leads.
     Retry,
@@ -22,48 +22,48 @@ pub enum Wrong {
     Unrepaired,
 }
 
-impl Wrong {
-    pub(crate) const ALL: [(Wrong, &'static str); 7] = [
-        (Wrong::Crash, "crashes"),
-        (Wrong::Lost, "lost"),
-        (Wrong::HalfDone, "half done"),
-        (Wrong::Untrue, "untrue"),
-        (Wrong::Retry, "bad retry"),
-        (Wrong::Stale, "stale"),
-        (Wrong::Unrepaired, "unrepaired"),
+impl ViolationKind {
+    pub(crate) const ALL: [(ViolationKind, &'static str); 7] = [
+        (ViolationKind::Crash, "crashes"),
+        (ViolationKind::Lost, "lost"),
+        (ViolationKind::HalfDone, "half done"),
+        (ViolationKind::Untrue, "untrue"),
+        (ViolationKind::Retry, "bad retry"),
+        (ViolationKind::Stale, "stale"),
+        (ViolationKind::Unrepaired, "unrepaired"),
     ];
 }
 
 /// One thing that was wrong, with the words that lead there again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct Violation {
     /// Of which sort.
-    pub wrong: Wrong,
+    pub wrong: ViolationKind,
     /// The run, as `--only` takes it.
     pub run: String,
-    /// What happened.
+    /// The cause.
     pub what: String,
 }
 
-/// What a row counts beside findings.
+/// The counts of a row beside violations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Row {
     pub(crate) counts: Vec<u64>,
-    wrong: BTreeMap<Wrong, u64>,
+    wrong: BTreeMap<ViolationKind, u64>,
 }
 
-/// What all runs came to.
+/// The results of all runs.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct CheckReport {
     columns: &'static [&'static str],
     rows: BTreeMap<String, Row>,
     /// Everything that was wrong.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<Violation>,
 }
 
-impl Report {
-    pub(crate) fn new(columns: &'static [&'static str]) -> Report {
-        Report {
+impl CheckReport {
+    pub(crate) fn new(columns: &'static [&'static str]) -> CheckReport {
+        CheckReport {
             columns,
             rows: BTreeMap::new(),
             findings: Vec::new(),
@@ -71,7 +71,7 @@ impl Report {
     }
 
     /// Adds a run to a row.
-    pub(crate) fn add(&mut self, row: &str, counts: &[u64], findings: Vec<Finding>) {
+    pub(crate) fn add(&mut self, row: &str, counts: &[u64], findings: Vec<Violation>) {
         let row = self.rows.entry(row.to_owned()).or_default();
         row.counts.resize(self.columns.len(), 0);
         for (sum, count) in row.counts.iter_mut().zip(counts) {
@@ -92,10 +92,10 @@ impl Report {
 }
 
 /// The table, with a row for all.
-impl fmt::Display for Report {
+impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<22}", "")?;
-        let wrong = Wrong::ALL.iter().map(|(_, name)| *name);
+        let wrong = ViolationKind::ALL.iter().map(|(_, name)| *name);
         for name in self.columns.iter().copied().chain(wrong) {
             write!(f, "{name:>11}")?;
         }
@@ -117,7 +117,7 @@ impl fmt::Display for Report {
 
 fn write_row(f: &mut fmt::Formatter<'_>, name: &str, row: &Row) -> fmt::Result {
     write!(f, "{name:<22}")?;
-    let wrong = Wrong::ALL
+    let wrong = ViolationKind::ALL
         .iter()
         .map(|(wrong, _)| row.wrong.get(wrong).copied().unwrap_or(0));
     for count in row.counts.iter().copied().chain(wrong) {
@@ -126,9 +126,9 @@ fn write_row(f: &mut fmt::Formatter<'_>, name: &str, row: &Row) -> fmt::Result {
     writeln!(f)
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut all = Wrong::ALL.iter();
+        let mut all = ViolationKind::ALL.iter();
         let name = all
             .find(|(wrong, _)| *wrong == self.wrong)
             .map_or("", |(_, name)| name);

@@ -144,12 +144,12 @@ impl Sandbox {
         command
     }
 
-    /// What commands take for the boot id of the machine, if it is there.
+    /// The file that replaces the boot id of the machine, if it exists.
     pub(crate) fn boot(&self) -> PathBuf {
         self.beside("boot")
     }
 
-    /// What the shim writes.
+    /// The file that the shim writes.
     pub(crate) fn calls(&self) -> PathBuf {
         self.beside("calls")
     }
@@ -176,7 +176,7 @@ impl Ran {
         self.code == Some(0)
     }
 
-    /// What it printed, one object a line.
+    /// Returns its output as JSON objects, one a line.
     pub(crate) fn objects(&self) -> Vec<Value> {
         let text = String::from_utf8_lossy(&self.out);
         let lines = text.lines();

@@ -17,13 +17,13 @@ pub(crate) struct Shim {
     dir: TempDir,
 }
 
-/// What it does to the calls of a process.
+/// The mode of the shim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Lists them.
     List,
     /// Harms one, counted from one.
-    Harm(usize, Fault),
+    Harm(usize, DiskFault),
     /// Records what they change.
     Trace,
 }
@@ -47,9 +47,9 @@ pub(crate) enum Op {
     Map,
 }
 
-/// What can happen to a call; `shim.c` says what each means.
+/// A fault of a file call; `shim.c` defines each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Fault {
+pub(crate) enum DiskFault {
     Eio,
     Enospc,
     Emfile,
@@ -67,7 +67,7 @@ pub(crate) enum Fault {
 
 /// A call that was listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct FileCall {
     pub(crate) op: Op,
     pub(crate) path: PathBuf,
 }
@@ -128,12 +128,12 @@ impl Shim {
 }
 
 /// Reads what was listed, or which call was harmed.
-pub(crate) fn read_calls(log: &Path) -> Vec<Call> {
+pub(crate) fn read_calls(log: &Path) -> Vec<FileCall> {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let calls = text.lines().filter_map(|line| {
         let (op, path) = line.split_once('\t')?;
-        Some(Call {
+        Some(FileCall {
             op: Op::named(op)?,
             path: path.into(),
         })
@@ -171,8 +171,8 @@ impl Op {
 
     /// The faults that such a call may meet. A kill before a call that changes nothing is the same as one
     /// before the next that does.
-    pub(crate) fn faults(self) -> &'static [Fault] {
-        use Fault::{
+    pub(crate) fn faults(self) -> &'static [DiskFault] {
+        use DiskFault::{
             Broken, Eintr, Eio, Emfile, Enomem, Enospc, Full, Kill, KillHalf, ReadOnly, Short, Torn,
         };
         match self {
@@ -194,35 +194,38 @@ impl Op {
     }
 }
 
-impl Fault {
-    const ALL: [(Fault, &'static str); 13] = [
-        (Fault::Eio, "eio"),
-        (Fault::Enospc, "enospc"),
-        (Fault::Emfile, "emfile"),
-        (Fault::Enomem, "enomem"),
-        (Fault::Eintr, "eintr"),
-        (Fault::Short, "short"),
-        (Fault::Torn, "torn"),
-        (Fault::Full, "full"),
-        (Fault::ReadOnly, "readonly"),
-        (Fault::Broken, "broken"),
-        (Fault::Kill, "kill"),
-        (Fault::KillHalf, "kill-half"),
-        (Fault::KillAfter, "kill-after"),
+impl DiskFault {
+    const ALL: [(DiskFault, &'static str); 13] = [
+        (DiskFault::Eio, "eio"),
+        (DiskFault::Enospc, "enospc"),
+        (DiskFault::Emfile, "emfile"),
+        (DiskFault::Enomem, "enomem"),
+        (DiskFault::Eintr, "eintr"),
+        (DiskFault::Short, "short"),
+        (DiskFault::Torn, "torn"),
+        (DiskFault::Full, "full"),
+        (DiskFault::ReadOnly, "readonly"),
+        (DiskFault::Broken, "broken"),
+        (DiskFault::Kill, "kill"),
+        (DiskFault::KillHalf, "kill-half"),
+        (DiskFault::KillAfter, "kill-after"),
     ];
 
     pub(crate) fn name(self) -> &'static str {
-        let mut all = Fault::ALL.iter();
+        let mut all = DiskFault::ALL.iter();
         all.find(|(fault, _)| *fault == self)
             .map_or("", |(_, name)| name)
     }
 
     pub(crate) fn is_kill(self) -> bool {
-        matches!(self, Fault::Kill | Fault::KillHalf | Fault::KillAfter)
+        matches!(
+            self,
+            DiskFault::Kill | DiskFault::KillHalf | DiskFault::KillAfter
+        )
     }
 
     /// A process that is told so goes on as if nothing had happened.
     pub(crate) fn is_harmless(self) -> bool {
-        matches!(self, Fault::Eintr | Fault::Short)
+        matches!(self, DiskFault::Eintr | DiskFault::Short)
     }
 }

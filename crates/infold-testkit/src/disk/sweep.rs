@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use super::fixture::Fixture;
 use super::holdings::{Holdings, Task};
 use super::only::Only;
-use super::report::{Finding, Report, Wrong};
+use super::report::{CheckReport, Violation, ViolationKind};
 use super::sandbox::{Ran, Sandbox};
-use super::shim::{Call, Fault, Mode, read_calls};
+use super::shim::{DiskFault, FileCall, Mode, read_calls};
 use super::workers;
-use cases::{Case, Nature};
+use cases::{CommandCase, Nature};
 
-/// What to sweep.
+/// Options of a sweep.
 #[derive(Clone, Debug, Default)]
 pub struct Sweep {
     /// How many runs, spread evenly over all calls and faults; all there are if zero.
@@ -32,29 +32,29 @@ pub struct Sweep {
 
 /// A command whose calls are known.
 struct Subject {
-    case: Case,
+    case: CommandCase,
     contexts: PathBuf,
-    calls: Vec<Call>,
+    calls: Vec<FileCall>,
     before: Holdings,
-    /// What one success leads to, without what differs from run to run.
+    /// The store after one success, without values that differ from run to run.
     after: Vec<(String, Task)>,
     /// The same, to see which tasks are gone.
     left: Holdings,
-    /// What a command that only reads prints and writes elsewhere.
-    told: Told,
+    /// The output of a command that only reads.
+    told: CommandOutput,
 }
 
-/// What a command told: its standard output, and the file it was to write, without the paths of its sandbox.
+/// The output of a command: standard output and the file it writes, without the paths of its sandbox.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Told {
+struct CommandOutput {
     out: String,
     file: Option<Vec<u8>>,
 }
 
-impl Told {
-    fn read(ran: &Ran, sandbox: &Sandbox) -> Told {
+impl CommandOutput {
+    fn read(ran: &Ran, sandbox: &Sandbox) -> CommandOutput {
         let out = String::from_utf8_lossy(&ran.out);
-        Told {
+        CommandOutput {
             out: out.replace(&sandbox.disk().display().to_string(), ""),
             file: fs::read(sandbox.disk().join(cases::OUTPUT)).ok(),
         }
@@ -65,20 +65,20 @@ impl Told {
 struct Run<'a> {
     subject: &'a Subject,
     at: usize,
-    fault: Fault,
+    fault: DiskFault,
 }
 
 const COLUMNS: [&str; 2] = ["runs", "faults"];
 
 /// Runs commands of `binary` with faults and says what was wrong.
-pub fn sweep_faults(binary: &Path, sweep: &Sweep) -> Result<Report, String> {
+pub fn sweep_faults(binary: &Path, sweep: &Sweep) -> Result<CheckReport, String> {
     let fixture = Fixture::new(binary)?;
     let mut cases = cases::all(&fixture);
     cases.retain(|case| sweep.only.may_take(case.name));
     let subjects = workers::map(&cases, |_, case| Subject::of(&fixture, case));
     let subjects: Vec<Subject> = subjects.into_iter().collect::<Result<_, _>>()?;
     let runs = select(&subjects, sweep);
-    let mut report = Report::new(&COLUMNS);
+    let mut report = CheckReport::new(&COLUMNS);
     let outcomes = workers::map(&runs, |_, run| {
         let (is_harmed, findings) = run.judged(&fixture);
         if sweep.is_loud {
@@ -94,7 +94,7 @@ pub fn sweep_faults(binary: &Path, sweep: &Sweep) -> Result<Report, String> {
 
 impl Subject {
     /// Runs a command once, undisturbed, and notes its calls.
-    fn of(fixture: &Fixture, case: &Case) -> Result<Subject, String> {
+    fn of(fixture: &Fixture, case: &CommandCase) -> Result<Subject, String> {
         let failed = |what: String| format!("{}: {what}", case.name);
         let contexts = case.contexts(fixture);
         let sandbox = Sandbox::copy_of(&contexts).map_err(|error| failed(error.to_string()))?;
@@ -102,14 +102,14 @@ impl Subject {
         let told = match case.nature {
             Nature::Serves => {
                 serve::rehearse(fixture, &sandbox).map_err(failed)?;
-                Told::default()
+                CommandOutput::default()
             }
             _ => {
                 let ran = case.run(fixture, &sandbox, Some(Mode::List));
                 if !ran.is_ok() {
                     return Err(failed(ran.ending()));
                 }
-                Told::read(&ran, &sandbox)
+                CommandOutput::read(&ran, &sandbox)
             }
         };
         let left = Holdings::read(&sandbox.contexts());
@@ -131,7 +131,7 @@ impl Subject {
             faults.map(move |fault| (index + 1, fault))
         });
         // All other calls are followed by one that a kill may come before.
-        let last = (self.calls.len(), Fault::KillAfter);
+        let last = (self.calls.len(), DiskFault::KillAfter);
         let all = harms.chain([last]);
         all.map(|(at, fault)| Run {
             subject: self,
@@ -152,13 +152,13 @@ impl Run<'_> {
         )
     }
 
-    /// Does it; says whether the fault happened, and what was wrong.
-    fn judged(&self, fixture: &Fixture) -> (bool, Vec<Finding>) {
+    /// Does it; returns whether the fault happened, and what was wrong.
+    fn judged(&self, fixture: &Fixture) -> (bool, Vec<Violation>) {
         let judged = match self.subject.case.nature {
             Nature::Serves => serve::judge(self, fixture),
             _ => judge::judge(self, fixture),
         };
-        let named = |(wrong, what)| Finding {
+        let named = |(wrong, what)| Violation {
             wrong,
             run: self.name(),
             what: format!("{what} [{}]", self.place()),
@@ -167,7 +167,7 @@ impl Run<'_> {
             Ok((is_harmed, wrongs)) => (is_harmed, wrongs.into_iter().map(named).collect()),
             Err(error) => (
                 false,
-                vec![named((Wrong::Crash, format!("no run: {error}")))],
+                vec![named((ViolationKind::Crash, format!("no run: {error}")))],
             ),
         }
     }

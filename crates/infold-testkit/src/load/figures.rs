@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use infold_wire::quote;
 
-/// What was measured on one connection, or on all.
+/// Measurements of one connection, or of all.
 #[derive(Default)]
 pub struct Figures {
     begun: Option<Instant>,

@@ -8,9 +8,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// A connection that stays open, on which HTTP/1.1 messages are read whole.
-pub struct Line {
+pub struct LoadConnection {
     socket: TcpStream,
-    /// What has come; the message that was read last begins it.
+    /// Received bytes; they begin with the message that was read last.
     buffer: Vec<u8>,
     /// How much of it that message takes.
     taken: usize,
@@ -19,7 +19,7 @@ pub struct Line {
 }
 
 /// A request or an answer.
-pub struct Message<'a> {
+pub struct HttpMessage<'a> {
     /// The first line.
     pub start: &'a str,
     /// Whether the sender says that nothing follows.
@@ -29,7 +29,7 @@ pub struct Message<'a> {
     body: &'a [u8],
 }
 
-impl<'a> Message<'a> {
+impl<'a> HttpMessage<'a> {
     pub fn body(&self) -> &'a [u8] {
         self.body
     }
@@ -38,10 +38,10 @@ impl<'a> Message<'a> {
 /// How much is asked for in one read.
 const READ: usize = 128 << 10;
 
-impl Line {
-    pub fn new(socket: TcpStream) -> io::Result<Line> {
+impl LoadConnection {
+    pub fn new(socket: TcpStream) -> io::Result<LoadConnection> {
         socket.set_nodelay(true)?;
-        Ok(Line {
+        Ok(LoadConnection {
             socket,
             buffer: Vec::with_capacity(READ),
             taken: 0,
@@ -54,7 +54,7 @@ impl Line {
     }
 
     /// Reads the next message; none if the other side has hung up between two.
-    pub async fn read(&mut self) -> io::Result<Option<Message<'_>>> {
+    pub async fn read(&mut self) -> io::Result<Option<HttpMessage<'_>>> {
         self.buffer.drain(..self.taken);
         self.taken = 0;
         let head = loop {
@@ -69,14 +69,14 @@ impl Line {
                 };
             }
         };
-        let frame = Frame::read(&self.buffer[..head])?;
+        let frame = BodyFraming::read(&self.buffer[..head])?;
         if self.buffer.len() == head && frame.body != Body::Bytes(0) {
             self.must_more().await?;
         }
         let first = Instant::now();
         let body = self.body(head, frame.body).await?;
         let start = self.buffer[..head].split(|byte| *byte == b'\r').next();
-        Ok(Some(Message {
+        Ok(Some(HttpMessage {
             start: text(start.unwrap_or_default())?,
             close: frame.close,
             first,
@@ -162,8 +162,8 @@ impl Line {
     }
 }
 
-/// What a head says of what follows it.
-struct Frame {
+/// How a head delimits the body.
+struct BodyFraming {
     body: Body,
     close: bool,
 }
@@ -176,10 +176,10 @@ enum Body {
     Rest,
 }
 
-impl Frame {
-    fn read(head: &[u8]) -> io::Result<Frame> {
+impl BodyFraming {
+    fn read(head: &[u8]) -> io::Result<BodyFraming> {
         let head = text(head)?;
-        let mut frame = Frame {
+        let mut frame = BodyFraming {
             body: if head.starts_with("HTTP/") {
                 Body::Rest
             } else {
@@ -232,7 +232,7 @@ mod tests {
             let address = listener.local_addr().expect("an address");
             for cut in 1..bytes.len() {
                 let socket = TcpStream::connect(address).await.expect("a listener");
-                let mut line = Line::new(socket).expect("a socket");
+                let mut line = LoadConnection::new(socket).expect("a socket");
                 let (mut other, _) = listener.accept().await.expect("a caller");
                 let send = async move {
                     other.write_all(&bytes[..cut]).await.expect("a reader");
@@ -271,7 +271,7 @@ mod tests {
                 let (mut other, _) = listener.accept().await.expect("a caller");
                 other.write_all(bytes).await.expect("a reader");
                 drop(other);
-                let mut line = Line::new(socket).expect("a socket");
+                let mut line = LoadConnection::new(socket).expect("a socket");
                 assert!(line.read().await.is_err());
             });
         }

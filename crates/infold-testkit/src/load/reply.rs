@@ -8,7 +8,7 @@ use super::line::find;
 pub const PIECES: usize = 4;
 
 /// The only thing the upstream ever says, so that who asks knows what must come.
-pub struct Reply {
+pub struct FixedReply {
     pieces: Vec<String>,
     text: String,
     whole: Vec<u8>,
@@ -20,9 +20,9 @@ const HEAD: &str = r#""id":"chatcmpl-load","created":1700000000,"model":"gpt-4.1
 const USAGE: &str =
     r#""usage":{"prompt_tokens":17000,"completion_tokens":100,"total_tokens":17100}"#;
 
-impl Reply {
+impl FixedReply {
     /// Makes a reply of so many pieces, each about a line.
-    pub fn of(pieces: usize) -> Reply {
+    pub fn of(pieces: usize) -> FixedReply {
         let piece = |number| {
             format!(
                 "Piece {number}: the file was read, the change was made, the tests were run and all of them hold; next is the caller. "
@@ -50,7 +50,7 @@ impl Reply {
         events.push(delta("", r#""stop""#));
         events.push(event(String::new(), &format!(",{USAGE}")));
         events.push(b"data: [DONE]\n\n".to_vec());
-        Reply {
+        FixedReply {
             stream: events.concat(),
             whole: whole.into_bytes(),
             pieces,
@@ -74,7 +74,7 @@ impl Reply {
         &self.events
     }
 
-    /// Says whether a body is the upstream's to the byte. One that was written anew must say the
+    /// Returns whether a body is the upstream's to the byte. One that was written anew must say the
     /// same and come to its end.
     pub fn check(&self, body: &[u8], stream: bool) -> io::Result<bool> {
         let known = if stream { &self.stream } else { &self.whole };

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use infold_wire::quote;
 
 /// A conversation as a request that can be sent, and sent again with more.
-pub struct Talk {
+pub struct LoadConversation {
     /// The head, whose length changes with the body's, and the body.
     request: Vec<u8>,
     head: String,
@@ -14,8 +14,8 @@ pub struct Talk {
     messages: usize,
 }
 
-/// What is around the messages.
-pub struct Frame<'a> {
+/// A request without its messages.
+pub struct RequestShell<'a> {
     pub host: SocketAddr,
     pub key: &'a str,
     pub model: &'a str,
@@ -24,10 +24,15 @@ pub struct Frame<'a> {
 
 const END: &[u8] = b"]}";
 
-impl Talk {
+impl LoadConversation {
     /// Opens a conversation that no other number shares, a system message first and, if their
     /// number is even, a user's last.
-    pub fn open(texts: &Texts, frame: &Frame, number: u64, messages: usize) -> Talk {
+    pub fn open(
+        texts: &TextPool,
+        frame: &RequestShell,
+        number: u64,
+        messages: usize,
+    ) -> LoadConversation {
         let stream = if frame.stream {
             r#""stream":true,"stream_options":{"include_usage":true},"#
         } else {
@@ -37,7 +42,7 @@ impl Talk {
             r#"{{"model":"{}",{stream}"messages":[{{"role":"system","content":"{}"}}]}}"#,
             frame.model, texts.long[0]
         );
-        let mut talk = Talk {
+        let mut talk = LoadConversation {
             request: Vec::new(),
             head: format!(
                 "POST /v1/chat/completions HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: ",
@@ -58,7 +63,7 @@ impl Talk {
     }
 
     /// Appends the reply and what the user says to it.
-    pub fn go_on(&mut self, texts: &Texts, reply: &str) {
+    pub fn go_on(&mut self, texts: &TextPool, reply: &str) {
         self.push("assistant", &[reply]);
         self.user(texts);
         self.write();
@@ -74,7 +79,7 @@ impl Talk {
         self.messages
     }
 
-    fn user(&mut self, texts: &Texts) {
+    fn user(&mut self, texts: &TextPool) {
         let own = format!("{:x}, {}: ", self.number, self.messages);
         self.push("user", &[&own, texts.long(self.number, self.messages)]);
     }
@@ -99,14 +104,14 @@ impl Talk {
     }
 }
 
-/// What is said: pieces of source text, as the insides of JSON strings.
-pub struct Texts {
+/// Texts of messages: pieces of source code, escaped for JSON strings.
+pub struct TextPool {
     long: Vec<String>,
     short: Vec<String>,
 }
 
-impl Texts {
-    pub fn new() -> Texts {
+impl TextPool {
+    pub fn new() -> TextPool {
         let source = [
             include_str!("../load.rs"),
             include_str!("line.rs"),
@@ -114,7 +119,7 @@ impl Texts {
         ]
         .concat();
         // Two messages with their frames come to about 1,750 bytes, 80 messages to 70 KB.
-        Texts {
+        TextPool {
             long: cut(&source, 1_200),
             short: cut(&source, 380),
         }
@@ -152,8 +157,8 @@ mod tests {
     use super::*;
     use infold_wire::Json;
 
-    fn frame() -> Frame<'static> {
-        Frame {
+    fn frame() -> RequestShell<'static> {
+        RequestShell {
             host: ([127, 0, 0, 1], 1).into(),
             key: "k",
             model: "m",
@@ -163,16 +168,20 @@ mod tests {
 
     #[test]
     fn eighty_messages_are_about_70_kb() {
-        let texts = Texts::new();
-        let sizes = (0..100).map(|number| Talk::open(&texts, &frame(), number, 80).body.len());
+        let texts = TextPool::new();
+        let sizes = (0..100).map(|number| {
+            LoadConversation::open(&texts, &frame(), number, 80)
+                .body
+                .len()
+        });
         let mean = sizes.sum::<usize>() / 100;
         assert!((66_000..74_000).contains(&mean), "{mean}");
     }
 
     #[test]
     fn a_conversation_that_goes_on_keeps_what_was_said() {
-        let texts = Texts::new();
-        let mut talk = Talk::open(&texts, &frame(), 7, 20);
+        let texts = TextPool::new();
+        let mut talk = LoadConversation::open(&texts, &frame(), 7, 20);
         let before = talk.body.clone();
         talk.go_on(&texts, "fine");
         let messages = Json::parse(&talk.body).expect("JSON").get("messages");

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use super::line::{Line, find};
-use super::reply::{self, Reply};
+use super::line::{LoadConnection, find};
+use super::reply::{self, FixedReply};
 
 /// A model server that says one thing, at once: it must not be what is slow.
 #[derive(Clone, clap::Args)]
-pub struct Upstream {
+pub struct LoadUpstream {
     /// The port; 0 takes a free one
     #[arg(long, default_value_t = 0)]
     port: u16,
@@ -24,7 +24,7 @@ pub struct Upstream {
     pause: u64,
 }
 
-impl Upstream {
+impl LoadUpstream {
     /// Serves until it is stopped; `ready` is told where.
     pub fn run(self, ready: impl FnOnce(&str) -> Result<(), String>) -> Result<(), String> {
         let port = self.port;
@@ -71,14 +71,14 @@ impl Upstream {
 /// The bytes of both answers, made once.
 struct Answers {
     whole: Vec<u8>,
-    /// What is written in one go each, as a model writes its tokens.
+    /// The parts that are written one at a time, as a model writes its tokens.
     stream: Vec<Vec<u8>>,
     pause: Duration,
 }
 
 impl Answers {
-    fn new(upstream: &Upstream) -> Answers {
-        let reply = Reply::of(upstream.pieces);
+    fn new(upstream: &LoadUpstream) -> Answers {
+        let reply = FixedReply::of(upstream.pieces);
         let whole = reply.whole();
         let head = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
@@ -96,7 +96,7 @@ impl Answers {
     }
 
     async fn serve(&self, socket: TcpStream) -> io::Result<()> {
-        let mut line = Line::new(socket)?;
+        let mut line = LoadConnection::new(socket)?;
         while let Some(message) = line.read().await? {
             if asks_for_stream(message.body()) {
                 for (number, part) in self.stream.iter().enumerate() {
@@ -130,9 +130,9 @@ fn asks_for_stream(body: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-impl Upstream {
-    pub(super) fn new(port: u16, pieces: usize, pause: u64) -> Upstream {
-        Upstream {
+impl LoadUpstream {
+    pub(super) fn new(port: u16, pieces: usize, pause: u64) -> LoadUpstream {
+        LoadUpstream {
             port,
             pieces,
             pause,

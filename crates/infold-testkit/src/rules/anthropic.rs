@@ -7,7 +7,7 @@ use infold_wire::{Json, JsonKind};
 use super::seal::is_sealed;
 use super::{given, is_plain, refuse, string, unknown_member};
 use crate::asked::listed;
-use crate::dialect::Wrong;
+use crate::dialect::InvalidRequest;
 
 /// How many messages later a background tool must have reported.
 const BACKGROUND_MESSAGES: usize = 8;
@@ -62,16 +62,16 @@ struct OpenUse {
 }
 
 #[derive(Default)]
-struct Walk {
+struct AnthropicOrder {
     ids: HashSet<String>,
     open: BTreeMap<String, OpenUse>,
     /// Whether the calls of the newest assistant message come from code that the server runs.
     programmatic: bool,
 }
 
-pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
+pub(super) fn check(body: Json<'_>) -> Result<(), InvalidRequest> {
     let messages = listed(body, "messages");
-    let mut walk = Walk::default();
+    let mut walk = AnthropicOrder::default();
     for (at, message) in messages.iter().enumerate() {
         if let Some(name) = unknown_member(*message, &["role", "content"]) {
             return refuse(format!(
@@ -100,7 +100,7 @@ pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
 }
 
 /// A later system message follows a user message, and an assistant message or nothing follows it.
-fn place_system(at: usize, before: Option<&str>, next: Option<&str>) -> Result<(), Wrong> {
+fn place_system(at: usize, before: Option<&str>, next: Option<&str>) -> Result<(), InvalidRequest> {
     if before != Some("user") || !matches!(next, None | Some("assistant")) {
         return refuse(format!(
             "messages.{at}: a `system` message must immediately follow a `user` message and be followed by an `assistant` message or end the conversation"
@@ -110,7 +110,7 @@ fn place_system(at: usize, before: Option<&str>, next: Option<&str>) -> Result<(
 }
 
 /// A conversation ends with the user, or with a turn that the server paused.
-fn end(messages: &[Json<'_>], walk: &Walk) -> Result<(), Wrong> {
+fn end(messages: &[Json<'_>], walk: &AnthropicOrder) -> Result<(), InvalidRequest> {
     let last = messages.last().map(|last| string(*last, "role"));
     if last.as_deref() == Some("assistant") && walk.open.is_empty() {
         return refuse(
@@ -121,7 +121,7 @@ fn end(messages: &[Json<'_>], walk: &Walk) -> Result<(), Wrong> {
 }
 
 /// With thinking, the calls that were just answered come after a thought.
-fn first_thought(messages: &[Json<'_>]) -> Result<(), Wrong> {
+fn first_thought(messages: &[Json<'_>]) -> Result<(), InvalidRequest> {
     let mut newest = messages.iter().enumerate().rev();
     let found = newest.find(|(_, message)| string(**message, "role") == "assistant");
     let Some((at, message)) = found else {
@@ -143,8 +143,8 @@ fn first_thought(messages: &[Json<'_>]) -> Result<(), Wrong> {
     Ok(())
 }
 
-impl Walk {
-    fn assistant(&mut self, at: usize, blocks: &[Json<'_>]) -> Result<(), Wrong> {
+impl AnthropicOrder {
+    fn assistant(&mut self, at: usize, blocks: &[Json<'_>]) -> Result<(), InvalidRequest> {
         self.programmatic = false;
         for (place, block) in blocks.iter().enumerate() {
             let kind = string(*block, "type");
@@ -163,7 +163,13 @@ impl Walk {
         Ok(())
     }
 
-    fn add_use(&mut self, at: usize, here: &str, kind: &str, block: Json<'_>) -> Result<(), Wrong> {
+    fn add_use(
+        &mut self,
+        at: usize,
+        here: &str,
+        kind: &str,
+        block: Json<'_>,
+    ) -> Result<(), InvalidRequest> {
         let (id, name) = (string(block, "id"), string(block, "name"));
         if !is_plain(&id) || id.len() > 64 {
             return refuse(format!(
@@ -220,7 +226,7 @@ impl Walk {
         Ok(())
     }
 
-    fn close_use(&mut self, here: &str, kind: &str, block: Json<'_>) -> Result<(), Wrong> {
+    fn close_use(&mut self, here: &str, kind: &str, block: Json<'_>) -> Result<(), InvalidRequest> {
         let known = SERVER_RESULTS.iter().any(|(_, result)| *result == kind);
         if !known && !["mcp_tool_result", "robot_tool_result"].contains(&kind) {
             return unknown_block(here, kind);
@@ -244,7 +250,12 @@ impl Walk {
         }
     }
 
-    fn user(&mut self, at: usize, message: Json<'_>, blocks: &[Json<'_>]) -> Result<(), Wrong> {
+    fn user(
+        &mut self,
+        at: usize,
+        message: Json<'_>,
+        blocks: &[Json<'_>],
+    ) -> Result<(), InvalidRequest> {
         let mut answered = HashSet::new();
         let mut said = given(message, "content").is_some_and(|it| it.kind() == JsonKind::String);
         if said && string(message, "content").trim().is_empty() {
@@ -287,7 +298,7 @@ impl Walk {
         self.still_open(at, said || answered.is_empty())
     }
 
-    fn check_thought(&self, here: &str, kind: &str, block: Json<'_>) -> Result<(), Wrong> {
+    fn check_thought(&self, here: &str, kind: &str, block: Json<'_>) -> Result<(), InvalidRequest> {
         if given(block, "cache_control").is_some() {
             return refuse(format!(
                 "{here}.{kind}.cache_control: Extra inputs are not permitted"
@@ -313,7 +324,7 @@ impl Walk {
     }
 
     /// A user message that is more than results ends what the server was doing.
-    fn still_open(&self, at: usize, said: bool) -> Result<(), Wrong> {
+    fn still_open(&self, at: usize, said: bool) -> Result<(), InvalidRequest> {
         let late = |open: &OpenUse| {
             if open.background {
                 at > open.message + BACKGROUND_MESSAGES
@@ -331,7 +342,7 @@ impl Walk {
     }
 }
 
-fn check_text(block: Json<'_>) -> Result<(), Wrong> {
+fn check_text(block: Json<'_>) -> Result<(), InvalidRequest> {
     if let Some(name) = super::bookkeeping(block) {
         return refuse(format!(
             "messages: text.{name}: Extra inputs are not permitted"
@@ -343,7 +354,7 @@ fn check_text(block: Json<'_>) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn check_result(here: &str, block: Json<'_>) -> Result<(), Wrong> {
+fn check_result(here: &str, block: Json<'_>) -> Result<(), InvalidRequest> {
     for (place, part) in listed(block, "content").into_iter().enumerate() {
         let kind = string(part, "type");
         if part.kind() == JsonKind::String {
@@ -369,7 +380,7 @@ fn check_result(here: &str, block: Json<'_>) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn unknown_block<T>(here: &str, kind: &str) -> Result<T, Wrong> {
+fn unknown_block<T>(here: &str, kind: &str) -> Result<T, InvalidRequest> {
     refuse(format!(
         "{here}: Input tag '{kind}' found using 'type' does not match any of the expected tags"
     ))

@@ -7,9 +7,9 @@ use infold_wire::Json;
 use super::seal::is_sealed;
 use super::{given, refuse, string, unknown_member};
 use crate::asked::listed;
-use crate::dialect::Wrong;
+use crate::dialect::InvalidRequest;
 
-/// What a part may carry; one of these is in each. The last two stand for kinds that are yet to come.
+/// The contents of a part; each part has one of them. The last two stand for future kinds.
 const PART_DATA: [&str; 11] = [
     "text",
     "inlineData",
@@ -24,7 +24,7 @@ const PART_DATA: [&str; 11] = [
     "robotResponse",
 ];
 
-/// What may stand beside it.
+/// Members allowed beside the contents.
 const PART_EXTRAS: [&str; 5] = [
     "thought",
     "thoughtSignature",
@@ -33,7 +33,7 @@ const PART_EXTRAS: [&str; 5] = [
     "partMetadata",
 ];
 
-pub(super) fn check(body: Json<'_>, model: &str, alternate: bool) -> Result<(), Wrong> {
+pub(super) fn check(body: Json<'_>, model: &str, alternate: bool) -> Result<(), InvalidRequest> {
     let contents = listed(body, "contents");
     let mut before = String::new();
     let mut open: Vec<(String, String)> = Vec::new();
@@ -94,13 +94,13 @@ pub(super) fn check(body: Json<'_>, model: &str, alternate: bool) -> Result<(), 
     Ok(())
 }
 
-fn unknown_name<T>(name: &str, place: &str) -> Result<T, Wrong> {
+fn unknown_name<T>(name: &str, place: &str) -> Result<T, InvalidRequest> {
     refuse(format!(
         "Invalid JSON payload received. Unknown name \"{name}\" at '{place}': Cannot find field."
     ))
 }
 
-fn check_part(at: usize, place: usize, part: Json<'_>) -> Result<(), Wrong> {
+fn check_part(at: usize, place: usize, part: Json<'_>) -> Result<(), InvalidRequest> {
     let here = format!("contents[{at}].parts[{place}]");
     let allowed = [&PART_DATA[..], &PART_EXTRAS].concat();
     if let Some(name) = unknown_member(part, &allowed) {
@@ -125,7 +125,7 @@ fn check_part(at: usize, place: usize, part: Json<'_>) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// What a signature is issued for: the data of its part.
+/// Returns the data that a signature covers: that of its part.
 fn signed_text(part: Json<'_>) -> String {
     let data = PART_DATA.iter().find_map(|name| given(part, name));
     let bytes = data.map(Json::bytes).unwrap_or_default();
@@ -133,7 +133,7 @@ fn signed_text(part: Json<'_>) -> String {
 }
 
 /// The results of a content are those of the calls in the content before it.
-fn answer(open: &mut Vec<(String, String)>, parts: &[Json<'_>]) -> Result<(), Wrong> {
+fn answer(open: &mut Vec<(String, String)>, parts: &[Json<'_>]) -> Result<(), InvalidRequest> {
     let results = parts
         .iter()
         .filter_map(|part| given(*part, "functionResponse"));
@@ -153,7 +153,7 @@ fn answer(open: &mut Vec<(String, String)>, parts: &[Json<'_>]) -> Result<(), Wr
 }
 
 /// Code stands directly before its result.
-fn check_code(at: usize, parts: &[Json<'_>]) -> Result<(), Wrong> {
+fn check_code(at: usize, parts: &[Json<'_>]) -> Result<(), InvalidRequest> {
     let has = |place: usize, name: &str| {
         let part = parts.get(place);
         part.is_some_and(|part| given(*part, name).is_some())
@@ -175,7 +175,7 @@ fn run(
     at: usize,
     parts: &[Json<'_>],
     running: &mut BTreeMap<(&'static str, String), usize>,
-) -> Result<(), Wrong> {
+) -> Result<(), InvalidRequest> {
     for part in parts {
         for (kind, call, response) in [
             ("tool", "toolCall", "toolResponse"),
@@ -203,7 +203,7 @@ fn run(
 }
 
 /// In the current turn the first call of each step has the signature that came with it.
-fn check_signed(contents: &[Json<'_>]) -> Result<(), Wrong> {
+fn check_signed(contents: &[Json<'_>]) -> Result<(), InvalidRequest> {
     let asks = |content: &Json<'_>| {
         let parts = listed(*content, "parts");
         string(*content, "role") != "model"

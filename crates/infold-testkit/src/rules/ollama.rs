@@ -4,10 +4,10 @@ use infold_wire::{Json, JsonKind};
 
 use super::{bookkeeping, given, refuse, string};
 use crate::asked::listed;
-use crate::dialect::Wrong;
+use crate::dialect::InvalidRequest;
 
 /// Ollama itself takes almost anything; these are the rules of the templates behind it.
-pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
+pub(super) fn check(body: Json<'_>) -> Result<(), InvalidRequest> {
     let mut open: Vec<(String, String)> = Vec::new();
     for (at, message) in listed(body, "messages").into_iter().enumerate() {
         let role = string(message, "role");
@@ -58,7 +58,7 @@ pub(super) fn check(body: Json<'_>) -> Result<(), Wrong> {
     unanswered(&open)
 }
 
-fn unanswered(open: &[(String, String)]) -> Result<(), Wrong> {
+fn unanswered(open: &[(String, String)]) -> Result<(), InvalidRequest> {
     match open.first() {
         None => Ok(()),
         Some((id, name)) => refuse(format!(

@@ -7,7 +7,7 @@ use infold_wire::{Json, JsonKind};
 use super::seal::is_sealed;
 use super::{bookkeeping, given, has_parts_of, string};
 use crate::asked::listed;
-use crate::dialect::Wrong;
+use crate::dialect::InvalidRequest;
 
 const ID_LENGTH: usize = 64;
 
@@ -64,7 +64,7 @@ const ID_PREFIXES: [(&str, &str); 6] = [
 ];
 
 #[derive(Default)]
-struct Walk {
+struct ItemOrder {
     ids: HashSet<String>,
     /// Kinds of calls by their ids.
     calls: HashMap<String, &'static str>,
@@ -74,9 +74,9 @@ struct Walk {
     approvals: BTreeMap<String, Option<bool>>,
 }
 
-pub(super) fn check(body: Json<'_>, alternate: bool) -> Result<(), Wrong> {
+pub(super) fn check(body: Json<'_>, alternate: bool) -> Result<(), InvalidRequest> {
     let items = listed(body, "input");
-    let mut walk = Walk::default();
+    let mut walk = ItemOrder::default();
     for (at, item) in items.iter().enumerate() {
         if item.kind() == JsonKind::String {
             continue;
@@ -84,7 +84,7 @@ pub(super) fn check(body: Json<'_>, alternate: bool) -> Result<(), Wrong> {
         if let Some(name) = bookkeeping(*item) {
             let param = format!("input[{at}].{name}");
             let message = format!("Unknown parameter: '{param}'.");
-            return Err(Wrong::new(message, param, "unknown_parameter"));
+            return Err(InvalidRequest::new(message, param, "unknown_parameter"));
         }
         walk.check_id(at, *item)?;
         let kind = string(*item, "type");
@@ -111,14 +111,14 @@ pub(super) fn check(body: Json<'_>, alternate: bool) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn refuse<T>(message: impl Into<String>) -> Result<T, Wrong> {
-    Err(Wrong::new(message, "input", ""))
+fn refuse<T>(message: impl Into<String>) -> Result<T, InvalidRequest> {
+    Err(InvalidRequest::new(message, "input", ""))
 }
 
-/// What the template behind a server insists on: what is said in turn by user and assistant.
+/// The rule of templates behind a server: user and assistant alternate.
 ///
 /// Items of the model in a row are one message of the assistant, which does not count if it calls anything.
-fn check_turns(items: &[Json<'_>]) -> Result<(), Wrong> {
+fn check_turns(items: &[Json<'_>]) -> Result<(), InvalidRequest> {
     let is_model = |item: &Json<'_>| is_output(*item) || string(*item, "type") == "reasoning";
     let calls = |item: &Json<'_>| {
         let kind = string(*item, "type");
@@ -153,14 +153,18 @@ fn is_output(item: Json<'_>) -> bool {
 }
 
 /// A reasoning item is unchanged, and followed by what it led to.
-fn follows(item: Json<'_>, next: Option<Json<'_>>) -> Result<(), Wrong> {
+fn follows(item: Json<'_>, next: Option<Json<'_>>) -> Result<(), InvalidRequest> {
     let id = string(item, "id");
     let sealed = string(item, "encrypted_content");
     if !sealed.is_empty() && !is_sealed(&id, &sealed) {
         let message = format!(
             "The encrypted content {sealed} could not be verified. Reason: Encrypted content could not be decrypted or parsed."
         );
-        return Err(Wrong::new(message, "", "invalid_encrypted_content"));
+        return Err(InvalidRequest::new(
+            message,
+            "",
+            "invalid_encrypted_content",
+        ));
     }
     if next.is_none_or(|next| !is_output(next)) {
         return refuse(format!(
@@ -170,9 +174,9 @@ fn follows(item: Json<'_>, next: Option<Json<'_>>) -> Result<(), Wrong> {
     Ok(())
 }
 
-impl Walk {
+impl ItemOrder {
     /// Ids are unique, short, begin as they should, and name the reasoning that led to the item.
-    fn check_id(&mut self, at: usize, item: Json<'_>) -> Result<(), Wrong> {
+    fn check_id(&mut self, at: usize, item: Json<'_>) -> Result<(), InvalidRequest> {
         for name in ["id", "call_id"] {
             let id = string(item, name);
             if id.len() > ID_LENGTH {
@@ -181,7 +185,11 @@ impl Walk {
                     "Invalid '{param}': string too long. Expected a string with maximum length {ID_LENGTH}, but got a string with length {} instead.",
                     id.len()
                 );
-                return Err(Wrong::new(message, param, "string_above_max_length"));
+                return Err(InvalidRequest::new(
+                    message,
+                    param,
+                    "string_above_max_length",
+                ));
             }
         }
         let (id, kind) = (string(item, "id"), string(item, "type"));
@@ -195,7 +203,7 @@ impl Walk {
             let param = format!("input[{at}].id");
             let message =
                 format!("Invalid '{param}': '{id}'. Expected an ID that begins with '{prefix}'.");
-            return Err(Wrong::new(message, param, "invalid_value"));
+            return Err(InvalidRequest::new(message, param, "invalid_value"));
         }
         if let Some((_, reasoning)) = id.split_once("-rs_") {
             let reasoning = format!("rs_{reasoning}");
@@ -213,7 +221,7 @@ impl Walk {
         Ok(())
     }
 
-    fn message(&mut self, at: usize, item: Json<'_>) -> Result<(), Wrong> {
+    fn message(&mut self, at: usize, item: Json<'_>) -> Result<(), InvalidRequest> {
         let role = string(item, "role");
         let allowed: &[&str] = match role.as_str() {
             "assistant" => &["output_text", "refusal"],
@@ -225,7 +233,7 @@ impl Walk {
                 "Invalid value: '{kind}'. Supported values are: '{}'.",
                 allowed.join("', '")
             );
-            return Err(Wrong::new(message, param, "invalid_value"));
+            return Err(InvalidRequest::new(message, param, "invalid_value"));
         }
         // The model's own text may stand among its calls; what others say ends its turn. A robot goes on.
         let mut open = self.open.iter();
@@ -237,7 +245,7 @@ impl Walk {
         Ok(())
     }
 
-    fn approve(&mut self, item: Json<'_>) -> Result<(), Wrong> {
+    fn approve(&mut self, item: Json<'_>) -> Result<(), InvalidRequest> {
         let id = string(item, "approval_request_id");
         let said = item.get("approve").is_some_and(Json::is_true);
         match self.approvals.get_mut(&id) {
@@ -252,7 +260,7 @@ impl Walk {
         }
     }
 
-    fn item(&mut self, at: usize, kind: &str, item: Json<'_>) -> Result<(), Wrong> {
+    fn item(&mut self, at: usize, kind: &str, item: Json<'_>) -> Result<(), InvalidRequest> {
         let id = string(item, "call_id");
         if let Some((_, _, name)) = PAIRS.iter().find(|(call, _, _)| *call == kind) {
             // A search that the server ran itself has no id.
@@ -299,7 +307,11 @@ impl Walk {
             _ => {
                 let message =
                     format!("Invalid value: '{kind}'. Supported values are those of input items.");
-                Err(Wrong::new(message, format!("input[{at}]"), "invalid_value"))
+                Err(InvalidRequest::new(
+                    message,
+                    format!("input[{at}]"),
+                    "invalid_value",
+                ))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What can happen to a file.
+//! Kinds of damage to a file.
 
 use std::fs;
 use std::io;
@@ -60,7 +60,7 @@ impl Harm {
             .map_or("", |(_, name)| name)
     }
 
-    /// Says whether it can happen to a file.
+    /// Returns whether it can happen to a file.
     pub(super) fn applies(self, victim: &Victim) -> bool {
         let lines = victim.bytes.iter().filter(|byte| **byte == b'\n').count();
         match self {

@@ -1,21 +1,21 @@
-//! What must hold once a file is damaged.
+//! Checks of a store with a damaged file.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use serde_json::Value;
 
-use super::Case;
+use super::FuzzCase;
 use super::kept::{Lines, missing};
 use super::store::Store;
 use crate::disk::check::{crash, recorded, repaired};
 use crate::disk::fixture::Fixture;
-use crate::disk::proxy::{Proxy, Talk};
-use crate::disk::report::Wrong;
+use crate::disk::proxy::{Proxy, ProxyConversation};
+use crate::disk::report::ViolationKind;
 use crate::disk::sandbox::{Ran, Sandbox};
 use crate::random::Random;
 
-/// What people look at.
+/// Commands that only read.
 const READS: [&str; 11] = [
     "view @",
     "view @ --raw",
@@ -30,7 +30,7 @@ const READS: [&str; 11] = [
     "doctor",
 ];
 
-/// What people do.
+/// Commands that write.
 const WRITES: [&str; 5] = [
     "task push @ =question.jsonl",
     "undo @",
@@ -39,38 +39,39 @@ const WRITES: [&str; 5] = [
     "manage @ --force --window 400k",
 ];
 
-type Wrongs = Vec<(Wrong, String)>;
+type Wrongs = Vec<(ViolationKind, String)>;
 
 /// Damages a file twice: once for people who look and repair, once for people and servers who go on.
-pub(super) fn judge(fixture: &Fixture, case: &Case<'_>) -> (bool, Wrongs) {
+pub(super) fn judge(fixture: &Fixture, case: &FuzzCase<'_>) -> (bool, Wrongs) {
     let mut wrong = Wrongs::new();
     let is_repaired = look_and_repair(fixture, case, &mut wrong)
         .and_then(|is_repaired| go_on(fixture, case, &mut wrong).map(|()| is_repaired));
     match is_repaired {
         Ok(is_repaired) => (is_repaired, wrong),
         Err(error) => {
-            wrong.push((Wrong::Crash, format!("no run: {error}")));
+            wrong.push((ViolationKind::Crash, format!("no run: {error}")));
             (false, wrong)
         }
     }
 }
 
-fn damaged(case: &Case<'_>) -> io::Result<Sandbox> {
+fn damaged(case: &FuzzCase<'_>) -> io::Result<Sandbox> {
     let sandbox = Sandbox::copy_of(&case.store.contexts())?;
     let path = sandbox.contexts().join(&case.victim.path);
     case.harm.inflict(&path, &mut Random::new(case.seed))?;
     Ok(sandbox)
 }
 
-fn look_and_repair(fixture: &Fixture, case: &Case<'_>, wrong: &mut Wrongs) -> io::Result<bool> {
+fn look_and_repair(fixture: &Fixture, case: &FuzzCase<'_>, wrong: &mut Wrongs) -> io::Result<bool> {
     let sandbox = damaged(case)?;
     let before = Lines::read(&sandbox.contexts(), case);
     for line in READS {
         let ran = run(fixture, &sandbox, case, line);
         if let Some(what) = crash(&ran) {
-            wrong.push((Wrong::Crash, format!("{line}: {what}")));
+            wrong.push((ViolationKind::Crash, format!("{line}: {what}")));
         } else if ran.is_ok() {
-            let found = changed(case, &ran).map(|what| (Wrong::Untrue, format!("{line}: {what}")));
+            let found =
+                changed(case, &ran).map(|what| (ViolationKind::Untrue, format!("{line}: {what}")));
             wrong.extend(found);
         }
     }
@@ -82,8 +83,12 @@ fn look_and_repair(fixture: &Fixture, case: &Case<'_>, wrong: &mut Wrongs) -> io
     Ok(is_repaired)
 }
 
-/// What a person cannot do in a task that was repaired.
-fn unusable(fixture: &Fixture, sandbox: &Sandbox, case: &Case<'_>) -> Option<(Wrong, String)> {
+/// Returns the commands that fail in a repaired task.
+fn unusable(
+    fixture: &Fixture,
+    sandbox: &Sandbox,
+    case: &FuzzCase<'_>,
+) -> Option<(ViolationKind, String)> {
     [
         "view @",
         "export @",
@@ -97,21 +102,21 @@ fn unusable(fixture: &Fixture, sandbox: &Sandbox, case: &Case<'_>) -> Option<(Wr
         let is_fair = ran.is_ok() || ran.code == Some(2) && ran.err.contains("has ended");
         (!is_fair).then(|| {
             (
-                Wrong::Unrepaired,
+                ViolationKind::Unrepaired,
                 format!("after doctor --repair: {line}: {}", ran.ending()),
             )
         })
     })
 }
 
-/// Writers and a server meet the damage before anybody repairs it.
-fn go_on(fixture: &Fixture, case: &Case<'_>, wrong: &mut Wrongs) -> io::Result<()> {
+/// Writers and a server meet the damage before it is repaired.
+fn go_on(fixture: &Fixture, case: &FuzzCase<'_>, wrong: &mut Wrongs) -> io::Result<()> {
     let sandbox = damaged(case)?;
     let before = Lines::read(&sandbox.contexts(), case);
     if case.seed.is_multiple_of(2) {
         for line in WRITES {
             if let Some(what) = crash(&run(fixture, &sandbox, case, line)) {
-                wrong.push((Wrong::Crash, format!("{line}: {what}")));
+                wrong.push((ViolationKind::Crash, format!("{line}: {what}")));
             }
         }
     }
@@ -125,7 +130,7 @@ fn go_on(fixture: &Fixture, case: &Case<'_>, wrong: &mut Wrongs) -> io::Result<(
     Ok(())
 }
 
-fn run(fixture: &Fixture, sandbox: &Sandbox, case: &Case<'_>, line: &str) -> Ran {
+fn run(fixture: &Fixture, sandbox: &Sandbox, case: &FuzzCase<'_>, line: &str) -> Ran {
     let words = fixture.names().words(line).into_iter();
     let words: Vec<String> = words
         .map(|word| match word.is_empty() {
@@ -138,38 +143,42 @@ fn run(fixture: &Fixture, sandbox: &Sandbox, case: &Case<'_>, line: &str) -> Ran
 }
 
 /// A server starts, answers, and records a new conversation, whatever became of the old ones.
-fn serve(fixture: &Fixture, sandbox: &Sandbox) -> Result<(), (Wrong, String)> {
+fn serve(fixture: &Fixture, sandbox: &Sandbox) -> Result<(), (ViolationKind, String)> {
     let started = Proxy::start(sandbox, &fixture.program, &fixture.upstream(), None);
     let proxy = started.map_err(|ran| {
         (
-            Wrong::Unrepaired,
+            ViolationKind::Unrepaired,
             format!("serve does not start: {}", ran.ending()),
         )
     })?;
-    let mut talks = [fixture.talk().clone(), Talk::new("whales")];
+    let mut talks = [fixture.talk().clone(), ProxyConversation::new("whales")];
     for talk in &mut talks {
         for text in ["what swims there?", "and what flies?"] {
             let answered = talk.turn(proxy.port, text);
-            answered
-                .map_err(|what| (Wrong::Untrue, format!("a client was not answered: {what}")))?;
+            answered.map_err(|what| {
+                (
+                    ViolationKind::Untrue,
+                    format!("a client was not answered: {what}"),
+                )
+            })?;
         }
     }
     let ran = proxy.stop(sandbox);
     if !ran.is_ok() {
-        return Err((Wrong::Crash, format!("serve: {}", ran.ending())));
+        return Err((ViolationKind::Crash, format!("serve: {}", ran.ending())));
     }
     let [_, new] = &talks;
     match recorded(fixture, sandbox, new) {
         Ok(said) if said == new.said() => Ok(()),
         other => Err((
-            Wrong::Unrepaired,
+            ViolationKind::Unrepaired,
             format!("serve recorded {other:?} of a new conversation"),
         )),
     }
 }
 
 /// Something that a command shows, and that was never said so.
-fn changed(case: &Case<'_>, ran: &Ran) -> Option<String> {
+fn changed(case: &FuzzCase<'_>, ran: &Ran) -> Option<String> {
     if ran.out.contains(&0) {
         return Some("exit 0 and zeros in what is shown".to_owned());
     }

@@ -1,13 +1,13 @@
-//! What damage and repairs may not take away: what was intact, and what was set aside.
+//! Bytes that damage and repairs must keep: intact lines, and files that were set aside.
 
 use std::fs;
 use std::path::Path;
 
-use super::Case;
+use super::FuzzCase;
 use super::harm::Harm;
 use super::store::ASIDE;
 use crate::disk::holdings::{Holdings, Task};
-use crate::disk::report::Wrong;
+use crate::disk::report::ViolationKind;
 use crate::disk::sandbox::Sandbox;
 
 /// The lines of the logs of a task, as they are on the disk.
@@ -17,7 +17,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn read(contexts: &Path, case: &Case<'_>) -> Lines {
+    pub(super) fn read(contexts: &Path, case: &FuzzCase<'_>) -> Lines {
         let dir = ["running", "completed"].map(|place| contexts.join(place).join(&case.victim.id));
         let read = |name: &str| {
             let found = dir.iter().find_map(|dir| fs::read(dir.join(name)).ok());
@@ -34,12 +34,12 @@ impl Lines {
     }
 }
 
-/// What was intact or set aside, and is not there any more.
+/// Returns intact lines and set-aside files that are missing.
 pub(super) fn missing(
-    case: &Case<'_>,
+    case: &FuzzCase<'_>,
     before: &Lines,
     sandbox: &Sandbox,
-) -> Option<(Wrong, String)> {
+) -> Option<(ViolationKind, String)> {
     let contexts = sandbox.contexts();
     let now = Holdings::read(&contexts);
     let id = &case.victim.id;
@@ -57,7 +57,7 @@ pub(super) fn missing(
         lost.next()
     });
     if let Some(lost) = lost {
-        return Some((Wrong::Lost, lost));
+        return Some((ViolationKind::Lost, lost));
     }
     let task = case.store.holdings.tasks.get(id)?;
     let after = Lines::read(&contexts, case);
@@ -85,22 +85,25 @@ pub(super) fn missing(
             let is_there = after.iter().any(|other| other == line);
             if was_there && !is_there && !(may_be_aside && is_aside(line)) {
                 let what = String::from_utf8_lossy(line);
-                return Some((Wrong::Lost, format!("an intact {name} is gone: {what}")));
+                return Some((
+                    ViolationKind::Lost,
+                    format!("an intact {name} is gone: {what}"),
+                ));
             }
         }
-        // What is neither is kept for a person to look at.
+        // Everything else is kept for a person to look at.
         for line in before.iter().filter(|line| !line.is_empty()) {
             if !after.contains(line) && !is_aside(line) {
                 let what = String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned();
                 return Some((
-                    Wrong::Lost,
+                    ViolationKind::Lost,
                     format!("a damaged {name} was not set aside: {what}"),
                 ));
             }
         }
     }
     let kept = set_aside(&contexts).iter().any(|bytes| bytes == ASIDE.1);
-    (!kept).then(|| (Wrong::Lost, format!("{} is gone", ASIDE.0)))
+    (!kept).then(|| (ViolationKind::Lost, format!("{} is gone", ASIDE.0)))
 }
 
 /// A line of a fork that is not there any more: messages follow one another as they did, events may be set aside.

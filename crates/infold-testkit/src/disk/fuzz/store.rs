@@ -33,9 +33,9 @@ pub(super) struct Victim {
     pub(super) bytes: Vec<u8>,
 }
 
-/// What is derived of shared memory is made anew by whoever comes first.
+/// SQLite's shared memory, which the next process derives anew.
 const NOT_HARMED: [&str; 1] = ["-shm"];
-/// What an earlier repair set aside.
+/// Files that an earlier repair set aside.
 pub(super) const ASIDE: (&str, &[u8]) = (
     "torn-messages-1700000000000",
     b"{\"role\":\"user\",\"content\":\"set aside\n",

@@ -1,36 +1,36 @@
-//! What must hold after a power cut.
+//! Checks of a store after a power cut.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::session::Session;
-use super::states::State;
+use super::states::DiskState;
 use crate::disk::check::{crash, is_excused, repaired};
 use crate::disk::fixture::Fixture;
 use crate::disk::holdings::Holdings;
-use crate::disk::report::Wrong;
+use crate::disk::report::ViolationKind;
 use crate::disk::sandbox::Sandbox;
 
-/// What a state came to.
+/// The result of checking a state.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct StateVerdict {
     /// A task could not be gone on with before it was repaired.
     pub(super) is_unreadable: bool,
     /// `doctor --repair` had something to do.
     pub(super) is_repaired: bool,
-    pub(super) wrong: Vec<(Wrong, String)>,
+    pub(super) wrong: Vec<(ViolationKind, String)>,
 }
 
 /// Boots a machine with what is left of the disk, and looks.
-pub(super) fn judge(fixture: &Fixture, session: &Session, state: &State) -> Outcome {
-    let mut outcome = Outcome::default();
+pub(super) fn judge(fixture: &Fixture, session: &Session, state: &DiskState) -> StateVerdict {
+    let mut outcome = StateVerdict::default();
     let sandbox = match booted(session, state) {
         Ok(sandbox) => sandbox,
         Err(error) => {
             outcome
                 .wrong
-                .push((Wrong::Crash, format!("no run: {error}")));
+                .push((ViolationKind::Crash, format!("no run: {error}")));
             return outcome;
         }
     };
@@ -44,7 +44,7 @@ pub(super) fn judge(fixture: &Fixture, session: &Session, state: &State) -> Outc
     }
     let held = Holdings::read(&sandbox.contexts());
     if let Some(lost) = session.promised(state.cut).lost_in(&held) {
-        outcome.wrong.push((Wrong::Lost, lost));
+        outcome.wrong.push((ViolationKind::Lost, lost));
     }
     // By now every task had a writer, which brings it up to date, or has ended, which did.
     let stale = held
@@ -55,7 +55,7 @@ pub(super) fn judge(fixture: &Fixture, session: &Session, state: &State) -> Outc
     outcome
 }
 
-fn booted(session: &Session, state: &State) -> io::Result<Sandbox> {
+fn booted(session: &Session, state: &DiskState) -> io::Result<Sandbox> {
     let sandbox = Sandbox::new()?;
     for (path, bytes) in state.tree(session) {
         let path = sandbox.disk().join(path);
@@ -76,7 +76,7 @@ fn booted(session: &Session, state: &State) -> io::Result<Sandbox> {
     Ok(sandbox)
 }
 
-impl Outcome {
+impl StateVerdict {
     /// Says something in every task that runs.
     fn go_on(&mut self, fixture: &Fixture, sandbox: &Sandbox) {
         let question = fixture
@@ -93,12 +93,12 @@ impl Outcome {
             let push = || sandbox.run(&fixture.program, &["task", "push", id, &question]);
             let first = push();
             if let Some(what) = crash(&first) {
-                self.wrong.push((Wrong::Crash, what));
+                self.wrong.push((ViolationKind::Crash, what));
             }
             // A task that ended meanwhile is not gone on with.
             if matches!(first.code, Some(0 | 2)) || is_excused(&first) {
                 let mut written = stale(fixture, sandbox, &held, id).filter(|_| first.is_ok());
-                if matches!(written, Some((Wrong::Unrepaired, _))) {
+                if matches!(written, Some((ViolationKind::Unrepaired, _))) {
                     // Who appends does not read what lies before; who shows it does.
                     self.is_unreadable = true;
                     self.repair(fixture, sandbox);
@@ -112,7 +112,7 @@ impl Outcome {
             let again = push();
             if !matches!(again.code, Some(0 | 2)) && !is_excused(&again) {
                 let what = format!("task {id} cannot be gone on with: {}", again.ending());
-                self.wrong.push((Wrong::Unrepaired, what));
+                self.wrong.push((ViolationKind::Unrepaired, what));
             }
         }
     }
@@ -131,14 +131,14 @@ fn stale(
     sandbox: &Sandbox,
     held: &Holdings,
     id: &str,
-) -> Option<(Wrong, String)> {
+) -> Option<(ViolationKind, String)> {
     let view = sandbox.run(&fixture.program, &["view", id, "--raw"]);
     if is_excused(&view) {
         return None;
     }
     if !view.is_ok() {
         let what = format!("task {id} cannot be shown: {}", view.ending());
-        return Some((Wrong::Unrepaired, what));
+        return Some((ViolationKind::Unrepaired, what));
     }
     let current = held.dir(&sandbox.contexts(), id).join("current.jsonl");
     let current = fs::read(current).unwrap_or_default();
@@ -147,6 +147,6 @@ fn stale(
         let what = format!(
             "current.jsonl of task {id} has {have} bytes and is not the view, which has {want}"
         );
-        (Wrong::Stale, what)
+        (ViolationKind::Stale, what)
     })
 }

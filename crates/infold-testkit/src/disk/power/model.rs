@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::trace::Record;
+use super::trace::TraceRecord;
 
 #[cfg(test)]
 mod tests;
@@ -27,12 +27,12 @@ enum Inode {
         changes: Vec<Change>,
     },
     Dir {
-        certain: Names,
-        live: Names,
+        certain: FileNames,
+        live: FileNames,
     },
 }
 
-type Names = BTreeMap<String, usize>;
+type FileNames = BTreeMap<String, usize>;
 
 /// A change of a file's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ struct Naming {
 
 /// Something that is not certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Item {
+pub(super) enum UncertainChange {
     /// A change of names, by its place among them.
     Name(usize),
     /// A change of a file, by its place among those.
@@ -59,11 +59,11 @@ pub(super) enum Item {
 /// The files and directories of a disk, by path; of a directory no bytes.
 pub(super) type Tree = BTreeMap<String, Option<Vec<u8>>>;
 
-/// What reached the disk of what is not certain.
-pub(super) trait Kept {
+/// Chooses which uncertain changes reached the disk.
+pub(super) trait SurvivingChanges {
     /// Whether a change of names did.
     fn name(&mut self, at: usize) -> bool;
-    /// What became of a file.
+    /// Returns the contents of a file.
     fn bytes(&mut self, file: usize, certain: &[u8], changes: &[Change]) -> Vec<u8>;
 }
 
@@ -77,17 +77,19 @@ impl Disk {
     }
 
     /// Does what a record says.
-    pub(super) fn apply(&mut self, record: &Record) -> Result<(), String> {
+    pub(super) fn apply(&mut self, record: &TraceRecord) -> Result<(), String> {
         let done = match record {
-            Record::Create(path) => self.make(path, Inode::file()),
-            Record::Mkdir(path) => self.make(path, Inode::dir()),
-            Record::Write(path, at, bytes) => self.change(path, Change::Write(*at, bytes.clone())),
-            Record::Truncate(path, len) => self.change(path, Change::Size(*len)),
-            Record::Sync(path) => self.sync(path),
-            Record::Rename(from, to) => self.rename(from, to),
-            Record::Unlink(path) | Record::Rmdir(path) => self.remove(path),
-            Record::Link(from, to) => self.link(from, to),
-            Record::Mark(_) => Some(()),
+            TraceRecord::Create(path) => self.make(path, Inode::file()),
+            TraceRecord::Mkdir(path) => self.make(path, Inode::dir()),
+            TraceRecord::Write(path, at, bytes) => {
+                self.change(path, Change::Write(*at, bytes.clone()))
+            }
+            TraceRecord::Truncate(path, len) => self.change(path, Change::Size(*len)),
+            TraceRecord::Sync(path) => self.sync(path),
+            TraceRecord::Rename(from, to) => self.rename(from, to),
+            TraceRecord::Unlink(path) | TraceRecord::Rmdir(path) => self.remove(path),
+            TraceRecord::Link(from, to) => self.link(from, to),
+            TraceRecord::Mark(_) => Some(()),
         };
         done.ok_or_else(|| format!("the trace is not whole: {}", record.told()))
     }
@@ -100,21 +102,21 @@ impl Disk {
     }
 
     /// All that is not certain.
-    pub(super) fn items(&self) -> Vec<Item> {
-        let names = (0..self.names.len()).map(Item::Name);
+    pub(super) fn items(&self) -> Vec<UncertainChange> {
+        let names = (0..self.names.len()).map(UncertainChange::Name);
         let changes = self.inodes.iter().enumerate().flat_map(|(file, inode)| {
             let count = match inode {
                 Inode::File { changes, .. } => changes.len(),
                 Inode::Dir { .. } => 0,
             };
-            (0..count).map(move |at| Item::Change(file, at))
+            (0..count).map(move |at| UncertainChange::Change(file, at))
         });
         names.chain(changes).collect()
     }
 
-    /// What a machine finds on the disk after a power cut that kept these.
-    pub(super) fn after_cut(&self, kept: &mut dyn Kept) -> Tree {
-        let mut dirs: BTreeMap<usize, Names> = BTreeMap::new();
+    /// Returns the disk after a power cut that kept these changes.
+    pub(super) fn after_cut(&self, kept: &mut dyn SurvivingChanges) -> Tree {
+        let mut dirs: BTreeMap<usize, FileNames> = BTreeMap::new();
         for (at, inode) in self.inodes.iter().enumerate() {
             if let Inode::Dir { certain, .. } = inode {
                 dirs.insert(at, certain.clone());
@@ -141,8 +143,8 @@ impl Disk {
         &self,
         dir: usize,
         path: &str,
-        dirs: &BTreeMap<usize, Names>,
-        kept: &mut dyn Kept,
+        dirs: &BTreeMap<usize, FileNames>,
+        kept: &mut dyn SurvivingChanges,
         tree: &mut Tree,
     ) {
         for (name, at) in dirs.get(&dir).into_iter().flatten() {
@@ -175,7 +177,7 @@ impl Disk {
         })
     }
 
-    /// Changes names for whoever looks now; they are not certain yet.
+    /// Changes names as running processes see them; they are not certain yet.
     fn name(&mut self, sets: Vec<(usize, String, Option<usize>)>) -> Option<()> {
         for (dir, name, to) in &sets {
             match self.inodes.get_mut(*dir)? {
@@ -275,8 +277,8 @@ impl Inode {
 
     fn dir() -> Inode {
         Inode::Dir {
-            certain: Names::new(),
-            live: Names::new(),
+            certain: FileNames::new(),
+            live: FileNames::new(),
         }
     }
 }
@@ -297,7 +299,7 @@ impl Change {
     }
 }
 
-fn set(names: &mut Names, name: &str, to: Option<usize>) {
+fn set(names: &mut FileNames, name: &str, to: Option<usize>) {
     match to {
         Some(at) => names.insert(name.to_owned(), at),
         None => names.remove(name),
@@ -307,7 +309,7 @@ fn set(names: &mut Names, name: &str, to: Option<usize>) {
 /// All of it reached the disk.
 struct Everything;
 
-impl Kept for Everything {
+impl SurvivingChanges for Everything {
     fn name(&mut self, _: usize) -> bool {
         true
     }

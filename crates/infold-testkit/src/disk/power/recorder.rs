@@ -5,19 +5,19 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::session::Kind;
-use super::trace::{self, Record};
+use super::session::SessionKind;
+use super::trace::{self, TraceRecord};
 use crate::disk::fixture::Fixture;
 use crate::disk::holdings::Holdings;
 use crate::disk::names::Names;
-use crate::disk::proxy::{Proxy, Talk};
+use crate::disk::proxy::{Proxy, ProxyConversation};
 use crate::disk::sandbox::Sandbox;
 use crate::disk::shim::Mode;
 
 /// A session under way.
 pub(super) struct Recorder {
     pub(super) sandbox: Sandbox,
-    /// What was acknowledged at each mark.
+    /// Acknowledged contents at each mark.
     pub(super) marks: Vec<Holdings>,
 }
 
@@ -34,7 +34,7 @@ impl Recorder {
     pub(super) fn command(
         &mut self,
         fixture: &Fixture,
-        kind: Kind,
+        kind: SessionKind,
         lines: &[&str],
     ) -> Result<(), String> {
         let mut names = Names::new(fixture.inputs());
@@ -48,7 +48,7 @@ impl Recorder {
             let held = self.held();
             self.mark(match kind {
                 // Nothing is promised.
-                Kind::Never => Holdings::default(),
+                SessionKind::Never => Holdings::default(),
                 _ => held,
             })?;
         }
@@ -57,7 +57,10 @@ impl Recorder {
 
     /// Turns through the proxy. They are promised once what was written is on the disk, which is soon.
     pub(super) fn serve(&mut self, fixture: &Fixture) -> Result<(), String> {
-        let mut talks = [Talk::new("ferries"), Talk::new("lighthouses")];
+        let mut talks = [
+            ProxyConversation::new("ferries"),
+            ProxyConversation::new("lighthouses"),
+        ];
         for visit in 0..2 {
             let upstream = fixture.upstream();
             let started = Proxy::start(
@@ -93,7 +96,7 @@ impl Recorder {
 
     fn mark(&mut self, held: Holdings) -> Result<(), String> {
         self.marks.push(held);
-        let mark = Record::mark(self.marks.len());
+        let mark = TraceRecord::mark(self.marks.len());
         let log = OpenOptions::new()
             .append(true)
             .create(true)
@@ -102,7 +105,7 @@ impl Recorder {
         written.map_err(|error| error.to_string())
     }
 
-    pub(super) fn records(&self) -> Result<Vec<Record>, String> {
+    pub(super) fn records(&self) -> Result<Vec<TraceRecord>, String> {
         let bytes = fs::read(self.sandbox.calls()).map_err(|error| error.to_string())?;
         trace::parse(&bytes, &self.sandbox.disk())
     }
@@ -119,13 +122,13 @@ impl Recorder {
                         path.ends_with("messages.jsonl") || path.ends_with("events.jsonl");
                     is_named && path.to_string_lossy().contains(id.as_str())
                 };
-                let written =
-                    |record: &&Record| matches!(record, Record::Write(path, ..) if is_log(path));
-                let Some(Record::Write(path, ..)) = records.iter().rfind(written) else {
+                let written = |record: &&TraceRecord| matches!(record, TraceRecord::Write(path, ..) if is_log(path));
+                let Some(TraceRecord::Write(path, ..)) = records.iter().rfind(written) else {
                     return false;
                 };
-                let synced = Record::Sync(path.clone());
-                let place = |wanted: &dyn Fn(&Record) -> bool| records.iter().rposition(wanted);
+                let synced = TraceRecord::Sync(path.clone());
+                let place =
+                    |wanted: &dyn Fn(&TraceRecord) -> bool| records.iter().rposition(wanted);
                 place(&|record| *record == synced) > place(&|record| written(&record))
             };
             if !records.is_empty() && held.tasks.keys().all(is_synced) {

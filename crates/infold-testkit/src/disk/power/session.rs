@@ -1,4 +1,4 @@
-//! What is done before the power is cut: commands one after the other, or clients of a proxy, with what was
+//! Sessions before a power cut: commands one after the other, or clients of a proxy, with what was
 //! acknowledged when.
 
 use std::fs;
@@ -6,29 +6,34 @@ use std::path::Path;
 
 use super::model::{Disk, Tree};
 use super::recorder::Recorder;
-use super::trace::Record;
+use super::trace::TraceRecord;
 use crate::disk::fixture::Fixture;
 use crate::disk::holdings::Holdings;
 
 /// A session that was recorded.
 #[derive(Debug)]
 pub(super) struct Session {
-    pub(super) kind: Kind,
-    pub(super) records: Vec<Record>,
-    /// What was acknowledged at each mark.
+    pub(super) kind: SessionKind,
+    pub(super) records: Vec<TraceRecord>,
+    /// Acknowledged contents at each mark.
     marks: Vec<Holdings>,
 }
 
 /// Who wrote, and when that was forced onto the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SessionKind {
     Always,
     Turn,
     Never,
     Serve,
 }
 
-pub(super) const KINDS: [Kind; 4] = [Kind::Always, Kind::Turn, Kind::Never, Kind::Serve];
+pub(super) const KINDS: [SessionKind; 4] = [
+    SessionKind::Always,
+    SessionKind::Turn,
+    SessionKind::Never,
+    SessionKind::Serve,
+];
 
 /// A session with every kind of write.
 const COMMANDS: [&str; 32] = [
@@ -66,24 +71,24 @@ const COMMANDS: [&str; 32] = [
     "doctor --repair",
 ];
 
-impl Kind {
+impl SessionKind {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::Always => "always",
-            Kind::Turn => "turn",
-            Kind::Never => "never",
-            Kind::Serve => "serve",
+            SessionKind::Always => "always",
+            SessionKind::Turn => "turn",
+            SessionKind::Never => "never",
+            SessionKind::Serve => "serve",
         }
     }
 }
 
 impl Session {
     /// Does it, and records it.
-    pub(super) fn record(fixture: &Fixture, kind: Kind) -> Result<Session, String> {
+    pub(super) fn record(fixture: &Fixture, kind: SessionKind) -> Result<Session, String> {
         let failed = |what: String| format!("{}: {what}", kind.name());
         let mut recorder = Recorder::new().map_err(failed)?;
         match kind {
-            Kind::Serve => recorder.serve(fixture),
+            SessionKind::Serve => recorder.serve(fixture),
             _ => recorder.command(fixture, kind, &COMMANDS),
         }
         .map_err(failed)?;
@@ -102,7 +107,7 @@ impl Session {
         let mut disk = Disk::new();
         for name in ["contexts", "tmp", "home"] {
             // There is nothing in the way of them.
-            let _ = disk.apply(&Record::Mkdir(name.into()));
+            let _ = disk.apply(&TraceRecord::Mkdir(name.into()));
         }
         disk.settle();
         disk
@@ -122,13 +127,13 @@ impl Session {
     pub(super) fn acknowledged(&self, cut: usize) -> usize {
         let marks = self.records[..cut].iter().rev();
         let mut numbers = marks.filter_map(|record| match record {
-            Record::Mark(number) => Some(*number),
+            TraceRecord::Mark(number) => Some(*number),
             _ => None,
         });
         numbers.next().unwrap_or(0)
     }
 
-    /// What must be there after a cut: what was acknowledged before it, and was not to be taken away when it came.
+    /// Returns the contents that must survive a cut: those acknowledged before it that no command was removing.
     pub(super) fn promised(&self, cut: usize) -> Holdings {
         let mark = self.acknowledged(cut);
         let Some(mut promised) = mark
@@ -144,15 +149,15 @@ impl Session {
         promised
     }
 
-    /// What happened last, and what had been acknowledged, for people.
+    /// Describes the last operation and the last acknowledgement.
     pub(super) fn place(&self, cut: usize) -> String {
         let last = cut.checked_sub(1).and_then(|at| self.records.get(at));
         let mark = self.acknowledged(cut);
         let during = match self.kind {
-            Kind::Serve => format!("mark {mark}"),
+            SessionKind::Serve => format!("mark {mark}"),
             _ => format!("during `{}`", COMMANDS.get(mark).unwrap_or(&"nothing")),
         };
-        let last = last.map_or("nothing".to_owned(), Record::told);
+        let last = last.map_or("nothing".to_owned(), TraceRecord::told);
         format!("{during}, after {last}")
     }
 

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use super::model::{Change, Item, Kept, Tree};
+use super::model::{Change, SurvivingChanges, Tree, UncertainChange};
 use super::session::Session;
 use crate::random::Random;
 
 /// A state that a disk may be in after a power cut.
 #[derive(Clone, Debug)]
-pub(super) struct State {
+pub(super) struct DiskState {
     /// How many records of the trace had happened.
     pub(super) cut: usize,
     how: How,
@@ -17,7 +17,7 @@ pub(super) struct State {
     pub(super) name: String,
 }
 
-/// What reached the disk.
+/// Which changes reached the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
     /// Only what is certain.
@@ -43,7 +43,7 @@ pub(super) fn sample(
     count: usize,
     seed: u64,
     is_wanted: impl Fn(&str) -> bool,
-) -> Vec<State> {
+) -> Vec<DiskState> {
     let mut all = every(session, seed);
     all.retain(|state| is_wanted(&state.name));
     let mut seen = HashSet::new();
@@ -78,7 +78,7 @@ fn gcd(a: usize, b: usize) -> usize {
     }
 }
 
-fn every(session: &Session, seed: u64) -> Vec<State> {
+fn every(session: &Session, seed: u64) -> Vec<DiskState> {
     let mut disk = session.start();
     let mut states = Vec::new();
     for cut in 0..=session.records.len() {
@@ -90,7 +90,7 @@ fn every(session: &Session, seed: u64) -> Vec<State> {
             .chain(singles().map(How::Without))
             .chain(singles().map(How::Only))
             .chain(torn.filter(|_| items > 0));
-        states.extend(hows.map(|how| State {
+        states.extend(hows.map(|how| DiskState {
             cut,
             how,
             name: format!("{cut}:{}", how.name()),
@@ -115,7 +115,7 @@ impl How {
     }
 }
 
-impl State {
+impl DiskState {
     /// The files that are there.
     pub(super) fn tree(&self, session: &Session) -> Tree {
         let disk = session.disk_at(self.cut);
@@ -131,9 +131,9 @@ impl State {
     }
 }
 
-fn fingerprint(session: &Session, state: &State) -> u64 {
+fn fingerprint(session: &Session, state: &DiskState) -> u64 {
     let mut hasher = DefaultHasher::new();
-    // What is acknowledged belongs to it.
+    // An acknowledgement belongs to the change before it.
     session.acknowledged(state.cut).hash(&mut hasher);
     for (path, bytes) in state.tree(session) {
         if !path.ends_with("-shm") {
@@ -144,17 +144,17 @@ fn fingerprint(session: &Session, state: &State) -> u64 {
 }
 
 /// Whole changes, by a rule.
-struct Chosen<'a>(&'a dyn Fn(Item) -> bool);
+struct Chosen<'a>(&'a dyn Fn(UncertainChange) -> bool);
 
-impl Kept for Chosen<'_> {
+impl SurvivingChanges for Chosen<'_> {
     fn name(&mut self, at: usize) -> bool {
-        (self.0)(Item::Name(at))
+        (self.0)(UncertainChange::Name(at))
     }
 
     fn bytes(&mut self, file: usize, certain: &[u8], changes: &[Change]) -> Vec<u8> {
         let mut bytes = certain.to_vec();
         for (at, change) in changes.iter().enumerate() {
-            if (self.0)(Item::Change(file, at)) {
+            if (self.0)(UncertainChange::Change(file, at)) {
                 change.apply(&mut bytes);
             }
         }
@@ -181,7 +181,7 @@ impl Torn {
     }
 }
 
-impl Kept for Torn {
+impl SurvivingChanges for Torn {
     fn name(&mut self, _: usize) -> bool {
         self.random.chance(self.percent)
     }

@@ -1,10 +1,10 @@
-//! What a session did to the disk, as the shim recorded it.
+//! The disk operations of a session, as the shim recorded them.
 
 use std::path::{Path, PathBuf};
 
 /// One change, or a moment at which something was acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Record {
+pub(super) enum TraceRecord {
     Create(PathBuf),
     Write(PathBuf, u64, Vec<u8>),
     Truncate(PathBuf, u64),
@@ -17,7 +17,7 @@ pub(super) enum Record {
     Mark(usize),
 }
 
-impl Record {
+impl TraceRecord {
     /// The line that marks a moment.
     pub(super) fn mark(number: usize) -> String {
         format!("mark\t{number}\t0\t\t\n\n")
@@ -35,22 +35,24 @@ impl Record {
             parts.join("/")
         };
         match self {
-            Record::Create(path) => format!("create {}", name(path)),
-            Record::Write(path, at, bytes) => format!("write {} {at}+{}", name(path), bytes.len()),
-            Record::Truncate(path, len) => format!("truncate {} {len}", name(path)),
-            Record::Sync(path) => format!("sync {}", name(path)),
-            Record::Rename(from, to) => format!("rename {} {}", name(from), name(to)),
-            Record::Unlink(path) => format!("unlink {}", name(path)),
-            Record::Mkdir(path) => format!("mkdir {}", name(path)),
-            Record::Rmdir(path) => format!("rmdir {}", name(path)),
-            Record::Link(from, to) => format!("link {} {}", name(from), name(to)),
-            Record::Mark(number) => format!("acknowledged {number}"),
+            TraceRecord::Create(path) => format!("create {}", name(path)),
+            TraceRecord::Write(path, at, bytes) => {
+                format!("write {} {at}+{}", name(path), bytes.len())
+            }
+            TraceRecord::Truncate(path, len) => format!("truncate {} {len}", name(path)),
+            TraceRecord::Sync(path) => format!("sync {}", name(path)),
+            TraceRecord::Rename(from, to) => format!("rename {} {}", name(from), name(to)),
+            TraceRecord::Unlink(path) => format!("unlink {}", name(path)),
+            TraceRecord::Mkdir(path) => format!("mkdir {}", name(path)),
+            TraceRecord::Rmdir(path) => format!("rmdir {}", name(path)),
+            TraceRecord::Link(from, to) => format!("link {} {}", name(from), name(to)),
+            TraceRecord::Mark(number) => format!("acknowledged {number}"),
         }
     }
 }
 
 /// Reads a trace; paths become relative to `disk`. What happened to files without a name is left out.
-pub(super) fn parse(mut bytes: &[u8], disk: &Path) -> Result<Vec<Record>, String> {
+pub(super) fn parse(mut bytes: &[u8], disk: &Path) -> Result<Vec<TraceRecord>, String> {
     let mut records = Vec::new();
     while !bytes.is_empty() {
         let end = bytes
@@ -70,17 +72,17 @@ pub(super) fn parse(mut bytes: &[u8], disk: &Path) -> Result<Vec<Record>, String
         bytes = bytes.get(end + 2 + len..).ok_or("a torn trace")?;
         let below = |path: &str| Path::new(path).strip_prefix(disk).map(Path::to_owned).ok();
         let found = match (op, below(path), below(other)) {
-            ("mark", ..) => Some(Record::Mark(offset as usize)),
+            ("mark", ..) => Some(TraceRecord::Mark(offset as usize)),
             (_, Some(path), _) if path.to_string_lossy().ends_with(" (deleted)") => None,
-            ("create", Some(path), _) => Some(Record::Create(path)),
-            ("write", Some(path), _) => Some(Record::Write(path, offset, data.to_vec())),
-            ("truncate", Some(path), _) => Some(Record::Truncate(path, offset)),
-            ("sync", Some(path), _) => Some(Record::Sync(path)),
-            ("rename", Some(from), Some(to)) => Some(Record::Rename(from, to)),
-            ("unlink", Some(path), _) => Some(Record::Unlink(path)),
-            ("mkdir", Some(path), _) => Some(Record::Mkdir(path)),
-            ("rmdir", Some(path), _) => Some(Record::Rmdir(path)),
-            ("link", Some(from), Some(to)) => Some(Record::Link(from, to)),
+            ("create", Some(path), _) => Some(TraceRecord::Create(path)),
+            ("write", Some(path), _) => Some(TraceRecord::Write(path, offset, data.to_vec())),
+            ("truncate", Some(path), _) => Some(TraceRecord::Truncate(path, offset)),
+            ("sync", Some(path), _) => Some(TraceRecord::Sync(path)),
+            ("rename", Some(from), Some(to)) => Some(TraceRecord::Rename(from, to)),
+            ("unlink", Some(path), _) => Some(TraceRecord::Unlink(path)),
+            ("mkdir", Some(path), _) => Some(TraceRecord::Mkdir(path)),
+            ("rmdir", Some(path), _) => Some(TraceRecord::Rmdir(path)),
+            ("link", Some(from), Some(to)) => Some(TraceRecord::Link(from, to)),
             _ => return Err(format!("not a record: {head}")),
         };
         records.extend(found);

@@ -1,4 +1,4 @@
-//! What the shim does to programs that everybody knows.
+//! Tests of the shim with common programs.
 
 #![cfg(target_os = "linux")]
 
@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use tempfile::TempDir;
 
-use super::{Fault, Mode, Shim, read_calls};
+use super::{DiskFault, Mode, Shim, read_calls};
 
 /// A directory, and the shim that looks at it.
 struct Bench<'a> {
@@ -37,7 +37,7 @@ impl Bench<'_> {
         command.status().unwrap()
     }
 
-    /// What was listed, or harmed: `create f, write f`.
+    /// Returns the calls that were listed or harmed: `create f, write f`.
     fn calls(&self) -> String {
         let calls = read_calls(&self.root.path().join("log"));
         let told = calls.iter().map(|call| {
@@ -74,41 +74,57 @@ fn it_lists_calls_on_files_below_its_directory_alone() {
 #[test]
 fn it_harms_the_call_that_it_was_told_to() {
     let shim = Shim::build().unwrap();
-    let harmed = |at: usize, fault: Fault| {
+    let harmed = |at: usize, fault: DiskFault| {
         let bench = Bench::new(&shim);
         let status = bench.run(WRITE, Mode::Harm(at, fault));
         (bench.calls(), status.success(), bench.size("f"))
     };
-    assert_eq!(harmed(1, Fault::Enospc), ("create f".into(), false, None));
-    assert_eq!(harmed(2, Fault::Eio), ("write f".into(), false, Some(0)));
-    assert_eq!(harmed(3, Fault::Torn), ("write f".into(), false, Some(150)));
+    assert_eq!(
+        harmed(1, DiskFault::Enospc),
+        ("create f".into(), false, None)
+    );
+    assert_eq!(
+        harmed(2, DiskFault::Eio),
+        ("write f".into(), false, Some(0))
+    );
+    assert_eq!(
+        harmed(3, DiskFault::Torn),
+        ("write f".into(), false, Some(150))
+    );
     // It goes on with what is left.
-    assert_eq!(harmed(3, Fault::Short).2, Some(200));
-    assert_eq!(harmed(4, Fault::Eio), ("sync f".into(), false, Some(200)));
-    assert_eq!(harmed(5, Fault::Eio), (String::new(), true, Some(200)));
+    assert_eq!(harmed(3, DiskFault::Short).2, Some(200));
+    assert_eq!(
+        harmed(4, DiskFault::Eio),
+        ("sync f".into(), false, Some(200))
+    );
+    assert_eq!(harmed(5, DiskFault::Eio), (String::new(), true, Some(200)));
 }
 
 #[test]
 fn a_full_disk_stays_full_and_a_read_only_one_can_be_read() {
     let shim = Shim::build().unwrap();
     let bench = Bench::new(&shim);
-    assert!(!bench.run(WRITE, Mode::Harm(2, Fault::Full)).success());
+    assert!(!bench.run(WRITE, Mode::Harm(2, DiskFault::Full)).success());
     assert_eq!(bench.size("f"), Some(50));
-    let read_only = Mode::Harm(1, Fault::ReadOnly);
+    let read_only = Mode::Harm(1, DiskFault::ReadOnly);
     assert!(bench.run("cat f", read_only).success());
     assert!(!bench.run("mv f g", read_only).success());
-    assert!(!bench.run("cat f", Mode::Harm(1, Fault::Broken)).success());
+    assert!(
+        !bench
+            .run("cat f", Mode::Harm(1, DiskFault::Broken))
+            .success()
+    );
 }
 
 #[test]
 fn it_kills_before_in_the_middle_of_and_after_a_call() {
     let shim = Shim::build().unwrap();
-    let left = |fault: Fault| {
+    let left = |fault: DiskFault| {
         let bench = Bench::new(&shim);
         let status = bench.run(WRITE, Mode::Harm(3, fault));
         (status.signal(), bench.size("f"))
     };
-    assert_eq!(left(Fault::Kill), (Some(9), Some(100)));
-    assert_eq!(left(Fault::KillHalf), (Some(9), Some(150)));
-    assert_eq!(left(Fault::KillAfter), (Some(9), Some(200)));
+    assert_eq!(left(DiskFault::Kill), (Some(9), Some(100)));
+    assert_eq!(left(DiskFault::KillHalf), (Some(9), Some(150)));
+    assert_eq!(left(DiskFault::KillAfter), (Some(9), Some(200)));
 }

@@ -11,10 +11,10 @@ use crate::disk::shim::Mode;
 
 /// A command and what it promises.
 #[derive(Clone, Debug)]
-pub(crate) struct Case {
+pub(crate) struct CommandCase {
     pub(crate) name: &'static str,
     line: String,
-    /// What it reads from standard input.
+    /// The file given as standard input.
     input: Option<&'static str>,
     /// The task that it is about.
     pub(crate) task: Option<&'static str>,
@@ -23,7 +23,7 @@ pub(crate) struct Case {
     pub(crate) has_secret: bool,
 }
 
-/// What a command does to the log of a task.
+/// The effect of a command on the log of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nature {
     /// Nothing.
@@ -51,14 +51,14 @@ pub(super) const OUTPUT: &str = "tmp/export.jsonl";
 const STEPS: [&str; 7] = ["fold", "unfold", "rewind", "undo", "redo", "pin", "unpin"];
 
 impl Nature {
-    /// What of tasks says whether a command took effect.
+    /// Returns the parts of tasks that show whether a command took effect.
     pub(crate) fn visible(self, tasks: &[(String, Task)]) -> Vec<(String, Task)> {
         let mut tasks = tasks.to_vec();
         for (_, task) in &mut tasks {
             match self {
-                // A task that ended is moved afterwards, by whoever comes by.
+                // The directory of a task that ended is moved afterwards, by any command.
                 Nature::Repeatable => task.place.clear(),
-                // What was reported or failed on the way is no effect.
+                // Usage and failure events are not effects.
                 Nature::Steps => task.events.retain(|line| is_step(line)),
                 _ => {}
             }
@@ -66,7 +66,7 @@ impl Nature {
         tasks
     }
 
-    /// What of tasks is the same whether a command succeeded at once or at the second time.
+    /// Returns the parts of tasks that are equal whether a command succeeded at once or at the second attempt.
     pub(crate) fn comparable(self, tasks: &[(String, Task)]) -> Vec<(String, Task)> {
         let mut tasks = tasks.to_vec();
         for (_, task) in &mut tasks {
@@ -91,9 +91,9 @@ fn is_step(line: &str) -> bool {
         .is_some_and(|name| STEPS.contains(&name))
 }
 
-impl Case {
-    fn new(name: &'static str, nature: Nature, task: &'static str, line: &str) -> Case {
-        Case {
+impl CommandCase {
+    fn new(name: &'static str, nature: Nature, task: &'static str, line: &str) -> CommandCase {
+        CommandCase {
             name,
             line: line.to_owned(),
             input: None,
@@ -130,87 +130,87 @@ impl Case {
 }
 
 /// Every command that writes to a store or reads one.
-pub(crate) fn all(fixture: &Fixture) -> Vec<Case> {
+pub(crate) fn all(fixture: &Fixture) -> Vec<CommandCase> {
     use Nature::{Atomic, Reads, Removes, Repairs, Repeatable, Rewrites, Serves, Steps};
     let mut cases = vec![
-        Case::new("new", Atomic, "", "task new --model gpt-4o --user ada"),
-        Case::new("push", Atomic, "main", "task push @main =turn.jsonl"),
-        Case::new(
+        CommandCase::new("new", Atomic, "", "task new --model gpt-4o --user ada"),
+        CommandCase::new("push", Atomic, "main", "task push @main =turn.jsonl"),
+        CommandCase::new(
             "push-question",
             Atomic,
             "main",
             "task push @main =question.jsonl",
         ),
-        Case::new("push-fork", Atomic, "fork", "task push @fork =turn.jsonl"),
-        Case::new(
+        CommandCase::new("push-fork", Atomic, "fork", "task push @fork =turn.jsonl"),
+        CommandCase::new(
             "push-long",
             Atomic,
             "undone",
             "task push @undone =long.jsonl",
         ),
-        Case::new(
+        CommandCase::new(
             "push-always",
             Atomic,
             "main",
             "task push @main =turn.jsonl --durability always",
         ),
-        Case {
+        CommandCase {
             input: Some("record.json"),
-            ..Case::new("tool", Atomic, "main", "task tool @main")
+            ..CommandCase::new("tool", Atomic, "main", "task tool @main")
         },
-        Case::new("complete", Repeatable, "asked", "task complete @asked"),
-        Case::new("complete-parent", Repeatable, "main", "task complete @main"),
-        Case::new(
+        CommandCase::new("complete", Repeatable, "asked", "task complete @asked"),
+        CommandCase::new("complete-parent", Repeatable, "main", "task complete @main"),
+        CommandCase::new(
             "fail",
             Repeatable,
             "asked",
             "task fail @asked --error tired",
         ),
-        Case::new("clean", Removes, "", "task clean --older-than 0s"),
-        Case::new("import", Atomic, "", "import =transcript.json"),
-        Case::new("export", Reads, "main", "export @main"),
-        Case::new(
+        CommandCase::new("clean", Removes, "", "task clean --older-than 0s"),
+        CommandCase::new("import", Atomic, "", "import =transcript.json"),
+        CommandCase::new("export", Reads, "main", "export @main"),
+        CommandCase::new(
             "export-out",
             Reads,
             "fork",
             "export @fork --out disk/tmp/export.jsonl",
         ),
-        Case::new("export-imported", Reads, "imported", "export @imported"),
-        Case::new(
+        CommandCase::new("export-imported", Reads, "imported", "export @imported"),
+        CommandCase::new(
             "condense",
             Atomic,
             "main",
             "condense @main 8..12 --text =summary.txt",
         ),
-        Case::new("condense-written", Atomic, "main", "condense @main 8..12"),
-        Case::new("truncate", Atomic, "main", "truncate @main"),
-        Case::new("mask", Atomic, "main", "mask @main 16"),
-        Case::new("unfold", Atomic, "main", "unfold @main e6"),
-        Case::new("rewind", Atomic, "main", "rewind @main --to 8"),
-        Case::new("undo", Atomic, "main", "undo @main"),
-        Case::new("redo", Atomic, "undone", "redo @undone"),
-        Case::new("fork", Atomic, "main", "fork @main"),
-        Case::new("fork-at", Atomic, "fork", "fork @fork --at 8"),
-        Case::new("pin", Atomic, "main", "pin @main 8"),
-        Case::new("note", Atomic, "main", "pin @main --note gently"),
-        Case::new("unpin", Atomic, "main", "unpin @main 13"),
-        Case::new("manage", Steps, "main", "manage @main --force --window 4k"),
-        Case::new("fold", Reads, "", "fold =chat.jsonl --window 1k"),
-        Case::new("ask", Steps, "asked", "ask @asked and-then?"),
-        Case::new("ask-new", Steps, "", "ask new hello"),
-        Case::new("send", Steps, "waiting", "send @waiting"),
-        Case::new("repair", Repairs, "", "doctor --repair"),
-        Case::new("doctor", Reads, "", "doctor"),
-        Case::new("verify", Reads, "", "verify"),
-        Case::new("view", Reads, "main", "view @main"),
-        Case::new("view-raw", Reads, "fork", "view @fork --raw"),
-        Case::new("view-at", Reads, "main", "view @main --at 8"),
-        Case::new("log", Reads, "fork", "log @fork"),
-        Case::new("folds", Reads, "main", "folds @main"),
-        Case::new("recall", Reads, "main", "recall @main 3..6"),
-        Case::new("list", Reads, "", "task list"),
-        Case::new("show", Reads, "main", "task show @main"),
-        Case::new("serve", Serves, "", ""),
+        CommandCase::new("condense-written", Atomic, "main", "condense @main 8..12"),
+        CommandCase::new("truncate", Atomic, "main", "truncate @main"),
+        CommandCase::new("mask", Atomic, "main", "mask @main 16"),
+        CommandCase::new("unfold", Atomic, "main", "unfold @main e6"),
+        CommandCase::new("rewind", Atomic, "main", "rewind @main --to 8"),
+        CommandCase::new("undo", Atomic, "main", "undo @main"),
+        CommandCase::new("redo", Atomic, "undone", "redo @undone"),
+        CommandCase::new("fork", Atomic, "main", "fork @main"),
+        CommandCase::new("fork-at", Atomic, "fork", "fork @fork --at 8"),
+        CommandCase::new("pin", Atomic, "main", "pin @main 8"),
+        CommandCase::new("note", Atomic, "main", "pin @main --note gently"),
+        CommandCase::new("unpin", Atomic, "main", "unpin @main 13"),
+        CommandCase::new("manage", Steps, "main", "manage @main --force --window 4k"),
+        CommandCase::new("fold", Reads, "", "fold =chat.jsonl --window 1k"),
+        CommandCase::new("ask", Steps, "asked", "ask @asked and-then?"),
+        CommandCase::new("ask-new", Steps, "", "ask new hello"),
+        CommandCase::new("send", Steps, "waiting", "send @waiting"),
+        CommandCase::new("repair", Repairs, "", "doctor --repair"),
+        CommandCase::new("doctor", Reads, "", "doctor"),
+        CommandCase::new("verify", Reads, "", "verify"),
+        CommandCase::new("view", Reads, "main", "view @main"),
+        CommandCase::new("view-raw", Reads, "fork", "view @fork --raw"),
+        CommandCase::new("view-at", Reads, "main", "view @main --at 8"),
+        CommandCase::new("log", Reads, "fork", "log @fork"),
+        CommandCase::new("folds", Reads, "main", "folds @main"),
+        CommandCase::new("recall", Reads, "main", "recall @main 3..6"),
+        CommandCase::new("list", Reads, "", "task list"),
+        CommandCase::new("show", Reads, "main", "task show @main"),
+        CommandCase::new("serve", Serves, "", ""),
     ];
     let redactions = [
         ("redact", "secret", "redact @secret 1..3 --yes"),
@@ -222,14 +222,14 @@ pub(crate) fn all(fixture: &Fixture) -> Vec<Case> {
         ),
     ];
     for (name, task, line) in redactions {
-        cases.push(Case {
+        cases.push(CommandCase {
             has_secret: true,
-            ..Case::new(name, Rewrites, task, line)
+            ..CommandCase::new(name, Rewrites, task, line)
         });
     }
-    cases.push(Case {
+    cases.push(CommandCase {
         has_secret: true,
-        ..Case::new(
+        ..CommandCase::new(
             "delete",
             Removes,
             "",
@@ -238,7 +238,7 @@ pub(crate) fn all(fixture: &Fixture) -> Vec<Case> {
     });
     if fixture.has_keys() {
         let line = "task push @main =turn.jsonl --key once";
-        cases.push(Case::new("push-key", Repeatable, "main", line));
+        cases.push(CommandCase::new("push-key", Repeatable, "main", line));
     }
     cases
 }

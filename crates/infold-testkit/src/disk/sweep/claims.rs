@@ -1,8 +1,8 @@
-//! What a failed command claims about what it changed.
+//! Reads from the error of a command what it claims to have changed.
 
-/// What it says.
+/// Its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Claim {
+pub(crate) enum EffectClaim {
     /// That nothing was changed.
     Nothing,
     /// That what was asked for, or a part of it, is done.
@@ -57,44 +57,44 @@ const DONE: [&str; 27] = [
     "stands",
 ];
 
-/// Words that say that nobody knows.
+/// Phrases that say that the effect is unknown.
 const UNSURE: [&str; 2] = ["may have taken effect", "may be kept"];
 
-impl Claim {
+impl EffectClaim {
     /// Reads an error and its hint.
-    pub(crate) fn of(error: &str, hint: &str) -> Claim {
+    pub(crate) fn of(error: &str, hint: &str) -> EffectClaim {
         let text = format!("{error}; {hint}").to_lowercase();
         let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
         // "nothing of it was kept" has the words of both.
         if says(&NOTHING) {
-            Claim::Nothing
+            EffectClaim::Nothing
         } else if says(&UNSURE) {
-            Claim::Unsure
+            EffectClaim::Unsure
         } else if says(&DONE) {
-            Claim::Done
+            EffectClaim::Done
         } else {
-            Claim::Silent
+            EffectClaim::Silent
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Claim;
+    use super::EffectClaim;
 
     #[test]
     fn hints_are_read_as_people_read_them() {
-        let claim = |hint: &str| Claim::of("no space left for messages.jsonl", hint);
-        assert_eq!(claim("nothing of it was kept"), Claim::Nothing);
+        let claim = |hint: &str| EffectClaim::of("no space left for messages.jsonl", hint);
+        assert_eq!(claim("nothing of it was kept"), EffectClaim::Nothing);
         assert_eq!(
             claim("what was said is kept; `infold ask T` asks again"),
-            Claim::Done
+            EffectClaim::Done
         );
         assert_eq!(
             claim("it may have taken effect: `infold log T` tells"),
-            Claim::Unsure
+            EffectClaim::Unsure
         );
         let free = "free some space and do it again; nothing that was acknowledged is lost";
-        assert_eq!(claim(free), Claim::Silent);
+        assert_eq!(claim(free), EffectClaim::Silent);
     }
 }

@@ -1,19 +1,19 @@
-//! What must hold after a command met a fault.
+//! Checks of a store after a command met a fault.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::cases::Nature;
-use super::claims::Claim;
-use super::{Run, Told, Wrong};
+use super::claims::EffectClaim;
+use super::{CommandOutput, Run, ViolationKind};
 use crate::disk::check::{crash, repaired};
 use crate::disk::fixture::{Fixture, SECRET};
 use crate::disk::holdings::{Holdings, Task};
 use crate::disk::sandbox::{Ran, Sandbox};
 use crate::disk::shim::{Mode, read_calls};
 
-/// What of a command took effect.
+/// How much of a command took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
     None,
@@ -23,7 +23,7 @@ enum Effect {
 
 const SIGKILL: i32 = 9;
 
-pub(super) type Judged = io::Result<(bool, Vec<(Wrong, String)>)>;
+pub(super) type Judged = io::Result<(bool, Vec<(ViolationKind, String)>)>;
 
 /// One run, its checks, a retry and a repair.
 pub(super) fn judge(run: &Run<'_>, fixture: &Fixture) -> Judged {
@@ -31,7 +31,7 @@ pub(super) fn judge(run: &Run<'_>, fixture: &Fixture) -> Judged {
     let case = &run.subject.case;
     let ran = case.run(fixture, &sandbox, Some(Mode::Harm(run.at, run.fault)));
     let is_harmed = !read_calls(&sandbox.calls()).is_empty();
-    let mut trial = Trial {
+    let mut trial = FaultTrial {
         run,
         fixture,
         sandbox,
@@ -55,15 +55,15 @@ pub(super) fn judge(run: &Run<'_>, fixture: &Fixture) -> Judged {
 }
 
 /// A run whose fault is behind it.
-struct Trial<'a> {
+struct FaultTrial<'a> {
     run: &'a Run<'a>,
     fixture: &'a Fixture,
     sandbox: Sandbox,
-    wrong: Vec<(Wrong, String)>,
+    wrong: Vec<(ViolationKind, String)>,
 }
 
-impl Trial<'_> {
-    fn say(&mut self, wrong: Wrong, what: impl Into<String>) {
+impl FaultTrial<'_> {
+    fn say(&mut self, wrong: ViolationKind, what: impl Into<String>) {
         self.wrong.push((wrong, what.into()));
     }
 
@@ -79,11 +79,11 @@ impl Trial<'_> {
     fn check_end(&mut self, ran: &Ran) {
         let is_killed = self.run.fault.is_kill() && ran.signal == Some(SIGKILL);
         if let Some(what) = crash(ran).filter(|_| !is_killed) {
-            self.say(Wrong::Crash, what);
+            self.say(ViolationKind::Crash, what);
         }
     }
 
-    /// What of the command can be seen now, by the documented files and, where they say more than was acknowledged
+    /// Returns how much of the command took effect, by the documented files and, where they hold more than was acknowledged
     /// before, by the command that reads them.
     fn effect(&mut self) -> Effect {
         let subject = self.run.subject;
@@ -92,12 +92,12 @@ impl Trial<'_> {
         let before = facts(&subject.before.canonical(&subject.before));
         let after = facts(&subject.after);
         if let (Nature::Rewrites, Some(task)) = (nature, subject.case.task) {
-            // What was decided is carried out by whoever looks next.
+            // A decided redaction is completed by the next command.
             let log = ["log", self.fixture.task(task)];
             let ran = self.sandbox.run(&self.fixture.program, &log);
             if !ran.is_ok() {
                 self.say(
-                    Wrong::HalfDone,
+                    ViolationKind::HalfDone,
                     format!("then {}: {}", log[0], ran.ending()),
                 );
             }
@@ -143,34 +143,34 @@ impl Trial<'_> {
         now
     }
 
-    /// What the command said is so.
+    /// Checks that the command's claim is true.
     fn check_claim(&mut self, ran: &Ran, effect: Effect, is_harmed: bool) {
         let nature = self.nature();
         if effect == Effect::Part
             && !matches!(nature, Nature::Steps | Nature::Removes | Nature::Repairs)
         {
             self.say(
-                Wrong::HalfDone,
+                ViolationKind::HalfDone,
                 format!("a part of it is there; {}", ran.ending()),
             );
         }
         let is_done = effect == Effect::All || matches!(nature, Nature::Removes | Nature::Repairs);
         match ran.code {
             Some(0) if !is_done && nature != Nature::Steps => {
-                self.say(Wrong::Lost, "says that it is done, and it is not");
+                self.say(ViolationKind::Lost, "says that it is done, and it is not");
             }
             Some(0) | None => {}
             Some(code) if !is_harmed || self.run.fault.is_harmless() => {
                 let what = format!("fails ({code}) where nothing failed: {}", ran.ending());
-                self.say(Wrong::Untrue, what);
+                self.say(ViolationKind::Untrue, what);
             }
             Some(2) => {
                 let what = format!("calls the command wrong: {}", ran.ending());
-                self.say(Wrong::Untrue, what);
+                self.say(ViolationKind::Untrue, what);
             }
             Some(_) => self.check_words(ran, effect),
         }
-        // What was printed was acknowledged, however it ended.
+        // A printed result is acknowledged, whatever the exit code.
         if matches!(
             nature,
             Nature::Atomic | Nature::Repeatable | Nature::Rewrites
@@ -178,7 +178,7 @@ impl Trial<'_> {
             && effect != Effect::All
         {
             self.say(
-                Wrong::Lost,
+                ViolationKind::Lost,
                 format!("printed its result, and it is not there; {}", ran.ending()),
             );
         }
@@ -189,18 +189,21 @@ impl Trial<'_> {
         if self.nature() != Nature::Reads {
             return;
         }
-        let (told, whole) = (Told::read(ran, &self.sandbox), &self.run.subject.told);
+        let (told, whole) = (
+            CommandOutput::read(ran, &self.sandbox),
+            &self.run.subject.told,
+        );
         if ran.is_ok() && told.out != whole.out {
             let (have, want) = (told.out.len(), whole.out.len());
             self.say(
-                Wrong::Untrue,
+                ViolationKind::Untrue,
                 format!("exit 0, and prints {have} bytes that are not the {want} it should"),
             );
         }
         let is_wanted = ran.is_ok() || told.file.is_some();
         if is_wanted && told.file != whole.file {
             self.say(
-                Wrong::HalfDone,
+                ViolationKind::HalfDone,
                 format!("the file it writes is not whole; {}", ran.ending()),
             );
         }
@@ -208,24 +211,27 @@ impl Trial<'_> {
 
     fn check_words(&mut self, ran: &Ran, effect: Effect) {
         let Some((error, hint)) = ran.failure() else {
-            self.say(Wrong::Untrue, format!("says no reason: {}", ran.ending()));
+            self.say(
+                ViolationKind::Untrue,
+                format!("says no reason: {}", ran.ending()),
+            );
             return;
         };
         // A repair lists what it did.
         if matches!(self.nature(), Nature::Reads | Nature::Repairs) {
             return;
         }
-        let what = match (Claim::of(&error, &hint), effect) {
-            (Claim::Nothing, Effect::Part | Effect::All) => {
+        let what = match (EffectClaim::of(&error, &hint), effect) {
+            (EffectClaim::Nothing, Effect::Part | Effect::All) => {
                 "says that nothing was changed, and it was"
             }
-            (Claim::Silent, Effect::Part | Effect::All) => {
+            (EffectClaim::Silent, Effect::Part | Effect::All) => {
                 "fails, and does not say that it took effect"
             }
-            (Claim::Done, Effect::None) => "says that it is done, and it is not",
+            (EffectClaim::Done, Effect::None) => "says that it is done, and it is not",
             _ => return,
         };
-        self.say(Wrong::Untrue, format!("{what}: {}", ran.ending()));
+        self.say(ViolationKind::Untrue, format!("{what}: {}", ran.ending()));
     }
 
     /// Doing it again leads to what one success leads to.
@@ -246,11 +252,14 @@ impl Trial<'_> {
         // That it has been done already is a fair answer.
         let is_fair = ran.is_ok() || is_known && matches!(ran.code, Some(1 | 2));
         if let Some(what) = crash(&ran) {
-            self.say(Wrong::Crash, format!("done again: {what}"));
+            self.say(ViolationKind::Crash, format!("done again: {what}"));
         } else if !is_fair {
-            self.say(Wrong::Retry, format!("done again: {}", ran.ending()));
+            self.say(
+                ViolationKind::Retry,
+                format!("done again: {}", ran.ending()),
+            );
         } else if let Some(what) = self.differs() {
-            self.say(Wrong::Retry, what);
+            self.say(ViolationKind::Retry, what);
         }
     }
 
@@ -309,12 +318,12 @@ impl Trial<'_> {
                 .retain(|id, task| subject.left.tasks.get(id) == Some(task));
         }
         if let Some(lost) = before.lost_in(&self.holdings()) {
-            self.say(Wrong::Lost, lost);
+            self.say(ViolationKind::Lost, lost);
         }
     }
 }
 
-impl Trial<'_> {
+impl FaultTrial<'_> {
     /// By now the command took effect, at once or when it was done again.
     fn check_secret(&mut self) {
         let case = &self.run.subject.case;
@@ -326,14 +335,14 @@ impl Trial<'_> {
             let ran = self.sandbox.run(&self.fixture.program, &args);
             if !ran.is_ok() {
                 self.say(
-                    Wrong::Unrepaired,
+                    ViolationKind::Unrepaired,
                     format!("doctor --repair: {}", ran.ending()),
                 );
             }
         }
         for path in holders(&self.sandbox.contexts()) {
             let what = format!("the secret is still in {}", path.display());
-            self.say(Wrong::HalfDone, what);
+            self.say(ViolationKind::HalfDone, what);
         }
     }
 }

@@ -4,24 +4,24 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::claims::Claim;
+use super::claims::EffectClaim;
 use super::judge::Judged;
-use super::{Run, Wrong};
+use super::{Run, ViolationKind};
 use crate::disk::check::{crash, recorded, repaired};
 use crate::disk::fixture::Fixture;
 use crate::disk::holdings::Holdings;
 use crate::disk::http;
-use crate::disk::proxy::{Proxy, Talk};
+use crate::disk::proxy::{Proxy, ProxyConversation};
 use crate::disk::sandbox::Sandbox;
 use crate::disk::shim::{Mode, read_calls};
 
-/// What clients did and heard while the server ran.
-struct Visit {
+/// Requests and responses of clients while the server ran.
+struct ClientSession {
     /// A conversation that was there before, and a new one.
-    talks: [Talk; 2],
+    talks: [ProxyConversation; 2],
     /// Turns that were not answered as they should have been.
     refused: Vec<String>,
-    /// What the API said to an append: its status, and the error and hint if it failed.
+    /// The API's response to an append: its status, and the error and hint if it failed.
     append: Option<(u16, String, String)>,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn rehearse(fixture: &Fixture, sandbox: &Sandbox) -> Result<(), Strin
         Some(Mode::List),
     );
     let proxy = started.map_err(|ran| ran.ending())?;
-    let visit = Visit::pay(fixture, &proxy);
+    let visit = ClientSession::pay(fixture, &proxy);
     let ran = proxy.stop(sandbox);
     match visit.refused.first() {
         Some(refused) => Err(refused.clone()),
@@ -50,20 +50,23 @@ pub(super) fn judge(run: &Run<'_>, fixture: &Fixture) -> Judged {
     let mode = Mode::Harm(run.at, run.fault);
     let started = Proxy::start(&sandbox, &fixture.program, &fixture.upstream(), Some(mode));
     let (visit, ran) = match started {
-        Err(ran) => (Visit::none(fixture), ran),
+        Err(ran) => (ClientSession::none(fixture), ran),
         Ok(proxy) => {
-            let visit = Visit::pay(fixture, &proxy);
+            let visit = ClientSession::pay(fixture, &proxy);
             (visit, proxy.stop(&sandbox))
         }
     };
     let is_harmed = !read_calls(&sandbox.calls()).is_empty();
     let is_killed = run.fault.is_kill() && ran.signal == Some(9);
     if let Some(what) = crash(&ran).filter(|_| !is_killed) {
-        wrong.push((Wrong::Crash, what));
+        wrong.push((ViolationKind::Crash, what));
     }
-    // Only whoever was killed may leave a client without an answer.
+    // Only a killed server may leave a client without an answer.
     if let Some(what) = visit.refused.first().filter(|_| !is_killed) {
-        wrong.push((Wrong::Untrue, format!("a client was not answered: {what}")));
+        wrong.push((
+            ViolationKind::Untrue,
+            format!("a client was not answered: {what}"),
+        ));
     }
     wrong.extend(visit.check_append(fixture, &sandbox));
     if let Err(found) = repaired(fixture, &sandbox) {
@@ -78,23 +81,23 @@ pub(super) fn judge(run: &Run<'_>, fixture: &Fixture) -> Judged {
         .before
         .lost_in(&Holdings::read(&sandbox.contexts()))
     {
-        wrong.push((Wrong::Lost, lost));
+        wrong.push((ViolationKind::Lost, lost));
     }
     Ok((is_harmed, wrong))
 }
 
-impl Visit {
-    fn none(fixture: &Fixture) -> Visit {
-        Visit {
-            talks: [fixture.talk().clone(), Talk::new("ferries")],
+impl ClientSession {
+    fn none(fixture: &Fixture) -> ClientSession {
+        ClientSession {
+            talks: [fixture.talk().clone(), ProxyConversation::new("ferries")],
             refused: Vec::new(),
             append: None,
         }
     }
 
     /// Two turns of each conversation, and an append through the API.
-    fn pay(fixture: &Fixture, proxy: &Proxy) -> Visit {
-        let mut visit = Visit::none(fixture);
+    fn pay(fixture: &Fixture, proxy: &Proxy) -> ClientSession {
+        let mut visit = ClientSession::none(fixture);
         for turn in ["who is on board?", "and who is not?"] {
             for talk in &mut visit.talks {
                 visit.refused.extend(talk.turn(proxy.port, turn).err());
@@ -113,7 +116,11 @@ impl Visit {
     }
 
     /// An append is there if it was acknowledged, and not if it was said to have failed.
-    fn check_append(&self, fixture: &Fixture, sandbox: &Sandbox) -> Option<(Wrong, String)> {
+    fn check_append(
+        &self,
+        fixture: &Fixture,
+        sandbox: &Sandbox,
+    ) -> Option<(ViolationKind, String)> {
         let (status, error, hint) = self.append.as_ref()?;
         let main = fixture.task("main");
         let count = |holdings: &Holdings| {
@@ -124,30 +131,40 @@ impl Visit {
         };
         let before = count(&fixture.holdings());
         let added = count(&Holdings::read(&sandbox.contexts())).saturating_sub(before);
-        let found = match (*status, added, Claim::of(error, hint)) {
+        let found = match (*status, added, EffectClaim::of(error, hint)) {
             (200..300, 2, _) => return None,
-            (200..300, ..) => (Wrong::Lost, "an append was acknowledged, and is not there"),
-            (_, 0, Claim::Done) => (Wrong::Untrue, "an append is said to be done, and is not"),
+            (200..300, ..) => (
+                ViolationKind::Lost,
+                "an append was acknowledged, and is not there",
+            ),
+            (_, 0, EffectClaim::Done) => (
+                ViolationKind::Untrue,
+                "an append is said to be done, and is not",
+            ),
             (_, 0, _) => return None,
-            (_, 2, Claim::Done | Claim::Unsure) => return None,
+            (_, 2, EffectClaim::Done | EffectClaim::Unsure) => return None,
             (_, 2, _) => (
-                Wrong::Untrue,
+                ViolationKind::Untrue,
                 "an append failed, and does not say that it took effect",
             ),
-            _ => (Wrong::HalfDone, "a part of an append is there"),
+            _ => (ViolationKind::HalfDone, "a part of an append is there"),
         };
         Some((found.0, format!("{}: {status} {error} ({hint})", found.1)))
     }
 }
 
 /// Clients go on with a new server: it records all of their conversations.
-fn catch_up(fixture: &Fixture, sandbox: &Sandbox, visit: Visit) -> Vec<(Wrong, String)> {
+fn catch_up(
+    fixture: &Fixture,
+    sandbox: &Sandbox,
+    visit: ClientSession,
+) -> Vec<(ViolationKind, String)> {
     let started = Proxy::start(sandbox, &fixture.program, &fixture.upstream(), None);
     let proxy = match started {
         Ok(proxy) => proxy,
         Err(ran) => {
             return vec![(
-                Wrong::Unrepaired,
+                ViolationKind::Unrepaired,
                 format!("serve does not start again: {}", ran.ending()),
             )];
         }
@@ -157,20 +174,23 @@ fn catch_up(fixture: &Fixture, sandbox: &Sandbox, visit: Visit) -> Vec<(Wrong, S
     for talk in &mut talks {
         if let Err(what) = talk.turn(proxy.port, "where do we land?") {
             wrong.push((
-                Wrong::Retry,
+                ViolationKind::Retry,
                 format!("not answered by a new server: {what}"),
             ));
         }
     }
     let ran = proxy.stop(sandbox);
     if !ran.is_ok() {
-        wrong.push((Wrong::Crash, format!("a new server: {}", ran.ending())));
+        wrong.push((
+            ViolationKind::Crash,
+            format!("a new server: {}", ran.ending()),
+        ));
     }
     for talk in talks.iter().filter(|_| wrong.is_empty()) {
         let recorded = recorded(fixture, sandbox, talk);
         if recorded.as_deref() != Ok(&talk.said()) {
             let what = format!("a new server recorded {recorded:?} of {:?}", talk.said());
-            wrong.push((Wrong::Retry, what));
+            wrong.push((ViolationKind::Retry, what));
             break;
         }
     }

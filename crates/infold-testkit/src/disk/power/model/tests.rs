@@ -1,15 +1,15 @@
-//! What the model keeps, loses and never invents.
+//! Tests of the model: what it keeps, loses and never invents.
 
 use std::path::PathBuf;
 
-use super::{Change, Disk, Kept, Tree};
+use super::{Change, Disk, SurvivingChanges, Tree};
 use crate::disk::power::states::Torn;
-use crate::disk::power::trace::{Record, parse};
+use crate::disk::power::trace::{TraceRecord, parse};
 
 /// Nothing that is not certain.
 struct Nothing;
 
-impl Kept for Nothing {
+impl SurvivingChanges for Nothing {
     fn name(&mut self, _: usize) -> bool {
         false
     }
@@ -26,13 +26,13 @@ fn disk(story: &str) -> Disk {
         let words: Vec<&str> = line.split(' ').collect();
         let path = |at: usize| PathBuf::from(words[at].trim_matches('/'));
         let record = match words[0] {
-            "mkdir" => Record::Mkdir(path(1)),
-            "create" => Record::Create(path(1)),
-            "write" => Record::Write(path(1), words[2].parse().unwrap(), words[3].into()),
-            "cut" => Record::Truncate(path(1), words[2].parse().unwrap()),
-            "sync" => Record::Sync(path(1)),
-            "rename" => Record::Rename(path(1), path(2)),
-            "unlink" => Record::Unlink(path(1)),
+            "mkdir" => TraceRecord::Mkdir(path(1)),
+            "create" => TraceRecord::Create(path(1)),
+            "write" => TraceRecord::Write(path(1), words[2].parse().unwrap(), words[3].into()),
+            "cut" => TraceRecord::Truncate(path(1), words[2].parse().unwrap()),
+            "sync" => TraceRecord::Sync(path(1)),
+            "rename" => TraceRecord::Rename(path(1), path(2)),
+            "unlink" => TraceRecord::Unlink(path(1)),
             other => panic!("{other}"),
         };
         disk.apply(&record).unwrap();
@@ -52,7 +52,7 @@ fn shown(tree: &Tree) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
-/// What is left for certain, and what a running system shows.
+/// Returns the contents that are certain, and those that a running system shows.
 fn certain_and_live(story: &str) -> [String; 2] {
     let disk = disk(story);
     [shown(&disk.after_cut(&mut Nothing)), shown(&disk.live())]
@@ -145,10 +145,10 @@ fn a_trace_is_read_with_bytes_that_look_like_records() {
     let trace = b"mkdir\t0\t0\t/disk/a\t\n\nwrite\t7\t12\t/disk/a/f\t\nmark\t1\t0\t\t\n\n\nmark\t3\t0\t\t\n\nrename\t0\t0\t/disk/a/f\t/disk/g\n\n";
     let read = parse(trace, std::path::Path::new("/disk")).unwrap();
     let expected = [
-        Record::Mkdir("a".into()),
-        Record::Write("a/f".into(), 7, b"mark\t1\t0\t\t\n\n".to_vec()),
-        Record::Mark(3),
-        Record::Rename("a/f".into(), "g".into()),
+        TraceRecord::Mkdir("a".into()),
+        TraceRecord::Write("a/f".into(), 7, b"mark\t1\t0\t\t\n\n".to_vec()),
+        TraceRecord::Mark(3),
+        TraceRecord::Rename("a/f".into(), "g".into()),
     ];
     assert_eq!(read, expected);
     assert!(parse(&trace[..trace.len() - 1], std::path::Path::new("/disk")).is_err());

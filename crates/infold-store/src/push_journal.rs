@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 
 use infold_wire::Json;
 
+use crate::entry::{EventEntry, MessageEntry};
 use crate::event::EventLine;
 use crate::file::{self, Access, Growing};
 use crate::lines::Lines;
+use crate::table::Table;
 use crate::{LogError, stored};
 
 /// Where a log ended when a push began.
@@ -27,7 +29,7 @@ pub struct Ends {
 
 /// The journal of a push that is under way.
 #[derive(Debug)]
-pub struct Pending {
+pub struct PushJournal {
     path: PathBuf,
     file: File,
     is_lasting: bool,
@@ -37,9 +39,9 @@ pub struct Pending {
 
 const NAME: &str = "pending.json";
 
-impl Pending {
+impl PushJournal {
     /// Notes where a log ends, before a push begins.
-    pub fn begin(dir: &Path, ends: Ends, is_lasting: bool) -> Result<Pending, LogError> {
+    pub fn begin(dir: &Path, ends: Ends, is_lasting: bool) -> Result<PushJournal, LogError> {
         let path = dir.join(NAME);
         let text = ends.encode();
         let written = file::write_new(&path, text.as_bytes(), is_lasting);
@@ -56,7 +58,7 @@ impl Pending {
             opened.map_err(|error| LogError::io(&path, "opened", error))
         });
         match opened {
-            Ok(file) => Ok(Pending {
+            Ok(file) => Ok(PushJournal {
                 path,
                 file,
                 is_lasting,
@@ -87,7 +89,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Says whether readers are kept from what was pushed.
+    /// Returns whether readers are kept from what was pushed.
     pub fn is_hiding(&self) -> bool {
         !self.is_emptied.get()
     }
@@ -138,7 +140,7 @@ impl Ends {
         })
     }
 
-    /// Says whether these are ends of lines, and what follows them are the entries that a push would have added. A log
+    /// Returns whether these are ends of lines, and what follows them are the entries that a push would have added. A log
     /// that was mended since has other ones.
     pub fn fit(self, messages: &Growing, events: &Growing) -> Result<bool, LogError> {
         if !ends_line(messages, self.messages)? || !ends_line(events, self.events)? {
@@ -180,6 +182,12 @@ pub fn withdraw(dir: &Path) -> Result<Option<u64>, LogError> {
             file.cut(end)?;
             file.sync()?;
         }
+        // The sidecars are cut before the journal is removed: otherwise the lines of the push would be reported as missing.
+        Table::<EventEntry>::cut_file(&dir.join("events.idx"), ends.next_event.saturating_sub(1))?;
+        Table::<MessageEntry>::cut_file(
+            &dir.join("messages.idx"),
+            ends.next_seq.saturating_sub(1),
+        )?;
     }
     fs::remove_file(&path).map_err(|error| LogError::io(&path, "removed", error))?;
     Ok(Some(bytes))

@@ -9,7 +9,7 @@ use crate::{Contexts, LogError, Registry, RegistryError, TaskError, TaskRow, fil
 
 /// A registry that is open, for this call or for as long as the contexts are held.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct OpenRegistry {
     /// Nothing, if it was closed to be made anew and that failed.
     registry: Arc<Mutex<Option<Registry>>>,
     /// Rows of new tasks, which are entered before anything else is asked. Should they be lost, whoever opens the registry next
@@ -19,13 +19,13 @@ pub(crate) struct Kept {
     contexts: Arc<Contexts>,
 }
 
-impl Kept {
-    fn new(registry: Registry, contexts: &Contexts) -> Kept {
+impl OpenRegistry {
+    fn new(registry: Registry, contexts: &Contexts) -> OpenRegistry {
         let contexts = Contexts {
             kept: None,
             ..contexts.clone()
         };
-        Kept {
+        OpenRegistry {
             registry: Arc::new(Mutex::new(Some(registry))),
             unentered: Arc::default(),
             contexts: Arc::new(contexts),
@@ -50,7 +50,7 @@ impl Kept {
         match done {
             Err(TaskError::Registry(RegistryError::Damaged { reason, .. })) => {
                 let identity = opened.identity();
-                // Closed first: whoever closes a database last removes the journal that stands beside it.
+                // Closed first: the last connection that closes removes the journal beside the database.
                 *registry = None;
                 let renewed = self.contexts.renew_registry(identity, &reason)?;
                 work(registry.insert(renewed)).map_err(Into::into)
@@ -147,7 +147,7 @@ impl Contexts {
     ///
     /// From then on neither opening nor making a task takes longer the more tasks there are.
     pub fn keeping(self) -> Result<Contexts, TaskError> {
-        let kept = Kept::new(self.registry()?, &self);
+        let kept = OpenRegistry::new(self.registry()?, &self);
         Ok(Contexts {
             kept: Some(kept),
             ..self
@@ -187,22 +187,22 @@ impl Contexts {
     }
 
     /// The registry, put right.
-    pub(super) fn reconciled(&self) -> Result<Kept, TaskError> {
+    pub(super) fn reconciled(&self) -> Result<OpenRegistry, TaskError> {
         match &self.kept {
             Some(kept) => Ok(kept.clone()),
-            None => Ok(Kept::new(self.registry()?, self)),
+            None => Ok(OpenRegistry::new(self.registry()?, self)),
         }
     }
 
     /// The registry as it is.
-    pub(crate) fn opened(&self) -> Result<Kept, TaskError> {
+    pub(crate) fn opened(&self) -> Result<OpenRegistry, TaskError> {
         match &self.kept {
             Some(kept) => Ok(kept.clone()),
             None => match Registry::open(&self.root) {
                 Err(RegistryError::Damaged { reason, .. }) => {
-                    Ok(Kept::new(self.renew_registry(None, &reason)?, self))
+                    Ok(OpenRegistry::new(self.renew_registry(None, &reason)?, self))
                 }
-                opened => Ok(Kept::new(opened?, self)),
+                opened => Ok(OpenRegistry::new(opened?, self)),
             },
         }
     }

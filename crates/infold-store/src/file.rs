@@ -71,6 +71,18 @@ impl Growing {
         })
     }
 
+    /// Opens a file that follows from others. A missing one is made when it is first written: the request that begins a
+    /// task need not wait for it.
+    pub fn open_derived(path: PathBuf, access: Access) -> Result<Growing, LogError> {
+        if access == Access::Write && !path.exists() && path.parent().is_some_and(Path::is_dir) {
+            return Ok(Growing {
+                writable: true,
+                ..Growing::missing(path)
+            });
+        }
+        Growing::open(path, access)
+    }
+
     /// Makes a file without a name, which is gone with the process; `path` is what it stands for.
     pub fn scratch(path: PathBuf) -> Result<Growing, LogError> {
         let made = tempfile::tempfile().map_err(|error| LogError::io(&path, "rederived", error));
@@ -168,8 +180,17 @@ impl Growing {
         Ok(at)
     }
 
+    /// Makes the file if it was to be made with its first bytes.
+    pub fn make(&mut self) -> Result<(), LogError> {
+        if self.file.is_none() && self.writable {
+            self.file = Growing::open(self.path.clone(), Access::Write)?.file;
+        }
+        Ok(())
+    }
+
     /// Writes bytes at `at`, not beyond the end, and makes what they end the end.
     pub fn overwrite(&mut self, at: u64, bytes: &[u8]) -> Result<(), LogError> {
+        self.make()?;
         let fail = |error| LogError::io(&self.path, "written", error);
         let file = self
             .file

@@ -75,7 +75,7 @@ impl<T: Fixed> Table<T> {
     pub fn open(path: PathBuf, base: u64, access: Access) -> Result<Table<T>, LogError> {
         let file = match access {
             Access::Rederive => Growing::missing(path),
-            _ => Growing::open(path, access)?,
+            _ => Growing::open_derived(path, access)?,
         };
         let mut header = [0; HEADER_BYTES];
         let fits = file.len() >= HEADER_BYTES as u64 && {
@@ -203,7 +203,7 @@ impl<T: Fixed> Table<T> {
     /// Writes the records that wait.
     pub fn flush(&mut self) -> Result<(), LogError> {
         if self.tail.is_empty() {
-            return Ok(());
+            return self.file.make();
         }
         let mut bytes = Vec::new();
         if self.written == 0 {

@@ -67,13 +67,54 @@ fn fifty_conversations_survive_two_kills_and_a_stop() {
         }
     });
     house.stop();
+    check(&house, &talks, server.count());
+}
+
+#[test]
+fn conversations_through_two_servers_of_one_directory_survive_kills_and_commands() {
+    const CLIENTS: usize = 20;
+    let server = Server::start(Script::decide(answer));
+    let mut houses = [House::open(&server), House::closed(&server.url())];
+    houses[1].contexts = houses[0].contexts.clone();
+    houses[1].start();
+    let ports = [houses[0].port, houses[1].port];
+    let done = AtomicUsize::new(0);
+    let mut talks: Vec<Talk> = (0..CLIENTS)
+        .map(|number| Talk::new(Wire::ALL[number % 5], number / 5 % 2 == 0))
+        .collect();
+    thread::scope(|scope| {
+        for (number, talk) in talks.iter_mut().enumerate() {
+            let done = &done;
+            scope.spawn(move || {
+                for turn in 0..TURNS {
+                    talk.say(&format!("question {turn} of plain client {number}"));
+                    talk.insist(ports[(turn + number) % 2]);
+                    done.fetch_add(1, Relaxed);
+                }
+            });
+        }
+        for step in 1..6 {
+            let share = CLIENTS * TURNS * step / 7;
+            until("the clients go on", || done.load(Relaxed) >= share);
+            let listed = houses[0].run(&["task", "list"]);
+            assert_eq!(listed.code, Some(0), "{}", listed.err);
+            houses[step % 2].kill();
+            houses[step % 2].start();
+        }
+    });
+    houses.iter_mut().for_each(House::stop);
+    check(&houses[0], &talks, server.count());
+}
+
+/// Checks that every conversation is one task that holds all of it, and that nothing else was answered.
+fn check(house: &House, talks: &[Talk], asked: usize) {
+    let clients = talks.len();
     let again: usize = talks.iter().map(|talk| talk.again).sum();
-    let asked = server.count();
-    println!("{CLIENTS} clients, {again} tries failed, {asked} requests came to the provider");
+    println!("{clients} clients, {again} tries failed, {asked} requests came to the provider");
     assert!(again > 0, "nobody noticed anything");
     let mut tasks = BTreeSet::new();
     let mut extra = 0;
-    for talk in &talks {
+    for talk in talks {
         let task = talk.task();
         assert!(tasks.insert(task), "two conversations in one task");
         assert_eq!(
@@ -102,5 +143,5 @@ fn fifty_conversations_survive_two_kills_and_a_stop() {
     for task in &left {
         assert!(house.length(*task) <= 1, "{:?}", house.said(*task));
     }
-    assert!(left.len() <= CLIENTS / 10, "{left:?}");
+    assert!(left.len() <= clients / 10, "{left:?}");
 }

@@ -25,7 +25,7 @@ impl States {
             file: match access {
                 // States that are derived anew stay in memory: they are small beside the log.
                 Access::Rederive => Growing::missing(path),
-                _ => Growing::open(path, access)?,
+                _ => Growing::open_derived(path, access)?,
             },
             tail: Vec::new(),
         })
@@ -74,10 +74,11 @@ impl States {
 
     /// Writes what waits.
     pub fn flush(&mut self) -> Result<(), LogError> {
-        if !self.tail.is_empty() {
-            self.file.append(&self.tail)?;
-            self.tail.clear();
+        if self.tail.is_empty() {
+            return self.file.make();
         }
+        self.file.append(&self.tail)?;
+        self.tail.clear();
         Ok(())
     }
 

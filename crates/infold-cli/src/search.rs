@@ -15,8 +15,8 @@ use crate::output::{DIM, FOLD, GOOD, Output, escape_bidi, fit, note, paint, role
 #[derive(Debug, Args)]
 pub struct SearchArgs {
     /// What to look for: words, "phrases", -excluded words, prefixes*
-    #[arg(required = true, value_name = "QUERY", allow_hyphen_values = true)]
-    text: Vec<String>,
+    #[arg(value_name = "QUERY", allow_hyphen_values = true)]
+    text: String,
     /// Only this task, with the messages that it continues
     #[arg(long)]
     task: Option<String>,
@@ -53,7 +53,7 @@ pub struct SearchArgs {
 pub fn run(contexts: &Contexts, args: &SearchArgs, out: &mut Output) -> CliResult {
     let task = args.task.as_ref().map(|task| contexts.resolve(task));
     let query = SearchQuery {
-        text: args.text.join(" "),
+        text: args.text.clone(),
         mode: match (args.exact, args.regex) {
             (true, _) => SearchMode::Exact,
             (_, true) => SearchMode::Regex,

@@ -879,7 +879,8 @@ fn hidden_messages_are_recalled_in_full() {
     Fix the login
     ── 3 model · YYYY-MM-DDThh:mm:ss.mmmZ · hidden
     I look.
-    {"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"path\":\"login.rs\"}"}},{"id":"c2","type":"function","function":{"name":"bash","arguments":"{\"command\":\"cargo test\"}"}}]}
+    → read(path: login.rs)
+    → bash(command: cargo test)
     ── 4 tool · YYYY-MM-DDThh:mm:ss.mmmZ · hidden
     fn login() { todo!() }
     $ infold recall T1 4 --json

@@ -33,6 +33,7 @@ fn the_first_page_names_every_command() {
       log          Show all messages and events in order, including hidden ones
       view         Show what the model would be shown; each fold is one line
       folds        List all folds: what they hide, and whether they are active
+      search       Find messages by their words in all tasks, including hidden ones
       recall       Print messages in full, including hidden ones
       manage       Fold a task as far as its window requires, and no further
       condense     Replace messages by a summary in the view: your text, or a generated one

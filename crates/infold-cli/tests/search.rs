@@ -34,7 +34,8 @@ fn messages_are_found_and_marked() {
         search login --tool read
         search 検
         search --exact 'login() {'
-        search unheard of
+        search 'unheard of'
+        search -v
         search '\"'
     "), @"");
 }
@@ -79,10 +80,10 @@ fn messages_and_folds_are_read_as_text() {
     assert_snapshot!(home.tell("
         recall T1 3-4
         recall T1 6..
-        recall T1 e1
+        recall T1 e3
         recall T1 --grep STUB
-        folds T1 e1
-        folds T1 e1 --json
+        folds T1 e3
+        folds T1 e3 --json
     "), @"");
 }
 

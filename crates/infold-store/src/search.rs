@@ -21,7 +21,7 @@ use infold_wire::terms::Query;
 use infold_wire::{ContentBlock, Message, searchable_text};
 use uuid::Uuid;
 
-use crate::{Contexts, Log, TaskError};
+use crate::{Contexts, Log, RegistryError, TaskError};
 pub use fill::Coverage;
 pub(crate) use index::SearchIndex;
 pub use mentions::MentionIndex;
@@ -136,10 +136,24 @@ impl Contexts {
     pub fn search(&self, request: &SearchRequest<'_>) -> Result<SearchAnswer, TaskError> {
         self.settle_redaction()?;
         let deadline = Instant::now() + request.patience;
-        let text = match request.matching {
-            Matching::Find(find) => return self.scan(request, find, deadline),
-            Matching::Words(text) => text,
-        };
+        match request.matching {
+            Matching::Find(find) => self.scan(request, find, deadline),
+            Matching::Words(text) => match self.search_words(text, request, deadline) {
+                Err(TaskError::Registry(RegistryError::Damaged { reason, .. })) => {
+                    self.renew_search_index(&reason)?;
+                    self.search_words(text, request, deadline)
+                }
+                answered => answered,
+            },
+        }
+    }
+
+    fn search_words(
+        &self,
+        text: &str,
+        request: &SearchRequest<'_>,
+        deadline: Instant,
+    ) -> Result<SearchAnswer, TaskError> {
         let query = Query::parse(text);
         let words = query.words().into_iter().map(str::to_owned).collect();
         let (mut index, coverage) = self.filled_index(request.tasks.as_deref(), deadline)?;

@@ -33,7 +33,7 @@ impl DocumentTerms {
             TermKind::Word => {
                 push(&mut terms.words, term.text);
                 terms.count += 1;
-                let stem = language.stem(term.text);
+                let stem = language.remembered_stem(term.text);
                 if let Some(stem) = &stem {
                     push(&mut terms.stems, stem);
                 }

@@ -30,9 +30,9 @@ impl Coverage {
 }
 
 /// A batch has at most so many messages,
-const MAX_BATCH_MESSAGES: usize = 2000;
+const MAX_BATCH_MESSAGES: usize = 10_000;
 /// and about so many bytes of text: writers wait for each other as long as one batch takes.
-const MAX_BATCH_BYTES: u64 = 2 << 20;
+const MAX_BATCH_BYTES: u64 = 4 << 20;
 
 /// A task whose log is longer than what is indexed of it.
 pub(super) struct Behind {
@@ -80,32 +80,33 @@ impl Contexts {
         tasks: Option<&[Uuid]>,
         deadline: Instant,
     ) -> Result<(SearchIndex, Coverage), TaskError> {
+        if let Some(reason) = index.renewed.take() {
+            self.tell_renewed(&reason);
+        }
         match self.fill_index(&mut index, tasks, deadline) {
             // What is damaged shows when it is used.
             Err(TaskError::Registry(RegistryError::Damaged { reason, .. })) => {
                 drop(index);
-                SearchIndex::remove(self.root())?;
-                index = SearchIndex::open(self.root())?;
-                index.renewed = Some(format!("was damaged ({reason})"));
+                self.renew_search_index(&reason)?;
+                let mut index = SearchIndex::open(self.root())?;
                 let coverage = self.fill_index(&mut index, tasks, deadline)?;
-                self.tell_renewed(&mut index);
                 Ok((index, coverage))
             }
-            filled => {
-                self.tell_renewed(&mut index);
-                filled.map(|coverage| (index, coverage))
-            }
+            filled => filled.map(|coverage| (index, coverage)),
         }
     }
 
-    fn tell_renewed(&self, index: &mut SearchIndex) {
-        if let Some(reason) = index.renewed.take() {
-            let path = self.root().join(super::index::NAME);
-            self.tell(&format!(
-                "{} {reason} and is made anew from the tasks",
-                path.display()
-            ));
-        }
+    /// Removes an index that turned out to be damaged: the next one who opens it makes it anew.
+    pub(super) fn renew_search_index(&self, reason: &str) -> Result<(), TaskError> {
+        SearchIndex::remove(self.root())?;
+        self.tell_renewed(&format!("was damaged ({reason})"));
+        Ok(())
+    }
+
+    fn tell_renewed(&self, reason: &str) {
+        let path = self.root().join(super::index::NAME);
+        let path = path.display();
+        self.tell(&format!("{path} {reason} and is made anew from the tasks"));
     }
 
     fn fill_index(

@@ -63,7 +63,8 @@ const SCHEMA: &str = "
         content = '', contentless_delete = 1,
         tokenize = \"ascii tokenchars '_./-:@+#=~'\"
     );
-    INSERT INTO terms (terms, rank) VALUES ('hashsize', 8388608);
+    INSERT INTO terms (terms, rank) VALUES ('hashsize', 16777216);
+    INSERT INTO terms (terms, rank) VALUES ('automerge', 8);
 ";
 
 /// Where each term occurs.

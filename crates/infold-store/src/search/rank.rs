@@ -28,15 +28,17 @@ const KIN_WEIGHT: f64 = 0.3;
 const NEIGHBOUR_WEIGHTS: [f64; 2] = [0.3, 0.1];
 
 /// So many occurrences of a term are read; one that has more is common, and is looked up in what the others find.
-const MAX_OCCURRENCES: usize = 30_000;
+const MAX_OCCURRENCES: usize = 12_000;
 /// So many occurrences of synonyms and kin are read of each,
 const MAX_RELATED_OCCURRENCES: usize = 5000;
 /// and none where so many messages have the word itself.
-const MAX_DIRECT: usize = 500;
+const MAX_DIRECT: usize = 100;
 /// So many messages are ranked by all that is known of them,
 const MAX_CANDIDATES: usize = 2000;
-/// and so many of the best of them bring in the messages beside them, and are looked up for common terms.
+/// so many of the best of them bring in the messages beside them,
 const MAX_SEEDS: usize = 300;
+/// and in so many common terms are looked up.
+const MAX_LOOKUPS: usize = 64;
 
 /// Messages with terms of a query, and how often each has which.
 struct Candidates {
@@ -90,17 +92,24 @@ pub fn ranked(
     let mut candidates = Candidates::new(query.terms.len());
     let mut common = Vec::new();
     for (at, term) in query.terms.iter().enumerate() {
-        if index.run(|db| count_term(db, term, at, &filter, &mut candidates))? {
-            common.push(at);
+        if !index.run(|db| count_term(db, term, at, &filter, &mut candidates))? {
+            continue;
+        }
+        match scope.ranges() {
+            Some(ranges) => {
+                index.run(|db| note_term(db, term, at, ranges, &filter, &mut candidates))?;
+            }
+            None => common.push(at),
         }
     }
-    if common.len() == query.terms.len() {
+    let all_are_common = common.len() == query.terms.len();
+    if all_are_common {
         index.run(|db| add_newest_with_all(db, query, &filter, &mut candidates))?;
     }
     let weights = weights(query, &candidates, &common, scope);
     let mut best = best_rows(&candidates, &weights);
-    if !common.is_empty() {
-        let seeds = &best[..best.len().min(MAX_SEEDS)];
+    if !common.is_empty() && !all_are_common {
+        let seeds = &best[..best.len().min(MAX_LOOKUPS)];
         index.run(|db| look_up(db, query, &common, seeds, &mut candidates))?;
     }
     if query.is_sentence {
@@ -289,6 +298,33 @@ fn count_term(
         candidates.counts_of(row)[at] = counts.weighted();
     }
     Ok(false)
+}
+
+/// Notes which messages of some tasks have a term that is common in all of them.
+fn note_term(
+    db: &Connection,
+    term: &QueryTerm,
+    at: usize,
+    ranges: &[(i64, i64, Uuid)],
+    filter: &Filter<'_>,
+    candidates: &mut Candidates,
+) -> rusqlite::Result<()> {
+    let mut statement = db.prepare_cached(
+        "SELECT rowid FROM terms WHERE terms MATCH ?1 AND rowid BETWEEN ?2 AND ?3",
+    )?;
+    let mut having = 0;
+    for (first, last, _) in ranges {
+        let mut rows = statement.query(params![any_form(term), first, last])?;
+        while let Some(row) = rows.next()? {
+            let row = row.get(0)?;
+            if filter.takes(row) {
+                candidates.counts_of(row)[at] = 1.0;
+                having += 1;
+            }
+        }
+    }
+    candidates.having[at] = having;
+    Ok(())
 }
 
 /// Calls `visit` with the row and the column of each occurrence; says whether there were more than are read.

@@ -65,6 +65,11 @@ impl Scope {
         }
     }
 
+    /// First and last row, and the task that they are shown as; none if all rows are meant.
+    pub fn ranges(&self) -> Option<&[(i64, i64, Uuid)]> {
+        self.ranges.as_deref()
+    }
+
     /// Says whether a row is in it.
     pub fn holds(&self, row: i64) -> bool {
         self.ranges.is_none() || self.range(row).is_some()

@@ -1,7 +1,9 @@
 //! Stems of words, by language, so that `migrations` finds `migrated`.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 use std::sync::LazyLock;
 
 use rust_stemmers::{Algorithm, Stemmer};
@@ -25,6 +27,8 @@ pub enum Language {
 const MIN_STEMMED_CHARS: usize = 3;
 /// So much of a text is read to tell its language.
 const MAX_SAMPLE_BYTES: usize = 2048;
+/// So many words are remembered with their stems.
+const MAX_REMEMBERED: usize = 32 << 10;
 /// A language is told by so many of its words.
 const MIN_STOP_WORDS: usize = 2;
 
@@ -122,6 +126,26 @@ impl Language {
             }
         }
         found.0
+    }
+
+    /// Returns the stem of a word, unless it is the word itself. Stems of frequent words are remembered.
+    pub(super) fn remembered_stem(self, word: &str) -> Option<Rc<str>> {
+        thread_local! {
+            static STEMS: RefCell<HashMap<Rc<str>, [Option<Option<Rc<str>>>; 4]>> = RefCell::default();
+        }
+        STEMS.with_borrow_mut(|stems| {
+            if let Some(known) = stems.get(word)
+                && let Some(stem) = &known[self as usize]
+            {
+                return stem.clone();
+            }
+            if stems.len() >= MAX_REMEMBERED {
+                stems.clear();
+            }
+            let stem: Option<Rc<str>> = self.stem(word).map(|stem| Rc::from(&*stem));
+            stems.entry(word.into()).or_default()[self as usize] = Some(stem.clone());
+            stem
+        })
     }
 
     /// Returns the stem of a word, unless it is the word itself.

@@ -1,18 +1,18 @@
 //! Writes the files of tasks anew, without what goes.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufWriter, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use infold_log::Seq;
-use infold_wire::redact::{
-    RedactedMatches, redact_data, redact_json, redact_matches, redact_message, redact_text,
-};
+use infold_wire::redact::{redact_json, redact_matches, redact_message};
 use infold_wire::transcript::TranscriptLayout;
 use infold_wire::{Json, Message, digest, quote, render_stub, tokens};
 use uuid::Uuid;
 
+use super::rewritten_file::RewrittenFile;
 use super::staging::{RedactionPlan, Staging};
+use super::text_redactor::TextRedactor;
 use super::transcript::Batch;
 use super::{Family, FamilyMember, Find, damaged, holder};
 use crate::event::{Extent, FoldLine, MaskLine, RedactLine};
@@ -221,7 +221,7 @@ impl<'a> Rewrite<'a> {
         let mut lines = Lines::new(&file, 0);
         // A torn line is not part of the log, and is set aside before anything is written.
         while let Some(line) = lines.next()?.filter(|line| line.whole) {
-            let raw = [line.bytes, b"\n"].concat();
+            let raw_line = [line.bytes, b"\n"].concat();
             let event = EventLine::decode(line.bytes);
             let event = event.map_err(|reason| LogError::damaged(file.path(), line.offset, reason));
             let event = event?;
@@ -265,13 +265,13 @@ impl<'a> Rewrite<'a> {
                 What::Other(_) => {
                     let raw = String::from_utf8_lossy(line.bytes);
                     let replaced = text.json(&raw).map(|line| line + "\n");
-                    out.extend(replaced.map_or(raw_line(line.bytes), String::into_bytes));
+                    out.extend(replaced.map_or(raw_line, String::into_bytes));
                     continue;
                 }
                 what => what,
             };
             if text.changed == changed {
-                out.extend(raw)
+                out.extend(raw_line)
             } else {
                 out.extend(EventLine { what, ..event }.encode())
             }
@@ -307,23 +307,19 @@ impl<'a> Rewrite<'a> {
         let Ok(json) = Json::parse(record.as_bytes()) else {
             return record;
         };
-        let mut out = record.clone();
-        let members: Vec<_> = json.members().collect();
-        for (key, value) in members.into_iter().rev() {
-            let name = key.name();
-            let is_name = matches!(&*name, b"tool" | b"status");
+        let new = with_members(record.as_bytes(), json, |name, value| {
+            let is_name = matches!(name, b"tool" | b"status");
             if is_name {
                 text.leave(&value.text().unwrap_or_default());
             }
-            if is_name || self.extent == Extent::Whole && !MADE.contains(&&*name) {
-                continue;
+            let is_kept = is_name || self.extent == Extent::Whole && !MADE.contains(&name);
+            if is_kept {
+                None
+            } else {
+                text.values(&raw_text(value))
             }
-            let raw = String::from_utf8_lossy(value.bytes()).into_owned();
-            if let Some(new) = text.values(&raw) {
-                out.replace_range(value.range(), &new);
-            }
-        }
-        out
+        });
+        String::from_utf8(new).unwrap_or(record)
     }
 
     /// A mask: its stub without what goes, and where the part is in the message now.
@@ -385,20 +381,16 @@ impl<'a> Rewrite<'a> {
                 let raw = String::from_utf8_lossy(line);
                 return text.values(&raw).map(String::into_bytes);
             };
-            let mut out = line.to_vec();
-            let members: Vec<_> = set.members().collect();
             let mut originals = Vec::new();
-            for (key, value) in members.into_iter().rev() {
-                if is_whole && !is_prompt(&key.name()) {
-                    continue;
+            let mut out = with_members(line, set, |name, value| {
+                if is_whole && !is_prompt(name) {
+                    return None;
                 }
-                let raw = String::from_utf8_lossy(value.bytes()).into_owned();
-                if let Some(new) = text.json(&raw) {
-                    let name = String::from_utf8_lossy(&key.name()).into_owned();
-                    originals.push((fingerprint(&name, value.bytes()), name));
-                    out.splice(value.range(), new.into_bytes());
-                }
-            }
+                let new = text.json(&raw_text(value))?;
+                let name = String::from_utf8_lossy(name).into_owned();
+                originals.push((fingerprint(&name, value.bytes()), name));
+                Some(new)
+            });
             with_originals(&mut out, json.get("redacted"), originals);
             (out != line).then_some(out)
         })
@@ -462,20 +454,10 @@ impl<'a> Rewrite<'a> {
         let Ok(json) = Json::parse(&bytes) else {
             return Ok(());
         };
-        let mut out = bytes.clone();
-        let members: Vec<_> = json.members().collect();
-        for (key, value) in members.into_iter().rev() {
-            if matches!(
-                &*key.name(),
-                b"uuid" | b"created_at" | b"process_id" | b"wire"
-            ) {
-                continue;
-            }
-            let raw = String::from_utf8_lossy(value.bytes()).into_owned();
-            if let Some(new) = text.values(&raw) {
-                out.splice(value.range(), new.into_bytes());
-            }
-        }
+        let out = with_members(&bytes, json, |name, value| match name {
+            b"uuid" | b"created_at" | b"process_id" | b"wire" => None,
+            _ => text.values(&raw_text(value)),
+        });
         if let Some(to) = to.filter(|_| out != bytes) {
             file::write_new(&to.join(Metadata::NAME), &out, true)?;
         }
@@ -564,47 +546,6 @@ impl<'a> Rewrite<'a> {
     }
 }
 
-/// A file of lines on its way; kept only if it is not what it was.
-struct RewrittenFile {
-    /// None if nothing is to be written.
-    out: Option<(PathBuf, BufWriter<File>)>,
-    is_changed: bool,
-}
-
-impl RewrittenFile {
-    fn create(dir: Option<&Path>, name: &str) -> Result<RewrittenFile, LogError> {
-        let create = |dir: &Path| {
-            let path = dir.join(name);
-            let out = BufWriter::with_capacity(1 << 18, file::create(&path)?);
-            Ok((path, out))
-        };
-        Ok(RewrittenFile {
-            out: dir.map(create).transpose()?,
-            is_changed: false,
-        })
-    }
-
-    fn line(&mut self, bytes: &[u8]) -> Result<(), LogError> {
-        let Some((path, out)) = &mut self.out else {
-            return Ok(());
-        };
-        let written = out.write_all(bytes).and_then(|()| out.write_all(b"\n"));
-        written.map_err(|error| LogError::io(path, "written", error))
-    }
-
-    fn finish(self) -> Result<(), LogError> {
-        let Some((path, out)) = self.out else {
-            return Ok(());
-        };
-        let fail = |error| LogError::io(&path, "written", error);
-        let done = out.into_inner().map_err(|error| fail(error.into_error()))?;
-        match self.is_changed {
-            true => done.sync_data().map_err(fail),
-            false => fs::remove_file(&path).map_err(fail),
-        }
-    }
-}
-
 /// Messages in a row that a client may send as pieces of one output: they are known by what they say together, which cannot be told any more
 /// once one of them is redacted. So each from there on is marked with what was said up to it.
 #[derive(Default)]
@@ -645,8 +586,25 @@ fn marker(event: u64) -> String {
     format!("[redacted e{event}]")
 }
 
-fn raw_line(bytes: &[u8]) -> Vec<u8> {
-    [bytes, b"\n"].concat()
+/// Replaces values in `whole`, the text that `object` was parsed from: those of the members for which `new` returns one.
+fn with_members<'j>(
+    whole: &[u8],
+    object: Json<'j>,
+    mut new: impl FnMut(&[u8], Json<'j>) -> Option<String>,
+) -> Vec<u8> {
+    let mut out = whole.to_vec();
+    // From the last on, so that ranges stay valid.
+    let members: Vec<_> = object.members().collect();
+    for (key, value) in members.into_iter().rev() {
+        if let Some(new) = new(&key.name(), value) {
+            out.splice(value.range(), new.into_bytes());
+        }
+    }
+    out
+}
+
+fn raw_text(value: Json<'_>) -> String {
+    String::from_utf8_lossy(value.bytes()).into_owned()
 }
 
 /// All that a stub says.
@@ -658,67 +616,6 @@ fn said_in(stub: Json<'_>) -> String {
     };
     let _ = redact_json(stub.bytes(), "", &mut take);
     said
-}
-
-/// Replaces what is found in texts of every kind, and counts those that lost something.
-struct TextRedactor<'a> {
-    find: Find<'a>,
-    marker: String,
-    changed: u64,
-    /// How many matches were left. Words of whole messages are no matches.
-    left: usize,
-    counts_left: bool,
-}
-
-impl<'a> TextRedactor<'a> {
-    fn new(find: Find<'a>, marker: String, extent: Extent) -> TextRedactor<'a> {
-        TextRedactor {
-            find,
-            marker,
-            changed: 0,
-            left: 0,
-            counts_left: extent == Extent::Matches,
-        }
-    }
-
-    fn take_left(&mut self, left: usize) {
-        if self.counts_left {
-            self.left += left;
-        }
-    }
-
-    /// Counts the matches in a text that stays.
-    fn leave(&mut self, text: &str) {
-        if self.counts_left {
-            self.left += (self.find)(text).len();
-        }
-    }
-
-    /// A text without what goes; none if it has nothing of it.
-    fn replaced(&mut self, text: &str) -> Option<String> {
-        let new = redact_text(text, &self.marker, &mut |text| (self.find)(text));
-        self.changed += u64::from(new.is_some());
-        new
-    }
-
-    /// A JSON value that is made up like messages are.
-    fn json(&mut self, json: &str) -> Option<String> {
-        let new = redact_json(json.as_bytes(), &self.marker, &mut |text| (self.find)(text));
-        self.take(new.ok()?)
-    }
-
-    /// A JSON value of which any text may be anything.
-    fn values(&mut self, json: &str) -> Option<String> {
-        let new = redact_data(json.as_bytes(), &self.marker, &mut |text| (self.find)(text));
-        self.take(new.ok()?)
-    }
-
-    fn take(&mut self, new: RedactedMatches) -> Option<String> {
-        self.take_left(new.left);
-        let new = String::from_utf8(new.bytes?).ok()?;
-        self.changed += 1;
-        Some(new)
-    }
 }
 
 /// Adds to a frame what its redacted members said, as fingerprints; those of an earlier redaction stay.
